@@ -1,0 +1,17 @@
+"""TableGen and lit over the system's MLIR."""
+
+def mlir_tablegen(name, td_file, outs, td_srcs = []):
+    """Generates the files of `outs` ({file: mlir-tblgen flags}) from td_file; `name` is a cc_library of them."""
+    for out, flags in outs.items():
+        native.genrule(
+            name = name + "_" + out.replace(".", "_"),
+            srcs = [td_file, "@llvm//:td_files"] + td_srcs,
+            outs = [out],
+            cmd = "$(location @llvm//:mlir-tblgen) " + flags +
+                  " -I . -I external/llvm/include $(location " + td_file + ") -o $@",
+            tools = ["@llvm//:mlir-tblgen"],
+        )
+    native.cc_library(
+        name = name,
+        textual_hdrs = outs.keys(),
+    )
