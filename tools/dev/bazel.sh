@@ -1,0 +1,15 @@
+#!/bin/bash
+# Bazel, with its caches in a place that can be written whatever HOME is. The first argument is the Bazel command.
+set -euo pipefail
+
+if [ -z "${HOME:-}" ] || ! mkdir -p "$HOME/.cache/occl-bazel" 2>/dev/null ||
+  [ ! -w "$HOME/.cache/occl-bazel" ]; then
+  HOME="${TMPDIR:-/tmp}/occl-home-$(id -u)"
+  export HOME
+  mkdir -p -m 700 "$HOME/.cache/occl-bazel"
+  [ -O "$HOME" ] || { echo "$HOME belongs to someone else; set HOME" >&2; exit 1; }
+fi
+
+command=$1
+shift
+exec bazel --host_jvm_args=-Xmx1g "$command" --disk_cache="$HOME/.cache/occl-bazel" "$@"

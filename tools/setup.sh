@@ -1,0 +1,54 @@
+#!/bin/bash
+# Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
+#   tools/setup.sh [bench|format]...   (nothing named: what `make test` and `make demo` need)
+set -euo pipefail
+
+packages=(
+  bazel-bootstrap g++ make python3
+  llvm-19-dev libmlir-19-dev mlir-19-tools llvm-19-tools # the compiler; FileCheck and lit for its tests
+  libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
+  libgtest-dev libgmock-dev
+  pkg-config # the example that builds against the installed library
+)
+for group in "$@"; do
+  case "$group" in
+  bench) packages+=(openmpi-bin libopenmpi-dev) ;; # whom the benchmark compares with
+  format) packages+=(clang-format) ;;
+  *)
+    echo "tools/setup.sh: no group '$group'; there are: bench, format" >&2
+    exit 2
+    ;;
+  esac
+done
+
+# An unknown package makes dpkg-query fail; the others are listed all the same.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
+missing=()
+for package in "${packages[@]}"; do
+  grep -qx "installed $package" <<<"$installed" || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "These packages are missing; run this as root, or install sudo:" >&2
+    echo "  apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
+"${as_root[@]}" apt-get -q update
+unavailable=()
+for package in "${missing[@]}"; do
+  apt-cache policy "$package" | grep -q 'Candidate: [^(]' || unavailable+=("$package")
+done
+if [ ${#unavailable[@]} -ne 0 ]; then
+  echo "No package source has: ${unavailable[*]}" >&2
+  echo "OCCL builds on Debian 12 (bookworm). Its main archive has them all; see /etc/apt/sources.list." >&2
+  exit 1
+fi
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get -q install -y --no-install-recommends "${missing[@]}"
