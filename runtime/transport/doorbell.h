@@ -1,0 +1,58 @@
+// How one executor wakes another that sleeps because nothing moved. Lies in shared memory; several
+// may sleep on one doorbell, any thread of any process may ring it.
+//
+// No wake-up is lost (Dekker): who rings first publishes what the sleeper waits for, then reads
+// `sleeping`; who sleeps first sets `sleeping`, then looks once more whether there is something to
+// do. A sequentially consistent fence lies between the two steps on both sides, so at least one of
+// them sees the other.
+#pragma once
+
+#include "runtime/base/futex.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace occl::transport {
+
+struct alignas(64) Doorbell {
+  std::atomic<uint32_t> word{0};     // changes with every ring that found a sleeper
+  std::atomic<uint32_t> sleeping{0}; // 1 while someone may be asleep
+
+  /// After publishing something that a sleeper may wait for. Costs a fence and a load while nobody
+  /// sleeps.
+  void ring() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    ringFenced();
+  }
+
+  /// The same for a caller that has executed a sequentially consistent fence since it published.
+  void ringFenced() {
+    if (sleeping.load(std::memory_order_relaxed) != 0)
+      wakeSleepers();
+  }
+
+  /// First step of going to sleep: the ticket for `sleep`. Between the two the caller must look
+  /// once more whether there is something to do, and not sleep if so.
+  uint32_t prepareSleep() {
+    uint32_t ticket = word.load(std::memory_order_acquire);
+    sleeping.exchange(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return ticket;
+  }
+
+  /// Returns at a ring since prepareSleep, after atMost, or without cause.
+  void sleep(uint32_t ticket, std::chrono::nanoseconds atMost) { futexWait(word, ticket, atMost); }
+
+private:
+  void wakeSleepers() {
+    if (sleeping.exchange(0, std::memory_order_seq_cst) == 0)
+      return;
+    word.fetch_add(1, std::memory_order_seq_cst);
+    futexWakeAll(word);
+  }
+};
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+} // namespace occl::transport
