@@ -1,0 +1,80 @@
+// From a verified plan to what the interpreter executes. Host only.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/data_type.h"
+#include "runtime/base/status.h"
+#include "runtime/interpreter/invocation.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace occl::interpreter {
+
+/// How chunks are cut. All ranks must use the same.
+struct TilePolicy {
+  /// The largest message of a tile has about so many bytes.
+  uint64_t messageBytes = 64 << 10;
+  uint32_t slicesPerMessage = 1;
+};
+
+struct BindRequest {
+  uint32_t rank = 0;
+  uint64_t count = 0; // elements of one part
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  TilePolicy tiles;
+};
+
+/// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
+class Binding {
+public:
+  Binding(const Binding &) = delete;
+  Binding &operator=(const Binding &) = delete;
+
+  const Program &program() const { return bound; }
+  /// Bytes of rank r's arena block of one invocation: the same on every rank that asks. The first
+  /// controlBytes(r) of them must be zero before rank r announces the block; a multiple of 64. A
+  /// block starts at a multiple of 128.
+  uint64_t arenaBytes(uint32_t r) const { return arenaSizes[r]; }
+  uint64_t controlBytes(uint32_t r) const { return controlSizes[r]; }
+  /// Of one invocation; uninitialised memory will do.
+  uint64_t scratchBytes() const { return scratchSize; }
+  /// Zeroed at the start of an invocation.
+  uint64_t progressBytes() const { return bound.numBlocks * kControlStride; }
+  /// Of the user's buffers.
+  uint64_t inputBytes() const { return inputSize; }
+  uint64_t outputBytes() const { return outputSize; }
+  /// The ranks whose arenas this one uses (its own if it sends): ascending.
+  const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
+  /// Index in Plan::instructions of an instruction of a thread block of this rank.
+  uint32_t planInstruction(uint32_t block, uint32_t instruction) const {
+    return firstInstructions[block] + instruction;
+  }
+
+private:
+  friend class Binder;
+  Binding() = default;
+
+  Program bound;
+  std::vector<BoundBlock> blocks;
+  std::vector<BoundInstruction> instructions;
+  std::vector<BoundOperand> operands;
+  std::vector<BoundDependency> dependencies;
+  std::vector<ConnectionEnd> ends;
+  std::vector<uint32_t> peers;
+  std::vector<uint64_t> chunkBegins;
+  std::vector<uint64_t> arenaSizes, controlSizes; // by rank
+  std::vector<uint32_t> usedArenas;
+  std::vector<uint32_t> firstInstructions; // by thread block
+  uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;
+};
+
+/// The plan must have been accepted by verifyPlan and outlive only this call. InvalidArgument if
+/// the request does not fit the plan (the rank, a count that uniformChunks forbids, sizes beyond
+/// 2^62 bytes); InvalidPlan if it uses what this interpreter does not execute (peers' buffers,
+/// signals, gates).
+StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request);
+
+} // namespace occl::interpreter

@@ -1,0 +1,152 @@
+// What the interpreter executes: plain structures that host threads and CUDA thread blocks read
+// alike (pointers and integers only).
+//
+//   Program       the bound plan of one rank: what does not change from one invocation of a
+//                 registered collective to the next. Made by bind.h, immutable, shared by all
+//                 threads and invocations.
+//   Invocation    one run of a program: the user's buffers, scratch, arenas, progress words.
+//   BlockContext  where one thread block of an invocation stands: all that preemption saves.
+//
+// Tiles. Every chunk is cut into tiles of `tileElements`; a thread block executes all its
+// instructions on tile 0, then all on tile 1, and so on. A message is one connection operand of one
+// instruction on one tile: the chunks' pieces of that tile, packed one after another. It is sent in
+// at most `slicesPerMessage` slices. How many elements a slice holds depends on the instruction's
+// chunk count only, so sender and receivers cut alike.
+//
+// Counters. Message M = tile * messagesPerTile + message of a connection has the slots
+// (M mod depth) * slicesPerMessage + slice. Its slice s is sent when the connection's tail reaches
+// M * slicesPerMessage + s + 1, and consumed by a destination when that destination's head does.
+// Whoever handles the last slice of a message sets the counter to (M + 1) * slicesPerMessage,
+// however few slices there were; an empty message has one slice. All counters start at 0 in each
+// invocation.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/data_type.h"
+
+#include <cstdint>
+
+namespace occl {
+struct Doorbell;
+}
+
+namespace occl::interpreter {
+
+/// A source or destination of an instruction.
+struct BoundOperand {
+  /// Local: bytes from the start of the buffer to the first chunk.
+  uint64_t offset = 0;
+  /// Connection: which of the program's ends, and the message's number within a tile.
+  uint32_t end = 0;
+  uint32_t message = 0;
+  plan::OperandKind kind = plan::OperandKind::Input;
+};
+
+/// `instruction` of `block` must be complete for the same tile.
+struct BoundDependency {
+  uint32_t block = 0;
+  uint32_t instruction = 0;
+};
+
+struct BoundInstruction {
+  /// Elements of all its chunks together over all tiles.
+  uint64_t elements = 0;
+  /// Elements of a tile, where the range is contiguous in all operands: see `contiguous`.
+  uint64_t span = 0;
+  /// Elements that a slice holds, at least 1.
+  uint64_t sliceElements = 1;
+  uint32_t firstOperand = 0; // the sources, then the destinations
+  uint32_t firstDependency = 0;
+  uint32_t count = 0;  // chunks
+  uint32_t extent = 0; // the first chunk's number in its part
+  uint16_t numSources = 0;
+  uint16_t numDestinations = 0;
+  uint16_t numDependencies = 0;
+  /// One chunk, or one tile with the chunks side by side in every operand.
+  bool contiguous = true;
+  /// Divides by the number of ranks before it stores.
+  bool divides = false;
+  /// Some block depends on it: its completion is published.
+  bool published = false;
+};
+
+struct BoundBlock {
+  uint32_t firstInstruction = 0;
+  uint32_t numInstructions = 0;
+};
+
+/// The sending or a receiving end of a connection. Control words and slots lie in the source rank's
+/// arena block, at the same offsets for all ranks: the tail (written by the source), one head for
+/// each destination (written by it) on cache lines of their own, and the slots.
+struct ConnectionEnd {
+  uint64_t tailOffset = 0; // the heads follow at multiples of kControlStride
+  uint64_t slotsOffset = 0;
+  uint64_t slotBytes = 0;
+  /// Heads up to here are waited for by the source at some time; larger ones are never looked at
+  /// and so never stored.
+  uint64_t lastCredit = 0;
+  uint32_t messagesPerTile = 0;
+  uint32_t source = 0; // the rank whose arena it lies in
+  /// A receiving end's own head; 0 for the sending end.
+  uint32_t head = 0;
+  /// The other ranks, in Program::peers: the destinations, or the source alone.
+  uint32_t firstPeer = 0;
+  uint32_t numPeers = 0;
+  uint32_t connection = 0; // in Plan::connections, for reports
+};
+
+/// Bytes between control words.
+inline constexpr uint64_t kControlStride = 64;
+
+struct Program {
+  const BoundBlock *blocks = nullptr;
+  const BoundInstruction *instructions = nullptr;
+  const BoundOperand *operands = nullptr;
+  const BoundDependency *dependencies = nullptr;
+  const ConnectionEnd *ends = nullptr;
+  const uint32_t *peers = nullptr;
+  /// [k] for k in [0, partChunks]: first element of chunk k of a part.
+  const uint64_t *chunkBegins = nullptr;
+
+  uint64_t partChunks = 1;
+  uint64_t tileElements = 1;
+  uint64_t numTiles = 1; // at least 1, also with no element at all
+  /// Elements from a scratch slot to the next.
+  uint64_t scratchStride = 0;
+  uint64_t elementBytes = 1;
+  /// A power of two, at least the plan's.
+  uint64_t depth = 1;
+  uint64_t slicesPerMessage = 1;
+  uint32_t numBlocks = 0;
+  uint32_t rank = 0;
+  uint32_t numRanks = 1;
+  /// Operands of the largest instruction.
+  uint32_t maxOperands = 0;
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+};
+
+struct Invocation {
+  const Program *program = nullptr;
+  /// The input, output and scratch of this rank, indexed by OperandKind. Any alignment. Nothing is
+  /// written to the input unless it is also the output (in place).
+  char *buffers[3] = {nullptr, nullptr, nullptr};
+  /// [r]: rank r's arena block for this invocation where this rank maps it; null until r has
+  /// announced it. May be set, once, while thread blocks run (with release).
+  char **arenas = nullptr;
+  /// One word a thread block, kControlStride apart, 0 at the start: tile * instructions of the
+  /// block
+  /// + instruction + 1 of the last published completion.
+  char *progress = nullptr;
+  /// Host: [r]: rank r's doorbell, or null if nobody sleeps on it. Null if there are none at all.
+  Doorbell *const *doorbells = nullptr;
+};
+
+/// The slice to do next. A fresh one starts a thread block.
+struct alignas(16) BlockContext {
+  uint64_t tile = 0;
+  uint32_t instruction = 0; // in its thread block
+  uint32_t slice = 0;
+};
+
+} // namespace occl::interpreter
