@@ -1,0 +1,56 @@
+#include "runtime/transport/announce.h"
+
+namespace occl::transport {
+
+namespace {
+
+/// Mixes all bits of an id into the low ones: users number collectives 0, 1, 2 or by hashes alike.
+uint64_t mix(uint64_t id) {
+  id ^= id >> 33;
+  id *= 0xff51afd7ed558ccdull;
+  id ^= id >> 33;
+  return id;
+}
+
+} // namespace
+
+void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits) {
+  AnnounceRecord &record = records[ordinal % kRecords];
+  record.arenaOffset = arenaOffset;
+  record.traits = traits;
+  record.sequence.store(ordinal + 1, std::memory_order_release);
+}
+
+const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {
+  const AnnounceRecord &record = records[ordinal % kRecords];
+  return record.sequence.load(std::memory_order_acquire) == ordinal + 1 ? &record : nullptr;
+}
+
+AnnounceCell *AnnounceTable::findOrInsert(uint64_t collective) {
+  uint64_t start = mix(collective);
+  for (uint64_t i = 0; i < cells.size(); ++i) {
+    AnnounceCell &cell = cells[(start + i) & (cells.size() - 1)];
+    if (cell.used.load(std::memory_order_relaxed) == 0) {
+      cell.collective = collective;
+      cell.used.store(1, std::memory_order_release);
+      return &cell;
+    }
+    if (cell.collective == collective)
+      return &cell;
+  }
+  return nullptr;
+}
+
+const AnnounceCell *AnnounceTable::find(uint64_t collective) const {
+  uint64_t start = mix(collective);
+  for (uint64_t i = 0; i < cells.size(); ++i) {
+    const AnnounceCell &cell = cells[(start + i) & (cells.size() - 1)];
+    if (cell.used.load(std::memory_order_acquire) == 0)
+      return nullptr;
+    if (cell.collective == collective)
+      return &cell;
+  }
+  return nullptr;
+}
+
+} // namespace occl::transport

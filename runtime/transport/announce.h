@@ -1,0 +1,67 @@
+// Announce records: how a rank tells its peers that it has started an invocation of a collective,
+// what it thinks the collective is, and where its connectors lie. Written only by the rank that
+// owns the table, read by all.
+//
+// A cell belongs to one collective id for the life of the segment and has a ring of records, one an
+// invocation in flight. Record `ordinal % kRecords` is used again only when every rank that reads
+// it has counted `ordinal` in its own cell's `done`, so a reader that has not finished the
+// invocation reads a record that stays.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace occl::transport {
+
+/// What ranks must agree on. count is in elements; dataType and op are the API's values.
+struct CollectiveTraits {
+  uint64_t planHash = 0;
+  uint64_t count = 0;
+  uint32_t dataType = 0;
+  uint32_t op = 0;
+
+  bool operator==(const CollectiveTraits &) const = default;
+};
+
+struct alignas(64) AnnounceRecord {
+  std::atomic<uint64_t> sequence{0}; // ordinal + 1 once all below is valid
+  uint64_t arenaOffset = 0;          // of the invocation's block, from the start of the arena
+  CollectiveTraits traits;
+};
+
+struct AnnounceCell {
+  static constexpr uint32_t kRecords = 8;
+
+  alignas(64) std::atomic<uint32_t> used{0}; // 1 once `collective` is valid
+  uint64_t collective = 0;
+  /// Invocations that this rank has finished: it neither reads nor writes memory of theirs any
+  /// more.
+  alignas(64) std::atomic<uint64_t> done{0};
+  AnnounceRecord records[kRecords];
+
+  /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.
+  void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits);
+  /// The record of `ordinal` if it has been published, else nullptr.
+  const AnnounceRecord *find(uint64_t ordinal) const;
+};
+
+/// A rank's cells by collective id: open addressing over memory that is zero at first.
+class AnnounceTable {
+public:
+  AnnounceTable() = default;
+  /// The number of cells must be a power of two.
+  explicit AnnounceTable(std::span<AnnounceCell> cells) : cells(cells) {}
+
+  /// Owner only, one thread at a time: the cell of `collective`, taken if there is none yet;
+  /// nullptr if the table is full.
+  AnnounceCell *findOrInsert(uint64_t collective);
+  /// Any thread of any rank; nullptr if the owner has not taken a cell for it.
+  const AnnounceCell *find(uint64_t collective) const;
+
+private:
+  std::span<AnnounceCell> cells;
+};
+
+} // namespace occl::transport

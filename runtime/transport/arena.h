@@ -1,0 +1,51 @@
+// Hands out blocks of a rank's arena. A block is all that an invocation needs, so whoever has one
+// waits for no other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace occl::transport {
+
+/// Offsets only: never touches the memory. Sizes are rounded up to classes, four to a power of two;
+/// a freed block goes on the stack of its class, and the one freed last, still warm in the caches,
+/// is handed out first. When no block is left the stacks are merged into whole free ranges. Thread
+/// safety: none.
+class Arena {
+public:
+  static constexpr uint64_t kAlignment = 128;
+
+  explicit Arena(uint64_t bytes);
+
+  /// The offset of a block of at least `bytes`, aligned to kAlignment, or nothing if none is free
+  /// now.
+  std::optional<uint64_t> allocate(uint64_t bytes);
+  /// `offset` and `bytes` as in the call of allocate.
+  void release(uint64_t offset, uint64_t bytes);
+
+  /// Whether a block of this size fits into the arena when nothing else is in it.
+  bool canEverFit(uint64_t bytes) const { return roundToClass(bytes) <= total; }
+  uint64_t size() const { return total; }
+  uint64_t bytesInUse() const { return inUse; }
+
+  /// What a block of `bytes` takes.
+  static uint64_t roundToClass(uint64_t bytes);
+
+private:
+  static constexpr uint32_t kNumClasses = 4 * 64;
+
+  static uint32_t classOf(uint64_t rounded);
+  std::optional<uint64_t> takeFromRanges(uint64_t rounded);
+  void mergeStacks();
+  void returnRange(uint64_t offset, uint64_t bytes);
+
+  uint64_t total;
+  uint64_t inUse = 0;
+  std::array<std::vector<uint64_t>, kNumClasses> stacks; // offsets, by class
+  std::map<uint64_t, uint64_t> ranges;                   // free: offset -> bytes
+};
+
+} // namespace occl::transport

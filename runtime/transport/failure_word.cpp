@@ -1,0 +1,29 @@
+#include "runtime/transport/failure_word.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace occl::transport {
+
+void FailureWord::writeCause(const Status &cause) {
+  uint32_t none = 0;
+  if (!causeState.compare_exchange_strong(none, 1, std::memory_order_acq_rel))
+    return;
+  code = static_cast<uint32_t>(cause.code());
+  size_t length = std::min(cause.message().size(), kTextBytes - 1);
+  std::memcpy(text, cause.message().data(), length);
+  text[length] = '\0';
+  causeState.store(2, std::memory_order_release);
+}
+
+Status FailureWord::readCause() const {
+  if (causeState.load(std::memory_order_acquire) != 2)
+    return {};
+  // Another process wrote this: it may be damaged.
+  uint32_t last = static_cast<uint32_t>(StatusCode::InternalError);
+  StatusCode known =
+      code == 0 || code > last ? StatusCode::InternalError : static_cast<StatusCode>(code);
+  return {known, std::string(text, strnlen(text, kTextBytes))};
+}
+
+} // namespace occl::transport

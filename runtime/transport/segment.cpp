@@ -1,0 +1,66 @@
+#include "runtime/transport/segment.h"
+
+#include <new>
+#include <string>
+
+namespace occl::transport {
+
+namespace {
+
+constexpr uint64_t roundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kTableOffset = roundUp(sizeof(SegmentHeader), kPage);
+constexpr uint64_t kArenaOffset =
+    kTableOffset + roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}, kPage);
+
+Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got) {
+  return {StatusCode::Mismatch, "segment of rank " + std::to_string(rank) + ": " + what +
+                                    ": expected " + std::to_string(expected) + ", got " +
+                                    std::to_string(got) +
+                                    "; all ranks must use the same version of the library"};
+}
+
+} // namespace
+
+uint64_t Segment::bytesFor(uint64_t arenaBytes) {
+  return kArenaOffset + roundUp(arenaBytes, kPage);
+}
+
+StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks) {
+  if (memory.size() < kArenaOffset)
+    return Status(StatusCode::InvalidArgument, "a segment needs " + std::to_string(kArenaOffset) +
+                                                   " bytes and its arena, got " +
+                                                   std::to_string(memory.size()));
+  // The announce table is left alone: zero is an empty cell, and touching it would make it
+  // resident.
+  auto *header = new (memory.data()) SegmentHeader;
+  header->rank = rank;
+  header->numRanks = numRanks;
+  header->arenaOffset = kArenaOffset;
+  header->arenaBytes = memory.size() - kArenaOffset;
+  return Segment(memory.data());
+}
+
+StatusOr<Segment> Segment::open(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks) {
+  if (memory.size() < kArenaOffset)
+    return mismatch(rank, "bytes", kArenaOffset, memory.size());
+  const auto &header = *reinterpret_cast<const SegmentHeader *>(memory.data());
+  if (header.magic != SegmentHeader::kMagic)
+    return mismatch(rank, "magic number", SegmentHeader::kMagic, header.magic);
+  if (header.version != SegmentHeader::kVersion)
+    return mismatch(rank, "layout version", SegmentHeader::kVersion, header.version);
+  if (header.rank != rank)
+    return mismatch(rank, "rank", rank, header.rank);
+  if (header.numRanks != numRanks)
+    return mismatch(rank, "number of ranks", numRanks, header.numRanks);
+  if (header.arenaOffset != kArenaOffset || header.arenaBytes != memory.size() - kArenaOffset)
+    return mismatch(rank, "arena bytes", memory.size() - kArenaOffset, header.arenaBytes);
+  return Segment(memory.data());
+}
+
+AnnounceTable Segment::announceTable() const {
+  return AnnounceTable(std::span(reinterpret_cast<AnnounceCell *>(base + kTableOffset), kCells));
+}
+
+} // namespace occl::transport

@@ -1,0 +1,68 @@
+// The memory of one rank that all ranks map: who it is, its doorbell, failure word and wait edges,
+// its announce table, and the arena from which the connectors of its invocations come. Ranks map it
+// at different addresses, so everything in it is an offset.
+//
+//   header | announce cells (kCells) | arena
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/transport/announce.h"
+#include "runtime/transport/doorbell.h"
+#include "runtime/transport/failure_word.h"
+#include "runtime/transport/wait_edges.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace occl::transport {
+
+struct SegmentHeader {
+  static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
+  static constexpr uint32_t kVersion = 1;
+
+  enum State : uint32_t { Alive = 1, Left = 2 };
+
+  uint64_t magic = kMagic;
+  uint32_t version = kVersion;
+  uint32_t rank = 0;
+  uint32_t numRanks = 0;
+  uint64_t arenaOffset = 0; // from the start of the segment
+  uint64_t arenaBytes = 0;
+  /// Left once the owner has destroyed its communicator: it will start nothing any more.
+  alignas(64) std::atomic<uint32_t> state{Alive};
+  Doorbell doorbell;
+  FailureWord failure;
+  WaitEdgeBoard waitEdges;
+};
+
+/// One rank's segment as mapped here. A view: the memory is the caller's. Thread safety: that of
+/// the parts.
+class Segment {
+public:
+  static constexpr uint32_t kCells = 1u << 14;
+
+  /// Memory that a segment with such an arena needs, in bytes.
+  static uint64_t bytesFor(uint64_t arenaBytes);
+  /// Makes a segment of `memory`, which is zero and page aligned; done once by its owner before
+  /// others open it. InvalidArgument if the memory is too small.
+  static StatusOr<Segment> format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks);
+  /// Opens what another rank has formatted. Mismatch, with expected and got, if it is something
+  /// else.
+  static StatusOr<Segment> open(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks);
+
+  Segment() = default;
+
+  SegmentHeader &header() const { return *reinterpret_cast<SegmentHeader *>(base); }
+  AnnounceTable announceTable() const;
+  std::byte *arena() const { return base + header().arenaOffset; }
+  uint64_t arenaBytes() const { return header().arenaBytes; }
+
+private:
+  explicit Segment(std::byte *base) : base(base) {}
+
+  std::byte *base = nullptr;
+};
+
+} // namespace occl::transport

@@ -1,0 +1,62 @@
+// What a rank's stuck executors wait for, published in its segment so that any rank can tell who
+// waits for whom.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace occl::transport {
+
+enum class WaitReason : uint32_t { Announce, Data, Credit, Dependency };
+
+const char *toString(WaitReason reason);
+
+/// One thread block of an open invocation that cannot go on until `peer` does something. For a
+/// dependency the peer is the rank itself.
+struct WaitEdge {
+  uint64_t collective = 0;
+  uint64_t ordinal = 0;
+  uint32_t block = 0;
+  uint32_t instruction = 0; // position in the block
+  WaitReason reason = WaitReason::Announce;
+  uint32_t peer = 0;
+
+  bool operator==(const WaitEdge &) const = default;
+};
+
+/// A consistent copy of what a rank published last. The version grows with every publication and
+/// every progress.
+struct WaitSnapshot {
+  uint64_t version = 0;
+  std::vector<WaitEdge> edges;
+};
+
+/// A sequence lock over a bounded list of edges: one writer at a time, readers in any process.
+class WaitEdgeBoard {
+public:
+  static constexpr uint32_t kMaxEdges = 128;
+
+  /// Owner only, one thread at a time. Edges beyond kMaxEdges are dropped. Publishing what is
+  /// already there changes nothing, the version neither.
+  void publish(std::span<const WaitEdge> edges);
+  /// Something moved: no edge is valid any more. Cheap if nothing was published.
+  void clear() {
+    if (numEdges.load(std::memory_order_relaxed) != 0)
+      publish({});
+  }
+  /// Never waits: empty, with version 0, if the owner keeps writing (or died while it did).
+  WaitSnapshot read() const;
+
+private:
+  static constexpr uint32_t kWordsPerEdge = 4;
+
+  bool holds(std::span<const WaitEdge> edges) const;
+
+  std::atomic<uint64_t> version{0}; // odd while being written
+  std::atomic<uint32_t> numEdges{0};
+  std::atomic<uint64_t> words[kMaxEdges * kWordsPerEdge];
+};
+
+} // namespace occl::transport
