@@ -10,30 +10,13 @@
 // release and acquire on the saved context. Different blocks and ranks run concurrently.
 #pragma once
 
-#include "plan/chunking.h"
-#include "runtime/interpreter/invocation.h"
+#include "runtime/interpreter/slice.h"
 
 #include <cstdint>
 
 namespace occl::interpreter {
 
 enum class StepStatus : uint8_t { Progressed, Finished, Blocked };
-
-enum class BlockReason : uint8_t {
-  None,
-  Announce,   // rank `peer` has not announced this invocation
-  Data,       // the next slice of connection `what` from rank `peer`
-  Credit,     // a free slot of connection `what`: its destination `peer` lags behind
-  Dependency, // thread block `what` of this rank
-};
-
-/// What a blocked step waits for; each is a stable condition: once true, true until the step is
-/// done.
-struct Obstacle {
-  BlockReason reason = BlockReason::None;
-  uint32_t what = 0; // the connection in the plan, or the thread block
-  uint32_t peer = 0; // rank
-};
 
 struct StepResult {
   StepStatus status = StepStatus::Progressed;
@@ -45,11 +28,35 @@ struct StepResult {
 /// Executes at most one slice. Finished if the block had nothing left: then nothing was done.
 template <class Target>
 OCCL_HOST_DEVICE StepResult stepBlock(const Invocation &invocation, uint32_t block,
-                                      BlockContext &context, Target &target);
+                                      BlockContext &context, Target &target) {
+  const Program &program = *invocation.program;
+  const BoundBlock &bound = program.blocks[block];
+  if (context.tile == program.numTiles || bound.numInstructions == 0)
+    return {StepStatus::Finished, {}, 0};
+  detail::Slice<Target> slice(invocation, bound, context, target);
+  Obstacle obstacle = slice.poll();
+  if (!target.vote(obstacle.reason == BlockReason::None))
+    return {StepStatus::Blocked, obstacle, 0};
+  slice.fold();
+  target.barrier();
+  slice.publish(block);
+  slice.advance(context);
+  return {};
+}
 
 /// Steps until the block is finished or blocked, or `maxSlices` are done (then Progressed).
 template <class Target>
 OCCL_HOST_DEVICE StepResult runBlock(const Invocation &invocation, uint32_t block,
-                                     BlockContext &context, Target &target, uint32_t maxSlices);
+                                     BlockContext &context, Target &target, uint32_t maxSlices) {
+  StepResult result;
+  for (uint32_t slices = 0;; ++slices) {
+    if (slices < maxSlices)
+      result = stepBlock(invocation, block, context, target);
+    if (slices == maxSlices || result.status != StepStatus::Progressed) {
+      result.slices = slices;
+      return result;
+    }
+  }
+}
 
 } // namespace occl::interpreter

@@ -1,0 +1,117 @@
+// What folding means, element by element, for every data type and operation; the targets supply the
+// loops. Sources are folded from left to right.
+//
+// Integers wrap around. 16-bit floats accumulate in float over all sources of one instruction and
+// are rounded once. Average sums, and divides at the instruction that completes a chunk (integers
+// truncate). If any source of minimum or maximum is a NaN, so is the result.
+#pragma once
+
+#include "runtime/base/data_type.h"
+#include "runtime/base/host_device.h"
+#include "runtime/interpreter/half.h"
+
+#include <cstdint>
+#include <type_traits>
+
+namespace occl::interpreter {
+
+/// How elements lie in memory (Storage) and in what they are folded (Accumulator).
+template <class T> struct Plain {
+  using Storage = T;
+  using Accumulator = T;
+  static OCCL_INLINE T load(T value) { return value; }
+  static OCCL_INLINE T store(T value) { return value; }
+};
+
+struct Float16Element {
+  using Storage = Half;
+  using Accumulator = float;
+  static OCCL_INLINE float load(Half value) { return toFloat(value); }
+  static OCCL_INLINE Half store(float value) { return toHalf(value); }
+};
+
+struct Bfloat16Element {
+  using Storage = Bfloat16;
+  using Accumulator = float;
+  static OCCL_INLINE float load(Bfloat16 value) { return toFloat(value); }
+  static OCCL_INLINE Bfloat16 store(float value) { return toBfloat16(value); }
+};
+
+namespace detail {
+/// Integers are added and multiplied as unsigned: wrapping is defined there.
+template <class T, bool = std::is_integral_v<T>> struct Wrapping {
+  using Type = std::make_unsigned_t<T>;
+};
+template <class T> struct Wrapping<T, false> { using Type = T; };
+} // namespace detail
+
+struct Sum {
+  template <class T> static OCCL_INLINE T apply(T a, T b) {
+    using U = typename detail::Wrapping<T>::Type;
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  }
+};
+
+struct Product {
+  template <class T> static OCCL_INLINE T apply(T a, T b) {
+    using U = typename detail::Wrapping<T>::Type;
+    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+  }
+};
+
+struct Minimum {
+  template <class T> static OCCL_INLINE T apply(T a, T b) { return (a < b) | (a != a) ? a : b; }
+};
+
+struct Maximum {
+  template <class T> static OCCL_INLINE T apply(T a, T b) { return (a > b) | (a != a) ? a : b; }
+};
+
+template <class T> OCCL_INLINE T divide(T value, uint64_t divisor) {
+  return static_cast<T>(value / static_cast<T>(divisor));
+}
+
+/// divide() of a uint8: the divisor may exceed the type.
+template <> OCCL_INLINE uint8_t divide(uint8_t value, uint64_t divisor) {
+  return static_cast<uint8_t>(value / divisor);
+}
+
+/// Calls visitor.template operator()<Element, Operation>() for the type and operation.
+template <class Element, class Visitor>
+OCCL_INLINE auto dispatchOperation(ReduceOp op, Visitor &&visitor) {
+  switch (op) {
+  case ReduceOp::Prod:
+    return visitor.template operator()<Element, Product>();
+  case ReduceOp::Min:
+    return visitor.template operator()<Element, Minimum>();
+  case ReduceOp::Max:
+    return visitor.template operator()<Element, Maximum>();
+  case ReduceOp::Sum:
+  case ReduceOp::Avg:
+    break;
+  }
+  return visitor.template operator()<Element, Sum>();
+}
+
+template <class Visitor>
+OCCL_INLINE auto dispatchFold(DataType type, ReduceOp op, Visitor &&visitor) {
+  switch (type) {
+  case DataType::Uint8:
+    return dispatchOperation<Plain<uint8_t>>(op, visitor);
+  case DataType::Int32:
+    return dispatchOperation<Plain<int32_t>>(op, visitor);
+  case DataType::Int64:
+    return dispatchOperation<Plain<int64_t>>(op, visitor);
+  case DataType::Float16:
+    return dispatchOperation<Float16Element>(op, visitor);
+  case DataType::Bfloat16:
+    return dispatchOperation<Bfloat16Element>(op, visitor);
+  case DataType::Float64:
+    return dispatchOperation<Plain<double>>(op, visitor);
+  case DataType::Float32:
+    break;
+  }
+  return dispatchOperation<Plain<float>>(op, visitor);
+}
+
+} // namespace occl::interpreter

@@ -1,0 +1,58 @@
+// The interpreter's target for host threads: a thread block is one thread.
+#pragma once
+
+#include "plan/limits.h"
+#include "runtime/base/doorbell.h"
+#include "runtime/interpreter/fold_host.h"
+#include "runtime/interpreter/invocation.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace occl::interpreter {
+
+/// One for each executor; used by one thread at a time. Cheap to make.
+class HostTarget {
+public:
+  /// Written out so that no form of initialisation clears the addresses.
+  HostTarget() {}
+
+  static uint32_t thread() { return 0; }
+  static uint32_t numThreads() { return 1; }
+  static bool vote(bool ready) { return ready; }
+  static void barrier() {}
+
+  static uint64_t acquire(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+  static char *acquire(char *const *pointer) { return __atomic_load_n(pointer, __ATOMIC_ACQUIRE); }
+  static void release(uint64_t *word, uint64_t value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  }
+
+  /// Room for the addresses of an instruction's operands.
+  char **pointers() { return addresses; }
+
+  /// Folds pointers()[0, numSources) into all of pointers()[numSources, + numDestinations).
+  void fold(const Program &program, unsigned numSources, unsigned numDestinations,
+            uint64_t elements, uint64_t divisor) {
+    if (elements == 0)
+      return;
+    if (numSources == 1 && divisor <= 1)
+      return copyToAll(addresses, numDestinations, elements * program.elementBytes);
+    table.functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
+        addresses, numSources, numDestinations, elements, divisor);
+  }
+
+  static constexpr bool kHasDoorbells = true;
+  /// Orders everything published before it with the rings after it.
+  static void fenceBeforeRings() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  static void ring(Doorbell *bell) {
+    if (bell != nullptr)
+      bell->ringAfterFence();
+  }
+
+private:
+  const FoldTable &table = foldTable();
+  char *addresses[plan::limits::kMaxOperands];
+};
+
+} // namespace occl::interpreter
