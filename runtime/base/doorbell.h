@@ -1,16 +1,12 @@
-// How a thread sleeps until some other, perhaps in another process, has published something for it.
+// How one executor wakes another that sleeps because nothing moved. Lies in shared memory; several
+// may sleep on one doorbell, any thread of any process may ring it.
 //
-// A doorbell belongs to one rank and lies in memory that its peers map; any number of threads may
-// sleep on it. Sleeper: `ticket = arm()`; look once more at everything waited for; if nothing has
-// come, `sleep(ticket, atMost)`. Publisher: store what it publishes, then `ring()`. Both sides put
-// a sequentially consistent fence between their store and their load, so that either the sleeper's
-// last look sees what was published or the publisher sees the armed bell: no wake-up is lost. A
-// bell that is armed and not slept on costs its next publisher one system call, no more.
-//
-// Thread safety: any thread of any process.
+// No wake-up is lost (Dekker): who rings first publishes what the sleeper waits for, then reads
+// `sleeping`; who sleeps first sets `sleeping`, then looks once more whether there is something to
+// do. A sequentially consistent fence lies between the two steps on both sides, so at least one of
+// them sees the other.
 #pragma once
 
-#include "runtime/base/cache_line.h"
 #include "runtime/base/futex.h"
 
 #include <atomic>
@@ -19,33 +15,44 @@
 
 namespace occl {
 
-struct alignas(kCacheLine) Doorbell {
-  std::atomic<uint32_t> rings = 0;
-  std::atomic<uint32_t> armed = 0;
+struct alignas(64) Doorbell {
+  std::atomic<uint32_t> word{0};     // changes with every ring that found a sleeper
+  std::atomic<uint32_t> sleeping{0}; // 1 while someone may be asleep
 
-  uint32_t arm() {
-    armed.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return rings.load(std::memory_order_relaxed);
-  }
-
-  /// Returns at the next ring after arm() gave the ticket, at the latest after `atMost`, perhaps
-  /// earlier without cause.
-  void sleep(uint32_t ticket, std::chrono::nanoseconds atMost) { futexWait(rings, ticket, atMost); }
-
+  /// After publishing something that a sleeper may wait for. Costs a fence and a load while nobody
+  /// sleeps.
   void ring() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    ringAfterFence();
+    ringFenced();
   }
 
-  /// For a publisher that rings several bells: the fence is the caller's, once.
-  void ringAfterFence() {
-    if (armed.load(std::memory_order_relaxed) == 0 ||
-        armed.exchange(0, std::memory_order_relaxed) == 0)
+  /// The same for a caller that has executed a sequentially consistent fence since it published.
+  void ringFenced() {
+    if (sleeping.load(std::memory_order_relaxed) != 0)
+      wakeSleepers();
+  }
+
+  /// First step of going to sleep: the ticket for `sleep`. Between the two the caller must look
+  /// once more whether there is something to do, and not sleep if so.
+  uint32_t prepareSleep() {
+    uint32_t ticket = word.load(std::memory_order_acquire);
+    sleeping.exchange(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return ticket;
+  }
+
+  /// Returns at a ring since prepareSleep, after atMost, or without cause.
+  void sleep(uint32_t ticket, std::chrono::nanoseconds atMost) { futexWait(word, ticket, atMost); }
+
+private:
+  void wakeSleepers() {
+    if (sleeping.exchange(0, std::memory_order_seq_cst) == 0)
       return;
-    rings.fetch_add(1, std::memory_order_release);
-    futexWakeAll(rings);
+    word.fetch_add(1, std::memory_order_seq_cst);
+    futexWakeAll(word);
   }
 };
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 } // namespace occl

@@ -47,7 +47,7 @@ public:
   static void fenceBeforeRings() { std::atomic_thread_fence(std::memory_order_seq_cst); }
   static void ring(Doorbell *bell) {
     if (bell != nullptr)
-      bell->ringAfterFence();
+      bell->ringFenced();
   }
 
 private:

@@ -5,9 +5,9 @@
 //   header | announce cells (kCells) | arena
 #pragma once
 
+#include "runtime/base/doorbell.h"
 #include "runtime/base/status.h"
 #include "runtime/transport/announce.h"
-#include "runtime/transport/doorbell.h"
 #include "runtime/transport/failure_word.h"
 #include "runtime/transport/wait_edges.h"
 

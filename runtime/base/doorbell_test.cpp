@@ -1,10 +1,10 @@
-#include "runtime/transport/doorbell.h"
+#include "runtime/base/doorbell.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-namespace occl::transport {
+namespace occl {
 namespace {
 
 using namespace std::chrono_literals;
@@ -54,4 +54,4 @@ TEST(Doorbell, PingPongLosesNoWakeUp) {
 }
 
 } // namespace
-} // namespace occl::transport
+} // namespace occl
