@@ -1,0 +1,66 @@
+#include "runtime/scheduler/calibration.h"
+
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+
+namespace occl::scheduler {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Nanoseconds kLeast{50};
+constexpr Nanoseconds kMost{2000};
+
+/// The shortest of many round trips: interruptions only make them longer.
+Nanoseconds measure() {
+  constexpr uint32_t kRounds = 200;
+  alignas(64) std::atomic<uint32_t> ping{0};
+  alignas(64) std::atomic<uint32_t> pong{0};
+  const auto end = Clock::now() + std::chrono::milliseconds(1);
+  auto answer = [&] {
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      while (ping.load(std::memory_order_acquire) < round)
+        if (Clock::now() >= end)
+          return;
+      pong.store(round, std::memory_order_release);
+    }
+  };
+  std::thread other;
+  try {
+    other = std::thread(answer);
+  } catch (const std::system_error &) {
+    return kMost;
+  }
+  Nanoseconds best = kMost;
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    auto start = Clock::now();
+    ping.store(round, std::memory_order_release);
+    while (pong.load(std::memory_order_acquire) < round && Clock::now() < end)
+      ;
+    auto now = Clock::now();
+    if (now >= end)
+      break;
+    best = std::min<Nanoseconds>(best, now - start);
+  }
+  other.join();
+  return std::max(best, kLeast);
+}
+
+} // namespace
+
+Nanoseconds flagRoundTrip() {
+  static const Nanoseconds measured = measure();
+  return measured;
+}
+
+BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap) {
+  BudgetLimits limits;
+  limits.floor = 2 * roundTrip;
+  limits.cap = std::max(limits.floor, requestedCap.count() != 0 ? requestedCap : 20 * roundTrip);
+  return limits;
+}
+
+} // namespace occl::scheduler
