@@ -1,7 +1,7 @@
-// How many elements a chunk has. One formula for compiler, verifier, host and device: a part of `count` elements is cut
-// into `chunks` chunks at multiples of a grain, as evenly as the grain allows; the last chunks may be short or empty. The
-// grain is one element if that makes all chunks equal, else 128 bytes, so that chunks start where vectors and cache lines
-// do.
+// How many elements a chunk has. One formula for compiler, verifier, host and device: a part of
+// `count` elements is cut into `chunks` chunks at multiples of a grain, as evenly as the grain
+// allows; the last chunks may be short or empty. The grain is one element if that makes all chunks
+// equal, else 128 bytes, so that chunks start where vectors and cache lines do.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Opcodes of plan instructions and the shape of each. Shared by host and device code: no allocation, no I/O.
+// Opcodes of plan instructions and the shape of each. Shared by host and device code: no
+// allocation, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ constexpr const char *mnemonic(Opcode opcode) {
   return names[static_cast<unsigned>(opcode)];
 }
 
-/// What an instruction of a given opcode has among its operands. All data instructions mean the same thing: fold the
-/// sources from left to right, store the result in every destination.
+/// What an instruction of a given opcode has among its operands. All data instructions mean the
+/// same thing: fold the sources from left to right, store the result in every destination.
 ///
 ///   opcode              sources                                     destinations
 ///   copy                1 local                                     1 local
@@ -36,18 +37,18 @@ constexpr const char *mnemonic(Opcode opcode) {
 ///   send                1 local                                     1 or more connections
 ///   recv                1 connection                                1 local
 ///   recvReduceCopy      2 or more, 1 or more of them connections    1 local
-///   recvCopySend        1 connection                                1 local and 1 or more connections, or connections only
-///   recvReduceSend      2 or more, 1 or more of them connections    1 or more connections
-///   recvReduceCopySend  2 or more, 1 or more of them connections    1 local and 1 or more connections
-///   loadReduceStore     1 or more local or of a peer                1 or more local or of a peer
-///   signal, wait        none (value: the counter's new or awaited value; the peer is an operand of kind connection)
-///   gate, arrive        none (value: the partition)
+///   recvCopySend        1 connection                                1 local and 1 or more
+///   connections, or connections only recvReduceSend      2 or more, 1 or more of them connections
+///   1 or more connections recvReduceCopySend  2 or more, 1 or more of them connections    1 local
+///   and 1 or more connections loadReduceStore     1 or more local or of a peer                1 or
+///   more local or of a peer signal, wait        none (value: the counter's new or awaited value;
+///   the peer is an operand of kind connection) gate, arrive        none (value: the partition)
 struct OpcodeShape {
   uint8_t minSources, maxSources; // 255: no bound but limits::kMaxOperands
   bool needsLocalSource;          // the sources are all local
   bool needsConnectionSource;     // at least one source is a connection
   uint8_t minLocalDestinations, maxLocalDestinations;
-  bool sends;                     // at least one destination is a connection (none otherwise)
+  bool sends; // at least one destination is a connection (none otherwise)
 };
 
 constexpr OpcodeShape shapeOf(Opcode opcode) {

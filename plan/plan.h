@@ -1,9 +1,11 @@
-// The plan: one collective, compiled, for all its ranks. It is the only thing that crosses from compiler to runtime.
+// The plan: one collective, compiled, for all its ranks. It is the only thing that crosses from
+// compiler to runtime.
 //
-// Plain data in flat arrays: instructions, operands, dependencies, connections and requirements of all ranks lie in one
-// vector each and are referred to by index, so that a plan of a million instructions is a dozen allocations and can be
-// copied to a GPU as it is. Build one with PlanBuilder (plan/builder.h); read and write it with plan/reader.h and
-// plan/writer.h; trust it only after verifyPlan (plan/verifier.h) has accepted it.
+// Plain data in flat arrays: instructions, operands, dependencies, connections and requirements of
+// all ranks lie in one vector each and are referred to by index, so that a plan of a million
+// instructions is a dozen allocations and can be copied to a GPU as it is. Build one with
+// PlanBuilder (plan/builder.h); read and write it with plan/reader.h and plan/writer.h; trust it
+// only after verifyPlan (plan/verifier.h) has accepted it.
 //
 // Thread safety: a Plan is immutable once built; concurrent reads are safe.
 #pragma once
@@ -20,13 +22,15 @@ namespace occl::plan {
 
 inline constexpr uint32_t kSchemaVersion = 1;
 
-/// Where the data of an operand lies. Input, Output and Scratch are a rank's buffers, addressed in chunks.
+/// Where the data of an operand lies. Input, Output and Scratch are a rank's buffers, addressed in
+/// chunks.
 enum class OperandKind : uint8_t { Input, Output, Scratch, Connection };
 
 /// A source or destination of an instruction.
 struct Operand {
   OperandKind kind = OperandKind::Input;
-  /// The rank whose buffer it is; equal to the executing rank except in loadReduceStore. 0 for connections.
+  /// The rank whose buffer it is; equal to the executing rank except in loadReduceStore. 0 for
+  /// connections.
   uint32_t rank = 0;
   /// The first chunk in the buffer, or the index in Plan::connections.
   uint32_t index = 0;
@@ -34,7 +38,8 @@ struct Operand {
   bool operator==(const Operand &) const = default;
 };
 
-/// `instruction` of thread block `threadBlock` on the same rank must be complete, for the same tile, first.
+/// `instruction` of thread block `threadBlock` on the same rank must be complete, for the same
+/// tile, first.
 struct Dependency {
   uint32_t threadBlock = 0;
   uint32_t instruction = 0; // its position in the thread block, from 0
@@ -42,7 +47,8 @@ struct Dependency {
   bool operator==(const Dependency &) const = default;
 };
 
-/// One step of a thread block. It works on `count` chunks: every local operand is the range [index, index + count).
+/// One step of a thread block. It works on `count` chunks: every local operand is the range [index,
+/// index + count).
 struct Instruction {
   Opcode opcode = Opcode::Copy;
   /// Set on the reduction that completes its chunks: `average` divides here, once.
@@ -52,8 +58,8 @@ struct Instruction {
   uint16_t numDependencies = 0;
   /// Chunks moved; at least 1 for data instructions, 0 for signal, wait, gate and arrive.
   uint32_t count = 0;
-  /// Which chunk of a part (see Plan::partChunks) the first chunk is, and so how many elements it has. The chunks of an
-  /// instruction are consecutive modulo partChunks.
+  /// Which chunk of a part (see Plan::partChunks) the first chunk is, and so how many elements it
+  /// has. The chunks of an instruction are consecutive modulo partChunks.
   uint32_t extent = 0;
   uint32_t firstOperand = 0; // in Plan::operands: the sources, then the destinations
   uint32_t firstDependency = 0;
@@ -65,7 +71,8 @@ struct Instruction {
 
 inline constexpr uint32_t kNoLocation = ~0u;
 
-/// An ordered list of instructions that one executor runs at a time: [firstInstruction, + numInstructions).
+/// An ordered list of instructions that one executor runs at a time: [firstInstruction, +
+/// numInstructions).
 struct ThreadBlock {
   uint32_t firstInstruction = 0;
   uint32_t numInstructions = 0;
@@ -82,8 +89,9 @@ struct RankPlan {
   uint32_t numThreadBlocks = 0;
 };
 
-/// A FIFO of messages from one rank to one or more others; every destination receives every message, in order. The slots
-/// lie where the transport puts them, once for all destinations where memory is shared.
+/// A FIFO of messages from one rank to one or more others; every destination receives every
+/// message, in order. The slots lie where the transport puts them, once for all destinations where
+/// memory is shared.
 struct Connection {
   uint32_t source = 0;
   uint32_t channel = 0;
@@ -99,8 +107,8 @@ struct Contribution {
   bool operator==(const Contribution &) const = default;
 };
 
-/// For i in [0, count): rank's output[outputChunk + i] is at exit the reduction of input[chunk + i] of the
-/// contributions. Only for collectives that verifyPlan does not know by name.
+/// For i in [0, count): rank's output[outputChunk + i] is at exit the reduction of input[chunk + i]
+/// of the contributions. Only for collectives that verifyPlan does not know by name.
 struct Requirement {
   uint32_t rank = 0;
   uint32_t outputChunk = 0;
@@ -125,25 +133,28 @@ struct Plan {
   std::string collective; // "allreduce", ... or the name of the user's own
   /// Parameters of the algorithm as compiled, in order of declaration.
   std::vector<std::pair<std::string, int64_t>> parameters;
-  /// Of the source text and the options: equal on all ranks of a communicator. 16 hexadecimal digits.
+  /// Of the source text and the options: equal on all ranks of a communicator. 16 hexadecimal
+  /// digits.
   std::string sourceHash;
 
   uint32_t numRanks = 0;
-  /// A buffer consists of parts of `count` elements each (the count that the user passes), and a part of partChunks
-  /// chunks. All-reduce: the buffer is one part; all-gather: the output has numRanks parts.
+  /// A buffer consists of parts of `count` elements each (the count that the user passes), and a
+  /// part of partChunks chunks. All-reduce: the buffer is one part; all-gather: the output has
+  /// numRanks parts.
   uint32_t partChunks = 1;
   /// Rank that broadcast, reduce, gather and scatter start from or end at; 0 for the others.
   uint32_t root = 0;
   /// Alias modes that the plan is valid for.
   bool outOfPlace = true;
   bool inPlace = true;
-  /// A value ends in a chunk of another size than its own unless all chunks are equal: the runtime then accepts only
-  /// counts that partChunks divides.
+  /// A value ends in a chunk of another size than its own unless all chunks are equal: the runtime
+  /// then accepts only counts that partChunks divides.
   bool uniformChunks = false;
   Protocol protocol = Protocol::Simple;
   /// K: messages that every connection holds. The plan is free of deadlock at this depth.
   uint32_t depth = 2;
-  /// Sizes, in bytes of one part, that the plan is meant for: minBytes <= count * element size <= maxBytes.
+  /// Sizes, in bytes of one part, that the plan is meant for: minBytes <= count * element size <=
+  /// maxBytes.
   uint64_t minBytes = 0;
   uint64_t maxBytes = ~0ull;
 
@@ -159,7 +170,8 @@ struct Plan {
   std::vector<std::string> files;
   std::vector<Location> locations;
 
-  // The functions below expect indices in range: of a verified plan, or of one that the caller built.
+  // The functions below expect indices in range: of a verified plan, or of one that the caller
+  // built.
   std::span<const ThreadBlock> threadBlocksOf(const RankPlan &rank) const {
     return std::span(threadBlocks).subspan(rank.firstThreadBlock, rank.numThreadBlocks);
   }
@@ -170,11 +182,12 @@ struct Plan {
     return std::span(operands).subspan(instruction.firstOperand, instruction.numSources);
   }
   std::span<const Operand> destinationsOf(const Instruction &instruction) const {
-    return std::span(operands)
-        .subspan(instruction.firstOperand + instruction.numSources, instruction.numDestinations);
+    return std::span(operands).subspan(instruction.firstOperand + instruction.numSources,
+                                       instruction.numDestinations);
   }
   std::span<const Dependency> dependenciesOf(const Instruction &instruction) const {
-    return std::span(dependencies).subspan(instruction.firstDependency, instruction.numDependencies);
+    return std::span(dependencies)
+        .subspan(instruction.firstDependency, instruction.numDependencies);
   }
   std::span<const uint32_t> destinationsOf(const Connection &connection) const {
     return std::span(destinations).subspan(connection.firstDestination, connection.numDestinations);

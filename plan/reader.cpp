@@ -1,0 +1,101 @@
+#include "plan/reader.h"
+
+#include "plan/assembler.h"
+#include "plan/cbor_decoder.h"
+#include "plan/limits.h"
+#include "plan/text_check.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace occl::plan {
+
+namespace {
+
+using nlohmann::json;
+
+/// Hands the events of nlohmann's JSON parser on.
+class JsonEvents : public json::json_sax_t {
+public:
+  explicit JsonEvents(PlanAssembler &assembler) : assembler(assembler) {}
+
+  bool null() override { return assembler.null(); }
+  bool boolean(bool value) override { return assembler.boolean(value); }
+  bool number_integer(number_integer_t value) override { return assembler.negativeInteger(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return assembler.unsignedInteger(value);
+  }
+  bool number_float(number_float_t, const string_t &) override { return assembler.real(); }
+  bool string(string_t &value) override { return assembler.string(value); }
+  bool binary(binary_t &) override { return assembler.null(); }
+  bool start_object(size_t) override { return assembler.startObject(); }
+  bool key(string_t &name) override { return assembler.key(name); }
+  bool end_object() override { return assembler.endObject(); }
+  bool start_array(size_t) override { return assembler.startArray(); }
+  bool end_array() override { return assembler.endArray(); }
+  bool parse_error(size_t position, const std::string &token, const json::exception &) override {
+    syntaxError = "byte " + std::to_string(position) + ": this is not JSON, or is cut off, near '" +
+                  printable(token) + "'";
+    return false;
+  }
+
+  std::string syntaxError;
+
+private:
+  PlanAssembler &assembler;
+};
+
+Status parseJson(std::string_view bytes, PlanAssembler &assembler) {
+  JsonEvents events(assembler);
+  if (json::sax_parse(bytes.begin(), bytes.end(), &events))
+    return {};
+  return Status::error(events.syntaxError.empty() ? assembler.error() : events.syntaxError);
+}
+
+Status parse(std::string_view bytes, PlanAssembler &assembler) {
+  size_t start = bytes.find_first_not_of(" \t\r\n");
+  if (start != std::string_view::npos && bytes[start] == '{')
+    return parseJson(bytes, assembler);
+  if (!bytes.empty() && static_cast<unsigned char>(bytes[0]) >> 5 == 5)
+    return CborDecoder(bytes, assembler).run();
+  return Status::error("this is no plan: neither a JSON object nor a CBOR map");
+}
+
+} // namespace
+
+Expected<Plan> readPlan(std::string_view bytes, const std::string &origin) {
+  // The standard library and nlohmann report lack of memory by exceptions, and those end here.
+  try {
+    PlanAssembler assembler;
+    Status status = parse(bytes, assembler);
+    if (!status)
+      return Status::error(origin + ": " + status.message());
+    return std::move(assembler).take();
+  } catch (const std::exception &failure) {
+    return Status::error(origin + ": cannot read the plan: " + failure.what());
+  }
+}
+
+Expected<Plan> readPlanFile(const std::string &path) {
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(path, failure))
+    return Status::error(path + ": there is no such file, or it is not a regular file");
+  uintmax_t size = std::filesystem::file_size(path, failure);
+  if (failure || size > limits::kMaxFileBytes)
+    return Status::error(path + ": the file has more than " +
+                         std::to_string(limits::kMaxFileBytes) + " bytes or cannot be read");
+  std::ifstream file(path, std::ios::binary);
+  try {
+    std::string bytes(size, '\0');
+    file.read(bytes.data(), static_cast<std::streamsize>(size));
+    if (!file)
+      return Status::error(path + ": the file cannot be read: check its permissions");
+    return readPlan(bytes, path);
+  } catch (const std::exception &) {
+    return Status::error(path + ": there is not enough memory for its " + std::to_string(size) +
+                         " bytes");
+  }
+}
+
+} // namespace occl::plan

@@ -1,0 +1,22 @@
+// Reads plans, JSON or CBOR, whichever the bytes are. Every limit of plan/limits.h is checked
+// before memory is allocated for what it bounds; unknown, missing or repeated keys, wrong types,
+// another schema version, cut-off files and trailing bytes are errors that name the place. A plan
+// that was read is well shaped, not yet trusted: that takes verifyPlan (plan/verifier.h).
+#pragma once
+
+#include "plan/plan.h"
+#include "plan/status.h"
+
+#include <string>
+#include <string_view>
+
+namespace occl::plan {
+
+/// The plan in `bytes`. `origin` stands in front of errors: a path, or what else tells the user
+/// where it came from.
+Expected<Plan> readPlan(std::string_view bytes, const std::string &origin = "plan");
+
+/// The plan in a regular file.
+Expected<Plan> readPlanFile(const std::string &path);
+
+} // namespace occl::plan

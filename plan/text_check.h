@@ -1,0 +1,16 @@
+// Checks on text from untrusted files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace occl::plan {
+
+/// Whether `text` is UTF-8 without control characters.
+bool isPlainText(std::string_view text);
+
+/// The first bytes of any text, with what is not printable ASCII replaced: fit for an error
+/// message.
+std::string printable(std::string_view text);
+
+} // namespace occl::plan
