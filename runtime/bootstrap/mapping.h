@@ -1,0 +1,57 @@
+// Memory that ranks share: mappings that unmap themselves, and descriptors that close themselves.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace occl::bootstrap {
+
+/// Owns a file descriptor.
+class Descriptor {
+public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number(number) {}
+  Descriptor(Descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  Descriptor &operator=(Descriptor &&other) noexcept {
+    std::swap(number, other.number);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return number; }
+  bool valid() const { return number >= 0; }
+
+private:
+  int number = -1;
+};
+
+/// Owns a read-write mapping.
+class Mapping {
+public:
+  Mapping() = default;
+  Mapping(Mapping &&other) noexcept : bytes(std::exchange(other.bytes, {})) {}
+  Mapping &operator=(Mapping &&other) noexcept {
+    std::swap(bytes, other.bytes);
+    return *this;
+  }
+  ~Mapping();
+
+  /// `size` bytes of zeros that only this process sees.
+  static StatusOr<Mapping> anonymous(uint64_t size);
+  /// The first `size` bytes of a file; `what` names it in errors.
+  static StatusOr<Mapping> ofFile(int descriptor, uint64_t size, const char *what);
+
+  std::span<std::byte> get() const { return bytes; }
+
+private:
+  std::span<std::byte> bytes;
+};
+
+/// `bytes` rounded up to whole pages; InvalidArgument if it is 0 or too large to map.
+StatusOr<uint64_t> wholePages(uint64_t bytes);
+
+} // namespace occl::bootstrap
