@@ -1,0 +1,101 @@
+#include "compiler/dialect/InstAssembly.h"
+
+#include "compiler/dialect/Inst.h"
+#include "plan/limits.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace occl::inst {
+
+static constexpr llvm::StringLiteral kPlaceNames[] = {"input", "output", "scratch", "transfer",
+                                                      "connection"};
+
+static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
+  llvm::SMLoc at = parser.getCurrentLocation();
+  llvm::StringRef name;
+  if (parser.parseKeyword(&name))
+    return failure();
+  const auto *found = llvm::find(kPlaceNames, name);
+  if (found == std::end(kPlaceNames))
+    return parser.emitError(at) << "expected input, output, scratch, transfer or connection, got "
+                                << name;
+  place.kind = static_cast<PlaceKind>(found - kPlaceNames);
+  if (place.isLocal())
+    return failure(parser.parseLSquare() || parser.parseInteger(place.index) ||
+                   parser.parseRSquare());
+  if (parser.parseLParen() || parser.parseInteger(place.index) || parser.parseRParen())
+    return failure();
+  if (place.kind != PlaceKind::Transfer || failed(parser.parseOptionalKeyword("channel")))
+    return success();
+  at = parser.getCurrentLocation();
+  int32_t channel = 0;
+  if (parser.parseInteger(channel))
+    return failure();
+  if (channel < 0 || channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
+    return parser.emitError(at) << "expected a channel below " << plan::limits::kMaxChannels
+                                << ", got " << channel;
+  place.channel = static_cast<int16_t>(channel);
+  return success();
+}
+
+static ParseResult parsePlaces(OpAsmParser &parser, Places &places) {
+  return parser.parseCommaSeparatedList([&] { return parsePlace(parser, places.emplace_back()); });
+}
+
+static ParseResult parseOptionalField(OpAsmParser &parser, llvm::StringRef keyword, auto &value) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  return parser.parseInteger(value);
+}
+
+ParseResult parseInstruction(OpAsmParser &parser, OperationState &state, Instruction &instruction) {
+  if (parsePlaces(parser, instruction.sources) || parser.parseKeyword("into") ||
+      parsePlaces(parser, instruction.destinations) ||
+      parseOptionalField(parser, "count", instruction.count) ||
+      parseOptionalField(parser, "extent", instruction.extent) ||
+      parseOptionalField(parser, "block", instruction.threadBlock))
+    return failure();
+  instruction.final = succeeded(parser.parseOptionalKeyword("final"));
+  auto token = TokenType::get(parser.getContext());
+  SmallVector<OpAsmParser::UnresolvedOperand> dependencies;
+  if (succeeded(parser.parseOptionalKeyword("after")) &&
+      (parser.parseOperandList(dependencies) ||
+       parser.resolveOperands(dependencies, token, state.operands)))
+    return failure();
+  state.addTypes(token);
+  return parser.parseOptionalAttrDict(state.attributes);
+}
+
+static void printPlace(OpAsmPrinter &printer, Place place) {
+  printer << kPlaceNames[static_cast<unsigned>(place.kind)];
+  if (place.isLocal())
+    printer << '[' << place.index << ']';
+  else
+    printer << '(' << place.index << ')';
+  if (place.channel != -1)
+    printer << " channel " << place.channel;
+}
+
+void printInstruction(OpAsmPrinter &printer, Operation *op, const Instruction &instruction) {
+  printer << ' ';
+  llvm::interleaveComma(instruction.sources, printer,
+                        [&](Place place) { printPlace(printer, place); });
+  printer << " into ";
+  llvm::interleaveComma(instruction.destinations, printer,
+                        [&](Place place) { printPlace(printer, place); });
+  if (instruction.count != 1)
+    printer << " count " << instruction.count;
+  if (instruction.extent != 0)
+    printer << " extent " << instruction.extent;
+  if (instruction.threadBlock != -1)
+    printer << " block " << instruction.threadBlock;
+  if (instruction.final)
+    printer << " final";
+  if (op->getNumOperands() != 0)
+    printer << " after " << op->getOperands();
+  printer.printOptionalAttrDict(op->getDiscardableAttrDictionary().getValue());
+}
+
+} // namespace occl::inst

@@ -1,0 +1,61 @@
+// An instruction of the inst dialect as plain data: what its op stores, and what the passes work
+// on.
+#pragma once
+
+#include "plan/plan.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+
+namespace occl::inst {
+
+/// Input, Output and Scratch are the executing rank's buffers. A Transfer is a message before
+/// connections are assigned: an identifier that its sending instruction and its receiving ones
+/// share, one on each destination rank. A Connection is a FIFO; its messages are those of the
+/// instructions that use it, in their order.
+enum class PlaceKind : uint8_t { Input, Output, Scratch, Transfer, Connection };
+
+/// A source or destination of an instruction.
+struct Place {
+  PlaceKind kind = PlaceKind::Input;
+  /// Transfers only: the channel asked for, -1 for none.
+  int16_t channel = -1;
+  /// The first chunk, the transfer's identifier, or the connection's index in the program.
+  uint32_t index = 0;
+
+  bool isLocal() const { return kind <= PlaceKind::Scratch; }
+  bool operator==(const Place &) const = default;
+};
+
+using Places = llvm::SmallVector<Place, 2>;
+
+/// Folds its sources from left to right and stores the result in all its destinations; `count`
+/// chunks, of which the first is chunk `extent` of a part.
+struct Instruction {
+  Places sources;
+  Places destinations;
+  uint32_t count = 1;
+  uint32_t extent = 0;
+  int32_t threadBlock = -1; // -1: not assigned
+  bool final = false;
+
+  bool operator==(const Instruction &) const = default;
+
+  /// Its one local destination, or null.
+  const Place *localDestination() const {
+    for (const Place &place : destinations)
+      if (place.isLocal())
+        return &place;
+    return nullptr;
+  }
+};
+
+/// The opcode of an instruction with these operands; it has at least one source and one
+/// destination.
+plan::Opcode opcodeOf(const Instruction &instruction);
+
+/// Whether the operands have the shape that `opcode` asks for.
+bool hasShapeOf(plan::Opcode opcode, const Instruction &instruction);
+
+} // namespace occl::inst
