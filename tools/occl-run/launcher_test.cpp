@@ -1,0 +1,159 @@
+// Drives the program itself, as a user does.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Result {
+  int status = -1;
+  std::string output; // both streams
+};
+
+const char *const kProgram = "tools/occl-run/occl-run";
+
+Result run(const std::string &arguments) {
+  Result result;
+  FILE *pipe = popen((std::string(kProgram) + " " + arguments + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (size_t length = fread(buffer, 1, sizeof buffer, pipe))
+    result.output.append(buffer, length);
+  int status = pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+std::string scratchFile(const char *name) {
+  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+}
+
+/// Waits until `lines` lines are in the file, then returns them.
+std::vector<std::string> awaitLines(const std::string &path, size_t lines) {
+  for (int i = 0; i < 1000; ++i) {
+    std::ifstream file(path);
+    std::vector<std::string> found;
+    for (std::string line; std::getline(file, line);)
+      found.push_back(line);
+    if (found.size() >= lines)
+      return found;
+    std::this_thread::sleep_for(10ms);
+  }
+  ADD_FAILURE() << "no " << lines << " lines in " << path;
+  return {};
+}
+
+bool isRunning(const std::string &pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return file && text.find(") Z") == std::string::npos;
+}
+
+bool endsSoon(const std::string &pid) {
+  for (int i = 0; i < 500 && isRunning(pid); ++i)
+    std::this_thread::sleep_for(10ms);
+  return !isRunning(pid);
+}
+
+TEST(Launcher, givesEachRankItsPlace) {
+  Result result = run("-n 3 --tag-output -- sh -c 'echo $OCCL_RANK of $OCCL_SIZE; cat'");
+  EXPECT_EQ(result.status, 0);
+  for (const char *line : {"[0] 0 of 3\n", "[1] 1 of 3\n", "[2] 2 of 3\n"})
+    EXPECT_NE(result.output.find(line), std::string::npos) << result.output;
+}
+
+TEST(Launcher, allRanksHaveOneJobNameAndRunsDiffer) {
+  Result first = run("-n 2 sh -c 'echo $OCCL_JOB'");
+  Result second = run("-n 2 sh -c 'echo $OCCL_JOB'");
+  size_t half = first.output.size() / 2;
+  EXPECT_EQ(first.output.substr(0, half), first.output.substr(half));
+  EXPECT_NE(first.output, second.output);
+}
+
+TEST(Launcher, tagsAnUnfinishedLineToo) {
+  EXPECT_EQ(run("-n 1 --tag-output printf 'a\\nb'").output, "[0] a\n[0] b\n");
+}
+
+TEST(Launcher, passesTheProgramsOwnOptions) {
+  EXPECT_EQ(run("-n 1 -- echo -n --help --ranks").output, "--help --ranks");
+  EXPECT_EQ(run("-n 1 echo -n --help").output, "--help");
+}
+
+TEST(Launcher, returnsTheFirstFailureAndSaysWho) {
+  Result result = run("-n 3 --grace 10000 sh -c 'if [ $OCCL_RANK = 1 ]; then exit 5; fi'");
+  EXPECT_EQ(result.status, 5);
+  EXPECT_NE(result.output.find("rank 1 (process"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("ended with exit status 5"), std::string::npos) << result.output;
+}
+
+TEST(Launcher, saysBySignalAndEndsTheOthersAfterTheGraceTime) {
+  auto begin = std::chrono::steady_clock::now();
+  Result result =
+      run("-n 3 --grace 200 sh -c 'if [ $OCCL_RANK = 2 ]; then kill -9 $$; fi; sleep 100'");
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_NE(result.output.find("rank 2 (process"), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find("killed by signal 9 (Killed)"), std::string::npos) << result.output;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+TEST(Launcher, killsWhatIgnoresTheRequestToEnd) {
+  auto begin = std::chrono::steady_clock::now();
+  Result result = run("-n 2 --grace 100 sh -c 'trap \"\" TERM; if [ $OCCL_RANK = 0 ]; then exit 3; "
+                      "fi; while :; do sleep 0.1; done'");
+  EXPECT_EQ(result.status, 3);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+TEST(Launcher, reportsAProgramThatIsNotThere) {
+  Result result = run("-n 4 /no/such/program");
+  EXPECT_EQ(result.status, 127);
+  EXPECT_EQ(result.output, "occl-run: cannot run '/no/such/program': No such file or directory\n");
+}
+
+TEST(Launcher, refusesWrongUse) {
+  EXPECT_NE(run("-n 0 true").status, 0);
+  EXPECT_NE(run("true").status, 0);
+  EXPECT_EQ(run("-n 1").status, 2);
+  EXPECT_EQ(run("--help").status, 0);
+}
+
+/// Starts two ranks that write their pids and then sleep, sends `signal` to the launcher; its
+/// status, or minus a signal.
+int signalLauncher(int signal, const std::string &file, std::vector<std::string> &ranks) {
+  std::string script = "echo $$ >> " + file + "; exec sleep 100";
+  pid_t launcher = fork();
+  if (launcher == 0) {
+    execl(kProgram, kProgram, "-n", "2", "sh", "-c", script.c_str(), nullptr);
+    _exit(99);
+  }
+  ranks = awaitLines(file, 2);
+  kill(launcher, signal);
+  int status = 0;
+  waitpid(launcher, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(Launcher, passesSignalsOn) {
+  std::vector<std::string> ranks;
+  EXPECT_EQ(signalLauncher(SIGTERM, scratchFile("term"), ranks), 128 + SIGTERM);
+  for (const std::string &pid : ranks)
+    EXPECT_TRUE(endsSoon(pid));
+}
+
+TEST(Launcher, leavesNoOrphansWhenKilled) {
+  std::vector<std::string> ranks;
+  EXPECT_EQ(signalLauncher(SIGKILL, scratchFile("kill"), ranks), -SIGKILL);
+  for (const std::string &pid : ranks)
+    EXPECT_TRUE(endsSoon(pid));
+}
+
+} // namespace
