@@ -1,16 +1,11 @@
 #include "runtime/interpreter/fold_host.h"
 
+#include "runtime/interpreter/fold_variants.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace occl::interpreter {
-
-namespace baseline {
-FoldTable makeFoldTable();
-}
-namespace avx2 {
-FoldTable makeFoldTable();
-}
 
 const FoldTable &foldTable() {
 #ifdef __x86_64__

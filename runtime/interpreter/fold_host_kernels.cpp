@@ -1,7 +1,7 @@
 // The loops of the fold, built once for each instruction set into a namespace of its own
 // (OCCL_FOLD_VARIANT). Nothing but always-inlined functions may come from elsewhere.
 #include "runtime/interpreter/fold.h"
-#include "runtime/interpreter/fold_host.h"
+#include "runtime/interpreter/fold_variants.h"
 
 #include <cstring>
 

@@ -1,0 +1,230 @@
+#include "runtime/interpreter/conformance/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+namespace occl::interpreter::conformance {
+
+namespace {
+
+/// The bits of `value` in a format of 1 sign bit, `exponentBits`, `mantissaBits`, rounded to
+/// nearest even by counting in units of the last place.
+uint16_t encodeSmallFloat(double value, int exponentBits, int mantissaBits) {
+  int bias = (1 << (exponentBits - 1)) - 1, maxExponent = bias;
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  uint16_t infinity = static_cast<uint16_t>(((1 << exponentBits) - 1) << mantissaBits);
+  if (std::isnan(value))
+    return static_cast<uint16_t>(infinity | 1 << (mantissaBits - 1));
+  double magnitude = std::abs(value);
+  if (std::isinf(magnitude))
+    return sign | infinity;
+  if (magnitude == 0)
+    return sign;
+  int exponent = std::max(std::ilogb(magnitude), 1 - bias);
+  double units = std::nearbyint(std::scalbn(magnitude, mantissaBits - exponent));
+  if (units == std::scalbn(2.0, mantissaBits)) {
+    units /= 2;
+    ++exponent;
+  }
+  if (exponent > maxExponent)
+    return sign | infinity;
+  int mantissa = static_cast<int>(units), implicitOne = 1 << mantissaBits;
+  int bits = mantissa < implicitOne ? mantissa
+                                    : (exponent + bias) << mantissaBits | (mantissa - implicitOne);
+  return static_cast<uint16_t>(sign | bits);
+}
+
+double decodeSmallFloat(uint16_t bits, int exponentBits, int mantissaBits) {
+  int bias = (1 << (exponentBits - 1)) - 1;
+  int exponent = (bits & 0x7fff) >> mantissaBits, mantissa = bits & ((1 << mantissaBits) - 1);
+  double magnitude;
+  if (exponent == (1 << exponentBits) - 1)
+    magnitude = mantissa != 0 ? NAN : INFINITY;
+  else if (exponent == 0)
+    magnitude = std::scalbn(mantissa, 1 - bias - mantissaBits);
+  else
+    magnitude = std::scalbn(mantissa + (1 << mantissaBits), exponent - bias - mantissaBits);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+template <class T, class From> void append(std::vector<char> &bytes, From value) {
+  T element = static_cast<T>(value);
+  const char *begin = reinterpret_cast<const char *>(&element);
+  bytes.insert(bytes.end(), begin, begin + sizeof(T));
+}
+
+template <class T> T read(const char *bytes, uint64_t index) {
+  T element;
+  std::memcpy(&element, bytes + index * sizeof(T), sizeof(T));
+  return element;
+}
+
+int64_t wrapped(uint64_t value, DataType type) {
+  switch (type) {
+  case DataType::Uint8:
+    return static_cast<uint8_t>(value);
+  case DataType::Int32:
+    return static_cast<int32_t>(static_cast<uint32_t>(value));
+  default:
+    return static_cast<int64_t>(value);
+  }
+}
+
+double foldFloats(double a, double b, ReduceOp op) {
+  bool unordered = std::isnan(a) || std::isnan(b);
+  switch (op) {
+  case ReduceOp::Prod:
+    return a * b;
+  case ReduceOp::Min:
+    return unordered ? NAN : std::min(a, b);
+  case ReduceOp::Max:
+    return unordered ? NAN : std::max(a, b);
+  default:
+    return a + b;
+  }
+}
+
+int64_t foldIntegers(int64_t a, int64_t b, ReduceOp op, DataType type) {
+  switch (op) {
+  case ReduceOp::Prod:
+    return wrapped(static_cast<uint64_t>(a) * static_cast<uint64_t>(b), type);
+  case ReduceOp::Min:
+    return std::min(a, b);
+  case ReduceOp::Max:
+    return std::max(a, b);
+  default:
+    return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b), type);
+  }
+}
+
+/// Elements [first, first + count) of all ranks, folded in rank order.
+Numbers foldAll(const std::vector<Numbers> &inputs, uint64_t first, uint64_t count, DataType type,
+                ReduceOp op) {
+  Numbers result;
+  double ranks = static_cast<double>(inputs.size());
+  for (uint64_t i = first; i < first + count; ++i) {
+    if (isFloat(type)) {
+      double value = inputs[0].floats[i];
+      for (size_t r = 1; r < inputs.size(); ++r)
+        value = foldFloats(value, inputs[r].floats[i], op);
+      if (op == ReduceOp::Avg) // 16-bit types divide in float before they round
+        value = type == DataType::Float64 ? value / ranks : double(float(value) / float(ranks));
+      result.floats.push_back(value);
+    } else {
+      int64_t value = inputs[0].integers[i];
+      for (size_t r = 1; r < inputs.size(); ++r)
+        value = foldIntegers(value, inputs[r].integers[i], op, type);
+      result.integers.push_back(op == ReduceOp::Avg ? value / int64_t(inputs.size()) : value);
+    }
+  }
+  return result;
+}
+
+void appendRange(Numbers &to, const Numbers &from, uint64_t first, uint64_t count) {
+  auto copy = [&](auto &target, const auto &source) {
+    if (!source.empty())
+      target.insert(target.end(), source.begin() + first, source.begin() + first + count);
+  };
+  copy(to.floats, from.floats);
+  copy(to.integers, from.integers);
+}
+
+} // namespace
+
+bool isFloat(DataType type) {
+  return type != DataType::Uint8 && type != DataType::Int32 && type != DataType::Int64;
+}
+
+std::vector<char> encode(const Numbers &numbers, DataType type) {
+  std::vector<char> bytes;
+  for (double value : numbers.floats) {
+    if (type == DataType::Float16)
+      append<uint16_t>(bytes, encodeSmallFloat(value, 5, 10));
+    else if (type == DataType::Bfloat16)
+      append<uint16_t>(bytes, encodeSmallFloat(value, 8, 7));
+    else if (type == DataType::Float32)
+      append<float>(bytes, value);
+    else
+      append<double>(bytes, value);
+  }
+  for (int64_t value : numbers.integers) {
+    if (type == DataType::Uint8)
+      append<uint8_t>(bytes, value);
+    else if (type == DataType::Int32)
+      append<int32_t>(bytes, value);
+    else
+      append<int64_t>(bytes, value);
+  }
+  return bytes;
+}
+
+Numbers decode(const char *bytes, uint64_t elements, DataType type) {
+  Numbers numbers;
+  for (uint64_t i = 0; i < elements; ++i) {
+    switch (type) {
+    case DataType::Uint8:
+      numbers.integers.push_back(read<uint8_t>(bytes, i));
+      break;
+    case DataType::Int32:
+      numbers.integers.push_back(read<int32_t>(bytes, i));
+      break;
+    case DataType::Int64:
+      numbers.integers.push_back(read<int64_t>(bytes, i));
+      break;
+    case DataType::Float16:
+      numbers.floats.push_back(decodeSmallFloat(read<uint16_t>(bytes, i), 5, 10));
+      break;
+    case DataType::Bfloat16:
+      numbers.floats.push_back(decodeSmallFloat(read<uint16_t>(bytes, i), 8, 7));
+      break;
+    case DataType::Float32:
+      numbers.floats.push_back(read<float>(bytes, i));
+      break;
+    case DataType::Float64:
+      numbers.floats.push_back(read<double>(bytes, i));
+      break;
+    }
+  }
+  return numbers;
+}
+
+Numbers expectedOutput(const std::string &collective, const std::vector<Numbers> &inputs,
+                       uint32_t rank, uint32_t root, uint64_t count, DataType type, ReduceOp op) {
+  Numbers result;
+  if (collective == "allreduce" || (collective == "reduce" && rank == root))
+    return foldAll(inputs, 0, count, type, op);
+  if (collective == "reducescatter")
+    return foldAll(inputs, rank * count, count, type, op);
+  if (collective == "broadcast")
+    return inputs[root];
+  if (collective == "shift" && rank > 0)
+    return inputs[rank - 1];
+  if (collective == "allgather" || collective == "alltoall")
+    for (const Numbers &input : inputs)
+      appendRange(result, input, collective == "alltoall" ? rank * count : 0, count);
+  return result;
+}
+
+Numbers exactInput(uint64_t elements, DataType type, ReduceOp op, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Numbers numbers;
+  for (uint64_t i = 0; i < elements; ++i) {
+    int64_t value = static_cast<int64_t>(random() % 17) - 8;
+    if (op ==
+        ReduceOp::Prod) // of 16 such numbers at most 2^16, which only float16 rounds: to infinity
+      value = random() % 4 == 0 ? 2 : 1 - 2 * static_cast<int64_t>(random() % 2);
+    if (isFloat(type))
+      numbers.floats.push_back(static_cast<double>(value));
+    else
+      numbers.integers.push_back(op == ReduceOp::Prod ? value
+                                                      : wrapped(random() * (random() % 2), type));
+  }
+  if (type == DataType::Uint8)
+    for (int64_t &value : numbers.integers)
+      value = wrapped(static_cast<uint64_t>(value), type);
+  return numbers;
+}
+
+} // namespace occl::interpreter::conformance

@@ -1,0 +1,35 @@
+// What collectives are defined to do, computed by plain loops in double or 64-bit integers. Shares
+// no code with the interpreter.
+#pragma once
+
+#include "runtime/base/data_type.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::interpreter::conformance {
+
+/// One rank's buffer as numbers: every element of every data type is exact in one of the two.
+struct Numbers {
+  std::vector<double> floats;
+  std::vector<int64_t> integers;
+};
+
+bool isFloat(DataType type);
+
+/// Elements of buffers from and to bytes of the data type. Numbers that the type cannot hold are
+/// rounded to nearest even, or wrapped.
+std::vector<char> encode(const Numbers &numbers, DataType type);
+Numbers decode(const char *bytes, uint64_t elements, DataType type);
+
+/// What rank `rank`'s output holds at the end; empty if it has none. Collectives: allreduce,
+/// allgather, reducescatter, broadcast, reduce, alltoall, and shift (the output is the input of the
+/// rank before). Folds in rank order; exact only if all partial results are.
+Numbers expectedOutput(const std::string &collective, const std::vector<Numbers> &inputs,
+                       uint32_t rank, uint32_t root, uint64_t count, DataType type, ReduceOp op);
+
+/// Random inputs whose folds are exact in any order in every data type.
+Numbers exactInput(uint64_t elements, DataType type, ReduceOp op, uint64_t seed);
+
+} // namespace occl::interpreter::conformance

@@ -1,0 +1,181 @@
+#include "runtime/interpreter/conformance/simulation.h"
+
+#include "plan/chunking.h"
+#include "runtime/base/deadline.h"
+#include "runtime/interpreter/step.h"
+#include "runtime/interpreter/target_host.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+
+namespace occl::interpreter::conformance {
+
+StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
+                                                       const SimulationOptions &options) {
+  auto simulation = std::make_unique<Simulation>();
+  simulation->ranks.resize(plan.numRanks);
+  for (uint32_t r = 0; r < plan.numRanks; ++r) {
+    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles});
+    if (!bound.ok())
+      return bound.status();
+    simulation->ranks[r].binding = *bound;
+    simulation->allocate(simulation->ranks[r], plan, options);
+  }
+  simulation->restart();
+  return simulation;
+}
+
+void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOptions &options) {
+  const Binding &binding = *rank.binding;
+  uint32_t number = binding.program().rank;
+  const plan::RankPlan &rankPlan = plan.ranks[number];
+  auto chunking =
+      plan::Chunking::of(options.count, plan.partChunks, binding.program().elementBytes);
+  uint64_t inputAt = 0, outputAt = 0;
+  if (options.inPlace) {
+    uint64_t apart = chunking.beginInBuffer(std::abs(int64_t(rankPlan.inPlaceOffset))) *
+                     binding.program().elementBytes;
+    (rankPlan.inPlaceOffset > 0 ? inputAt : outputAt) = apart;
+    uint64_t bytes = std::max(inputAt + binding.inputBytes(), outputAt + binding.outputBytes());
+    rank.user[0] = GuardedBuffer(bytes, options.misalignment, 0);
+  } else {
+    rank.user[0] = GuardedBuffer(binding.inputBytes(), options.misalignment, 0);
+    rank.user[1] = GuardedBuffer(binding.outputBytes(), options.misalignment, 0);
+  }
+  rank.scratch = GuardedBuffer(binding.scratchBytes(), 0, 0x33);
+  rank.arena = GuardedBuffer(binding.arenaBytes(number), 0, 0x44);
+  rank.arenas.resize(plan.numRanks);
+  rank.progress.resize(binding.progressBytes() / sizeof(uint64_t));
+  rank.contexts.resize(binding.program().numBlocks);
+  rank.invocation.program = &binding.program();
+  rank.invocation.buffers[0] = rank.user[0].data() + inputAt;
+  rank.invocation.buffers[1] = rank.user[options.inPlace ? 0 : 1].data() + outputAt;
+  rank.invocation.buffers[2] = rank.scratch.data();
+  rank.invocation.arenas = rank.arenas.data();
+  rank.invocation.progress = reinterpret_cast<char *>(rank.progress.data());
+}
+
+void Simulation::restart() {
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    Rank &rank = ranks[r];
+    std::fill_n(rank.arena.data(), rank.binding->controlBytes(r), 0);
+    std::ranges::fill(rank.arenas, nullptr);
+    rank.arenas[r] = rank.arena.data();
+    std::ranges::fill(rank.progress, 0);
+    std::ranges::fill(rank.contexts, BlockContext());
+  }
+}
+
+void Simulation::announce(uint32_t from, uint32_t to) {
+  __atomic_store_n(&ranks[to].arenas[from], ranks[from].arena.data(), __ATOMIC_RELEASE);
+}
+
+void Simulation::announceAll() {
+  for (uint32_t from = 0; from < numRanks(); ++from)
+    for (uint32_t to = 0; to < numRanks(); ++to)
+      announce(from, to);
+}
+
+bool Simulation::intact() const {
+  return std::ranges::all_of(ranks, [](const Rank &rank) {
+    return rank.user[0].intact() && rank.user[1].intact() && rank.scratch.intact() &&
+           rank.arena.intact();
+  });
+}
+
+namespace {
+
+std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
+                     const Obstacle &obstacle) {
+  const char *reasons[] = {"nothing", "the announcement", "data", "credit", "a dependency"};
+  return "rank " + std::to_string(rank) + ", thread block " + std::to_string(block) +
+         ", instruction " + std::to_string(context.instruction) + " on tile " +
+         std::to_string(context.tile) + " waits for " +
+         reasons[static_cast<unsigned>(obstacle.reason)] + " of rank " +
+         std::to_string(obstacle.peer) + " (connection or thread block " +
+         std::to_string(obstacle.what) + ")";
+}
+
+/// Something that can happen next: a turn of a thread block, or (block kAnnounce) all announcements
+/// to a rank.
+struct Event {
+  uint32_t rank, block;
+};
+constexpr uint32_t kAnnounce = ~0u;
+
+} // namespace
+
+Status runRandomly(Simulation &simulation, uint64_t seed, uint32_t maxSlices) {
+  std::mt19937_64 random(seed);
+  std::vector<Event> open, parked; // parked: found blocked since anything last moved
+  for (uint32_t r = 0; r < simulation.numRanks(); ++r) {
+    open.push_back({r, kAnnounce});
+    for (uint32_t b = 0; b < simulation.numBlocks(r); ++b)
+      open.push_back({r, b});
+  }
+  auto target = std::make_unique<HostTarget>();
+  std::string stuck;
+  while (!open.empty()) {
+    std::swap(open[random() % open.size()], open.back());
+    auto [rank, block] = open.back();
+    open.pop_back();
+    bool moved = true;
+    if (block == kAnnounce) {
+      for (uint32_t from = 0; from < simulation.numRanks(); ++from)
+        simulation.announce(from, rank);
+    } else {
+      BlockContext &context = simulation.context(rank, block);
+      StepResult result = runBlock(simulation.invocation(rank), block, context, *target, maxSlices);
+      moved = result.slices > 0;
+      if (result.status == StepStatus::Progressed)
+        open.push_back({rank, block});
+      if (result.status == StepStatus::Blocked) {
+        parked.push_back({rank, block});
+        stuck = describe(rank, block, context, result.obstacle);
+      }
+    }
+    if (moved) {
+      open.insert(open.end(), parked.begin(), parked.end());
+      parked.clear();
+    }
+  }
+  return parked.empty() ? Status() : Status(StatusCode::Deadlock, stuck);
+}
+
+Status runInThreads(Simulation &simulation, std::chrono::milliseconds atMost) {
+  Deadline deadline(atMost);
+  std::atomic<bool> late = false;
+  auto runRank = [&](uint32_t rank) {
+    HostTarget target;
+    std::vector<bool> finished(simulation.numBlocks(rank));
+    for (uint32_t left = simulation.numBlocks(rank); left > 0 && !late;) {
+      uint32_t slices = 0;
+      for (uint32_t b = 0; b < finished.size(); ++b) {
+        if (finished[b])
+          continue;
+        StepResult result =
+            runBlock(simulation.invocation(rank), b, simulation.context(rank, b), target, 16);
+        slices += result.slices;
+        finished[b] = result.status == StepStatus::Finished;
+        left -= finished[b];
+      }
+      if (slices == 0 && left > 0) {
+        std::this_thread::yield();
+        if (deadline.passed())
+          late = true;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < simulation.numRanks(); ++r)
+    threads.emplace_back(runRank, r);
+  simulation.announceAll();
+  for (std::thread &thread : threads)
+    thread.join();
+  return late ? Status(StatusCode::Timeout, "the ranks' threads did not finish in time") : Status();
+}
+
+} // namespace occl::interpreter::conformance

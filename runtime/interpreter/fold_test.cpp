@@ -1,0 +1,165 @@
+#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/interpreter/fold_variants.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+namespace occl::interpreter {
+namespace {
+
+using conformance::encode;
+using conformance::exactInput;
+using conformance::expectedOutput;
+using conformance::Numbers;
+
+constexpr DataType kTypes[] = {DataType::Uint8,   DataType::Int32,    DataType::Int64,
+                               DataType::Float16, DataType::Bfloat16, DataType::Float32,
+                               DataType::Float64};
+constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max,
+                             ReduceOp::Avg};
+
+class Fold : public testing::TestWithParam<FoldTable (*)()> {
+protected:
+  void SetUp() override {
+#ifdef __x86_64__
+    if (GetParam() == avx2::makeFoldTable && !__builtin_cpu_supports("avx2"))
+      GTEST_SKIP() << "this processor has no AVX2";
+#endif
+    table = GetParam()();
+  }
+
+  /// Folds `sources` into `numDestinations` buffers, all `shift` bytes off alignment, the first of
+  /// them the source `alias` itself if there is such; returns the destinations' bytes.
+  std::vector<std::string> fold(const std::vector<Numbers> &sources, DataType type, ReduceOp op,
+                                unsigned numDestinations, unsigned shift, size_t alias = ~0u) {
+    std::vector<std::string> buffers;
+    for (const Numbers &source : sources) {
+      std::vector<char> bytes = encode(source, type);
+      buffers.push_back(std::string(shift, 'x') + std::string(bytes.begin(), bytes.end()));
+    }
+    size_t bytes = buffers[0].size();
+    for (unsigned d = 0; d < numDestinations; ++d)
+      buffers.push_back(std::string(bytes, 'd'));
+    std::vector<char *> pointers;
+    for (std::string &buffer : buffers)
+      pointers.push_back(buffer.data() + shift);
+    if (alias < sources.size())
+      pointers[sources.size()] = pointers[alias];
+    table.functions[unsigned(type)][unsigned(op)](pointers.data(), unsigned(sources.size()),
+                                                  numDestinations, (bytes - shift) / sizeOf(type),
+                                                  op == ReduceOp::Avg ? sources.size() : 1);
+    std::vector<std::string> results;
+    for (unsigned d = 0; d < numDestinations; ++d)
+      results.emplace_back(pointers[sources.size() + d], bytes - shift);
+    return results;
+  }
+
+  static std::string expected(const std::vector<Numbers> &sources, DataType type, ReduceOp op,
+                              uint64_t elements) {
+    std::vector<char> bytes =
+        encode(expectedOutput("allreduce", sources, 0, 0, elements, type, op), type);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  static std::vector<Numbers> inputs(unsigned n, uint64_t elements, DataType type, ReduceOp op) {
+    std::vector<Numbers> sources;
+    for (unsigned s = 0; s < n; ++s)
+      sources.push_back(exactInput(elements, type, op, 1000 * elements + s));
+    return sources;
+  }
+
+  FoldTable table;
+};
+
+TEST_P(Fold, AgreesWithPlainLoops) {
+  for (DataType type : kTypes)
+    for (ReduceOp op : kOps)
+      for (unsigned n : {1, 2, 3, 4, 5, 7, 8, 9, 16})
+        for (uint64_t elements : {1, 7, 64, 1023, 1025, 3000}) {
+          auto sources = inputs(n, elements, type, op);
+          ASSERT_EQ(fold(sources, type, op, 1, 0)[0], expected(sources, type, op, elements))
+              << nameOf(type) << ' ' << nameOf(op) << ", " << n << " sources of " << elements;
+        }
+}
+
+TEST_P(Fold, StoresTheSameInEveryDestinationAtAnyAlignment) {
+  for (DataType type : kTypes)
+    for (unsigned shift : {1, 2, 3, 8}) {
+      auto sources = inputs(3, 20011, type, ReduceOp::Sum);
+      for (const std::string &result : fold(sources, type, ReduceOp::Sum, 3, shift))
+        ASSERT_EQ(result, expected(sources, type, ReduceOp::Sum, 20011)) << nameOf(type);
+    }
+}
+
+TEST_P(Fold, MayStoreInPlaceOfAnySource) {
+  for (DataType type : kTypes)
+    for (unsigned n : {2, 3, 5, 8})
+      for (unsigned alias = 0; alias < n; ++alias) {
+        auto sources = inputs(n, 5000, type, ReduceOp::Avg);
+        for (const std::string &result : fold(sources, type, ReduceOp::Avg, 2, 0, alias))
+          ASSERT_EQ(result, expected(sources, type, ReduceOp::Avg, 5000))
+              << nameOf(type) << ", source " << alias << " of " << n;
+      }
+}
+
+TEST_P(Fold, RoundsSixteenBitSumsOnce) {
+  // 2048 + 1 + 1: rounding after each addition would stay at 2048 in float16 (256 in bfloat16).
+  for (auto [type, big] : {std::pair(DataType::Float16, 2048.0), {DataType::Bfloat16, 256.0}}) {
+    std::vector<Numbers> sources = {{{big}, {}}, {{1}, {}}, {{1}, {}}};
+    std::vector<char> bytes = encode({{big + 2}, {}}, type);
+    EXPECT_EQ(fold(sources, type, ReduceOp::Sum, 1, 0)[0], std::string(bytes.begin(), bytes.end()));
+  }
+}
+
+TEST_P(Fold, PropagatesNotANumberFromEverySource) {
+  for (DataType type :
+       {DataType::Float16, DataType::Bfloat16, DataType::Float32, DataType::Float64})
+    for (ReduceOp op : {ReduceOp::Min, ReduceOp::Max})
+      for (unsigned n : {2, 3, 5, 8})
+        for (unsigned at = 0; at < n; ++at) {
+          auto sources = inputs(n, 100, type, op);
+          sources[at].floats[37] = NAN;
+          std::string result = fold(sources, type, op, 1, 0)[0];
+          Numbers numbers = conformance::decode(result.data(), 100, type);
+          for (unsigned i = 0; i < 100; ++i)
+            ASSERT_EQ(std::isnan(numbers.floats[i]), i == 37) << nameOf(type) << " source " << at;
+        }
+}
+
+TEST_P(Fold, WrapsIntegersAround) {
+  std::vector<Numbers> sources = {{{}, {0x7fffffff}}, {{}, {1}}};
+  int32_t value;
+  std::memcpy(&value, fold(sources, DataType::Int32, ReduceOp::Sum, 1, 0)[0].data(), 4);
+  EXPECT_EQ(value, INT32_MIN);
+  sources = {{{}, {200}}, {{}, {100}}};
+  EXPECT_EQ(fold(sources, DataType::Uint8, ReduceOp::Sum, 1, 0)[0][0], 44);
+}
+
+TEST_P(Fold, TruncatesTheAverageOfIntegers) {
+  std::vector<Numbers> sources = {{{}, {-4}}, {{}, {-3}}};
+  int32_t value;
+  std::memcpy(&value, fold(sources, DataType::Int32, ReduceOp::Avg, 1, 0)[0].data(), 4);
+  EXPECT_EQ(value, -3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, Fold,
+                         testing::Values(baseline::makeFoldTable, avx2::makeFoldTable),
+                         [](const auto &info) { return info.index == 0 ? "baseline" : "avx2"; });
+
+TEST(CopyToAll, ReachesEveryDestinationAndLeavesTheSource) {
+  std::string source(100000, 's');
+  for (size_t i = 0; i < source.size(); ++i)
+    source[i] = static_cast<char>(i * 7);
+  std::string original = source, first(source.size(), 'a'), second(source.size(), 'b');
+  char *pointers[] = {source.data(), first.data(), source.data(), second.data()};
+  copyToAll(pointers, 3, source.size());
+  EXPECT_EQ(first, original);
+  EXPECT_EQ(second, original);
+  EXPECT_EQ(source, original);
+}
+
+} // namespace
+} // namespace occl::interpreter
