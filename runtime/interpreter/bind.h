@@ -24,7 +24,7 @@ struct BindRequest {
   uint64_t count = 0; // elements of one part
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
-  TilePolicy tiles;
+  TilePolicy tiles = {};
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.

@@ -21,7 +21,7 @@ struct SimulationOptions {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   bool inPlace = false;
-  TilePolicy tiles;
+  TilePolicy tiles = {};
   /// Of the user's buffers from a multiple of 16 bytes.
   uint64_t misalignment = 0;
 };
