@@ -1,14 +1,17 @@
 #include "runtime/interpreter/bind.h"
 
 #include "plan/chunking.h"
+#include "plan/limits.h"
 #include "runtime/base/cache_line.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <set>
+#include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 namespace occl::interpreter {
 
@@ -39,9 +42,15 @@ public:
   }
 
 private:
+  /// A tail and its slots.
+  struct Mailbox {
+    uint32_t rank = 0; // in whose arena
+    uint64_t tailOffset = 0, slotsOffset = 0;
+  };
   /// Where a connection lies and how large it is; the same on all ranks.
   struct Layout {
-    uint64_t tailOffset = 0, slotsOffset = 0, slotBytes = 0;
+    uint64_t headsOffset = 0, slotBytes = 0;
+    uint32_t firstMailbox = 0; // one, or one for each destination
     uint32_t maxCount = 0;
     uint32_t messagesPerTile = 0;
   };
@@ -55,7 +64,16 @@ private:
   Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
   void bindOperand(const plan::Operand &operand, bool isSource);
   void bindDependencies(const plan::Instruction &instruction, uint32_t block);
-  uint32_t endOf(uint32_t connection, bool receives);
+  uint32_t receivingEnd(uint32_t connection);
+  uint32_t sendingEnd(uint32_t connection, uint32_t mailbox);
+  uint32_t makeEnd(uint32_t connection, uint32_t mailbox, uint32_t head,
+                   std::span<const uint32_t> others);
+  void pushMessage(uint32_t end);
+  /// Mailboxes of a connection.
+  uint32_t numMailboxes(const plan::Connection &connection) const {
+    return isAtSource() ? 1 : connection.numDestinations;
+  }
+  bool isAtSource() const { return request.placement == Placement::AtSource; }
   void finish();
 
   uint64_t sliceElements(uint32_t count) const {
@@ -72,7 +90,9 @@ private:
   const uint64_t grain; // elements of 128 bytes
   std::unique_ptr<Binding> binding;
   std::vector<Layout> layouts; // by connection
-  std::unordered_map<uint64_t, uint32_t> ends;
+  std::vector<Mailbox> mailboxes;
+  /// By connection and, from 1, the sending end's mailbox; 0 is the receiving end.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ends;
   uint32_t maxCount = 1; // chunks of the largest message
 };
 
@@ -140,17 +160,26 @@ void Binder::layOutArenas() {
   controls.assign(plan.numRanks, 0);
   for (size_t i = 0; i < layouts.size(); ++i) {
     const plan::Connection &connection = plan.connections[i];
-    layouts[i].tailOffset = controls[connection.source];
-    controls[connection.source] += (1 + connection.numDestinations) * kControlStride;
+    layouts[i].firstMailbox = static_cast<uint32_t>(mailboxes.size());
+    for (uint32_t m = 0; m < numMailboxes(connection); ++m) {
+      uint32_t rank = isAtSource() ? connection.source : plan.destinationsOf(connection)[m];
+      mailboxes.push_back({rank, controls[rank], 0});
+      controls[rank] += kControlStride;
+    }
+    layouts[i].headsOffset = controls[connection.source];
+    controls[connection.source] += connection.numDestinations * kControlStride;
   }
   sizes = controls;
   for (size_t i = 0; i < layouts.size(); ++i) {
     Layout &layout = layouts[i];
-    uint64_t &size = sizes[plan.connections[i].source];
-    layout.slotsOffset = alignUp(size, kSlotAlignment);
     layout.slotBytes =
         alignUp(sliceElements(layout.maxCount) * program.elementBytes, kSlotAlignment);
-    size = layout.slotsOffset + program.depth * program.slicesPerMessage * layout.slotBytes;
+    for (uint32_t m = 0; m < numMailboxes(plan.connections[i]); ++m) {
+      Mailbox &mailbox = mailboxes[layout.firstMailbox + m];
+      uint64_t &size = sizes[mailbox.rank];
+      mailbox.slotsOffset = alignUp(size, kSlotAlignment);
+      size = mailbox.slotsOffset + program.depth * program.slicesPerMessage * layout.slotBytes;
+    }
   }
 }
 
@@ -189,23 +218,28 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
   bound.count = instruction.count;
   bound.extent = instruction.extent % plan.partChunks;
   bound.numSources = instruction.numSources;
-  bound.numDestinations = instruction.numDestinations;
   bound.divides = instruction.final && request.op == ReduceOp::Avg && plan.numRanks > 1;
   bool usesScratch = false;
   for (const plan::Operand &operand : plan.sourcesOf(instruction))
     bindOperand(operand, true);
   for (const plan::Operand &operand : plan.destinationsOf(instruction))
     bindOperand(operand, false);
-  uint32_t numOperands = uint32_t(instruction.numSources) + instruction.numDestinations;
+  size_t numOperands = binding->operands.size() - bound.firstOperand;
+  if (numOperands > plan::limits::kMaxOperands)
+    return refuse("an instruction with " + std::to_string(numOperands) +
+                  " operands, a copy for each destination counted");
+  bound.numDestinations = static_cast<uint16_t>(numOperands - bound.numSources);
   for (const plan::Operand &operand :
-       std::span(plan.operands).subspan(instruction.firstOperand, numOperands)) {
+       std::span(plan.operands)
+           .subspan(instruction.firstOperand,
+                    size_t(instruction.numSources) + instruction.numDestinations)) {
     usesScratch |= operand.kind == plan::OperandKind::Scratch;
     if (operand.kind != plan::OperandKind::Connection && operand.rank != request.rank)
       return refuse("an operand in the buffer of rank " + std::to_string(operand.rank));
   }
   bound.contiguous = instruction.count == 1 || (program.numTiles == 1 && !usesScratch);
   bound.span = instruction.count == 1 ? program.tileElements : bound.elements;
-  binding->bound.maxOperands = std::max(program.maxOperands, numOperands);
+  binding->bound.maxOperands = std::max(program.maxOperands, static_cast<uint32_t>(numOperands));
   bound.firstDependency = static_cast<uint32_t>(binding->dependencies.size());
   bindDependencies(instruction, block);
   bound.numDependencies =
@@ -215,17 +249,27 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
 }
 
 void Binder::bindOperand(const plan::Operand &operand, bool isSource) {
+  if (operand.kind == plan::OperandKind::Connection) {
+    if (isSource)
+      return pushMessage(receivingEnd(operand.index));
+    for (uint32_t m = 0; m < numMailboxes(plan.connections[operand.index]); ++m)
+      pushMessage(sendingEnd(operand.index, m));
+    return;
+  }
   BoundOperand bound;
   bound.kind = operand.kind;
-  if (operand.kind == plan::OperandKind::Connection) {
-    bound.end = endOf(operand.index, isSource);
-    bound.message = binding->ends[bound.end].messagesPerTile++;
-  } else {
-    uint64_t element = operand.kind == plan::OperandKind::Scratch
-                           ? operand.index * binding->bound.scratchStride
-                           : chunking.beginInBuffer(operand.index);
-    bound.offset = element * binding->bound.elementBytes;
-  }
+  uint64_t element = operand.kind == plan::OperandKind::Scratch
+                         ? operand.index * binding->bound.scratchStride
+                         : chunking.beginInBuffer(operand.index);
+  bound.offset = element * binding->bound.elementBytes;
+  binding->operands.push_back(bound);
+}
+
+void Binder::pushMessage(uint32_t end) {
+  BoundOperand bound;
+  bound.kind = plan::OperandKind::Connection;
+  bound.end = end;
+  bound.message = binding->ends[end].messagesPerTile++;
   binding->operands.push_back(bound);
 }
 
@@ -236,42 +280,58 @@ void Binder::bindDependencies(const plan::Instruction &instruction, uint32_t blo
       binding->dependencies.push_back({dependency.threadBlock, dependency.instruction});
 }
 
-uint32_t Binder::endOf(uint32_t index, bool receives) {
-  auto [position, isNew] =
-      ends.try_emplace(2 * uint64_t(index) + receives, static_cast<uint32_t>(binding->ends.size()));
-  if (!isNew)
-    return position->second;
-  const plan::Connection &connection = plan.connections[index];
+uint32_t Binder::receivingEnd(uint32_t index) {
+  auto [position, isNew] = ends.try_emplace({index, 0}, 0);
+  if (isNew) {
+    const plan::Connection &connection = plan.connections[index];
+    auto destinations = plan.destinationsOf(connection);
+    uint32_t self =
+        static_cast<uint32_t>(std::ranges::find(destinations, request.rank) - destinations.begin());
+    position->second =
+        makeEnd(index, isAtSource() ? 0 : self, self, std::span(&connection.source, 1));
+  }
+  return position->second;
+}
+
+uint32_t Binder::sendingEnd(uint32_t index, uint32_t mailbox) {
+  auto [position, isNew] = ends.try_emplace({index, 1 + mailbox}, 0);
+  if (isNew) {
+    auto destinations = plan.destinationsOf(plan.connections[index]);
+    position->second = makeEnd(index, mailbox, mailbox,
+                               isAtSource() ? destinations : destinations.subspan(mailbox, 1));
+  }
+  return position->second;
+}
+
+/// `head`: the number of its first head. `others`: the ranks at the other end.
+uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
+                         std::span<const uint32_t> others) {
   const Program &program = binding->bound;
   const Layout &layout = layouts[index];
-  auto destinations = plan.destinationsOf(connection);
-  ConnectionEnd end;
-  end.tailOffset = layout.tailOffset;
-  end.slotsOffset = layout.slotsOffset;
-  end.slotBytes = layout.slotBytes;
+  const Mailbox &box = mailboxes[layout.firstMailbox + mailbox];
   uint64_t messages = program.numTiles * layout.messagesPerTile;
+  ConnectionEnd end;
+  end.tailOffset = box.tailOffset;
+  end.headsOffset = layout.headsOffset + head * kControlStride;
+  end.slotsOffset = box.slotsOffset;
+  end.slotBytes = layout.slotBytes;
   end.lastCredit =
       messages > program.depth ? (messages - program.depth) * program.slicesPerMessage : 0;
-  end.source = connection.source;
-  end.connection = index;
+  end.dataRank = box.rank;
+  end.creditRank = plan.connections[index].source;
   end.firstPeer = static_cast<uint32_t>(binding->peers.size());
-  if (receives) {
-    end.head =
-        static_cast<uint32_t>(std::ranges::find(destinations, request.rank) - destinations.begin());
-    binding->peers.push_back(connection.source);
-  } else {
-    binding->peers.insert(binding->peers.end(), destinations.begin(), destinations.end());
-  }
-  end.numPeers = static_cast<uint32_t>(binding->peers.size()) - end.firstPeer;
+  end.numPeers = static_cast<uint32_t>(others.size());
+  end.connection = index;
+  binding->peers.insert(binding->peers.end(), others.begin(), others.end());
   binding->ends.push_back(end);
-  return position->second;
+  return static_cast<uint32_t>(binding->ends.size() - 1);
 }
 
 void Binder::finish() {
   Program &program = binding->bound;
   std::set<uint32_t> arenas;
   for (const ConnectionEnd &end : binding->ends)
-    arenas.insert(end.source);
+    arenas.insert({end.dataRank, end.creditRank});
   binding->usedArenas.assign(arenas.begin(), arenas.end());
   program.blocks = binding->blocks.data();
   program.instructions = binding->instructions.data();

@@ -25,6 +25,7 @@ struct BindRequest {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   TilePolicy tiles = {};
+  Placement placement = Placement::AtSource; // all ranks must use the same
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
@@ -46,7 +47,7 @@ public:
   /// Of the user's buffers.
   uint64_t inputBytes() const { return inputSize; }
   uint64_t outputBytes() const { return outputSize; }
-  /// The ranks whose arenas this one uses (its own if it sends): ascending.
+  /// The ranks whose arenas this one uses: ascending.
   const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
   /// Index in Plan::instructions of an instruction of a thread block of this rank.
   uint32_t planInstruction(uint32_t block, uint32_t instruction) const {

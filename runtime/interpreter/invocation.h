@@ -75,20 +75,34 @@ struct BoundBlock {
   uint32_t numInstructions = 0;
 };
 
-/// The sending or a receiving end of a connection. Control words and slots lie in the source rank's
-/// arena block, at the same offsets for all ranks: the tail (written by the source), one head for
-/// each destination (written by it) on cache lines of their own, and the slots.
+/// Where the slots and the tail of a connection lie. Heads always lie in the source's arena block.
+enum class Placement : uint8_t {
+  /// Once, in the source's block: the destinations read them there. One store however many
+  /// destinations; the source needs nothing from them before it sends.
+  AtSource,
+  /// In the block of each destination: the source stores a copy to each, and all polling is of own
+  /// memory. For devices whose stores to peers are cheaper than their loads. The source cannot send
+  /// before a destination has announced its block.
+  AtDestination,
+};
+
+/// The sending or a receiving end of a connection. Control words lie on cache lines of their own:
+/// the tail (written by the source) beside the slots, and one head for each destination (written by
+/// it) in the source's arena block. AtDestination, the sending side has an end for each
+/// destination.
 struct ConnectionEnd {
-  uint64_t tailOffset = 0; // the heads follow at multiples of kControlStride
+  uint64_t tailOffset = 0;
+  /// A sending end: the first of its peers' heads, at multiples of kControlStride. A receiving end:
+  /// its own.
+  uint64_t headsOffset = 0;
   uint64_t slotsOffset = 0;
   uint64_t slotBytes = 0;
   /// Heads up to here are waited for by the source at some time; larger ones are never looked at
   /// and so never stored.
   uint64_t lastCredit = 0;
   uint32_t messagesPerTile = 0;
-  uint32_t source = 0; // the rank whose arena it lies in
-  /// A receiving end's own head; 0 for the sending end.
-  uint32_t head = 0;
+  uint32_t dataRank = 0;   // the rank whose arena block has the tail and the slots
+  uint32_t creditRank = 0; // the rank whose arena block has the heads: the source
   /// The other ranks, in Program::peers: the destinations, or the source alone.
   uint32_t firstPeer = 0;
   uint32_t numPeers = 0;

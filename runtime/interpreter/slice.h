@@ -138,7 +138,7 @@ public:
       if (i >= numSources)
         target.release(tailWord(connection), counter(connection, operands[i]));
       else if (returnsCredit(connection, operands[i]))
-        target.release(headWord(connection, connection.head), counter(connection, operands[i]));
+        target.release(headWord(connection, 0), counter(connection, operands[i]));
     }
     if (isLast && instruction.published && target.thread() == 0)
       target.release(progressWord(blockIndex), completion(block, context.instruction));
@@ -185,30 +185,38 @@ private:
     return word(invocation.progress + blockIndex * kControlStride);
   }
   OCCL_HOST_DEVICE uint64_t *tailWord(const ConnectionEnd &connection) const {
-    return word(invocation.arenas[connection.source] + connection.tailOffset);
+    return word(invocation.arenas[connection.dataRank] + connection.tailOffset);
   }
   OCCL_HOST_DEVICE uint64_t *headWord(const ConnectionEnd &connection, uint32_t head) const {
-    return word(invocation.arenas[connection.source] + connection.tailOffset +
-                (1 + head) * kControlStride);
+    return word(invocation.arenas[connection.creditRank] + connection.headsOffset +
+                head * kControlStride);
+  }
+
+  OCCL_HOST_DEVICE bool isAnnounced(const ConnectionEnd &connection) const {
+    return target.acquire(invocation.arenas + connection.dataRank) != nullptr &&
+           target.acquire(invocation.arenas + connection.creditRank) != nullptr;
   }
 
   OCCL_HOST_DEVICE Obstacle pollData(const BoundOperand &operand) const {
     const ConnectionEnd &connection = program.ends[operand.end];
-    if (target.acquire(invocation.arenas + connection.source) == nullptr)
-      return {BlockReason::Announce, connection.connection, connection.source};
+    uint32_t source = program.peers[connection.firstPeer];
+    if (!isAnnounced(connection))
+      return {BlockReason::Announce, connection.connection, source};
     if (target.acquire(tailWord(connection)) < counter(connection, operand))
-      return {BlockReason::Data, connection.connection, connection.source};
+      return {BlockReason::Data, connection.connection, source};
     return {};
   }
 
   OCCL_HOST_DEVICE Obstacle pollCredit(const BoundOperand &operand) const {
     const ConnectionEnd &connection = program.ends[operand.end];
+    const uint32_t *peers = program.peers + connection.firstPeer;
+    if (!isAnnounced(connection))
+      return {BlockReason::Announce, connection.connection, peers[0]};
     uint64_t sent = counter(connection, operand);
     uint64_t capacity = program.depth * program.slicesPerMessage;
     for (uint32_t i = 0; sent > capacity && i < connection.numPeers; ++i)
       if (target.acquire(headWord(connection, i)) < sent - capacity)
-        return {BlockReason::Credit, connection.connection,
-                program.peers[connection.firstPeer + i]};
+        return {BlockReason::Credit, connection.connection, peers[i]};
     return {};
   }
 
@@ -239,7 +247,7 @@ private:
     uint64_t index =
         (message(connection, operand) & (program.depth - 1)) * program.slicesPerMessage +
         context.slice;
-    return invocation.arenas[connection.source] + connection.slotsOffset +
+    return invocation.arenas[connection.dataRank] + connection.slotsOffset +
            index * connection.slotBytes;
   }
 
