@@ -14,9 +14,17 @@ constexpr TilePolicy kSmallTiles = {.messageBytes = 1000, .slicesPerMessage = 1}
 
 class Conformance : public testing::TestWithParam<NamedProgram> {
 protected:
-  /// In every alias mode that the plan is valid for.
+  /// In every alias mode that the plan is valid for, and every placement.
   void check(const plan::Plan &plan, SimulationOptions options, uint64_t seed,
              uint32_t maxSlices = 3) {
+    for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+      options.placement = placement;
+      checkAliasModes(plan, options, seed, maxSlices);
+    }
+  }
+
+  void checkAliasModes(const plan::Plan &plan, SimulationOptions options, uint64_t seed,
+                       uint32_t maxSlices) {
     for (bool inPlace : {false, true}) {
       if (inPlace ? !plan.inPlace || isShift() : !plan.outOfPlace)
         continue;
@@ -26,8 +34,9 @@ protected:
       });
       ASSERT_TRUE(status.ok()) << status.message() << "\n  " << plan.numRanks << " ranks, "
                                << options.count << " elements of " << nameOf(options.type) << ", "
-                               << nameOf(options.op) << (inPlace ? ", in place" : "") << ", seed "
-                               << seed;
+                               << nameOf(options.op) << (inPlace ? ", in place" : "")
+                               << (options.placement == Placement::AtSource ? "" : ", pushed")
+                               << ", seed " << seed;
     }
   }
   /// The reference has its in-place form nowhere to look up: the input is gone.

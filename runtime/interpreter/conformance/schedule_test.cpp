@@ -54,10 +54,13 @@ TEST_P(Schedule, AllRanksOfAnAllReduceHaveTheSameBytes) {
 TEST_P(Schedule, ThreadsGiveTheReference) {
   for (uint32_t ranks : {2u, 4u}) {
     plan::Plan plan = GetParam().make(ranks);
-    Status status =
-        checkCollective(plan, {.count = 20011, .type = DataType::Int32, .tiles = {2000, 1}}, 3,
-                        [](Simulation &simulation) { return runInThreads(simulation, 60s); });
-    ASSERT_TRUE(status.ok()) << status.message();
+    for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+      SimulationOptions options = {
+          .count = 20011, .type = DataType::Int32, .tiles = {2000, 1}, .placement = placement};
+      Status status = checkCollective(
+          plan, options, 3, [](Simulation &simulation) { return runInThreads(simulation, 60s); });
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
   }
 }
 

@@ -18,7 +18,8 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   auto simulation = std::make_unique<Simulation>();
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles});
+    auto bound =
+        bind(plan, {r, options.count, options.type, options.op, options.tiles, options.placement});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;

@@ -22,6 +22,7 @@ struct SimulationOptions {
   ReduceOp op = ReduceOp::Sum;
   bool inPlace = false;
   TilePolicy tiles = {};
+  Placement placement = Placement::AtSource;
   /// Of the user's buffers from a multiple of 16 bytes.
   uint64_t misalignment = 0;
 };
