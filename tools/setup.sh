@@ -43,7 +43,8 @@ echo "Installing ${#missing[@]} packages: ${missing[*]}"
 "${as_root[@]}" apt-get -q update
 unavailable=()
 for package in "${missing[@]}"; do
-  apt-cache policy "$package" | grep -q 'Candidate: [^(]' || unavailable+=("$package")
+  policy=$(apt-cache policy "$package")
+  [[ $policy =~ Candidate:\ [^\(] ]] || unavailable+=("$package")
 done
 if [ ${#unavailable[@]} -ne 0 ]; then
   echo "No package source has: ${unavailable[*]}" >&2

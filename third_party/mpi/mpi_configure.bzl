@@ -1,0 +1,35 @@
+"""Finds Open MPI, which only the benchmark needs. Without it @mpi//:config.bzl says HAVE_MPI = False."""
+
+_BUILD = """
+package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "mpi",
+    hdrs = glob(["include/**"]),
+    defines = ["OMPI_SKIP_MPICXX"], # its C++ interface, long removed from the standard, does not compile cleanly
+    includes = ["include"],
+    linkopts = %s,
+)
+"""
+
+def _ask(ctx, mpicc, what):
+    return ctx.execute([mpicc, "--showme:" + what]).stdout.strip().split(" ")
+
+def _mpi_configure_impl(ctx):
+    mpicc = ctx.which("mpicc")
+    if not mpicc:
+        ctx.file("config.bzl", "HAVE_MPI = False\n")
+        ctx.file("BUILD.bazel", "")
+        return
+    include = [d for d in _ask(ctx, mpicc, "incdirs") if ctx.path(d + "/mpi.h").exists][0]
+    ctx.symlink(include, "include")
+    linkopts = ["-L" + d for d in _ask(ctx, mpicc, "libdirs")] + \
+               ["-l" + library for library in _ask(ctx, mpicc, "libs")]
+    ctx.file("BUILD.bazel", _BUILD % repr(linkopts))
+    ctx.file("config.bzl", "HAVE_MPI = True\n")
+
+mpi_configure = repository_rule(
+    implementation = _mpi_configure_impl,
+    environ = ["PATH"],
+    local = True,
+)
