@@ -59,12 +59,19 @@ struct Product {
   }
 };
 
+/// Two selections, so that compilers vectorise it: the first is b if either is a NaN.
 struct Minimum {
-  template <class T> static OCCL_INLINE T apply(T a, T b) { return (a < b) | (a != a) ? a : b; }
+  template <class T> static OCCL_INLINE T apply(T a, T b) {
+    T ordered = a < b ? a : b;
+    return a != a ? a : ordered;
+  }
 };
 
 struct Maximum {
-  template <class T> static OCCL_INLINE T apply(T a, T b) { return (a > b) | (a != a) ? a : b; }
+  template <class T> static OCCL_INLINE T apply(T a, T b) {
+    T ordered = a > b ? a : b;
+    return a != a ? a : ordered;
+  }
 };
 
 template <class T> OCCL_INLINE T divide(T value, uint64_t divisor) {

@@ -1,5 +1,6 @@
 // The loops of the fold, built once for each instruction set into a namespace of its own
-// (OCCL_FOLD_VARIANT). Nothing but always-inlined functions may come from elsewhere.
+// (OCCL_FOLD_VARIANT). Nothing but always-inlined functions may come from elsewhere. Vectors are
+// written out, since compilers vectorise neither all conversions nor all selections.
 #include "runtime/interpreter/fold.h"
 #include "runtime/interpreter/fold_variants.h"
 
@@ -12,115 +13,129 @@
 namespace occl::interpreter::OCCL_FOLD_VARIANT {
 namespace {
 
-/// Elements of accumulators that stay in the first-level cache while source after source is folded.
-constexpr uint64_t kAccumulators = 1024;
 /// Bytes of a destination that stay in cache until they are copied to the others.
 constexpr uint64_t kBlockBytes = 8 << 10;
 
-/// User buffers need not be aligned.
-template <class T> struct __attribute__((packed)) Unaligned { T value; };
+/// As wide as the widest instruction set; a narrower one takes several instructions.
+constexpr uint64_t kVectorBytes = 32;
+template <class T> struct VectorOf { typedef T Type __attribute__((vector_size(kVectorBytes))); };
+template <class T> using Vector = typename VectorOf<T>::Type;
+using Words = Vector<uint32_t>;
+typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
 
-template <class Element>
-void widen(typename Element::Accumulator *to, const char *from, uint64_t n) {
-  auto *source = reinterpret_cast<const Unaligned<typename Element::Storage> *>(from);
-  uint64_t i = 0;
-#ifdef __F16C__
-  if constexpr (std::is_same_v<Element, Float16Element>)
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(
-          to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(source + i))));
-#endif
-  for (; i < n; ++i)
-    to[i] = Element::load(source[i].value);
-}
-
-template <class Element>
-void narrow(char *to, const typename Element::Accumulator *from, uint64_t n) {
-  auto *target = reinterpret_cast<Unaligned<typename Element::Storage> *>(to);
-  uint64_t i = 0;
-#ifdef __F16C__
-  if constexpr (std::is_same_v<Element, Float16Element>)
-    for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i *>(target + i),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-  for (; i < n; ++i)
-    target[i].value = Element::store(from[i]);
-}
-
-/// Any number of sources, any type: through accumulators.
-template <class Element, class Operation>
-void foldAny(char *destination, char *const *sources, unsigned numSources, uint64_t begin,
-             uint64_t end, uint64_t divisor) {
-  using T = typename Element::Accumulator;
-  alignas(64) T sum[kAccumulators], next[kAccumulators];
-  constexpr uint64_t size = sizeof(typename Element::Storage);
-  for (; begin < end; begin += kAccumulators) {
-    uint64_t n = end - begin < kAccumulators ? end - begin : kAccumulators;
-    widen<Element>(sum, sources[0] + begin * size, n);
-    for (unsigned s = 1; s < numSources; ++s) {
-      widen<Element>(next, sources[s] + begin * size, n);
-      for (uint64_t i = 0; i < n; ++i)
-        sum[i] = Operation::apply(sum[i], next[i]);
-    }
-    if (divisor > 1)
-      for (uint64_t i = 0; i < n; ++i)
-        sum[i] = divide(sum[i], divisor);
-    narrow<Element>(destination + begin * size, sum, n);
-  }
-}
-
-/// A fixed number of sources in one pass. Destinations equal sources exactly or not at all, so no
-/// iteration depends on another.
-template <class Element, class Operation, unsigned N>
-void foldFixed(char *destination, char *const *sources, uint64_t begin, uint64_t end) {
-  using Word = Unaligned<typename Element::Storage>;
-  auto *to = reinterpret_cast<Word *>(destination);
-  const Word *from[N];
-  for (unsigned s = 0; s < N; ++s)
-    from[s] = reinterpret_cast<const Word *>(sources[s]);
-#pragma GCC ivdep
-  for (uint64_t i = begin; i < end; ++i) {
-    auto sum = from[0][i].value;
-#pragma GCC unroll 8
-    for (unsigned s = 1; s < N; ++s)
-      sum = Operation::apply(sum, from[s][i].value);
-    to[i].value = sum;
-  }
-}
-
-template <class Element, class Operation>
-void foldBlock(char *destination, char *const *sources, unsigned numSources, uint64_t begin,
-               uint64_t end, uint64_t divisor) {
+/// Accumulators of kVectorBytes, from elements at any address.
+template <class Element> OCCL_INLINE auto load(const char *from) {
+  Vector<typename Element::Accumulator> result;
   if constexpr (std::is_same_v<typename Element::Storage, typename Element::Accumulator>) {
-    if (divisor <= 1) {
-      switch (numSources) {
-      case 2:
-        return foldFixed<Element, Operation, 2>(destination, sources, begin, end);
-      case 3:
-        return foldFixed<Element, Operation, 3>(destination, sources, begin, end);
-      case 4:
-        return foldFixed<Element, Operation, 4>(destination, sources, begin, end);
-      case 8:
-        return foldFixed<Element, Operation, 8>(destination, sources, begin, end);
-      }
-    }
+    std::memcpy(&result, from, sizeof(result));
+  } else {
+    Halves halves;
+    std::memcpy(&halves, from, sizeof(halves));
+    if constexpr (std::is_same_v<Element, Bfloat16Element>)
+      result = __builtin_bit_cast(Vector<float>, __builtin_convertvector(halves, Words) << 16);
+    else
+#ifdef __F16C__
+      result =
+          __builtin_bit_cast(Vector<float>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, halves)));
+#else
+      result = detail::floatFromHalf<Vector<float>, Words>(__builtin_convertvector(halves, Words));
+#endif
   }
-  foldAny<Element, Operation>(destination, sources, numSources, begin, end, divisor);
+  return result;
+}
+
+template <class Element>
+OCCL_INLINE void store(char *to, Vector<typename Element::Accumulator> value) {
+  if constexpr (std::is_same_v<typename Element::Storage, typename Element::Accumulator>) {
+    std::memcpy(to, &value, sizeof(value));
+  } else {
+    Halves halves;
+    if constexpr (std::is_same_v<Element, Bfloat16Element>)
+      halves =
+          __builtin_convertvector(detail::bfloatFromFloat<Vector<float>, Words>(value), Halves);
+    else
+#ifdef __F16C__
+      halves = __builtin_bit_cast(
+          Halves, _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), _MM_FROUND_TO_NEAREST_INT));
+#else
+      halves = __builtin_convertvector(detail::halfFromFloat<Vector<float>, Words>(value), Halves);
+#endif
+    std::memcpy(to, &halves, sizeof(halves));
+  }
+}
+
+/// One element, where a whole vector would be too much.
+template <class Element, class Operation>
+OCCL_INLINE void foldElement(char *to, char *const *sources, unsigned numSources, uint64_t offset,
+                             uint64_t divisor) {
+  typename Element::Storage stored;
+  std::memcpy(&stored, sources[0] + offset, sizeof(stored));
+  auto sum = Element::load(stored);
+  for (unsigned s = 1; s < numSources; ++s) {
+    std::memcpy(&stored, sources[s] + offset, sizeof(stored));
+    sum = Operation::apply(sum, Element::load(stored));
+  }
+  stored = Element::store(divisor > 1 ? divide(sum, divisor) : sum);
+  std::memcpy(to + offset, &stored, sizeof(stored));
+}
+
+/// The bytes [begin, end) in one pass over N sources, or over numSources if N is 0. Every vector is
+/// read from all sources before it is stored, so the destination may be one of them.
+template <class Element, class Operation, unsigned N>
+void foldRange(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t end,
+               uint64_t divisor) {
+  using T = typename Element::Accumulator;
+  constexpr uint64_t size = sizeof(typename Element::Storage);
+  constexpr uint64_t width = kVectorBytes / sizeof(T) * size;
+  numSources = N == 0 ? numSources : N;
+  // No processor divides vectors of integers.
+  uint64_t vectorEnd = std::is_integral_v<T> && divisor > 1 ? begin : end;
+  for (; begin + 2 * width <= vectorEnd; begin += 2 * width) {
+    auto low = load<Element>(sources[0] + begin), high = load<Element>(sources[0] + begin + width);
+#pragma GCC unroll 8
+    for (unsigned s = 1; s < numSources; ++s) {
+      low = Operation::apply(low, load<Element>(sources[s] + begin));
+      high = Operation::apply(high, load<Element>(sources[s] + begin + width));
+    }
+    if (divisor > 1) {
+      low /= static_cast<T>(divisor);
+      high /= static_cast<T>(divisor);
+    }
+    store<Element>(to + begin, low);
+    store<Element>(to + begin + width, high);
+  }
+  for (; begin < end; begin += size)
+    foldElement<Element, Operation>(to, sources, numSources, begin, divisor);
+}
+
+template <class Element, class Operation>
+void foldBlock(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t end,
+               uint64_t divisor) {
+  switch (numSources) {
+  case 2:
+    return foldRange<Element, Operation, 2>(to, sources, 2, begin, end, divisor);
+  case 3:
+    return foldRange<Element, Operation, 3>(to, sources, 3, begin, end, divisor);
+  case 4:
+    return foldRange<Element, Operation, 4>(to, sources, 4, begin, end, divisor);
+  case 8:
+    return foldRange<Element, Operation, 8>(to, sources, 8, begin, end, divisor);
+  default:
+    return foldRange<Element, Operation, 0>(to, sources, numSources, begin, end, divisor);
+  }
 }
 
 template <class Element, class Operation>
 void fold(char *const *pointers, unsigned numSources, unsigned numDestinations, uint64_t elements,
           uint64_t divisor) {
-  constexpr uint64_t size = sizeof(typename Element::Storage);
   char *const *destinations = pointers + numSources;
-  uint64_t step = numDestinations == 1 ? elements : kBlockBytes / size;
-  for (uint64_t begin = 0; begin < elements; begin += step) {
-    uint64_t end = elements - begin < step ? elements : begin + step;
+  uint64_t bytes = elements * sizeof(typename Element::Storage);
+  uint64_t step = numDestinations == 1 ? bytes : kBlockBytes;
+  for (uint64_t begin = 0; begin < bytes; begin += step) {
+    uint64_t end = bytes - begin < step ? bytes : begin + step;
     foldBlock<Element, Operation>(destinations[0], pointers, numSources, begin, end, divisor);
     for (unsigned d = 1; d < numDestinations; ++d)
-      std::memcpy(destinations[d] + begin * size, destinations[0] + begin * size,
-                  (end - begin) * size);
+      std::memcpy(destinations[d] + begin, destinations[0] + begin, end - begin);
   }
 }
 
