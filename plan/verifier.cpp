@@ -1,0 +1,117 @@
+#include "plan/verifier.h"
+
+#include "plan/verify/lifetimes.h"
+#include "plan/verify/postcondition.h"
+#include "plan/verify/races.h"
+#include "plan/verify/shape.h"
+
+#include <algorithm>
+#include <new>
+
+namespace occl::plan {
+
+namespace {
+
+using verify::Finding;
+
+const char *nameOf(Proof proof) {
+  switch (proof) {
+  case Proof::Shape:
+    return "malformed plan";
+  case Proof::Matching:
+    return "messages do not match";
+  case Proof::Deadlock:
+    return "deadlock";
+  case Proof::Race:
+    return "race";
+  case Proof::Postcondition:
+    return "wrong result";
+  case Proof::Lifetime:
+    return "access outside of a buffer's lifetime";
+  }
+  return "error";
+}
+
+Finding checkModes(const verify::Network &network, const verify::Execution &execution) {
+  verify::Keys keys;
+  for (AliasMode mode : {AliasMode::OutOfPlace, AliasMode::InPlace}) {
+    if (!(mode == AliasMode::OutOfPlace ? network.plan.outOfPlace : network.plan.inPlace))
+      continue;
+    if (Finding finding = verify::checkRaces(network, execution, mode))
+      return finding;
+    if (Finding finding = verify::checkPostcondition(network, execution, mode, keys))
+      return finding;
+  }
+  return {};
+}
+
+VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options) {
+  const Plan &plan = network.plan;
+  VerifyFacts facts;
+  facts.outOfPlace = plan.outOfPlace;
+  facts.inPlace = plan.inPlace;
+  if (options.findSmallestDepth)
+    facts.smallestDepth = verify::smallestDepth(network, plan.depth);
+  facts.instructions = plan.instructions.size();
+  facts.messages = network.sends.size();
+  facts.connections = plan.connections.size();
+  facts.dependencies = plan.dependencies.size();
+  for (const RankPlan &rank : plan.ranks)
+    facts.threadBlocks = std::max(facts.threadBlocks, rank.numThreadBlocks);
+  return facts;
+}
+
+VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
+  if (Finding finding = verify::checkShape(plan))
+    return {finding, {}};
+  verify::Network network(plan);
+  if (Finding finding = verify::checkMatching(network))
+    return {finding, {}};
+  if (Finding finding = verify::checkLifetimes(network))
+    return {finding, {}};
+  verify::Execution execution;
+  if (Finding finding = verify::checkDeadlock(network, execution))
+    return {finding, {}};
+  if (Finding finding = checkModes(network, execution))
+    return {finding, {}};
+  return {{}, factsOf(network, options)};
+}
+
+std::string modesText(const VerifyFacts &facts) {
+  if (facts.outOfPlace && facts.inPlace)
+    return "in place and out of place";
+  return facts.inPlace ? "in place" : "out of place";
+}
+
+} // namespace
+
+VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options) {
+  try {
+    return prove(plan, options);
+  } catch (const std::bad_alloc &) {
+    return {VerifyError{.message = "there is not enough memory to verify the plan"}, {}};
+  }
+}
+
+std::string VerifyResult::text() const {
+  if (isOk())
+    return "proved " + modesText(facts) + ": " + std::to_string(facts.instructions) +
+           " instructions, " + std::to_string(facts.messages) + " messages on " +
+           std::to_string(facts.connections) + " connections, " +
+           std::to_string(facts.dependencies) + " dependencies, at most " +
+           std::to_string(facts.threadBlocks) + " thread blocks a rank" +
+           (facts.smallestDepth == 0
+                ? ""
+                : "; depth " + std::to_string(facts.smallestDepth) + " suffices");
+  std::string text = nameOf(error->proof);
+  if (error->mode)
+    text += *error->mode == AliasMode::InPlace ? " (in place)" : " (out of place)";
+  if (error->place)
+    text += ", " + describePlace(*error->place);
+  text += ": " + error->message;
+  for (const std::string &line : error->witness)
+    text += "\n  " + line;
+  return text;
+}
+
+} // namespace occl::plan

@@ -1,0 +1,67 @@
+// Trust in a plan, from whatever source, begins here: verifyPlan proves that it is well formed,
+// that its messages match, that it cannot deadlock, that it has no race and reads nothing
+// undefined, that it computes its collective, and that no access outlives its buffer; or it says
+// what is wrong, where, with a witness. It shares no code with the compiler. What it cannot prove
+// it rejects. docs/plan.md states the six proofs.
+//
+// Time and memory are near linear in the plan's size (limits: plan/limits.h). Thread safe: no state
+// but the plan's.
+#pragma once
+
+#include "plan/plan.h"
+#include "plan/printer.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace occl::plan {
+
+enum class Proof : uint8_t { Shape, Matching, Deadlock, Race, Postcondition, Lifetime };
+
+/// How input and output lie in memory.
+enum class AliasMode : uint8_t { OutOfPlace, InPlace };
+
+struct VerifyError {
+  Proof proof = Proof::Shape;
+  std::string message;
+  /// The instruction at fault and the line that it comes from (in Plan::locations), where one is.
+  std::optional<Place> place = {};
+  uint32_t location = kNoLocation;
+  /// The alias mode in which it fails, where that matters.
+  std::optional<AliasMode> mode = {};
+  /// What convinces: the cycle of waits, the two accesses, the way of the data; a line each.
+  std::vector<std::string> witness = {};
+};
+
+/// What was proved, and of how much.
+struct VerifyFacts {
+  bool outOfPlace = false;
+  bool inPlace = false;
+  /// The smallest depth, equal on all connections, at which the plan cannot deadlock; at most the
+  /// plan's own depth. 0 if it was not asked for.
+  uint32_t smallestDepth = 0;
+  uint64_t instructions = 0;
+  uint64_t messages = 0; // sent; a multicast counts once
+  uint64_t connections = 0;
+  uint64_t dependencies = 0;
+  uint32_t threadBlocks = 0; // of the rank that has most
+};
+
+struct VerifyOptions {
+  bool findSmallestDepth = true;
+};
+
+struct VerifyResult {
+  std::optional<VerifyError> error;
+  VerifyFacts facts; // only without error
+
+  bool isOk() const { return !error; }
+  explicit operator bool() const { return isOk(); }
+  /// For people, of several lines: the error with place and witness, or the facts.
+  std::string text() const;
+};
+
+VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options = {});
+
+} // namespace occl::plan

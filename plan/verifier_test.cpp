@@ -1,0 +1,48 @@
+// Correct plans pass; their facts.
+#include "plan/testing/example_plans.h"
+#include "plan/verifier.h"
+
+#include <gtest/gtest.h>
+
+namespace occl::plan {
+namespace {
+
+TEST(Verifier, AcceptsCorrectPlans) {
+  for (uint32_t n : {1, 2, 3, 4, 5, 8, 16}) {
+    for (Plan (*make)(uint32_t) :
+         {testing::ringAllReduce, testing::oneShotAllReduce, testing::twoShotAllReduce,
+          testing::ringAllGather, testing::ringReduceScatter, testing::allToAll}) {
+      Plan plan = make(n);
+      VerifyResult result = verifyPlan(plan);
+      EXPECT_TRUE(result) << plan.name << ", " << n << " ranks: " << result.text();
+    }
+    for (uint32_t root : {0u, n / 2, n - 1})
+      for (Plan (*make)(uint32_t, uint32_t, uint32_t) :
+           {testing::chainBroadcast, testing::chainReduce}) {
+        Plan plan = make(n, 5, root);
+        VerifyResult result = verifyPlan(plan);
+        EXPECT_TRUE(result) << plan.name << ", " << n << " ranks: " << result.text();
+      }
+    VerifyResult result = verifyPlan(testing::shift(n));
+    EXPECT_EQ(result.isOk(), true) << "shift, " << n << " ranks: " << result.text();
+  }
+}
+
+TEST(Verifier, ReportsFacts) {
+  EXPECT_EQ(verifyPlan(testing::ringAllReduce(4)).text(),
+            "proved in place and out of place: 28 instructions, 24 messages on 4 connections, 0 "
+            "dependencies, at most 1 thread blocks a rank; depth 2 suffices");
+  Plan plan = testing::twoShotAllReduce(3);
+  plan.inPlace = false;
+  VerifyResult result = verifyPlan(plan);
+  EXPECT_EQ(result.facts.smallestDepth, 1u);
+  EXPECT_EQ(result.facts.threadBlocks, 4u);
+  EXPECT_EQ(result.facts.messages, 9u);
+  EXPECT_EQ(result.facts.connections, 9u);
+  EXPECT_EQ(result.facts.dependencies, 9u);
+  EXPECT_TRUE(result.facts.outOfPlace);
+  EXPECT_FALSE(result.facts.inPlace);
+}
+
+} // namespace
+} // namespace occl::plan

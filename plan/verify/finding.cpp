@@ -1,0 +1,19 @@
+#include "plan/verify/finding.h"
+
+#include "plan/names.h"
+
+namespace occl::plan::verify {
+
+std::string describeChunk(uint32_t rank, OperandKind kind, uint32_t chunk) {
+  return "rank " + std::to_string(rank) + ", " + std::string(nameOf(kind)) + " chunk " +
+         std::to_string(chunk);
+}
+
+VerifyError errorAt(const Plan &plan, uint32_t instruction, Proof proof, std::string message) {
+  return {.proof = proof,
+          .message = std::move(message),
+          .place = placeOf(plan, instruction),
+          .location = plan.instructions[instruction].location};
+}
+
+} // namespace occl::plan::verify

@@ -1,0 +1,25 @@
+// Proof 5: executed on symbols, the plan leaves in every output chunk that the collective promises
+// the reduction of exactly the promised contributions, and what is reduced passed exactly one
+// reduction marked final.
+#pragma once
+
+#include "plan/verify/execution.h"
+#include "plan/verify/symbolic.h"
+
+namespace occl::plan::verify {
+
+/// Expects a plan that passed proofs 1 to 4, which make the result the same in every order of
+/// execution.
+Finding checkPostcondition(const Network &network, const Execution &execution, AliasMode mode,
+                           const Keys &keys);
+
+/// What is wrong with the value that result number `result` left: which of the `expected`
+/// contributions are missing or counted twice, and which were not asked for. `steps` is the record
+/// of a whole execution. A sentence, and a line of witness for where a contribution was counted
+/// twice.
+std::pair<std::string, std::vector<std::string>>
+explainContributions(const Plan &plan, const Symbolic &symbolic,
+                     const std::vector<Symbolic::Step> &steps, uint32_t result,
+                     const std::vector<Contribution> &expected);
+
+} // namespace occl::plan::verify

@@ -1,0 +1,153 @@
+#include "plan/verify/races.h"
+
+#include "plan/verify/happens_before.h"
+
+#include <algorithm>
+
+namespace occl::plan::verify {
+
+namespace {
+
+class RaceChecker {
+public:
+  RaceChecker(const Network &network, const Execution &execution, AliasMode mode)
+      : plan(network.plan), network(network), mode(mode), locations(plan, mode),
+        search(network, execution), clocks(network, search) {
+    groupByRank(execution);
+  }
+
+  Finding run() {
+    for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+      if (Finding finding = checkRank(rank))
+        return finding;
+    return {};
+  }
+
+private:
+  /// What happened to a location so far.
+  struct History {
+    uint32_t lastWrite = kNone;
+    uint32_t firstRead = kNone; // since the last write, in `reads`
+    bool isEverWritten = false;
+  };
+  struct Read {
+    uint32_t instruction;
+    uint32_t next; // in `reads`
+  };
+
+  /// The order of execution, rank by rank.
+  void groupByRank(const Execution &execution) {
+    firstOfRank.assign(plan.numRanks + 1, 0);
+    for (uint32_t index : execution.order)
+      ++firstOfRank[network.rankOf(index) + 1];
+    for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+      firstOfRank[rank + 1] += firstOfRank[rank];
+    std::vector<uint32_t> next(firstOfRank.begin(), firstOfRank.end() - 1);
+    order.resize(execution.order.size());
+    for (uint32_t index : execution.order)
+      order[next[network.rankOf(index)]++] = index;
+  }
+
+  std::span<const uint32_t> orderOf(uint32_t rank) const {
+    return std::span(order).subspan(firstOfRank[rank], firstOfRank[rank + 1] - firstOfRank[rank]);
+  }
+
+  Finding checkRank(uint32_t rank) {
+    firstLocation = locations.begin(rank);
+    histories.assign(locations.begin(rank + 1) - firstLocation, {});
+    reads.clear();
+    for (uint32_t index : orderOf(rank))
+      forEachAccess(rank, index, true, [&](History &history) {
+        history.isEverWritten = true;
+        return Finding();
+      });
+    clocks.begin(rank);
+    for (uint32_t index : orderOf(rank)) {
+      clocks.enter(index);
+      Finding finding =
+          forEachAccess(rank, index, false, [&](History &h) { return read(h, index); });
+      if (!finding)
+        finding = forEachAccess(rank, index, true, [&](History &h) { return write(h, index); });
+      if (finding)
+        return finding;
+      clocks.leave(index);
+    }
+    return {};
+  }
+
+  /// Calls `visit` with the history of each location that the instruction writes, or reads.
+  template <typename Visit>
+  Finding forEachAccess(uint32_t rank, uint32_t index, bool writes, const Visit &visit) {
+    const Instruction &instruction = plan.instructions[index];
+    for (const Operand &operand :
+         writes ? plan.destinationsOf(instruction) : plan.sourcesOf(instruction)) {
+      if (operand.kind == OperandKind::Connection)
+        continue;
+      for (uint32_t chunk = operand.index; chunk < operand.index + instruction.count; ++chunk) {
+        uint32_t location = locations.of(rank, operand.kind, chunk);
+        Finding finding = visit(histories[location - firstLocation]);
+        if (!finding)
+          continue;
+        finding->message = describeChunk(rank, operand.kind, chunk) + ": " + finding->message;
+        return finding;
+      }
+    }
+    return {};
+  }
+
+  Finding read(History &history, uint32_t index) {
+    if (!history.isEverWritten)
+      return {};
+    if (history.lastWrite != kNone && !clocks.isOrdered(history.lastWrite, index))
+      return race(history.lastWrite, "written", index, "read");
+    bool isRepeated =
+        history.firstRead != kNone &&
+        network.blockOf[reads[history.firstRead].instruction] == network.blockOf[index];
+    if (isRepeated) {
+      reads[history.firstRead].instruction = index;
+      return {};
+    }
+    reads.push_back({index, history.firstRead});
+    history.firstRead = static_cast<uint32_t>(reads.size() - 1);
+    return {};
+  }
+
+  Finding write(History &history, uint32_t index) {
+    if (history.lastWrite != kNone && !clocks.isOrdered(history.lastWrite, index))
+      return race(history.lastWrite, "written", index, "written");
+    for (uint32_t i = history.firstRead; i != kNone; i = reads[i].next)
+      if (!clocks.isOrdered(reads[i].instruction, index))
+        return race(reads[i].instruction, "read", index, "written");
+    history.lastWrite = index;
+    history.firstRead = kNone;
+    return {};
+  }
+
+  Finding race(uint32_t first, const char *firstDoes, uint32_t second, const char *secondDoes) {
+    VerifyError error = errorAt(plan, second, Proof::Race,
+                                "nothing orders two accesses: add a dependency between them");
+    error.mode = mode;
+    error.witness = {std::string(firstDoes) + " by " + describe(plan, first),
+                     std::string(secondDoes) + " by " + describe(plan, second)};
+    return error;
+  }
+
+  const Plan &plan;
+  const Network &network;
+  AliasMode mode;
+  Locations locations;
+  PathSearch search;
+  RankClocks clocks;
+  std::vector<uint32_t> order, firstOfRank;
+  uint32_t firstLocation = 0; // of the rank that is being checked
+  std::vector<History> histories;
+  std::vector<Read> reads;
+};
+
+} // namespace
+
+Finding checkRaces(const Network &network, const Execution &execution, AliasMode mode) {
+  return RaceChecker(network, execution, mode).run();
+}
+
+} // namespace occl::plan::verify

@@ -1,0 +1,230 @@
+// The head of a plan and its flat arrays. See shape.h.
+#include "plan/collective.h"
+#include "plan/limits.h"
+#include "plan/verify/shape.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace occl::plan::verify {
+
+namespace {
+
+Finding error(std::string message) { return VerifyError{.message = std::move(message)}; }
+
+std::string number(uint64_t value) { return std::to_string(value); }
+
+Finding checkRange(const char *what, uint64_t value, uint64_t least, uint64_t most) {
+  if (value >= least && value <= most)
+    return {};
+  return error(std::string(what) + " is " + number(value) + ", allowed are " + number(least) +
+               " to " + number(most));
+}
+
+Finding checkNames(const Plan &plan) {
+  bool isHash = plan.sourceHash.size() == 16 &&
+                plan.sourceHash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!isHash)
+    return error("sourceHash is not 16 lower-case hexadecimal digits");
+  if (plan.name.empty() || plan.collective.empty())
+    return error("the name of the algorithm or of the collective is empty");
+  size_t longest = std::max(plan.name.size(), plan.collective.size());
+  for (const auto &[name, value] : plan.parameters)
+    longest = std::max(longest, name.size());
+  for (const std::string &file : plan.files)
+    longest = std::max(longest, file.size());
+  return checkRange("the length of a name", longest, 1, limits::kMaxNameLength);
+}
+
+Finding checkHead(const Plan &plan) {
+  if (plan.schemaVersion != kSchemaVersion)
+    return error("the schema version is " + number(plan.schemaVersion) + ", expected " +
+                 number(kSchemaVersion));
+  if (Finding finding = checkNames(plan))
+    return finding;
+  if (Finding finding = checkRange("numRanks", plan.numRanks, 1, limits::kMaxRanks))
+    return finding;
+  if (plan.ranks.size() != plan.numRanks)
+    return error("numRanks is " + number(plan.numRanks) + ", but there are " +
+                 number(plan.ranks.size()) + " ranks");
+  if (Finding finding = checkRange("partChunks", plan.partChunks, 1, limits::kMaxChunks))
+    return finding;
+  if (Finding finding = checkRange("root", plan.root, 0, plan.numRanks - 1))
+    return finding;
+  if (Finding finding = checkRange("depth", plan.depth, 1, limits::kMaxDepth))
+    return finding;
+  if (plan.protocol > Protocol::LL128)
+    return error("the protocol is invalid");
+  if (!plan.outOfPlace && !plan.inPlace)
+    return error("the plan claims neither in place nor out of place: it is valid for nothing");
+  if (plan.minBytes > plan.maxBytes)
+    return error("minBytes " + number(plan.minBytes) + " exceeds maxBytes " +
+                 number(plan.maxBytes));
+  return {};
+}
+
+Finding checkTotals(const Plan &plan) {
+  const std::tuple<const char *, size_t, uint64_t> totals[] = {
+      {"the number of parameters", plan.parameters.size(), limits::kMaxParameters},
+      {"the number of thread blocks", plan.threadBlocks.size(), limits::kMaxTotalThreadBlocks},
+      {"the number of instructions", plan.instructions.size(), limits::kMaxInstructions},
+      {"the number of operands", plan.operands.size(), limits::kMaxTotalOperands},
+      {"the number of dependencies", plan.dependencies.size(), limits::kMaxTotalDependencies},
+      {"the number of connections", plan.connections.size(), limits::kMaxConnections},
+      {"the number of destinations", plan.destinations.size(), limits::kMaxTotalDestinations},
+      {"the number of requirements", plan.requirements.size(), limits::kMaxRequirements},
+      {"the number of contributions", plan.contributions.size(), limits::kMaxTotalContributions},
+      {"the number of files", plan.files.size(), limits::kMaxFiles},
+      {"the number of locations", plan.locations.size(), limits::kMaxLocations}};
+  for (const auto &[what, size, limit] : totals)
+    if (Finding finding = checkRange(what, size, 0, limit))
+      return finding;
+  return {};
+}
+
+/// Whether the ranges [first, first + size) of `items` lie in order, without gap, and cover an
+/// array of `total`.
+template <typename Item, typename Range>
+Finding checkFlat(const char *what, const std::vector<Item> &items, size_t total,
+                  const Range &range) {
+  uint64_t next = 0;
+  for (const Item &item : items) {
+    auto [first, size] = range(item);
+    if (first != next || size > total - next)
+      return error(std::string(what) + " do not follow each other in the plan's arrays");
+    next += size;
+  }
+  if (next != total)
+    return error(std::string(what) + " do not cover the plan's arrays");
+  return {};
+}
+
+using Range = std::pair<uint64_t, uint64_t>;
+
+Finding checkLayout(const Plan &plan) {
+  if (Finding finding =
+          checkFlat("the thread blocks of ranks", plan.ranks, plan.threadBlocks.size(),
+                    [](const RankPlan &r) { return Range(r.firstThreadBlock, r.numThreadBlocks); }))
+    return finding;
+  if (Finding finding = checkFlat(
+          "the instructions of thread blocks", plan.threadBlocks, plan.instructions.size(),
+          [](const ThreadBlock &b) { return Range(b.firstInstruction, b.numInstructions); }))
+    return finding;
+  if (Finding finding = checkFlat("the operands of instructions", plan.instructions,
+                                  plan.operands.size(), [](const Instruction &i) {
+                                    return Range(i.firstOperand,
+                                                 uint64_t{i.numSources} + i.numDestinations);
+                                  }))
+    return finding;
+  if (Finding finding = checkFlat(
+          "the dependencies of instructions", plan.instructions, plan.dependencies.size(),
+          [](const Instruction &i) { return Range(i.firstDependency, i.numDependencies); }))
+    return finding;
+  if (Finding finding = checkFlat(
+          "the destinations of connections", plan.connections, plan.destinations.size(),
+          [](const Connection &c) { return Range(c.firstDestination, c.numDestinations); }))
+    return finding;
+  return checkFlat(
+      "the contributions of requirements", plan.requirements, plan.contributions.size(),
+      [](const Requirement &r) { return Range(r.firstContribution, r.numContributions); });
+}
+
+Finding checkRanks(const Plan &plan) {
+  uint64_t total = 0;
+  for (uint32_t r = 0; r < plan.numRanks; ++r) {
+    const RankPlan &rank = plan.ranks[r];
+    std::string name = "rank " + number(r) + ": ";
+    for (uint32_t chunks : {rank.inputChunks, rank.outputChunks, rank.scratchChunks}) {
+      if (chunks > limits::kMaxChunks)
+        return error(name + "a buffer has " + number(chunks) + " chunks, allowed are " +
+                     number(limits::kMaxChunks));
+      total += chunks;
+    }
+    if (rank.inputChunks % plan.partChunks != 0 || rank.outputChunks % plan.partChunks != 0)
+      return error(name + "input and output do not consist of whole parts of " +
+                   number(plan.partChunks) + " chunks");
+    if (rank.numThreadBlocks > limits::kMaxThreadBlocks)
+      return error(name + number(rank.numThreadBlocks) + " thread blocks, allowed are " +
+                   number(limits::kMaxThreadBlocks));
+  }
+  return checkRange("the number of chunks of all buffers", total, 0, limits::kMaxTotalChunks);
+}
+
+Finding checkConnections(const Plan &plan) {
+  for (uint32_t c = 0; c < plan.connections.size(); ++c) {
+    const Connection &connection = plan.connections[c];
+    std::span<const uint32_t> destinations = plan.destinationsOf(connection);
+    auto connectionError = [&](const std::string &what) {
+      return error("connection " + number(c) + ": " + what);
+    };
+    if (connection.source >= plan.numRanks)
+      return connectionError("there is no source rank " + number(connection.source));
+    if (connection.channel >= limits::kMaxChannels)
+      return connectionError("the channel is " + number(connection.channel) +
+                             ", allowed are 0 to " + number(limits::kMaxChannels - 1));
+    if (destinations.empty())
+      return connectionError("it has no destination");
+    if (destinations.back() >= plan.numRanks)
+      return connectionError("there is no destination rank " + number(destinations.back()));
+    for (size_t i = 0; i < destinations.size(); ++i) {
+      if (i > 0 && destinations[i - 1] >= destinations[i])
+        return connectionError("the destinations do not ascend");
+      if (destinations[i] == connection.source)
+        return connectionError("rank " + number(connection.source) + " is source and destination");
+    }
+  }
+  return {};
+}
+
+Finding checkRequirement(const Plan &plan, uint32_t index, uint64_t &work) {
+  const Requirement &requirement = plan.requirements[index];
+  std::string name = "requirement " + number(index) + ": ";
+  if (requirement.rank >= plan.numRanks)
+    return error(name + "there is no rank " + number(requirement.rank));
+  if (requirement.count == 0 || requirement.numContributions == 0)
+    return error(name + "it has no chunk or no contribution");
+  auto isInside = [&](uint32_t first, uint32_t size) {
+    return uint64_t{first} + requirement.count <= size;
+  };
+  if (!isInside(requirement.outputChunk, plan.ranks[requirement.rank].outputChunks))
+    return error(name + "it lies outside of the output");
+  for (const Contribution &contribution : plan.contributionsOf(requirement))
+    if (contribution.rank >= plan.numRanks ||
+        !isInside(contribution.chunk, plan.ranks[contribution.rank].inputChunks))
+      return error(name + "a contribution lies outside of rank " + number(contribution.rank) +
+                   "'s input");
+  work += uint64_t{requirement.count} * requirement.numContributions;
+  return checkRange("the number of chunks that requirements name", work, 0,
+                    limits::kMaxChunkAccesses);
+}
+
+Finding checkCollective(const Plan &plan) {
+  if (std::optional<StandardCollective> collective = standardCollectiveOf(plan.collective)) {
+    if (!plan.requirements.empty())
+      return error("the plan has requirements of its own for the standard collective " +
+                   plan.collective);
+    std::string wrong = checkSizes(plan, *collective);
+    return wrong.empty() ? Finding() : error(plan.collective + ": " + wrong);
+  }
+  if (plan.requirements.empty() && !plan.instructions.empty())
+    return error("'" + plan.collective +
+                 "' is no standard collective, and the plan has no requirements: there is nothing "
+                 "to verify it against");
+  uint64_t work = 0;
+  for (uint32_t i = 0; i < plan.requirements.size(); ++i)
+    if (Finding finding = checkRequirement(plan, i, work))
+      return finding;
+  return {};
+}
+
+} // namespace
+
+Finding checkStructure(const Plan &plan) {
+  for (Finding (*check)(const Plan &) :
+       {checkHead, checkTotals, checkLayout, checkRanks, checkConnections, checkCollective})
+    if (Finding finding = check(plan))
+      return finding;
+  return {};
+}
+
+} // namespace occl::plan::verify
