@@ -79,6 +79,12 @@ void Job::becomeRank(uint32_t rank, int errorPipe) {
   setenv("OCCL_RANK", std::to_string(rank).c_str(), 1);
   setenv("OCCL_SIZE", std::to_string(options.numRanks).c_str(), 1);
   setenv("OCCL_JOB", name.c_str(), 1);
+  if (options.command.empty()) {
+    close(errorPipe);
+    int status = options.body(rank);
+    std::fflush(nullptr);
+    _exit(status);
+  }
   std::vector<char *> arguments;
   for (const std::string &argument : options.command)
     arguments.push_back(const_cast<char *>(argument.c_str()));

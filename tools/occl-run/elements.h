@@ -1,0 +1,30 @@
+// Buffers of any element type, seen as numbers. Written apart from the runtime's own conversions,
+// which it checks.
+#pragma once
+
+#include "runtime/communicator/occl.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::run {
+
+uint32_t elementBytes(occlDataType_t type);
+
+/// Element `index` of a buffer. Every value of every type but large int64 is a double.
+double loadElement(occlDataType_t type, const std::byte *buffer, uint64_t index);
+/// `value` must be one of the type.
+void storeElement(occlDataType_t type, std::byte *buffer, uint64_t index, double value);
+
+/// Whether `got` is the correct result `expected`, which was computed without rounding: integers
+/// wrap, floating-point results may be off by one rounding.
+bool isCorrect(occlDataType_t type, double expected, double got);
+
+/// By the names of nameOf(DataType), and half, float, double.
+const std::vector<std::pair<std::string, occlDataType_t>> &dataTypes();
+/// By name: "sum", "prod", "min", "max", "avg".
+const std::vector<std::pair<std::string, occlRedOp_t>> &operations();
+
+} // namespace occl::run

@@ -1,0 +1,116 @@
+#include "tools/occl-run/reference.h"
+
+#include "tools/occl-run/elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace occl::run {
+
+Reference::Reference(const plan::Plan &plan, uint64_t count, occlDataType_t type, occlRedOp_t op,
+                     uint32_t seed)
+    : plan(plan), chunking(plan::Chunking::of(count, plan.partChunks, elementBytes(type))),
+      count(count), type(type), op(op), seed(seed) {}
+
+uint64_t Reference::inputElements(uint32_t rank) const {
+  return chunking.beginInBuffer(plan.ranks[rank].inputChunks);
+}
+
+uint64_t Reference::outputElements(uint32_t rank) const {
+  return chunking.beginInBuffer(plan.ranks[rank].outputChunks);
+}
+
+int64_t Reference::inPlaceOffset(uint32_t rank) const {
+  int32_t chunks = plan.ranks[rank].inPlaceOffset;
+  auto elements =
+      static_cast<int64_t>(chunking.beginInBuffer(static_cast<uint32_t>(std::abs(chunks))));
+  return chunks < 0 ? -elements : elements;
+}
+
+double Reference::input(uint32_t rank, uint64_t element) const {
+  uint64_t hash = (element * 0x9e3779b97f4a7c15ull + rank * 0xbf58476d1ce4e5b9ull + seed) *
+                  0x94d049bb133111ebull;
+  hash ^= hash >> 32;
+  const bool isSigned = type != occlUint8;
+  if (op == occlProd) // at most two ranks contribute more than a sign
+    return (hash & 1 && isSigned ? -1.0 : 1.0) * (element % plan.numRanks / 2 == rank / 2 ? 2 : 1);
+  return static_cast<double>(hash % 5) - (isSigned ? 2 : 0);
+}
+
+double Reference::combine(const std::vector<double> &values) const {
+  switch (op) {
+  case occlMin:
+    return *std::min_element(values.begin(), values.end());
+  case occlMax:
+    return *std::max_element(values.begin(), values.end());
+  case occlProd:
+    return std::accumulate(values.begin(), values.end(), 1.0, std::multiplies<>());
+  case occlSum:
+    return std::accumulate(values.begin(), values.end(), 0.0);
+  case occlAvg:
+    break;
+  }
+  double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  const bool integer = type == occlUint8 || type == occlInt32 || type == occlInt64;
+  if (type == occlUint8) // the sum wraps before it is divided
+    sum = static_cast<double>(static_cast<uint64_t>(sum) & 0xff);
+  double average = sum / static_cast<double>(plan.numRanks);
+  return integer ? std::trunc(average) : average;
+}
+
+double Reference::overAllRanks(uint64_t element) const {
+  std::vector<double> values(plan.numRanks);
+  for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+    values[rank] = input(rank, element);
+  return combine(values);
+}
+
+std::optional<double> Reference::standardOutput(uint32_t rank, uint64_t element) const {
+  const uint64_t part = count ? element / count : 0, within = count ? element % count : 0;
+  if (plan.collective == "allreduce")
+    return overAllRanks(element);
+  if (plan.collective == "reducescatter")
+    return overAllRanks(rank * count + element);
+  if (plan.collective == "reduce")
+    return rank == plan.root ? std::optional(overAllRanks(element)) : std::nullopt;
+  if (plan.collective == "broadcast")
+    return input(plan.root, element);
+  if (plan.collective == "allgather")
+    return input(static_cast<uint32_t>(part), within);
+  return input(static_cast<uint32_t>(part), rank * count + within); // alltoall
+}
+
+std::vector<std::optional<double>> Reference::requiredOutput(uint32_t rank) const {
+  std::vector<std::optional<double>> result(outputElements(rank));
+  for (const plan::Requirement &requirement : plan.requirements) {
+    if (requirement.rank != rank)
+      continue;
+    auto contributions = plan.contributionsOf(requirement);
+    for (uint32_t i = 0; i < requirement.count; ++i) {
+      const uint64_t begin = chunking.beginInBuffer(requirement.outputChunk + i);
+      const uint64_t end = chunking.beginInBuffer(requirement.outputChunk + i + 1);
+      for (uint64_t element = begin; element < end; ++element) {
+        std::vector<double> values;
+        for (const plan::Contribution &from : contributions)
+          values.push_back(
+              input(from.rank, chunking.beginInBuffer(from.chunk + i) + element - begin));
+        result[element] = values.size() == 1 ? values[0] : combine(values);
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<std::optional<double>> Reference::output(uint32_t rank) const {
+  static const std::vector<std::string> standard = {"allreduce", "reducescatter", "reduce",
+                                                    "broadcast", "allgather",     "alltoall"};
+  if (std::find(standard.begin(), standard.end(), plan.collective) == standard.end())
+    return requiredOutput(rank);
+  std::vector<std::optional<double>> result(outputElements(rank));
+  for (uint64_t element = 0; element < result.size(); ++element)
+    result[element] = standardOutput(rank, element);
+  return result;
+}
+
+} // namespace occl::run
