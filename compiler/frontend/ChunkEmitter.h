@@ -53,7 +53,7 @@ struct ProgramInfo {
   std::vector<std::pair<std::string, int64_t>> parameters;
   /// Rank, output chunk, count, number of contributions, then rank and input chunk of each; empty
   /// if isStandard.
-  std::vector<int64_t> requirements;
+  std::vector<int32_t> requirements;
 };
 
 } // namespace occl::frontend

@@ -73,6 +73,10 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
       flow = push(*value.operands[i]);
   if (flow == Flow::Stop)
     return false;
+  if (contributionBuffer.empty()) {
+    error(DiagnosticCode::EmptyReduction, value.range, "a reduction needs at least one operand");
+    return false;
+  }
   lastRequirement = &requirement;
   lastKey = std::move(key);
   return true;
@@ -125,14 +129,17 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
 }
 
 void Elaborator::recordRequirement(const RequirementInstance &instance) {
-  std::vector<int64_t> &out = info.requirements;
-  out.push_back(instance.output.rank);
-  out.push_back(instance.output.index);
-  out.push_back(instance.output.count);
-  out.push_back(static_cast<int64_t>(instance.contributions.size()));
+  if (!spendSteps(instance.contributions.size(), instance.requirement->range))
+    return;
+  std::vector<int32_t> &out = info.requirements;
+  auto push = [&](uint64_t number) { out.push_back(static_cast<int32_t>(number)); };
+  push(instance.output.rank);
+  push(instance.output.index);
+  push(instance.output.count);
+  push(instance.contributions.size());
   for (const Place &place : instance.contributions) {
-    out.push_back(place.rank);
-    out.push_back(place.index);
+    push(place.rank);
+    push(place.index);
   }
 }
 
