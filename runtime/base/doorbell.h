@@ -44,6 +44,16 @@ struct alignas(64) Doorbell {
   /// Returns at a ring since prepareSleep, after atMost, or without cause.
   void sleep(uint32_t ticket, std::chrono::nanoseconds atMost) { futexWait(word, ticket, atMost); }
 
+  /// A ticket to sleep without being seen to: ring() does not end such a sleep, ringAll() does.
+  uint32_t quietTicket() const { return word.load(std::memory_order_acquire); }
+
+  /// Wakes all that sleep, whether they are seen to or not. Always a system call.
+  void ringAll() {
+    sleeping.store(0, std::memory_order_seq_cst);
+    word.fetch_add(1, std::memory_order_seq_cst);
+    futexWakeAll(word);
+  }
+
 private:
   void wakeSleepers() {
     if (sleeping.exchange(0, std::memory_order_seq_cst) == 0)

@@ -1,11 +1,13 @@
 /* OCCL: collectives that cannot deadlock, in whatever order each rank submits them. C interface.
  *
- * A communicator joins ranks 0..n-1, which are threads of one process or processes of one machine. A collective is a
- * verified plan (made by `occlc compile`) with an element type, a count and an operation; it is registered under an id
- * that all ranks use alike, then submitted any number of times. Ranks may register and submit in any order.
+ * A communicator joins ranks 0..n-1, which are threads of one process or processes of one machine.
+ * A collective is a verified plan (made by `occlc compile`) with an element type, a count and an
+ * operation; it is registered under an id that all ranks use alike, then submitted any number of
+ * times. Ranks may register and submit in any order.
  *
- * Every function returns an occlResult_t; the text of the last error of the calling thread is occlGetLastError(). No
- * function waits without a bound. Unless a function says otherwise it may be called from any thread, also from callbacks.
+ * Every function returns an occlResult_t; the text of the last error of the calling thread is
+ * occlGetLastError(). No function waits without a bound. Unless a function says otherwise it may be
+ * called from any thread, also from callbacks.
  */
 #ifndef OCCL_H
 #define OCCL_H
@@ -28,7 +30,8 @@ extern "C" {
 
 typedef enum {
   occlSuccess = 0,
-  occlAgain = 1,           /* no resource is free now; nothing was done. Wait for a completion, then call again. */
+  occlAgain =
+      1, /* no resource is free now; nothing was done. Wait for a completion, then call again. */
   occlInProgress = 2,      /* occlTest: not complete yet */
   occlInvalidArgument = 3, /* the call is wrong; nothing was done */
   occlInvalidPlan = 4,     /* the plan is damaged, wrong, or not for this communicator */
@@ -60,73 +63,95 @@ typedef uint64_t occlRequest_t;
 
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. */
 typedef struct {
-  size_t size;                  /* sizeof(occlConfig_t), for later extension */
-  uint32_t timeoutMs;           /* deadline of set-up, and of every collective without one of its own; default 30000 */
-  uint32_t preemption;          /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
-  uint32_t workers;             /* executor threads of a rank; default 1 */
-  uint32_t spinMicroseconds;    /* spin budget at the front of the task queue; default: measured at start */
-  uint64_t arenaBytes;          /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
-  uint32_t maxInFlight;         /* invocations admitted at once; default 1024 */
+  size_t size;        /* sizeof(occlConfig_t), for later extension */
+  uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own; default
+                         30000 */
+  uint32_t
+      preemption; /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
+  uint32_t workers; /* executor threads of a rank; default 1 */
+  uint32_t
+      spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
+  uint64_t
+      arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
+  uint32_t maxInFlight; /* invocations admitted at once; default 1024 */
 } occlConfig_t;
-#define OCCL_CONFIG_INITIALIZER {sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0}
+#define OCCL_CONFIG_INITIALIZER                                                                    \
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0 }
 
-/* Called once when an invocation ends, by a thread of the library or by one inside occlWait. It may call any function
- * but those that destroy its communicator. result is occlSuccess or why the invocation failed. */
+/* Called once when an invocation ends, by a thread of the library or by one inside occlWait,
+ * occlTest, occlSubmit or occlCommAbort. It may call any function but those that destroy its
+ * communicator; it must return, and not throw. result is occlSuccess or why the invocation failed,
+ * which is then why the communicator failed. */
 typedef void (*occlCallback_t)(occlRequest_t request, occlResult_t result, void *user);
 
 /* What is registered. */
 typedef struct {
-  size_t size;                  /* sizeof(occlCollective_t) */
-  uint64_t id;                  /* the same on all ranks; names the collective */
-  const char *name;             /* for reports; may be NULL */
-  const occlPlan_t *plans;      /* several versions: the first whose byte range holds count * element size is taken */
+  size_t size;      /* sizeof(occlCollective_t) */
+  uint64_t id;      /* the same on all ranks; names the collective */
+  const char *name; /* for reports; may be NULL */
+  const occlPlan_t
+      *plans; /* several versions: the first whose byte range holds count * element size is taken */
   uint32_t numPlans;
-  uint64_t count;               /* elements of one part: all-reduce, broadcast, reduce: of the buffer; all-gather: of the
-                                   input; reduce-scatter: of the output; all-to-all: of what goes to one rank */
+  uint64_t
+      count; /* elements of one part: all-reduce, broadcast, reduce: of the buffer; all-gather: of
+                the input; reduce-scatter: of the output; all-to-all: of what goes to one rank */
   occlDataType_t dataType;
-  occlRedOp_t op;               /* ignored where the plan reduces nothing */
-  int32_t priority;             /* larger is more urgent; default 0 */
-  uint32_t timeoutMs;           /* from submission; 0: the communicator's */
+  occlRedOp_t op;     /* ignored where the plan reduces nothing */
+  int32_t priority;   /* larger is more urgent; default 0 */
+  uint32_t timeoutMs; /* from submission; 0: the communicator's */
 } occlCollective_t;
-#define OCCL_COLLECTIVE_INITIALIZER {sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0}
+#define OCCL_COLLECTIVE_INITIALIZER                                                                \
+  { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0 }
 
 /* Counters of a communicator's rank since its start. */
 typedef struct {
-  size_t size;                  /* sizeof(occlStats_t), set by the caller */
+  size_t size; /* sizeof(occlStats_t), set by the caller */
   uint64_t submitted, completed, failed;
-  uint64_t preemptions;         /* a block was left because its wait outlasted its budget */
+  uint64_t preemptions; /* a block was left because its wait outlasted its budget */
   uint64_t contextLoads, contextSaves;
-  uint64_t quits, restarts;     /* of executors: voluntary quits with nothing to do or nothing that moves */
+  uint64_t quits,
+      restarts; /* of executors: voluntary quits with nothing to do or nothing that moves */
   uint64_t bytesSent, bytesReceived;
-  uint64_t maxQueueLength;      /* of the task queue */
-  double meanQueueLength;       /* over the times that a task was picked */
+  uint64_t maxQueueLength; /* of the task queue */
+  double meanQueueLength;  /* over the times that a task was picked */
 } occlStats_t;
 
 /* --- Plans: loaded once, shared by any number of communicators. */
 
-/* Reads a plan file (JSON or CBOR) and verifies it. The caller destroys *plan. occlInvalidPlan says what is wrong. */
+/* Reads a plan file (JSON or CBOR) and verifies it. The caller destroys *plan. occlInvalidPlan says
+ * what is wrong. */
 OCCL_API occlResult_t occlPlanLoad(const char *path, occlPlan_t *plan);
 /* Gives up the caller's reference; registered collectives keep theirs. */
 OCCL_API occlResult_t occlPlanDestroy(occlPlan_t plan);
-/* Ranks that the plan is for, and the name of its collective (valid as long as the plan). NULLs are skipped. */
-OCCL_API occlResult_t occlPlanQuery(occlPlan_t plan, uint32_t *numRanks, const char **collective, const char **name);
+/* Ranks that the plan is for, and the name of its collective (valid as long as the plan). NULLs are
+ * skipped. */
+OCCL_API occlResult_t occlPlanQuery(occlPlan_t plan, uint32_t *numRanks, const char **collective,
+                                    const char **name);
 
 /* --- Communicators. */
 
-/* numRanks ranks in this process; comms[r] is rank r. For threads, tests and CPU tensors. config may be NULL. */
-OCCL_API occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config);
-/* One rank of a communicator of processes of this machine. All use the same name: 1 to 64 of [A-Za-z0-9_-], unique on
- * the machine while in use. Returns when all ranks are there, or occlTimeout naming the missing ones. */
-OCCL_API occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint32_t rank, const char *name,
-                                       const occlConfig_t *config);
-/* The same with rank, size and name from the environment: OCCL_RANK, OCCL_SIZE, OCCL_JOB (set by occl-run), or those
- * of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or of Open MPI's mpirun and Slurm's srun. */
+/* numRanks ranks in this process; comms[r] is rank r. For threads, tests and CPU tensors. config
+ * may be NULL. */
+OCCL_API occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks,
+                                      const occlConfig_t *config);
+/* One rank of a communicator of processes of this machine. All use the same name: 1 to 64 of
+ * [A-Za-z0-9_-], unique on the machine while in use. Returns when all ranks are there, or
+ * occlTimeout naming the missing ones. */
+OCCL_API occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint32_t rank,
+                                       const char *name, const occlConfig_t *config);
+/* The same with rank, size and name from the environment: OCCL_RANK, OCCL_SIZE, OCCL_JOB (set by
+ * occl-run), or those of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or of Open MPI's
+ * mpirun and Slurm's srun. */
 OCCL_API occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *config);
 OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
 OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
-/* Waits (bounded) for what is in flight, then frees everything. Not from a callback. */
+/* Waits for what is in flight, no longer than the deadlines of that, then frees everything:
+ * requests, collectives, the handle. Peers that still wait for this rank get occlPeerFailed. Not
+ * from a callback, nor while another thread is inside a call with this communicator. NULL is
+ * nothing to do. */
 OCCL_API occlResult_t occlCommDestroy(occlComm_t comm);
-/* Ends everything in flight on all ranks with occlAborted. Any thread, any state; always returns. */
+/* Ends everything in flight on all ranks with occlAborted. Any thread, any state; always returns.
+ */
 OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* --- Collectives. */
@@ -134,27 +159,36 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 OCCL_API occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective);
 /* Only when none of its invocations is in flight on this rank. */
 OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
-/* Starts an invocation. Buffers stay the caller's and untouched by it until completion; in place if the two overlap as
- * the collective's alias mode says. callback and request may be NULL, not both. occlAgain: too much is in flight. */
-OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
-                                 occlCallback_t callback, void *user, occlRequest_t *request);
-/* Executes this rank's part of whatever is in flight until the request is complete; returns its result. A request that
- * was submitted without callback is forgotten once waited or tested to completion. */
+/* Starts an invocation. Buffers stay the caller's and untouched by it until completion; in place if
+ * the two overlap as the collective's alias mode says. callback and request may be NULL, not both.
+ * occlAgain: too much is in flight, here or because a peer has not finished former invocations;
+ * occlGetLastError() names the holders. Call again after a completion, or after occlTest of any
+ * request that is in flight, or a little later. */
+OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                                 void *recvBuffer, occlCallback_t callback, void *user,
+                                 occlRequest_t *request);
+/* Executes this rank's part of whatever is in flight until the request is complete; returns its
+ * result. A request that was submitted without callback is forgotten once waited or tested to
+ * completion; waiting again for what is forgotten returns occlSuccess, or why the communicator
+ * failed. */
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
-/* occlInProgress, or the result as occlWait. Never blocks. */
+/* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
 
 /* --- Insight. */
 
 OCCL_API occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats);
-/* Who waits for whom, now, on all ranks that can be seen: text into buffer (always terminated), its full length without
- * the terminator into *length. */
-OCCL_API occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size_t *length);
+/* Who waits for whom, now, on all ranks that can be seen: text into buffer (always terminated), its
+ * full length without the terminator into *length. */
+OCCL_API occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity,
+                                     size_t *length);
 
 OCCL_API const char *occlGetErrorString(occlResult_t result);
-/* Of the last call of this thread that did not return occlSuccess; valid until the thread's next such call. */
+/* Of the last call of this thread that did not return occlSuccess; valid until the thread's next
+ * such call. */
 OCCL_API const char *occlGetLastError(void);
-/* Why the communicator failed, if it did: names collective, rank, instruction and source line. "" if it did not. */
+/* Why the communicator failed, if it did: names collective, rank, instruction and source line. ""
+ * if it did not. */
 OCCL_API const char *occlCommGetLastError(occlComm_t comm);
 
 #ifdef __cplusplus

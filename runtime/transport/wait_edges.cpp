@@ -74,6 +74,7 @@ WaitSnapshot WaitEdgeBoard::read() const {
     snapshot.version = version.load(std::memory_order_acquire);
     if (snapshot.version % 2 != 0)
       continue;
+    snapshot.confirmations = confirmations.load(std::memory_order_acquire);
     uint32_t count = std::min(numEdges.load(std::memory_order_relaxed), kMaxEdges);
     for (uint32_t i = 0; i < count; ++i) {
       Words encoded;

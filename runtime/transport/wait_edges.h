@@ -30,6 +30,7 @@ struct WaitEdge {
 /// every progress.
 struct WaitSnapshot {
   uint64_t version = 0;
+  uint64_t confirmations = 0;
   std::vector<WaitEdge> edges;
 };
 
@@ -46,6 +47,9 @@ public:
     if (numEdges.load(std::memory_order_relaxed) != 0)
       publish({});
   }
+  /// The owner has looked at everything it waits for once more and found nothing. Any thread of the
+  /// owner.
+  void confirm() { confirmations.fetch_add(1, std::memory_order_release); }
   /// Never waits: empty, with version 0, if the owner keeps writing (or died while it did).
   WaitSnapshot read() const;
 
@@ -55,6 +59,7 @@ private:
   bool holds(std::span<const WaitEdge> edges) const;
 
   std::atomic<uint64_t> version{0}; // odd while being written
+  std::atomic<uint64_t> confirmations{0};
   std::atomic<uint32_t> numEdges{0};
   std::atomic<uint64_t> words[kMaxEdges * kWordsPerEdge];
 };

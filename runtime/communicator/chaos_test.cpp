@@ -1,0 +1,127 @@
+// Submissions in any order: what the runtime is for. Every test prints what differs with its seed.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+
+constexpr uint32_t kRanks = 8, kJobs = 8;
+
+std::vector<Job> makeJobs() {
+  std::vector<Job> jobs;
+  PlanHandle plans[] = {handleOf(ringAllReduce(kRanks)), handleOf(oneShotAllReduce(kRanks)),
+                        handleOf(twoShotAllReduce(kRanks))};
+  uint64_t count = 64;
+  for (uint32_t j = 0; j < kJobs; ++j, count = count * 13 / 4)
+    jobs.emplace_back(j, plans[j % 3], count, j % 2 ? DataType::Float32 : DataType::Int32);
+  return jobs;
+}
+
+/// Order in which a rank submits in an iteration.
+using Order = std::function<std::vector<uint32_t>(uint32_t rank, uint32_t iteration)>;
+
+void submitInOrder(std::vector<Job> &jobs, const Ranks &ranks, uint32_t iterations,
+                   const Order &order, uint32_t maxDelayMicroseconds = 0) {
+  for (uint32_t r = 0; r < ranks.size(); ++r)
+    for (Job &job : jobs)
+      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+  ranks.run([&](uint32_t r) {
+    std::mt19937 random(r);
+    for (uint32_t iteration = 0; iteration < iterations; ++iteration) {
+      std::vector<occlRequest_t> requests;
+      for (uint32_t j : order(r, iteration)) {
+        if (maxDelayMicroseconds != 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % maxDelayMicroseconds));
+        requests.emplace_back();
+        occlResult_t result = occlAgain;
+        while (result == occlAgain)
+          result = jobs[j].submit(ranks[r], r, &requests.back());
+        ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+      }
+      for (occlRequest_t request : requests)
+        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlCommGetLastError(ranks[r]);
+      for (Job &job : jobs)
+        ASSERT_EQ(job.check(r), "") << "iteration " << iteration;
+    }
+  });
+}
+
+TEST(Chaos, LatinSquareOrders) {
+  std::vector<Job> jobs = makeJobs();
+  Ranks ranks(kRanks);
+  submitInOrder(jobs, ranks, 50, [](uint32_t r, uint32_t i) { return latinOrder(kJobs, r, i); });
+  occlStats_t stats{};
+  stats.size = sizeof stats;
+  ASSERT_EQ(occlCommGetStats(ranks[0], &stats), occlSuccess);
+  EXPECT_EQ(stats.submitted, 50u * kJobs);
+  EXPECT_EQ(stats.completed, 50u * kJobs);
+  EXPECT_GT(stats.preemptions, 0u) << "the orders conflict, so something must have been preempted";
+}
+
+TEST(Chaos, RandomOrdersAndDelays) {
+  std::vector<Job> jobs = makeJobs();
+  Ranks ranks(kRanks);
+  constexpr uint32_t kSeed = 20;
+  submitInOrder(
+      jobs, ranks, 10,
+      [](uint32_t r, uint32_t i) {
+        std::vector<uint32_t> order(kJobs);
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), std::mt19937(kSeed + r * 1000 + i));
+        return order;
+      },
+      300);
+}
+
+TEST(Chaos, TwoWorkersARank) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.workers = 2;
+  std::vector<Job> jobs = makeJobs();
+  Ranks ranks(kRanks, config);
+  submitInOrder(jobs, ranks, 10, [](uint32_t r, uint32_t i) { return latinOrder(kJobs, r, i); });
+}
+
+TEST(Chaos, TheSameOrdersWithoutPreemptionAreADeadlockThatIsReported) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = 2;
+  std::vector<Job> jobs = makeJobs();
+  Ranks ranks(kRanks, config);
+  for (uint32_t r = 0; r < kRanks; ++r)
+    for (Job &job : jobs)
+      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+  ranks.run([&](uint32_t r) {
+    std::vector<occlRequest_t> requests;
+    for (uint32_t j : latinOrder(kJobs, r, 0)) {
+      requests.emplace_back();
+      ASSERT_EQ(jobs[j].submit(ranks[r], r, &requests.back()), occlSuccess) << occlGetLastError();
+    }
+    occlResult_t last = occlSuccess;
+    for (occlRequest_t request : requests)
+      last = occlWait(ranks[r], request);
+    EXPECT_EQ(last, occlDeadlock) << occlGetLastError();
+    std::string text = occlCommGetLastError(ranks[r]);
+    EXPECT_NE(text.find("waits for rank"), std::string::npos) << text;
+    EXPECT_NE(text.find("allreduce of"), std::string::npos) << text;
+  });
+}
+
+TEST(Chaos, WithoutPreemptionEqualOrdersWork) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = 2;
+  std::vector<Job> jobs = makeJobs();
+  Ranks ranks(kRanks, config);
+  submitInOrder(jobs, ranks, 5, [](uint32_t, uint32_t i) { return latinOrder(kJobs, 0, i); });
+}
+
+} // namespace
+} // namespace occl::communicator::testing

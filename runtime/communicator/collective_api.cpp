@@ -1,0 +1,115 @@
+#include "runtime/communicator/error.h"
+#include "runtime/communicator/handles.h"
+
+#include "runtime/base/data_type.h"
+
+#include <utility>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+/// The first version that is meant for this many bytes.
+const occlPlan *choosePlan(const occlCollective_t &collective, uint64_t bytes) {
+  for (uint32_t p = 0; p < collective.numPlans; ++p) {
+    const plan::Plan &plan = *collective.plans[p]->plan;
+    if (plan.minBytes <= bytes && bytes <= plan.maxBytes)
+      return collective.plans[p];
+  }
+  return nullptr;
+}
+
+Status checkCollective(const occlCollective_t &given) {
+  if (!given.plans || given.numPlans == 0)
+    return invalid("a collective needs at least one plan");
+  for (uint32_t p = 0; p < given.numPlans; ++p)
+    if (!given.plans[p])
+      return invalid("plans[" + std::to_string(p) + "] is NULL");
+  if (static_cast<unsigned>(given.dataType) >= kNumDataTypes)
+    return invalid("dataType " + std::to_string(given.dataType) + " is unknown");
+  if (static_cast<unsigned>(given.op) >= kNumReduceOps)
+    return invalid("op " + std::to_string(given.op) + " is unknown");
+  return {};
+}
+
+StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t *collective) {
+  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
+  if (!copySized(given, collective))
+    return invalid("collective->size is not set; start from OCCL_COLLECTIVE_INITIALIZER");
+  Status checked = checkCollective(given);
+  if (!checked.ok())
+    return checked;
+  auto type = static_cast<DataType>(given.dataType);
+  constexpr uint64_t kMaxCount = uint64_t{1} << 58;
+  if (given.count > kMaxCount)
+    return invalid("count " + std::to_string(given.count) + " is more than 2^58");
+  const occlPlan *chosen = choosePlan(given, given.count * sizeOf(type));
+  if (!chosen)
+    return invalid("none of the " + std::to_string(given.numPlans) + " plans is meant for " +
+                   std::to_string(given.count * sizeOf(type)) + " bytes");
+  daemon::CollectiveSpec spec;
+  spec.id = given.id;
+  spec.name = given.name ? given.name : "";
+  spec.plan = chosen->plan;
+  spec.planHash = chosen->hash;
+  spec.count = given.count;
+  spec.type = type;
+  spec.op = static_cast<ReduceOp>(given.op);
+  spec.priority = given.priority;
+  spec.timeout = std::chrono::milliseconds(given.timeoutMs);
+  return spec;
+}
+
+/// The one place that knows the type of the user's function.
+void callBack(void (*function)(), daemon::RequestId request, StatusCode result, void *user) {
+  reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
+}
+
+} // namespace
+
+occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
+  if (!comm || !collective)
+    return reportInvalid("occlRegister", "comm and collective must not be NULL");
+  return guarded([&]() -> Status {
+    auto spec = specFrom(collective);
+    return spec.ok() ? comm->daemon->add(std::move(*spec)) : spec.status();
+  });
+}
+
+occlResult_t occlDeregister(occlComm_t comm, uint64_t id) {
+  if (!comm)
+    return reportInvalid("occlDeregister", "comm must not be NULL");
+  return guarded([&] { return comm->daemon->remove(id); });
+}
+
+occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
+                        occlCallback_t callback, void *user, occlRequest_t *request) {
+  if (!comm || (!callback && !request))
+    return reportInvalid("occlSubmit", "comm must not be NULL, nor callback and request both");
+  return guarded([&]() -> Status {
+    daemon::Callback wrapped;
+    if (callback)
+      wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
+    auto submitted = comm->daemon->submit(id, sendBuffer, recvBuffer, wrapped);
+    if (!submitted.ok())
+      return submitted.status();
+    if (request)
+      *request = *submitted;
+    return {};
+  });
+}
+
+occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
+  if (!comm)
+    return reportInvalid("occlWait", "comm must not be NULL");
+  return guarded([&] { return comm->daemon->wait(request); });
+}
+
+occlResult_t occlTest(occlComm_t comm, occlRequest_t request) {
+  if (!comm)
+    return reportInvalid("occlTest", "comm must not be NULL");
+  return guarded([&] { return comm->daemon->test(request); });
+}

@@ -1,0 +1,85 @@
+#include "runtime/communicator/error.h"
+
+#include "runtime/base/data_type.h"
+
+namespace occl::communicator {
+
+namespace {
+
+static_assert(static_cast<int>(StatusCode::Success) == occlSuccess);
+static_assert(static_cast<int>(StatusCode::Again) == occlAgain);
+static_assert(static_cast<int>(StatusCode::InProgress) == occlInProgress);
+static_assert(static_cast<int>(StatusCode::InvalidArgument) == occlInvalidArgument);
+static_assert(static_cast<int>(StatusCode::InvalidPlan) == occlInvalidPlan);
+static_assert(static_cast<int>(StatusCode::Mismatch) == occlMismatch);
+static_assert(static_cast<int>(StatusCode::Timeout) == occlTimeout);
+static_assert(static_cast<int>(StatusCode::Aborted) == occlAborted);
+static_assert(static_cast<int>(StatusCode::PeerFailed) == occlPeerFailed);
+static_assert(static_cast<int>(StatusCode::Deadlock) == occlDeadlock);
+static_assert(static_cast<int>(StatusCode::SystemError) == occlSystemError);
+static_assert(static_cast<int>(StatusCode::InternalError) == occlInternalError);
+
+static_assert(static_cast<int>(DataType::Uint8) == occlUint8);
+static_assert(static_cast<int>(DataType::Int32) == occlInt32);
+static_assert(static_cast<int>(DataType::Int64) == occlInt64);
+static_assert(static_cast<int>(DataType::Float16) == occlFloat16);
+static_assert(static_cast<int>(DataType::Bfloat16) == occlBfloat16);
+static_assert(static_cast<int>(DataType::Float32) == occlFloat32);
+static_assert(static_cast<int>(DataType::Float64) == occlFloat64);
+
+static_assert(static_cast<int>(ReduceOp::Sum) == occlSum);
+static_assert(static_cast<int>(ReduceOp::Prod) == occlProd);
+static_assert(static_cast<int>(ReduceOp::Min) == occlMin);
+static_assert(static_cast<int>(ReduceOp::Max) == occlMax);
+static_assert(static_cast<int>(ReduceOp::Avg) == occlAvg);
+
+std::string &lastError() {
+  thread_local std::string text;
+  return text;
+}
+
+} // namespace
+
+occlResult_t report(const Status &status) {
+  if (!status.ok() && status.code() != StatusCode::InProgress)
+    lastError() = status.message();
+  return static_cast<occlResult_t>(status.code());
+}
+
+occlResult_t reportInvalid(const char *function, const std::string &text) {
+  return report({StatusCode::InvalidArgument, std::string(function) + ": " + text});
+}
+
+} // namespace occl::communicator
+
+const char *occlGetLastError(void) { return occl::communicator::lastError().c_str(); }
+
+const char *occlGetErrorString(occlResult_t result) {
+  switch (result) {
+  case occlSuccess:
+    return "success";
+  case occlAgain:
+    return "no resource is free now";
+  case occlInProgress:
+    return "in progress";
+  case occlInvalidArgument:
+    return "invalid argument";
+  case occlInvalidPlan:
+    return "invalid plan";
+  case occlMismatch:
+    return "ranks disagree about a collective";
+  case occlTimeout:
+    return "a deadline passed";
+  case occlAborted:
+    return "aborted";
+  case occlPeerFailed:
+    return "a rank is gone";
+  case occlDeadlock:
+    return "the ranks wait for each other";
+  case occlSystemError:
+    return "the operating system refused";
+  case occlInternalError:
+    return "internal error";
+  }
+  return "unknown result";
+}

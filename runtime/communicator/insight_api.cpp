@@ -1,0 +1,78 @@
+#include "runtime/communicator/error.h"
+#include "runtime/communicator/handles.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+void fill(occlStats_t &to, const daemon::Stats &from) {
+  to.submitted = from.submitted;
+  to.completed = from.completed;
+  to.failed = from.failed;
+  to.preemptions = from.preemptions;
+  to.contextLoads = from.contextLoads;
+  to.contextSaves = from.contextSaves;
+  to.quits = from.quits;
+  to.restarts = from.restarts;
+  to.bytesSent = from.bytesSent;
+  to.bytesReceived = from.bytesReceived;
+  to.maxQueueLength = from.maxQueueLength;
+  to.meanQueueLength = to.contextLoads == 0 ? 0
+                                            : static_cast<double>(from.queueLengthSum.load()) /
+                                                  static_cast<double>(to.contextLoads);
+}
+
+} // namespace
+
+occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank) {
+  if (!comm || !rank)
+    return reportInvalid("occlCommRank", "comm and rank must not be NULL");
+  *rank = comm->daemon->rank();
+  return occlSuccess;
+}
+
+occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks) {
+  if (!comm || !numRanks)
+    return reportInvalid("occlCommSize", "comm and numRanks must not be NULL");
+  *numRanks = comm->daemon->numRanks();
+  return occlSuccess;
+}
+
+occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
+  if (!comm || !stats || stats->size < sizeof(size_t))
+    return reportInvalid("occlCommGetStats",
+                         "comm and stats must not be NULL, and stats->size must be set");
+  occlStats_t known{};
+  fill(known, comm->daemon->stats());
+  known.size = std::min(stats->size, sizeof known);
+  std::memcpy(stats, &known, known.size);
+  return occlSuccess;
+}
+
+occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size_t *length) {
+  if (!comm || (!buffer && capacity != 0))
+    return reportInvalid("occlCommReport",
+                         "comm must not be NULL, nor buffer unless capacity is 0");
+  return guarded([&]() -> Status {
+    std::string text = comm->daemon->report();
+    if (length)
+      *length = text.size();
+    if (capacity != 0)
+      buffer[text.copy(buffer, capacity - 1)] = '\0';
+    return {};
+  });
+}
+
+const char *occlCommGetLastError(occlComm_t comm) {
+  if (!comm)
+    return "";
+  Status failure = comm->daemon->failure();
+  if (failure.ok())
+    return "";
+  std::call_once(comm->failureFlag, [&] { comm->failureText = failure.message(); });
+  return comm->failureText.c_str();
+}

@@ -1,0 +1,162 @@
+// How communicators begin and end.
+#include "runtime/base/deadline.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/communicator/error.h"
+#include "runtime/communicator/handles.h"
+#include "runtime/transport/segment.h"
+
+#include <utility>
+#include <vector>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+/// A configuration with its defaults applied.
+struct Settings {
+  daemon::Options options;
+  uint64_t segmentBytes = 0;
+};
+
+Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
+
+StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
+  occlConfig_t given = OCCL_CONFIG_INITIALIZER;
+  if (config && !copySized(given, config))
+    return invalid("config->size is not set; start from OCCL_CONFIG_INITIALIZER");
+  constexpr uint32_t kMaxWorkers = 256;
+  constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
+  if (given.preemption > 2)
+    return invalid("config->preemption must be 1 (on), 2 (off) or 0 (on)");
+  if (given.workers > kMaxWorkers)
+    return invalid("config->workers must be at most 256");
+  if (given.maxInFlight > daemon::RequestTable::kMaxCapacity)
+    return invalid("config->maxInFlight must be at most 2^20");
+  if (given.arenaBytes > kMaxArenaBytes)
+    return invalid("config->arenaBytes must be at most 2^40");
+  Settings settings;
+  daemon::Options &options = settings.options;
+  if (given.timeoutMs != 0)
+    options.timeout = std::chrono::milliseconds(given.timeoutMs);
+  options.preemption = given.preemption != 2;
+  if (given.workers != 0)
+    options.workers = given.workers;
+  options.spin = std::chrono::microseconds(given.spinMicroseconds);
+  if (given.maxInFlight != 0)
+    options.maxInFlight = given.maxInFlight;
+  constexpr uint64_t kDefaultArenaBytes = 256 << 20;
+  settings.segmentBytes =
+      transport::Segment::bytesFor(given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes);
+  return settings;
+}
+
+StatusOr<std::unique_ptr<occlComm>> startOn(std::unique_ptr<daemon::Fabric> fabric,
+                                            const daemon::Options &options) {
+  auto started = daemon::Daemon::start(std::move(fabric), options);
+  if (!started.ok())
+    return started.status();
+  return std::make_unique<occlComm>(std::move(*started));
+}
+
+Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
+  auto settings = settingsFrom(config);
+  if (!settings.ok())
+    return settings.status();
+  auto groups = bootstrap::formThreadGroup(numRanks, settings->segmentBytes);
+  if (!groups.ok())
+    return groups.status();
+  std::vector<std::unique_ptr<daemon::Fabric>> fabrics;
+  for (auto &group : *groups) {
+    fabrics.push_back(std::make_unique<daemon::Fabric>(std::move(group)));
+    Status formatted = fabrics.back()->format();
+    if (!formatted.ok())
+      return formatted;
+  }
+  std::vector<std::unique_ptr<occlComm>> started;
+  for (auto &fabric : fabrics) {
+    Status connected = fabric->connect();
+    if (!connected.ok())
+      return connected;
+  }
+  for (auto &fabric : fabrics) {
+    auto comm = startOn(std::move(fabric), settings->options);
+    if (!comm.ok())
+      return comm.status();
+    started.push_back(std::move(*comm));
+  }
+  for (uint32_t r = 0; r < numRanks; ++r)
+    comms[r] = started[r].release();
+  return {};
+}
+
+Status initRank(occlComm_t *comm, bootstrap::Identity identity, const occlConfig_t *config) {
+  auto settings = settingsFrom(config);
+  if (!settings.ok())
+    return settings.status();
+  Deadline deadline(settings->options.timeout);
+  bootstrap::ProcessGroupOptions options;
+  options.numRanks = identity.numRanks;
+  options.rank = identity.rank;
+  options.name = std::move(identity.name);
+  options.segmentBytes = settings->segmentBytes;
+  options.timeout = settings->options.timeout;
+  auto group = bootstrap::formProcessGroup(options);
+  if (!group.ok())
+    return group.status();
+  auto fabric = std::make_unique<daemon::Fabric>(std::move(*group));
+  Status status = fabric->format();
+  if (status.ok())
+    status = fabric->meet(deadline);
+  if (status.ok())
+    status = fabric->connect();
+  if (!status.ok())
+    return status;
+  auto started = startOn(std::move(fabric), settings->options);
+  if (!started.ok())
+    return started.status();
+  *comm = started->release();
+  return {};
+}
+
+} // namespace
+
+occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
+  if (!comms || numRanks == 0 || numRanks > bootstrap::kMaxRanks)
+    return reportInvalid("occlCommInitAll", "comms must not be NULL and numRanks must be 1 to " +
+                                                std::to_string(bootstrap::kMaxRanks));
+  return guarded([&] { return initAll(comms, numRanks, config); });
+}
+
+occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint32_t rank, const char *name,
+                              const occlConfig_t *config) {
+  if (!comm || !name)
+    return reportInvalid("occlCommInitRank", "comm and name must not be NULL");
+  return guarded([&] { return initRank(comm, {rank, numRanks, name}, config); });
+}
+
+occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *config) {
+  if (!comm)
+    return reportInvalid("occlCommInitFromEnv", "comm must not be NULL");
+  return guarded([&]() -> Status {
+    auto identity = bootstrap::identityFromEnvironment();
+    if (!identity.ok())
+      return identity.status();
+    return initRank(comm, *identity, config);
+  });
+}
+
+occlResult_t occlCommDestroy(occlComm_t comm) {
+  delete comm;
+  return occlSuccess;
+}
+
+occlResult_t occlCommAbort(occlComm_t comm) {
+  if (!comm)
+    return reportInvalid("occlCommAbort", "comm must not be NULL");
+  return guarded([&]() -> Status {
+    comm->daemon->fail({StatusCode::Aborted, "occlCommAbort was called on rank " +
+                                                 std::to_string(comm->daemon->rank())});
+    return {};
+  });
+}

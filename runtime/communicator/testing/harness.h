@@ -1,0 +1,77 @@
+// For the end-to-end tests: ranks that are threads, collectives on random data, and a reference.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/data_type.h"
+#include "runtime/communicator/occl.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace occl::communicator::testing {
+
+/// Ranks of one process; destroyed with it, in rank order.
+class Ranks {
+public:
+  explicit Ranks(uint32_t numRanks, occlConfig_t config = OCCL_CONFIG_INITIALIZER);
+  ~Ranks();
+  Ranks(const Ranks &) = delete;
+  Ranks &operator=(const Ranks &) = delete;
+
+  uint32_t size() const { return static_cast<uint32_t>(comms.size()); }
+  occlComm_t operator[](uint32_t rank) const { return comms[rank]; }
+  /// Destroys one rank early.
+  void destroy(uint32_t rank);
+
+  /// Runs body(rank) on a thread of its own for every rank, and fails the test (it ends the
+  /// process) if they take longer than `limit`: then something hangs.
+  void run(const std::function<void(uint32_t)> &body,
+           std::chrono::seconds limit = std::chrono::seconds(60)) const;
+
+private:
+  std::vector<occlComm_t> comms;
+};
+
+/// A plan's handle, destroyed with it.
+using PlanHandle = std::shared_ptr<occlPlan>;
+PlanHandle handleOf(plan::Plan plan);
+
+/// One collective with the buffers of all ranks and what must be in the outputs.
+class Job {
+public:
+  /// `plan` must be what the handle was made of. Inputs are random from the seed, and such that
+  /// results are exact.
+  Job(uint64_t id, PlanHandle handle, uint64_t count, DataType type = DataType::Float32,
+      ReduceOp op = ReduceOp::Sum);
+
+  const std::string &name() const { return label; }
+  uint64_t id() const { return collective; }
+  occlResult_t registerOn(occlComm_t comm) const;
+  /// New inputs from a seed, outputs cleared; for all ranks, by one thread.
+  void fill(uint64_t seed);
+  const void *input(uint32_t rank) const { return inputs[rank].data(); }
+  void *output(uint32_t rank) { return outputs[rank].data(); }
+  /// Submits without callback.
+  occlResult_t submit(occlComm_t comm, uint32_t rank, occlRequest_t *request);
+  /// "" if rank's output is right, else what is wrong.
+  std::string check(uint32_t rank) const;
+
+private:
+  uint64_t collective;
+  PlanHandle handle;
+  uint64_t count;
+  DataType type;
+  ReduceOp op;
+  std::string label;
+  std::vector<std::vector<char>> inputs, outputs, expected; // by rank
+};
+
+/// Order in which rank `rank` of `numJobs` submits in iteration `iteration`: a row of a Latin
+/// square, so that no two ranks (up to numJobs of them) have the same job at the same place.
+std::vector<uint32_t> latinOrder(uint32_t numJobs, uint32_t rank, uint32_t iteration);
+
+} // namespace occl::communicator::testing

@@ -1,0 +1,151 @@
+#include "runtime/daemon/admission.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+} // namespace
+
+Admission::Admission(Core &core) : core(core), arena(core.fabric->own().arenaBytes()) {}
+
+Admission::~Admission() {
+  while (oldest)
+    forget(*oldest);
+}
+
+StatusOr<IdState *> Admission::stateOf(uint64_t id) {
+  std::unique_ptr<IdState> &state = ids[id];
+  if (!state)
+    state = std::make_unique<IdState>(id, core.fabric->numRanks());
+  if (!state->cell)
+    state->cell = core.fabric->own().announceTable().findOrInsert(id);
+  if (!state->cell)
+    return Status(StatusCode::SystemError,
+                  "the announce table is full: a communicator takes at most " +
+                      std::to_string(transport::Segment::kCells) +
+                      " different collective ids in its life; use ids again");
+  return state.get();
+}
+
+Status Admission::add(CollectiveSpec spec) {
+  if (spec.plan->numRanks != core.fabric->numRanks())
+    return {StatusCode::InvalidPlan,
+            "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
+                " ranks, the communicator has " + std::to_string(core.fabric->numRanks())};
+  auto collective = makeCollective(std::move(spec), core.fabric->rank());
+  if (!collective.ok())
+    return collective.status();
+  uint64_t need = (*collective)->binding->arenaBytes(core.fabric->rank());
+  std::lock_guard lock(mutex);
+  if (!arena.canEverFit(need))
+    return invalid("collective " + (*collective)->describe() + " needs " + std::to_string(need) +
+                   " bytes of the arena, which has " + std::to_string(arena.size()) +
+                   "; set arenaBytes higher");
+  auto state = stateOf((*collective)->spec.id);
+  if (!state.ok())
+    return state.status();
+  if ((*state)->registered)
+    return invalid("collective " + (*state)->registered->describe() + " is already registered");
+  (*state)->registered = std::move(*collective);
+  return {};
+}
+
+Status Admission::remove(uint64_t id) {
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
+  if (found == ids.end() || !found->second->registered)
+    return invalid("no collective with id " + std::to_string(id) + " is registered");
+  IdState &state = *found->second;
+  for (const OpenInvocation *invocation : state.unreclaimed)
+    if (invocation && !invocation->finished.load(std::memory_order_acquire))
+      return invalid("collective " + invocation->describe() +
+                     " is in flight; wait for it before you deregister it");
+  removed.push_back(std::move(state.registered));
+  reclaimAll();
+  sweepRemoved();
+  return {};
+}
+
+void Admission::sweepRemoved() {
+  std::erase_if(removed, [](const auto &collective) { return collective->unreclaimed == 0; });
+}
+
+std::string Admission::nameOf(uint64_t id) {
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
+  if (found == ids.end() || !found->second->registered)
+    return "id " + std::to_string(id);
+  return found->second->registered->describe();
+}
+
+StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *output,
+                                      const Callback &callback) {
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
+  if (found == ids.end() || !found->second->registered)
+    return invalid("no collective with id " + std::to_string(id) + " is registered");
+  Collective &collective = *found->second->registered;
+  Status buffers = checkBuffers(collective, input, output);
+  if (!buffers.ok())
+    return buffers;
+  auto reserved = reserve(*found->second, callback);
+  if (!reserved.ok())
+    return reserved.status();
+  OpenInvocation &invocation = **reserved;
+  RequestId request = invocation.request;
+  prepare(invocation, *core.fabric, input, output);
+  auto timeout =
+      collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
+  invocation.deadline = OpenInvocation::Clock::now() + timeout;
+  core.open.fetch_add(1, std::memory_order_relaxed);
+  if (invocation.hasCallback)
+    core.openWithCallback.fetch_add(1, std::memory_order_relaxed);
+  Stats::add(core.stats.submitted, 1);
+  announce(invocation);
+  core.board.submit(invocation); // as many slots as requests: never full
+  // From here on the invocation may be complete.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (uint32_t reader : collective.readers)
+    if (Doorbell *bell = core.fabric->doorbells()[reader])
+      bell->ringFenced();
+  return request;
+}
+
+void Admission::announce(const OpenInvocation &invocation) {
+  invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
+                               invocation.collective->traits);
+}
+
+Status Admission::checkBuffers(const Collective &collective, const void *input,
+                               const void *output) const {
+  const auto *in = static_cast<const char *>(input);
+  const auto *out = static_cast<const char *>(output);
+  uint64_t inputBytes = collective.binding->inputBytes(),
+           outputBytes = collective.binding->outputBytes();
+  if ((!in && inputBytes != 0) || (!out && outputBytes != 0))
+    return invalid("collective " + collective.describe() + ": the " + (in ? "receive" : "send") +
+                   " buffer is NULL and must have " +
+                   std::to_string(in ? outputBytes : inputBytes) + " bytes");
+  if (inputBytes == 0 || outputBytes == 0)
+    return {};
+  const plan::Plan &plan = *collective.spec.plan;
+  if (in == out + collective.inPlaceBytes)
+    return plan.inPlace ? Status()
+                        : invalid("collective " + collective.describe() +
+                                  ": its plan is not valid in place; give it two buffers");
+  if (in < out + outputBytes && out < in + inputBytes)
+    return invalid(
+        "collective " + collective.describe() +
+        ": the buffers overlap, but not as in place demands (send buffer = receive buffer + " +
+        std::to_string(collective.inPlaceBytes) + " bytes)");
+  return plan.outOfPlace
+             ? Status()
+             : invalid("collective " + collective.describe() + ": its plan is valid in place only");
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,60 @@
+// Registration and submission: everything that an invocation needs is reserved here, all or
+// nothing, before any peer hears of it. What is admitted waits for no resource.
+#pragma once
+
+#include "runtime/daemon/core.h"
+#include "runtime/daemon/workspace_pool.h"
+#include "runtime/transport/arena.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::daemon {
+
+/// Thread safety: any.
+class Admission {
+public:
+  explicit Admission(Core &core);
+  ~Admission();
+
+  Status add(CollectiveSpec spec);
+  Status remove(uint64_t id);
+  /// Again names who holds what is missing. InvalidArgument: an unknown id, or buffers that do not
+  /// suit the plan.
+  StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
+                             const Callback &callback);
+
+  /// "'name' (id 7)", or "id 7" if it is not registered here.
+  std::string nameOf(uint64_t id);
+
+private:
+  StatusOr<OpenInvocation *> reserve(IdState &id, const Callback &callback);
+  Status reserveMemory(OpenInvocation &invocation);
+  void announce(const OpenInvocation &invocation);
+  Status checkBuffers(const Collective &collective, const void *input, const void *output) const;
+
+  bool canReclaim(const OpenInvocation &invocation) const;
+  bool reclaimAll();
+  void reclaim(OpenInvocation &invocation);
+  void forget(OpenInvocation &invocation);
+  OpenInvocation *takeInvocation();
+  Status again(const std::string &what) const;
+  StatusOr<IdState *> stateOf(uint64_t id);
+  void sweepRemoved();
+
+  Core &core;
+  std::mutex mutex; // guards all below
+  std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
+  std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
+  transport::Arena arena;
+  WorkspacePool workspaces;
+  std::vector<std::unique_ptr<OpenInvocation>> invocations; // all that ever were
+  std::vector<OpenInvocation *> idle;                       // of these, those not in use
+  OpenInvocation *oldest = nullptr, *newest = nullptr;      // of these, those not reclaimed
+};
+
+} // namespace occl::daemon

@@ -1,0 +1,76 @@
+// What a rank knows of a collective: the registered version, and what outlives a registration under
+// the same id.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/status.h"
+#include "runtime/interpreter/bind.h"
+#include "runtime/transport/announce.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace occl::daemon {
+
+struct OpenInvocation;
+
+/// What the caller registers.
+struct CollectiveSpec {
+  uint64_t id = 0;
+  std::string name; // for reports; may be empty
+  std::shared_ptr<const plan::Plan> plan;
+  uint64_t planHash = 0;
+  uint64_t count = 0; // elements of one part
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  int32_t priority = 0;
+  std::chrono::milliseconds timeout{0};
+};
+
+/// A registered collective of one rank. Immutable but for `unreclaimed`.
+struct Collective {
+  CollectiveSpec spec;
+  std::shared_ptr<const interpreter::Binding> binding;
+  transport::CollectiveTraits traits;
+  /// Ranks that read this rank's arena block, and so its announce record; ascending.
+  std::vector<uint32_t> readers;
+  uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
+  /// input == output + inPlaceBytes is in place.
+  int64_t inPlaceBytes = 0;
+  /// Invocations that refer to it; under the admission's lock.
+  uint32_t unreclaimed = 0;
+
+  /// "'name' (id 7)".
+  std::string describe() const;
+};
+
+/// Binds the plan for rank `rank`. Errors: those of bind().
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank);
+
+/// An id's announce cells, ordinals and invocations; lives as long as the daemon, so that ordinals
+/// go on when an id is registered again.
+struct IdState {
+  IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks) {}
+
+  const uint64_t id;
+  transport::AnnounceCell *cell = nullptr; // in the own segment
+  /// In the peers' segments, once found.
+  std::vector<std::atomic<const transport::AnnounceCell *>> peerCells;
+
+  // Under the admission's lock.
+  uint64_t nextOrdinal = 0;
+  /// By ordinal % kRecords: invocations whose record and memory are not yet free.
+  std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
+  std::unique_ptr<Collective> registered;
+
+  // Under the task board's lock: invocation i + 1 starts when i is finished on this rank.
+  OpenInvocation *running = nullptr;
+  OpenInvocation *firstWaiting = nullptr, *lastWaiting = nullptr;
+};
+
+} // namespace occl::daemon

@@ -1,0 +1,58 @@
+#include "runtime/daemon/core.h"
+
+#include "runtime/scheduler/calibration.h"
+
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+scheduler::BudgetLimits limitsFor(const Options &options) {
+  return scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
+}
+
+} // namespace
+
+Core::Core(std::unique_ptr<Fabric> joined, const Options &options)
+    : options(options), fabric(std::move(joined)), budget(limitsFor(options)),
+      board(order, options.preemption, options.maxInFlight), requests(options.maxInFlight),
+      completions(options.maxInFlight) {}
+
+void Core::finish(OpenInvocation &invocation, StatusCode result) {
+  const Collective &collective = *invocation.collective;
+  Completion completion{invocation.request, result, invocation.hasCallback};
+  if (result == StatusCode::Success) {
+    Stats::add(stats.completed, 1);
+    Stats::add(stats.bytesSent, collective.bytesSent);
+    Stats::add(stats.bytesReceived, collective.bytesReceived);
+  } else {
+    Stats::add(stats.failed, 1);
+  }
+  invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
+  completions.push(completion); // as many slots as requests: never full
+}
+
+void Core::runCompletions() {
+  bool any = false;
+  while (auto completion = completions.pop()) {
+    requests.complete(completion->request, completion->result);
+    if (completion->hasCallback)
+      openWithCallback.fetch_sub(1, std::memory_order_relaxed);
+    open.fetch_sub(1, std::memory_order_release);
+    any = true;
+  }
+  if (any)
+    fabric->own().header().doorbell.ring(); // threads in wait()
+}
+
+void Core::settleFailure() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  board.stop();
+  StatusCode code = fabric->failure().code();
+  for (OpenInvocation *invocation : board.takeAll())
+    finish(*invocation, code);
+  runCompletions();
+}
+
+} // namespace occl::daemon

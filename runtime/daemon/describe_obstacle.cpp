@@ -1,0 +1,43 @@
+#include "runtime/daemon/open_invocation.h"
+
+namespace occl::daemon {
+
+namespace {
+
+using interpreter::BlockReason;
+
+std::string what(const interpreter::Obstacle &obstacle) {
+  std::string peer = "rank " + std::to_string(obstacle.peer);
+  switch (obstacle.reason) {
+  case BlockReason::None:
+    break;
+  case BlockReason::Announce:
+    return peer + ", which has not submitted it";
+  case BlockReason::Data:
+    return "data from " + peer;
+  case BlockReason::Credit:
+    return peer + " to read what it was sent";
+  case BlockReason::Dependency:
+    return "thread block " + std::to_string(obstacle.what) + " of the same rank";
+  }
+  return "an executor";
+}
+
+} // namespace
+
+std::string describeObstacle(const BlockTask &task) {
+  const Collective &collective = *task.invocation->collective;
+  const plan::Plan &plan = *collective.spec.plan;
+  const plan::Instruction &instruction =
+      plan.instructions[collective.binding->planInstruction(task.block, task.instruction)];
+  std::string text = "thread block " + std::to_string(task.block) + ", instruction " +
+                     std::to_string(task.instruction) + " (" + plan::mnemonic(instruction.opcode) +
+                     ")";
+  if (instruction.location != plan::kNoLocation) {
+    const plan::Location &location = plan.locations[instruction.location];
+    text += " at " + plan.files[location.file] + ":" + std::to_string(location.line);
+  }
+  return text + " waits for " + what(task.obstacle);
+}
+
+} // namespace occl::daemon

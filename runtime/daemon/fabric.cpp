@@ -1,0 +1,70 @@
+#include "runtime/daemon/fabric.h"
+
+#include <string>
+#include <utility>
+
+namespace occl::daemon {
+
+Fabric::Fabric(std::unique_ptr<bootstrap::Group> joined)
+    : group(std::move(joined)), segments(group->numRanks()), bells(group->numRanks(), nullptr) {}
+
+Status Fabric::format() {
+  auto segment = transport::Segment::format(group->segment(rank()), rank(), numRanks());
+  if (!segment.ok())
+    return segment.status();
+  segments[rank()] = *segment;
+  return {};
+}
+
+Status Fabric::connect() {
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    auto segment = transport::Segment::open(group->segment(r), r, numRanks());
+    if (!segment.ok())
+      return segment.status();
+    segments[r] = *segment;
+    bells[r] = r == rank() ? nullptr : &segments[r].header().doorbell;
+  }
+  return {};
+}
+
+bool Fabric::hasLeft(uint32_t r) const {
+  return of(r).header().state.load(std::memory_order_acquire) == transport::SegmentHeader::Left;
+}
+
+void Fabric::leave() {
+  own().header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
+  for (Doorbell *bell : bells)
+    if (bell)
+      bell->ring();
+}
+
+void Fabric::fail(const Status &cause) {
+  own().header().failure.writeCause(cause);
+  // Rank 0's word decides whose cause is the first.
+  uint32_t decided = 0;
+  uint32_t mine = rank() + 1;
+  if (of(0).header().failure.failedBy.compare_exchange_strong(decided, mine,
+                                                              std::memory_order_acq_rel))
+    decided = mine;
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    uint32_t none = 0;
+    of(r).header().failure.failedBy.compare_exchange_strong(none, decided,
+                                                            std::memory_order_acq_rel);
+    of(r).header().doorbell.ring();
+  }
+}
+
+Status Fabric::failure() const {
+  uint32_t failedBy = own().header().failure.failedBy.load(std::memory_order_acquire);
+  if (failedBy == 0)
+    return {};
+  if (failedBy > numRanks())
+    return {StatusCode::InternalError, "the failure word of this rank's segment is damaged"};
+  Status cause = of(failedBy - 1).header().failure.readCause();
+  if (!cause.ok())
+    return cause;
+  return {StatusCode::PeerFailed,
+          "rank " + std::to_string(failedBy - 1) + " failed without saying why"};
+}
+
+} // namespace occl::daemon

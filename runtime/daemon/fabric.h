@@ -1,0 +1,58 @@
+// A rank's view of the segments of all ranks, and how a failure spreads through them.
+#pragma once
+
+#include "runtime/base/doorbell.h"
+#include "runtime/base/status.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/transport/segment.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace occl::daemon {
+
+/// Thread safety: any, once connect() has succeeded.
+class Fabric {
+public:
+  /// `group` is not null.
+  explicit Fabric(std::unique_ptr<bootstrap::Group> group);
+
+  /// Makes this rank's segment. All ranks do it, then all meet, then all connect.
+  Status format();
+  /// Returns when all ranks have called it; errors as bootstrap::Group::barrier.
+  Status meet(const Deadline &deadline) { return group->barrier(deadline); }
+  /// Opens the segments of all ranks.
+  Status connect();
+
+  uint32_t rank() const { return group->rank(); }
+  uint32_t numRanks() const { return group->numRanks(); }
+  const transport::Segment &own() const { return segments[rank()]; }
+  const transport::Segment &of(uint32_t r) const { return segments[r]; }
+  /// By rank; null for this rank.
+  Doorbell *const *doorbells() const { return bells.data(); }
+
+  /// The process of rank r is gone.
+  bool isDead(uint32_t r) const { return !group->isAlive(r); }
+  /// Rank r has destroyed its communicator.
+  bool hasLeft(uint32_t r) const;
+  /// Tells the others that this rank has destroyed its communicator.
+  void leave();
+
+  /// Whether the communicator has failed, on whatever rank. One load of a line that does not
+  /// change.
+  bool failed() const {
+    return own().header().failure.failedBy.load(std::memory_order_acquire) != 0;
+  }
+  /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen.
+  void fail(const Status &cause);
+  /// Why it failed; Success if it did not.
+  Status failure() const;
+
+private:
+  std::unique_ptr<bootstrap::Group> group;
+  std::vector<transport::Segment> segments; // by rank
+  std::vector<Doorbell *> bells;            // by rank
+};
+
+} // namespace occl::daemon

@@ -1,0 +1,151 @@
+#include "runtime/daemon/open_invocation.h"
+
+#include "runtime/base/cache_line.h"
+
+#include <cstring>
+#include <new>
+
+namespace occl::daemon {
+
+namespace {
+
+/// Offsets in a workspace: arenas | progress words | tasks | scratch.
+struct WorkspaceLayout {
+  WorkspaceLayout(const Collective &collective, uint32_t numRanks) {
+    const interpreter::Binding &binding = *collective.binding;
+    progress = alignUp(numRanks * sizeof(char *), kCacheLine);
+    tasks = progress + alignUp(binding.progressBytes(), kCacheLine);
+    scratch = tasks + alignUp(binding.program().numBlocks * sizeof(BlockTask), kCacheLine);
+    total = scratch + binding.scratchBytes();
+  }
+
+  uint64_t progress, tasks, scratch, total;
+};
+
+char *charsAt(std::byte *base, uint64_t offset) { return reinterpret_cast<char *>(base + offset); }
+
+std::string describeTraits(const transport::CollectiveTraits &traits) {
+  auto nameIn = [](auto code, unsigned numCodes, auto kind) {
+    return code < numCodes ? std::string(nameOf(static_cast<decltype(kind)>(code))) : "unknown";
+  };
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(traits.planHash));
+  return "count " + std::to_string(traits.count) + ", type " +
+         nameIn(traits.dataType, kNumDataTypes, DataType{}) + ", operation " +
+         nameIn(traits.op, kNumReduceOps, ReduceOp{}) + ", plan " + hash;
+}
+
+Status disagreement(const OpenInvocation &invocation, uint32_t ownRank, uint32_t peer,
+                    const transport::CollectiveTraits &theirs) {
+  return {StatusCode::Mismatch, "collective " + invocation.describe() + ": ranks disagree: rank " +
+                                    std::to_string(ownRank) + " has " +
+                                    describeTraits(invocation.collective->traits) + "; rank " +
+                                    std::to_string(peer) + " has " + describeTraits(theirs)};
+}
+
+} // namespace
+
+std::string OpenInvocation::describe() const {
+  return collective->describe() + ", invocation " + std::to_string(ordinal);
+}
+
+uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks) {
+  return WorkspaceLayout(collective, numRanks).total;
+}
+
+void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output) {
+  const Collective &collective = *invocation.collective;
+  const interpreter::Binding &binding = *collective.binding;
+  WorkspaceLayout layout(collective, fabric.numRanks());
+  std::memset(invocation.workspace, 0, layout.tasks);
+
+  auto **arenas = reinterpret_cast<char **>(invocation.workspace);
+  if (binding.arenaBytes(fabric.rank()) != 0) {
+    char *block = charsAt(fabric.own().arena(), invocation.arenaOffset);
+    std::memset(block, 0, binding.controlBytes(fabric.rank()));
+    arenas[fabric.rank()] = block;
+  }
+  interpreter::Invocation &view = invocation.view;
+  view.program = &binding.program();
+  view.buffers[0] = static_cast<char *>(const_cast<void *>(input));
+  view.buffers[1] = static_cast<char *>(output);
+  view.buffers[2] = charsAt(invocation.workspace, layout.scratch);
+  view.arenas = arenas;
+  view.progress = charsAt(invocation.workspace, layout.progress);
+  view.doorbells = fabric.doorbells();
+
+  auto *tasks = reinterpret_cast<BlockTask *>(invocation.workspace + layout.tasks);
+  invocation.blocksLeft = binding.program().numBlocks;
+  for (uint32_t b = 0; b < invocation.blocksLeft; ++b) {
+    auto *task = new (tasks + b) BlockTask;
+    task->group = invocation.request;
+    task->priority = collective.spec.priority;
+    task->invocation = &invocation;
+    task->block = b;
+  }
+  invocation.tasks = {tasks, invocation.blocksLeft};
+}
+
+const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint32_t r) {
+  const transport::AnnounceCell *cell = id.peerCells[r].load(std::memory_order_relaxed);
+  if (!cell) {
+    cell = fabric.of(r).announceTable().find(id.id);
+    id.peerCells[r].store(cell, std::memory_order_relaxed);
+  }
+  return cell;
+}
+
+StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric) {
+  const interpreter::Binding &binding = *invocation.collective->binding;
+  bool any = false;
+  for (uint32_t r : binding.arenaRanks()) {
+    char **arena = &invocation.view.arenas[r];
+    if (__atomic_load_n(arena, __ATOMIC_RELAXED) != nullptr)
+      continue;
+    const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
+    const transport::AnnounceRecord *record = cell ? cell->find(invocation.ordinal) : nullptr;
+    if (!record)
+      continue;
+    if (record->traits != invocation.collective->traits)
+      return disagreement(invocation, fabric.rank(), r, record->traits);
+    const transport::Segment &segment = fabric.of(r);
+    uint64_t end = record->arenaOffset + binding.arenaBytes(r);
+    if (end < record->arenaOffset || end > segment.arenaBytes())
+      return Status(StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
+                                                   std::to_string(r) +
+                                                   " announced memory outside its arena");
+    __atomic_store_n(arena, charsAt(segment.arena(), record->arenaOffset), __ATOMIC_RELEASE);
+    any = true;
+  }
+  return any;
+}
+
+transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank) {
+  using interpreter::BlockReason;
+  using transport::WaitReason;
+  transport::WaitEdge edge;
+  edge.collective = task.invocation->collective->spec.id;
+  edge.ordinal = task.invocation->ordinal;
+  edge.block = task.block;
+  edge.instruction = task.instruction;
+  edge.peer = task.obstacle.peer;
+  switch (task.obstacle.reason) {
+  case BlockReason::None:
+  case BlockReason::Announce:
+    edge.reason = WaitReason::Announce;
+    break;
+  case BlockReason::Data:
+    edge.reason = WaitReason::Data;
+    break;
+  case BlockReason::Credit:
+    edge.reason = WaitReason::Credit;
+    break;
+  case BlockReason::Dependency:
+    edge.reason = WaitReason::Dependency;
+    edge.peer = ownRank;
+    break;
+  }
+  return edge;
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,84 @@
+// One submitted invocation on one rank, from admission until its memory is free again.
+#pragma once
+
+#include "runtime/daemon/collective.h"
+#include "runtime/daemon/fabric.h"
+#include "runtime/daemon/request_table.h"
+#include "runtime/interpreter/invocation.h"
+#include "runtime/interpreter/step.h"
+#include "runtime/scheduler/task_queue.h"
+#include "runtime/transport/wait_edges.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace occl::daemon {
+
+/// One thread block of it. While claimed, `context` is the claimer's; the rest is under the task
+/// board's lock.
+struct BlockTask : scheduler::Task {
+  OpenInvocation *invocation = nullptr;
+  uint32_t block = 0;
+  /// Where it stands: saved only after progress.
+  interpreter::BlockContext context;
+  /// What its last visit was blocked by, and at which instruction.
+  interpreter::Obstacle obstacle;
+  uint32_t instruction = 0;
+};
+
+struct OpenInvocation {
+  using Clock = std::chrono::steady_clock;
+
+  // Constant from admission on.
+  Collective *collective = nullptr;
+  IdState *id = nullptr;
+  uint64_t ordinal = 0;
+  RequestId request = 0;
+  bool hasCallback = false;
+  Clock::time_point deadline;
+  uint64_t arenaOffset = 0;       // of its block, if it has one
+  std::byte *workspace = nullptr; // arenas, progress, tasks, scratch
+  interpreter::Invocation view;
+  std::span<BlockTask> tasks;
+
+  // Under the task board's lock.
+  uint32_t blocksLeft = 0;
+  OpenInvocation *nextWaiting = nullptr; // of the same id
+
+  /// Set when no executor of this rank refers to it any more.
+  std::atomic<bool> finished{false};
+
+  // Under the admission's lock: all invocations that are not reclaimed.
+  OpenInvocation *previous = nullptr, *next = nullptr;
+
+  /// "'name' (id 7), invocation 3".
+  std::string describe() const;
+};
+
+/// Private memory that an invocation of the collective takes.
+uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks);
+
+/// Lays out the workspace of `invocation` (collective, id, workspace and arenaOffset are set) and
+/// makes it ready to run on the user's buffers. Zeroes the control words of its arena block.
+void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output);
+
+/// Binds the arena blocks of the peers that have announced this invocation since. True if there was
+/// any. Mismatch if a peer has announced something else, saying what each has. Several executors
+/// may do it at once.
+StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric);
+
+/// The cell of the invocation's collective in rank r's segment, or nullptr if r has never submitted
+/// it.
+const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint32_t r);
+
+/// What a blocked task waits for, as its rank publishes it.
+transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank);
+
+/// "thread block 0, instruction 2 (recv) at ring.coll:12 waits for data from rank 3", or that it
+/// was not reached yet.
+std::string describeObstacle(const BlockTask &task);
+
+} // namespace occl::daemon

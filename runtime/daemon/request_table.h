@@ -1,0 +1,84 @@
+// Requests: what a submission returns, and who is told when it ends.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/queue/completion_queue.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace occl::daemon {
+
+/// Never 0.
+using RequestId = uint64_t;
+
+/// The user's function, of a type that only `invoke` knows.
+struct Callback {
+  void (*invoke)(void (*function)(), RequestId request, StatusCode result, void *user) = nullptr;
+  void (*function)() = nullptr;
+  void *user = nullptr;
+
+  explicit operator bool() const { return invoke != nullptr; }
+};
+
+/// A fixed number of slots. A request without callback keeps its slot until someone has taken its
+/// result. Thread safety: any.
+class RequestTable {
+public:
+  static constexpr uint32_t kMaxCapacity = 1u << 20;
+
+  explicit RequestTable(uint32_t capacity);
+
+  /// Nothing if all slots are taken.
+  std::optional<RequestId> open(const Callback &callback);
+  /// Gives back a request that was never started.
+  void cancel(RequestId request);
+  /// Publishes the result, then runs the callback, on this thread. Once for each request.
+  void complete(RequestId request, StatusCode result);
+
+  enum class Phase {
+    Never,    // no such request was ever opened
+    InFlight, // not complete
+    Complete, // complete and not yet taken
+    Forgotten // complete and taken, or its callback has run
+  };
+  Phase phase(RequestId request) const;
+  /// The result of a request that is complete; forgets it if it has no callback. Nothing if it is
+  /// forgotten already.
+  std::optional<StatusCode> take(RequestId request);
+
+  /// Requests that are complete and wait to be taken. For messages: other threads go on.
+  uint32_t countUntaken() const;
+
+private:
+  static constexpr uint32_t kIndexBits = 20;
+  /// CallingBack is Done, but nobody's to take.
+  enum State : uint64_t { Free, Open, Done, CallingBack };
+
+  /// All that others than its owner read is in one word, so that a late reader of a slot that has
+  /// been recycled reads nothing half.
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> word{pack(1, Free)};
+    Callback callback;
+  };
+
+  static constexpr uint64_t pack(uint64_t generation, State state,
+                                 StatusCode result = StatusCode::Success) {
+    return generation << 8 | static_cast<uint64_t>(result) << 2 | state;
+  }
+  static uint64_t generationIn(uint64_t word) { return word >> 8; }
+  static State stateIn(uint64_t word) { return static_cast<State>(word & 3); }
+
+  static uint64_t generationOf(RequestId request) { return request >> kIndexBits; }
+  static uint32_t indexOf(RequestId request) { return request & ((1u << kIndexBits) - 1); }
+  void recycle(RequestId request);
+
+  uint32_t capacity;
+  std::unique_ptr<Slot[]> slots;
+  queue::CompletionQueue<uint32_t>
+      freeSlots; // a ring, so that a slot rests before it is used again
+};
+
+} // namespace occl::daemon

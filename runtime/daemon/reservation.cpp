@@ -1,0 +1,152 @@
+// The part of admission that reserves what an invocation needs and takes it back.
+#include "runtime/daemon/admission.h"
+
+#include <algorithm>
+#include <string>
+
+namespace occl::daemon {
+
+namespace {
+
+using transport::AnnounceCell;
+
+/// The first reader that has not finished the invocation, or nothing.
+const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
+  for (const uint32_t &reader : invocation.collective->readers) {
+    const AnnounceCell *cell = peerCell(*invocation.id, fabric, reader);
+    if (!cell || cell->done.load(std::memory_order_acquire) <= invocation.ordinal)
+      return &reader;
+  }
+  return nullptr;
+}
+
+} // namespace
+
+bool Admission::canReclaim(const OpenInvocation &invocation) const {
+  return invocation.finished.load(std::memory_order_acquire) &&
+         !firstReaderBehind(invocation, *core.fabric);
+}
+
+void Admission::reclaim(OpenInvocation &invocation) {
+  const Collective &collective = *invocation.collective;
+  uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
+  if (bytes != 0)
+    arena.release(invocation.arenaOffset, bytes);
+  forget(invocation);
+}
+
+void Admission::forget(OpenInvocation &invocation) {
+  workspaces.release(invocation.workspace,
+                     workspaceBytes(*invocation.collective, core.fabric->numRanks()));
+  invocation.id->unreclaimed[invocation.ordinal % AnnounceCell::kRecords] = nullptr;
+  --invocation.collective->unreclaimed;
+  (invocation.previous ? invocation.previous->next : oldest) = invocation.next;
+  (invocation.next ? invocation.next->previous : newest) = invocation.previous;
+  idle.push_back(&invocation);
+}
+
+bool Admission::reclaimAll() {
+  bool any = false;
+  for (OpenInvocation *invocation = oldest; invocation;) {
+    OpenInvocation *next = invocation->next;
+    if (canReclaim(*invocation)) {
+      reclaim(*invocation);
+      any = true;
+    }
+    invocation = next;
+  }
+  return any;
+}
+
+OpenInvocation *Admission::takeInvocation() {
+  if (idle.empty()) {
+    invocations.push_back(std::make_unique<OpenInvocation>());
+    return invocations.back().get();
+  }
+  OpenInvocation *invocation = idle.back();
+  idle.pop_back();
+  return invocation;
+}
+
+Status Admission::reserveMemory(OpenInvocation &invocation) {
+  const Collective &collective = *invocation.collective;
+  uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
+  invocation.arenaOffset = 0;
+  if (bytes != 0) {
+    auto offset = arena.allocate(bytes);
+    if (!offset && reclaimAll())
+      offset = arena.allocate(bytes);
+    if (!offset)
+      return again(std::to_string(bytes) + " bytes of the arena, of which " +
+                   std::to_string(arena.bytesInUse()) + " of " + std::to_string(arena.size()) +
+                   " are in use");
+    invocation.arenaOffset = *offset;
+  }
+  uint64_t privateBytes = workspaceBytes(collective, core.fabric->numRanks());
+  invocation.workspace = workspaces.acquire(privateBytes);
+  if (invocation.workspace)
+    return {};
+  if (bytes != 0)
+    arena.release(invocation.arenaOffset, bytes);
+  return {StatusCode::SystemError, "collective " + collective.describe() + ": no memory for " +
+                                       std::to_string(privateBytes) + " bytes of scratch"};
+}
+
+StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callback) {
+  // Most often the invocations before of the same collective are what can be had back, their memory
+  // still warm.
+  for (OpenInvocation *invocation : id.unreclaimed)
+    if (invocation && canReclaim(*invocation))
+      reclaim(*invocation);
+  if (id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords])
+    return again("a record: " + std::to_string(AnnounceCell::kRecords) +
+                 " invocations of collective " + id.registered->describe() + " are under way");
+  auto request = core.requests.open(callback);
+  if (!request)
+    return again("a request: " + std::to_string(core.requests.countUntaken()) +
+                 " are complete and nobody has waited for them");
+  OpenInvocation *invocation = takeInvocation();
+  invocation->collective = id.registered.get();
+  invocation->id = &id;
+  invocation->ordinal = id.nextOrdinal;
+  Status memory = reserveMemory(*invocation);
+  if (!memory.ok()) {
+    core.requests.cancel(*request);
+    idle.push_back(invocation);
+    return memory;
+  }
+  invocation->request = *request;
+  invocation->hasCallback = static_cast<bool>(callback);
+  invocation->finished.store(false, std::memory_order_relaxed);
+  invocation->nextWaiting = nullptr;
+  invocation->previous = newest;
+  invocation->next = nullptr;
+  (newest ? newest->next : oldest) = invocation;
+  newest = invocation;
+  id.unreclaimed[id.nextOrdinal++ % AnnounceCell::kRecords] = invocation;
+  ++invocation->collective->unreclaimed;
+  return invocation;
+}
+
+Status Admission::again(const std::string &what) const {
+  constexpr int kMostNamed = 4;
+  std::string text = "nothing free now: " + what + "; held by";
+  int named = 0;
+  for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
+    if (++named > kMostNamed) {
+      text += " and others";
+      break;
+    }
+    const uint32_t *reader = firstReaderBehind(*invocation, *core.fabric);
+    text += (named > 1 ? "; " : " ") + invocation->describe();
+    if (!invocation->finished.load(std::memory_order_acquire))
+      text += " (in flight here)";
+    else if (reader)
+      text += " (rank " + std::to_string(*reader) + " has not finished it)";
+  }
+  if (named == 0)
+    text += " requests that nobody has waited for";
+  return {StatusCode::Again, text + ". Wait for a completion, then call again"};
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,140 @@
+#include "runtime/daemon/watchdog.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+using namespace std::chrono_literals;
+using interpreter::BlockReason;
+
+constexpr auto kTickPeriod = 5ms;
+constexpr auto kPeerCheckPeriod = 20ms;
+
+/// Waits for another rank.
+bool waitsForPeer(const BlockTask &task) {
+  return task.obstacle.reason != BlockReason::None &&
+         task.obstacle.reason != BlockReason::Dependency;
+}
+
+/// Prefers a block that waits for another rank to one that waits for its own.
+std::string whatHolds(const OpenInvocation &invocation) {
+  const BlockTask *shown = nullptr;
+  for (const BlockTask &task : invocation.tasks)
+    if (task.obstacle.reason != BlockReason::None &&
+        (!shown || (waitsForPeer(task) && !waitsForPeer(*shown))))
+      shown = &task;
+  return shown ? describeObstacle(*shown) : "none of its thread blocks has been run";
+}
+
+} // namespace
+
+Watchdog::Watchdog(Core &core, NameOf nameOf)
+    : core(core), nameOf(std::move(nameOf)), seenLeft(core.fabric->numRanks(), false) {}
+
+void Watchdog::tick() {
+  auto now = Clock::now();
+  if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))
+    return;
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock() || core.fabric->failed())
+    return;
+  nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
+  core.board.publishWaits(core.fabric->own().header().waitEdges, core.fabric->rank());
+  checkDeadlines(now);
+  if (now >= nextPeerCheck) {
+    nextPeerCheck = now + kPeerCheckPeriod;
+    checkPeers(now);
+  }
+  if (!core.options.preemption)
+    checkDeadlock();
+}
+
+void Watchdog::checkDeadlines(Clock::time_point now) {
+  const OpenInvocation *overdue = nullptr;
+  std::string text;
+  core.board.forEachTask([&](const BlockTask &task) {
+    if (overdue || task.invocation->deadline > now)
+      return;
+    overdue = task.invocation;
+    text = "collective " + overdue->describe() + " did not end on rank " +
+           std::to_string(core.fabric->rank()) + " before its deadline: " + whatHolds(*overdue);
+  });
+  if (overdue)
+    core.fabric->fail({StatusCode::Timeout, text});
+}
+
+std::string Watchdog::describeWaitFor(uint32_t peer) {
+  std::string text;
+  core.board.forEachTask([&](const BlockTask &task) {
+    if (text.empty() && waitsForPeer(task) && task.obstacle.peer == peer)
+      text = "collective " + task.invocation->describe() + " on rank " +
+             std::to_string(core.fabric->rank()) + ": " + describeObstacle(task);
+  });
+  return text;
+}
+
+void Watchdog::checkPeers(Clock::time_point) {
+  std::vector<bool> waitedFor(core.fabric->numRanks(), false);
+  core.board.forEachTask([&](const BlockTask &task) {
+    if (waitsForPeer(task) && task.obstacle.peer < waitedFor.size())
+      waitedFor[task.obstacle.peer] = true;
+  });
+  for (uint32_t r = 0; r < waitedFor.size(); ++r) {
+    bool left = waitedFor[r] && core.fabric->hasLeft(r);
+    if (left && seenLeft[r])
+      // What it did before it left has been looked at since the last check.
+      return core.fabric->fail(
+          {StatusCode::PeerFailed,
+           "rank " + std::to_string(r) + " has destroyed its communicator; " + describeWaitFor(r)});
+    seenLeft[r] = left;
+    if (waitedFor[r] && !left && core.fabric->isDead(r))
+      return core.fabric->fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
+                                                            " is gone; " + describeWaitFor(r)});
+  }
+}
+
+std::vector<transport::WaitSnapshot> Watchdog::readAll() const {
+  std::vector<transport::WaitSnapshot> ranks;
+  for (uint32_t r = 0; r < core.fabric->numRanks(); ++r)
+    ranks.push_back(core.fabric->of(r).header().waitEdges.read());
+  return ranks;
+}
+
+std::string Watchdog::describe(const RankWait &wait) const {
+  const transport::WaitEdge &edge = wait.edge;
+  std::string peer = edge.reason == transport::WaitReason::Dependency
+                         ? "itself"
+                         : "rank " + std::to_string(edge.peer);
+  return "rank " + std::to_string(wait.waiter) + " waits for " + peer + " (" +
+         toString(edge.reason) + ") in collective " + nameOf(edge.collective) + ", invocation " +
+         std::to_string(edge.ordinal) + ", thread block " + std::to_string(edge.block) +
+         ", instruction " + std::to_string(edge.instruction);
+}
+
+void Watchdog::checkDeadlock() {
+  std::vector<RankWait> cycle = detector.update(readAll(), core.fabric->rank());
+  if (cycle.empty())
+    return;
+  std::string text = "deadlock: preemption is off and the ranks wait for each other in a cycle:";
+  for (const RankWait &wait : cycle)
+    text += "\n  " + describe(wait);
+  core.fabric->fail({StatusCode::Deadlock, text});
+}
+
+std::string Watchdog::report() {
+  core.board.publishWaits(core.fabric->own().header().waitEdges, core.fabric->rank());
+  std::string text;
+  std::vector<transport::WaitSnapshot> ranks = readAll();
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    for (const transport::WaitEdge &edge : ranks[r].edges)
+      text += describe({r, edge}) + "\n";
+    if (ranks[r].edges.empty())
+      text += "rank " + std::to_string(r) + " waits for nobody\n";
+  }
+  return text;
+}
+
+} // namespace occl::daemon
