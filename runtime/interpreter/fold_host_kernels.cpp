@@ -23,6 +23,25 @@ template <class T> using Vector = typename VectorOf<T>::Type;
 using Words = Vector<uint32_t>;
 typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
 
+OCCL_INLINE Words widen(Halves halves) {
+#ifdef __AVX2__
+  return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, halves)));
+#else
+  return __builtin_convertvector(halves, Words);
+#endif
+}
+
+/// Of words below 2^16.
+OCCL_INLINE Halves narrow(Words words) {
+#ifdef __AVX2__
+  __m256i whole = __builtin_bit_cast(__m256i, words);
+  __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(whole, whole), 0x08);
+  return __builtin_bit_cast(Halves, _mm256_castsi256_si128(packed));
+#else
+  return __builtin_convertvector(words, Halves);
+#endif
+}
+
 /// Accumulators of kVectorBytes, from elements at any address.
 template <class Element> OCCL_INLINE auto load(const char *from) {
   Vector<typename Element::Accumulator> result;
@@ -32,13 +51,13 @@ template <class Element> OCCL_INLINE auto load(const char *from) {
     Halves halves;
     std::memcpy(&halves, from, sizeof(halves));
     if constexpr (std::is_same_v<Element, Bfloat16Element>)
-      result = __builtin_bit_cast(Vector<float>, __builtin_convertvector(halves, Words) << 16);
+      result = __builtin_bit_cast(Vector<float>, widen(halves) << 16);
     else
 #ifdef __F16C__
       result =
           __builtin_bit_cast(Vector<float>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, halves)));
 #else
-      result = detail::floatFromHalf<Vector<float>, Words>(__builtin_convertvector(halves, Words));
+      result = detail::floatFromHalf<Vector<float>, Words>(widen(halves));
 #endif
   }
   return result;
@@ -51,14 +70,13 @@ OCCL_INLINE void store(char *to, Vector<typename Element::Accumulator> value) {
   } else {
     Halves halves;
     if constexpr (std::is_same_v<Element, Bfloat16Element>)
-      halves =
-          __builtin_convertvector(detail::bfloatFromFloat<Vector<float>, Words>(value), Halves);
+      halves = narrow(detail::bfloatFromFloat<Vector<float>, Words>(value));
     else
 #ifdef __F16C__
       halves = __builtin_bit_cast(
           Halves, _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), _MM_FROUND_TO_NEAREST_INT));
 #else
-      halves = __builtin_convertvector(detail::halfFromFloat<Vector<float>, Words>(value), Halves);
+      halves = narrow(detail::halfFromFloat<Vector<float>, Words>(value));
 #endif
     std::memcpy(to, &halves, sizeof(halves));
   }

@@ -1,0 +1,218 @@
+// The syntax tree of .coll files. The parser builds it; the resolver fills in what is marked
+// "resolved"; after that it does not change. Nodes refer to each other by plain pointers and are
+// owned by the Module that they belong to; names point into the SourceManager's texts.
+#pragma once
+
+#include "compiler/frontend/SourceManager.h"
+
+#include <deque>
+#include <string_view>
+#include <vector>
+
+namespace occl::frontend {
+
+enum class Type : uint8_t {
+  Error, // of an expression with a reported mistake: fits everything
+  Void,  // of a call without result
+  Int,   // 64 bits, signed
+  Bool,
+  Chunk,    // a value, read from a location
+  Location, // a place: a destination, or a chunk when it is used as a value
+  Row,      // a buffer of one rank: input[r]
+  Buffer,   // input, output or a scratch of all ranks
+};
+
+/// "int", "chunk", ...
+const char *nameOf(Type type);
+
+struct FunctionDecl;
+struct Expr;
+
+/// `name in first..last`: name takes the values first, ..., last - 1.
+struct Generator {
+  std::string_view name;
+  SourceRange nameRange;
+  SourceRange range;
+  Expr *first = nullptr;
+  Expr *last = nullptr;
+  uint32_t slot = 0; // resolved
+};
+
+/// One or more nested loops: `a in x..y, b in z..w where condition`.
+struct Generators {
+  std::vector<Generator> list;
+  Expr *where = nullptr;
+};
+
+enum class ExprKind : uint8_t {
+  Integer,     // value
+  Boolean,     // value
+  Name,        // name; resolved: Variable, Input, Output or Scratch
+  Negate,      // -a
+  Not,         // !a
+  Binary,      // a op b
+  Conditional, // a ? b : c
+  Index,       // a[b] or a[b..c]; resolved: Location, Slice or Index (of a buffer: a row)
+  Call,        // name(operands); resolved: Call or Builtin
+  Member,      // a.name; resolved: value is the Member
+  Copy,        // a.copy(b)
+  Reduce,      // reduce(operands).into(b), or reduce(generators: operands[0]).into(b)
+  // The kinds below exist in resolved trees only.
+  Variable, // slot
+  Input,
+  Output,
+  Scratch,  // slot, of the variable that holds the scratch
+  Location, // a[b][c] or a[b][c..d]
+  Slice,    // a[b] or a[b..c], of a chunk
+  Builtin,  // name(operands); value is the Builtin
+};
+
+enum class BinaryOp : uint8_t {
+  Or,
+  And,
+  Equal,
+  NotEqual,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  Remainder
+};
+
+enum class Builtin : uint8_t { Min, Max, Log2, Pow };
+enum class Member : uint8_t { Rank, Index, Count };
+
+struct Expr {
+  ExprKind kind = ExprKind::Integer;
+  Type type = Type::Error; // resolved
+  BinaryOp op = BinaryOp::Or;
+  uint16_t height = 1; // of the tree: bounded, because many functions descend it
+  uint32_t slot = 0;   // resolved
+  SourceRange range;
+  SourceRange nameRange; // the name, operator or method
+  std::string_view name;
+  int64_t value = 0;
+  Expr *a = nullptr;
+  Expr *b = nullptr;
+  Expr *c = nullptr;
+  Expr *d = nullptr;
+  std::vector<Expr *> operands;
+  Generators generators;
+  const FunctionDecl *function = nullptr; // resolved, of a Call
+};
+
+enum class StmtKind : uint8_t {
+  Let,        // let name = expr;
+  Var,        // var name = expr;
+  Assign,     // name = expr;
+  For,        // for generators body
+  If,         // if expr body else elseBody
+  Assert,     // assert expr, message;
+  Scratch,    // scratch name[expr];
+  Return,     // return expr; or return;
+  Expression, // expr;
+};
+
+struct Stmt {
+  StmtKind kind = StmtKind::Expression;
+  SourceRange range; // a loop's or condition's up to its body
+  std::string_view name;
+  SourceRange nameRange;
+  uint32_t slot = 0; // resolved
+  Expr *expr = nullptr;
+  Generators generators;
+  std::vector<Stmt *> body;
+  std::vector<Stmt *> elseBody;
+  std::string_view message;
+};
+
+struct Param {
+  std::string_view name;
+  SourceRange nameRange;
+  Type type = Type::Int;
+  Expr *defaultValue = nullptr;
+};
+
+/// What all declarations have. The parameters occupy the first slots of the frame, in order.
+struct Decl {
+  std::string_view name;
+  SourceRange nameRange;
+  std::vector<Param> params;
+  uint32_t numSlots = 0; // resolved
+};
+
+struct FunctionDecl : Decl {
+  Type result = Type::Void;
+  SourceRange resultRange;
+  std::vector<Stmt *> body;
+};
+
+/// `word[rank]: expr;` in a collective, for each rank.
+struct RankItem {
+  SourceRange range; // no place: absent
+  std::string_view rank;
+  SourceRange rankRange;
+  Expr *expr = nullptr;
+  uint32_t slot = 0; // resolved
+};
+
+/// `output == sources;`
+struct Requirement {
+  SourceRange range;
+  Expr *output = nullptr;
+  Expr *value = nullptr; // a Location or a Reduce without destination
+};
+
+struct PostItem {
+  SourceRange range;
+  Generators generators;
+  std::vector<Requirement> requirements;
+};
+
+struct CollectiveDecl : Decl {
+  RankItem input, output, inplace;
+  Expr *part = nullptr;
+  std::vector<Stmt *> asserts;
+  std::vector<PostItem> posts;
+};
+
+/// An argument of a collective, by position or by name.
+struct Argument {
+  std::string_view name; // empty: by position
+  SourceRange nameRange;
+  Expr *expr = nullptr;
+};
+
+struct AlgorithmDecl : Decl {
+  std::string_view collectiveName;
+  SourceRange collectiveRange;
+  std::vector<Argument> arguments;
+  SourceRange modesRange; // no place: not given, both if possible
+  bool outOfPlace = true;
+  bool inPlace = true;
+  std::vector<Stmt *> body;
+  const CollectiveDecl *collective = nullptr; // resolved
+  std::vector<Expr *> collectiveArguments;    // resolved: one a parameter of the collective
+};
+
+struct ImportDecl {
+  std::string_view path;
+  SourceRange range;
+};
+
+/// One file.
+struct Module {
+  FileId file = 0;
+  std::vector<ImportDecl> imports;
+  std::deque<FunctionDecl> functions;
+  std::deque<CollectiveDecl> collectives;
+  std::deque<AlgorithmDecl> algorithms;
+  std::deque<Expr> expressions;
+  std::deque<Stmt> statements;
+};
+
+} // namespace occl::frontend

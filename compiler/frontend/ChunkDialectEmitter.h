@@ -1,0 +1,38 @@
+// Elaborated operations as ops of the chunk dialect.
+#pragma once
+
+#include "compiler/frontend/ChunkEmitter.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace occl::frontend {
+
+/// Handles are opaque pointers of mlir::Value. The context and the sources outlive it.
+class ChunkDialectEmitter : public ChunkEmitter {
+public:
+  /// Loads the chunk dialect.
+  ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources);
+
+  ChunkHandle read(const ChunkRange &source, SourceRange place) override;
+  ChunkHandle copy(ChunkHandle source, const ChunkRange &destination, SourceRange place) override;
+  ChunkHandle reduce(std::span<const ChunkHandle> from, const ChunkRange &destination,
+                     SourceRange place) override;
+
+  /// A module of one chunk.program that holds what was emitted. Call once, last.
+  mlir::OwningOpRef<mlir::ModuleOp> finish(const ProgramInfo &info, const std::string &sourceHash);
+
+private:
+  mlir::Location location(SourceRange place);
+
+  const SourceManager &sources;
+  mlir::OpBuilder builder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Filled before the header of the program is known.
+  std::unique_ptr<mlir::Block> block;
+  llvm::DenseMap<uint64_t, mlir::Location> locations; // of expressions, by where they begin
+};
+
+} // namespace occl::frontend

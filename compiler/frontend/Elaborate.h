@@ -1,0 +1,28 @@
+// Runs an algorithm for fixed parameters: from a resolved program to the chunks that it moves.
+#pragma once
+
+#include "compiler/frontend/ChunkEmitter.h"
+#include "compiler/frontend/Program.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace occl::frontend {
+
+struct ElaborationOptions {
+  /// "name=value", one for each -D.
+  std::vector<std::string> defines;
+  /// Reads, copies and reductions that a program may consist of.
+  uint64_t maxOps = 4u << 20;
+};
+
+/// Executes the algorithm of a program that was resolved without errors, hands every operation to
+/// `emitter`, and checks ranges, chunks, and the postcondition in each alias mode. nullopt if there
+/// were errors; what was emitted is of no use then. Takes time linear in the operations and in the
+/// chunks they move, and bounded by maxOps in any case.
+std::optional<ProgramInfo> elaborate(const Program &program, const AlgorithmDecl &algorithm,
+                                     const ElaborationOptions &options, SourceManager &sources,
+                                     ChunkEmitter &emitter, DiagnosticEngine &diagnostics);
+
+} // namespace occl::frontend

@@ -1,0 +1,181 @@
+// The interpreter of the language. Internal to elaboration: set-up and result (Elaborate.cpp,
+// CollectiveInstance.cpp), statements (ExecuteStatements.cpp), integers (EvaluateScalars.cpp),
+// places and chunks (EvaluateChunks.cpp), the postcondition (Postcondition.cpp).
+#pragma once
+
+#include "compiler/frontend/Elaborate.h"
+#include "compiler/frontend/Layout.h"
+#include "compiler/frontend/Memory.h"
+#include "compiler/frontend/Trace.h"
+
+#include <deque>
+#include <functional>
+#include <span>
+
+namespace occl::frontend {
+
+/// What was read at some time: still there as long as no location of the place has a later version
+/// than `stamp`.
+struct Chunk {
+  Place place;
+  Version stamp = kUnwritten;
+  ChunkHandle handle = nullptr;
+};
+
+/// The value of a variable. Of type Error before it has one, or if computing it failed: silent from
+/// then on.
+struct Value {
+  Type type = Type::Error;
+  int64_t scalar = 0; // of an int or bool; the number of a scratch
+  Chunk chunk;        // of a chunk; of a location only its place
+};
+
+/// What a postcondition says of the chunks of one place.
+struct RequirementInstance {
+  const Requirement *requirement;
+  Place output;
+  std::span<const Place> contributions; // of as many chunks as output
+};
+
+class Elaborator {
+public:
+  Elaborator(const Program &program, const AlgorithmDecl &algorithm,
+             const ElaborationOptions &options, SourceManager &sources, ChunkEmitter &emitter,
+             DiagnosticEngine &diagnostics);
+
+  std::optional<ProgramInfo> run();
+
+private:
+  enum class Flow : uint8_t { Normal, Return, Stop };
+  using Frame = size_t; // where its slots begin in `stack`
+  using Body = std::function<Flow()>;
+
+  // Set-up. Functions that can fail report, and return false.
+  bool bindParameters();
+  bool parseDefine(const std::string &define);
+  bool bindParameter(size_t index);
+  bool instantiateCollective();
+  bool bindCollectiveArguments();
+  bool checkAsserts();
+  bool sizeBuffers();
+  bool checkSizes(const std::vector<uint32_t> &inputs, const std::vector<uint32_t> &outputs);
+  bool evaluatePerRank(const RankItem &item, int64_t low, int64_t high, std::vector<int64_t> &out);
+  bool chooseModes();
+  /// The value of an integer parameter of the collective, or nullopt.
+  std::optional<int64_t> collectiveParameter(std::string_view name) const;
+
+  // Statements
+  Flow execute(const std::vector<Stmt *> &statements);
+  Flow execute(const Stmt &statement);
+  Flow executeIf(const Stmt &statement);
+  bool executeAssert(const Stmt &statement);
+  void executeScratch(const Stmt &statement);
+  void bind(uint32_t slot, const Expr *expr);
+  /// Runs `body` for all values of the loop variables.
+  Flow forEach(const Generators &generators, const Body &body, size_t depth = 0);
+
+  // Expressions; false after an error, which is reported.
+  bool evaluate(const Expr &expr, Type wanted, Value &out);
+  bool evaluateScalar(const Expr &expr, int64_t &out);
+  bool evaluateBinary(const Expr &expr, int64_t &out);
+  bool evaluateDivision(const Expr &expr, int64_t a, int64_t b, int64_t &out);
+  bool evaluateBuiltin(const Expr &expr, int64_t &out);
+  bool evaluatePower(const Expr &expr, int64_t base, int64_t exponent, int64_t &out);
+  bool evaluateMember(const Expr &expr, int64_t &out);
+  bool evaluatePlace(const Expr &expr, Place &out);
+  bool evaluateLocation(const Expr &expr, Place &out);
+  /// A chunk or range within `size` chunks, of the buffer or chunk `whole`, whose place is in `out`
+  /// so far.
+  bool evaluateRange(const Expr &first, const Expr *last, uint64_t size, const Expr &whole,
+                     Place &out);
+  bool evaluateChunk(const Expr &expr, Chunk &out);
+  bool evaluateSlice(const Expr &expr, Chunk &out);
+  bool evaluateReduce(const Expr &expr, Chunk &out);
+  bool call(const Expr &expr, Value &out);
+  bool overflow(const Expr &expr);
+
+  // Chunks
+  bool read(const Place &place, const Expr &expr, Chunk &out);
+  bool checkWritten(const Place &place, const Expr &expr);
+  bool checkAliasedInput(const Place &place, const Expr &expr);
+  bool checkFresh(const Chunk &chunk, const Expr &expr);
+  /// Stores the fold of the sources; one source: a copy.
+  bool store(std::span<const Chunk> sources, Place destination, const Expr &expr, Chunk &out);
+  bool fitDestination(Place &destination, uint32_t count, const Expr &expr);
+  bool checkStore(std::span<const Chunk> sources, const Place &destination, const Expr &expr);
+  void emitStore(std::span<const Chunk> sources, const Place &destination, const Expr &expr,
+                 Chunk &out);
+
+  // Budget
+  bool spendSteps(uint64_t count, SourceRange place);
+  bool spendOp(SourceRange place);
+  void reportBudget(const char *what, uint64_t budget, SourceRange place);
+
+  // Postcondition
+  void checkPostcondition();
+  bool visitRequirements(const std::function<void(const RequirementInstance &)> &visit);
+  bool visitRequirement(const Requirement &requirement,
+                        const std::function<void(const RequirementInstance &)> &visit);
+  std::vector<int64_t> freeValues(const Requirement &requirement);
+  bool collectContributions(const Requirement &requirement, uint32_t count);
+  void checkRequirement(const RequirementInstance &instance);
+  void recordRequirement(const RequirementInstance &instance);
+
+  // Messages
+  Diagnostic &error(DiagnosticCode code, SourceRange place, const std::string &message);
+  ContextId context();
+  /// "called in place, " where the modes differ and matter.
+  std::string modeText(const Memory &memory) const;
+  std::string valuesIn(const Expr &expr) const;
+  Value &slot(uint32_t index) { return stack[frame + index]; }
+
+  /// A loop that is running.
+  struct Loop {
+    const Generator *generator;
+    int64_t value;
+    ContextId context; // kNoContext until somebody asks
+    uint64_t stepsBefore;
+  };
+
+  /// A -D.
+  struct Define {
+    std::string name, value;
+    SourceRange range; // of the value
+  };
+
+  const Program &program;
+  const AlgorithmDecl &algorithm;
+  const ElaborationOptions &options;
+  SourceManager &sources;
+  ChunkEmitter &emitter;
+  DiagnosticEngine &diagnostics;
+
+  ProgramInfo info;
+  std::vector<Define> defines;
+  Layout layout;
+  std::vector<Memory> memories; // one a mode
+  Trace trace;
+  std::vector<Value> stack;
+  Frame frame = 0;
+  Frame collectiveFrame = 0;
+  Value returned;
+  Type returnType = Type::Void; // of the function that is running
+  std::vector<Loop> loops;
+  std::vector<Chunk> operandStack;
+  std::vector<LocationId> locationBuffer;
+  std::vector<ChunkHandle> handleBuffer;
+  std::vector<Place> contributionBuffer; // of lastRequirement, for the values in lastKey
+  const Requirement *lastRequirement = nullptr;
+  std::vector<int64_t> lastKey;
+  const Requirement *freeSlotsOf = nullptr;
+  std::vector<uint32_t> freeSlots;
+  std::vector<bool> isRequired; // output locations that the postcondition has spoken of
+  size_t failedRequirements = 0;
+  unsigned callDepth = 0;
+  uint64_t steps = 0;
+  uint64_t ops = 0;
+  uint64_t maxSteps = 0;
+  bool stopped = false;
+};
+
+} // namespace occl::frontend

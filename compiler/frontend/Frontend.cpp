@@ -1,0 +1,98 @@
+#include "compiler/frontend/Frontend.h"
+
+#include "compiler/frontend/ChunkDialectEmitter.h"
+#include "compiler/frontend/Elaborate.h"
+#include "compiler/frontend/Program.h"
+#include "compiler/frontend/Suggestion.h"
+
+#include <cstdio>
+
+namespace occl::frontend {
+namespace {
+
+const AlgorithmDecl *chooseAlgorithm(const Module &module, const std::string &wanted,
+                                     const SourceManager &sources, DiagnosticEngine &diagnostics) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const AlgorithmDecl &algorithm : module.algorithms) {
+    if (algorithm.name == wanted || (wanted.empty() && module.algorithms.size() == 1))
+      return &algorithm;
+    names.push_back(algorithm.name);
+    list += (list.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  std::string file(sources.name(module.file));
+  std::string message =
+      names.empty() ? "'" + file + "' has no algorithm"
+      : wanted.empty()
+          ? "'" + file + "' has several algorithms; choose one with --algorithm: " + list
+          : "'" + file + "' has no algorithm '" + wanted + "'" + didYouMean(suggest(wanted, names));
+  diagnostics.error(DiagnosticCode::NoAlgorithm, {}, message);
+  return nullptr;
+}
+
+/// FNV-1a over the texts and parameters: all that the result depends on.
+class SourceHash {
+public:
+  void add(std::string_view text) {
+    for (char c : text)
+      addByte(static_cast<unsigned char>(c));
+    addByte(0);
+  }
+  std::string digits() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(state));
+    return text;
+  }
+
+private:
+  void addByte(unsigned char byte) { state = (state ^ byte) * 0x100000001b3; }
+  uint64_t state = 0xcbf29ce484222325;
+};
+
+std::string hashOf(const Program &program, const ProgramInfo &info, const SourceManager &sources) {
+  SourceHash hash;
+  for (const std::unique_ptr<Module> &module : program.modules)
+    hash.add(sources.text(module->file));
+  hash.add(info.name);
+  for (const auto &[name, value] : info.parameters) {
+    hash.add(name);
+    hash.add(std::to_string(value));
+  }
+  return hash.digits();
+}
+
+} // namespace
+
+mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
+                                                  SourceManager &sources, FileId file,
+                                                  const FrontendOptions &options,
+                                                  DiagnosticEngine &diagnostics) {
+  Program program = loadProgram(sources, file, options.importPaths, diagnostics);
+  resolve(program, sources, diagnostics);
+  if (diagnostics.hasErrors())
+    return {};
+  const AlgorithmDecl *algorithm =
+      chooseAlgorithm(program.main(), options.algorithm, sources, diagnostics);
+  if (!algorithm)
+    return {};
+  ChunkDialectEmitter emitter(context, sources);
+  ElaborationOptions elaboration{options.defines, options.maxOps};
+  std::optional<ProgramInfo> info =
+      elaborate(program, *algorithm, elaboration, sources, emitter, diagnostics);
+  if (!info)
+    return {};
+  return emitter.finish(*info, hashOf(program, *info, sources));
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+compileFileToChunks(mlir::MLIRContext &context, SourceManager &sources, const std::string &path,
+                    const FrontendOptions &options, DiagnosticEngine &diagnostics) {
+  std::string reason;
+  std::optional<FileId> file = sources.addFile(path, reason);
+  if (file)
+    return compileToChunks(context, sources, *file, options, diagnostics);
+  diagnostics.error(DiagnosticCode::UnreadableFile, {}, "cannot read '" + path + "': " + reason);
+  return {};
+}
+
+} // namespace occl::frontend

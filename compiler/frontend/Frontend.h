@@ -1,0 +1,39 @@
+// The frontend as a whole: from the text of a .coll file to the chunk dialect.
+#pragma once
+
+#include "compiler/frontend/Diagnostics.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+#include <vector>
+
+namespace occl::frontend {
+
+struct FrontendOptions {
+  /// "name=value", one for each -D.
+  std::vector<std::string> defines;
+  /// Folders in which imports are looked for, after the importing file's own.
+  std::vector<std::string> importPaths;
+  /// Which algorithm of the file; may be empty if there is only one.
+  std::string algorithm;
+  /// Reads, copies and reductions that a program may consist of.
+  uint64_t maxOps = 4u << 20;
+};
+
+/// Parses, checks and executes the program in `file` and returns a module of one chunk.program, or
+/// null if there were errors, which are then in `diagnostics`. Loads the chunk dialect into the
+/// context. The same file name, text and options give the same module. Not thread-safe in its
+/// arguments.
+mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
+                                                  SourceManager &sources, FileId file,
+                                                  const FrontendOptions &options,
+                                                  DiagnosticEngine &diagnostics);
+
+/// The same for a file on disk.
+mlir::OwningOpRef<mlir::ModuleOp>
+compileFileToChunks(mlir::MLIRContext &context, SourceManager &sources, const std::string &path,
+                    const FrontendOptions &options, DiagnosticEngine &diagnostics);
+
+} // namespace occl::frontend

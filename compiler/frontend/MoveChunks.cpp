@@ -1,0 +1,164 @@
+#include "compiler/frontend/Elaborator.h"
+
+#include <algorithm>
+
+namespace occl::frontend {
+
+std::string Elaborator::modeText(const Memory &memory) const {
+  if (memories.size() == 1)
+    return "";
+  return memory.isInPlace() ? "called in place, " : "called out of place, ";
+}
+
+bool Elaborator::read(const Place &place, const Expr &expr, Chunk &out) {
+  if (!spendSteps(place.count, expr.range) || !checkWritten(place, expr) ||
+      !checkAliasedInput(place, expr) || !spendOp(expr.range))
+    return false;
+  out = {place, trace.now(), emitter.read(layout.range(place), expr.range)};
+  return true;
+}
+
+bool Elaborator::checkWritten(const Place &place, const Expr &expr) {
+  LocationId first = layout.first(place);
+  auto unwritten = [&](const Memory &memory) -> std::optional<LocationId> {
+    for (LocationId location = first; location < first + place.count; ++location)
+      if (memory.version(location) == kUnwritten)
+        return location;
+    return std::nullopt;
+  };
+  for (const Memory &memory : memories) {
+    std::optional<LocationId> location = unwritten(memory);
+    if (!location)
+      continue;
+    bool inAll = std::all_of(memories.begin(), memories.end(), unwritten);
+    error(DiagnosticCode::NeverWritten, expr.range,
+          (inAll ? "" : modeText(memory)) + layout.describe(layout.placeOf(*location)) +
+              " is read here, but was never written");
+    return false;
+  }
+  return true;
+}
+
+bool Elaborator::checkAliasedInput(const Place &place, const Expr &expr) {
+  // If only in place is claimed, the input is just another name of the output.
+  if (place.buffer != BufferKind::Input || memories.size() == 1)
+    return true;
+  LocationId first = layout.first(place);
+  for (const Memory &memory : memories) {
+    auto [version, location] = memory.latest(first, place.count);
+    if (version <= kEntry)
+      continue;
+    const Event &overwrite = trace.eventOf(version);
+    error(DiagnosticCode::StaleChunk, expr.range,
+          modeText(memory) + layout.describe(layout.placeOf(location)) +
+              " no longer holds the input here")
+        .note(overwrite.expr->range,
+              "overwritten here, as " +
+                  layout.describe(layout.placeOf(layout.inPlaceAlias(location))) +
+                  trace.describe(overwrite.context));
+    return false;
+  }
+  return true;
+}
+
+bool Elaborator::checkFresh(const Chunk &chunk, const Expr &expr) {
+  LocationId first = layout.first(chunk.place);
+  for (const Memory &memory : memories) {
+    auto [version, location] = memory.latest(first, chunk.place.count);
+    if (version <= chunk.stamp)
+      continue;
+    const Event &overwrite = trace.eventOf(version);
+    bool inAll = std::all_of(memories.begin(), memories.end(), [&](const Memory &other) {
+      return other.latest(first, chunk.place.count).first > chunk.stamp;
+    });
+    error(DiagnosticCode::StaleChunk, expr.range,
+          (inAll ? "" : modeText(memory)) + "this chunk is stale: " +
+              layout.describe(layout.placeOf(location)) + " was overwritten after it was read")
+        .note(overwrite.expr->range, "overwritten here" + trace.describe(overwrite.context));
+    return false;
+  }
+  return spendSteps(chunk.place.count, expr.range);
+}
+
+bool Elaborator::store(std::span<const Chunk> chunks, Place destination, const Expr &expr,
+                       Chunk &out) {
+  const Place &source = chunks[0].place;
+  if (!fitDestination(destination, source.count, expr))
+    return false;
+  bool isIdentity =
+      chunks.size() == 1 && layout.overlap(source, destination, false) == Layout::Overlap::Same;
+  if (isIdentity) {
+    out = chunks[0];
+    return true;
+  }
+  if (!checkStore(chunks, destination, expr) || !spendOp(expr.range) ||
+      !spendSteps(static_cast<uint64_t>(chunks.size()) * destination.count, expr.range))
+    return false;
+  emitStore(chunks, destination, expr, out);
+  return true;
+}
+
+bool Elaborator::fitDestination(Place &destination, uint32_t count, const Expr &expr) {
+  if (!destination.isOpen && destination.count != count) {
+    error(DiagnosticCode::CountMismatch, expr.b->range,
+          "the destination has " + std::to_string(destination.count) + " chunks, the source " +
+              std::to_string(count));
+    return false;
+  }
+  uint64_t size = layout.size(destination);
+  if (static_cast<uint64_t>(destination.index) + count > size) {
+    destination.count = count;
+    error(DiagnosticCode::ChunkOutOfRange, expr.b->range,
+          "the source has " + std::to_string(count) + " chunks; " + layout.describe(destination) +
+              " ends behind the buffer, which has " + std::to_string(size));
+    return false;
+  }
+  destination.count = count;
+  return true;
+}
+
+bool Elaborator::checkStore(std::span<const Chunk> chunks, const Place &destination,
+                            const Expr &expr) {
+  for (const Chunk &chunk : chunks)
+    for (const Memory &memory : memories)
+      if (layout.overlap(chunk.place, destination, memory.isInPlace()) ==
+          Layout::Overlap::Partial) {
+        error(DiagnosticCode::PartialOverlap, expr.range,
+              modeText(memory) + "the source " + layout.describe(chunk.place) +
+                  " and the destination " + layout.describe(destination) + " overlap in part");
+        return false;
+      }
+  if (destination.buffer != BufferKind::Input || !info.outOfPlace)
+    return true;
+  error(DiagnosticCode::DestroyedInput, expr.b->range,
+        "this writes to " + layout.describe(destination) +
+            ", but the input stays as it is when the collective is called out of place; write to "
+            "the output or to scratch");
+  return false;
+}
+
+void Elaborator::emitStore(std::span<const Chunk> chunks, const Place &destination,
+                           const Expr &expr, Chunk &out) {
+  ChunkRange range = layout.range(destination);
+  locationBuffer.clear();
+  handleBuffer.clear();
+  for (const Chunk &chunk : chunks) {
+    locationBuffer.push_back(layout.first(chunk.place));
+    handleBuffer.push_back(chunk.handle);
+  }
+  ChunkHandle handle = chunks.size() == 1 ? emitter.copy(handleBuffer[0], range, expr.range)
+                                          : emitter.reduce(handleBuffer, range, expr.range);
+  LocationId first = layout.first(destination);
+  Version version = trace.addEvent(&expr, context(), locationBuffer, first, destination.count);
+  for (Memory &memory : memories) {
+    // In place, a copy from the input to its own output changes nothing.
+    bool isIdentity =
+        chunks.size() == 1 &&
+        layout.overlap(chunks[0].place, destination, memory.isInPlace()) == Layout::Overlap::Same;
+    if (!isIdentity)
+      memory.write(locationBuffer, first, destination.count, version);
+  }
+  out = {destination, version, handle};
+}
+
+} // namespace occl::frontend

@@ -1,0 +1,254 @@
+#include "compiler/frontend/ParserState.h"
+
+#include <algorithm>
+
+namespace occl::frontend {
+namespace {
+
+struct OperatorInfo {
+  TokenKind token;
+  BinaryOp op;
+  unsigned precedence;
+};
+
+constexpr unsigned kComparison = 3;
+constexpr OperatorInfo kOperators[] = {
+    {TokenKind::OrOr, BinaryOp::Or, 1},
+    {TokenKind::AndAnd, BinaryOp::And, 2},
+    {TokenKind::Equal, BinaryOp::Equal, kComparison},
+    {TokenKind::NotEqual, BinaryOp::NotEqual, kComparison},
+    {TokenKind::Less, BinaryOp::Less, kComparison},
+    {TokenKind::LessEqual, BinaryOp::LessEqual, kComparison},
+    {TokenKind::Greater, BinaryOp::Greater, kComparison},
+    {TokenKind::GreaterEqual, BinaryOp::GreaterEqual, kComparison},
+    {TokenKind::Plus, BinaryOp::Add, 4},
+    {TokenKind::Minus, BinaryOp::Subtract, 4},
+    {TokenKind::Star, BinaryOp::Multiply, 5},
+    {TokenKind::Slash, BinaryOp::Divide, 5},
+    {TokenKind::Percent, BinaryOp::Remainder, 5},
+};
+
+const OperatorInfo *operatorOf(TokenKind token) {
+  auto info = std::find_if(std::begin(kOperators), std::end(kOperators),
+                           [&](const OperatorInfo &entry) { return entry.token == token; });
+  return info == std::end(kOperators) ? nullptr : info;
+}
+
+} // namespace
+
+Expr *Parser::newExpr(ExprKind kind, SourceRange begin) {
+  Expr &expr = module->expressions.emplace_back();
+  expr.kind = kind;
+  expr.range = expr.nameRange = begin;
+  return &expr;
+}
+
+Expr *Parser::complete(Expr *expr) {
+  expr->range = since(expr->range);
+  unsigned height = 0;
+  auto include = [&](const Expr *child) {
+    if (child)
+      height = std::max<unsigned>(height, child->height);
+  };
+  for (const Expr *child : {expr->a, expr->b, expr->c, expr->generators.where})
+    include(child);
+  for (const Expr *operand : expr->operands)
+    include(operand);
+  for (const Generator &generator : expr->generators.list) {
+    include(generator.first);
+    include(generator.last);
+  }
+  expr->height = static_cast<uint16_t>(height + 1);
+  if (expr->height <= kMaxNesting)
+    return expr;
+  diagnostics.error(DiagnosticCode::TooDeep, expr->range,
+                    "this expression has more than " + std::to_string(kMaxNesting) +
+                        " operators in a row; split it with 'let'");
+  return nullptr;
+}
+
+Expr *Parser::parseExpr() {
+  Nesting guard(*this);
+  if (!guard.allowed)
+    return nullptr;
+  Expr *condition = parseBinary(1);
+  if (!condition || !is(TokenKind::Question))
+    return condition;
+  Expr *expr = newExpr(ExprKind::Conditional, condition->range);
+  expr->nameRange = take().range;
+  expr->a = condition;
+  if (!(expr->b = parseExpr()) || !expect(TokenKind::Colon, "between the values of '?'") ||
+      !(expr->c = parseExpr()))
+    return nullptr;
+  return complete(expr);
+}
+
+Expr *Parser::parseBinary(unsigned minPrecedence) {
+  Expr *left = parseUnary();
+  while (left) {
+    const OperatorInfo *info = operatorOf(peek().kind);
+    if (!info || info->precedence < minPrecedence)
+      return left;
+    Expr *expr = newExpr(ExprKind::Binary, left->range);
+    expr->nameRange = take().range;
+    expr->op = info->op;
+    expr->a = left;
+    if (!(expr->b = parseBinary(info->precedence + 1)) || !(left = complete(expr)))
+      return nullptr;
+    const OperatorInfo *next = operatorOf(peek().kind);
+    if (info->precedence == kComparison && next && next->precedence == kComparison) {
+      diagnostics.error(DiagnosticCode::ComparisonChain, peek().range,
+                        "comparisons cannot be chained; join two of them with '&&'");
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+Expr *Parser::parseUnary() {
+  if (!isOneOf({TokenKind::Minus, TokenKind::Not}))
+    return parsePostfix();
+  Nesting guard(*this);
+  if (!guard.allowed)
+    return nullptr;
+  Expr *expr = newExpr(is(TokenKind::Minus) ? ExprKind::Negate : ExprKind::Not, peek().range);
+  take();
+  return (expr->a = parseUnary()) ? complete(expr) : nullptr;
+}
+
+Expr *Parser::parsePostfix() {
+  Expr *expr = parsePrimary();
+  while (expr && isOneOf({TokenKind::LeftBracket, TokenKind::Dot}))
+    expr = is(TokenKind::Dot) ? parseMember(*expr) : parseIndex(*expr);
+  return expr;
+}
+
+Expr *Parser::parseIndex(Expr &base) {
+  Expr *expr = newExpr(ExprKind::Index, base.range);
+  expr->nameRange = take().range;
+  expr->a = &base;
+  if (!(expr->b = parseExpr()))
+    return nullptr;
+  if (accept(TokenKind::DotDot) && !(expr->c = parseExpr()))
+    return nullptr;
+  return expect(TokenKind::RightBracket, "after the index") ? complete(expr) : nullptr;
+}
+
+Expr *Parser::parseMember(Expr &base) {
+  take();
+  Expr *expr = newExpr(ExprKind::Member, base.range);
+  expr->a = &base;
+  if (!expectName("after '.'", expr->name, expr->nameRange))
+    return nullptr;
+  if (expr->name != "copy")
+    return complete(expr);
+  expr->kind = ExprKind::Copy;
+  return expect(TokenKind::LeftParen, "before the destination of 'copy'") &&
+                 (expr->b = parseExpr()) &&
+                 expect(TokenKind::RightParen, "after the destination of 'copy'")
+             ? complete(expr)
+             : nullptr;
+}
+
+Expr *Parser::parsePrimary() {
+  SourceRange range = peek().range;
+  switch (peek().kind) {
+  case TokenKind::Integer: {
+    Expr *expr = newExpr(ExprKind::Integer, range);
+    expr->value = take().value;
+    return expr;
+  }
+  case TokenKind::KwTrue:
+  case TokenKind::KwFalse: {
+    Expr *expr = newExpr(ExprKind::Boolean, range);
+    expr->value = take().kind == TokenKind::KwTrue;
+    return expr;
+  }
+  case TokenKind::KwInput:
+    take();
+    return newExpr(ExprKind::Input, range);
+  case TokenKind::KwOutput:
+    take();
+    return newExpr(ExprKind::Output, range);
+  case TokenKind::Identifier:
+    return parseName();
+  case TokenKind::LeftParen:
+    return parseParenthesised();
+  case TokenKind::KwReduce:
+    return parseReduce();
+  case TokenKind::Reserved:
+    diagnostics.error(DiagnosticCode::ReservedWord, range,
+                      "'" + std::string(sources.text(range)) +
+                          "' is reserved for a later version of the language");
+    return nullptr;
+  default:
+    reportExpected("an expression", "here");
+    return nullptr;
+  }
+}
+
+Expr *Parser::parseName() {
+  Expr *expr = newExpr(ExprKind::Name, peek().range);
+  expr->name = sources.text(take().range);
+  if (!accept(TokenKind::LeftParen))
+    return expr;
+  expr->kind = ExprKind::Call;
+  return parseOperands(expr->operands, "after the arguments") ? complete(expr) : nullptr;
+}
+
+Expr *Parser::parseParenthesised() {
+  take();
+  Expr *expr = parseExpr();
+  return expr && expect(TokenKind::RightParen, "after the expression") ? expr : nullptr;
+}
+
+bool Parser::parseOperands(std::vector<Expr *> &operands, const char *where) {
+  while (!is(TokenKind::RightParen)) {
+    Expr *operand = parseExpr();
+    if (!operand)
+      return false;
+    operands.push_back(operand);
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  return expect(TokenKind::RightParen, where);
+}
+
+Expr *Parser::parseReduce() {
+  Expr *expr = newExpr(ExprKind::Reduce, take().range);
+  return parseReduceOperands(*expr) ? (inPost ? complete(expr) : parseInto(*expr)) : nullptr;
+}
+
+Expr *Parser::parseReduceOperands(Expr &reduce) {
+  if (!expect(TokenKind::LeftParen, "after 'reduce'"))
+    return nullptr;
+  bool isComprehension = is(TokenKind::Identifier) && peek(1).kind == TokenKind::KwIn;
+  if (!isComprehension)
+    return parseOperands(reduce.operands, "after the operands of 'reduce'") ? &reduce : nullptr;
+  if (!parseGenerators(reduce.generators) ||
+      !expect(TokenKind::Colon, "before the operand of 'reduce'"))
+    return nullptr;
+  Expr *operand = parseExpr();
+  reduce.operands.push_back(operand);
+  return operand && expect(TokenKind::RightParen, "after the operand of 'reduce'") ? &reduce
+                                                                                   : nullptr;
+}
+
+Expr *Parser::parseInto(Expr &reduce) {
+  bool hasInto = is(TokenKind::Dot) && sources.text(peek(1).range) == "into";
+  if (!hasInto) {
+    SourceRange place = previousRange();
+    place.begin = place.end;
+    diagnostics.error(DiagnosticCode::ExpectedToken, place,
+                      "a reduction needs a destination: reduce(...).into(place)");
+    return nullptr;
+  }
+  take();
+  take();
+  return expect(TokenKind::LeftParen, "after 'into'") && (reduce.b = parseExpr()) &&
+                 expect(TokenKind::RightParen, "after the destination of 'reduce'")
+             ? complete(&reduce)
+             : nullptr;
+}
+
+} // namespace occl::frontend

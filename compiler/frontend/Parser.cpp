@@ -1,0 +1,343 @@
+#include "compiler/frontend/Parser.h"
+
+#include "compiler/frontend/ParserState.h"
+
+#include <algorithm>
+
+namespace occl::frontend {
+
+std::unique_ptr<Module> parse(const SourceManager &sources, FileId file,
+                              DiagnosticEngine &diagnostics) {
+  return Parser(sources, file, diagnostics).parseModule();
+}
+
+std::unique_ptr<Module> Parser::parseModule() {
+  while (!is(TokenKind::End))
+    parseDeclaration();
+  return std::move(module);
+}
+
+bool Parser::isOneOf(std::initializer_list<TokenKind> kinds) const {
+  return std::find(kinds.begin(), kinds.end(), peek().kind) != kinds.end();
+}
+
+Token Parser::take() {
+  Token token = peek();
+  if (at + 1 < tokens.size())
+    ++at;
+  return token;
+}
+
+bool Parser::accept(TokenKind kind) {
+  if (!is(kind))
+    return false;
+  take();
+  return true;
+}
+
+std::string Parser::found() const {
+  if (is(TokenKind::End))
+    return "found the end of the file";
+  std::string_view text = sources.text(peek().range);
+  constexpr size_t kMaxShown = 40;
+  std::string shown(text.substr(0, kMaxShown));
+  return is(TokenKind::String) ? "found a string" : "found '" + shown + "'";
+}
+
+void Parser::reportExpected(const std::string &what, const char *where) {
+  diagnostics.error(DiagnosticCode::ExpectedToken, peek().range,
+                    "expected " + what + " " + where + ", " + found());
+}
+
+bool Parser::expect(TokenKind kind, const char *where) {
+  if (accept(kind))
+    return true;
+  if (kind != TokenKind::Semicolon) {
+    reportExpected(describe(kind), where);
+    return false;
+  }
+  // A missing semicolon belongs behind the token before, which may be on an earlier line.
+  SourceRange place = previousRange();
+  place.begin = place.end;
+  diagnostics.error(DiagnosticCode::ExpectedToken, place, std::string("expected ';' ") + where)
+      .fixIt(place, ";");
+  return false;
+}
+
+bool Parser::expectName(const char *what, std::string_view &name, SourceRange &range) {
+  if (is(TokenKind::Identifier)) {
+    range = take().range;
+    name = sources.text(range);
+    return true;
+  }
+  bool isWord = is(TokenKind::Reserved) ||
+                (peek().kind >= TokenKind::KwAlgorithm && peek().kind <= TokenKind::KwWhere);
+  if (!isWord) {
+    reportExpected("a name", what);
+    return false;
+  }
+  diagnostics.error(DiagnosticCode::ReservedWord, peek().range,
+                    "'" + std::string(sources.text(peek().range)) +
+                        "' is a word of the language and cannot be a name " + what);
+  return false;
+}
+
+bool Parser::expectCollectiveName(std::string_view &name, SourceRange &range) {
+  if (!is(TokenKind::KwReduce))
+    return expectName("of a collective", name, range);
+  range = take().range;
+  name = sources.text(range);
+  return true;
+}
+
+bool Parser::expectString(const char *what, std::string_view &text) {
+  if (!is(TokenKind::String)) {
+    reportExpected("a string", what);
+    return false;
+  }
+  text = sources.text(take().range).substr(1);
+  if (text.ends_with('"'))
+    text.remove_suffix(1);
+  return true;
+}
+
+bool Parser::enter() {
+  if (++nesting <= kMaxNesting)
+    return true;
+  diagnostics.error(DiagnosticCode::TooDeep, peek().range,
+                    "constructs are nested more than " + std::to_string(kMaxNesting) +
+                        " deep here; split them with functions or 'let'");
+  at = tokens.size() - 1;
+  return false;
+}
+
+void Parser::skipGroup() {
+  int depth = 0;
+  do {
+    if (isOneOf({TokenKind::LeftParen, TokenKind::LeftBracket, TokenKind::LeftBrace}))
+      ++depth;
+    else if (isOneOf({TokenKind::RightParen, TokenKind::RightBracket, TokenKind::RightBrace}))
+      --depth;
+    take();
+  } while (depth > 0 && !is(TokenKind::End));
+}
+
+void Parser::skipDeclaration() {
+  while (!isOneOf({TokenKind::End, TokenKind::KwAlgorithm, TokenKind::KwFunction,
+                   TokenKind::KwCollective, TokenKind::KwImport}))
+    take();
+}
+
+void Parser::parseDeclaration() {
+  bool good = false;
+  if (is(TokenKind::KwImport))
+    good = parseImport();
+  else if (is(TokenKind::KwFunction))
+    good = parseFunction();
+  else if (is(TokenKind::KwAlgorithm))
+    good = parseAlgorithm();
+  else if (is(TokenKind::KwCollective))
+    good = parseCollective();
+  else
+    reportExpected("'algorithm', 'collective', 'function' or 'import'", "here");
+  if (!good)
+    skipDeclaration();
+}
+
+bool Parser::parseImport() {
+  ImportDecl import;
+  SourceRange begin = take().range;
+  if (!expectString("after 'import'", import.path) ||
+      !expect(TokenKind::Semicolon, "after the import"))
+    return false;
+  import.range = since(begin);
+  module->imports.push_back(import);
+  return true;
+}
+
+bool Parser::parseParams(Decl &decl) {
+  if (!expect(TokenKind::LeftParen, "before the parameters"))
+    return false;
+  while (!is(TokenKind::RightParen)) {
+    if (!parseParam(decl))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  return expect(TokenKind::RightParen, "after the parameters");
+}
+
+bool Parser::parseParam(Decl &decl) {
+  Param param;
+  if (!expectName("of a parameter", param.name, param.nameRange) ||
+      !expect(TokenKind::Colon, "before the parameter's type") || !parseType(param.type))
+    return false;
+  if (accept(TokenKind::Assign) && !(param.defaultValue = parseExpr()))
+    return false;
+  decl.params.push_back(param);
+  return true;
+}
+
+bool Parser::parseType(Type &type) {
+  std::string_view text = sources.text(peek().range);
+  for (Type candidate : {Type::Int, Type::Bool, Type::Chunk, Type::Location}) {
+    if (text != nameOf(candidate))
+      continue;
+    type = candidate;
+    take();
+    return true;
+  }
+  reportExpected("a type ('int', 'bool', 'chunk' or 'location')", "here");
+  return false;
+}
+
+bool Parser::parseFunction() {
+  FunctionDecl &decl = module->functions.emplace_back();
+  take();
+  if (!expectName("of a function", decl.name, decl.nameRange) || !parseParams(decl))
+    return false;
+  SourceRange begin = peek().range;
+  if (accept(TokenKind::Arrow)) {
+    if (!parseType(decl.result))
+      return false;
+    decl.resultRange = since(begin);
+  }
+  return parseBlock(decl.body, "before the function's body");
+}
+
+bool Parser::parseAlgorithm() {
+  AlgorithmDecl &decl = module->algorithms.emplace_back();
+  take();
+  return expectName("of an algorithm", decl.name, decl.nameRange) && parseParams(decl) &&
+         expect(TokenKind::KwImplements, "after the algorithm's parameters") &&
+         expectCollectiveName(decl.collectiveName, decl.collectiveRange) &&
+         parseArguments(decl.arguments) && parseModes(decl) &&
+         parseBlock(decl.body, "before the algorithm's body");
+}
+
+bool Parser::parseModes(AlgorithmDecl &decl) {
+  SourceRange begin = peek().range;
+  if (!accept(TokenKind::KwModes))
+    return true;
+  decl.outOfPlace = decl.inPlace = false;
+  do {
+    std::string_view mode = sources.text(peek().range);
+    if (mode != "out_of_place" && mode != "in_place") {
+      reportExpected("'out_of_place' or 'in_place'", "here");
+      return false;
+    }
+    (mode == "in_place" ? decl.inPlace : decl.outOfPlace) = true;
+    take();
+  } while (accept(TokenKind::Comma));
+  decl.modesRange = since(begin);
+  return true;
+}
+
+bool Parser::parseArguments(std::vector<Argument> &arguments) {
+  if (!expect(TokenKind::LeftParen, "before the arguments of the collective"))
+    return false;
+  while (!is(TokenKind::RightParen)) {
+    Argument argument;
+    if (is(TokenKind::Identifier) && peek(1).kind == TokenKind::Assign) {
+      argument.nameRange = take().range;
+      argument.name = sources.text(argument.nameRange);
+      take();
+    }
+    if (!(argument.expr = parseExpr()))
+      return false;
+    arguments.push_back(argument);
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  return expect(TokenKind::RightParen, "after the arguments of the collective");
+}
+
+bool Parser::parseCollective() {
+  CollectiveDecl &decl = module->collectives.emplace_back();
+  take();
+  if (!expectCollectiveName(decl.name, decl.nameRange) || !parseParams(decl) ||
+      !expect(TokenKind::LeftBrace, "before the collective's items"))
+    return false;
+  while (!atBlockEnd())
+    if (!parseCollectiveItem(decl))
+      skipStatement();
+  return expect(TokenKind::RightBrace, "after the collective's items");
+}
+
+bool Parser::parseCollectiveItem(CollectiveDecl &decl) {
+  if (is(TokenKind::KwAssert)) {
+    Stmt *statement = parseAssert();
+    if (statement)
+      decl.asserts.push_back(statement);
+    return statement != nullptr;
+  }
+  if (is(TokenKind::KwPost))
+    return parsePost(decl);
+  if (is(TokenKind::KwInput))
+    return parseRankItem(decl.input, TokenKind::Colon);
+  if (is(TokenKind::KwOutput))
+    return parseRankItem(decl.output, TokenKind::Colon);
+  if (accept(TokenKind::KwInplace)) {
+    if (is(TokenKind::KwInput))
+      return parseRankItem(decl.inplace, TokenKind::KwAt);
+    reportExpected("'input'", "after 'inplace'");
+    return false;
+  }
+  if (!is(TokenKind::KwPart)) {
+    reportExpected("'input', 'output', 'part', 'inplace', 'assert' or 'post'", "in a collective");
+    return false;
+  }
+  SourceRange word = take().range;
+  if (decl.part)
+    diagnostics.error(DiagnosticCode::BadCollective, word, "'part' is given twice");
+  return (decl.part = parseExpr()) && expect(TokenKind::Semicolon, "after the part");
+}
+
+bool Parser::parseRankItem(RankItem &item, TokenKind separator) {
+  SourceRange begin = take().range;
+  if (item.range.isValid())
+    diagnostics.error(DiagnosticCode::BadCollective, begin, "this item is given twice")
+        .note(item.range, "first here");
+  if (!expect(TokenKind::LeftBracket, "before the name of the rank") ||
+      !expectName("of the rank", item.rank, item.rankRange) ||
+      !expect(TokenKind::RightBracket, "after the name of the rank") ||
+      !expect(separator, "after the buffer") || !(item.expr = parseExpr()))
+    return false;
+  item.range = since(begin);
+  return expect(TokenKind::Semicolon, "after the item");
+}
+
+bool Parser::parsePost(CollectiveDecl &decl) {
+  PostItem post;
+  SourceRange begin = take().range;
+  if (accept(TokenKind::KwFor) && !parseGenerators(post.generators))
+    return false;
+  post.range = since(begin);
+  if (!expect(TokenKind::LeftBrace, "before the postcondition"))
+    return false;
+  inPost = true;
+  while (!atBlockEnd())
+    if (!parseRequirement(post))
+      skipStatement();
+  inPost = false;
+  decl.posts.push_back(std::move(post));
+  return expect(TokenKind::RightBrace, "after the postcondition");
+}
+
+bool Parser::parseRequirement(PostItem &post) {
+  Requirement requirement;
+  SourceRange begin = peek().range;
+  if (!is(TokenKind::KwOutput)) {
+    reportExpected("'output[...][...] == ...;'", "in a postcondition");
+    return false;
+  }
+  if (!(requirement.output = parsePostfix()) ||
+      !expect(TokenKind::Equal, "after the output of a postcondition") ||
+      !(requirement.value = parsePostfix()))
+    return false;
+  requirement.range = since(begin);
+  post.requirements.push_back(requirement);
+  return expect(TokenKind::Semicolon, "after the requirement");
+}
+
+} // namespace occl::frontend

@@ -1,0 +1,67 @@
+// Where the content of a location comes from, exactly: explains a failed postcondition. Slow
+// compared with Memory, and run for failures only.
+#pragma once
+
+#include "compiler/frontend/Diagnostics.h"
+#include "compiler/frontend/Layout.h"
+#include "compiler/frontend/Trace.h"
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::frontend {
+
+/// Chunk `chunk` of rank `rank`'s input.
+struct Contribution {
+  uint32_t rank = 0;
+  uint32_t chunk = 0;
+
+  auto operator<=>(const Contribution &) const = default;
+};
+
+class Provenance {
+public:
+  Provenance(const Layout &layout, const Trace &trace, bool inPlace)
+      : layout(layout), trace(trace), inPlace(inPlace) {}
+
+  struct Setting {
+    std::string mode;        // prefix of the message
+    SourceRange algorithm;   // where to point if no statement is to blame
+    SourceRange requirement; // what is not met
+    std::string context;     // with which values
+  };
+  /// Reports in which way the location does not hold exactly `wanted`, and the statements that made
+  /// it so.
+  void report(LocationId output, std::vector<Contribution> wanted, const Setting &setting,
+              DiagnosticEngine &diagnostics);
+
+private:
+  /// A write of one location that the output depends on.
+  struct Step {
+    const Event *event;
+    uint32_t offset; // within the event's range
+  };
+  using Contents = std::vector<Contribution>; // sorted, with repetitions
+
+  void sliceBackwards(LocationId output);
+  void replay();
+  Contents contentOf(LocationId location) const;
+  std::string describe(const Contribution &contribution) const;
+  void noteHistory(const Contribution &contribution, Diagnostic &diagnostic) const;
+  LocationId cellOf(LocationId location) const {
+    return inPlace ? layout.inPlaceAlias(location) : location;
+  }
+
+  const Layout &layout;
+  const Trace &trace;
+  bool inPlace;
+  std::vector<Step> steps;       // in the order of execution
+  std::vector<Contents> results; // of the steps
+  std::unordered_map<LocationId, Contents> cells;
+};
+
+/// Slots of the variables that an expression uses but does not bind itself, each once.
+std::vector<uint32_t> freeVariables(const Expr &expr);
+
+} // namespace occl::frontend

@@ -1,0 +1,275 @@
+#include "compiler/frontend/Resolver.h"
+#include "compiler/frontend/Suggestion.h"
+
+#include <algorithm>
+
+namespace occl::frontend {
+namespace {
+
+struct BuiltinInfo {
+  std::string_view name;
+  Builtin builtin;
+  size_t minArguments, maxArguments;
+};
+
+constexpr BuiltinInfo kBuiltins[] = {
+    {"min", Builtin::Min, 1, 64},
+    {"max", Builtin::Max, 1, 64},
+    {"log2", Builtin::Log2, 1, 1},
+    {"pow", Builtin::Pow, 2, 2},
+};
+
+constexpr std::string_view kMembers[] = {"rank", "index", "count"};
+
+bool isInt(BinaryOp op) { return op >= BinaryOp::Add; }
+bool isLogic(BinaryOp op) { return op <= BinaryOp::And; }
+
+} // namespace
+
+void Resolver::unknownName(std::string_view name, SourceRange range, const char *kind,
+                           std::vector<std::string_view> candidates) {
+  std::string suggestion = suggest(name, candidates);
+  Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, range,
+                                        std::string("there is no ") + kind + " '" +
+                                            std::string(name) + "' here" + didYouMean(suggestion));
+  if (!suggestion.empty())
+    error.fixIt(range, suggestion);
+}
+
+void Resolver::want(Expr *expr, Type wanted, const char *what) {
+  resolveExpr(expr);
+  check(*expr, wanted, what);
+}
+
+void Resolver::check(const Expr &expr, Type wanted, const char *what) {
+  Type type = expr.type;
+  bool fits = type == wanted || type == Type::Error || wanted == Type::Error ||
+              (wanted == Type::Chunk && type == Type::Location);
+  if (!fits)
+    diagnostics.error(DiagnosticCode::WrongType, expr.range,
+                      std::string(what) + " must be of type '" + nameOf(wanted) +
+                          "', this is of type '" + nameOf(type) + "'");
+}
+
+Type Resolver::resolveExpr(Expr *expr) {
+  if (diagnostics.isFull())
+    return Type::Error;
+  switch (expr->kind) {
+  case ExprKind::Integer:
+    expr->type = Type::Int;
+    break;
+  case ExprKind::Boolean:
+    expr->type = Type::Bool;
+    break;
+  case ExprKind::Name:
+    resolveName(*expr);
+    break;
+  case ExprKind::Negate:
+    want(expr->a, expr->type = Type::Int, "what is negated");
+    break;
+  case ExprKind::Not:
+    want(expr->a, expr->type = Type::Bool, "the operand of '!'");
+    break;
+  case ExprKind::Binary:
+    resolveBinary(*expr);
+    break;
+  case ExprKind::Conditional:
+    resolveConditional(*expr);
+    break;
+  case ExprKind::Index:
+    resolveIndex(*expr);
+    break;
+  case ExprKind::Call:
+    resolveCall(*expr);
+    break;
+  case ExprKind::Member:
+    resolveMember(*expr);
+    break;
+  case ExprKind::Copy:
+    resolveCopy(*expr);
+    break;
+  case ExprKind::Reduce:
+    resolveReduce(*expr);
+    break;
+  case ExprKind::Input:
+  case ExprKind::Output:
+    resolveBuffer(*expr);
+    break;
+  default: // resolved already
+    break;
+  }
+  return expr->type;
+}
+
+void Resolver::resolveName(Expr &expr) {
+  Variable *variable = scope.find(expr.name);
+  if (variable) {
+    expr.kind = variable->type == Type::Buffer ? ExprKind::Scratch : ExprKind::Variable;
+    expr.type = variable->type;
+    expr.slot = variable->slot;
+    return;
+  }
+  std::vector<std::string_view> names{"input", "output"};
+  for (const Variable &known : scope.all())
+    names.push_back(known.name);
+  unknownName(expr.name, expr.range, "variable", std::move(names));
+}
+
+void Resolver::resolveBuffer(Expr &expr) {
+  expr.type = Type::Buffer;
+  if (allowBuffers)
+    return;
+  diagnostics.error(DiagnosticCode::MisplacedDeclaration, expr.range,
+                    "the buffers do not exist here yet");
+  expr.type = Type::Error;
+}
+
+void Resolver::resolveBinary(Expr &expr) {
+  bool isEquality = expr.op == BinaryOp::Equal || expr.op == BinaryOp::NotEqual;
+  Type first = resolveExpr(expr.a);
+  resolveExpr(expr.b);
+  Type operand = isLogic(expr.op) || (isEquality && first == Type::Bool) ? Type::Bool : Type::Int;
+  std::string what = "an operand of '" + std::string(sources.text(expr.nameRange)) + "'";
+  check(*expr.a, operand, what.c_str());
+  check(*expr.b, operand, what.c_str());
+  expr.type = isInt(expr.op) ? Type::Int : Type::Bool;
+}
+
+void Resolver::resolveConditional(Expr &expr) {
+  want(expr.a, Type::Bool, "the condition");
+  Type first = resolveExpr(expr.b), second = resolveExpr(expr.c);
+  bool areChunks = (first == Type::Chunk && second == Type::Location) ||
+                   (first == Type::Location && second == Type::Chunk);
+  if (first == second || second == Type::Error)
+    expr.type = first;
+  else if (first == Type::Error)
+    expr.type = second;
+  else if (areChunks)
+    expr.type = Type::Chunk;
+  else
+    diagnostics.error(DiagnosticCode::WrongType, expr.range,
+                      std::string("the two values of '?' are of different types: '") +
+                          nameOf(first) + "' and '" + nameOf(second) + "'");
+}
+
+void Resolver::resolveIndex(Expr &expr) {
+  Type base = resolveExpr(expr.a);
+  want(expr.b, Type::Int, base == Type::Buffer ? "the rank" : "the index");
+  if (expr.c)
+    want(expr.c, Type::Int, "the end of the range");
+  switch (base) {
+  case Type::Buffer:
+    expr.type = expr.c ? Type::Error : Type::Row;
+    if (expr.c)
+      diagnostics.error(DiagnosticCode::WrongType, expr.range,
+                        "a range of ranks is not a place; use a loop over the ranks");
+    return;
+  case Type::Row: {
+    Expr *row = expr.a;
+    expr.kind = ExprKind::Location;
+    expr.type = Type::Location;
+    expr.d = expr.c;
+    expr.c = expr.b;
+    expr.b = row->b;
+    expr.a = row->a;
+    return;
+  }
+  case Type::Chunk:
+    expr.kind = ExprKind::Slice;
+    expr.type = Type::Chunk;
+    return;
+  case Type::Error:
+    return;
+  default:
+    diagnostics.error(DiagnosticCode::WrongType, expr.range,
+                      "a value of type '" + std::string(nameOf(base)) + "' has no index");
+  }
+}
+
+void Resolver::resolveMember(Expr &expr) {
+  Type base = resolveExpr(expr.a);
+  auto known = std::find(std::begin(kMembers), std::end(kMembers), expr.name);
+  if (known == std::end(kMembers)) {
+    unknownName(expr.name, expr.nameRange, "property", {"copy", "rank", "index", "count"});
+    return;
+  }
+  expr.value = known - std::begin(kMembers);
+  expr.type = Type::Int;
+  if (base != Type::Chunk && base != Type::Location && base != Type::Error)
+    diagnostics.error(DiagnosticCode::WrongType, expr.range,
+                      "only chunks and places have a '" + std::string(expr.name) + "'");
+}
+
+void Resolver::resolveCopy(Expr &expr) {
+  want(expr.a, Type::Chunk, "what is copied");
+  want(expr.b, Type::Location, "the destination");
+  expr.type = Type::Chunk;
+}
+
+void Resolver::resolveReduce(Expr &expr) {
+  if (expr.operands.empty())
+    diagnostics.error(DiagnosticCode::EmptyReduction, expr.range,
+                      "a reduction needs at least one operand");
+  size_t mark = scope.open();
+  resolveGenerators(expr.generators);
+  for (Expr *operand : expr.operands)
+    want(operand, Type::Chunk, "an operand of 'reduce'");
+  scope.close(mark);
+  if (expr.b)
+    want(expr.b, Type::Location, "the destination");
+  expr.type = Type::Chunk;
+}
+
+bool Resolver::resolveBuiltin(Expr &expr) {
+  auto info = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
+                           [&](const BuiltinInfo &entry) { return entry.name == expr.name; });
+  if (info == std::end(kBuiltins))
+    return false;
+  expr.kind = ExprKind::Builtin;
+  expr.value = static_cast<int64_t>(info->builtin);
+  expr.type = Type::Int;
+  for (Expr *operand : expr.operands)
+    want(operand, Type::Int, "the argument");
+  if (expr.operands.size() < info->minArguments || expr.operands.size() > info->maxArguments)
+    diagnostics.error(DiagnosticCode::WrongArguments, expr.range,
+                      "'" + std::string(info->name) + "' takes " +
+                          (info->maxArguments > 2 ? "1 to " + std::to_string(info->maxArguments)
+                                                  : std::to_string(info->maxArguments)) +
+                          " arguments, not " + std::to_string(expr.operands.size()));
+  return true;
+}
+
+void Resolver::resolveCall(Expr &expr) {
+  auto known = program.functions.find(expr.name);
+  if (known == program.functions.end()) {
+    if (resolveBuiltin(expr))
+      return;
+    for (Expr *operand : expr.operands)
+      resolveExpr(operand);
+    std::vector<std::string_view> names;
+    for (const BuiltinInfo &info : kBuiltins)
+      names.push_back(info.name);
+    for (const std::unique_ptr<Module> &module : program.modules)
+      for (const FunctionDecl &decl : module->functions)
+        names.push_back(decl.name);
+    return unknownName(expr.name, expr.nameRange, "function", std::move(names));
+  }
+  const FunctionDecl &decl = *known->second;
+  expr.function = &decl;
+  expr.type = decl.result;
+  if (expr.operands.size() != decl.params.size())
+    diagnostics
+        .error(DiagnosticCode::WrongArguments, expr.range,
+               "'" + std::string(decl.name) + "' takes " + std::to_string(decl.params.size()) +
+                   " arguments, not " + std::to_string(expr.operands.size()))
+        .note(decl.nameRange, "declared here");
+  for (size_t i = 0; i < expr.operands.size(); ++i) {
+    if (i < decl.params.size())
+      want(expr.operands[i], decl.params[i].type,
+           ("the argument for '" + std::string(decl.params[i].name) + "'").c_str());
+    else
+      resolveExpr(expr.operands[i]);
+  }
+}
+
+} // namespace occl::frontend

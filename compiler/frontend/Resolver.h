@@ -1,0 +1,72 @@
+// Names and types of one program. Internal: declarations and statements (Resolver.cpp), expressions
+// (ResolveExpressions.cpp).
+#pragma once
+
+#include "compiler/frontend/Program.h"
+#include "compiler/frontend/Scope.h"
+
+namespace occl::frontend {
+
+class Resolver {
+public:
+  Resolver(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics)
+      : program(program), sources(sources), diagnostics(diagnostics) {}
+
+  void resolveModule(Module &module);
+
+private:
+  // Declarations
+  void resolveFunction(FunctionDecl &decl);
+  void resolveCollective(CollectiveDecl &decl);
+  void resolveAlgorithm(AlgorithmDecl &decl);
+  void resolveArguments(AlgorithmDecl &decl);
+  void bindArguments(AlgorithmDecl &decl);
+  void resolvePost(PostItem &post);
+  void resolveRequirement(Requirement &requirement);
+  void resolveRankItem(RankItem &item, const CollectiveDecl &decl, const char *word);
+  void declareParams(Decl &decl, bool scalarsOnly);
+
+  // Statements
+  void resolveBody(std::vector<Stmt *> &body);
+  void resolveStatement(Stmt &statement);
+  void resolveBinding(Stmt &statement);
+  void resolveAssign(Stmt &statement);
+  void resolveScratch(Stmt &statement);
+  void resolveReturn(Stmt &statement);
+  void resolveEffect(Stmt &statement);
+  /// Declares the loop variables in the scope that the caller has opened.
+  void resolveGenerators(Generators &generators);
+
+  // Expressions; each sets the type of the expression.
+  Type resolveExpr(Expr *expr);
+  void resolveName(Expr &expr);
+  void resolveBuffer(Expr &expr);
+  void resolveBinary(Expr &expr);
+  void resolveConditional(Expr &expr);
+  void resolveIndex(Expr &expr);
+  void resolveMember(Expr &expr);
+  void resolveCopy(Expr &expr);
+  void resolveReduce(Expr &expr);
+  void resolveCall(Expr &expr);
+  bool resolveBuiltin(Expr &expr);
+  /// Resolves, and reports if the type is not `wanted`. A location is a chunk where a chunk is
+  /// wanted.
+  void want(Expr *expr, Type wanted, const char *what);
+  /// The same for an expression that is resolved.
+  void check(const Expr &expr, Type wanted, const char *what);
+  void unknownName(std::string_view name, SourceRange range, const char *kind,
+                   std::vector<std::string_view> candidates);
+
+  Variable *declare(std::string_view name, SourceRange range, Type type, bool isAssignable);
+  uint32_t slotOf(const Variable *variable) const { return variable ? variable->slot : 0; }
+
+  Program &program;
+  const SourceManager &sources;
+  DiagnosticEngine &diagnostics;
+  Scope scope;
+  const FunctionDecl *function = nullptr; // whose body is being resolved
+  unsigned blockDepth = 0;
+  bool allowBuffers = false;
+};
+
+} // namespace occl::frontend

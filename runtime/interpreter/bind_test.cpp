@@ -1,0 +1,125 @@
+#include "runtime/interpreter/bind.h"
+
+#include "plan/builder.h"
+#include "plan/testing/example_plans.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace occl::interpreter {
+namespace {
+
+std::shared_ptr<const Binding> mustBind(const plan::Plan &plan, const BindRequest &request) {
+  auto bound = bind(plan, request);
+  EXPECT_TRUE(bound.ok()) << bound.status().message();
+  return *bound;
+}
+
+TEST(Bind, AllRanksLayOutAllArenasAlike) {
+  plan::Plan plan = plan::testing::twoShotAllReduce(5);
+  for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+    auto first = mustBind(plan, {.rank = 0, .count = 12345, .placement = placement});
+    for (uint32_t rank = 1; rank < 5; ++rank) {
+      auto other = mustBind(plan, {.rank = rank, .count = 12345, .placement = placement});
+      EXPECT_EQ(other->program().tileElements, first->program().tileElements);
+      for (uint32_t r = 0; r < 5; ++r) {
+        EXPECT_EQ(other->arenaBytes(r), first->arenaBytes(r));
+        EXPECT_EQ(other->controlBytes(r), first->controlBytes(r));
+      }
+    }
+  }
+}
+
+TEST(Bind, SlotsOfDifferentConnectionsDoNotOverlap) {
+  plan::Plan plan = plan::testing::twoShotAllReduce(4);
+  auto bound = mustBind(plan, {.rank = 2, .count = 1000});
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  const Program &program = bound->program();
+  for (uint32_t e = 0; e < 64; ++e) {
+    const ConnectionEnd &end = program.ends[e];
+    if (end.dataRank == 2 && end.creditRank == 2)
+      ranges.push_back({end.slotsOffset, end.slotsOffset + program.depth * end.slotBytes});
+    if (ranges.size() == 4) // three parts and the result
+      break;
+  }
+  ASSERT_EQ(ranges.size(), 4u);
+  std::ranges::sort(ranges);
+  EXPECT_GE(ranges[0].first, bound->controlBytes(2));
+  for (size_t i = 1; i < ranges.size(); ++i)
+    EXPECT_GE(ranges[i].first, ranges[i - 1].second);
+  EXPECT_LE(ranges.back().second, bound->arenaBytes(2));
+}
+
+TEST(Bind, OneTileIfItFitsElseEqualOnes) {
+  plan::Plan plan = plan::testing::oneShotAllReduce(2);
+  TilePolicy tiles = {.messageBytes = 4096, .slicesPerMessage = 1};
+  EXPECT_EQ(mustBind(plan, {.count = 1024, .tiles = tiles})->program().numTiles, 1u);
+  auto two = mustBind(plan, {.count = 1025, .tiles = tiles});
+  EXPECT_EQ(two->program().numTiles, 2u);
+  EXPECT_LE(two->program().tileElements, 544u); // 1025 / 2, at the grain
+  EXPECT_EQ(mustBind(plan, {.count = 0, .tiles = tiles})->program().numTiles, 1u);
+}
+
+TEST(Bind, MessagesOfManyChunksGetSmallerTiles) {
+  plan::Plan one = plan::testing::shift(2, 1), eight = plan::testing::shift(2, 8);
+  TilePolicy tiles = {.messageBytes = 8192, .slicesPerMessage = 1};
+  uint64_t count = 1 << 20;
+  EXPECT_EQ(mustBind(one, {.count = count, .tiles = tiles})->program().tileElements,
+            8 * mustBind(eight, {.count = count, .tiles = tiles})->program().tileElements);
+}
+
+TEST(Bind, DepthIsRoundedUpToAPowerOfTwo) {
+  plan::Plan plan = plan::testing::ringAllReduce(3);
+  plan.depth = 3;
+  EXPECT_EQ(mustBind(plan, {.count = 100})->program().depth, 4u);
+}
+
+TEST(Bind, SumsUpTheUsersBuffers) {
+  plan::Plan plan = plan::testing::ringAllGather(3);
+  auto bound = mustBind(plan, {.count = 10, .type = DataType::Float16});
+  EXPECT_EQ(bound->inputBytes(), 20u);
+  EXPECT_EQ(bound->outputBytes(), 60u);
+}
+
+TEST(Bind, RefusesARankThatThePlanDoesNotHave) {
+  auto bound = bind(plan::testing::ringAllReduce(2), {.rank = 2, .count = 1});
+  EXPECT_EQ(bound.status().code(), StatusCode::InvalidArgument);
+  EXPECT_NE(bound.status().message().find("rank 2 of a plan for 2 ranks"), std::string::npos);
+}
+
+TEST(Bind, RefusesCountsThatUniformChunksForbid) {
+  plan::Plan plan = plan::testing::ringAllReduce(4);
+  plan.uniformChunks = true;
+  EXPECT_TRUE(bind(plan, {.count = 8}).ok());
+  EXPECT_EQ(bind(plan, {.count = 9}).status().code(), StatusCode::InvalidArgument);
+}
+
+TEST(Bind, RefusesSizesThatOverflow) {
+  plan::Plan plan = plan::testing::ringAllGather(4);
+  for (uint64_t count : {~0ull, 1ull << 62, 1ull << 60})
+    EXPECT_EQ(bind(plan, {.count = count, .type = DataType::Int64}).status().code(),
+              StatusCode::InvalidArgument);
+}
+
+TEST(Bind, RefusesWhatItCannotExecute) {
+  plan::PlanBuilder builder;
+  builder.header().name = "direct";
+  for (uint32_t r = 0; r < 2; ++r) {
+    builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+    builder.beginThreadBlock();
+    builder.addInstruction({.opcode = plan::Opcode::LoadReduceStore, .count = 1},
+                           {plan::input(1 - r, 0)}, {plan::output(r, 0)});
+  }
+  plan::Plan plan = std::move(builder).take();
+  auto bound = bind(plan, {.count = 1});
+  EXPECT_EQ(bound.status().code(), StatusCode::InvalidPlan);
+  EXPECT_NE(bound.status().message().find("buffer of rank 1"), std::string::npos);
+  plan.instructions[0].opcode = plan::Opcode::Wait;
+  plan.instructions[0].numSources = plan.instructions[0].numDestinations = 0;
+  EXPECT_NE(bind(plan, {.count = 1}).status().message().find("instruction wait"),
+            std::string::npos);
+}
+
+} // namespace
+} // namespace occl::interpreter
