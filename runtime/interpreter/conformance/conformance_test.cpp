@@ -1,5 +1,6 @@
 // Every program, with every data type and operation, in both alias modes, at awkward counts and on
 // several numbers of ranks, against the reference.
+#include "plan/verifier.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
 
@@ -83,6 +84,14 @@ TEST_P(Conformance, UnalignedBuffersAndManyTiles) {
       ASSERT_NO_FATAL_FAILURE(check(
           plan, {.count = 40001, .type = type, .tiles = kSmallTiles, .misalignment = misalignment},
           misalignment));
+}
+
+/// Or the suite would show nothing about plans that the runtime accepts.
+TEST_P(Conformance, VerifierAcceptsTheProgram) {
+  for (uint32_t ranks : kRanks) {
+    plan::VerifyResult result = plan::verifyPlan(GetParam().make(ranks));
+    EXPECT_TRUE(result.isOk()) << ranks << " ranks: " << result.text();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Conformance,
