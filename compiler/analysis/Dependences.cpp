@@ -1,0 +1,95 @@
+#include "compiler/analysis/Dependences.h"
+
+#include "compiler/analysis/AccessMap.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace occl::analysis {
+
+using inst::Instruction;
+using inst::Place;
+using inst::PlaceKind;
+
+namespace {
+
+constexpr uint32_t kOutputSpace = 0, kInputSpace = 1, kScratchSpace = 2, kNumSpaces = 3;
+constexpr uint32_t kNone = ~0u;
+
+/// Who wrote a piece last, and who read it since.
+struct Accesses {
+  uint32_t writer = kNone;
+  llvm::SmallVector<uint32_t, 2> readers;
+};
+
+} // namespace
+
+Range rangeOf(const Program &program, const Rank &rank, Place place, uint32_t count) {
+  int64_t begin = place.index;
+  if (place.kind == PlaceKind::Scratch)
+    return {kScratchSpace, begin, begin + count};
+  if (place.kind == PlaceKind::Output)
+    return {kOutputSpace, begin, begin + count};
+  if (!program.inPlace)
+    return {kInputSpace, begin, begin + count};
+  begin += rank.inPlaceOffset;
+  return {kOutputSpace, begin, begin + count};
+}
+
+void RankDependences::Lists::append(llvm::SmallVectorImpl<uint32_t> &list) {
+  llvm::sort(list);
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  values.insert(values.end(), list.begin(), list.end());
+  starts.push_back(static_cast<uint32_t>(values.size()));
+}
+
+RankDependences::RankDependences(const Program &program, const Rank &rank) {
+  AccessMap<Accesses> spaces[kNumSpaces];
+  llvm::SmallVector<uint32_t> before, producers;
+  for (uint32_t i = 0; i < rank.steps.size(); ++i) {
+    const Instruction &instruction = rank.steps[i].instruction;
+    before.clear();
+    producers.clear();
+    for (Place place : instruction.sources) {
+      if (!place.isLocal())
+        continue;
+      Range range = rangeOf(program, rank, place, instruction.count);
+      spaces[range.space].forEach(range.begin, range.end,
+                                  [&](int64_t, int64_t, Accesses &accesses) {
+                                    if (accesses.writer != kNone)
+                                      producers.push_back(accesses.writer);
+                                    if (accesses.readers.empty() || accesses.readers.back() != i)
+                                      accesses.readers.push_back(i);
+                                  });
+    }
+    before.append(producers.begin(), producers.end());
+    if (const Place *place = instruction.localDestination()) {
+      Range range = rangeOf(program, rank, *place, instruction.count);
+      spaces[range.space].forEach(range.begin, range.end,
+                                  [&](int64_t, int64_t, Accesses &accesses) {
+                                    // A reader came after the writer, so that it stands for it.
+                                    bool readByOthers = false;
+                                    for (uint32_t reader : accesses.readers)
+                                      if (reader != i) {
+                                        before.push_back(reader);
+                                        readByOthers = true;
+                                      }
+                                    if (!readByOthers && accesses.writer != kNone)
+                                      before.push_back(accesses.writer);
+                                  });
+      spaces[range.space].assign(range.begin, range.end, Accesses{i, {}});
+    }
+    all.append(before);
+    flow.append(producers);
+  }
+}
+
+std::vector<llvm::SmallVector<uint32_t, 2>> consumersOf(const Rank &rank,
+                                                        const RankDependences &dependences) {
+  std::vector<llvm::SmallVector<uint32_t, 2>> consumers(rank.steps.size());
+  for (uint32_t i = 0; i < rank.steps.size(); ++i)
+    for (uint32_t producer : dependences.producers(i))
+      consumers[producer].push_back(i);
+  return consumers;
+}
+
+} // namespace occl::analysis

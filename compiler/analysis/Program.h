@@ -1,0 +1,67 @@
+// An inst.program as plain data: what analyses ask about and passes transform. ProgramIO.h moves it
+// out of and into IR.
+#pragma once
+
+#include "compiler/dialect/Connections.h"
+#include "compiler/dialect/Instruction.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace occl::analysis {
+
+/// An instruction of a rank.
+struct Step {
+  inst::Instruction instruction;
+  /// Handle of its mlir::Location; opaque here.
+  const void *location = nullptr;
+  /// Earlier steps of the rank, by position, of other thread blocks, that it waits for; ascending.
+  /// Empty before `inst-synchronize`.
+  llvm::SmallVector<uint32_t, 2> dependencies;
+};
+
+/// What one rank has; sizes in chunks. The order of the steps is a valid order of execution.
+struct Rank {
+  uint32_t inputChunks = 0;
+  uint32_t outputChunks = 0;
+  uint32_t scratchChunks = 0;
+  int32_t inPlaceOffset = 0;
+  std::vector<Step> steps;
+};
+
+struct Program {
+  std::vector<Rank> ranks;
+  uint32_t partChunks = 1;
+  /// Whether the program must also work in place.
+  bool inPlace = true;
+  bool uniformChunks = false;
+  uint32_t depth = 2;
+  /// Of transfers that name no channel.
+  uint32_t defaultChannel = 0;
+  /// Transfers have identifiers below this.
+  uint32_t numTransfers = 0;
+  std::vector<inst::Connection> connections;
+};
+
+/// Calls fn(step's place) for each source and destination that is a message.
+template <typename Places, typename Function> void forEachMessage(Places &places, Function fn) {
+  for (auto &place : places)
+    if (!place.isLocal())
+      fn(place);
+}
+
+/// Removes the steps whose flag is set. `erased` has a flag for each step of the rank.
+inline void eraseSteps(Rank &rank, const std::vector<bool> &erased) {
+  size_t kept = 0;
+  for (size_t i = 0; i < rank.steps.size(); ++i)
+    if (!erased[i]) {
+      if (kept != i)
+        rank.steps[kept] = std::move(rank.steps[i]);
+      ++kept;
+    }
+  rank.steps.resize(kept);
+}
+
+} // namespace occl::analysis

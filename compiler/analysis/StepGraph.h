@@ -1,0 +1,79 @@
+// The steps of all ranks and what orders them: memory on a rank, messages between ranks.
+#pragma once
+
+#include "compiler/analysis/Program.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <optional>
+
+namespace occl::analysis {
+
+/// The connections that transfers become: one for each source, set of destinations and channel that
+/// occurs.
+class Network {
+public:
+  explicit Network(const Program &program);
+
+  /// The connection of a transfer, or the one that a place names.
+  uint32_t connectionOf(inst::Place place) const {
+    return place.kind == inst::PlaceKind::Transfer ? ofTransfer[place.index] : place.index;
+  }
+
+  /// Those of the program, if it has any, else those of its transfers, by source, channel and
+  /// destinations.
+  std::vector<inst::Connection> connections;
+
+private:
+  std::vector<uint32_t> ofTransfer;
+};
+
+/// One message's ends, as global steps.
+struct Message {
+  uint32_t sender = 0;
+  llvm::SmallVector<uint32_t, 2> receivers; // in the order of the connection's destinations
+};
+
+/// Steps have global numbers: rank by rank, each rank's in order.
+class StepGraph {
+public:
+  StepGraph(const Program &program, const Network &network);
+
+  uint32_t numSteps() const { return firstStep.back(); }
+  uint32_t globalStep(uint32_t rank, uint32_t step) const { return firstStep[rank] + step; }
+  uint32_t rankOf(uint32_t globalStep) const { return rankOfStep[globalStep]; }
+  uint32_t positionOf(uint32_t globalStep) const {
+    return globalStep - firstStep[rankOf(globalStep)];
+  }
+
+  /// Steps of the same rank that wait for `step`: because of memory, or as the next at an end of a
+  /// connection.
+  llvm::ArrayRef<uint32_t> localSuccessors(uint32_t step) const {
+    return llvm::ArrayRef(successors)
+        .slice(successorStarts[step], successorStarts[step + 1] - successorStarts[step]);
+  }
+  /// How often `step` occurs among the successors of steps.
+  uint32_t numLocalPredecessors(uint32_t step) const { return predecessorCounts[step]; }
+
+  /// Whether every connection has its messages in one order on both ends. Without it nothing below
+  /// is meaningful.
+  bool isConsistent() const { return consistent; }
+
+  /// For each step, the length of the longest path of steps that starts there, over memory and
+  /// messages; nothing if the paths form a cycle: then no depth avoids a deadlock.
+  std::optional<std::vector<uint32_t>> heights() const;
+
+private:
+  void addLocalEdges(const Program &program, const Network &network);
+  void addMessages(const Program &program, const Network &network);
+  template <typename Function> void forEachReceiver(uint32_t step, Function fn) const;
+
+  std::vector<uint32_t> firstStep = {0}; // for each rank, and the end
+  std::vector<uint32_t> rankOfStep;
+  std::vector<uint32_t> successors, successorStarts, predecessorCounts;
+  std::vector<Message> messages;
+  std::vector<llvm::SmallVector<uint32_t, 1>> sentBy; // messages of each step
+  bool consistent = true;
+};
+
+} // namespace occl::analysis

@@ -1,0 +1,192 @@
+#include "compiler/analysis/AccessMap.h"
+#include "compiler/analysis/Dependences.h"
+#include "compiler/analysis/ProgramIO.h"
+#include "compiler/dialect/ProgramHeader.h"
+#include "compiler/passes/Passes.h"
+
+namespace occl::passes {
+#define GEN_PASS_DEF_LOWERCHUNKS
+#include "compiler/passes/Passes.h.inc"
+} // namespace occl::passes
+
+using namespace mlir;
+using namespace occl;
+using plan::OperandKind;
+
+namespace {
+
+/// A range of chunks on a rank.
+struct Range {
+  int32_t rank;
+  OperandKind buffer;
+  int64_t index;
+};
+
+Range rangeOf(chunk::ChunkOpInterface op) { return {op.getRank(), op.getBuffer(), op.getIndex()}; }
+
+/// Which chunk of a part lies where. In input and output that follows from the index; in scratch it
+/// came with the value.
+class Extents {
+public:
+  Extents(int32_t numRanks, int64_t partChunks)
+      : partChunks(partChunks), scratch(static_cast<size_t>(numRanks)) {}
+
+  int64_t of(Range range) {
+    int64_t shift = 0;
+    if (range.buffer == OperandKind::Scratch)
+      scratch[range.rank].forEach(range.index, range.index + 1,
+                                  [&](int64_t, int64_t, int64_t value) { shift = value; });
+    return (range.index + shift) % partChunks;
+  }
+
+  /// Chunks from the beginning of `range` on, at most `count`, whose extents follow each other.
+  int64_t consecutive(Range range, int64_t count) {
+    if (range.buffer != OperandKind::Scratch || partChunks == 1)
+      return count;
+    int64_t reach = 0;
+    std::optional<int64_t> first;
+    scratch[range.rank].forEach(range.index, range.index + count,
+                                [&](int64_t begin, int64_t end, int64_t shift) {
+                                  if (!first)
+                                    first = shift;
+                                  if (shift == *first && begin == range.index + reach)
+                                    reach += end - begin;
+                                });
+    return reach;
+  }
+
+  /// Chunks from `extent` on are stored in `range`. False if they do not fit its own extents.
+  bool store(Range range, int64_t count, int64_t extent) {
+    if (range.buffer != OperandKind::Scratch)
+      return range.index % partChunks == extent;
+    int64_t shift = (extent - range.index % partChunks + partChunks) % partChunks;
+    scratch[range.rank].assign(range.index, range.index + count, shift);
+    return true;
+  }
+
+private:
+  int64_t partChunks;
+  /// For each rank: extent - index modulo partChunks.
+  std::vector<analysis::AccessMap<int64_t>> scratch;
+};
+
+class Lowering {
+public:
+  explicit Lowering(chunk::ProgramOp op)
+      : op(op), header(dialect::headerOf(op)), extents(header.numRanks, header.partChunks) {
+    program.partChunks = static_cast<uint32_t>(header.partChunks);
+    program.inPlace = header.inPlace;
+    program.depth = static_cast<uint32_t>(header.depth);
+    for (int32_t r = 0; r < header.numRanks; ++r) {
+      analysis::Rank &rank = program.ranks.emplace_back();
+      rank.scratchChunks = static_cast<uint32_t>(header.scratchChunks[r]);
+      rank.inPlaceOffset = header.inPlaceOffsets[r];
+    }
+  }
+
+  void run() {
+    for (Operation &operation : op.getBody().front()) {
+      if (auto copy = dyn_cast<chunk::CopyOp>(operation))
+        lower(copy, copy.getChannel(), false);
+      else if (auto reduce = dyn_cast<chunk::ReduceOp>(operation))
+        lower(reduce, reduce.getChannel(), reduce.getFinal());
+    }
+    replace();
+  }
+
+private:
+  void lower(chunk::ChunkOpInterface target, int32_t channel, bool final) {
+    SmallVector<Range, 4> sources;
+    for (Value source : target->getOperands())
+      sources.push_back(rangeOf(source.getDefiningOp<chunk::ChunkOpInterface>()));
+    Range destination = rangeOf(target);
+    for (int64_t rest = target.getCount(); rest > 0;) {
+      int64_t count = rest;
+      for (const Range &source : sources)
+        count = std::min(count, extents.consecutive(source, rest));
+      if (!isIdentity(sources, destination, static_cast<uint32_t>(count)))
+        emit(target, sources, destination, static_cast<uint32_t>(count), channel, final);
+      for (Range &source : sources)
+        source.index += count;
+      destination.index += count;
+      rest -= count;
+    }
+  }
+
+  static inst::Place placeOf(const Range &range) {
+    return {static_cast<inst::PlaceKind>(range.buffer), -1, static_cast<uint32_t>(range.index)};
+  }
+
+  /// Whether a copy has nothing to do in any mode that the program claims.
+  bool isIdentity(llvm::ArrayRef<Range> sources, const Range &destination, uint32_t count) {
+    if (sources.size() != 1 || sources.front().rank != destination.rank)
+      return false;
+    inst::Place source = placeOf(sources.front()), place = placeOf(destination);
+    analysis::Rank &rank = program.ranks[destination.rank];
+    return source == place ||
+           (!header.outOfPlace && analysis::rangeOf(program, rank, source, count) ==
+                                      analysis::rangeOf(program, rank, place, count));
+  }
+
+  void emit(chunk::ChunkOpInterface target, llvm::ArrayRef<Range> sources, const Range &destination,
+            uint32_t count, int32_t channel, bool final) {
+    inst::Instruction instruction;
+    instruction.count = count;
+    instruction.extent = static_cast<uint32_t>(extents.of(sources.front()));
+    instruction.final = final;
+    for (const Range &source : sources) {
+      program.uniformChunks |= extents.of(source) != instruction.extent;
+      instruction.sources.push_back(source.rank == destination.rank
+                                        ? placeOf(source)
+                                        : send(target, source, instruction, channel));
+    }
+    program.uniformChunks |= !extents.store(destination, count, instruction.extent);
+    instruction.destinations.push_back(placeOf(destination));
+    append(destination.rank, target, std::move(instruction));
+  }
+
+  /// Sends `source` from its rank to `receiver`; returns the place to receive it from.
+  inst::Place send(chunk::ChunkOpInterface target, const Range &source,
+                   const inst::Instruction &receiver, int32_t channel) {
+    inst::Place transfer = {inst::PlaceKind::Transfer, static_cast<int16_t>(channel),
+                            program.numTransfers++};
+    inst::Instruction instruction;
+    instruction.count = receiver.count;
+    instruction.extent = receiver.extent;
+    instruction.sources.push_back(placeOf(source));
+    instruction.destinations.push_back(transfer);
+    append(source.rank, target, std::move(instruction));
+    return transfer;
+  }
+
+  void append(int32_t rank, Operation *origin, inst::Instruction instruction) {
+    analysis::Step &step = program.ranks[rank].steps.emplace_back();
+    step.instruction = std::move(instruction);
+    step.location = origin->getLoc().getAsOpaquePointer();
+  }
+
+  /// Puts the inst.program, with the same header, in the place of the chunk.program.
+  void replace() {
+    OpBuilder builder(op);
+    OperationState state(op.getLoc(), inst::ProgramOp::getOperationName());
+    state.addAttributes(op->getAttrs());
+    state.addRegion()->emplaceBlock();
+    auto lowered = cast<inst::ProgramOp>(builder.create(state));
+    op.erase();
+    analysis::writeProgram(program, lowered);
+  }
+
+  chunk::ProgramOp op;
+  dialect::ProgramHeader header;
+  Extents extents;
+  analysis::Program program;
+};
+
+class LowerChunksPass : public passes::impl::LowerChunksBase<LowerChunksPass> {
+  void runOnOperation() override {
+    for (auto program : llvm::make_early_inc_range(getOperation().getOps<chunk::ProgramOp>()))
+      Lowering(program).run();
+  }
+};
+
+} // namespace

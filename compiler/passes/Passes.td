@@ -1,0 +1,97 @@
+// All passes. Each runs on a module with one program and is the file of the same name. They form the phases of
+// compiler/driver/Pipeline.h in the order in which they stand here; docs/compiler.md explains them.
+#ifndef OCCL_COMPILER_PASSES_PASSES_TD
+#define OCCL_COMPILER_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===--- chunk ---===//
+
+def ChunkMarkFinal : Pass<"chunk-mark-final", "::mlir::ModuleOp"> {
+  let summary = "marks the reductions that complete what the collective asks for";
+  let description = [{
+    Requires: chunk.program. Ensures: `final` is set on exactly those reductions whose result is, unchanged, in an
+    output chunk that the collective requires at the end, so that `average` divides there and once. Refuses nothing.
+  }];
+}
+
+//===--- chunk to inst ---===//
+
+def LowerChunks : Pass<"lower-chunks", "::mlir::ModuleOp"> {
+  let summary = "turns copies and reductions into instructions of ranks";
+  let description = [{
+    Requires: chunk.program. Ensures: an inst.program in its place; each op is one instruction on the rank of its
+    destination, and each operand from another rank is a transfer: a send there, and a source here, so that nothing is
+    staged. An op is split where the chunks of a scratch range have extents that do not follow each other. Sets
+    `uniform_chunks` where a value ends in a place of another extent. Refuses nothing.
+  }];
+  let dependentDialects = ["::occl::inst::InstDialect"];
+}
+
+//===--- inst ---===//
+
+def InstMergeMulticast : Pass<"inst-merge-multicast", "::mlir::ModuleOp"> {
+  let summary = "sends a value that goes to several ranks once";
+  let description = [{
+    Requires: transfers, not connections. Ensures: sends of the same range with the same content to different
+    ranks are one transfer with several receivers, at the place of the first. Undone as a whole if the program then would
+    not complete at its depth. Refuses nothing.
+  }];
+}
+
+def InstFuse : Pass<"inst-fuse", "::mlir::ModuleOp"> {
+  let summary = "stores and passes on what arrives, in one instruction";
+  let description = [{
+    Requires: transfers, not connections. Three rules, exact on ranges: a copy of a result that nobody else reads is
+    done by the instruction that computes it; a send of exactly what an instruction received or reduced is a
+    destination of that instruction (recv_copy_send, recv_reduce_copy_send; lists where there are several); a store that
+    nobody reads is dropped (recv_reduce_send). A send moves only past sends of other connections. Sends whose fusion
+    keeps the program from completing at its depth stay apart. Ensures: scratch that is no longer used is gone.
+  }];
+}
+
+def InstAggregate : Pass<"inst-aggregate", "::mlir::ModuleOp"> {
+  let summary = "moves neighbouring chunks in one message";
+  let description = [{
+    Requires: transfers, not connections. Ensures: consecutive messages of one connection whose sender and receivers
+    work on neighbouring ranges of consecutive extents, and do not depend on each other, are one, along all
+    instructions that pass them on; likewise local copies and reductions. Undone as a whole if the program then would
+    not complete at its depth. Refuses nothing.
+  }];
+}
+
+def InstAssignThreadBlocks : Pass<"inst-assign-thread-blocks", "::mlir::ModuleOp"> {
+  let summary = "gives each end of a connection to one thread block";
+  let description = [{
+    Requires: transfers. Ensures: connections, as few as sources, sets of destinations and channels asked for; every
+    instruction has a thread block; the instructions at one end of a connection have the same. Uses as many blocks a
+    rank as there are independent groups of instructions, at most `max-thread-blocks`, evenly filled. Refuses a
+    program whose messages have different orders at the ends of a connection.
+  }];
+  let options = [
+    Option<"maxThreadBlocks", "max-thread-blocks", "uint32_t", "1", "thread blocks a rank may have">,
+  ];
+}
+
+def InstSchedule : Pass<"inst-schedule", "::mlir::ModuleOp"> {
+  let summary = "orders the instructions by how much waits for them";
+  let description = [{
+    Requires: connections and thread blocks. Ensures: each rank's order is that of one execution of the whole
+    program at the declared depth, in which the instruction with the longest path behind it goes first; so it
+    cannot deadlock at that depth. If the program needs a greater depth, raises it, up to `max-depth`. Refuses a
+    program that no depth up to this lets complete.
+  }];
+  let options = [
+    Option<"maxDepth", "max-depth", "uint32_t", "64", "greatest depth that the plan may get">,
+  ];
+}
+
+def InstSynchronize : Pass<"inst-synchronize", "::mlir::ModuleOp"> {
+  let summary = "adds the fewest waits between thread blocks";
+  let description = [{
+    Requires: thread blocks. Ensures: each instruction depends on those of other thread blocks of its rank that memory
+    makes it wait for, except where other waits or the order of a block imply it. Refuses nothing.
+  }];
+}
+
+#endif

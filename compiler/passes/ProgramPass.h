@@ -1,0 +1,30 @@
+// What passes over inst have in common: they work on an analysis::Program and write it back.
+#pragma once
+
+#include "compiler/analysis/ProgramIO.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace occl::passes {
+
+/// The check of passes that run before connections are assigned.
+inline mlir::LogicalResult requireTransfers(inst::ProgramOp op) {
+  if (op.getConnections().empty())
+    return mlir::success();
+  return op.emitOpError("already has connections; this pass runs before inst-assign-thread-blocks");
+}
+
+/// Calls transform(program, op), which returns a LogicalResult and reports its errors on op, for
+/// each inst.program of the module, and replaces it by the result.
+template <typename Transform>
+mlir::LogicalResult transformPrograms(mlir::ModuleOp module, Transform transform) {
+  for (auto op : module.getOps<inst::ProgramOp>()) {
+    analysis::Program program = analysis::readProgram(op);
+    if (mlir::failed(transform(program, op)))
+      return mlir::failure();
+    analysis::writeProgram(program, op);
+  }
+  return mlir::success();
+}
+
+} // namespace occl::passes
