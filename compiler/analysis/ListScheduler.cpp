@@ -8,20 +8,28 @@
 
 namespace occl::analysis {
 
-using inst::Place;
-
 namespace {
 
 constexpr uint32_t kNone = ~0u;
 
-/// The ends of a connection: how many messages passed, and which step waits there.
-struct ConnectionState {
-  uint32_t sent = 0;
-  uint32_t waitingSender = kNone;
-  llvm::SmallVector<uint32_t, 2> received;         // for each destination
-  llvm::SmallVector<uint32_t, 2> waitingReceivers; // for each destination
+/// A step that may run, or waits for room to send. The greatest is the most urgent.
+struct Candidate {
+  uint32_t height, step;
 
-  uint32_t inFlight() const { return sent - *std::min_element(received.begin(), received.end()); }
+  bool operator<(const Candidate &other) const {
+    return height != other.height ? height < other.height : step > other.step;
+  }
+};
+using Queue = std::priority_queue<Candidate>;
+
+struct ConnectionState {
+  std::vector<uint32_t> sent;              // messages, in the order of sending
+  llvm::SmallVector<uint32_t, 2> received; // how many of them, by each destination
+  Queue waitingSenders;
+
+  uint32_t inFlight() const {
+    return static_cast<uint32_t>(sent.size()) - *llvm::min_element(received);
+  }
 };
 
 class Execution {
@@ -29,49 +37,40 @@ public:
   Execution(const Program &program, const Network &network, const StepGraph &graph, uint32_t depth,
             llvm::ArrayRef<uint32_t> heights)
       : program(program), network(network), graph(graph), depth(depth), heights(heights),
-        waitsFor(graph.numSteps()), states(network.connections.size()) {
-    for (auto [connection, state] : llvm::zip(network.connections, states)) {
+        states(network.connections.size()), numberOf(graph.allMessages().size(), kNone),
+        awaited(graph.numSteps(), kNone) {
+    for (auto [connection, state] : llvm::zip(network.connections, states))
       state.received.assign(connection.destinations.size(), 0);
-      state.waitingReceivers.assign(connection.destinations.size(), kNone);
-    }
     result.order.resize(program.ranks.size());
-  }
-
-  Schedule run() {
     for (uint32_t step = 0; step < graph.numSteps(); ++step) {
-      waitsFor[step] = graph.numLocalPredecessors(step);
+      waitsFor.push_back(graph.numLocalPredecessors(step));
       if (waitsFor[step] == 0)
         released.push_back(step);
     }
+  }
+
+  Schedule run() {
     while (runRound()) {
     }
-    collectStuck();
+    result.complete = numRun == graph.numSteps();
+    if (!result.complete)
+      collectStuck();
     return std::move(result);
   }
 
 private:
-  struct Entry {
-    uint32_t height, step;
-    /// For a queue whose top is the highest, then the first.
-    bool operator<(const Entry &other) const {
-      return height != other.height ? height < other.height : step > other.step;
-    }
-  };
-  using Queue = std::priority_queue<Entry>;
-
-  const inst::Instruction &instructionOf(uint32_t step) const {
-    return program.ranks[graph.rankOf(step)].steps[graph.positionOf(step)].instruction;
-  }
+  Candidate candidate(uint32_t step) const { return {heights.empty() ? 0 : heights[step], step}; }
 
   Queue &queueOf(uint32_t step) {
     uint32_t rank = graph.rankOf(step);
-    int32_t block = std::max(0, instructionOf(step).threadBlock);
-    auto [entry, isNew] = queueIndex.try_emplace({rank, block}, queues.size());
+    int32_t block = program.ranks[rank].steps[graph.positionOf(step)].instruction.threadBlock;
+    auto [entry, isNew] = queueIndex.try_emplace({rank, std::max(0, block)}, queues.size());
     if (isNew)
       queues.emplace_back();
     return queues[entry->second];
   }
 
+  /// Which of the destinations of `connection` the rank of `step` is.
   uint32_t slotOf(uint32_t connection, uint32_t step) const {
     const auto &destinations = network.connections[connection].destinations;
     return static_cast<uint32_t>(llvm::lower_bound(destinations, graph.rankOf(step)) -
@@ -81,86 +80,107 @@ private:
   /// False if no step could run.
   bool runRound() {
     for (uint32_t step : released)
-      queueOf(step).push({heights.empty() ? 0 : heights[step], step});
+      queueOf(step).push(candidate(step));
     released.clear();
     std::vector<uint32_t> ran;
-    for (Queue &queue : queues) {
-      bool found = false;
-      while (!queue.empty() && !found) {
+    for (Queue &queue : queues)
+      while (!queue.empty()) {
         uint32_t step = queue.top().step;
         queue.pop();
-        found = !park(step);
-        if (found)
-          ran.push_back(step);
+        if (waitsForMessage(step) || waitsForRoom(step))
+          continue;
+        ran.push_back(step);
+        break;
       }
-    }
     // Effects come after the round, so that ranks advance side by side whatever their numbers.
     for (uint32_t step : ran)
       complete(step);
+    numRun += ran.size();
     return !ran.empty();
   }
 
-  /// If `step` has to wait for a message or for room, leaves it at that end of the connection.
-  bool park(uint32_t step) {
-    const inst::Instruction &instruction = instructionOf(step);
-    llvm::SmallDenseMap<uint32_t, uint32_t, 4> wanted;
-    for (Place place : instruction.sources) {
-      if (place.isLocal())
+  /// If a message of `step` is not there or not the next, notes which one.
+  bool waitsForMessage(uint32_t step) {
+    llvm::ArrayRef<uint32_t> messages = graph.received(step);
+    for (size_t i = 0; i < messages.size(); ++i) {
+      uint32_t connection = graph.allMessages()[messages[i]].connection;
+      uint32_t next = states[connection].received[slotOf(connection, step)];
+      for (uint32_t earlier : messages.take_front(i))
+        next += graph.allMessages()[earlier].connection == connection;
+      if (numberOf[messages[i]] == next)
         continue;
-      uint32_t connection = network.connectionOf(place);
-      ConnectionState &state = states[connection];
-      uint32_t slot = slotOf(connection, step);
-      if (state.received[slot] + ++wanted[connection] <= state.sent)
-        continue;
-      state.waitingReceivers[slot] = step;
-      return true;
-    }
-    wanted.clear();
-    for (Place place : instruction.destinations) {
-      if (place.isLocal())
-        continue;
-      uint32_t connection = network.connectionOf(place);
-      if (states[connection].inFlight() + ++wanted[connection] <= depth)
-        continue;
-      states[connection].waitingSender = step;
+      awaited[step] = messages[i];
+      wakeOtherSenders(step, kNone);
       return true;
     }
     return false;
   }
 
+  /// If a connection has no room for a message of `step`, leaves the step there.
+  bool waitsForRoom(uint32_t step) {
+    for (uint32_t message : graph.sent(step)) {
+      uint32_t connection = graph.allMessages()[message].connection;
+      if (states[connection].inFlight() < depth)
+        continue;
+      states[connection].waitingSenders.push(candidate(step));
+      wakeOtherSenders(step, connection);
+      return true;
+    }
+    return false;
+  }
+
+  /// `step` was to use room on its connections but cannot yet: others may.
+  void wakeOtherSenders(uint32_t step, uint32_t except) {
+    for (uint32_t message : graph.sent(step))
+      if (graph.allMessages()[message].connection != except)
+        wakeSender(graph.allMessages()[message].connection);
+  }
+
+  void wakeSender(uint32_t connection) {
+    ConnectionState &state = states[connection];
+    if (state.waitingSenders.empty() || state.inFlight() >= depth)
+      return;
+    released.push_back(state.waitingSenders.top().step);
+    state.waitingSenders.pop();
+  }
+
   void complete(uint32_t step) {
     result.order[graph.rankOf(step)].push_back(graph.positionOf(step));
-    const inst::Instruction &instruction = instructionOf(step);
-    forEachMessage(instruction.sources, [&](const Place &place) {
-      uint32_t connection = network.connectionOf(place);
-      ++states[connection].received[slotOf(connection, step)];
-      wake(states[connection].waitingSender);
-    });
-    forEachMessage(instruction.destinations, [&](const Place &place) {
-      ConnectionState &state = states[network.connectionOf(place)];
-      ++state.sent;
-      for (uint32_t &waiting : state.waitingReceivers)
-        wake(waiting);
-    });
+    for (uint32_t message : graph.received(step)) {
+      uint32_t connection = graph.allMessages()[message].connection;
+      ConnectionState &state = states[connection];
+      uint32_t slot = slotOf(connection, step);
+      if (++state.received[slot] < state.sent.size())
+        wakeReceiver(state.sent[state.received[slot]], slot);
+      wakeSender(connection);
+    }
+    for (uint32_t message : graph.sent(step)) {
+      ConnectionState &state = states[graph.allMessages()[message].connection];
+      numberOf[message] = static_cast<uint32_t>(state.sent.size());
+      state.sent.push_back(message);
+      for (uint32_t slot = 0; slot < state.received.size(); ++slot)
+        wakeReceiver(message, slot);
+    }
     for (uint32_t successor : graph.localSuccessors(step))
       if (--waitsFor[successor] == 0)
         released.push_back(successor);
   }
 
-  void wake(uint32_t &waiting) {
-    if (waiting != kNone)
-      released.push_back(waiting);
-    waiting = kNone;
+  void wakeReceiver(uint32_t message, uint32_t slot) {
+    uint32_t step = graph.allMessages()[message].receivers[slot];
+    if (awaited[step] != message)
+      return;
+    awaited[step] = kNone;
+    released.push_back(step);
   }
 
   void collectStuck() {
-    for (const ConnectionState &state : states) {
-      if (state.waitingSender != kNone)
-        result.stuck.push_back(state.waitingSender);
-      for (uint32_t waiting : state.waitingReceivers)
-        if (waiting != kNone)
-          result.stuck.push_back(waiting);
-    }
+    for (uint32_t step = 0; step < graph.numSteps(); ++step)
+      if (awaited[step] != kNone)
+        result.stuck.push_back(step);
+    for (ConnectionState &state : states)
+      for (; !state.waitingSenders.empty(); state.waitingSenders.pop())
+        result.stuck.push_back(state.waitingSenders.top().step);
     llvm::sort(result.stuck);
   }
 
@@ -169,11 +189,14 @@ private:
   const StepGraph &graph;
   uint32_t depth;
   llvm::ArrayRef<uint32_t> heights;
-  std::vector<uint32_t> waitsFor;
   std::vector<ConnectionState> states;
+  std::vector<uint32_t> numberOf; // of each message: its place among those sent
+  std::vector<uint32_t> awaited;  // by each step that waits for one: the message
+  std::vector<uint32_t> waitsFor; // of each step: how many steps of its rank
   std::vector<uint32_t> released;
   std::vector<Queue> queues;
   llvm::DenseMap<std::pair<uint32_t, int32_t>, size_t> queueIndex;
+  size_t numRun = 0;
   Schedule result;
 };
 
@@ -186,16 +209,13 @@ Schedule schedule(const Program &program, const Network &network, const StepGrap
 
 bool completes(const Program &program, uint32_t depth, std::vector<uint32_t> *stuck) {
   Network network(program);
-  StepGraph graph(program, network);
+  StepGraph graph(program, network, MessageOrder::Program);
   if (!graph.isConsistent())
     return false;
   Schedule result = schedule(program, network, graph, depth, {});
-  size_t done = 0;
-  for (const auto &order : result.order)
-    done += order.size();
   if (stuck)
     *stuck = std::move(result.stuck);
-  return done == graph.numSteps();
+  return result.complete;
 }
 
 } // namespace occl::analysis

@@ -68,16 +68,16 @@ Network::Network(const Program &program) : connections(program.connections) {
 
 //===--- StepGraph ---===//
 
-StepGraph::StepGraph(const Program &program, const Network &network) {
+StepGraph::StepGraph(const Program &program, const Network &network, MessageOrder order) {
   for (uint32_t r = 0; r < program.ranks.size(); ++r) {
     rankOfStep.insert(rankOfStep.end(), program.ranks[r].steps.size(), r);
     firstStep.push_back(static_cast<uint32_t>(rankOfStep.size()));
   }
-  addLocalEdges(program, network);
+  addLocalEdges(program, network, order);
   addMessages(program, network);
 }
 
-void StepGraph::addLocalEdges(const Program &program, const Network &network) {
+void StepGraph::addLocalEdges(const Program &program, const Network &network, MessageOrder order) {
   std::vector<std::pair<uint32_t, uint32_t>> edges;
   for (uint32_t r = 0; r < program.ranks.size(); ++r) {
     const Rank &rank = program.ranks[r];
@@ -94,6 +94,8 @@ void StepGraph::addLocalEdges(const Program &program, const Network &network) {
           edges.push_back({globalStep(r, entry->second), globalStep(r, i)});
         entry->second = i;
       };
+      if (order == MessageOrder::Free)
+        continue;
       forEachMessage(rank.steps[i].instruction.sources, chain);
       forEachMessage(rank.steps[i].instruction.destinations, chain);
     }
@@ -140,17 +142,22 @@ void StepGraph::addMessages(const Program &program, const Network &network) {
       });
     }
   sentBy.resize(numSteps());
-  for (Ends &end : ends) {
+  receivedBy.resize(numSteps());
+  for (auto [connection, end] : llvm::enumerate(ends)) {
     for (const auto &received : end.receivedTransfers)
       consistent &= received == end.sentTransfers;
     if (!consistent)
       return;
     for (size_t m = 0; m < end.senders.size(); ++m) {
-      sentBy[end.senders[m]].push_back(static_cast<uint32_t>(messages.size()));
+      uint32_t index = static_cast<uint32_t>(messages.size());
       Message &message = messages.emplace_back();
+      message.connection = static_cast<uint32_t>(connection);
       message.sender = end.senders[m];
-      for (const auto &receivers : end.receivers)
+      sentBy[message.sender].push_back(index);
+      for (const auto &receivers : end.receivers) {
         message.receivers.push_back(receivers[m]);
+        receivedBy[receivers[m]].push_back(index);
+      }
     }
   }
 }

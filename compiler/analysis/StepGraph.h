@@ -28,8 +28,12 @@ private:
   std::vector<uint32_t> ofTransfer;
 };
 
+/// Whether the messages of a connection keep the order in which the program has them.
+enum class MessageOrder : uint8_t { Program, Free };
+
 /// One message's ends, as global steps.
 struct Message {
+  uint32_t connection = 0;
   uint32_t sender = 0;
   llvm::SmallVector<uint32_t, 2> receivers; // in the order of the connection's destinations
 };
@@ -37,7 +41,7 @@ struct Message {
 /// Steps have global numbers: rank by rank, each rank's in order.
 class StepGraph {
 public:
-  StepGraph(const Program &program, const Network &network);
+  StepGraph(const Program &program, const Network &network, MessageOrder order);
 
   uint32_t numSteps() const { return firstStep.back(); }
   uint32_t globalStep(uint32_t rank, uint32_t step) const { return firstStep[rank] + step; }
@@ -55,6 +59,12 @@ public:
   /// How often `step` occurs among the successors of steps.
   uint32_t numLocalPredecessors(uint32_t step) const { return predecessorCounts[step]; }
 
+  /// Messages, and those that a step sends and receives, in the order of its destinations and
+  /// sources.
+  llvm::ArrayRef<Message> allMessages() const { return messages; }
+  llvm::ArrayRef<uint32_t> sent(uint32_t step) const { return sentBy[step]; }
+  llvm::ArrayRef<uint32_t> received(uint32_t step) const { return receivedBy[step]; }
+
   /// Whether every connection has its messages in one order on both ends. Without it nothing below
   /// is meaningful.
   bool isConsistent() const { return consistent; }
@@ -64,7 +74,7 @@ public:
   std::optional<std::vector<uint32_t>> heights() const;
 
 private:
-  void addLocalEdges(const Program &program, const Network &network);
+  void addLocalEdges(const Program &program, const Network &network, MessageOrder order);
   void addMessages(const Program &program, const Network &network);
   template <typename Function> void forEachReceiver(uint32_t step, Function fn) const;
 
@@ -72,7 +82,7 @@ private:
   std::vector<uint32_t> rankOfStep;
   std::vector<uint32_t> successors, successorStarts, predecessorCounts;
   std::vector<Message> messages;
-  std::vector<llvm::SmallVector<uint32_t, 1>> sentBy; // messages of each step
+  std::vector<llvm::SmallVector<uint32_t, 1>> sentBy, receivedBy; // messages of each step
   bool consistent = true;
 };
 

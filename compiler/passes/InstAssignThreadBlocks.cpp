@@ -97,7 +97,7 @@ class InstAssignThreadBlocksPass
       if (failed(passes::requireTransfers(op)))
         return failure();
       Network network(program);
-      if (!StepGraph(program, network).isConsistent())
+      if (!StepGraph(program, network, MessageOrder::Program).isConsistent())
         return LogicalResult(
             op.emitOpError("has messages whose order differs between the ends of a connection"));
       for (Rank &rank : program.ranks) {

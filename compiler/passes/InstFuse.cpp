@@ -148,7 +148,7 @@ Program fuse(const Program &original, const std::vector<bool> &apart) {
 /// Separates, in `apart`, the sends that are part of the steps which are stuck. False if there are
 /// none.
 bool separate(const Program &program, llvm::ArrayRef<uint32_t> stuck, std::vector<bool> &apart) {
-  StepGraph graph(program, Network(program));
+  StepGraph graph(program, Network(program), MessageOrder::Program);
   bool found = false;
   for (uint32_t step : stuck) {
     const Rank &rank = program.ranks[graph.rankOf(step)];

@@ -1,0 +1,152 @@
+#include "compiler/export/PlanExport.h"
+
+#include "compiler/analysis/ProgramIO.h"
+#include "compiler/dialect/ProgramHeader.h"
+#include "plan/builder.h"
+
+using namespace mlir;
+
+namespace occl::exporter {
+
+using analysis::Program;
+using analysis::Rank;
+using analysis::Step;
+
+namespace {
+
+void setHeader(plan::Plan &plan, const dialect::ProgramHeader &header, const Program &program) {
+  plan.name = header.algorithm.str();
+  plan.collective = header.collective.str();
+  for (auto [name, value] : llvm::zip(header.parameterNames, header.parameterValues))
+    plan.parameters.push_back({cast<StringAttr>(name).str(), value});
+  plan.sourceHash = header.sourceHash.str();
+  plan.partChunks = program.partChunks;
+  plan.root = static_cast<uint32_t>(header.root);
+  plan.outOfPlace = header.outOfPlace;
+  plan.inPlace = header.inPlace;
+  plan.uniformChunks = program.uniformChunks;
+  plan.protocol = *dialect::parseProtocol(header.protocol);
+  plan.depth = program.depth;
+  plan.minBytes = static_cast<uint64_t>(header.minBytes);
+  plan.maxBytes = static_cast<uint64_t>(header.maxBytes);
+}
+
+void addRequirements(plan::PlanBuilder &builder, llvm::ArrayRef<int32_t> flat) {
+  std::vector<plan::Contribution> contributions;
+  while (!flat.empty()) {
+    contributions.clear();
+    llvm::ArrayRef<int32_t> rest = flat.slice(4, 2 * static_cast<size_t>(flat[3]));
+    for (size_t i = 0; i < rest.size(); i += 2)
+      contributions.push_back({static_cast<uint32_t>(rest[i]), static_cast<uint32_t>(rest[i + 1])});
+    builder.addRequirement({.rank = static_cast<uint32_t>(flat[0]),
+                            .outputChunk = static_cast<uint32_t>(flat[1]),
+                            .count = static_cast<uint32_t>(flat[2])},
+                           contributions);
+    flat = flat.drop_front(4 + rest.size());
+  }
+}
+
+/// The first place in a source file that a location names.
+FileLineColLoc findPlace(Location location) {
+  FileLineColLoc place;
+  location->walk([&](Location part) {
+    place = dyn_cast<FileLineColLoc>(part);
+    return place ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return place;
+}
+
+class RankExport {
+public:
+  RankExport(plan::PlanBuilder &builder, const Rank &rank, uint32_t index)
+      : builder(builder), rank(rank), index(index), positions(rank.steps.size()) {
+    for (uint32_t i = 0; i < rank.steps.size(); ++i) {
+      auto block = static_cast<size_t>(rank.steps[i].instruction.threadBlock);
+      if (block >= blocks.size())
+        blocks.resize(block + 1);
+      positions[i] = static_cast<uint32_t>(blocks[block].size());
+      blocks[block].push_back(i);
+    }
+  }
+
+  void run() {
+    builder.beginRank({.inputChunks = rank.inputChunks,
+                       .outputChunks = rank.outputChunks,
+                       .scratchChunks = rank.scratchChunks,
+                       .inPlaceOffset = rank.inPlaceOffset});
+    for (const std::vector<uint32_t> &block : blocks) {
+      builder.beginThreadBlock();
+      for (uint32_t step : block)
+        addStep(rank.steps[step]);
+    }
+  }
+
+private:
+  void addStep(const Step &step) {
+    plan::Instruction instruction;
+    instruction.opcode = inst::opcodeOf(step.instruction);
+    instruction.final = step.instruction.final;
+    instruction.count = step.instruction.count;
+    instruction.extent = step.instruction.extent;
+    if (FileLineColLoc place = findPlace(Location::getFromOpaquePointer(step.location));
+        place && place.getLine() > 0 && place.getColumn() > 0)
+      instruction.location = builder.location(builder.file(place.getFilename().str()),
+                                              place.getLine(), place.getColumn());
+    llvm::SmallVector<plan::Dependency, 4> dependencies;
+    for (uint32_t before : step.dependencies)
+      dependencies.push_back(
+          {static_cast<uint32_t>(rank.steps[before].instruction.threadBlock), positions[before]});
+    builder.addInstruction(instruction, operands(step.instruction.sources),
+                           operands(step.instruction.destinations), dependencies);
+  }
+
+  llvm::SmallVector<plan::Operand, 4> operands(const inst::Places &places) const {
+    llvm::SmallVector<plan::Operand, 4> result;
+    for (inst::Place place : places)
+      result.push_back(place.isLocal()
+                           ? plan::Operand{static_cast<plan::OperandKind>(place.kind), index,
+                                           place.index}
+                           : plan::connection(place.index));
+    return result;
+  }
+
+  plan::PlanBuilder &builder;
+  const Rank &rank;
+  uint32_t index;
+  std::vector<std::vector<uint32_t>> blocks; // steps of each thread block
+  std::vector<uint32_t> positions;           // of each step in its thread block
+};
+
+LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
+  for (const Rank &rank : program.ranks)
+    for (const Step &step : rank.steps)
+      if (step.instruction.threadBlock < 0) {
+        auto diagnostic = op.emitOpError("cannot become a plan before inst-assign-thread-blocks");
+        diagnostic.attachNote(Location::getFromOpaquePointer(step.location))
+            << "this has no thread block";
+        return diagnostic;
+      }
+  if (program.numTransfers > 0)
+    return op.emitOpError("cannot become a plan before inst-assign-thread-blocks: it has transfers");
+  return success();
+}
+
+} // namespace
+
+FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
+  Program program = analysis::readProgram(op);
+  if (failed(checkReady(op, program)))
+    return failure();
+  plan::PlanBuilder builder;
+  dialect::ProgramHeader header = dialect::headerOf(op);
+  setHeader(builder.header(), header, program);
+  for (const inst::Connection &connection : program.connections)
+    builder.addConnection(connection.source, connection.channel,
+                          std::span(connection.destinations.data(), connection.destinations.size()));
+  for (auto [index, rank] : llvm::enumerate(program.ranks))
+    RankExport(builder, rank, static_cast<uint32_t>(index)).run();
+  addRequirements(builder, header.requirements);
+  return std::move(builder).take();
+}
+
+} // namespace occl::exporter
