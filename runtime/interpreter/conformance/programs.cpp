@@ -15,6 +15,7 @@ plan::Plan aggregatedAllReduce(uint32_t n) {
   plan::PlanBuilder builder;
   builder.header().name = "aggregated_allreduce";
   builder.header().collective = "allreduce";
+  builder.header().sourceHash = "0123456789abcdef";
   builder.header().partChunks = n;
   for (uint32_t source = 0; source < n && n > 1; ++source) {
     std::vector<uint32_t> others;
