@@ -1,0 +1,18 @@
+// Executes plans on numbers, in random order: what verifyPlan is tested against. Shares no code
+// with the verifier.
+#pragma once
+
+#include "plan/plan.h"
+
+#include <random>
+#include <string>
+
+namespace occl::plan::testing {
+
+/// Executes one tile of `plan` with one random integer a chunk, the thread blocks advancing in
+/// random order, and compares with what the collective promises. Returns what went wrong
+/// ("deadlock", ...), or nothing. The plan's indices must be in range and its collective a standard
+/// one.
+std::string executeRandomly(const Plan &plan, bool inPlace, std::mt19937 &random);
+
+} // namespace occl::plan::testing
