@@ -1,0 +1,193 @@
+// What verifyPlan says of malformed instructions: one bad plan for each rule.
+#include "plan/builder.h"
+#include "plan/limits.h"
+#include "plan/testing/example_plans.h"
+#include "plan/verifier.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+namespace occl::plan {
+namespace {
+
+std::string wordsOn(const Plan &plan) {
+  VerifyResult result = verifyPlan(plan);
+  return result.error ? result.text() : "accepted";
+}
+
+/// The verifier's words on one chain reduce of two ranks, two chunks, after `damage` to rank 0's
+/// first instruction (recvReduceCopy connection 1 + input[0] -> output[0]) and its operands.
+std::string wordsOn(const std::function<void(Instruction &, Operand *)> &damage) {
+  Plan plan = testing::chainReduce(2, 2);
+  damage(plan.instructions[0], &plan.operands[0]);
+  return wordsOn(plan);
+}
+
+/// One rank that copies input to output by `instruction`, with one operand each.
+Plan single(Instruction instruction, Operand source, Operand destination, uint32_t chunks = 4) {
+  PlanBuilder builder;
+  builder.header() = testing::chainBroadcast(1, chunks);
+  Plan &plan = builder.header();
+  plan.ranks.clear();
+  plan.threadBlocks.clear();
+  plan.instructions.clear();
+  plan.operands.clear();
+  builder.beginRank({.inputChunks = chunks, .outputChunks = chunks, .scratchChunks = chunks});
+  builder.beginThreadBlock();
+  builder.addInstruction(instruction, {source}, {destination});
+  return std::move(builder).take();
+}
+
+const std::string kPlace = "malformed plan, rank 0, thread block 0, instruction 0: ";
+
+TEST(Instructions, Fields) {
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *) {}), "accepted");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = static_cast<Opcode>(kNumOpcodes); }),
+            kPlace + "the opcode is invalid");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Gate; }),
+            kPlace +
+                "gate cannot be proved correct by this version: use sends and receives instead");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.location = 99; }),
+            kPlace + "there is no source location 99");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 0; }),
+            kPlace + "it moves 0 chunks, allowed are 1 to 4194304");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = limits::kMaxChunks + 1; }),
+            kPlace + "it moves 4194305 chunks, allowed are 1 to 4194304");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.extent = 2; }),
+            kPlace + "extent 2 is no chunk of a part of 2");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.value = 1; }),
+            kPlace + "only signal, wait, gate and arrive have a value");
+  Instruction copy = {.opcode = Opcode::Copy, .final = true, .count = 1};
+  EXPECT_EQ(wordsOn(single(copy, input(0, 0), output(0, 0))),
+            kPlace + "it is marked final but reduces nothing");
+}
+
+TEST(Instructions, Shapes) {
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Reduce; }),
+            kPlace + "reduce has the wrong kind or number of sources");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Recv; }),
+            kPlace + "recv has the wrong kind or number of sources");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::RecvReduceSend; }),
+            kPlace + "recvReduceSend has the wrong kind or number of destinations");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0] = input(0, 0); }),
+            kPlace + "recvReduceCopy has the wrong kind or number of sources");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[2] = connection(0); }),
+            kPlace + "recvReduceCopy has the wrong kind or number of destinations");
+}
+
+TEST(Instructions, Operands) {
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].kind = static_cast<OperandKind>(4); }),
+            kPlace + "the kind of an operand is invalid");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].rank = 1; }),
+            kPlace + "it accesses a buffer of rank 1: that rank does not exist, or the instruction "
+                     "is not loadReduceStore");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].index = 2; }),
+            kPlace + "it accesses input chunks 2 to 2 of 2");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 3; }),
+            kPlace + "it accesses input chunks 0 to 2 of 2");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].index = 1; }),
+            kPlace +
+                "input chunk 1 has extent 1, the instruction 0: only a plan for uniform chunks "
+                "may mix them");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0].index = 2; }),
+            kPlace + "there is no connection 2");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0].rank = 1; }),
+            kPlace + "the operand of connection 1 names a rank");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0].index = 0; }),
+            kPlace + "connection 0 (rank 0 to rank 1, channel 0) does not end here");
+  EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1] = connection(1); }),
+            kPlace + "it uses connection 1 twice");
+  Plan plan = testing::chainReduce(2, 2);
+  plan.operands[7] = connection(0); // rank 1's first send
+  EXPECT_EQ(wordsOn(plan), "malformed plan, rank 1, thread block 0, instruction 0: connection 0 "
+                           "(rank 0 to rank 1, channel 0) does not start here");
+}
+
+TEST(Instructions, PartialOverlap) {
+  Instruction copy = {.opcode = Opcode::Copy, .count = 2};
+  auto words = [&](Operand source, Operand destination, bool inPlace) {
+    Plan plan = single(copy, source, destination);
+    plan.uniformChunks = true;
+    plan.inPlace = inPlace;
+    return wordsOn(plan);
+  };
+  EXPECT_EQ(words(scratch(0, 0), scratch(0, 1), true),
+            kPlace + "scratch chunks from 0 and scratch chunks from 1 overlap: split the "
+                     "instruction");
+  EXPECT_EQ(words(input(0, 1), output(0, 0), true),
+            "malformed plan (in place), rank 0, thread block 0, instruction 0: input chunks from 1 "
+            "and output chunks from 0 overlap: split the instruction");
+  EXPECT_NE(words(input(0, 1), output(0, 0), false).find("wrong result"), std::string::npos);
+  EXPECT_NE(words(input(0, 2), output(0, 0), true).find("wrong result"), std::string::npos);
+}
+
+TEST(Instructions, LoadReduceStore) {
+  Instruction both = {.opcode = Opcode::LoadReduceStore, .count = 4};
+  Plan plan = single(both, input(0, 0), output(0, 0));
+  EXPECT_EQ(wordsOn(plan), "accepted") << "within one rank it is a copy";
+  plan = testing::chainReduce(2, 2);
+  // Rank 0 takes rank 1's input directly, and nothing is sent.
+  plan.instructions[0].opcode = Opcode::LoadReduceStore;
+  plan.operands[0] = input(1, 0);
+  plan.instructions.resize(1);
+  plan.threadBlocks[0].numInstructions = 1;
+  plan.threadBlocks[1] = {1, 0};
+  plan.operands.resize(3);
+  EXPECT_EQ(wordsOn(plan),
+            "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: nothing "
+            "ties this access to the lifetime of rank 1's buffer");
+  Instruction store = {.opcode = Opcode::LoadReduceStore, .count = 1};
+  PlanBuilder builder;
+  builder.header() = single(store, input(0, 0), output(0, 0));
+  builder.addInstruction(store, {input(0, 0)}, {scratch(0, 1), scratch(0, 1)});
+  EXPECT_EQ(wordsOn(std::move(builder).take()),
+            "malformed plan, rank 0, thread block 0, instruction 1: scratch chunks from 1 and "
+            "scratch chunks from 1 overlap: split the instruction");
+}
+
+TEST(Instructions, Dependencies) {
+  auto words = [](Dependency dependency) {
+    Plan plan = testing::twoShotAllReduce(2);
+    plan.dependencies[0] = dependency;
+    return wordsOn(plan);
+  };
+  const std::string place = "malformed plan, rank 0, thread block 2, instruction 0: the dependency "
+                            "on thread block ";
+  EXPECT_EQ(words({4, 0}), place + "4, instruction 0 points nowhere");
+  EXPECT_EQ(words({1, 1}), place + "1, instruction 1 points nowhere");
+  EXPECT_EQ(words({2, 0}), place + "2, instruction 0 points to itself or to a later instruction of "
+                                   "its own thread block");
+}
+
+TEST(Instructions, Ownership) {
+  Plan plan = testing::chainReduce(2, 2);
+  plan.threadBlocks = {{0, 1}, {1, 1}, {2, 2}};
+  plan.ranks[0].numThreadBlocks = 2;
+  plan.ranks[1].firstThreadBlock = 2;
+  EXPECT_EQ(wordsOn(plan),
+            "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both "
+            "receive from connection 1 (rank 1 to rank 0, channel 0): one must own that end");
+  plan.threadBlocks = {{0, 2}, {2, 1}, {3, 1}};
+  plan.ranks[0].numThreadBlocks = 1;
+  plan.ranks[1] = {2, 2, 0, 0, 1, 2};
+  EXPECT_EQ(
+      wordsOn(plan),
+      "malformed plan, rank 1, thread block 1, instruction 0: thread blocks 0 and 1 both send "
+      "to connection 1 (rank 1 to rank 0, channel 0): one must own that end");
+}
+
+TEST(Instructions, Work) {
+  // A small file that asks for more work than any plan of its size deserves.
+  PlanBuilder builder;
+  builder.header() = single({.opcode = Opcode::Copy, .count = limits::kMaxChunks}, input(0, 0),
+                            output(0, 0), limits::kMaxChunks);
+  for (uint32_t i = 0; i < 20; ++i)
+    builder.addInstruction({.opcode = Opcode::Copy, .count = limits::kMaxChunks}, {input(0, 0)},
+                           {scratch(0, 0)});
+  EXPECT_EQ(wordsOn(std::move(builder).take()),
+            "malformed plan, rank 0, thread block 0, instruction 16: up to here the plan accesses "
+            "more than 134217728 chunks");
+}
+
+} // namespace
+} // namespace occl::plan
