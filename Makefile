@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
+BAZEL := tools/dev/bazel.sh
+BIN := bazel-bin
 
 help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
@@ -12,9 +14,31 @@ help:
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
 	@echo "make format                clang-format over the sources"
 
+demo:
+	@tools/setup.sh
+	@$(BAZEL) build --show_progress --show_progress_rate_limit=10 \
+		//tools/occlc //tools/occl-run //tools/demo:train
+	@tools/demo/demo.sh $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run \
+		$(BIN)/tools/demo/train algorithms/allreduce
+
 test:
 	@tools/setup.sh
 	@tools/dev/run_tests.sh
+
+bench:
+	@tools/setup.sh bench
+	@$(BAZEL) build //tools/occlc //bench:host_allreduce
+	@bench/host_allreduce.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_allreduce \
+		algorithms/allreduce bench/results
+
+install:
+	@tools/setup.sh
+	@$(BAZEL) build //packaging:occl.tar
+	@mkdir -p "$(DESTDIR)$(PREFIX)"
+	@tar --no-same-owner -xf $(BIN)/packaging/occl.tar -C "$(DESTDIR)$(PREFIX)"
+	@echo "Installed in $(DESTDIR)$(PREFIX). To build against it:"
+	@echo "  export PATH=$(PREFIX)/bin:\$$PATH PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig"
+	@echo "  g++ -std=c++20 allreduce.cpp -o allreduce \$$(pkg-config --cflags --libs occl)"
 
 asan ubsan tsan:
 	@tools/setup.sh

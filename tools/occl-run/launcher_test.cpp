@@ -1,4 +1,6 @@
 // Drives the program itself, as a user does.
+#include "tools/occl-run/testing.h"
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -13,24 +15,9 @@
 namespace {
 
 using namespace std::chrono_literals;
-
-struct Result {
-  int status = -1;
-  std::string output; // both streams
-};
-
-const char *const kProgram = "tools/occl-run/occl-run";
-
-Result run(const std::string &arguments) {
-  Result result;
-  FILE *pipe = popen((std::string(kProgram) + " " + arguments + " 2>&1").c_str(), "r");
-  char buffer[4096];
-  while (size_t length = fread(buffer, 1, sizeof buffer, pipe))
-    result.output.append(buffer, length);
-  int status = pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
+using occl::run::testing::contains;
+using occl::run::testing::occlRun;
+using occl::run::testing::Result;
 
 std::string scratchFile(const char *name) {
   return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
@@ -65,65 +52,66 @@ bool endsSoon(const std::string &pid) {
 }
 
 TEST(Launcher, givesEachRankItsPlace) {
-  Result result = run("-n 3 --tag-output -- sh -c 'echo $OCCL_RANK of $OCCL_SIZE; cat'");
+  Result result = occlRun("-n 3 --tag-output -- sh -c 'echo $OCCL_RANK of $OCCL_SIZE; cat'");
   EXPECT_EQ(result.status, 0);
   for (const char *line : {"[0] 0 of 3\n", "[1] 1 of 3\n", "[2] 2 of 3\n"})
-    EXPECT_NE(result.output.find(line), std::string::npos) << result.output;
+    EXPECT_TRUE(contains(result, line)) << result.output;
 }
 
 TEST(Launcher, allRanksHaveOneJobNameAndRunsDiffer) {
-  Result first = run("-n 2 sh -c 'echo $OCCL_JOB'");
-  Result second = run("-n 2 sh -c 'echo $OCCL_JOB'");
+  Result first = occlRun("-n 2 sh -c 'echo $OCCL_JOB'");
+  Result second = occlRun("-n 2 sh -c 'echo $OCCL_JOB'");
   size_t half = first.output.size() / 2;
   EXPECT_EQ(first.output.substr(0, half), first.output.substr(half));
   EXPECT_NE(first.output, second.output);
 }
 
 TEST(Launcher, tagsAnUnfinishedLineToo) {
-  EXPECT_EQ(run("-n 1 --tag-output printf 'a\\nb'").output, "[0] a\n[0] b\n");
+  EXPECT_EQ(occlRun("-n 1 --tag-output printf 'a\\nb'").output, "[0] a\n[0] b\n");
 }
 
 TEST(Launcher, passesTheProgramsOwnOptions) {
-  EXPECT_EQ(run("-n 1 -- echo -n --help --ranks").output, "--help --ranks");
-  EXPECT_EQ(run("-n 1 echo -n --help").output, "--help");
+  EXPECT_EQ(occlRun("-n 1 -- echo -n --help --ranks").output, "--help --ranks");
+  EXPECT_EQ(occlRun("-n 1 echo -n --help").output, "--help");
 }
 
 TEST(Launcher, returnsTheFirstFailureAndSaysWho) {
-  Result result = run("-n 3 --grace 10000 sh -c 'if [ $OCCL_RANK = 1 ]; then exit 5; fi'");
+  Result result = occlRun("-n 3 --grace 10000 sh -c 'if [ $OCCL_RANK = 1 ]; then exit 5; fi'");
   EXPECT_EQ(result.status, 5);
-  EXPECT_NE(result.output.find("rank 1 (process"), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("ended with exit status 5"), std::string::npos) << result.output;
+  EXPECT_TRUE(contains(result, "rank 1 (process")) << result.output;
+  EXPECT_TRUE(contains(result, "ended with exit status 5")) << result.output;
 }
 
 TEST(Launcher, saysBySignalAndEndsTheOthersAfterTheGraceTime) {
   auto begin = std::chrono::steady_clock::now();
   Result result =
-      run("-n 3 --grace 200 sh -c 'if [ $OCCL_RANK = 2 ]; then kill -9 $$; fi; sleep 100'");
+      occlRun("-n 3 --grace 200 sh -c 'if [ $OCCL_RANK = 2 ]; then kill -9 $$; fi; sleep 100'");
   EXPECT_EQ(result.status, 128 + SIGKILL);
-  EXPECT_NE(result.output.find("rank 2 (process"), std::string::npos) << result.output;
-  EXPECT_NE(result.output.find("killed by signal 9 (Killed)"), std::string::npos) << result.output;
+  EXPECT_TRUE(contains(result, "rank 2 (process")) << result.output;
+  EXPECT_TRUE(contains(result, "killed by signal 9 (Killed)")) << result.output;
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
 TEST(Launcher, killsWhatIgnoresTheRequestToEnd) {
   auto begin = std::chrono::steady_clock::now();
-  Result result = run("-n 2 --grace 100 sh -c 'trap \"\" TERM; if [ $OCCL_RANK = 0 ]; then exit 3; "
-                      "fi; while :; do sleep 0.1; done'");
+  Result result =
+      occlRun("-n 2 --grace 100 sh -c 'trap \"\" TERM; if [ $OCCL_RANK = 0 ]; then exit 3; "
+              "fi; while :; do sleep 0.1; done'");
   EXPECT_EQ(result.status, 3);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
 TEST(Launcher, reportsAProgramThatIsNotThere) {
-  Result result = run("-n 4 /no/such/program");
+  Result result = occlRun("-n 4 /no/such/program");
   EXPECT_EQ(result.status, 127);
   EXPECT_EQ(result.output, "occl-run: cannot run '/no/such/program': No such file or directory\n");
 }
 
 TEST(Launcher, refusesWrongUse) {
-  EXPECT_NE(run("-n 0 true").status, 0);
-  EXPECT_NE(run("true").status, 0);
-  EXPECT_EQ(run("-n 1").status, 2);
-  EXPECT_EQ(run("--help").status, 0);
+  EXPECT_NE(occlRun("-n 0 true").status, 0);
+  EXPECT_NE(occlRun("true").status, 0);
+  EXPECT_EQ(occlRun("-n 1").status, 2);
+  EXPECT_EQ(occlRun("--help").status, 0);
 }
 
 /// Starts two ranks that write their pids and then sleep, sends `signal` to the launcher; its
@@ -132,7 +120,7 @@ int signalLauncher(int signal, const std::string &file, std::vector<std::string>
   std::string script = "echo $$ >> " + file + "; exec sleep 100";
   pid_t launcher = fork();
   if (launcher == 0) {
-    execl(kProgram, kProgram, "-n", "2", "sh", "-c", script.c_str(), nullptr);
+    execl("tools/occl-run/occl-run", "occl-run", "-n", "2", "sh", "-c", script.c_str(), nullptr);
     _exit(99);
   }
   ranks = awaitLines(file, 2);

@@ -1,30 +1,103 @@
+#include "tools/occl-run/elements.h"
 #include "tools/occl-run/launcher.h"
+#include "tools/occl-run/plan_run.h"
 
 #include <CLI/CLI.hpp>
 
-int main(int argc, char **argv) {
-  CLI::App app("Starts a program as the ranks of a job on this machine.", "occl-run");
-  app.footer("Examples:\n"
-             "  occl-run -n 8 ./train --epochs 3     8 processes; occlCommInitFromEnv joins them\n"
-             "  occl-run -n 2 --tag-output -- date   \"[0] \" or \"[1] \" before every line");
-  occl::run::LaunchOptions options;
-  uint32_t graceMs = static_cast<uint32_t>(options.grace.count());
-  app.add_option("-n,--ranks", options.numRanks, "number of ranks")
-      ->check(CLI::Range(1, 1024))
-      ->required();
-  app.add_flag("--tag-output", options.tagOutput, "put the rank before every line of output");
+namespace {
+
+constexpr const char *kExamples =
+    "Examples:\n"
+    "  occl-run -n 8 ./train --epochs 3        8 processes; occlCommInitFromEnv joins them\n"
+    "  occl-run -n 2 --tag-output -- date      \"[0] \" or \"[1] \" before every line\n"
+    "  occl-run --plan ring.plan.json          the plan on random data, checked and timed\n"
+    "  occl-run --plan ring.plan.json --count 10007 --type half --op max --in-place --threads";
+
+struct Options {
+  uint32_t numRanks = 0, graceMs = 5000;
+  bool tagOutput = false, noCheck = false;
+  std::string type = "float", operation = "sum", preemption = "on";
+  occl::run::PlanRunOptions planRun;
+};
+
+template <class Names> std::vector<std::string> namesIn(const Names &pairs) {
+  std::vector<std::string> names;
+  for (const auto &pair : pairs)
+    names.push_back(pair.first);
+  return names;
+}
+
+template <class Names> auto valueOf(const Names &pairs, const std::string &name) {
+  for (const auto &[candidate, value] : pairs)
+    if (candidate == name)
+      return value;
+  return pairs.front().second; // not reached: the name was checked
+}
+
+void addOptions(CLI::App &app, Options &options) {
+  using namespace occl::run;
+  PlanRunOptions &run = options.planRun;
+  app.add_option("-n,--ranks", options.numRanks, "number of ranks")->check(CLI::Range(1, 1024));
   app.add_option(
-      "--grace", graceMs,
+      "--grace", options.graceMs,
       "milliseconds that the other ranks have to end after one has failed; default 5000");
-  app.prefix_command();
-  CLI11_PARSE(app, argc, argv);
-  options.grace = std::chrono::milliseconds(graceMs);
-  options.command = app.remaining();
-  if (!options.command.empty() && options.command.front() == "--")
-    options.command.erase(options.command.begin());
-  if (options.command.empty()) {
-    std::cerr << "occl-run: no program given; see occl-run --help\n";
+  app.add_flag("--tag-output", options.tagOutput, "put the rank before every line of output");
+  const char *group = "With --plan";
+  app.add_option("--plan", run.plan, "run this plan instead of a program")->group(group);
+  app.add_option("--count", run.count, "elements of a part; default 1048576")->group(group);
+  app.add_option("--type", options.type, "element type; default float")
+      ->check(CLI::IsMember(namesIn(dataTypes())))
+      ->group(group);
+  app.add_option("--op", options.operation, "reduction; default sum")
+      ->check(CLI::IsMember(namesIn(operations())))
+      ->group(group);
+  app.add_flag("--in-place", run.inPlace, "let input and output overlap")->group(group);
+  app.add_option("--iterations", run.iterations, "default 10")
+      ->check(CLI::Range(1, 10000000))
+      ->group(group);
+  app.add_flag("--no-check", options.noCheck, "do not compare with the reference")->group(group);
+  app.add_flag("--threads", run.threads, "ranks are threads, not processes")->group(group);
+  app.add_option("--preemption", options.preemption, "default on")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->group(group);
+  app.add_option("--seed", run.seed, "of the data; default 1")->group(group);
+}
+
+int launchProgram(const Options &options, std::vector<std::string> command) {
+  if (!command.empty() && command.front() == "--")
+    command.erase(command.begin());
+  if (command.empty() || options.numRanks == 0) {
+    std::cerr << "occl-run: needs " << (command.empty() ? "a program or --plan" : "--ranks")
+              << "; see occl-run --help\n";
     return 2;
   }
-  return occl::run::launch(options);
+  occl::run::LaunchOptions launch;
+  launch.numRanks = options.numRanks;
+  launch.grace = std::chrono::milliseconds(options.graceMs);
+  launch.tagOutput = options.tagOutput;
+  launch.command = std::move(command);
+  return occl::run::launch(launch);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Starts a program, or runs a plan, as the ranks of a job on this machine.",
+               "occl-run");
+  app.footer(kExamples);
+  Options options;
+  addOptions(app, options);
+  app.prefix_command();
+  CLI11_PARSE(app, argc, argv);
+
+  occl::run::PlanRunOptions &run = options.planRun;
+  if (run.plan.empty())
+    return launchProgram(options, app.remaining());
+  run.numRanks = options.numRanks;
+  run.grace = std::chrono::milliseconds(options.graceMs);
+  run.type = valueOf(occl::run::dataTypes(), options.type);
+  run.op = valueOf(occl::run::operations(), options.operation);
+  run.check = !options.noCheck;
+  run.preemption = options.preemption == "on";
+  return occl::run::runPlan(run);
 }

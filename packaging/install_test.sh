@@ -1,0 +1,32 @@
+#!/bin/bash
+# Installs into a fresh directory, then does what a newcomer does: compile a collective, build the example against the
+# installed library, run it. Arguments: the archive, the example's source, a .coll file.
+set -euo pipefail
+
+archive=$1 example=$2 collective=$3
+prefix=$TEST_TMPDIR/prefix
+mkdir -p "$prefix" "$TEST_TMPDIR/work"
+tar -xf "$archive" -C "$prefix"
+cp "$example" "$collective" "$TEST_TMPDIR/work"
+cd "$TEST_TMPDIR/work"
+
+export PATH=$prefix/bin:$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+# shellcheck disable=SC2046
+g++ -std=c++20 -Wall -Wextra -Werror allreduce.cpp -o allreduce $(pkg-config --cflags --libs occl)
+occlc compile "$(basename "$collective")" -D ranks=4 -o own.plan.json
+occl-run -n 4 ./allreduce own.plan.json | sort >output
+cat output
+for rank in 0 1 2 3; do
+  grep -qx "rank $rank of 4: sum\[999\] = 10" output
+done
+
+# The installed plans run too.
+for plan in "$prefix"/share/occl/plans/*/*.json; do
+  occl-run --plan "$plan" --count 10007 --iterations 2 | grep -x "check      0 wrong elements"
+done
+
+# Nothing but the interface leaves the library.
+if nm -D --defined-only "$prefix/lib/liboccl.so.0" | awk '{print $3}' | grep -v '^occl[A-Z]'; then
+  echo "the library exports the symbols above" >&2
+  exit 1
+fi

@@ -1,0 +1,110 @@
+#include "tools/occl-run/plan_rank.h"
+
+#include "tools/occl-run/elements.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+
+namespace occl::run {
+namespace {
+
+constexpr uint64_t kCollective = 1;
+
+} // namespace
+
+PlanRank::PlanRank(const PlanRunOptions &options, const plan::Plan &plan, uint32_t rank,
+                   Scoreboard &scoreboard)
+    : options(options), reference(plan, options.count, options.type, options.op, options.seed),
+      rank(rank), scoreboard(scoreboard), inputElements(reference.inputElements(rank)),
+      outputElements(reference.outputElements(rank)) {
+  const uint64_t size = elementBytes(options.type);
+  const int64_t offset = reference.inPlaceOffset(rank);
+  const auto inputLength = static_cast<int64_t>(inputElements);
+  const auto outputLength = static_cast<int64_t>(outputElements);
+  int64_t inputBegin = outputLength, outputBegin = 0, end = inputLength + outputLength;
+  if (options.inPlace) {
+    outputBegin = std::max<int64_t>(0, -offset);
+    inputBegin = outputBegin + offset;
+    end = std::max(outputBegin + outputLength, inputBegin + inputLength);
+  }
+  memory.resize(static_cast<uint64_t>(end) * size);
+  input = memory.data() + static_cast<uint64_t>(inputBegin) * size;
+  output = memory.data() + static_cast<uint64_t>(outputBegin) * size;
+  if (options.check)
+    expected = reference.output(rank);
+}
+
+bool PlanRank::ok(occlResult_t result, const char *what) const {
+  if (result == occlSuccess)
+    return true;
+  fmt::print(stderr, "occl-run: rank {}: {}: {}: {}\n", rank, what, occlGetErrorString(result),
+             occlGetLastError());
+  return false;
+}
+
+void PlanRank::fillInput() {
+  std::fill(memory.begin(), memory.end(), std::byte{0x55});
+  for (uint64_t element = 0; element < inputElements; ++element)
+    storeElement(options.type, input, element, reference.input(rank, element));
+}
+
+void PlanRank::check(uint32_t iteration) {
+  uint64_t wrong = 0;
+  for (uint64_t element = 0; element < expected.size(); ++element) {
+    if (!expected[element])
+      continue;
+    double got = loadElement(options.type, output, element);
+    if (isCorrect(options.type, *expected[element], got))
+      continue;
+    if (wrong++ == 0 && !reportedWrong)
+      fmt::print(stderr, "occl-run: rank {}, iteration {}: element {} is {}, expected {}\n", rank,
+                 iteration, element, got, *expected[element]);
+  }
+  reportedWrong = reportedWrong || wrong > 0;
+  scoreboard.addWrong(wrong);
+}
+
+bool PlanRank::registerPlan(occlComm_t comm, occlPlan_t plan) const {
+  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
+  collective.id = kCollective;
+  collective.name = options.plan.c_str();
+  collective.plans = &plan;
+  collective.numPlans = 1;
+  collective.count = options.count;
+  collective.dataType = options.type;
+  collective.op = options.op;
+  return ok(occlRegister(comm, &collective), "registering");
+}
+
+bool PlanRank::iterate(occlComm_t comm) {
+  fillInput();
+  for (uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
+    if (options.inPlace || options.check)
+      fillInput();
+    if (!scoreboard.barrier())
+      return false;
+    auto begin = std::chrono::steady_clock::now();
+    occlRequest_t request = 0;
+    if (!ok(occlSubmit(comm, kCollective, input, output, nullptr, nullptr, &request), "submitting"))
+      return false;
+    if (!ok(occlWait(comm, request), "waiting"))
+      return false;
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    scoreboard.setSeconds(rank, iteration, seconds.count());
+    if (options.check)
+      check(iteration);
+  }
+  return true;
+}
+
+bool PlanRank::run(occlComm_t comm) {
+  occlPlan_t plan = nullptr;
+  bool success = ok(occlPlanLoad(options.plan.c_str(), &plan), "loading the plan") &&
+                 registerPlan(comm, plan) && iterate(comm);
+  if (!success)
+    scoreboard.fail();
+  occlPlanDestroy(plan);
+  return success;
+}
+
+} // namespace occl::run

@@ -1,0 +1,131 @@
+#include "tools/occl-run/plan_run.h"
+
+#include "plan/reader.h"
+#include "tools/occl-run/elements.h"
+#include "tools/occl-run/launcher.h"
+#include "tools/occl-run/plan_rank.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+#include <thread>
+
+namespace occl::run {
+namespace {
+
+bool failed(occlResult_t result, const char *what) {
+  if (result != occlSuccess)
+    fmt::print(stderr, "occl-run: {}: {}: {}\n", what, occlGetErrorString(result),
+               occlGetLastError());
+  return result != occlSuccess;
+}
+
+occlConfig_t configOf(const PlanRunOptions &options) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = options.preemption ? 1 : 2;
+  return config;
+}
+
+/// The exit status of a rank that is a process.
+int runProcess(const PlanRunOptions &options, const plan::Plan &plan, uint32_t rank,
+               Scoreboard &scoreboard) {
+  PlanRank self(options, plan, rank, scoreboard);
+  occlConfig_t config = configOf(options);
+  occlComm_t comm = nullptr;
+  if (failed(occlCommInitFromEnv(&comm, &config), "joining the other ranks")) {
+    scoreboard.fail();
+    return 1;
+  }
+  bool success = self.run(comm);
+  return failed(occlCommDestroy(comm), "leaving the communicator") || !success;
+}
+
+int runThreads(const PlanRunOptions &options, const plan::Plan &plan, Scoreboard &scoreboard) {
+  occlConfig_t config = configOf(options);
+  std::vector<occlComm_t> comms(plan.numRanks);
+  if (failed(occlCommInitAll(comms.data(), plan.numRanks, &config), "making a communicator"))
+    return 1;
+  std::vector<int> status(plan.numRanks);
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      bool success = PlanRank(options, plan, rank, scoreboard).run(comms[rank]);
+      status[rank] = failed(occlCommDestroy(comms[rank]), "leaving the communicator") || !success;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return *std::max_element(status.begin(), status.end());
+}
+
+/// What would make no sense to start with; true if it printed an error.
+bool isWrongUse(const PlanRunOptions &options, const plan::Plan &plan) {
+  std::string problem;
+  if (options.numRanks != 0 && options.numRanks != plan.numRanks)
+    problem = fmt::format("is for {} ranks, not for {}", plan.numRanks, options.numRanks);
+  else if (options.inPlace && !plan.inPlace)
+    problem = "is not valid in place";
+  else if (!options.inPlace && !plan.outOfPlace)
+    problem = "is valid in place only (--in-place)";
+  if (!problem.empty())
+    fmt::print(stderr, "occl-run: the plan {} {}\n", options.plan, problem);
+  return !problem.empty();
+}
+
+template <class Names, class Value> std::string nameOf(const Names &names, Value value) {
+  for (const auto &[name, candidate] : names)
+    if (candidate == value)
+      return name;
+  return "?";
+}
+
+void printResult(const PlanRunOptions &options, const plan::Plan &plan, const Scoreboard &board) {
+  std::vector<double> times;
+  for (uint32_t iteration = 0; iteration < options.iterations; ++iteration)
+    times.push_back(board.secondsOf(iteration));
+  std::sort(times.begin(), times.end());
+  const double bytes = static_cast<double>(options.count * elementBytes(options.type));
+  const double median = times[times.size() / 2];
+  fmt::print("plan       {} ({}), {} ranks as {}\n", plan.name, plan.collective, plan.numRanks,
+             options.threads ? "threads" : "processes");
+  fmt::print("data       {} x {} a part, {}, {}, {} iterations\n", options.count,
+             nameOf(dataTypes(), options.type), nameOf(operations(), options.op),
+             options.inPlace ? "in place" : "out of place", options.iterations);
+  fmt::print("time       median {:.1f} us, best {:.1f} us, worst {:.1f} us (slowest rank)\n",
+             median * 1e6, times.front() * 1e6, times.back() * 1e6);
+  fmt::print("bandwidth  {:.3f} GB/s (bytes of a part / median time)\n", bytes * 1e-9 / median);
+  if (options.check)
+    fmt::print("check      {} wrong elements\n", board.wrong());
+}
+
+} // namespace
+
+int runPlan(const PlanRunOptions &options) {
+  auto plan = plan::readPlanFile(options.plan);
+  if (!plan) {
+    fmt::print(stderr, "occl-run: {}\n", plan.message());
+    return 1;
+  }
+  if (isWrongUse(options, *plan))
+    return 2;
+  auto scoreboard = Scoreboard::create(plan->numRanks, options.iterations);
+  if (!scoreboard) {
+    fmt::print(stderr, "occl-run: no memory for {} iterations\n", options.iterations);
+    return 1;
+  }
+  int status = 0;
+  if (options.threads) {
+    status = runThreads(options, *plan, *scoreboard);
+  } else {
+    LaunchOptions launchOptions;
+    launchOptions.numRanks = plan->numRanks;
+    launchOptions.grace = options.grace;
+    launchOptions.body = [&](uint32_t rank) {
+      return runProcess(options, *plan, rank, *scoreboard);
+    };
+    status = launch(launchOptions);
+  }
+  if (status == 0)
+    printResult(options, *plan, *scoreboard);
+  return status != 0 || scoreboard->wrong() != 0;
+}
+
+} // namespace occl::run

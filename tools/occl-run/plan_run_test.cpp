@@ -1,0 +1,101 @@
+// Runs plans from disk on real data by occl-run, in processes and in threads, against its
+// reference.
+#include "plan/testing/example_plans.h"
+#include "plan/writer.h"
+#include "tools/occl-run/testing.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace occl::plan::testing;
+using occl::run::testing::contains;
+using occl::run::testing::occlRun;
+using occl::run::testing::Result;
+
+std::string save(const occl::plan::Plan &plan, const std::string &name) {
+  std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+  auto status = occl::plan::writePlanFile(plan, path);
+  EXPECT_TRUE(status.isOk()) << status.message();
+  return path;
+}
+
+void expectRight(const std::string &arguments) {
+  Result result = occlRun(arguments + " --iterations 3");
+  EXPECT_EQ(result.status, 0) << arguments << "\n" << result.output;
+  EXPECT_TRUE(contains(result, "check      0 wrong elements")) << arguments << "\n"
+                                                               << result.output;
+}
+
+TEST(PlanRun, everyCollectiveAsThreadsAndProcesses) {
+  const std::vector<std::pair<std::string, occl::plan::Plan>> plans = {
+      {"ring", ringAllReduce(4)},
+      {"one_shot", oneShotAllReduce(3)},
+      {"two_shot", twoShotAllReduce(5)},
+      {"broadcast", chainBroadcast(3, 4, 1)},
+      {"reduce", chainReduce(3, 4, 2)},
+      {"allgather", ringAllGather(3)},
+      {"scatter", ringReduceScatter(3)},
+      {"alltoall", allToAll(4)},
+      {"shift", shift(3)}};
+  for (const auto &[name, plan] : plans) {
+    std::string path = save(plan, name + ".plan.json");
+    expectRight("--plan " + path + " --count 10007 --threads");
+    expectRight("--plan " + path + " --count 10007");
+    if (plan.inPlace)
+      expectRight("--plan " + path + " --count 10007 --threads --in-place");
+  }
+}
+
+TEST(PlanRun, everyTypeAndOperation) {
+  std::string path = save(ringAllReduce(4), "types.plan.json");
+  for (const char *type : {"uint8", "int32", "int64", "half", "bfloat16", "float", "double"})
+    for (const char *operation : {"sum", "prod", "min", "max", "avg"})
+      expectRight("--threads --count 1003 --plan " + path + " --type " + type + " --op " +
+                  operation);
+}
+
+TEST(PlanRun, awkwardCounts) {
+  std::string path = save(twoShotAllReduce(4), "counts.plan.cbor");
+  for (const char *count : {"0", "1", "3", "5", "127"})
+    expectRight("--threads --in-place --plan " + path + " --count " + count);
+}
+
+TEST(PlanRun, saysHowFast) {
+  Result result = occlRun("--plan " + save(ringAllReduce(2), "fast.plan.json") + " -n 2");
+  EXPECT_TRUE(contains(result, "2 ranks as processes")) << result.output;
+  EXPECT_TRUE(contains(result, "time       median")) << result.output;
+  EXPECT_TRUE(contains(result, " GB/s")) << result.output;
+}
+
+TEST(PlanRun, refusesAPlanForOthers) {
+  std::string path = save(ringAllReduce(2), "two.plan.json");
+  Result ranks = occlRun("-n 3 --plan " + path);
+  EXPECT_EQ(ranks.status, 2);
+  EXPECT_TRUE(contains(ranks, "is for 2 ranks, not for 3")) << ranks.output;
+
+  occl::plan::Plan outOfPlace = ringAllReduce(2);
+  outOfPlace.inPlace = false;
+  Result mode = occlRun("--in-place --plan " + save(outOfPlace, "mode.plan.json"));
+  EXPECT_EQ(mode.status, 2);
+  EXPECT_TRUE(contains(mode, "is not valid in place")) << mode.output;
+}
+
+TEST(PlanRun, refusesDamagedAndWrongPlans) {
+  EXPECT_EQ(occlRun("--plan /no/such/file").status, 1);
+  std::string path = save(ringAllReduce(3), "cut.plan.json");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  EXPECT_EQ(occlRun("--plan " + path).status, 1);
+
+  occl::plan::Plan wrong = ringAllReduce(3);
+  wrong.collective =
+      "reduce"; // its verification fails: other ranks than the root change their output
+  wrong.instructions.back().count += 1;
+  Result result = occlRun("--threads --plan " + save(wrong, "wrong.plan.json"));
+  EXPECT_NE(result.status, 0);
+  EXPECT_FALSE(contains(result, "wrong elements")) << result.output;
+}
+
+} // namespace
