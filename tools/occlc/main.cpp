@@ -1,82 +1,129 @@
 // occlc: the compiler's command line.
-#include "compiler/frontend/Frontend.h"
+#include "tools/occlc/commands.h"
 
-#include "mlir/IR/AsmState.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/IR/OperationSupport.h"
-#include "llvm/Support/raw_ostream.h"
+#include "plan/limits.h"
 
 #include <CLI/CLI.hpp>
 
-#include <system_error>
+#include <functional>
+#include <iostream>
+#include <map>
 
 namespace {
 
 using namespace occl;
 
-struct Options {
-  std::string source;
-  std::string output = "-";
-  std::string emit = "chunk";
-  frontend::FrontendOptions frontend;
+constexpr const char *kExamples = R"(Examples:
+  occlc compile ring.coll -D ranks=8 -o ring.plan.json
+  occlc compile ring.coll -D ranks=8 -o ring.plan.cbor --max-thread-blocks 2 --stats
+  occlc compile ring.coll -D ranks=4 --emit=dot | dot -Tsvg > ring.svg
+  occlc check ring.coll -D ranks=8
+  occlc explain ring.plan.json --rank 3
+Exit status: 0, 1 after an error in the input, 2 after an error in the command line.)";
+
+/// A subcommand and what to do if it was given.
+struct Command {
+  CLI::App *app;
+  std::function<int()> run;
 };
 
-void addSourceOptions(CLI::App &command, Options &options) {
-  command.add_option("source", options.source, "the .coll file")->required();
-  command.add_option("-D,--define", options.frontend.defines, "a parameter's value: name=value")
+void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
+  app.add_option("file", options.path, "a .coll file, or IR (.mlir, .mlirbc)")->required();
+  app.add_option("-D,--define", options.defines, "a parameter's value: name=value")
       ->allow_extra_args(false);
-  command
-      .add_option("-I,--import-path", options.frontend.importPaths,
-                  "a folder in which to look for imports")
+  app.add_option("-I,--import-path", options.importPaths, "a folder in which to look for imports")
       ->allow_extra_args(false);
-  command.add_option("--algorithm", options.frontend.algorithm,
-                     "which algorithm of the file, if it has several");
-  command.add_option("--max-ops", options.frontend.maxOps,
-                     "reads, copies and reductions that a program may consist of");
+  app.add_option("--algorithm", options.algorithm,
+                 "which algorithm of the file, if it has several");
+  app.add_option("--max-ops", options.maxOps,
+                 "reads, copies and reductions that a program may consist of");
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> runFrontend(mlir::MLIRContext &context, const Options &options) {
-  frontend::SourceManager sources;
-  frontend::DiagnosticEngine diagnostics(sources);
-  mlir::OwningOpRef<mlir::ModuleOp> module = frontend::compileFileToChunks(
-      context, sources, options.source, options.frontend, diagnostics);
-  llvm::errs() << diagnostics.render();
-  return module;
+void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
+  app.add_option("--depth", options.depth,
+                 "messages in flight on a connection; raised if the program needs more")
+      ->check(CLI::Range(1u, plan::limits::kMaxDepth));
+  app.add_option("--max-depth", options.pipeline.maxDepth, "how far the depth may be raised")
+      ->check(CLI::Range(1u, plan::limits::kMaxDepth))
+      ->capture_default_str();
+  app.add_option("--max-thread-blocks", options.pipeline.maxThreadBlocks,
+                 "thread blocks that a rank may have")
+      ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks))
+      ->capture_default_str();
+  app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
+  app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
+  auto flag = [&](const char *name, bool &value, const char *what) {
+    app.add_flag_callback(
+        name, [&value] { value = false; }, what);
+  };
+  flag("--no-multicast", options.pipeline.multicast, "send a value to each of several ranks apart");
+  flag("--no-fuse", options.pipeline.fuse, "keep receiving, reducing and sending apart");
+  flag("--no-aggregate", options.pipeline.aggregate, "keep messages of neighbouring chunks apart");
+  app.add_flag("--print-pass-timing", options.pipeline.printTiming,
+               "print the time of each pass to standard error");
 }
 
-int check(const Options &options) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  return runFrontend(context, options) ? 0 : 1;
-}
-
-int compile(const Options &options) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  mlir::OwningOpRef<mlir::ModuleOp> module = runFrontend(context, options);
-  if (!module)
-    return 1;
-  std::error_code error;
-  llvm::raw_fd_ostream out(options.output, error);
-  if (error) {
-    llvm::errs() << "error: cannot write '" << options.output << "': " << error.message() << "\n";
-    return 1;
-  }
-  module->print(out);
-  return 0;
+Command addCompile(CLI::App &app, tools::CompileCommand &command) {
+  CLI::App *sub = app.add_subcommand("compile", "compile an algorithm to a verified plan");
+  addSourceOptions(*sub, command.options);
+  addPlanOptions(*sub, command.options);
+  sub->add_option(
+         "-o,--output", command.output,
+         "the file to write; a plan is CBOR if it ends in .cbor, else JSON; IR is bytecode "
+         "if it ends in .mlirbc; - is standard output")
+      ->capture_default_str();
+  static const std::map<std::string, tools::Emit> kinds = {{"chunk", tools::Emit::Chunk},
+                                                           {"inst", tools::Emit::Inst},
+                                                           {"plan", tools::Emit::Plan},
+                                                           {"dot", tools::Emit::Dot}};
+  sub->add_option(
+         "--emit", command.emit,
+         "what to write: chunk (what moves), inst (who moves it), plan, or dot (a picture)")
+      ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case).description(""))
+      ->option_text("TEXT [plan]");
+  sub->add_flag("--stats", command.stats, "print what was proved of the plan to standard error");
+  return {sub, [&] { return tools::compile(command); }};
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("Compiles collectives written in the .coll language.", "occlc");
+  CLI::App app("Compiles collectives written in the .coll language to plans.", "occlc");
+  app.footer(kExamples);
   app.require_subcommand(1);
-  Options options;
-  CLI::App *checkCommand = app.add_subcommand("check", "say what is wrong with a program");
-  addSourceOptions(*checkCommand, options);
-  CLI::App *compileCommand = app.add_subcommand("compile", "compile a program");
-  addSourceOptions(*compileCommand, options);
-  compileCommand->add_option("-o,--output", options.output, "the file to write; - for stdout");
-  compileCommand->add_option("--emit", options.emit, "what to write")
-      ->check(CLI::IsMember({"chunk"}));
-  CLI11_PARSE(app, argc, argv);
-  return checkCommand->parsed() ? check(options) : compile(options);
+
+  tools::CompileCommand compile;
+  std::vector<Command> commands = {addCompile(app, compile)};
+
+  driver::CompileOptions checked;
+  CLI::App *check = app.add_subcommand("check", "compile without output; say what was proved, or "
+                                                "what is wrong");
+  addSourceOptions(*check, checked);
+  addPlanOptions(*check, checked);
+  commands.push_back({check, [&] { return tools::check(checked); }});
+
+  std::string path;
+  CLI::App *verify =
+      app.add_subcommand("verify", "prove a plan file, or say what is wrong with it");
+  verify->add_option("plan", path, "a plan, JSON or CBOR")->required();
+  commands.push_back({verify, [&] { return tools::verify(path); }});
+
+  std::optional<uint32_t> rank;
+  CLI::App *explain = app.add_subcommand("explain", "print what a plan does, for people");
+  explain->add_option("plan", path, "a plan, JSON or CBOR")->required();
+  explain->add_option("--rank", rank, "only this rank");
+  commands.push_back({explain, [&] { return tools::explain(path, rank); }});
+
+  CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
+  commands.push_back({limits, tools::printLimits});
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const Command &command : commands)
+    if (command.app->parsed())
+      return command.run();
+  return 2;
 }

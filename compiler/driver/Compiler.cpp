@@ -1,0 +1,109 @@
+#include "compiler/driver/Compiler.h"
+
+#include "compiler/dialect/Chunk.h"
+#include "compiler/dialect/Inst.h"
+#include "compiler/export/PlanExport.h"
+#include "compiler/frontend/Frontend.h"
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace occl::driver {
+
+Compiler::Compiler(CompileOptions options)
+    : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
+  context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
+}
+
+Compiler::~Compiler() = default;
+
+bool Compiler::load() {
+  llvm::StringRef path = options.path;
+  bool isIR = path.ends_with(".mlir") || path.ends_with(".mlirbc");
+  return (isIR ? loadIR() : loadSource()) && applyOptions();
+}
+
+bool Compiler::loadSource() {
+  frontend::SourceManager sources;
+  frontend::DiagnosticEngine diagnostics(sources);
+  frontend::FrontendOptions settings;
+  settings.defines = options.defines;
+  settings.importPaths = options.importPaths;
+  settings.algorithm = options.algorithm;
+  if (options.maxOps)
+    settings.maxOps = *options.maxOps;
+  ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics);
+  llvm::errs() << diagnostics.render();
+  return ir && !diagnostics.hasErrors();
+}
+
+bool Compiler::loadIR() {
+  ir = parseSourceFile<ModuleOp>(options.path, &context);
+  if (!ir)
+    return false;
+  auto isProgram = [](Operation &op) { return isa<chunk::ProgramOp, inst::ProgramOp>(op); };
+  Block &body = *ir->getBody();
+  if (llvm::hasSingleElement(body) && isProgram(body.front()))
+    return true;
+  ir->emitError("expected a module of one chunk.program or inst.program");
+  return false;
+}
+
+/// FNV-1a of a text, from a state on.
+static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
+  for (char c : text)
+    state = (state ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return state;
+}
+
+/// Everything besides the source that decides what the plan is.
+static std::string describeOptions(const PipelineOptions &options) {
+  return llvm::formatv("{0} {1} {2} {3} {4}", options.multicast, options.fuse, options.aggregate,
+                       options.maxThreadBlocks, options.maxDepth)
+      .str();
+}
+
+/// Puts options into the program's header, and their hash with that of the source.
+bool Compiler::applyOptions() {
+  auto program = dyn_cast<chunk::ProgramOp>(ir->getBody()->front());
+  if (!program)
+    return true;
+  if (options.depth)
+    program.setDepth(*options.depth);
+  if (options.minBytes)
+    program.setMinBytes(*options.minBytes);
+  if (options.maxBytes)
+    program.setMaxBytes(*options.maxBytes);
+  uint64_t hash = mixHash(0xcbf29ce484222325, program.getSourceHash());
+  hash = mixHash(hash, describeOptions(options.pipeline));
+  hash = mixHash(hash, llvm::formatv("{0} {1} {2}", program.getDepth(), program.getMinBytes(),
+                                     program.getMaxBytes())
+                           .str());
+  program.setSourceHash(llvm::formatv("{0:x-16}", hash).str());
+  return succeeded(program.verify());
+}
+
+bool Compiler::lower() {
+  if (isa<inst::ProgramOp>(ir->getBody()->front()))
+    return true;
+  return succeeded(runPipeline(*ir, options.pipeline));
+}
+
+std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
+  auto program = cast<inst::ProgramOp>(ir->getBody()->front());
+  FailureOr<plan::Plan> plan = exporter::exportPlan(program);
+  if (failed(plan))
+    return std::nullopt;
+  verified = plan::verifyPlan(*plan);
+  if (!verified) {
+    llvm::errs() << options.path << ": error: the plan is wrong, and is not written\n"
+                 << verified.text();
+    return std::nullopt;
+  }
+  return std::move(*plan);
+}
+
+} // namespace occl::driver

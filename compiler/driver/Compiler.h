@@ -1,0 +1,65 @@
+// The library behind occlc: from a file to a verified plan.
+#pragma once
+
+#include "compiler/driver/Pipeline.h"
+#include "plan/plan.h"
+#include "plan/verifier.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace occl::driver {
+
+struct CompileOptions {
+  /// A .coll file; or IR (.mlir, .mlirbc): a chunk.program, or an inst.program that is scheduled.
+  std::string path;
+  /// "name=value", one for each -D, and folders for imports. Of .coll files only.
+  std::vector<std::string> defines;
+  std::vector<std::string> importPaths;
+  std::string algorithm; // may be empty if the file has one
+  std::optional<uint64_t> maxOps;
+
+  // What the plan says of itself, where it differs from the source.
+  std::optional<uint32_t> depth;
+  std::optional<uint64_t> minBytes, maxBytes;
+
+  PipelineOptions pipeline;
+};
+
+/// One compilation. Errors have been printed to standard error when a function returns nothing. Not
+/// thread-safe; instances are independent.
+class Compiler {
+public:
+  explicit Compiler(CompileOptions options);
+  ~Compiler();
+
+  /// Reads the file and elaborates it; the module has one program.
+  bool load();
+  /// Runs the passes, unless the program is an inst.program already. Expects load() to have
+  /// succeeded.
+  bool lower();
+  /// The plan of the lowered program, if verifyPlan accepts it. Expects lower() to have succeeded.
+  std::optional<plan::Plan> exportVerifiedPlan();
+
+  /// What verifyPlan found out about the plan.
+  const plan::VerifyResult &verification() const { return verified; }
+  mlir::ModuleOp module() { return *ir; }
+
+private:
+  bool loadSource();
+  bool loadIR();
+  bool applyOptions();
+
+  CompileOptions options;
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> ir;
+  plan::VerifyResult verified;
+};
+
+} // namespace occl::driver

@@ -1,0 +1,29 @@
+// Which passes turn chunks into a scheduled program, in which order.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+
+namespace occl::driver {
+
+struct PipelineOptions {
+  /// Each can be left out without changing what the program computes.
+  bool multicast = true;
+  bool fuse = true;
+  bool aggregate = true;
+  uint32_t maxThreadBlocks = 1;
+  /// The depth may be raised up to this where the program needs it.
+  uint32_t maxDepth = 64;
+  /// Prints the time of each pass to standard error.
+  bool printTiming = false;
+};
+
+/// Runs the phases on a module of one chunk.program:
+///   chunks        chunk-mark-final
+///   instructions  lower-chunks, inst-merge-multicast, inst-fuse, inst-aggregate
+///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize
+/// and verifies the module after each. Errors are emitted as MLIR diagnostics.
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
+
+} // namespace occl::driver

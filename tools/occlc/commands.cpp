@@ -1,0 +1,145 @@
+#include "tools/occlc/commands.h"
+
+#include "compiler/export/DotExport.h"
+#include "plan/limits.h"
+#include "plan/printer.h"
+#include "plan/reader.h"
+#include "plan/writer.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+namespace occl::tools {
+
+namespace {
+
+int fail(const std::string &message) {
+  std::cerr << "error: " << message << '\n';
+  return 1;
+}
+
+/// Writes IR: bytecode to files named .mlirbc, text with locations elsewhere.
+int writeIR(mlir::ModuleOp module, const std::string &path) {
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  if (error)
+    return fail("cannot write '" + path + "': " + error.message());
+  if (llvm::StringRef(path).ends_with(".mlirbc"))
+    return mlir::succeeded(mlir::writeBytecodeToFile(module, out)) ? 0 : 1;
+  module->print(out);
+  return 0;
+}
+
+int writeDot(const plan::Plan &plan, const std::string &path) {
+  if (path == "-") {
+    exporter::writeDot(plan, std::cout);
+    return 0;
+  }
+  std::ofstream out(path);
+  exporter::writeDot(plan, out);
+  return out.flush() ? 0 : fail("cannot write '" + path + "'");
+}
+
+int writePlan(const plan::Plan &plan, const std::string &path) {
+  plan::Status status = path == "-" ? plan::writePlan(plan, plan::Format::Json, std::cout)
+                                    : plan::writePlanFile(plan, path);
+  return status ? 0 : fail(status.message());
+}
+
+/// A plan from a file, proved.
+std::optional<plan::Plan> readVerified(const std::string &path, plan::VerifyResult &result) {
+  plan::Expected<plan::Plan> plan = plan::readPlanFile(path);
+  if (!plan) {
+    fail(plan.message());
+    return std::nullopt;
+  }
+  result = plan::verifyPlan(*plan);
+  if (result)
+    return std::move(*plan);
+  std::cerr << path << ": error: the plan is wrong\n" << result.text();
+  return std::nullopt;
+}
+
+std::string withNewline(std::string text) {
+  if (text.empty() || text.back() != '\n')
+    text += '\n';
+  return text;
+}
+
+} // namespace
+
+int compile(const CompileCommand &command) {
+  driver::Compiler compiler(command.options);
+  if (!compiler.load())
+    return 1;
+  if (command.emit == Emit::Chunk)
+    return writeIR(compiler.module(), command.output);
+  if (!compiler.lower())
+    return 1;
+  if (command.emit == Emit::Inst)
+    return writeIR(compiler.module(), command.output);
+  std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
+  if (!plan)
+    return 1;
+  if (command.stats)
+    std::cerr << withNewline(compiler.verification().text());
+  return command.emit == Emit::Dot ? writeDot(*plan, command.output)
+                                   : writePlan(*plan, command.output);
+}
+
+int check(const driver::CompileOptions &options) {
+  driver::Compiler compiler(options);
+  if (!compiler.load() || !compiler.lower() || !compiler.exportVerifiedPlan())
+    return 1;
+  std::cout << withNewline(compiler.verification().text());
+  return 0;
+}
+
+int verify(const std::string &path) {
+  plan::VerifyResult result;
+  if (!readVerified(path, result))
+    return 1;
+  std::cout << withNewline(result.text());
+  return 0;
+}
+
+int explain(const std::string &path, std::optional<uint32_t> rank) {
+  plan::VerifyResult result;
+  std::optional<plan::Plan> plan = readVerified(path, result);
+  if (!plan)
+    return 1;
+  if (rank && *rank >= plan->numRanks)
+    return fail("'" + path + "' has " + std::to_string(plan->numRanks) +
+                " ranks; there is no rank " + std::to_string(*rank));
+  plan::printPlan(*plan, std::cout, rank);
+  return 0;
+}
+
+int printLimits() {
+  namespace limits = plan::limits;
+  const struct {
+    uint64_t value;
+    const char *what;
+  } rows[] = {
+      {limits::kMaxRanks, "ranks"},
+      {limits::kMaxChunks, "chunks in a rank's input, output or scratch"},
+      {limits::kMaxThreadBlocks, "thread blocks of a rank"},
+      {limits::kMaxInstructions, "instructions of a plan"},
+      {limits::kMaxOperands, "operands of an instruction"},
+      {limits::kMaxDependencies, "dependencies of an instruction"},
+      {limits::kMaxConnections, "connections of a plan"},
+      {limits::kMaxChannels, "channels"},
+      {limits::kMaxDepth, "messages in flight on a connection"},
+      {limits::kMaxNameLength, "bytes of a name or path in a plan"},
+  };
+  for (const auto &row : rows)
+    std::printf("%10llu  %s\n", static_cast<unsigned long long>(row.value), row.what);
+  return 0;
+}
+
+} // namespace occl::tools
