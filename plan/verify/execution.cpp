@@ -14,7 +14,7 @@ public:
   Executor(const Network &network, uint32_t depth, std::vector<uint32_t> *order)
       : plan(network.plan), network(network), depth(depth), order(order),
         blocks(plan.threadBlocks.size()), sent(plan.connections.size()),
-        received(plan.destinations.size()) {}
+        received(plan.destinations.size()), firstWaiter(plan.instructions.size(), kNone) {}
 
   /// True if every thread block came to its end.
   bool run() {
@@ -65,9 +65,8 @@ private:
     uint32_t condition = 0; // of its conditions, those before this one hold and will stay so
     uint32_t end = 0;       // and within a destination: the receiving ends before this one
     Wait wait = Wait::None;
-    uint32_t waitsFor = 0;        // instruction, receiving end (also of a credit)
-    uint32_t firstWaiter = kNone; // thread blocks that wait for instructions of this one
-    uint32_t nextWaiter = kNone;
+    uint32_t waitsFor = 0;       // instruction, receiving end (also of a credit)
+    uint32_t nextWaiter = kNone; // thread block that waits for the same instruction
   };
 
   bool isDone(uint32_t block) const {
@@ -80,11 +79,12 @@ private:
   void advance(uint32_t block) {
     Block &state = blocks[block];
     while (!isDone(block) && canFire(block)) {
+      uint32_t instruction = currentOf(block);
       fire(block);
       ++state.next;
       state.condition = state.end = 0;
+      wakeDependents(instruction);
     }
-    wakeDependents(block);
   }
 
   bool canFire(uint32_t block) {
@@ -97,9 +97,9 @@ private:
           plan.ranks[network.rankOfBlock[block]].firstThreadBlock + dependency.threadBlock;
       if (blocks[other].next > dependency.instruction)
         continue;
-      state.nextWaiter = std::exchange(blocks[other].firstWaiter, block);
-      return wait(state, Wait::Dependency,
-                  plan.threadBlocks[other].firstInstruction + dependency.instruction);
+      uint32_t target = plan.threadBlocks[other].firstInstruction + dependency.instruction;
+      state.nextWaiter = std::exchange(firstWaiter[target], block);
+      return wait(state, Wait::Dependency, target);
     }
     uint32_t numConditions =
         instruction.numDependencies + instruction.numSources + instruction.numDestinations;
@@ -176,15 +176,11 @@ private:
     ready.push_back(block);
   }
 
-  void wakeDependents(uint32_t block) {
-    uint32_t waiter = std::exchange(blocks[block].firstWaiter, kNone);
-    uint32_t done = currentOf(block);
+  void wakeDependents(uint32_t instruction) {
+    uint32_t waiter = std::exchange(firstWaiter[instruction], kNone);
     while (waiter != kNone) {
       uint32_t following = blocks[waiter].nextWaiter;
-      if (blocks[waiter].waitsFor < done)
-        wake(waiter, Wait::Dependency, blocks[waiter].waitsFor);
-      else
-        blocks[waiter].nextWaiter = std::exchange(blocks[block].firstWaiter, waiter);
+      wake(waiter, Wait::Dependency, instruction);
       waiter = following;
     }
   }
@@ -226,9 +222,10 @@ private:
   uint32_t depth;
   std::vector<uint32_t> *order;
   std::vector<Block> blocks;
-  std::vector<uint32_t> sent;     // of each connection
-  std::vector<uint32_t> received; // of each receiving end
-  std::vector<uint32_t> ready;    // thread blocks that were waked
+  std::vector<uint32_t> sent;        // of each connection
+  std::vector<uint32_t> received;    // of each receiving end
+  std::vector<uint32_t> firstWaiter; // of each instruction: a thread block that depends on it
+  std::vector<uint32_t> ready;       // thread blocks that were waked
 };
 
 bool completes(const Network &network, uint32_t depth) {

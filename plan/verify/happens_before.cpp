@@ -7,7 +7,7 @@ namespace occl::plan::verify {
 namespace {
 
 /// Instructions that all searches together may look at.
-constexpr uint64_t kSearchBudget = 1ull << 27;
+constexpr uint64_t kSearchBudget = 1ull << 26;
 /// Words of saved clocks that one rank may have; beyond, dependencies tell of their target only,
 /// and searches the rest.
 constexpr size_t kMaxSaved = size_t{1} << 26;

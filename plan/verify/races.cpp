@@ -53,6 +53,8 @@ private:
   }
 
   Finding checkRank(uint32_t rank) {
+    if (orderOf(rank).empty())
+      return {};
     firstLocation = locations.begin(rank);
     histories.assign(locations.begin(rank + 1) - firstLocation, {});
     reads.clear();
