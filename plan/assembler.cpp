@@ -1,12 +1,10 @@
 #include "plan/assembler.h"
 
 #include "plan/limits.h"
-#include "plan/names.h"
 #include "plan/text_check.h"
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace occl::plan {
 
@@ -36,19 +34,18 @@ enum class PlanAssembler::Frame : uint8_t {
   None, // holds neither object nor array
 };
 
-/// A value that is neither object nor array.
-struct PlanAssembler::Scalar {
-  enum class Type : uint8_t { Null, Bool, Unsigned, Negative, Real, String };
-  Type type;
-  uint64_t bits = 0; // Bool, Unsigned, Negative
-  std::string_view text = {};
-};
-
-/// A member of an object: its name, and what it holds if not a scalar.
+/// A member of an object: its name and either where its value goes or what object or array it
+/// holds.
 struct PlanAssembler::Field {
+  constexpr Field(const char *name, Setter set, bool isRequired = true)
+      : name(name), set(set), isRequired(isRequired) {}
+  constexpr Field(const char *name, Frame child, bool isRequired = true)
+      : name(name), child(child), isRequired(isRequired) {}
+
   const char *name;
-  Frame child;
-  bool isRequired = true;
+  Setter set = nullptr;
+  Frame child = Frame::None;
+  bool isRequired;
 };
 
 /// What an object or array may hold. Objects have fields; arrays have an element kind; tuples are
@@ -62,31 +59,41 @@ struct PlanAssembler::Shape {
 };
 
 const PlanAssembler::Shape &PlanAssembler::shapeOf(Frame frame) {
-  static constexpr Field planFields[] = {
-      {"schemaVersion", Frame::None},  {"name", Frame::None},
-      {"collective", Frame::None},     {"parameters", Frame::Parameters},
-      {"sourceHash", Frame::None},     {"numRanks", Frame::None},
-      {"partChunks", Frame::None},     {"root", Frame::None},
-      {"outOfPlace", Frame::None},     {"inPlace", Frame::None},
-      {"uniformChunks", Frame::None},  {"protocol", Frame::None},
-      {"depth", Frame::None},          {"minBytes", Frame::None},
-      {"maxBytes", Frame::None},       {"files", Frame::Files},
-      {"locations", Frame::Locations}, {"connections", Frame::Connections},
-      {"ranks", Frame::Ranks},         {"requirements", Frame::Requirements}};
-  static constexpr Field rankFields[] = {{"inputChunks", Frame::None},
-                                         {"outputChunks", Frame::None},
-                                         {"scratchChunks", Frame::None},
-                                         {"inPlaceOffset", Frame::None},
+  static constexpr Field planFields[] = {{"schemaVersion", setSchemaVersion},
+                                         {"name", setPlan<&Plan::name>},
+                                         {"collective", setPlan<&Plan::collective>},
+                                         {"parameters", Frame::Parameters},
+                                         {"sourceHash", setPlan<&Plan::sourceHash>},
+                                         {"numRanks", setNumRanks},
+                                         {"partChunks", setPlan<&Plan::partChunks>},
+                                         {"root", setPlan<&Plan::root>},
+                                         {"outOfPlace", setPlan<&Plan::outOfPlace>},
+                                         {"inPlace", setPlan<&Plan::inPlace>},
+                                         {"uniformChunks", setPlan<&Plan::uniformChunks>},
+                                         {"protocol", setPlan<&Plan::protocol>},
+                                         {"depth", setPlan<&Plan::depth>},
+                                         {"minBytes", setPlan<&Plan::minBytes>},
+                                         {"maxBytes", setPlan<&Plan::maxBytes>},
+                                         {"files", Frame::Files},
+                                         {"locations", Frame::Locations},
+                                         {"connections", Frame::Connections},
+                                         {"ranks", Frame::Ranks},
+                                         {"requirements", Frame::Requirements}};
+  static constexpr Field rankFields[] = {{"inputChunks", setRank<&RankPlan::inputChunks>},
+                                         {"outputChunks", setRank<&RankPlan::outputChunks>},
+                                         {"scratchChunks", setRank<&RankPlan::scratchChunks>},
+                                         {"inPlaceOffset", setRank<&RankPlan::inPlaceOffset>},
                                          {"threadBlocks", Frame::ThreadBlocks}};
-  static constexpr Field instructionFields[] = {{"op", Frame::None},
-                                                {"src", Frame::Sources, false},
-                                                {"dst", Frame::InstructionDestinations, false},
-                                                {"count", Frame::None, false},
-                                                {"extent", Frame::None, false},
-                                                {"value", Frame::None, false},
-                                                {"final", Frame::None, false},
-                                                {"after", Frame::After, false},
-                                                {"at", Frame::None, false}};
+  static constexpr Field instructionFields[] = {
+      {"op", setInstruction<&Instruction::opcode>},
+      {"src", Frame::Sources, false},
+      {"dst", Frame::InstructionDestinations, false},
+      {"count", setInstruction<&Instruction::count>, false},
+      {"extent", setInstruction<&Instruction::extent>, false},
+      {"value", setInstruction<&Instruction::value>, false},
+      {"final", setInstruction<&Instruction::final>, false},
+      {"after", Frame::After, false},
+      {"at", setInstruction<&Instruction::location>, false}};
   static constexpr std::array<Shape, 22> shapes = {{
       {true, planFields},
       {true},
@@ -130,7 +137,7 @@ bool PlanAssembler::string(std::string_view value) {
 bool PlanAssembler::key(std::string_view name) {
   Level &level = levels.back();
   if (level.frame == Frame::Parameters) {
-    if (!text({Scalar::Type::String, 0, name}, parameter))
+    if (!set({Scalar::Type::String, 0, name}, parameter))
       return false;
     auto isSame = [&](const auto &known) { return known.first == name; };
     if (std::any_of(plan.parameters.begin(), plan.parameters.end(), isSame))
@@ -287,12 +294,10 @@ bool PlanAssembler::scalar(const Scalar &value) {
   if (shape.isObject) {
     if (level.frame == Frame::Parameters)
       return parameterField(value);
-    if (shape.fields[level.field].child != Frame::None)
-      return wrongType(value, shapeOf(shape.fields[level.field].child).isObject ? "an object"
-                                                                                : "an array");
-    return level.frame == Frame::Plan   ? planField(level.field, value)
-           : level.frame == Frame::Rank ? rankField(level.field, value)
-                                        : instructionField(level.field, value);
+    const Field &field = shape.fields[level.field];
+    if (field.set)
+      return field.set(*this, value);
+    return wrongType(value, shapeOf(field.child).isObject ? "an object" : "an array");
   }
   uint32_t index = level.index++;
   if (index >= shape.maxSize)
@@ -304,89 +309,25 @@ bool PlanAssembler::scalar(const Scalar &value) {
 
 bool PlanAssembler::parameterField(const Scalar &value) {
   int64_t number = 0;
-  if (!this->number(value, number))
+  if (!set(value, number))
     return false;
   plan.parameters.emplace_back(parameter, number);
   return true;
 }
 
-bool PlanAssembler::planField(uint32_t field, const Scalar &value) {
-  switch (field) {
-  case 0:
-    if (!number(value, plan.schemaVersion))
-      return false;
-    if (plan.schemaVersion == kSchemaVersion)
-      return true;
-    return fail("this version reads schema version " + std::to_string(kSchemaVersion) + ", not " +
-                std::to_string(plan.schemaVersion) + ": compile the plan again");
-  case 1:
-    return text(value, plan.name);
-  case 2:
-    return text(value, plan.collective);
-  case 4:
-    return text(value, plan.sourceHash);
-  case 5: // The builder counts the ranks itself; finish() compares.
-    return number(value, declaredRanks);
-  case 6:
-    return number(value, plan.partChunks);
-  case 7:
-    return number(value, plan.root);
-  case 8:
-    return truth(value, plan.outOfPlace);
-  case 9:
-    return truth(value, plan.inPlace);
-  case 10:
-    return truth(value, plan.uniformChunks);
-  case 11: {
-    std::optional<Protocol> protocol = protocolOf(value.text);
-    if (value.type != Scalar::Type::String || !protocol)
-      return wrongType(value, "\"Simple\", \"LL\" or \"LL128\"");
-    plan.protocol = *protocol;
+bool PlanAssembler::setSchemaVersion(PlanAssembler &self, const Scalar &value) {
+  uint32_t &version = self.plan.schemaVersion;
+  if (!self.set(value, version))
+    return false;
+  if (version == kSchemaVersion)
     return true;
-  }
-  case 12:
-    return number(value, plan.depth);
-  case 13:
-    return number(value, plan.minBytes);
-  default:
-    return number(value, plan.maxBytes);
-  }
+  return self.fail("this version reads schema version " + std::to_string(kSchemaVersion) +
+                   ", not " + std::to_string(version) + ": compile the plan again");
 }
 
-bool PlanAssembler::rankField(uint32_t field, const Scalar &value) {
-  RankPlan &rank = plan.ranks.back();
-  switch (field) {
-  case 0:
-    return number(value, rank.inputChunks);
-  case 1:
-    return number(value, rank.outputChunks);
-  case 2:
-    return number(value, rank.scratchChunks);
-  default:
-    return number(value, rank.inPlaceOffset);
-  }
-}
-
-bool PlanAssembler::instructionField(uint32_t field, const Scalar &value) {
-  switch (field) {
-  case 0: {
-    std::optional<Opcode> opcode = opcodeOf(value.text);
-    if (value.type != Scalar::Type::String || !opcode)
-      return wrongType(value, "the name of an instruction");
-    instruction.opcode = *opcode;
-    return true;
-  }
-  case 3:
-    return number(value, instruction.count);
-  case 4:
-    return number(value, instruction.extent);
-  case 5:
-    return number(value, instruction.value);
-  case 6:
-    return truth(value, instruction.final);
-  default:
-    return number(value, instruction.location);
-  }
+/// The builder counts the ranks itself; finish() compares.
+bool PlanAssembler::setNumRanks(PlanAssembler &self, const Scalar &value) {
+  return self.set(value, self.declaredRanks);
 }
 
 bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &value) {
@@ -394,91 +335,31 @@ bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &valu
   case Frame::Files:
     plan.files.emplace_back();
     return hasRoom(plan.files.size() - 1, limits::kMaxFiles, "files") &&
-           text(value, plan.files.back());
+           set(value, plan.files.back());
   case Frame::Destinations:
     ranks.push_back(0);
     return hasRoom(ranks.size() - 1, limits::kMaxRanks, "destinations") &&
            hasRoom(plan.destinations.size(), limits::kMaxTotalDestinations,
                    "destinations in all") &&
-           number(value, ranks.back());
+           set(value, ranks.back());
   case Frame::Operand: {
     if (index == 1)
-      return number(value, operand.index);
+      return set(value, operand.index);
     if (index == 2)
-      return number(value, operand.rank);
-    std::optional<OperandKind> kind = operandKindOf(value.text);
-    if (value.type != Scalar::Type::String || !kind)
-      return wrongType(value, "\"input\", \"output\", \"scratch\" or \"connection\"");
-    operand.kind = *kind;
-    if (*kind == OperandKind::Connection)
+      return set(value, operand.rank);
+    if (!set(value, operand.kind))
+      return false;
+    if (operand.kind == OperandKind::Connection)
       operand.rank = 0;
     return true;
   }
   case Frame::Requirement:
-    return number(value, index == 0   ? requirement.rank
-                         : index == 1 ? requirement.outputChunk
-                                      : requirement.count);
+    return set(value, index == 0   ? requirement.rank
+                      : index == 1 ? requirement.outputChunk
+                                   : requirement.count);
   default:
-    return number(value, tuple[index]);
+    return set(value, tuple[index]);
   }
-}
-
-template <typename T> bool PlanAssembler::number(const Scalar &value, T &to) {
-  using Limits = std::numeric_limits<T>;
-  if (value.type == Scalar::Type::Unsigned && value.bits <= static_cast<uint64_t>(Limits::max())) {
-    to = static_cast<T>(value.bits);
-    return true;
-  }
-  auto negative = static_cast<int64_t>(value.bits);
-  if (value.type == Scalar::Type::Negative && Limits::is_signed &&
-      negative >= static_cast<int64_t>(Limits::min())) {
-    to = static_cast<T>(negative);
-    return true;
-  }
-  return wrongType(value, "an integer from " + std::to_string(Limits::min()) + " to " +
-                              std::to_string(Limits::max()));
-}
-
-bool PlanAssembler::truth(const Scalar &value, bool &to) {
-  to = value.bits != 0;
-  return value.type == Scalar::Type::Bool || wrongType(value, "true or false");
-}
-
-bool PlanAssembler::text(const Scalar &value, std::string &to) {
-  if (value.type != Scalar::Type::String)
-    return wrongType(value, "a string");
-  if (value.text.size() > limits::kMaxNameLength)
-    return fail("the text has " + std::to_string(value.text.size()) + " bytes; at most " +
-                std::to_string(limits::kMaxNameLength) + " are allowed");
-  if (!isPlainText(value.text))
-    return fail("the text holds control characters or is not UTF-8");
-  to = value.text;
-  return true;
-}
-
-bool PlanAssembler::wrongType(const Scalar &value, const std::string &expected) {
-  std::string got;
-  switch (value.type) {
-  case Scalar::Type::Null:
-    got = "null";
-    break;
-  case Scalar::Type::Bool:
-    got = value.bits ? "true" : "false";
-    break;
-  case Scalar::Type::Unsigned:
-    got = std::to_string(value.bits);
-    break;
-  case Scalar::Type::Negative:
-    got = std::to_string(static_cast<int64_t>(value.bits));
-    break;
-  case Scalar::Type::Real:
-    got = "a number that is not a 64-bit integer";
-    break;
-  case Scalar::Type::String:
-    got = "'" + printable(value.text) + "'";
-    break;
-  }
-  return fail("expected " + expected + ", got " + got);
 }
 
 bool PlanAssembler::hasRoom(size_t used, uint64_t limit, const char *what) {

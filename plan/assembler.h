@@ -10,6 +10,7 @@
 #include "plan/builder.h"
 #include "plan/status.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,15 @@ private:
     uint32_t field = 0; // object: the member being read, an index in the frame's fields
     uint32_t seen = 0;  // object: a bit for each field
   };
-  struct Scalar;
+  /// A value that is neither object nor array.
+  struct Scalar {
+    enum class Type : uint8_t { Null, Bool, Unsigned, Negative, Real, String };
+    Type type;
+    uint64_t bits = 0; // Bool, Unsigned, Negative
+    std::string_view text = {};
+  };
+  /// Puts a member's value where it belongs.
+  using Setter = bool (*)(PlanAssembler &self, const Scalar &value);
   struct Field;
   struct Shape;
 
@@ -55,19 +64,36 @@ private:
   bool close();
   bool finish(const Level &level);
   bool scalar(const Scalar &value);
-  bool planField(uint32_t field, const Scalar &value);
   bool parameterField(const Scalar &value);
-  bool rankField(uint32_t field, const Scalar &value);
-  bool instructionField(uint32_t field, const Scalar &value);
   bool tupleElement(Frame frame, uint32_t index, const Scalar &value);
   bool beginRank();
   bool beginThreadBlock();
   bool finishInstruction();
   bool finishTuple(Frame frame);
 
-  template <typename T> bool number(const Scalar &value, T &to);
-  bool truth(const Scalar &value, bool &to);
-  bool text(const Scalar &value, std::string &to);
+  static bool setSchemaVersion(PlanAssembler &self, const Scalar &value);
+  static bool setNumRanks(PlanAssembler &self, const Scalar &value);
+  template <auto member> static bool setPlan(PlanAssembler &self, const Scalar &value) {
+    return self.set(value, self.plan.*member);
+  }
+  template <auto member> static bool setRank(PlanAssembler &self, const Scalar &value) {
+    return self.set(value, self.plan.ranks.back().*member);
+  }
+  template <auto member> static bool setInstruction(PlanAssembler &self, const Scalar &value) {
+    return self.set(value, self.instruction.*member);
+  }
+  bool set(const Scalar &value, uint32_t &to);
+  bool set(const Scalar &value, uint64_t &to);
+  bool set(const Scalar &value, int32_t &to);
+  bool set(const Scalar &value, int64_t &to);
+  bool set(const Scalar &value, bool &to);
+  bool set(const Scalar &value, std::string &to);
+  bool set(const Scalar &value, Protocol &to);
+  bool set(const Scalar &value, Opcode &to);
+  bool set(const Scalar &value, OperandKind &to);
+  template <typename T> bool setNumber(const Scalar &value, T &to);
+  template <typename Enum>
+  bool setEnum(const Scalar &value, Enum &to, std::optional<Enum> named, const char *expected);
   bool wrongType(const Scalar &value, const std::string &expected);
   bool hasRoom(size_t used, uint64_t limit, const char *what);
   bool fail(const std::string &what);
