@@ -27,10 +27,15 @@ llvm::SmallVector<int32_t> toSigned(const std::vector<uint32_t> &values) {
 } // namespace
 
 ChunkDialectEmitter::ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources)
-    : sources(sources), builder(&context), block(std::make_unique<mlir::Block>()) {
+    : sources(sources), builder(&context) {
   context.loadDialect<chunk::ChunkDialect>();
   module = mlir::ModuleOp::create(builder.getUnknownLoc());
-  builder.setInsertionPointToEnd(block.get());
+  builder.setInsertionPointToEnd(module->getBody());
+  auto empty = builder.create<chunk::ProgramOp>(
+      builder.getUnknownLoc(), "", "", llvm::ArrayRef<int32_t>(), llvm::ArrayRef<int32_t>(),
+      llvm::ArrayRef<int32_t>(), llvm::ArrayRef<int32_t>());
+  program = empty;
+  builder.setInsertionPointToEnd(&empty.getBody().front());
 }
 
 mlir::Location ChunkDialectEmitter::location(SourceRange place) {
@@ -78,26 +83,28 @@ ChunkHandle ChunkDialectEmitter::reduce(std::span<const ChunkHandle> from,
 mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo &info,
                                                               const std::string &sourceHash) {
   llvm::SmallVector<int32_t> scratch(info.numRanks, static_cast<int32_t>(info.scratchChunks));
-  builder.setInsertionPointToEnd(module->getBody());
-  auto program = builder.create<chunk::ProgramOp>(
-      builder.getUnknownLoc(), info.name, info.collective, toSigned(info.inputChunks),
-      toSigned(info.outputChunks), scratch, info.inPlaceOffsets);
-  program.setPartChunks(info.partChunks);
-  program.setRoot(info.root);
-  program.setOutOfPlace(info.outOfPlace);
-  program.setInPlace(info.inPlace);
+  auto header = mlir::cast<chunk::ProgramOp>(program);
+  header.setAlgorithm(info.name);
+  header.setCollective(info.collective);
+  header.setNumRanks(info.numRanks);
+  header.setInputChunks(toSigned(info.inputChunks));
+  header.setOutputChunks(toSigned(info.outputChunks));
+  header.setScratchChunks(scratch);
+  header.setInPlaceOffsets(info.inPlaceOffsets);
+  header.setPartChunks(info.partChunks);
+  header.setRoot(info.root);
+  header.setOutOfPlace(info.outOfPlace);
+  header.setInPlace(info.inPlace);
   llvm::SmallVector<llvm::StringRef> names;
   llvm::SmallVector<int64_t> values;
   for (const auto &[name, value] : info.parameters) {
     names.push_back(name);
     values.push_back(value);
   }
-  program.setParameterNamesAttr(builder.getStrArrayAttr(names));
-  program.setParameterValues(values);
-  program.setRequirements(info.requirements);
-  program.setSourceHash(sourceHash);
-  mlir::Block &body = program.getBody().front();
-  body.getOperations().splice(body.end(), block->getOperations());
+  header.setParameterNamesAttr(builder.getStrArrayAttr(names));
+  header.setParameterValues(values);
+  header.setRequirements(info.requirements);
+  header.setSourceHash(sourceHash);
   return std::move(module);
 }
 

@@ -30,8 +30,7 @@ private:
   const SourceManager &sources;
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// Filled before the header of the program is known.
-  std::unique_ptr<mlir::Block> block;
+  mlir::Operation *program;                           // filled before its header is known
   llvm::DenseMap<uint64_t, mlir::Location> locations; // of expressions, by where they begin
 };
 

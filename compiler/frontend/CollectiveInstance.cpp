@@ -68,10 +68,13 @@ bool Elaborator::bindCollectiveArguments() {
 }
 
 bool Elaborator::checkAsserts() {
-  bool good = true;
-  for (const Stmt *statement : algorithm.collective->asserts)
-    good &= executeAssert(*statement);
-  return good;
+  for (const Stmt *statement : algorithm.collective->asserts) {
+    if (executeAssert(*statement))
+      continue;
+    diagnostics.noteLast(algorithm.collectiveRange, "in the collective of this algorithm");
+    return false;
+  }
+  return true;
 }
 
 bool Elaborator::evaluatePerRank(const RankItem &item, int64_t low, int64_t high,
@@ -86,7 +89,7 @@ bool Elaborator::evaluatePerRank(const RankItem &item, int64_t low, int64_t high
       error(DiagnosticCode::BadSize, item.expr->range,
             std::to_string(value) + " is not in the range " + std::to_string(low) + " to " +
                 std::to_string(high) + " (rank " + std::to_string(rank) + ")")
-          .note(algorithm.collectiveRange, "of the collective of this algorithm");
+          .note(algorithm.collectiveRange, "in the collective of this algorithm");
       return false;
     }
     out.push_back(value);

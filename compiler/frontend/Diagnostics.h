@@ -63,6 +63,12 @@ public:
   /// or one too many.
   Diagnostic &error(DiagnosticCode code, SourceRange range, std::string message);
 
+  /// Adds a note to the last error, if there is one.
+  void noteLast(SourceRange place, std::string text) {
+    if (hasErrors())
+      diagnostics.back().note(place, std::move(text));
+  }
+
   bool hasErrors() const { return !diagnostics.empty(); }
   size_t numErrors() const { return diagnostics.size(); }
   /// More errors would not be kept: stop looking.

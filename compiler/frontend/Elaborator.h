@@ -124,8 +124,9 @@ private:
   // Messages
   Diagnostic &error(DiagnosticCode code, SourceRange place, const std::string &message);
   ContextId context();
-  /// "called in place, " where the modes differ and matter.
-  std::string modeText(const Memory &memory) const;
+  /// "called in place, " if a mistake that was found in this mode is none in the other.
+  std::string modeText(const Memory &memory,
+                       const std::function<bool(const Memory &)> &isAffected) const;
   std::string valuesIn(const Expr &expr) const;
   Value &slot(uint32_t index) { return stack[frame + index]; }
 
@@ -165,6 +166,7 @@ private:
   std::vector<LocationId> locationBuffer;
   std::vector<ChunkHandle> handleBuffer;
   std::vector<Place> contributionBuffer; // of lastRequirement, for the values in lastKey
+  std::vector<ContributionSum> expected; // of each chunk
   const Requirement *lastRequirement = nullptr;
   std::vector<int64_t> lastKey;
   const Requirement *freeSlotsOf = nullptr;

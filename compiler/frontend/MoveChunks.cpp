@@ -4,8 +4,9 @@
 
 namespace occl::frontend {
 
-std::string Elaborator::modeText(const Memory &memory) const {
-  if (memories.size() == 1)
+std::string Elaborator::modeText(const Memory &memory,
+                                 const std::function<bool(const Memory &)> &isAffected) const {
+  if (std::all_of(memories.begin(), memories.end(), isAffected))
     return "";
   return memory.isInPlace() ? "called in place, " : "called out of place, ";
 }
@@ -30,10 +31,9 @@ bool Elaborator::checkWritten(const Place &place, const Expr &expr) {
     std::optional<LocationId> location = unwritten(memory);
     if (!location)
       continue;
-    bool inAll = std::all_of(memories.begin(), memories.end(), unwritten);
     error(DiagnosticCode::NeverWritten, expr.range,
-          (inAll ? "" : modeText(memory)) + layout.describe(layout.placeOf(*location)) +
-              " is read here, but was never written");
+          modeText(memory, [&](const Memory &other) { return unwritten(other).has_value(); }) +
+              layout.describe(layout.placeOf(*location)) + " is read here, but was never written");
     return false;
   }
   return true;
@@ -50,7 +50,7 @@ bool Elaborator::checkAliasedInput(const Place &place, const Expr &expr) {
       continue;
     const Event &overwrite = trace.eventOf(version);
     error(DiagnosticCode::StaleChunk, expr.range,
-          modeText(memory) + layout.describe(layout.placeOf(location)) +
+          "called in place, " + layout.describe(layout.placeOf(location)) +
               " no longer holds the input here")
         .note(overwrite.expr->range,
               "overwritten here, as " +
@@ -68,11 +68,11 @@ bool Elaborator::checkFresh(const Chunk &chunk, const Expr &expr) {
     if (version <= chunk.stamp)
       continue;
     const Event &overwrite = trace.eventOf(version);
-    bool inAll = std::all_of(memories.begin(), memories.end(), [&](const Memory &other) {
+    auto isStale = [&](const Memory &other) {
       return other.latest(first, chunk.place.count).first > chunk.stamp;
-    });
+    };
     error(DiagnosticCode::StaleChunk, expr.range,
-          (inAll ? "" : modeText(memory)) + "this chunk is stale: " +
+          modeText(memory, isStale) + "this chunk is stale: " +
               layout.describe(layout.placeOf(location)) + " was overwritten after it was read")
         .note(overwrite.expr->range, "overwritten here" + trace.describe(overwrite.context));
     return false;
@@ -119,15 +119,19 @@ bool Elaborator::fitDestination(Place &destination, uint32_t count, const Expr &
 
 bool Elaborator::checkStore(std::span<const Chunk> chunks, const Place &destination,
                             const Expr &expr) {
-  for (const Chunk &chunk : chunks)
-    for (const Memory &memory : memories)
-      if (layout.overlap(chunk.place, destination, memory.isInPlace()) ==
-          Layout::Overlap::Partial) {
-        error(DiagnosticCode::PartialOverlap, expr.range,
-              modeText(memory) + "the source " + layout.describe(chunk.place) +
-                  " and the destination " + layout.describe(destination) + " overlap in part");
-        return false;
-      }
+  for (const Chunk &chunk : chunks) {
+    auto overlapsInPart = [&](const Memory &memory) {
+      return layout.overlap(chunk.place, destination, memory.isInPlace()) ==
+             Layout::Overlap::Partial;
+    };
+    auto memory = std::find_if(memories.begin(), memories.end(), overlapsInPart);
+    if (memory == memories.end())
+      continue;
+    error(DiagnosticCode::PartialOverlap, expr.range,
+          modeText(*memory, overlapsInPart) + "the source " + layout.describe(chunk.place) +
+              " and the destination " + layout.describe(destination) + " overlap in part");
+    return false;
+  }
   if (destination.buffer != BufferKind::Input || !info.outOfPlace)
     return true;
   error(DiagnosticCode::DestroyedInput, expr.b->range,

@@ -45,6 +45,8 @@ std::string Parser::found() const {
 }
 
 void Parser::reportExpected(const std::string &what, const char *where) {
+  if (gaveUp)
+    return;
   diagnostics.error(DiagnosticCode::ExpectedToken, peek().range,
                     "expected " + what + " " + where + ", " + found());
 }
@@ -108,6 +110,7 @@ bool Parser::enter() {
                     "constructs are nested more than " + std::to_string(kMaxNesting) +
                         " deep here; split them with functions or 'let'");
   at = tokens.size() - 1;
+  gaveUp = true;
   return false;
 }
 

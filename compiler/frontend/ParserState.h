@@ -115,6 +115,8 @@ private:
   std::unique_ptr<Module> module;
   size_t at = 0;
   unsigned nesting = 0;
+  /// Nested too deeply: the rest of the file is not looked at, and nothing more is reported.
+  bool gaveUp = false;
   /// In a postcondition a reduction has no destination.
   bool inPost = false;
 };

@@ -46,7 +46,7 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
   // Many outputs hold the same: what depends on the same values of variables is not computed again.
   const Expr &value = *requirement.value;
   std::vector<int64_t> key = freeValues(requirement);
-  if (lastRequirement == &requirement && lastKey == key)
+  if (lastRequirement == &requirement && lastKey == key && expected.size() == count)
     return true;
   lastRequirement = nullptr;
   contributionBuffer.clear();
@@ -61,6 +61,7 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
       return Flow::Stop;
     }
     contributionBuffer.push_back(place);
+    spendSteps(count, requirement.range);
     return stopped ? Flow::Stop : Flow::Normal;
   };
   Flow flow = Flow::Normal;
@@ -77,6 +78,10 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
     error(DiagnosticCode::EmptyReduction, value.range, "a reduction needs at least one operand");
     return false;
   }
+  expected.assign(count, {});
+  for (const Place &place : contributionBuffer)
+    for (uint32_t i = 0; i < count; ++i)
+      expected[i] += contribution(place.rank, place.index + i);
   lastRequirement = &requirement;
   lastKey = std::move(key);
   return true;
@@ -106,25 +111,23 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
   // The first few failures tell it all; the others are mostly the same.
   constexpr size_t kMaxFailures = 3;
   for (uint32_t i = 0; i < instance.output.count; ++i) {
-    ContributionSum expected;
-    for (const Place &place : instance.contributions)
-      expected += contribution(place.rank, place.index + i);
     LocationId location = layout.first(instance.output) + i;
-    for (const Memory &memory : memories) {
-      if (memory.version(location) != kUnwritten && memory.content(location) == expected)
-        continue;
-      std::vector<Contribution> wanted;
-      for (const Place &place : instance.contributions)
-        wanted.push_back({place.rank, place.index + i});
-      Provenance(layout, trace, memory.isInPlace())
-          .report(location, std::move(wanted),
-                  {modeText(memory), algorithm.nameRange, instance.requirement->range,
-                   trace.describe(context())},
-                  diagnostics);
-      if (++failedRequirements >= kMaxFailures)
-        stopped = true;
-      break;
-    }
+    auto fails = [&](const Memory &memory) {
+      return memory.version(location) == kUnwritten || memory.content(location) != expected[i];
+    };
+    auto memory = std::find_if(memories.begin(), memories.end(), fails);
+    if (memory == memories.end())
+      continue;
+    std::vector<Contribution> wanted;
+    for (const Place &place : instance.contributions)
+      wanted.push_back({place.rank, place.index + i});
+    Provenance(layout, trace, memory->isInPlace())
+        .report(location, std::move(wanted),
+                {modeText(*memory, fails), algorithm.nameRange, instance.requirement->range,
+                 trace.describe(context())},
+                diagnostics);
+    if (++failedRequirements >= kMaxFailures)
+      stopped = true;
   }
 }
 

@@ -81,13 +81,31 @@ std::string Provenance::describe(const Contribution &contribution) const {
 }
 
 void Provenance::noteHistory(const Contribution &contribution, Diagnostic &diagnostic) const {
-  constexpr size_t kMaxNotes = 4;
-  for (size_t i = 0; i < steps.size() && diagnostic.notes.size() < kMaxNotes; ++i)
-    if (contains(results[i], contribution)) {
-      const Event &event = *steps[i].event;
-      Place place = layout.placeOf(event.destination + steps[i].offset);
-      diagnostic.note(event.expr->range, "it came to " + layout.describe(place) + " here" +
-                                             trace.describe(event.context));
+  constexpr size_t kMaxArrivals = 3;
+  size_t arrivals = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    auto [first, last] = std::equal_range(results[i].begin(), results[i].end(), contribution);
+    if (first == last)
+      continue;
+    const Event &event = *steps[i].event;
+    Place place = layout.placeOf(event.destination + steps[i].offset);
+    bool isRepetition = last - first > 1;
+    if (isRepetition || ++arrivals <= kMaxArrivals)
+      diagnostic.note(
+          event.expr->range,
+          (isRepetition ? "from here on it counts more than once, in " : "it came here, to ") +
+              layout.describe(place) + trace.describe(event.context));
+    if (isRepetition)
+      return;
+  }
+}
+
+void Provenance::noteReduction(Diagnostic &diagnostic) const {
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (step->event->numSources > 1 && !(step->event->expr->range == diagnostic.range)) {
+      diagnostic.note(step->event->expr->range,
+                      "it was reduced here" + trace.describe(step->event->context));
+      return;
     }
 }
 
@@ -97,40 +115,33 @@ void Provenance::report(LocationId output, std::vector<Contribution> wanted, con
   sliceBackwards(output);
   replay();
   Contents actual = contentOf(output);
-  std::string where = layout.describe(layout.placeOf(output));
-  const Event *last = steps.empty() ? nullptr : steps.back().event;
-  SourceRange place = last ? last->expr->range : setting.algorithm;
-  std::string context = last ? trace.describe(last->context) : "";
-  auto finish = [&](DiagnosticCode code, const std::string &message) -> Diagnostic & {
-    return diagnostics.error(code, place, setting.mode + message + context);
-  };
-  std::string required = "required here" + setting.context;
   const Contribution *extra = firstExcess(actual, wanted);
   const Contribution *missing = firstExcess(wanted, actual);
+  DiagnosticCode code = DiagnosticCode::OutputNotWritten;
+  std::string message = layout.describe(layout.placeOf(output));
   if (actual.empty()) {
-    finish(DiagnosticCode::OutputNotWritten, where + " is never written")
-        .note(setting.requirement, required);
-    return;
+    message += " is never written";
+  } else if (missing) {
+    code = DiagnosticCode::MissingContribution;
+    message += " lacks the contribution of rank " + std::to_string(missing->rank) + ", " +
+               describe(*missing) + (extra ? ", and holds " + describe(*extra) + " instead" : "");
+  } else if (extra && contains(wanted, *extra)) {
+    code = DiagnosticCode::RepeatedContribution;
+    message += " holds the contribution of rank " + std::to_string(extra->rank) + ", " +
+               describe(*extra) + ", more than once";
+  } else if (extra) {
+    code = DiagnosticCode::ForeignContribution;
+    message += " holds a contribution that does not belong there, " + describe(*extra);
   }
-  if (missing) {
-    finish(DiagnosticCode::MissingContribution, where + " lacks the contribution of rank " +
-                                                    std::to_string(missing->rank) + ", " +
-                                                    describe(*missing))
-        .note(setting.requirement, required);
-    return;
-  }
-  if (!extra)
-    return;
-  bool isRepeated = contains(wanted, *extra);
+  const Event *last = steps.empty() ? nullptr : steps.back().event;
   Diagnostic &diagnostic =
-      isRepeated
-          ? finish(DiagnosticCode::RepeatedContribution, where + " has the contribution of rank " +
-                                                             std::to_string(extra->rank) + ", " +
-                                                             describe(*extra) + ", more than once")
-          : finish(DiagnosticCode::ForeignContribution,
-                   where + " has a contribution that does not belong there: " + describe(*extra));
-  noteHistory(*extra, diagnostic);
-  diagnostic.note(setting.requirement, required);
+      diagnostics.error(code, last ? last->expr->range : setting.algorithm,
+                        setting.mode + message + (last ? trace.describe(last->context) : ""));
+  if (extra)
+    noteHistory(*extra, diagnostic);
+  else if (missing)
+    noteReduction(diagnostic);
+  diagnostic.note(setting.requirement, "required here" + setting.context);
 }
 
 std::vector<uint32_t> freeVariables(const Expr &root) {

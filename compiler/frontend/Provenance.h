@@ -48,6 +48,7 @@ private:
   void replay();
   Contents contentOf(LocationId location) const;
   std::string describe(const Contribution &contribution) const;
+  void noteReduction(Diagnostic &diagnostic) const;
   void noteHistory(const Contribution &contribution, Diagnostic &diagnostic) const;
   LocationId cellOf(LocationId location) const {
     return inPlace ? layout.inPlaceAlias(location) : location;

@@ -233,9 +233,10 @@ bool Resolver::resolveBuiltin(Expr &expr) {
   if (expr.operands.size() < info->minArguments || expr.operands.size() > info->maxArguments)
     diagnostics.error(DiagnosticCode::WrongArguments, expr.range,
                       "'" + std::string(info->name) + "' takes " +
-                          (info->maxArguments > 2 ? "1 to " + std::to_string(info->maxArguments)
-                                                  : std::to_string(info->maxArguments)) +
-                          " arguments, not " + std::to_string(expr.operands.size()));
+                          (info->maxArguments > 2 ? "1 to " : "") +
+                          std::to_string(info->maxArguments) +
+                          (info->maxArguments == 1 ? " argument" : " arguments") + ", not " +
+                          std::to_string(expr.operands.size()));
   return true;
 }
 

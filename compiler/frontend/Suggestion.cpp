@@ -30,7 +30,7 @@ std::string suggest(std::string_view name, const std::vector<std::string_view> &
   std::string best;
   if (name.size() > kMaxLength)
     return best;
-  size_t allowed = std::max<size_t>(name.size() / 3, 1);
+  size_t allowed = (name.size() + 2) / 3;
   for (std::string_view candidate : candidates) {
     if (candidate.size() > name.size() + allowed || candidate.size() + allowed < name.size())
       continue;

@@ -8,7 +8,7 @@
 namespace occl::frontend {
 
 /// The candidate with the smallest edit distance to `name`, if that is at most a third of the
-/// name's length (and at least one edit is allowed); the first of several equally near; empty if
+/// name's length, rounded up; the first of several equally near; empty if
 /// none is near enough.
 std::string suggest(std::string_view name, const std::vector<std::string_view> &candidates);
 
