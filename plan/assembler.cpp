@@ -58,7 +58,8 @@ struct PlanAssembler::Shape {
   uint32_t maxSize = ~0u;
 };
 
-const PlanAssembler::Shape &PlanAssembler::shapeOf(Frame frame) {
+/// The schema of a plan file.
+struct PlanAssembler::Schema {
   static constexpr Field planFields[] = {{"schemaVersion", setSchemaVersion},
                                          {"name", setPlan<&Plan::name>},
                                          {"collective", setPlan<&Plan::collective>},
@@ -95,6 +96,7 @@ const PlanAssembler::Shape &PlanAssembler::shapeOf(Frame frame) {
       {"after", Frame::After, false},
       {"at", setInstruction<&Instruction::location>, false}};
   static constexpr std::array<Shape, 22> shapes = {{
+      // In the order of Frame.
       {true, planFields},
       {true},
       {},                                      // Files
@@ -118,7 +120,10 @@ const PlanAssembler::Shape &PlanAssembler::shapeOf(Frame frame) {
       {false, {}, Frame::Contribution},        // Contributions
       {false, {}, Frame::None, 2, 2},          // Contribution
   }};
-  return shapes[static_cast<size_t>(frame)];
+};
+
+const PlanAssembler::Shape &PlanAssembler::shapeOf(Frame frame) {
+  return Schema::shapes[static_cast<size_t>(frame)];
 }
 
 bool PlanAssembler::null() { return scalar({Scalar::Type::Null}); }

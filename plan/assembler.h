@@ -58,6 +58,7 @@ private:
   using Setter = bool (*)(PlanAssembler &self, const Scalar &value);
   struct Field;
   struct Shape;
+  struct Schema;
 
   static const Shape &shapeOf(Frame frame);
   bool open(bool isObject);

@@ -145,6 +145,24 @@ TEST(Instructions, LoadReduceStore) {
             "scratch chunks from 1 overlap: split the instruction");
 }
 
+TEST(Instructions, NumberOfOperands) {
+  auto words = [](uint32_t numSources, uint32_t numDependencies) {
+    PlanBuilder builder;
+    Instruction copy = {.opcode = Opcode::Copy, .count = 1};
+    builder.header() = single(copy, input(0, 0), output(0, 0), 1);
+    builder.addInstruction(
+        {.opcode = Opcode::Reduce, .count = 1}, std::vector<Operand>(numSources, input(0, 0)),
+        std::vector<Operand>{scratch(0, 0)}, std::vector<Dependency>(numDependencies));
+    return wordsOn(std::move(builder).take());
+  };
+  EXPECT_EQ(words(limits::kMaxOperands - 1, limits::kMaxDependencies), "accepted");
+  const std::string place = "malformed plan, rank 0, thread block 0, instruction 1: ";
+  EXPECT_EQ(words(limits::kMaxOperands, 0),
+            place + "it has 4097 operands and 0 dependencies, allowed are 4096 and 1024");
+  EXPECT_EQ(words(2, limits::kMaxDependencies + 1),
+            place + "it has 3 operands and 1025 dependencies, allowed are 4096 and 1024");
+}
+
 TEST(Instructions, Dependencies) {
   auto words = [](Dependency dependency) {
     Plan plan = testing::twoShotAllReduce(2);

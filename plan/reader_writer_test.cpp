@@ -7,6 +7,7 @@
 #include "plan/writer.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
@@ -98,7 +99,10 @@ TEST(ReaderWriter, FilesByExtension) {
             "/dev/zero: there is no such file, or it is not a regular file");
   EXPECT_EQ(writePlanFile(plan, folder + "/no/such").message(),
             "cannot open '" + folder + "/no/such' for writing: check folder and permissions");
-  EXPECT_FALSE(writePlanFile(plan, "/dev/full"));
+  EXPECT_EQ(writePlanFile(plan, "/dev/full").message(),
+            "cannot write '/dev/full': is the disk full?");
+  EXPECT_TRUE(std::filesystem::exists("/dev/full"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/a.plan.json.partial"));
 }
 
 TEST(ReaderWriter, HashSeesWhatIsExecutedOnly) {

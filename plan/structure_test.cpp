@@ -55,6 +55,24 @@ TEST(Structure, Head) {
             "malformed plan: minBytes 5 exceeds maxBytes 4");
 }
 
+TEST(Structure, Totals) {
+  auto parameters = [](size_t number) {
+    return wordsOn([=](Plan &p) { p.parameters.resize(number, {"x", 1}); });
+  };
+  EXPECT_EQ(parameters(limits::kMaxParameters), "accepted");
+  EXPECT_EQ(parameters(limits::kMaxParameters + 1),
+            "malformed plan: the number of parameters is 1025, allowed are 0 to 1024");
+  auto files = [](size_t number) {
+    return wordsOn([=](Plan &p) { p.files.resize(number, "x.coll"); });
+  };
+  EXPECT_EQ(files(limits::kMaxFiles), "accepted");
+  EXPECT_EQ(files(limits::kMaxFiles + 1),
+            "malformed plan: the number of files is 65537, allowed are 0 to 65536");
+  EXPECT_EQ(wordsOn([](Plan &p) { p.threadBlocks.resize(limits::kMaxTotalThreadBlocks + 1); }),
+            "malformed plan: the number of thread blocks is 4194305, allowed are 0 to 4194304");
+  EXPECT_EQ(wordsOn([](Plan &) {}, testing::chainBroadcast(limits::kMaxRanks, 1)), "accepted");
+}
+
 TEST(Structure, FlatArrays) {
   EXPECT_EQ(wordsOn([](Plan &p) { p.ranks[1].firstThreadBlock = 0; }),
             "malformed plan: the thread blocks of ranks do not follow each other in the plan's "

@@ -6,7 +6,7 @@
 #include "plan/verify/shape.h"
 
 #include <algorithm>
-#include <new>
+#include <exception>
 
 namespace occl::plan {
 
@@ -88,8 +88,9 @@ std::string modesText(const VerifyFacts &facts) {
 VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options) {
   try {
     return prove(plan, options);
-  } catch (const std::bad_alloc &) {
-    return {VerifyError{.message = "there is not enough memory to verify the plan"}, {}};
+  } catch (const std::exception &failure) { // of the standard library: no memory, no random numbers
+    return {VerifyError{.message = std::string("the plan cannot be verified: ") + failure.what()},
+            {}};
   }
 }
 

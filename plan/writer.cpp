@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -189,15 +189,25 @@ Status writePlan(const Plan &plan, Format format, std::ostream &out) {
 }
 
 Status writePlanFile(const Plan &plan, const std::string &path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  std::error_code failure;
+  std::filesystem::file_status old = std::filesystem::status(path, failure);
+  failure.clear(); // there need not be one
+  // Readers must never see half a plan, so the file appears when it is complete. Devices and pipes
+  // stay what they are.
+  bool isSpecial = std::filesystem::exists(old) && !std::filesystem::is_regular_file(old);
+  std::string target = isSpecial ? path : path + ".partial";
+  std::ofstream file(target, std::ios::binary | std::ios::trunc);
   if (!file)
     return Status::error("cannot open '" + path + "' for writing: check folder and permissions");
   Format format = path.ends_with(".cbor") ? Format::Cbor : Format::Json;
   Status status = writePlan(plan, format, file);
   file.close();
-  if (status && file)
+  if (status && file && !isSpecial)
+    std::filesystem::rename(target, path, failure);
+  if (status && file && !failure)
     return {};
-  std::remove(path.c_str());
+  if (!isSpecial)
+    std::filesystem::remove(target, failure);
   return Status::error("cannot write '" + path + "': is the disk full?");
 }
 
