@@ -2,20 +2,26 @@
 
 #include "runtime/scheduler/calibration.h"
 
+#include <thread>
 #include <utility>
 
 namespace occl::daemon {
 
 namespace {
 
-scheduler::BudgetLimits limitsFor(const Options &options) {
-  return scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
+/// With more ranks than processors the peer that is waited for most likely does not run, and
+/// polling keeps it from it.
+scheduler::BudgetLimits limitsFor(const Options &options, uint32_t numRanks) {
+  auto limits = scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
+  if (options.spin.count() == 0 && numRanks > std::thread::hardware_concurrency())
+    limits.cap = limits.floor;
+  return limits;
 }
 
 } // namespace
 
 Core::Core(std::unique_ptr<Fabric> joined, const Options &options)
-    : options(options), fabric(std::move(joined)), budget(limitsFor(options)),
+    : options(options), fabric(std::move(joined)), budget(limitsFor(options, fabric->numRanks())),
       board(order, options.preemption, options.maxInFlight), requests(options.maxInFlight),
       completions(options.maxInFlight) {}
 

@@ -8,8 +8,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Polls of a task that is alone in the queue before the processor is offered to others.
-constexpr uint32_t kPollsAlone = 50;
 /// How long a stuck executor offers the processor before it leaves it.
 constexpr auto kYieldTime = 100us;
 /// Every sleep ends by itself, so that deadlines and dead peers are seen.
@@ -73,26 +71,24 @@ VisitOutcome Executor::run(BlockTask &task, const scheduler::Visit &visit, Patie
   interpreter::BlockContext context = task.context;
   VisitOutcome outcome;
   Clock::time_point pollingSince{};
-  for (uint32_t polls = 0;;) {
+  for (;;) {
     auto step = interpreter::runBlock(invocation.view, task.block, context, target, kQuantumSlices);
     if (step.slices != 0) {
       outcome.moved = true;
-      polls = 0;
       pollingSince = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
     if (step.status != interpreter::StepStatus::Blocked)
       break;
     if (step.obstacle.reason == interpreter::BlockReason::Announce) {
-      auto bound = bindPeers(invocation, *core.fabric);
+      auto bound = bindPeers(invocation, *core.fabric, step.obstacle.peer);
       if (!bound.ok())
         core.fabric->fail(bound.status());
       else if (*bound)
         continue;
     }
-    ++polls;
     if (patience == Patience::OnePoll || core.fabric->failed() ||
-        !keepsPolling(visit, polls, pollingSince)) {
+        !keepsPolling(visit, pollingSince)) {
       outcome.obstacle = step.obstacle;
       break;
     }
@@ -106,16 +102,14 @@ VisitOutcome Executor::run(BlockTask &task, const scheduler::Visit &visit, Patie
   return outcome;
 }
 
-bool Executor::keepsPolling(const scheduler::Visit &visit, uint32_t polls,
-                            Clock::time_point &pollingSince) {
-  if (visit.queueLength == 1)
-    return polls < kPollsAlone && !core.board.hasSubmissions();
+bool Executor::keepsPolling(const scheduler::Visit &visit, Clock::time_point &pollingSince) {
   auto now = Clock::now();
   if (pollingSince == Clock::time_point{})
     pollingSince = now;
   if (now - pollingSince < core.budget.budgetFor(visit))
-    return true;
-  Stats::add(core.stats.preemptions, 1);
+    return visit.queueLength > 1 || !core.board.hasSubmissions();
+  if (visit.queueLength > 1)
+    Stats::add(core.stats.preemptions, 1);
   return false;
 }
 

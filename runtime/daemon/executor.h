@@ -21,7 +21,9 @@ public:
   /// then yields the processor, then leaves it until the doorbell rings (voluntary quit).
   template <class Done> void runUntil(Done done) {
     while (!done()) {
-      if (visitOne(Patience::Budget)) {
+      // Once a whole pass has moved nothing, each time that the processor comes back is for one
+      // look.
+      if (visitOne(isIdle() ? Patience::OnePoll : Patience::Budget)) {
         unmovedVisits = 0;
         yieldingSince = {};
         continue;
@@ -40,8 +42,9 @@ private:
   bool visitOne(Patience patience);
   bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience);
   VisitOutcome run(BlockTask &task, const scheduler::Visit &visit, Patience patience);
-  bool keepsPolling(const scheduler::Visit &visit, uint32_t polls, Clock::time_point &pollingSince);
+  bool keepsPolling(const scheduler::Visit &visit, Clock::time_point &pollingSince);
   void completeAll();
+  bool isIdle() const { return yieldingSince != Clock::time_point{}; }
   bool passIsOver();
   bool yieldsOn();
 

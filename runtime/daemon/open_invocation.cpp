@@ -95,29 +95,44 @@ const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint3
   return cell;
 }
 
-StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric) {
-  const interpreter::Binding &binding = *invocation.collective->binding;
-  bool any = false;
-  for (uint32_t r : binding.arenaRanks()) {
-    char **arena = &invocation.view.arenas[r];
-    if (__atomic_load_n(arena, __ATOMIC_RELAXED) != nullptr)
+namespace {
+
+/// The record of the invocation in rank r's segment, or nullptr if r has not announced it.
+const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabric &fabric,
+                                          uint32_t r) {
+  const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
+  return cell ? cell->find(invocation.ordinal) : nullptr;
+}
+
+Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
+                const transport::AnnounceRecord &record) {
+  if (record.traits != invocation.collective->traits)
+    return disagreement(invocation, fabric.rank(), r, record.traits);
+  const transport::Segment &segment = fabric.of(r);
+  uint64_t end = record.arenaOffset + invocation.collective->binding->arenaBytes(r);
+  if (end < record.arenaOffset || end > segment.arenaBytes())
+    return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
+                                           std::to_string(r) +
+                                           " announced memory outside its arena"};
+  __atomic_store_n(&invocation.view.arenas[r], charsAt(segment.arena(), record.arenaOffset),
+                   __ATOMIC_RELEASE);
+  return {};
+}
+
+} // namespace
+
+StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint32_t awaited) {
+  if (!recordOf(invocation, fabric, awaited))
+    return false;
+  for (uint32_t r : invocation.collective->binding->arenaRanks()) {
+    if (__atomic_load_n(&invocation.view.arenas[r], __ATOMIC_RELAXED) != nullptr)
       continue;
-    const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
-    const transport::AnnounceRecord *record = cell ? cell->find(invocation.ordinal) : nullptr;
-    if (!record)
-      continue;
-    if (record->traits != invocation.collective->traits)
-      return disagreement(invocation, fabric.rank(), r, record->traits);
-    const transport::Segment &segment = fabric.of(r);
-    uint64_t end = record->arenaOffset + binding.arenaBytes(r);
-    if (end < record->arenaOffset || end > segment.arenaBytes())
-      return Status(StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
-                                                   std::to_string(r) +
-                                                   " announced memory outside its arena");
-    __atomic_store_n(arena, charsAt(segment.arena(), record->arenaOffset), __ATOMIC_RELEASE);
-    any = true;
+    const transport::AnnounceRecord *record = recordOf(invocation, fabric, r);
+    Status bound = record ? bindPeer(invocation, fabric, r, *record) : Status();
+    if (!bound.ok())
+      return bound;
   }
-  return any;
+  return true;
 }
 
 transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank) {

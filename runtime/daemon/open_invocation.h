@@ -65,10 +65,10 @@ uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks);
 /// makes it ready to run on the user's buffers. Zeroes the control words of its arena block.
 void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output);
 
-/// Binds the arena blocks of the peers that have announced this invocation since. True if there was
-/// any. Mismatch if a peer has announced something else, saying what each has. Several executors
-/// may do it at once.
-StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric);
+/// Binds the arena blocks of the peers that have announced this invocation since, if `awaited` is
+/// one of them. True if it is. Mismatch if a peer has announced something else, saying what each
+/// has. Several executors may do it at once.
+StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint32_t awaited);
 
 /// The cell of the invocation's collective in rank r's segment, or nullptr if r has never submitted
 /// it.

@@ -1,0 +1,101 @@
+// Time of small all-reduces on ranks that are threads of one process, submission to completion,
+// through wait() and through a callback: what the runtime itself costs.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/handles.h"
+#include "runtime/communicator/occl.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr uint64_t kElements = 16; // 64 bytes
+constexpr uint64_t kIterations = 20000;
+constexpr uint64_t kId = 1;
+
+void check(occlResult_t result) {
+  if (result == occlSuccess)
+    return;
+  std::fprintf(stderr, "%s: %s\n", occlGetErrorString(result), occlGetLastError());
+  std::exit(1);
+}
+
+double cpuMicroseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+}
+
+void throughWait(occlComm_t comm, const float *input, float *output) {
+  occlRequest_t request = 0;
+  check(occlSubmit(comm, kId, input, output, nullptr, nullptr, &request));
+  check(occlWait(comm, request));
+}
+
+void throughCallback(occlComm_t comm, const float *input, float *output) {
+  std::atomic<bool> ended{false};
+  occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
+    static_cast<std::atomic<bool> *>(user)->store(true, std::memory_order_release);
+  };
+  check(occlSubmit(comm, kId, input, output, callback, &ended, nullptr));
+  while (!ended.load(std::memory_order_acquire))
+    std::this_thread::yield();
+}
+
+using Operation = void (*)(occlComm_t, const float *, float *);
+
+void measure(const char *label, uint32_t numRanks, Operation operation) {
+  std::vector<occlComm_t> comms(numRanks);
+  check(occlCommInitAll(comms.data(), numRanks, nullptr));
+  std::shared_ptr<occlPlan> plan(
+      occl::communicator::adoptPlan(occl::plan::testing::oneShotAllReduce(numRanks)),
+      occlPlanDestroy);
+  std::vector<double> wall(numRanks), cpu(numRanks);
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    threads.emplace_back([&, r] {
+      occlPlan_t handle = plan.get();
+      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
+      collective.id = kId;
+      collective.plans = &handle;
+      collective.numPlans = 1;
+      collective.count = kElements;
+      check(occlRegister(comms[r], &collective));
+      std::vector<float> input(kElements, 1), output(kElements);
+      for (uint64_t i = 0; i < kIterations / 10; ++i)
+        operation(comms[r], input.data(), output.data());
+      auto start = std::chrono::steady_clock::now();
+      double cpuStart = cpuMicroseconds();
+      for (uint64_t i = 0; i < kIterations; ++i)
+        operation(comms[r], input.data(), output.data());
+      cpu[r] = (cpuMicroseconds() - cpuStart) / kIterations;
+      std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
+      wall[r] = passed.count() / kIterations;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  std::printf(
+      "%-10s %2u ranks  %8.3f us an operation, %8.3f us of the calling thread's processor time\n",
+      label, numRanks, *std::max_element(wall.begin(), wall.end()),
+      *std::max_element(cpu.begin(), cpu.end()));
+  for (occlComm_t comm : comms)
+    check(occlCommDestroy(comm));
+}
+
+} // namespace
+
+int main() {
+  for (uint32_t numRanks : {1u, 2u, 4u, 8u}) {
+    measure("wait", numRanks, throughWait);
+    measure("callback", numRanks, throughCallback);
+  }
+}

@@ -1,0 +1,276 @@
+// What is admitted, what is refused, and what comes back.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+
+TEST(Admission, WrongCallsAreRefusedAndChangeNothing) {
+  Ranks ranks(2);
+  Job job(1, handleOf(ringAllReduce(2)), 1000);
+  std::vector<float> data(3000);
+  occlRequest_t request = 0;
+  EXPECT_EQ(occlSubmit(ranks[0], 1, data.data(), data.data(), nullptr, nullptr, &request),
+            occlInvalidArgument)
+      << "not registered";
+  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
+  EXPECT_EQ(job.registerOn(ranks[0]), occlInvalidArgument) << "registered twice";
+  EXPECT_EQ(occlSubmit(ranks[0], 1, data.data(), data.data(), nullptr, nullptr, nullptr),
+            occlInvalidArgument);
+  EXPECT_EQ(occlSubmit(ranks[0], 1, nullptr, data.data(), nullptr, nullptr, &request),
+            occlInvalidArgument);
+  EXPECT_EQ(occlSubmit(ranks[0], 1, data.data(), data.data() + 10, nullptr, nullptr, &request),
+            occlInvalidArgument)
+      << "they overlap";
+  EXPECT_EQ(occlWait(ranks[0], 12345), occlInvalidArgument);
+  EXPECT_EQ(occlTest(ranks[0], 0), occlInvalidArgument);
+  EXPECT_EQ(occlDeregister(ranks[0], 2), occlInvalidArgument);
+  EXPECT_EQ(occlRegister(nullptr, nullptr), occlInvalidArgument);
+  Job other(2, handleOf(ringAllReduce(3)), 10);
+  EXPECT_EQ(other.registerOn(ranks[0]), occlInvalidPlan) << "for another number of ranks";
+  EXPECT_STREQ(occlCommGetLastError(ranks[0]), "") << "none of this makes the communicator fail";
+}
+
+TEST(Admission, WrongConfigurationsAreRefused) {
+  occlComm_t comm = nullptr;
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = 3;
+  EXPECT_EQ(occlCommInitAll(&comm, 1, &config), occlInvalidArgument);
+  config = OCCL_CONFIG_INITIALIZER;
+  config.size = 0;
+  EXPECT_EQ(occlCommInitAll(&comm, 1, &config), occlInvalidArgument);
+  EXPECT_EQ(occlCommInitAll(&comm, 0, nullptr), occlInvalidArgument);
+  EXPECT_EQ(occlCommInitRank(&comm, 2, 2, "name", nullptr), occlInvalidArgument);
+  EXPECT_EQ(occlCommInitRank(&comm, 2, 0, "bad/name", nullptr), occlInvalidArgument);
+  EXPECT_EQ(comm, nullptr);
+}
+
+TEST(Admission, ATinyArenaPushesBackAndNamesTheHolders) {
+  constexpr uint32_t kRanks = 2, kJobs = 16, kRounds = 10;
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.arenaBytes = 64 << 10;
+  Ranks ranks(kRanks, config);
+  PlanHandle handle = handleOf(oneShotAllReduce(kRanks));
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < kJobs; ++j)
+    jobs.emplace_back(j, handle, 2000);
+  std::atomic<uint32_t> pushedBack{0};
+  ranks.run([&](uint32_t r) {
+    for (Job &job : jobs)
+      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      std::vector<occlRequest_t> open;
+      for (Job &job : jobs) {
+        occlRequest_t request = 0;
+        occlResult_t result;
+        while ((result = job.submit(ranks[r], r, &request)) == occlAgain) {
+          std::string text = occlGetLastError();
+          EXPECT_NE(text.find("bytes of the arena"), std::string::npos) << text;
+          EXPECT_NE(text.find("held by 'one_shot"), std::string::npos) << text;
+          pushedBack.fetch_add(1);
+          if (open.empty()) {
+            std::this_thread::yield();
+            continue;
+          }
+          ASSERT_EQ(occlWait(ranks[r], open.back()), occlSuccess);
+          open.pop_back();
+        }
+        ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+        open.push_back(request);
+      }
+      for (occlRequest_t request : open)
+        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+      for (Job &job : jobs)
+        ASSERT_EQ(job.check(r), "");
+    }
+  });
+  EXPECT_GT(pushedBack.load(), 0u);
+}
+
+TEST(Admission, WhatNeverFitsIsRefusedAtRegistration) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.arenaBytes = 4096;
+  Ranks ranks(2, config);
+  Job job(1, handleOf(oneShotAllReduce(2)), 100000);
+  EXPECT_EQ(job.registerOn(ranks[0]), occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("arenaBytes"), std::string::npos);
+}
+
+TEST(Admission, RequestsThatNobodyTakesPushBack) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.maxInFlight = 4;
+  Job job(1, handleOf(ringAllReduce(1)), 10);
+  Ranks ranks(1, config); // goes first: some requests are still in flight at the end
+  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
+  std::vector<occlRequest_t> requests(5);
+  for (uint32_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(job.submit(ranks[0], 0, &requests[i]), occlSuccess) << occlGetLastError();
+    while (occlTest(ranks[0], requests[i]) == occlInProgress)
+      ;
+    ASSERT_EQ(job.submit(ranks[0], 0, &requests[i]), occlSuccess) << occlGetLastError();
+  }
+  EXPECT_EQ(job.submit(ranks[0], 0, &requests[4]), occlAgain);
+  EXPECT_EQ(occlWait(ranks[0], requests[2]), occlSuccess);
+  EXPECT_EQ(job.submit(ranks[0], 0, &requests[4]), occlSuccess);
+}
+
+/// Submits the next invocation from the callback of the one before.
+struct Chain {
+  occlComm_t comm = nullptr;
+  Job *job = nullptr;
+  uint32_t rank = 0;
+  std::atomic<uint32_t> left{0};
+  std::atomic<bool> ended{false};
+
+  static void next(occlRequest_t, occlResult_t result, void *user) {
+    auto &chain = *static_cast<Chain *>(user);
+    EXPECT_EQ(result, occlSuccess);
+    if (chain.left.fetch_sub(1) == 1)
+      chain.ended.store(true);
+    else
+      chain.submit();
+  }
+  void submit() {
+    occlResult_t submitted = occlAgain;
+    while (submitted == occlAgain)
+      submitted =
+          occlSubmit(comm, job->id(), job->input(rank), job->output(rank), next, this, nullptr);
+    EXPECT_EQ(submitted, occlSuccess) << occlGetLastError();
+  }
+};
+
+TEST(Admission, CallbacksMaySubmit) {
+  constexpr uint32_t kRanks = 3, kLength = 200;
+  Ranks ranks(kRanks);
+  Job job(1, handleOf(oneShotAllReduce(kRanks)), 500);
+  std::vector<Chain> chains(kRanks);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+    chains[r].comm = ranks[r];
+    chains[r].job = &job;
+    chains[r].rank = r;
+    chains[r].left = kLength;
+    chains[r].submit();
+    while (!chains[r].ended.load())
+      std::this_thread::yield();
+    EXPECT_EQ(job.check(r), "");
+  });
+}
+
+TEST(Admission, CallbacksMayWait) {
+  constexpr uint32_t kRanks = 2;
+  Ranks ranks(kRanks);
+  PlanHandle handle = handleOf(ringAllReduce(kRanks));
+  Job outer(1, handle, 500), inner(2, handle, 700);
+  struct Context {
+    occlComm_t comm;
+    occlRequest_t inner;
+    std::atomic<bool> ended{false};
+  };
+  std::vector<Context> contexts(kRanks);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(outer.registerOn(ranks[r]), occlSuccess);
+    ASSERT_EQ(inner.registerOn(ranks[r]), occlSuccess);
+    contexts[r].comm = ranks[r];
+    ASSERT_EQ(inner.submit(ranks[r], r, &contexts[r].inner), occlSuccess);
+    occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
+      auto &context = *static_cast<Context *>(user);
+      EXPECT_EQ(occlWait(context.comm, context.inner), occlSuccess);
+      context.ended.store(true);
+    };
+    ASSERT_EQ(
+        occlSubmit(ranks[r], 1, outer.input(r), outer.output(r), callback, &contexts[r], nullptr),
+        occlSuccess);
+    while (!contexts[r].ended.load())
+      std::this_thread::yield();
+    EXPECT_EQ(inner.check(r), "");
+    EXPECT_EQ(outer.check(r), "");
+  });
+}
+
+TEST(Admission, RegistrationComesAndGoesWhileOthersRun) {
+  constexpr uint32_t kRanks = 3, kRounds = 60;
+  Ranks ranks(kRanks);
+  PlanHandle handle = handleOf(twoShotAllReduce(kRanks));
+  Job steady(1, handle, 30000);
+  std::vector<Job> visitors;
+  for (uint32_t round = 0; round < kRounds; ++round) // some ids are used again with another count
+    visitors.emplace_back(100 + round % 20, handle, 100 + round);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(steady.registerOn(ranks[r]), occlSuccess);
+    for (Job &visitor : visitors) {
+      occlRequest_t first = 0, second = 0;
+      ASSERT_EQ(steady.submit(ranks[r], r, &first), occlSuccess);
+      ASSERT_EQ(visitor.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(visitor.submit(ranks[r], r, &second), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(occlWait(ranks[r], second), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(occlDeregister(ranks[r], visitor.id()), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(visitor.check(r), "");
+      ASSERT_EQ(occlWait(ranks[r], first), occlSuccess);
+      ASSERT_EQ(steady.check(r), "");
+    }
+  });
+}
+
+TEST(Admission, WhatIsInFlightCannotBeDeregistered) {
+  Ranks ranks(2);
+  Job job(1, handleOf(ringAllReduce(2)), 100);
+  for (uint32_t r = 0; r < 2; ++r)
+    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+  occlRequest_t requests[2];
+  ASSERT_EQ(job.submit(ranks[0], 0, &requests[0]), occlSuccess);
+  EXPECT_EQ(occlDeregister(ranks[0], 1), occlInvalidArgument);
+  ASSERT_EQ(job.submit(ranks[1], 1, &requests[1]), occlSuccess);
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(occlWait(ranks[r], requests[r]), occlSuccess);
+  EXPECT_EQ(occlDeregister(ranks[0], 1), occlSuccess);
+}
+
+TEST(Admission, ManyRegisteredCollectives) {
+  constexpr uint32_t kRanks = 2, kCollectives = 2000;
+  Ranks ranks(kRanks);
+  PlanHandle handle = handleOf(oneShotAllReduce(kRanks));
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < kCollectives; ++j)
+    jobs.emplace_back(j * 7919ull, handle, 1 + j % 50);
+  ranks.run([&](uint32_t r) {
+    for (Job &job : jobs)
+      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    for (uint32_t i = 0; i < kCollectives; ++i) {
+      Job &job = jobs[i];
+      occlRequest_t request = 0;
+      ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess);
+      ASSERT_EQ(occlWait(ranks[r], request), occlSuccess);
+      ASSERT_EQ(job.check(r), "");
+    }
+  });
+}
+
+TEST(Admission, InPlaceAndItsLimits) {
+  constexpr uint32_t kRanks = 3;
+  Ranks ranks(kRanks);
+  Job job(1, handleOf(ringAllReduce(kRanks)), 999, DataType::Int32);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+    const char *input = static_cast<const char *>(job.input(r));
+    std::copy(input, input + 999 * sizeof(int32_t), static_cast<char *>(job.output(r)));
+    occlRequest_t request = 0;
+    ASSERT_EQ(occlSubmit(ranks[r], 1, job.output(r), job.output(r), nullptr, nullptr, &request),
+              occlSuccess)
+        << occlGetLastError();
+    EXPECT_EQ(occlWait(ranks[r], request), occlSuccess);
+    EXPECT_EQ(job.check(r), "");
+  });
+}
+
+} // namespace
+} // namespace occl::communicator::testing
