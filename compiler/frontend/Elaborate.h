@@ -12,7 +12,7 @@ namespace occl::frontend {
 
 struct ElaborationOptions {
   /// "name=value", one for each -D.
-  std::vector<std::string> defines;
+  std::vector<std::string> defines = {};
   /// Reads, copies and reductions that a program may consist of.
   uint64_t maxOps = 4u << 20;
 };

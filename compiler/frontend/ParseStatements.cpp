@@ -117,6 +117,11 @@ bool Parser::parseGenerators(Generators &generators) {
       return false;
     generator.range = since(begin);
     generators.list.push_back(generator);
+    if (generators.list.size() > kMaxLoopVariables) {
+      diagnostics.error(DiagnosticCode::TooDeep, generator.range,
+                        "a loop has at most " + std::to_string(kMaxLoopVariables) + " variables");
+      return false;
+    }
   } while (accept(TokenKind::Comma));
   return !accept(TokenKind::KwWhere) || (generators.where = parseExpr());
 }

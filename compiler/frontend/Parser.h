@@ -10,6 +10,7 @@ namespace occl::frontend {
 
 /// Bounds recursion over nested constructs, so that no input exhausts the stack.
 inline constexpr unsigned kMaxNesting = 100;
+inline constexpr unsigned kMaxLoopVariables = 16; // of one loop
 
 /// Never null; what could not be understood is reported and left out of the tree. Takes time linear
 /// in the text's size.

@@ -1,0 +1,82 @@
+// What the unit tests of the frontend share.
+#pragma once
+
+#include "compiler/frontend/Elaborate.h"
+#include "compiler/frontend/Program.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace occl::frontend::testing {
+
+/// Writes operations down as "copy 0 -> output[1][0]": the number is that of the line that made the
+/// value.
+class RecordingEmitter : public ChunkEmitter {
+public:
+  ChunkHandle read(const ChunkRange &source, SourceRange) override {
+    return add("read " + describe(source));
+  }
+  ChunkHandle copy(ChunkHandle source, const ChunkRange &destination, SourceRange) override {
+    return add("copy " + number(source) + " -> " + describe(destination));
+  }
+  ChunkHandle reduce(std::span<const ChunkHandle> from, const ChunkRange &destination,
+                     SourceRange) override {
+    std::string text = "reduce";
+    for (ChunkHandle handle : from)
+      text += " " + number(handle);
+    return add(text + " -> " + describe(destination));
+  }
+
+  std::vector<std::string> lines;
+
+private:
+  static std::string number(ChunkHandle handle) {
+    return std::to_string(reinterpret_cast<uintptr_t>(handle) - 1);
+  }
+  static std::string describe(const ChunkRange &range) {
+    constexpr const char *kNames[] = {"input", "output", "scratch"};
+    std::string text = std::string(kNames[static_cast<int>(range.buffer)]) + "[" +
+                       std::to_string(range.rank) + "][" + std::to_string(range.index) + "]";
+    return range.count == 1 ? text : text + "*" + std::to_string(range.count);
+  }
+  ChunkHandle add(std::string line) {
+    lines.push_back(std::move(line));
+    return reinterpret_cast<ChunkHandle>(static_cast<uintptr_t>(lines.size()));
+  }
+};
+
+/// The outcome of a compilation without MLIR.
+struct Compilation {
+  SourceManager sources;
+  DiagnosticEngine diagnostics{sources};
+  Program program;
+  RecordingEmitter emitter;
+  std::optional<ProgramInfo> info;
+
+  /// Codes of all errors, separated by blanks.
+  std::string codes() const {
+    std::string text;
+    for (const Diagnostic &diagnostic : diagnostics.all())
+      text += (text.empty() ? "" : " ") + std::string(codeOf(diagnostic.code));
+    return text;
+  }
+};
+
+/// Compiles the first algorithm of the text.
+inline std::unique_ptr<Compilation> compile(const std::string &text,
+                                            ElaborationOptions options = {},
+                                            std::vector<std::string> importPaths = {}) {
+  auto result = std::make_unique<Compilation>();
+  FileId file = result->sources.addText("test.coll", text);
+  result->program = loadProgram(result->sources, file, importPaths, result->diagnostics);
+  resolve(result->program, result->sources, result->diagnostics);
+  const auto &algorithms = result->program.main().algorithms;
+  if (!result->diagnostics.hasErrors() && !algorithms.empty())
+    result->info = elaborate(result->program, algorithms.front(), options, result->sources,
+                             result->emitter, result->diagnostics);
+  return result;
+}
+
+} // namespace occl::frontend::testing
