@@ -12,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Nanoseconds kLeast{50};
-constexpr Nanoseconds kMost{2000};
+constexpr Nanoseconds kMost{500};
 
 /// The shortest of many round trips: interruptions only make them longer.
 Nanoseconds measure() {
@@ -59,7 +59,10 @@ Nanoseconds flagRoundTrip() {
 BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap) {
   BudgetLimits limits;
   limits.floor = 2 * roundTrip;
-  limits.cap = std::max(limits.floor, requestedCap.count() != 0 ? requestedCap : 20 * roundTrip);
+  constexpr Nanoseconds kSwitch{4000};
+  Nanoseconds cap =
+      requestedCap.count() != 0 ? requestedCap : std::min<Nanoseconds>(20 * roundTrip, kSwitch);
+  limits.cap = std::max(limits.floor, cap);
   return limits;
 }
 

@@ -8,12 +8,12 @@
 namespace occl::scheduler {
 
 /// How long a flag takes from one running thread to another and back. Measured at the first call
-/// (under 2 ms), then remembered. Where threads have no two cores to run on, the result is its
-/// upper bound of 2 us: polling longer would not help.
+/// (under 2 ms), then remembered. At most 500 ns: longer means that the threads had no two
+/// processors to run on, and then polling does not help.
 Nanoseconds flagRoundTrip();
 
-/// Floor: two round trips. Cap: `requestedCap` if not zero, else twenty round trips; never below
-/// the floor.
+/// Floor: two round trips. Cap: `requestedCap` if not zero, else twenty round trips but at most
+/// 4 us, what leaving and getting back the processor costs; never below the floor.
 BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap);
 
 } // namespace occl::scheduler

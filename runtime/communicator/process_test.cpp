@@ -1,0 +1,157 @@
+// Ranks that are processes. Each rank is a child of the test; what it finds out is its exit status.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+using namespace std::chrono_literals;
+
+/// Runs body(rank) in numRanks processes, which return "" or what is wrong.
+class Processes {
+public:
+  Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body) {
+    for (uint32_t r = 0; r < numRanks; ++r) {
+      pid_t pid = fork();
+      if (pid == 0)
+        runChild(r, body);
+      pids.push_back(pid);
+    }
+  }
+  /// Waits for rank r, at most a minute; its exit status, or -1 if it was killed.
+  int join(uint32_t r) {
+    for (auto end = std::chrono::steady_clock::now() + 60s;
+         std::chrono::steady_clock::now() < end;) {
+      int status = 0;
+      if (waitpid(pids[r], &status, WNOHANG) == pids[r])
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+      std::this_thread::sleep_for(2ms);
+    }
+    kill(r);
+    ADD_FAILURE() << "rank " << r << " hangs";
+    return -1;
+  }
+  void kill(uint32_t r) const { ::kill(pids[r], SIGKILL); }
+
+private:
+  [[noreturn]] static void runChild(uint32_t rank,
+                                    const std::function<std::string(uint32_t)> &body) {
+    std::string wrong = body(rank);
+    if (!wrong.empty())
+      std::fprintf(stderr, "rank %u: %s\n", rank, wrong.c_str());
+    _exit(wrong.empty() ? 0 : 1);
+  }
+
+  std::vector<pid_t> pids;
+};
+
+std::string jobName(const char *test) { return std::string(test) + "-" + std::to_string(getpid()); }
+
+std::string lastError(const char *call) { return std::string(call) + ": " + occlGetLastError(); }
+
+/// Submits all jobs in the order of the iteration, waits, checks.
+std::string iterate(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank, uint32_t iterations) {
+  for (Job &job : jobs)
+    if (job.registerOn(comm) != occlSuccess)
+      return lastError("occlRegister");
+  for (uint32_t i = 0; i < iterations; ++i) {
+    std::vector<occlRequest_t> requests;
+    for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, i)) {
+      requests.emplace_back();
+      if (jobs[j].submit(comm, rank, &requests.back()) != occlSuccess)
+        return lastError("occlSubmit");
+    }
+    for (occlRequest_t request : requests)
+      if (occlWait(comm, request) != occlSuccess)
+        return lastError("occlWait");
+    for (Job &job : jobs)
+      if (std::string wrong = job.check(rank); !wrong.empty())
+        return wrong;
+  }
+  return {};
+}
+
+std::vector<Job> makeJobs(uint32_t numRanks) {
+  std::vector<Job> jobs;
+  PlanHandle ring = handleOf(ringAllReduce(numRanks)),
+             twoShot = handleOf(twoShotAllReduce(numRanks));
+  for (uint32_t j = 0; j < 4; ++j)
+    jobs.emplace_back(j, j % 2 ? ring : twoShot, 100u << (3 * j));
+  return jobs;
+}
+
+TEST(Process, ConflictingOrdersGiveTheRightResults) {
+  constexpr uint32_t kRanks = 4;
+  std::string name = jobName("orders");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
+      return lastError("occlCommInitRank");
+    std::vector<Job> jobs = makeJobs(kRanks);
+    std::string wrong = iterate(comm, jobs, rank, 20);
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  for (uint32_t r = 0; r < kRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0);
+}
+
+TEST(Process, AKilledRankIsAnErrorOnAllOthers) {
+  constexpr uint32_t kRanks = 3, kVictim = 1;
+  std::string name = jobName("killed");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
+      return lastError("occlCommInitRank");
+    std::vector<Job> jobs = makeJobs(kRanks);
+    std::string wrong = iterate(comm, jobs, rank, rank == kVictim ? 5 : 1000000);
+    if (rank == kVictim)
+      raise(SIGKILL);
+    std::string text = occlCommGetLastError(comm);
+    occlCommDestroy(comm);
+    if (text.find("process of rank 1 is gone") == std::string::npos)
+      return "wrong cause: " + text + "; " + wrong;
+    return {};
+  });
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(processes.join(0), 0);
+  EXPECT_EQ(processes.join(2), 0);
+  EXPECT_EQ(processes.join(kVictim), -1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s) << "long before the deadline of 30 s";
+}
+
+TEST(Process, WithoutPreemptionTheCycleIsReportedByAll) {
+  constexpr uint32_t kRanks = 2;
+  std::string name = jobName("cycle");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+    config.preemption = 2;
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), &config) != occlSuccess)
+      return lastError("occlCommInitRank");
+    std::vector<Job> jobs = makeJobs(kRanks);
+    iterate(comm, jobs, rank, 1);
+    std::string text = occlCommGetLastError(comm);
+    occlCommDestroy(comm);
+    return text.find("rank 0 waits for rank 1") != std::string::npos ? "" : "no cycle: " + text;
+  });
+  for (uint32_t r = 0; r < kRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0);
+}
+
+} // namespace
+} // namespace occl::communicator::testing
