@@ -42,6 +42,15 @@ TEST(Matching, Sizes) {
       "output[0..3], at shift.coll:3:5");
 }
 
+TEST(Matching, Extents) {
+  Plan plan = testing::shift(3);
+  plan.uniformChunks = true;
+  plan.instructions[1].extent = 1;
+  EXPECT_EQ(verifyPlan(plan).error->message,
+            "it expects 3 chunks of extent 0, but message 0 of connection 0 has 3 chunks of extent "
+            "1");
+}
+
 TEST(Matching, Numbers) {
   PlanBuilder builder = start(2);
   uint32_t link = builder.addConnection(0, 0, {1});
@@ -252,6 +261,27 @@ TEST(Race, MessagesOrder) {
   std::swap(plan.operands[1], plan.operands[3]);
   EXPECT_EQ(wordsOn(plan).substr(0, 60),
             "race (out of place), rank 0, thread block 1, instruction 1: ");
+}
+
+TEST(Race, OneMessageForManyAccesses) {
+  // Rank 0 writes 20,000 places and has one message go to rank 1 and back; then another thread
+  // block reads them all. A search for each of them would spend any budget.
+  constexpr uint32_t kPlaces = 20000;
+  PlanBuilder builder = start(1);
+  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = kPlaces + 1});
+  builder.beginThreadBlock();
+  for (uint32_t i = 0; i < kPlaces; ++i)
+    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, i)});
+  builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(there)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Recv), {connection(back)}, {output(0, 0)});
+  for (uint32_t i = 0; i < kPlaces; ++i)
+    builder.addInstruction(one(Opcode::Copy), {scratch(0, i)}, {scratch(0, kPlaces)});
+  builder.beginRank({});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::RecvCopySend), {connection(there)}, {connection(back)});
+  EXPECT_EQ(wordsOn(std::move(builder).take()), "accepted");
 }
 
 TEST(Race, CreditsOrderNothing) {

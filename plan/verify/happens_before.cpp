@@ -1,6 +1,6 @@
 #include "plan/verify/happens_before.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace occl::plan::verify {
 
@@ -11,6 +11,8 @@ constexpr uint64_t kSearchBudget = 1ull << 26;
 /// Words of saved clocks that one rank may have; beyond, dependencies tell of their target only,
 /// and searches the rest.
 constexpr size_t kMaxSaved = size_t{1} << 26;
+/// Words of clocks that dependencies may join in all; beyond, likewise.
+constexpr uint64_t kJoinBudget = 1ull << 31;
 
 } // namespace
 
@@ -30,12 +32,13 @@ bool PathSearch::leads(uint32_t earlier, uint32_t later) {
     open.pop_back();
     expand(stretch, horizon);
   }
-  bool found = reached[goalBlock] >= goal;
+  bool isReached = reached[goalBlock] >= goal;
+  found.clear();
   for (uint32_t block : touched)
-    reached[block] = 0;
+    found.push_back({block, std::exchange(reached[block], 0)});
   touched.clear();
   open.clear();
-  return found;
+  return isReached;
 }
 
 void PathSearch::reach(uint32_t instruction) {
@@ -72,7 +75,8 @@ void PathSearch::expand(const Stretch &stretch, uint32_t horizon) {
 }
 
 RankClocks::RankClocks(const Network &network, PathSearch &search)
-    : plan(network.plan), network(network), search(search), isTarget(plan.instructions.size()) {
+    : plan(network.plan), network(network), search(search), joinBudget(kJoinBudget),
+      isTarget(plan.instructions.size()) {
   for (uint32_t i = 0; i < plan.instructions.size(); ++i)
     for (const Dependency &dependency : plan.dependenciesOf(plan.instructions[i]))
       isTarget[network.target(network.rankOf(i), dependency)] = true;
@@ -98,7 +102,10 @@ void RankClocks::enter(uint32_t instruction) {
       continue;
     clock[dependency.threadBlock] = dependency.instruction + 1;
     uint32_t row = savedRow[network.target(rank, dependency) - firstInstruction];
-    for (uint32_t b = 0; row != kNone && b < numBlocks; ++b)
+    if (row == kNone || joinBudget < numBlocks)
+      continue;
+    joinBudget -= numBlocks;
+    for (uint32_t b = 0; b < numBlocks; ++b)
       raise(clock[b], saved[size_t{row} * numBlocks + b]);
   }
 }
@@ -107,10 +114,16 @@ bool RankClocks::isOrdered(uint32_t earlier, uint32_t entered) {
   uint32_t block = network.blockOf[earlier], position = network.positionOf(earlier);
   if (block == network.blockOf[entered])
     return true;
-  uint32_t &clock = clockOf(network.blockOf[entered])[block - firstBlock];
-  if (clock <= position && search.leads(earlier, entered))
-    clock = position + 1;
-  return clock > position;
+  uint32_t clock = clockOf(network.blockOf[entered])[block - firstBlock];
+  if (clock > position)
+    return true;
+  bool isOrdered = search.leads(earlier, entered);
+  // Keep all that the search came by: the next question is mostly about a neighbour.
+  uint32_t *clocks = clockOf(network.blockOf[entered]);
+  for (auto [reached, numInstructions] : search.reachedBlocks())
+    if (reached - firstBlock < numBlocks && reached != network.blockOf[entered])
+      raise(clocks[reached - firstBlock], numInstructions);
+  return isOrdered;
 }
 
 void RankClocks::leave(uint32_t instruction) {

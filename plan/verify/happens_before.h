@@ -14,6 +14,14 @@ public:
   /// together is spent.
   bool leads(uint32_t earlier, uint32_t later);
 
+  /// What the last search came by: that many instructions of a thread block are complete before its
+  /// `later` is.
+  struct Reached {
+    uint32_t block;
+    uint32_t numInstructions;
+  };
+  std::span<const Reached> reachedBlocks() const { return found; }
+
 private:
   struct Stretch {
     uint32_t block;
@@ -28,6 +36,7 @@ private:
   std::vector<uint32_t> rankInOrder; // of each instruction: when it ran
   std::vector<uint32_t> reached;     // of each thread block: that many instructions lead to `later`
   std::vector<uint32_t> touched;     // thread blocks with reached != 0
+  std::vector<Reached> found;
   std::vector<Stretch> open;
   uint64_t budget;
 };
@@ -55,6 +64,7 @@ private:
   const Plan &plan;
   const Network &network;
   PathSearch &search;
+  uint64_t joinBudget;
   std::vector<bool> isTarget; // of each instruction: others depend on it
   uint32_t firstBlock = 0, numBlocks = 0;
   /// For each thread block a row: how many instructions of each thread block are complete for sure.
