@@ -1,0 +1,101 @@
+// Every algorithm at every legal number of ranks, from the plan file on disk: awkward counts, both alias modes, all types
+// and operations. The plans are the program's arguments.
+#include "test/end_to_end/run_case.h"
+
+#include <filesystem>
+
+namespace occl::test {
+namespace {
+
+std::vector<std::string> planFiles;
+
+class Algorithm : public testing::TestWithParam<std::string> {
+protected:
+  void SetUp() override {
+    ASSERT_EQ(occlPlanLoad(GetParam().c_str(), &plan), occlSuccess) << occlGetLastError();
+    const char *collective = nullptr;
+    ASSERT_EQ(occlPlanQuery(plan, &call.ranks, &collective, nullptr), occlSuccess);
+    call.collective = collective;
+  }
+  void TearDown() override { occlPlanDestroy(plan); }
+
+  /// Runs the case twice on one group, so that the second invocation meets what the first has left behind.
+  void run(ThreadGroup &group, uint64_t id, bool inPlace) {
+    group.onEachRank([&](uint32_t rank, occlComm_t comm) {
+      ASSERT_EQ(registerCase(comm, id, plan, call), occlSuccess) << occlGetLastError();
+      for (int repetition = 0; repetition < 2; ++repetition) {
+        Buffers buffers(call, rank, inPlace);
+        occlRequest_t request = 0;
+        ASSERT_EQ(occlSubmit(comm, id, buffers.send, buffers.receive, nullptr, nullptr, &request),
+                  occlSuccess)
+            << occlGetLastError();
+        ASSERT_EQ(occlWait(comm, request), occlSuccess) << occlCommGetLastError(comm);
+        check(buffers, rank, inPlace);
+      }
+    });
+  }
+
+  void check(const Buffers &buffers, uint32_t rank, bool inPlace) {
+    EXPECT_EQ(buffers.received(call, rank), call.output(rank))
+        << GetParam() << ": rank " << rank << ", " << call.count << " elements, type " << call.type
+        << ", operation " << call.op << (inPlace ? ", in place" : "");
+    if (!inPlace) {
+      EXPECT_EQ(buffers.input, call.input(rank)) << "the input was changed";
+    }
+  }
+
+  bool hasInPlace() const { return call.collective != "alltoall"; }
+
+  occlPlan_t plan = nullptr;
+  Case call;
+};
+
+TEST_P(Algorithm, GivesTheDefinedResultAtAwkwardCounts) {
+  ThreadGroup group(call.ranks);
+  ASSERT_EQ(group.result, occlSuccess) << occlGetLastError();
+  uint64_t id = 0;
+  for (uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{call.ranks} - 1, uint64_t{10007}})
+    for (bool inPlace : {false, true}) {
+      call.count = count;
+      if (!inPlace || hasInPlace())
+        run(group, ++id, inPlace);
+    }
+}
+
+TEST_P(Algorithm, ReducesEveryTypeByEveryOperation) {
+  if (call.collective != "allreduce" && call.collective != "reduce" &&
+      call.collective != "reducescatter")
+    GTEST_SKIP() << "reduces nothing";
+  ThreadGroup group(call.ranks);
+  ASSERT_EQ(group.result, occlSuccess) << occlGetLastError();
+  uint64_t id = 0;
+  call.count = 333;
+  for (int type = occlUint8; type <= occlFloat64; ++type)
+    for (int op = occlSum; op <= occlAvg; ++op) {
+      call.type = static_cast<occlDataType_t>(type);
+      call.op = static_cast<occlRedOp_t>(op);
+      run(group, ++id, false);
+    }
+}
+
+std::string nameOf(const testing::TestParamInfo<std::string> &info) {
+  std::string name = std::filesystem::path(info.param).filename().string();
+  for (char &c : name)
+    if (!isalnum(static_cast<unsigned char>(c)))
+      c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, Algorithm, testing::ValuesIn(planFiles), nameOf);
+
+} // namespace
+} // namespace occl::test
+
+int main(int argc, char **argv) {
+  // The plans must be known before gtest instantiates the suite; its own flags all start with a dash.
+  for (int i = 1; i < argc; ++i)
+    if (argv[i][0] != '-')
+      occl::test::planFiles.push_back(argv[i]);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
