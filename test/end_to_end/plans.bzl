@@ -1,0 +1,21 @@
+"""The plans that the end-to-end tests execute."""
+
+load("//build_defs:plan.bzl", "compiled_plan")
+
+def compiled_plans(collective, algorithms, defines, ranks):
+    """Compiles a collective's algorithms, each for every dictionary of `defines[collective/algorithm]`, or for each of
+    `ranks`. Returns the names of the plan files: JSON and CBOR in turn, so that both are read."""
+    names = []
+    for algorithm in algorithms:
+        path = collective + "/" + algorithm
+        for values in defines.get(path, [{"ranks": number} for number in ranks]):
+            size = "_".join(["%s%d" % (key, values[key]) for key in sorted(values)])
+            encoding = "cbor" if len(names) % 2 else "json"
+            name = "%s_%s_%s.plan.%s" % (collective, algorithm, size, encoding)
+            compiled_plan(
+                name = name,
+                src = "//algorithms:" + path + ".coll",
+                defines = values,
+            )
+            names.append(name)
+    return names
