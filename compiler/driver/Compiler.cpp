@@ -13,9 +13,28 @@ using namespace mlir;
 
 namespace occl::driver {
 
+/// Prints an MLIR diagnostic and its notes as compilers do: file:line:column: error: message.
+static void printDiagnostic(const std::string &path, Diagnostic &diagnostic) {
+  auto print = [&](Location location, llvm::StringRef severity, const Diagnostic &part) {
+    auto place = dyn_cast<FileLineColLoc>(location);
+    if (place)
+      llvm::errs() << place.getFilename().strref() << ':' << place.getLine() << ':'
+                   << place.getColumn() << ": ";
+    else
+      llvm::errs() << path << ": ";
+    llvm::errs() << severity << ": " << part << '\n';
+  };
+  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  print(diagnostic.getLocation(), isError ? "error" : "warning", diagnostic);
+  for (Diagnostic &note : diagnostic.getNotes())
+    print(note.getLocation(), "note", note);
+}
+
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
+  context.getDiagEngine().registerHandler(
+      [this](Diagnostic &diagnostic) { printDiagnostic(this->options.path, diagnostic); });
 }
 
 Compiler::~Compiler() = default;

@@ -39,28 +39,22 @@ LogicalResult reportStuck(inst::ProgramOp op, const Program &program, const Step
   return diagnostic;
 }
 
-/// Orders the steps at `depth`, preferably with messages in the order that suits best.
-Schedule scheduleAt(const Program &program, const Network &network, const StepGraph &free,
-                    const StepGraph &kept, uint32_t depth) {
-  if (auto heights = free.heights()) {
-    Schedule best = schedule(program, network, free, depth, *heights);
-    if (best.complete)
-      return best;
-  }
-  auto heights = kept.heights();
-  return heights ? schedule(program, network, kept, depth, *heights) : Schedule();
-}
-
 LogicalResult scheduleProgram(Program &program, inst::ProgramOp op, uint32_t maxDepth) {
   Network network(program);
   StepGraph free(program, network, MessageOrder::Free);
   StepGraph kept(program, network, MessageOrder::Program);
   if (!kept.isConsistent())
     return op.emitOpError("has messages whose order differs between the ends of a connection");
+  auto freeHeights = free.heights(), keptHeights = kept.heights();
+  if (!freeHeights)
+    return op.emitOpError("has instructions that wait for each other in a cycle");
   maxDepth = std::max(program.depth, std::min(maxDepth, plan::limits::kMaxDepth));
   Schedule result;
   for (uint32_t depth = program.depth; depth <= maxDepth; ++depth) {
-    result = scheduleAt(program, network, free, kept, depth);
+    result = schedule(program, network, free, depth, *freeHeights);
+    // The choice of what to send first can get stuck where the program's own does not.
+    if (!result.complete && keptHeights)
+      result = schedule(program, network, kept, depth, *keptHeights);
     if (!result.complete)
       continue;
     program.depth = depth;

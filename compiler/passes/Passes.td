@@ -42,11 +42,12 @@ def InstMergeMulticast : Pass<"inst-merge-multicast", "::mlir::ModuleOp"> {
 def InstFuse : Pass<"inst-fuse", "::mlir::ModuleOp"> {
   let summary = "stores and passes on what arrives, in one instruction";
   let description = [{
-    Requires: transfers, not connections. Three rules, exact on ranges: a copy of a result that nobody else reads is
-    done by the instruction that computes it; a send of exactly what an instruction received or reduced is a
-    destination of that instruction (recv_copy_send, recv_reduce_copy_send; lists where there are several); a store that
-    nobody reads is dropped (recv_reduce_send). A send moves only past sends of other connections. Sends whose fusion
-    keeps the program from completing at its depth stay apart. Ensures: scratch that is no longer used is gone.
+    Requires: transfers, not connections. Four rules, exact on ranges: a copy of a result that nobody else reads is
+    done by the instruction that computes it; what arrives for one reduction only is a source of it
+    (recv_reduce_copy); a send of exactly what an instruction received, or reduced from what it received, is a destination of
+    that instruction (recv_copy_send, recv_reduce_copy_send; lists where there are several); a store that nobody reads is
+    dropped (recv_reduce_send). Messages move only past those of other connections. Transfers whose fusion keeps the
+    program from completing at its depth stay apart. Ensures: scratch that is no longer used is gone.
   }];
 }
 

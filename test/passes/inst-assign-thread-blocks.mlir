@@ -1,0 +1,63 @@
+// RUN: occl-opt %s -split-input-file -inst-assign-thread-blocks | FileCheck %s --check-prefixes=CHECK,ONE
+// RUN: occl-opt %s -split-input-file -inst-assign-thread-blocks=max-thread-blocks=2 | FileCheck %s --check-prefixes=CHECK,TWO
+
+// One connection for each source, set of destinations and channel, in this order.
+// CHECK-LABEL: "routes"
+// CHECK-SAME: connections = array<i32: 0, 0, 1, 1, 0, 0, 2, 1, 2, 0, 7, 1, 1, 2, 0, 1, 1>
+inst.program "routes" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send input[0] into connection(1), connection(0)
+    // CHECK-NEXT: inst.send input[1] into connection(0)
+    // CHECK-NEXT: inst.send input[2] into connection(2)
+    %0 = inst.send input[0] into transfer(0), transfer(1)
+    %1 = inst.send input[1] into transfer(2)
+    %2 = inst.send input[2] into transfer(3) channel 7
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv connection(1) into output[0]
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+    %2 = inst.recv transfer(2) into output[2]
+    %3 = inst.recv transfer(3) into output[3]
+    %4 = inst.recv transfer(4) into scratch[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.send input[0] into transfer(4)
+  }
+}
+
+// -----
+
+// An end of a connection has one thread block; a fused instruction ties its connections together; local work stays with what precedes it.
+// CHECK-LABEL: "blocks"
+inst.program "blocks" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // ONE: inst.send input[0] into connection(0) block 0
+    // ONE-NEXT: inst.send input[1] into connection(1) block 0
+    // ONE-NEXT: inst.copy {{.*}} block 0
+    // ONE-NEXT: inst.send input[0] into connection(0) block 0
+    // TWO: inst.send input[0] into connection(0) block [[A:[01]]]
+    // TWO-NEXT: inst.send input[1] into connection(1) block [[B:[01]]]
+    // TWO-NEXT: inst.copy {{.*}} block [[B]]
+    // TWO-NEXT: inst.send input[0] into connection(0) block [[A]]
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.copy input[0] into output[0]
+    %3 = inst.send input[0] into transfer(2)
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv_copy_send {{.*}} block 0
+    // CHECK-NEXT: inst.recv {{.*}} block 0
+    %0 = inst.recv_copy_send transfer(0) into transfer(3)
+    %1 = inst.recv transfer(2) into output[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(3) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+  }
+}

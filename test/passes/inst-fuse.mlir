@@ -1,0 +1,245 @@
+// RUN: occl-opt %s -split-input-file -inst-fuse | FileCheck %s
+
+// Receiving and passing on is one instruction; what nobody reads is not stored, and its scratch goes.
+// CHECK-LABEL: "relay"
+// CHECK-SAME: scratch_chunks = array<i32: 0, 0, 0>
+inst.program "relay" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_copy_send transfer(0) into transfer(1){{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv transfer(0) into scratch[3]
+    %1 = inst.send scratch[3] into transfer(1)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[0]
+  }
+}
+
+// -----
+
+// What is output stays stored; local and remote destination need not agree; several sends make a list.
+// CHECK-LABEL: "list"
+inst.program "list" implements "custom" ranks 4 attributes {input_chunks = array<i32: 4, 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_reduce_copy_send input[0], transfer(0) into output[2], transfer(1), transfer(2){{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv_reduce_copy input[0], transfer(0) into output[2]
+    %1 = inst.send output[2] into transfer(1)
+    %2 = inst.send output[2] into transfer(2)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[0]
+  }
+  inst.rank 3 {
+    %0 = inst.recv transfer(2) into output[1]
+  }
+}
+
+// -----
+
+// A store that is overwritten unread is dropped.
+// CHECK-LABEL: "overwritten"
+inst.program "overwritten" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.recv transfer(1) into output[0]
+    %2 = inst.send output[0] into transfer(2)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_reduce_send input[0], transfer(0) into transfer(1){{$}}
+    %0 = inst.recv_reduce_copy input[0], transfer(0) into output[0]
+    %1 = inst.send output[0] into transfer(1)
+    %2 = inst.recv transfer(2) into output[0]
+  }
+}
+
+// -----
+
+// One that is overwritten only in part is kept.
+// CHECK-LABEL: "partly"
+inst.program "partly" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.recv transfer(1) into output[0] count 2
+    %2 = inst.send output[0] into transfer(2)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_reduce_copy_send input[0], transfer(0) into output[0], transfer(1) count 2
+    %0 = inst.recv_reduce_copy input[0], transfer(0) into output[0] count 2
+    %1 = inst.send output[0] into transfer(1) count 2
+    %2 = inst.recv transfer(2) into output[0]
+  }
+}
+
+// -----
+
+// Only exactly what arrived is passed on: not a part, not more, not what was changed in between.
+// CHECK-LABEL: "inexact"
+inst.program "inexact" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.send input[2] into transfer(1)
+    %2 = inst.send input[3] into transfer(2)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0)
+    // CHECK-NEXT: inst.send output[1]
+    // CHECK-NEXT: inst.recv transfer(1)
+    // CHECK-NEXT: inst.send output[1] into transfer(4) count 2
+    // CHECK-NEXT: inst.recv transfer(2)
+    // CHECK-NEXT: inst.reduce
+    // CHECK-NEXT: inst.send output[3]
+    %0 = inst.recv transfer(0) into output[0] count 2
+    %1 = inst.send output[1] into transfer(3)
+    %2 = inst.recv transfer(1) into output[2]
+    %3 = inst.send output[1] into transfer(4) count 2
+    %4 = inst.recv transfer(2) into output[3]
+    %5 = inst.reduce output[3], input[0] into output[3]
+    %6 = inst.send output[3] into transfer(5)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(3) into output[1]
+    %1 = inst.recv transfer(4) into output[1] count 2
+    %2 = inst.recv transfer(5) into output[3]
+  }
+}
+
+// -----
+
+// A send does not overtake another of its connection.
+// CHECK-LABEL: "overtaking"
+inst.program "overtaking" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into output[0]
+    // CHECK-NEXT: inst.send input[1] into transfer(1)
+    // CHECK-NEXT: inst.send output[0] into transfer(2)
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send output[0] into transfer(2)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[1]
+    %1 = inst.recv transfer(2) into output[0]
+  }
+}
+
+// -----
+
+// A result is stored where a copy would take it, over several copies; the copies go.
+// CHECK-LABEL: "forwarded"
+// CHECK-SAME: scratch_chunks = array<i32: 0, 0>
+inst.program "forwarded" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_reduce_copy input[0], transfer(0) into output[3]{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv_reduce_copy input[0], transfer(0) into scratch[0]
+    %1 = inst.copy scratch[0] into scratch[1]
+    %2 = inst.copy scratch[1] into output[3]
+  }
+}
+
+// -----
+
+// Not where somebody else reads the value, or uses the target in between.
+// CHECK-LABEL: "kept"
+inst.program "kept" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.reduce input[0], input[1] into scratch[0]
+    // CHECK-NEXT: inst.copy scratch[0] into output[0]
+    // CHECK-NEXT: inst.reduce scratch[0]
+    // CHECK-NEXT: inst.reduce input[0], input[2] into scratch[1]
+    // CHECK-NEXT: inst.reduce output[2]
+    // CHECK-NEXT: inst.copy scratch[1] into output[2]
+    %0 = inst.reduce input[0], input[1] into scratch[0]
+    %1 = inst.copy scratch[0] into output[0]
+    %2 = inst.reduce scratch[0], input[3] into output[1]
+    %3 = inst.reduce input[0], input[2] into scratch[1]
+    %4 = inst.reduce output[2], input[2] into output[3]
+    %5 = inst.copy scratch[1] into output[2]
+  }
+}
+
+// -----
+
+// What arrives for one reduction goes straight into it.
+// CHECK-LABEL: "absorbed"
+// CHECK-SAME: scratch_chunks = array<i32: 0, 0, 0>
+inst.program "absorbed" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    %0 = inst.send input[0] into transfer(1)
+  }
+  inst.rank 2 {
+    // CHECK: inst.rank 2
+    // CHECK-NEXT: inst.recv_reduce_copy transfer(0), transfer(1), input[0] into output[0]{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv transfer(1) into scratch[1]
+    %1 = inst.recv transfer(0) into scratch[0]
+    %2 = inst.reduce scratch[0], scratch[1], input[0] into output[0]
+  }
+}
+
+// -----
+
+// Not past a later message of the connection, and not what two instructions read.
+// CHECK-LABEL: "unabsorbed"
+inst.program "unabsorbed" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into scratch[0]
+    // CHECK-NEXT: inst.recv transfer(1)
+    // CHECK-NEXT: inst.reduce scratch[0]
+    // CHECK-NEXT: inst.reduce scratch[1]
+    // CHECK-NEXT: inst.reduce scratch[1]
+    %0 = inst.recv transfer(0) into scratch[0]
+    %1 = inst.recv transfer(1) into scratch[1]
+    %2 = inst.reduce scratch[0], input[0] into output[0]
+    %3 = inst.reduce scratch[1], input[0] into output[1]
+    %4 = inst.reduce scratch[1], input[1] into output[2]
+  }
+}

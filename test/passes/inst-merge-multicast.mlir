@@ -1,0 +1,104 @@
+// RUN: occl-opt %s -split-input-file -inst-merge-multicast | FileCheck %s
+
+// One value for two ranks is sent once, where it was sent first.
+// CHECK-LABEL: "merged"
+inst.program "merged" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send input[0] into transfer(0)
+    // CHECK-NEXT: inst.copy
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.copy input[1] into output[1]
+    %2 = inst.send input[0] into transfer(1)
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv transfer(0) into output[0]
+    %0 = inst.recv transfer(0) into output[0]
+  }
+  inst.rank 2 {
+    // CHECK: inst.recv_reduce_copy input[0], transfer(0) into output[0]
+    %0 = inst.recv_reduce_copy input[0], transfer(1) into output[0]
+  }
+}
+
+// -----
+
+// Not if the content changed in between, the range or the channel differs, or it goes to the same rank.
+// CHECK-LABEL: "different"
+inst.program "different" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: transfer(0)
+    // CHECK: transfer(1)
+    // CHECK: transfer(2)
+    // CHECK: transfer(3)
+    %0 = inst.send scratch[0] into transfer(0)
+    %1 = inst.copy input[1] into scratch[0]
+    %2 = inst.send scratch[0] into transfer(1)
+    %3 = inst.send scratch[0] into transfer(2) count 2
+    %4 = inst.send scratch[0] into transfer(3) channel 1
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+  }
+  inst.rank 2 {
+    // CHECK: inst.rank 2
+    // CHECK-NEXT: transfer(1)
+    %0 = inst.recv transfer(1) into output[0]
+    %1 = inst.recv transfer(2) into output[0] count 2
+    %2 = inst.recv transfer(3) into output[2]
+  }
+}
+
+// -----
+
+// A second one to the same rank begins a second message.
+// CHECK-LABEL: "twice"
+inst.program "twice" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send input[0] into transfer(0)
+    // CHECK-NEXT: inst.send input[0] into transfer(1)
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[0] into transfer(1)
+    %2 = inst.send input[0] into transfer(2)
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+  }
+  inst.rank 2 {
+    // CHECK: inst.rank 2
+    // CHECK-NEXT: inst.recv transfer(0) into output[0]
+    %0 = inst.recv transfer(2) into output[0]
+  }
+}
+
+// -----
+
+// Undone where messages would cross: rank 1 takes the values in one order, rank 2 in the other.
+// CHECK-LABEL: "crossed"
+inst.program "crossed" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK-COUNT-4: inst.send
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send input[1] into transfer(2)
+    %3 = inst.send input[0] into transfer(3)
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(2) into output[1]
+    %1 = inst.recv transfer(3) into output[0]
+  }
+}
