@@ -27,7 +27,8 @@ std::optional<uint32_t> exactProducer(const Rank &rank, const RankDependences &d
     return std::nullopt;
   const Instruction &consumer = rank.steps[step].instruction;
   const Instruction &producer = rank.steps[producers.front()].instruction;
-  if (*producer.localDestination() != consumer.sources.front() || producer.count != consumer.count)
+  if (*producer.localDestination() != consumer.sources.front() ||
+      producer.count != consumer.count || producer.extent != consumer.extent)
     return std::nullopt;
   return producers.front();
 }
@@ -120,6 +121,7 @@ private:
     Instruction &reduction = rank.steps[consumer].instruction;
     auto next = nextReceiver.find(network.connectionOf(transfer));
     if (reduction.sources.size() < 2 || reduction.count != count ||
+        reduction.extent != rank.steps[receive].instruction.extent ||
         (next != nextReceiver.end() && next->second <= consumer))
       return false;
     Place *source = onlySource(reduction, rangeOf(program, rank, stored, count), stored);

@@ -21,7 +21,7 @@ using inst::PlaceKind;
 namespace {
 
 /// Sends that may share a transfer: the same chunks, with the same content, on the same channel.
-using Content = std::tuple<PlaceKind, uint32_t, uint32_t, int16_t, std::vector<uint32_t>>;
+using Content = std::tuple<PlaceKind, uint32_t, uint32_t, uint32_t, int16_t, std::vector<uint32_t>>;
 
 /// A merged send in the making.
 struct Group {
@@ -61,8 +61,9 @@ private:
         continue;
       Place source = instruction.sources.front(), transfer = instruction.destinations.front();
       llvm::ArrayRef<uint32_t> producers = dependences.producers(i);
-      auto &sameContent = groups[{source.kind, source.index, instruction.count, transfer.channel,
-                                  std::vector<uint32_t>(producers.begin(), producers.end())}];
+      auto &sameContent =
+          groups[{source.kind, source.index, instruction.count, instruction.extent,
+                  transfer.channel, std::vector<uint32_t>(producers.begin(), producers.end())}];
       erased[i] = join(sameContent, transfer.index);
     }
     eraseSteps(rank, erased);

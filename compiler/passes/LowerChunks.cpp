@@ -134,11 +134,18 @@ private:
     instruction.count = count;
     instruction.extent = static_cast<uint32_t>(extents.of(sources.front()));
     instruction.final = final;
+    llvm::SmallDenseMap<int32_t, int32_t, 8> messagesFrom;
     for (const Range &source : sources) {
       program.uniformChunks |= extents.of(source) != instruction.extent;
-      instruction.sources.push_back(source.rank == destination.rank
-                                        ? placeOf(source)
-                                        : send(target, source, instruction, channel));
+      if (source.rank == destination.rank) {
+        instruction.sources.push_back(placeOf(source));
+        continue;
+      }
+      // An instruction takes one message of a connection: more from one rank come on channels of
+      // their own.
+      int32_t others = messagesFrom[source.rank]++;
+      int32_t own = others == 0 ? channel : std::max({channel, header.channel, 0}) + others;
+      instruction.sources.push_back(send(target, source, instruction, own));
     }
     program.uniformChunks |= !extents.store(destination, count, instruction.extent);
     instruction.destinations.push_back(placeOf(destination));

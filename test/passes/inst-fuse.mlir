@@ -243,3 +243,24 @@ inst.program "unabsorbed" implements "custom" ranks 2 attributes {input_chunks =
     %4 = inst.reduce scratch[1], input[1] into output[2]
   }
 }
+
+// -----
+
+// With chunks of one size an instruction may name another extent than its producer: they stay apart, so that both ends
+// of each message still agree.
+// CHECK-LABEL: "extents"
+inst.program "extents" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 4 : i32, in_place = false, uniform_chunks = true} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.recv transfer(1) into output[1] extent 1
+  }
+  // CHECK: inst.rank 1
+  // CHECK-NEXT: inst.recv transfer(0) into output[1]
+  // CHECK-NEXT: inst.send output[1] into transfer(1) extent 1
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[1]
+    %1 = inst.send output[1] into transfer(1) extent 1
+  }
+}

@@ -105,3 +105,17 @@ chunk.program "aliased" implements "custom" ranks 1 attributes {input_chunks = a
   %0 = chunk.read input[0][0]
   %1 = chunk.copy %0 into output[0][1]
 }
+
+// -----
+
+// An instruction takes one message of a connection: a second operand from the same rank has another channel.
+// CHECK-LABEL: "same_rank"
+chunk.program "same_rank" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>} {
+  // CHECK: inst.send input[0] into transfer(0){{$}}
+  // CHECK: inst.send input[1] into transfer(1) channel 1{{$}}
+  // CHECK: inst.recv_reduce_copy transfer(0), transfer(1) channel 1 into output[0]{{$}}
+  %0 = chunk.read input[0][0]
+  %1 = chunk.read input[0][1]
+  %2 = chunk.reduce %0, %1 into output[1][0]
+}
