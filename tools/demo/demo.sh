@@ -4,7 +4,7 @@
 set -euo pipefail
 
 occlc=$1 run=$2 train=$3 algorithms=$4
-ranks=8 iterations=20 seed=${SEED:-$RANDOM}
+ranks=8 iterations=${ITERATIONS:-20} seed=${SEED:-$RANDOM}
 plans=$(mktemp -d)
 trap 'rm -rf "$plans"' EXIT
 

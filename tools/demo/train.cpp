@@ -211,6 +211,7 @@ int train(const Options &options) {
 } // namespace occl::demo
 
 int main(int argc, char **argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ); // whoever reads a pipe sees the progress too
   CLI::App app("Reduces the gradients of ResNet-50; start it by occl-run.", "train");
   app.footer(
       "Example:\n  occl-run -n 8 train --plan one_shot.plan.json --plan all_pairs.plan.json");
