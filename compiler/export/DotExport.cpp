@@ -23,8 +23,8 @@ std::string quoted(const std::string &text) {
 class DotWriter {
 public:
   DotWriter(const plan::Plan &plan, std::ostream &out)
-      : plan(plan), out(out), senders(plan.connections.size()),
-        receivers(plan.connections.size()) {}
+      : plan(plan), out(out), senders(plan.connections.size()), receivers(plan.connections.size()) {
+  }
 
   void run() {
     out << "digraph " << quoted(plan.name) << " {\n  node [shape=box];\n";

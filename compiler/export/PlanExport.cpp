@@ -103,10 +103,9 @@ private:
   llvm::SmallVector<plan::Operand, 4> operands(const inst::Places &places) const {
     llvm::SmallVector<plan::Operand, 4> result;
     for (inst::Place place : places)
-      result.push_back(place.isLocal()
-                           ? plan::Operand{static_cast<plan::OperandKind>(place.kind), index,
-                                           place.index}
-                           : plan::connection(place.index));
+      result.push_back(place.isLocal() ? plan::Operand{static_cast<plan::OperandKind>(place.kind),
+                                                       index, place.index}
+                                       : plan::connection(place.index));
     return result;
   }
 
@@ -127,7 +126,8 @@ LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
         return diagnostic;
       }
   if (program.numTransfers > 0)
-    return op.emitOpError("cannot become a plan before inst-assign-thread-blocks: it has transfers");
+    return op.emitOpError(
+        "cannot become a plan before inst-assign-thread-blocks: it has transfers");
   return success();
 }
 
@@ -141,8 +141,9 @@ FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
   dialect::ProgramHeader header = dialect::headerOf(op);
   setHeader(builder.header(), header, program);
   for (const inst::Connection &connection : program.connections)
-    builder.addConnection(connection.source, connection.channel,
-                          std::span(connection.destinations.data(), connection.destinations.size()));
+    builder.addConnection(
+        connection.source, connection.channel,
+        std::span(connection.destinations.data(), connection.destinations.size()));
   for (auto [index, rank] : llvm::enumerate(program.ranks))
     RankExport(builder, rank, static_cast<uint32_t>(index)).run();
   addRequirements(builder, header.requirements);
