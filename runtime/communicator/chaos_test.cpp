@@ -57,14 +57,16 @@ void submitInOrder(std::vector<Job> &jobs, const Ranks &ranks, uint32_t iteratio
 }
 
 TEST(Chaos, LatinSquareOrders) {
+  constexpr uint32_t kIterations = 50 / kSlowness;
   std::vector<Job> jobs = makeJobs();
   Ranks ranks(kRanks);
-  submitInOrder(jobs, ranks, 50, [](uint32_t r, uint32_t i) { return latinOrder(kJobs, r, i); });
+  submitInOrder(jobs, ranks, kIterations,
+                [](uint32_t r, uint32_t i) { return latinOrder(kJobs, r, i); });
   occlStats_t stats{};
   stats.size = sizeof stats;
   ASSERT_EQ(occlCommGetStats(ranks[0], &stats), occlSuccess);
-  EXPECT_EQ(stats.submitted, 50u * kJobs);
-  EXPECT_EQ(stats.completed, 50u * kJobs);
+  EXPECT_EQ(stats.submitted, kIterations * kJobs);
+  EXPECT_EQ(stats.completed, kIterations * kJobs);
   EXPECT_GT(stats.preemptions, 0u) << "the orders conflict, so something must have been preempted";
 }
 
@@ -88,7 +90,8 @@ TEST(Chaos, TwoWorkersARank) {
   config.workers = 2;
   std::vector<Job> jobs = makeJobs();
   Ranks ranks(kRanks, config);
-  submitInOrder(jobs, ranks, 10, [](uint32_t r, uint32_t i) { return latinOrder(kJobs, r, i); });
+  submitInOrder(jobs, ranks, 10 / kSlowness,
+                [](uint32_t r, uint32_t i) { return latinOrder(kJobs, r, i); });
 }
 
 TEST(Chaos, TheSameOrdersWithoutPreemptionAreADeadlockThatIsReported) {

@@ -14,6 +14,13 @@
 
 namespace occl::communicator::testing {
 
+/// Thread sanitizer makes everything some ten times slower; tests divide their iterations by this.
+#ifdef __SANITIZE_THREAD__
+inline constexpr uint32_t kSlowness = 10;
+#else
+inline constexpr uint32_t kSlowness = 1;
+#endif
+
 /// Ranks of one process; destroyed with it, in rank order.
 class Ranks {
 public:
@@ -30,7 +37,7 @@ public:
   /// Runs body(rank) on a thread of its own for every rank, and fails the test (it ends the
   /// process) if they take longer than `limit`: then something hangs.
   void run(const std::function<void(uint32_t)> &body,
-           std::chrono::seconds limit = std::chrono::seconds(60)) const;
+           std::chrono::seconds limit = std::chrono::seconds(180)) const;
 
 private:
   std::vector<occlComm_t> comms;
