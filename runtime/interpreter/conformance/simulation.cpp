@@ -77,7 +77,8 @@ void Simulation::announce(uint32_t from, uint32_t to) {
 void Simulation::announceAll() {
   for (uint32_t from = 0; from < numRanks(); ++from)
     for (uint32_t to = 0; to < numRanks(); ++to)
-      announce(from, to);
+      if (from != to) // the own arena is there from the start, and pointers are set once only
+        announce(from, to);
 }
 
 bool Simulation::intact() const {
@@ -126,7 +127,8 @@ Status runRandomly(Simulation &simulation, uint64_t seed, uint32_t maxSlices) {
     bool moved = true;
     if (block == kAnnounce) {
       for (uint32_t from = 0; from < simulation.numRanks(); ++from)
-        simulation.announce(from, rank);
+        if (from != rank)
+          simulation.announce(from, rank);
     } else {
       BlockContext &context = simulation.context(rank, block);
       StepResult result = runBlock(simulation.invocation(rank), block, context, *target, maxSlices);
