@@ -26,6 +26,9 @@ constexpr const char *kDirectory = "/dev/shm";
 constexpr const char *kPrefix = "occl-";
 /// How often a waiting rank looks whether the others still live.
 constexpr auto kLivenessPeriod = std::chrono::milliseconds(20);
+/// For the lock, which others hold for microseconds, unless they are stopped: then the next start
+/// cleans up.
+constexpr auto kLeaveTimeout = std::chrono::milliseconds(200);
 
 std::string objectPath(const std::string &name) { return "/" + (kPrefix + name); }
 
@@ -276,7 +279,10 @@ Status ControlObject::peerFailed(uint32_t rank) const {
 void ControlObject::leave(uint32_t rank) {
   slot(rank).left.store(true, std::memory_order_release);
   announceChange();
-  FileLock lock(file.get());
+  if (!hasName()) // for good: a group that has formed has none
+    return;
+  // Wait for whoever is just joining or leaving too: the last to go takes the name away.
+  FileLock lock(file.get(), Deadline(kLeaveTimeout));
   if (lock.held() && hasName() && !hasLivingRank())
     removeName();
 }
