@@ -84,6 +84,7 @@ template <> OCCL_INLINE uint8_t divide(uint8_t value, uint64_t divisor) {
 }
 
 /// Calls visitor.template operator()<Element, Operation>() for the type and operation.
+OCCL_CALLS_ARGUMENT
 template <class Element, class Visitor>
 OCCL_INLINE auto dispatchOperation(ReduceOp op, Visitor &&visitor) {
   switch (op) {
@@ -100,6 +101,7 @@ OCCL_INLINE auto dispatchOperation(ReduceOp op, Visitor &&visitor) {
   return visitor.template operator()<Element, Sum>();
 }
 
+OCCL_CALLS_ARGUMENT
 template <class Visitor>
 OCCL_INLINE auto dispatchFold(DataType type, ReduceOp op, Visitor &&visitor) {
   switch (type) {
