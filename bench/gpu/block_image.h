@@ -1,0 +1,43 @@
+// What one thread block needs of a program, in one contiguous piece of memory: what a device block
+// copies into its shared memory before it starts, so that decoding an instruction costs no trip to
+// device memory.
+#pragma once
+
+#include "runtime/base/host_device.h"
+#include "runtime/interpreter/invocation.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace occl::bench {
+
+/// Stands at the begin of an image. The program's pointers hold offsets from there until
+/// `relocate`.
+struct alignas(16) ImageHeader {
+  interpreter::Program program;
+  uint32_t bytes = 0; // of the image, a multiple of 16
+  uint32_t numEnds = 0;
+};
+
+/// The program's tables, cut down to those of `block`, which keeps its number. Not yet relocated.
+std::vector<char> makeBlockImage(const interpreter::Program &program, uint32_t block);
+
+/// Makes the program's pointers valid for an image that lies at `base` (of the memory space in
+/// which it will be read).
+OCCL_INLINE void relocate(ImageHeader &header, const char *base) {
+  auto move = [base](auto *&pointer) {
+    using Pointer = decltype(pointer + 0);
+    pointer =
+        reinterpret_cast<Pointer>(const_cast<char *>(base) + reinterpret_cast<uintptr_t>(pointer));
+  };
+  interpreter::Program &program = header.program;
+  move(program.blocks);
+  move(program.instructions);
+  move(program.operands);
+  move(program.dependencies);
+  move(program.ends);
+  move(program.peers);
+  move(program.chunkBegins);
+}
+
+} // namespace occl::bench

@@ -1,0 +1,9 @@
+#include "bench/gpu/interpreter_kernel.cuh"
+
+namespace occl::bench {
+
+int launchAny(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream) {
+  return launch<CudaTarget<cuda::AnyFold>>(arguments, blocks, localRanks, stream);
+}
+
+} // namespace occl::bench

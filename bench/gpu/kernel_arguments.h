@@ -1,0 +1,101 @@
+// What the host tells the slice's kernels, and what they report.
+#pragma once
+
+#include "runtime/interpreter/slice.h"
+
+#include <cstdint>
+
+namespace occl::bench {
+
+inline constexpr uint32_t kMaxRanks = 8;
+inline constexpr uint32_t kThreads = 512;
+/// Arena blocks that a rank uses in turn.
+inline constexpr uint32_t kArenaRing = 4;
+/// Shared memory of a block: tables and addresses.
+inline constexpr uint32_t kTableBytes = 16 << 10;
+/// As CudaTeam::kMaxOperands.
+inline constexpr uint32_t kMaxBlockOperands = 64;
+
+/// How a thread block ended.
+struct BlockReport {
+  static constexpr uint32_t Absent = 0, Finished = 1, GaveUp = 2;
+  uint32_t status = Absent;
+  uint32_t invocation = 0;           // GaveUp: the one it was in
+  interpreter::BlockContext context; // GaveUp: where it stood there
+  interpreter::Obstacle obstacle;    // GaveUp: what some thread missed
+  uint32_t rank = 0, block = 0;
+  /// Nanoseconds of the device's clock between the end of the warm-up and the end.
+  uint64_t measured = 0;
+};
+
+/// What a thread did between two calls of the target, named by the later one; and the calls.
+enum class Phase : uint32_t {
+  BeforeAcquire,
+  Acquire,
+  BeforeVote,
+  Vote,
+  BeforeBarrier,
+  Barrier,
+  BeforeFold,
+  Fold,
+  BeforeRelease,
+  Release
+};
+inline constexpr uint32_t kNumPhases = 10;
+
+struct PhaseAccount {
+  uint64_t cycles[kNumPhases] = {};
+  uint32_t counts[kNumPhases] = {};
+};
+
+/// One rank as its device sees it.
+struct RankArguments {
+  const char *images = nullptr; // of its blocks, imageStride apart
+  char *buffers[3] = {nullptr, nullptr, nullptr};
+  char *arenas[kMaxRanks] = {};          // where rank r's ring begins
+  uint64_t arenaStrides[kMaxRanks] = {}; // from one of its arena blocks to the next
+  char *progress = nullptr;              // the ring of progress words
+  uint64_t progressStride = 0;
+  BlockReport *reports = nullptr;  // by block
+  PhaseAccount *account = nullptr; // launchTimed: of its first block
+};
+
+struct LoopArguments {
+  RankArguments ranks[kMaxRanks]; // those of this device, by blockIdx.y
+  uint64_t imageStride = 0;
+  uint32_t numRanks = 0; // of the group
+  uint32_t firstInvocation = 0;
+  uint32_t invocations = 0;
+  uint32_t warmUp = 0; // invocations before the clock starts
+  bool tablesInShared = true;
+  uint32_t observer = 0; // launchTimed: the thread that keeps account
+  /// A block that makes no progress for so many cycles gives up.
+  uint64_t patience = 0;
+};
+
+/// A hand-written kernel's view of the group.
+struct ProbeArguments {
+  char *inputs[kMaxRanks] = {};
+  char *outputs[kMaxRanks] = {};
+  char *staging[kMaxRanks] = {}; // zeroed at first
+  uint64_t *flags[kMaxRanks] = {};
+  BlockReport *reports = nullptr;
+  uint64_t elements = 0; // floats, a multiple of 4 * ranks * blocks
+  uint32_t numRanks = 0;
+  uint32_t rank = 0;
+  uint32_t firstInvocation = 0;
+  uint32_t invocations = 0;
+  uint32_t warmUp = 0;
+  uint64_t patience = 0;
+};
+
+/// Enqueue one launch on the current device. Return a cudaError_t.
+int launchFixed(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream);
+int launchAny(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream);
+
+int launchTimed(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream);
+
+enum class Probe : uint8_t { OneShotLL, OneShotPush, OneShotPull, TwoShotDirect };
+int launchProbe(Probe probe, const ProbeArguments &arguments, uint32_t blocks, void *stream);
+
+} // namespace occl::bench

@@ -1,0 +1,138 @@
+#include "bench/gpu/measurement.h"
+
+#include "runtime/loader/plan_loader.h"
+
+#include <algorithm>
+
+namespace occl::bench {
+
+using namespace interpreter;
+
+static constexpr uint32_t kWarmUp = 20;
+static constexpr uint32_t kBlockCounts[] = {1, 2, 4, 8, 16, 32, 64};
+
+/// Small integers: their sums are exact in any order.
+static float inputAt(uint32_t rank, uint64_t i) {
+  return static_cast<float>((i * 7 + rank * 13) % 61) - 20.f;
+}
+
+Measurement::Measurement(DeviceGroup &group, const std::string &planDirectory)
+    : group(group), planDirectory(planDirectory), library(Nccl::load(group)),
+      host(kMaxBytes / sizeof(float)), expected(kMaxBytes / sizeof(float)) {
+  for (uint32_t r = 0; r < group.numRanks(); ++r) {
+    buffers.inputs.push_back(group.allocate(r, kMaxBytes));
+    buffers.outputs.push_back(group.allocate(r, kMaxBytes));
+    for (uint64_t i = 0; i < host.size(); ++i) {
+      host[i] = inputAt(r, i);
+      expected[i] += host[i];
+    }
+    group.upload(r, buffers.inputs[r], host.data(), kMaxBytes);
+  }
+}
+
+/// At least 512 bytes and at most 4 MiB of the buffer for a thread block.
+bool Measurement::isSensible(uint32_t blocks) const {
+  uint64_t share = count * sizeof(float) / blocks;
+  return share >= 512 && share <= 4 << 20;
+}
+
+StatusOr<Best> Measurement::handWritten(Probe probe) {
+  Best best;
+  for (uint32_t blocks : kBlockCounts) {
+    if (!isSensible(blocks))
+      continue;
+    spoilOutputs();
+    auto time = runProbe(group, probe, buffers, count, blocks, kWarmUp, invocations());
+    if (!time.ok())
+      return time.status();
+    if (Status status = verify("a hand-written kernel"); !status.ok())
+      return status;
+    best.offer(*time / 1e3, "b" + std::to_string(blocks));
+  }
+  return best;
+}
+
+StatusOr<InterpretedTimes> Measurement::interpreted(const char *algorithm, Placement placement) {
+  InterpretedTimes times;
+  for (uint32_t blocks : kBlockCounts)
+    for (uint32_t slices : {1u, 4u}) {
+      // A slice of less than 16 KiB is all overhead.
+      uint64_t message = count * sizeof(float) / blocks / numRanks();
+      if (!isSensible(blocks) || (slices > 1 && message < slices * (16 << 10)))
+        continue;
+      if (Status status = offer(times, algorithm, blocks, placement, slices); !status.ok())
+        return status;
+    }
+  return times;
+}
+
+Status Measurement::offer(InterpretedTimes &times, const char *algorithm, uint32_t blocks,
+                          Placement placement, uint32_t slices) {
+  std::string how =
+      "b" + std::to_string(blocks) + (slices > 1 ? " s" + std::to_string(slices) : "");
+  auto run = prepare(algorithm, blocks, placement, slices, true);
+  if (!run.ok())
+    return run.status();
+  auto time = (*run)->loop(kWarmUp, invocations());
+  if (!time.ok())
+    return time.status();
+  if (Status status = verify(algorithm); !status.ok())
+    return status;
+  times.loop.offer(*time / 1e3, how);
+  spoilOutputs();
+  auto graphTime = (*run)->inGraph(40, replays());
+  if (!graphTime.ok())
+    return graphTime.status();
+  times.graph.offer(*graphTime, how);
+  return verify(algorithm);
+}
+
+StatusOr<Best> Measurement::ncclInGraph() {
+  Best best;
+  if (!library)
+    return best;
+  spoilOutputs();
+  best.offer(library->inGraph(buffers, count, 40, replays()), "");
+  if (Status status = verify("NCCL"); !status.ok())
+    return status;
+  return best;
+}
+
+StatusOr<std::unique_ptr<InterpreterRun>> Measurement::prepare(const char *algorithm,
+                                                               uint32_t blocks, Placement placement,
+                                                               uint32_t slices,
+                                                               bool tablesInShared) {
+  auto loaded =
+      loader::loadPlan(planDirectory + "/" + algorithm + "_" + std::to_string(numRanks()) + "x" +
+                       std::to_string(blocks) + ".cbor");
+  if (!loaded.ok())
+    return loaded.status();
+  spoilOutputs();
+  RunOptions options;
+  options.count = count;
+  options.placement = placement;
+  options.tiles = {1 << 30, slices}; // one tile
+  options.tablesInShared = tablesInShared;
+  return InterpreterRun::make(group, (*loaded)->plan, buffers, options);
+}
+
+void Measurement::spoilOutputs() {
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    group.fill(r, buffers.outputs[r], 0xff, count * sizeof(float));
+}
+
+Status Measurement::verify(const char *what) {
+  auto end = host.begin() + static_cast<ptrdiff_t>(count);
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    group.download(r, host.data(), buffers.outputs[r], count * sizeof(float));
+    auto [wrong, right] = std::mismatch(host.begin(), end, expected.begin());
+    if (wrong != end)
+      return {StatusCode::InternalError, std::string(what) + ": element " +
+                                             std::to_string(wrong - host.begin()) + " of rank " +
+                                             std::to_string(r) + " is " + std::to_string(*wrong) +
+                                             ", not " + std::to_string(*right)};
+  }
+  return {};
+}
+
+} // namespace occl::bench
