@@ -20,6 +20,15 @@ for rank in 0 1 2 3; do
   grep -qx "rank $rank of 4: sum\[999\] = 10" output
 done
 
+# Another launcher than ours: the variables that torchrun sets.
+port=$RANDOM ranks=()
+for rank in 0 1 2 3; do
+  RANK=$rank WORLD_SIZE=4 LOCAL_WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=$port \
+    ./allreduce own.plan.json &
+  ranks+=($!)
+done
+for process in "${ranks[@]}"; do wait "$process"; done
+
 # The installed plans run too.
 for plan in "$prefix"/share/occl/plans/*/*.json; do
   occl-run --plan "$plan" --count 10007 --iterations 2 | grep -x "check      0 wrong elements"
