@@ -8,7 +8,6 @@
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
 #include "runtime/queue/completion_queue.h"
-#include "runtime/scheduler/fifo_order.h"
 #include "runtime/scheduler/front_heavy_budget.h"
 #include "runtime/scheduler/priority_order.h"
 

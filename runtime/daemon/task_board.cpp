@@ -116,11 +116,6 @@ std::vector<OpenInvocation *> TaskBoard::takeAll() {
   return taken;
 }
 
-size_t TaskBoard::length() {
-  std::lock_guard lock(mutex);
-  return queue.length();
-}
-
 void TaskBoard::publishWaits(transport::WaitEdgeBoard &edges, uint32_t ownRank) {
   std::lock_guard lock(mutex);
   std::vector<transport::WaitEdge> waits;

@@ -47,8 +47,6 @@ public:
   /// until then nothing. Who releases the last task calls it again.
   std::vector<OpenInvocation *> takeAll();
 
-  /// Tasks in the queue.
-  size_t length();
   /// Calls inspect(task) for every task in the queue, in order, under the lock.
   template <class Inspect> void forEachTask(Inspect inspect) {
     std::lock_guard lock(mutex);

@@ -46,7 +46,7 @@ void Watchdog::tick() {
   checkDeadlines(now);
   if (now >= nextPeerCheck) {
     nextPeerCheck = now + kPeerCheckPeriod;
-    checkPeers(now);
+    checkPeers();
   }
   if (!core.options.preemption)
     checkDeadlock();
@@ -76,7 +76,7 @@ std::string Watchdog::describeWaitFor(uint32_t peer) {
   return text;
 }
 
-void Watchdog::checkPeers(Clock::time_point) {
+void Watchdog::checkPeers() {
   std::vector<bool> waitedFor(core.fabric->numRanks(), false);
   core.board.forEachTask([&](const BlockTask &task) {
     if (waitsForPeer(task) && task.obstacle.peer < waitedFor.size())

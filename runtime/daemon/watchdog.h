@@ -34,7 +34,7 @@ private:
   using Clock = std::chrono::steady_clock;
 
   void checkDeadlines(Clock::time_point now);
-  void checkPeers(Clock::time_point now);
+  void checkPeers();
   void checkDeadlock();
   std::vector<transport::WaitSnapshot> readAll() const;
   std::string describe(const RankWait &wait) const;
