@@ -59,9 +59,9 @@ Nanoseconds flagRoundTrip() {
 BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap) {
   BudgetLimits limits;
   limits.floor = 2 * roundTrip;
-  constexpr Nanoseconds kSwitch{4000};
-  Nanoseconds cap =
-      requestedCap.count() != 0 ? requestedCap : std::min<Nanoseconds>(20 * roundTrip, kSwitch);
+  constexpr Nanoseconds kMostPolling{1000};
+  Nanoseconds cap = requestedCap.count() != 0 ? requestedCap
+                                              : std::min<Nanoseconds>(20 * roundTrip, kMostPolling);
   limits.cap = std::max(limits.floor, cap);
   return limits;
 }

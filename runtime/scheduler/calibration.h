@@ -13,7 +13,8 @@ namespace occl::scheduler {
 Nanoseconds flagRoundTrip();
 
 /// Floor: two round trips. Cap: `requestedCap` if not zero, else twenty round trips but at most
-/// 4 us, what leaving and getting back the processor costs; never below the floor.
+/// 1 us: after that the processor is offered to others, which costs less than that if nobody wants
+/// it, and lets the awaited peer run if it does. Never below the floor.
 BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap);
 
 } // namespace occl::scheduler

@@ -112,10 +112,10 @@ TEST(FrontHeavyBudget, RisesForATaskThatMoved) {
 }
 
 TEST(Calibration, LimitsFollowTheRoundTripUnlessRequested) {
-  BudgetLimits limits = budgetLimits(200ns, 0ns);
-  EXPECT_EQ(limits.floor, 400ns);
-  EXPECT_EQ(limits.cap, 4000ns);
-  EXPECT_EQ(budgetLimits(500ns, 0ns).cap, 4us);
+  BudgetLimits limits = budgetLimits(40ns, 0ns);
+  EXPECT_EQ(limits.floor, 80ns);
+  EXPECT_EQ(limits.cap, 800ns);
+  EXPECT_EQ(budgetLimits(200ns, 0ns).cap, 1us);
   EXPECT_EQ(budgetLimits(200ns, 50us).cap, 50us);
   EXPECT_EQ(budgetLimits(200ns, 1ns).cap, 400ns) << "never below the floor";
 }
