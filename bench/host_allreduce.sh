@@ -13,13 +13,14 @@ mpi=(mpirun --oversubscribe --bind-to none)
 # Small messages: everybody reads everything (one step). Large ones: everybody reduces a part, then reads the others'.
 limit=16384
 table=$(mktemp -p "$plans")
+load=$(cut -d ' ' -f 1 /proc/loadavg)
 for ranks in 2 4 8; do
   "$occlc" compile "$algorithms/one_shot.coll" -D "ranks=$ranks" --max-bytes "$limit" \
     -o "$plans/one_shot-$ranks.plan.json"
   "$occlc" compile "$algorithms/all_pairs.coll" -D "ranks=$ranks" -o "$plans/all_pairs-$ranks.plan.json"
   echo "$ranks ranks"
   "${mpi[@]}" -n "$ranks" "$program" --plan "$plans/one_shot-$ranks.plan.json" \
-    --plan "$plans/all_pairs-$ranks.plan.json" | tee /dev/stderr >>"$table"
+    --plan "$plans/all_pairs-$ranks.plan.json" | tee -a "$table"
 done
 
 mkdir -p "$reports"
@@ -27,7 +28,7 @@ mkdir -p "$reports"
   echo "# All-reduce on one host, against Open MPI"
   echo
   echo "- Machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)," \
-    "Linux $(uname -r)"
+    "Linux $(uname -r); load average at the start: $load"
   echo "- OCCL at commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', with changes'); $(mpirun --version | head -1); $(g++ --version | head -1)"
   echo "- Command: \`make bench\`. Floats, sum, out of place; ranks are processes; one_shot to $limit bytes, all_pairs above."
   echo "- The two take turns, operation by operation, in the same processes on the same buffers, a barrier before each."
