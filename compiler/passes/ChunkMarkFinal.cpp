@@ -13,46 +13,56 @@ using plan::OperandKind;
 
 namespace {
 
-/// For each chunk of each buffer, the reduction whose result it holds unchanged, or null.
+/// For each chunk of each buffer, the reduction whose result it holds unchanged, or null. A program
+/// that runs in place only may write to its input, which is a part of its output.
 class Origins {
 public:
-  explicit Origins(int32_t numRanks) : maps(static_cast<size_t>(numRanks) * 3) {}
+  explicit Origins(const dialect::ProgramHeader &header)
+      : header(header), maps(static_cast<size_t>(header.numRanks) * 3) {}
 
   void reduce(chunk::ReduceOp op) {
-    mapOf(op.getRank(), op.getBuffer())
-        .assign(op.getIndex(), op.getIndex() + op.getCount(), op.getOperation());
+    auto [map, begin] = find(op.getRank(), op.getBuffer(), op.getIndex());
+    map.assign(begin, begin + op.getCount(), op.getOperation());
   }
 
   void copy(chunk::CopyOp op) {
     auto source = op.getSource().getDefiningOp<chunk::ChunkOpInterface>();
     SmallVector<std::pair<int64_t, Operation *>, 4> pieces;
-    mapOf(source.getRank(), source.getBuffer())
-        .forEach(source.getIndex(), source.getIndex() + source.getCount(),
+    auto [from, first] = find(source.getRank(), source.getBuffer(), source.getIndex());
+    from.forEach(first, first + source.getCount(),
                  [&](int64_t begin, int64_t end, Operation *origin) {
                    pieces.push_back({end - begin, origin});
                  });
-    int64_t at = op.getIndex();
+    auto [to, at] = find(op.getRank(), op.getBuffer(), op.getIndex());
     for (auto [length, origin] : pieces) {
-      mapOf(op.getRank(), op.getBuffer()).assign(at, at + length, origin);
+      to.assign(at, at + length, origin);
       at += length;
     }
   }
 
-  /// Marks the reductions whose results rank's output[begin, begin + count) holds.
-  void mark(int32_t rank, int64_t begin, int64_t count) {
-    mapOf(rank, OperandKind::Output)
-        .forEach(begin, begin + count, [](int64_t, int64_t, Operation *origin) {
-          if (origin)
-            cast<chunk::ReduceOp>(origin).setFinal(true);
-        });
+  /// Marks the reductions whose results rank's output[index, index + count) holds.
+  void mark(int32_t rank, int64_t index, int64_t count) {
+    auto [map, begin] = find(rank, OperandKind::Output, index);
+    map.forEach(begin, begin + count, [](int64_t, int64_t, Operation *origin) {
+      if (origin)
+        cast<chunk::ReduceOp>(origin).setFinal(true);
+    });
   }
 
 private:
-  analysis::AccessMap<Operation *> &mapOf(int32_t rank, OperandKind buffer) {
-    return maps[static_cast<size_t>(rank) * 3 + static_cast<size_t>(buffer)];
+  using Map = analysis::AccessMap<Operation *>;
+
+  /// The map in which a chunk is, and its place there.
+  std::pair<Map &, int64_t> find(int32_t rank, OperandKind buffer, int64_t index) {
+    if (buffer == OperandKind::Input && !header.outOfPlace) {
+      buffer = OperandKind::Output;
+      index += header.inPlaceOffsets[rank];
+    }
+    return {maps[static_cast<size_t>(rank) * 3 + static_cast<size_t>(buffer)], index};
   }
 
-  std::vector<analysis::AccessMap<Operation *>> maps;
+  const dialect::ProgramHeader &header;
+  std::vector<Map> maps;
 };
 
 void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
@@ -71,7 +81,8 @@ void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
 class ChunkMarkFinalPass : public passes::impl::ChunkMarkFinalBase<ChunkMarkFinalPass> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<chunk::ProgramOp>()) {
-      Origins origins(static_cast<int32_t>(program.getNumRanks()));
+      dialect::ProgramHeader header = dialect::headerOf(program);
+      Origins origins(header);
       for (Operation &op : program.getBody().front()) {
         if (auto reduce = dyn_cast<chunk::ReduceOp>(op)) {
           reduce.setFinal(false);
@@ -80,7 +91,7 @@ class ChunkMarkFinalPass : public passes::impl::ChunkMarkFinalBase<ChunkMarkFina
           origins.copy(copy);
         }
       }
-      markRequired(origins, dialect::headerOf(program));
+      markRequired(origins, header);
     }
   }
 };

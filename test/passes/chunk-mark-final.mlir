@@ -59,3 +59,18 @@ chunk.program "required" implements "custom" ranks 2 attributes {input_chunks = 
   // CHECK: chunk.reduce {{.*}} into output[1][0] count 2 final
   %3 = chunk.reduce %0, %1 into output[1][0] count 2
 }
+
+// -----
+
+// In place only, a reduction into input is one into the output chunk that it is.
+// CHECK-LABEL: "aliased"
+chunk.program "aliased" implements "custom" ranks 1 attributes {input_chunks = array<i32: 2>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 1>,
+    out_of_place = false, requirements = array<i32: 0, 1, 1, 2, 0, 0, 0, 1>} {
+  %0 = chunk.read input[0][0]
+  %1 = chunk.read input[0][1]
+  // CHECK: chunk.reduce {{.*}} into output[0][1]{{$}}
+  %2 = chunk.reduce %0, %1 into output[0][1]
+  // CHECK: chunk.reduce {{.*}} into input[0][0] final
+  %3 = chunk.reduce %1, %0 into input[0][0]
+}
