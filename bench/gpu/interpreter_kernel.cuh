@@ -22,6 +22,8 @@ namespace occl::bench {
 
 using namespace interpreter;
 
+static_assert(kMaxBlockOperands == CudaTeam::kMaxOperands);
+
 /// The static part of a thread block, in shared memory.
 struct BlockState {
   Invocation invocation;
