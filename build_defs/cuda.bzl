@@ -33,7 +33,9 @@ def cuda_library(name, srcs, hdrs = [], deps = [], **kwargs):
             name = name + "_" + src.replace(".", "_"),
             srcs = [src] + hdrs + [":" + name + "_headers"],
             outs = [obj],
-            cmd = NVCC + " " + _FLAGS + " -I . -c $(location " + src + ") -o $@",
+            # nvcc names its temporary files after its process id, which is the same in every sandbox.
+            cmd = "export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && " +
+                  NVCC + " " + _FLAGS + " -I . -c $(location " + src + ") -o $@",
         )
         objects.append(obj)
     native.cc_library(
