@@ -29,7 +29,7 @@ mkdir -p "$reports"
   echo
   echo "- Machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)," \
     "Linux $(uname -r); load average at the start: $load"
-  echo "- OCCL at commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', with changes'); $(mpirun --version | head -1); $(g++ --version | head -1)"
+  echo "- OCCL at commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD -- . ':!bench/results' || echo ', with changes'); $(mpirun --version | head -1); $(g++ --version | head -1)"
   echo "- Command: \`make bench\`. Floats, sum, out of place; ranks are processes; one_shot to $limit bytes, all_pairs above."
   echo "- The two take turns, operation by operation, in the same processes on the same buffers, a barrier before each."
   echo "  Times are those of the slowest rank: medians over the operations (the last column compares the means)."
