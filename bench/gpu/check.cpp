@@ -1,10 +1,12 @@
 #include "bench/gpu/check.h"
 
 #include "bench/gpu/interpreter_run.h"
+#include "bench/gpu/plans.h"
 #include "runtime/interpreter/conformance/reference.h"
 #include "runtime/loader/plan_loader.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace occl::bench {
 
@@ -50,6 +52,21 @@ public:
                 (options.placement == Placement::AtSource ? ", pulled" : ", pushed") +
                 ", misaligned by " + std::to_string(what.misalignment) +
                 (what.inPlace ? ", in place: " : ": ") + status.message()};
+  }
+
+  /// Ranks that receive before they send wait for ever: the kernel must end and name them.
+  Status checkGivingUp() {
+    plan::Plan plan = oneShotAllReduce(group.numRanks(), 1);
+    for (const plan::ThreadBlock &block : plan.threadBlocks)
+      std::swap(plan.instructions[block.firstInstruction],
+                plan.instructions[block.firstInstruction + 1]);
+    Case what = {"one_shot", 1, {}};
+    what.options.count = 64;
+    Status status = run(plan, what);
+    if (status.code() != StatusCode::Timeout)
+      return {StatusCode::InternalError, "a deadlock was not reported: " + status.message()};
+    std::printf("a deadlock is reported: %s\n", status.message().c_str());
+    return {};
   }
 
 private:
@@ -164,7 +181,7 @@ Status checkAll(DeviceGroup &group, const std::string &planDirectory, bool quick
   if (Status status = forTypes(quick, check); !status.ok())
     return status;
   std::printf("types and operations: %u checks passed\n", checks);
-  return {};
+  return checker.checkGivingUp();
 }
 
 } // namespace occl::bench
