@@ -264,3 +264,90 @@ inst.program "extents" implements "custom" ranks 2 attributes {input_chunks = ar
     %1 = inst.send output[1] into transfer(1) extent 1
   }
 }
+
+// -----
+
+// An instruction that receives and sends needs room and a message at once. Rank 0 receives only when it has sent everything, so
+// that with one message in flight a message must wait in memory: what is stuck is kept apart, the rest is fused.
+// CHECK-LABEL: "shallow"
+inst.program "shallow" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false, depth = 1 : i32} {
+  inst.rank 0 {
+    %0 = inst.send scratch[0] into transfer(0)
+    %1 = inst.send scratch[1] into transfer(1)
+    %2 = inst.send scratch[2] into transfer(2)
+    %3 = inst.recv transfer(3) into scratch[2]
+    %4 = inst.recv transfer(4) into scratch[1]
+    %5 = inst.recv transfer(5) into scratch[0]
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_copy_send transfer(0) into output[0], transfer(3)
+    // CHECK-NEXT: inst.recv transfer(1)
+    // CHECK-NEXT: inst.recv transfer(2)
+    // CHECK-NEXT: inst.send output[1]
+    // CHECK-NEXT: inst.send output[2]
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+    %2 = inst.recv transfer(2) into output[2]
+    %3 = inst.send output[0] into transfer(3)
+    %4 = inst.send output[1] into transfer(4)
+    %5 = inst.send output[2] into transfer(5)
+  }
+}
+
+// -----
+
+// With two in flight all can be fused.
+// CHECK-LABEL: "deep"
+inst.program "deep" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false, depth = 2 : i32} {
+  inst.rank 0 {
+    %0 = inst.send scratch[0] into transfer(0)
+    %1 = inst.send scratch[1] into transfer(1)
+    %2 = inst.send scratch[2] into transfer(2)
+    %3 = inst.recv transfer(3) into scratch[2]
+    %4 = inst.recv transfer(4) into scratch[1]
+    %5 = inst.recv transfer(5) into scratch[0]
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_copy_send transfer(0) into output[0], transfer(3)
+    // CHECK-NEXT: inst.recv_copy_send transfer(1) into output[1], transfer(4)
+    // CHECK-NEXT: inst.recv_copy_send transfer(2) into output[2], transfer(5)
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+    %2 = inst.recv transfer(2) into output[2]
+    %3 = inst.send output[0] into transfer(3)
+    %4 = inst.send output[1] into transfer(4)
+    %5 = inst.send output[2] into transfer(5)
+  }
+}
+
+// -----
+
+// Without the copy, receiving would wait for the send of output[3], which waits for rank 0, which waits until this is received.
+// That is no transfer's fault: nothing is fused.
+// CHECK-LABEL: "unfused"
+inst.program "unfused" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false, depth = 1 : i32} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send scratch[0] into transfer(1)
+    %2 = inst.recv transfer(2) into scratch[0]
+    %3 = inst.recv transfer(3) into output[1]
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK: inst.recv transfer(0) into scratch[0]
+    // CHECK-NEXT: inst.copy scratch[0] into output[3]
+    %0 = inst.send input[0] into transfer(2)
+    %1 = inst.send output[3] into transfer(3)
+    %2 = inst.recv transfer(0) into scratch[0]
+    %3 = inst.copy scratch[0] into output[3]
+    %4 = inst.recv transfer(1) into output[2]
+  }
+}

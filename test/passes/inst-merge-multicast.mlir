@@ -102,3 +102,57 @@ inst.program "crossed" implements "custom" ranks 3 attributes {input_chunks = ar
     %1 = inst.recv transfer(3) into output[0]
   }
 }
+
+// -----
+
+// Undone where the depth does not allow it: the first message stays until rank 2 has it, which first waits for what rank 1 makes
+// of the second.
+// CHECK-LABEL: "shallow"
+inst.program "shallow" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false, depth = 1 : i32} {
+  inst.rank 0 {
+    // CHECK-COUNT-4: inst.send
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[0] into transfer(1)
+    %2 = inst.send input[1] into transfer(2)
+    %3 = inst.send input[1] into transfer(3)
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(2) into output[1]
+    %2 = inst.send output[1] into transfer(4)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(4) into output[0]
+    %1 = inst.recv_reduce_copy output[0], transfer(1) into output[0]
+    %2 = inst.recv transfer(3) into output[1]
+  }
+}
+
+// -----
+
+// With two in flight it is sent once.
+// CHECK-LABEL: "deep"
+inst.program "deep" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false, depth = 2 : i32} {
+  inst.rank 0 {
+    // CHECK-COUNT-2: inst.send
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[0] into transfer(1)
+    %2 = inst.send input[1] into transfer(2)
+    %3 = inst.send input[1] into transfer(3)
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(2) into output[1]
+    %2 = inst.send output[1] into transfer(4)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(4) into output[0]
+    %1 = inst.recv_reduce_copy output[0], transfer(1) into output[0]
+    %2 = inst.recv transfer(3) into output[1]
+  }
+}
