@@ -1,5 +1,5 @@
 #include "compiler/analysis/Dependences.h"
-#include "compiler/analysis/ListScheduler.h"
+#include "compiler/analysis/StepGraph.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 
@@ -200,10 +200,7 @@ class InstAggregatePass : public passes::impl::InstAggregateBase<InstAggregatePa
     auto transform = [](Program &program, inst::ProgramOp op) {
       if (failed(passes::requireTransfers(op)))
         return failure();
-      Program aggregated = program;
-      Aggregation(aggregated).run();
-      if (completes(aggregated, aggregated.depth))
-        program = std::move(aggregated);
+      Aggregation(program).run();
       return success();
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))

@@ -56,8 +56,8 @@ def InstAggregate : Pass<"inst-aggregate", "::mlir::ModuleOp"> {
   let description = [{
     Requires: transfers, not connections. Ensures: consecutive messages of one connection whose sender and receivers
     work on neighbouring ranges of consecutive extents, and do not depend on each other, are one, along all
-    instructions that pass them on; likewise local copies and reductions. Undone as a whole if the program then would
-    not complete at its depth. Refuses nothing.
+    instructions that pass them on; likewise local copies and reductions. The program still completes at every depth at
+    which it did. Refuses nothing.
   }];
 }
 

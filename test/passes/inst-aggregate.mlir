@@ -91,3 +91,49 @@ inst.program "local" implements "custom" ranks 1 attributes {input_chunks = arra
     %3 = inst.reduce input[1], input[3] into scratch[1]
   }
 }
+
+// -----
+
+// Not past an instruction that reads what the second overwrites.
+// CHECK-LABEL: "between"
+inst.program "between" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+  }
+  // CHECK: inst.rank 1
+  // CHECK-NEXT: inst.recv transfer(0) into output[0]{{$}}
+  // CHECK-NEXT: inst.copy output[1] into output[3]{{$}}
+  // CHECK-NEXT: inst.recv transfer(1) into output[1]{{$}}
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.copy output[1] into output[3]
+    %2 = inst.recv transfer(1) into output[1]
+  }
+}
+
+// -----
+
+// Not if the second folds its messages in another order.
+// CHECK-LABEL: "folds"
+inst.program "folds" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK-COUNT-2: inst.send
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+  }
+  inst.rank 1 {
+    %0 = inst.send input[0] into transfer(2)
+    %1 = inst.send input[1] into transfer(3)
+  }
+  inst.rank 2 {
+    // CHECK: inst.recv_reduce_copy transfer(0), transfer(2) into output[0]{{$}}
+    // CHECK-NEXT: inst.recv_reduce_copy transfer(3), transfer(1) into output[1]{{$}}
+    %0 = inst.recv_reduce_copy transfer(0), transfer(2) into output[0]
+    %1 = inst.recv_reduce_copy transfer(3), transfer(1) into output[1]
+  }
+}

@@ -61,3 +61,26 @@ inst.program "blocks" implements "custom" ranks 3 attributes {input_chunks = arr
     %1 = inst.recv transfer(1) into output[1]
   }
 }
+
+// -----
+
+// The most work first, and each to the block that has least; a copy belongs to the message before it, and counts there.
+// CHECK-LABEL: "work"
+inst.program "work" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // TWO: inst.send input[0] into connection(0) block 0
+    // TWO-NEXT: inst.copy {{.*}} block 0
+    // TWO-NEXT: inst.send input[1] into connection(1) count 3 block 1
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.copy input[0] into output[0] count 4
+    %2 = inst.send input[1] into transfer(1) count 3
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[0] count 3
+  }
+}

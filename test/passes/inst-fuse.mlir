@@ -351,3 +351,87 @@ inst.program "unfused" implements "custom" ranks 2 attributes {input_chunks = ar
     %4 = inst.recv transfer(1) into output[2]
   }
 }
+
+// -----
+
+// A result in output is there at the end, whoever copies it.
+// CHECK-LABEL: "observable"
+inst.program "observable" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.reduce input[0], input[1] into output[0]{{$}}
+    // CHECK-NEXT: inst.copy output[0] into output[3]{{$}}
+    %0 = inst.reduce input[0], input[1] into output[0]
+    %1 = inst.copy output[0] into output[3]
+  }
+}
+
+// -----
+
+// A target that overlaps a source in part is no target.
+// CHECK-LABEL: "overlapping"
+inst.program "overlapping" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.reduce output[0], input[0] into scratch[0] count 2{{$}}
+    // CHECK-NEXT: inst.copy scratch[0] into output[1] count 2{{$}}
+    %0 = inst.reduce output[0], input[0] into scratch[0] count 2
+    %1 = inst.copy scratch[0] into output[1] count 2
+  }
+}
+
+// -----
+
+// What two sources of a reduction share is kept in memory.
+// CHECK-LABEL: "shared"
+inst.program "shared" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.send input[2] into transfer(1)
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv transfer(0) into scratch[0] count 2{{$}}
+    // CHECK-NEXT: inst.recv transfer(1) into scratch[2]{{$}}
+    // CHECK-NEXT: inst.reduce scratch[1], scratch[0] into output[0] count 2{{$}}
+    %0 = inst.recv transfer(0) into scratch[0] count 2
+    %1 = inst.recv transfer(1) into scratch[2]
+    %2 = inst.reduce scratch[1], scratch[0] into output[0] count 2
+  }
+}
+
+// -----
+
+// Only what would overtake another message is left apart: neither receiving nor sending; the rest is fused.
+// CHECK-LABEL: "rest"
+inst.program "rest" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send input[2] into transfer(2)
+    %3 = inst.recv transfer(3) into output[0]
+    %4 = inst.recv transfer(4) into output[1]
+    %5 = inst.recv transfer(5) into output[2]
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into scratch[0]
+    // CHECK-NEXT: inst.recv transfer(1) into output[1]
+    // CHECK-NEXT: inst.reduce scratch[0], input[0] into output[0]
+    // CHECK-NEXT: inst.send input[3] into transfer(3)
+    // CHECK-NEXT: inst.send output[1] into transfer(4)
+    // CHECK-NEXT: inst.recv_copy_send transfer(2) into output[2], transfer(5)
+    %0 = inst.recv transfer(0) into scratch[0]
+    %1 = inst.recv transfer(1) into output[1]
+    %2 = inst.reduce scratch[0], input[0] into output[0]
+    %3 = inst.send input[3] into transfer(3)
+    %4 = inst.send output[1] into transfer(4)
+    %5 = inst.recv transfer(2) into output[2]
+    %6 = inst.send output[2] into transfer(5)
+  }
+}

@@ -156,3 +156,43 @@ inst.program "deep" implements "custom" ranks 3 attributes {input_chunks = array
     %2 = inst.recv transfer(3) into output[1]
   }
 }
+
+// -----
+
+// Each channel has messages of its own.
+// CHECK-LABEL: "channels"
+inst.program "channels" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK-COUNT-2: inst.send
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[0] into transfer(1) channel 1
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) channel 1 into output[0]
+  }
+}
+
+// -----
+
+// A message has one extent, also where chunks of one size allow to take the value for another chunk.
+// CHECK-LABEL: "extents"
+inst.program "extents" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 4 : i32, in_place = false, uniform_chunks = true} {
+  inst.rank 0 {
+    // CHECK-COUNT-2: inst.send
+    %0 = inst.send scratch[0] into transfer(0)
+    %1 = inst.send scratch[0] into transfer(1) extent 1
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[1] extent 1
+  }
+}

@@ -119,3 +119,14 @@ chunk.program "same_rank" implements "custom" ranks 2 attributes {input_chunks =
   %1 = chunk.read input[0][1]
   %2 = chunk.reduce %0, %1 into output[1][0]
 }
+
+// -----
+
+// If it may run out of place, too, the copy is needed there.
+// CHECK-LABEL: "both_modes"
+// CHECK: inst.copy input[0] into output[1]
+chunk.program "both_modes" implements "custom" ranks 1 attributes {input_chunks = array<i32: 1>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 1>} {
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into output[0][1]
+}

@@ -8,7 +8,7 @@ def random_shape(random):
     modes = random.choice([[False], [False], [True], [False, True]])
     offset = random.choice([0, 0, part_chunks]) if True in modes else 0
     return Shape(random.randint(2, 4), chunks, chunks + offset, random.choice([1, 3, chunks]), part_chunks, offset,
-                 modes)
+                 modes, random.random() < 0.5)
 
 
 class Generator:
@@ -39,6 +39,13 @@ class Generator:
     def target(self, count):
         return self.place(["output", "output", "scratch", "scratch", "scratch", "input"], count)
 
+    def fit(self, place, source):
+        """The place, moved to where chunks have the size of the source's, if sizes must be kept."""
+        value = self.program.at(source)
+        if not value or not self.program.shape.keeps_extents or place.buffer == "scratch":
+            return place
+        return place._replace(index=value.extent)
+
     def count(self):
         return self.random.choice([1, 1, 2, 3])
 
@@ -55,13 +62,14 @@ class Generator:
 
     def copy(self):
         count, channel = self.count(), self.channel()
-        source, target = self.source(count), self.target(count)
+        source = self.source(count)
+        target = self.fit(self.target(count), source)
         self.chunkwise(count, lambda shift, n: self.program.copy(shift(source), shift(target), n, channel))
 
     def reduce(self):
         count, channel = self.count(), self.channel()
-        target = self.target(count)
         sources = [self.source(count) for _ in range(self.random.choice([2, 2, 3, 4]))]
+        target = self.fit(self.target(count), sources[0])
         self.chunkwise(count, lambda shift, n: self.program.reduce([shift(s) for s in sources], shift(target), n,
                                                                    channel))
 
@@ -73,7 +81,8 @@ class Generator:
     def broadcast(self):
         """One value to several ranks, for multicast."""
         count = self.count()
-        source, target = self.source(count), self.target(count)
+        source = self.source(count)
+        target = self.fit(self.target(count), source)
         for rank in self.others(source.rank):
             self.chunkwise(count, lambda shift, n, rank=rank: self.program.copy(
                 shift(source), shift(target._replace(rank=rank)), n))
@@ -81,9 +90,10 @@ class Generator:
     def relay(self):
         """From rank to rank, through scratch or output, for fusion."""
         count = self.count()
-        place, target = self.source(count), self.target(count)
+        place = self.source(count)
+        target = self.fit(self.target(count), place)
         for rank in self.others(place.rank) + self.random.choice([[], [place.rank]]):
-            following = self.random.choice([target, self.target(count)])._replace(rank=rank)
+            following = self.random.choice([target, self.fit(self.target(count), place)])._replace(rank=rank)
             self.chunkwise(count, lambda shift, n, place=place, following=following: self.program.copy(
                 shift(place), shift(following), n))
             place = following
@@ -91,7 +101,8 @@ class Generator:
     def ring(self):
         """A sum that grows from rank to rank."""
         count = self.count()
-        place, own, target = self.source(count), self.place(["input"], count), self.target(count)
+        place = self.source(count)
+        own, target = (self.fit(at, place) for at in (self.place(["input"], count), self.target(count)))
         for rank in self.others(place.rank):
             operands = [place, own._replace(rank=rank)]
             following = target._replace(rank=rank)
@@ -109,7 +120,8 @@ class Generator:
         """The inputs of all ranks, staged in scratch of one or straight into a fold."""
         count, target = self.count(), self.target(1)
         count = min(count, self.program.shape.sizes["input"])
-        own = self.place(["input"], count)
+        own = self.fit(self.place(["input"], count), target)
+        target = self.fit(target, own)
         sources = [own._replace(rank=target.rank)] + [own._replace(rank=r) for r in self.others(target.rank)]
         if self.random.random() < 0.5:
             for i, source in enumerate(sources):

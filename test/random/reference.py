@@ -12,14 +12,16 @@ Value = namedtuple("Value", "expression contributions extent reduction")
 
 
 class Shape:
-    """Sizes and alias modes of a program; the same numbers on all ranks."""
+    """Sizes and alias modes of a program; the same numbers on all ranks. keeps_extents: no value may meet a place or a
+    value of another extent, so that the plan must do without uniform chunks."""
 
-    def __init__(self, ranks, chunks, output_chunks, scratch_chunks, part_chunks, offset, modes):
+    def __init__(self, ranks, chunks, output_chunks, scratch_chunks, part_chunks, offset, modes, keeps_extents):
         self.ranks = ranks
         self.sizes = {"input": chunks, "output": output_chunks, "scratch": scratch_chunks}
         self.part_chunks = part_chunks
         self.offset = offset
         self.modes = modes  # of: False (out of place), True (in place)
+        self.keeps_extents = keeps_extents
 
 
 def address(shape, in_place, place):
@@ -54,6 +56,15 @@ class Reference:
         values = [self.at(place._replace(index=place.index + i)) for i in range(count)]
         return None if None in values else values
 
+    def note_extents(self, operands, target):
+        """Notes that values of different extents meet, or meet a place that has another; false if they must not."""
+        results = operands[0]
+        mixed = any(value.extent != result.extent for values in operands for value, result in zip(values, results)) or (
+            target.buffer != "scratch" and
+            any((target.index + i) % self.shape.part_chunks != result.extent for i, result in enumerate(results)))
+        self.uniform |= mixed and not self.shape.keeps_extents
+        return not mixed or not self.shape.keeps_extents
+
     def allows(self, sources, target, count):
         """In range, and the target disjoint from each source or equal to it; out of place input is not written."""
         if False in self.shape.modes and target.buffer == "input":
@@ -72,8 +83,6 @@ class Reference:
     def write(self, target, values):
         for i, value in enumerate(values):
             place = target._replace(index=target.index + i)
-            if target.buffer != "scratch" and place.index % self.shape.part_chunks != value.extent:
-                self.uniform = True
             for mode, memory in self.memories.items():
                 memory[address(self.shape, mode, place)] = value
 
@@ -85,7 +94,7 @@ class Reference:
 
     def copy(self, source, target, count, channel=""):
         values = self.read(source, count)
-        if values is None or not self.allows([source], target, count):
+        if values is None or not self.allows([source], target, count) or not self.note_extents([values], target):
             return False
         name = self.emit("chunk.read ", source, count)
         self.emit(f"chunk.copy {name} into ", target, count)
@@ -98,11 +107,8 @@ class Reference:
         if len(operands) < 2 or None in operands or not self.allows(sources, target, count):
             return False
         results = [self.fold([values[i] for values in operands]) for i in range(count)]
-        if None in results:
+        if None in results or not self.note_extents(operands, target):
             return False
-        # A range has the extents that its first operand has; the others must agree.
-        self.uniform |= any(value.extent != operands[0][i].extent for values in operands
-                            for i, value in enumerate(values))
         self.consumed |= {value.reduction for values in operands for value in values}
         names = [self.emit("chunk.read ", source, count) for source in sources]
         self.emit(f"chunk.reduce {', '.join(names)} into ", target, count)
