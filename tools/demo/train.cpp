@@ -53,7 +53,8 @@ public:
   uint64_t numWrong() const { return wrong; }
 
 private:
-  void registerTensors();
+  /// While this rank still registers, others may have begun, and failed.
+  occlResult_t registerTensors();
   occlResult_t reduceAll();
   std::vector<int64_t> sumOverRanks(std::vector<int64_t> values);
 
@@ -77,7 +78,6 @@ Training::Training(const Options &options) : options(options) {
   random.seed(options.seed + rank);
   for (const std::string &path : options.plans)
     require(occlPlanLoad(path.c_str(), &plans.emplace_back()), path.c_str());
-  registerTensors();
 }
 
 Training::~Training() {
@@ -86,7 +86,7 @@ Training::~Training() {
     occlPlanDestroy(plan);
 }
 
-void Training::registerTensors() {
+occlResult_t Training::registerTensors() {
   for (uint32_t tensor = 0; tensor < parameters.size(); ++tensor) {
     const Parameter &parameter = parameters[tensor];
     gradients.emplace_back(parameter.numElements());
@@ -96,8 +96,10 @@ void Training::registerTensors() {
     collective.plans = plans.data();
     collective.numPlans = static_cast<uint32_t>(plans.size());
     collective.count = parameter.numElements();
-    require(occlRegister(comm, &collective), collective.name);
+    if (occlResult_t result = occlRegister(comm, &collective); result != occlSuccess)
+      return result;
   }
+  return occlSuccess;
 }
 
 occlResult_t Training::reduceAll() {
@@ -119,6 +121,8 @@ occlResult_t Training::reduceAll() {
 }
 
 occlResult_t Training::run() {
+  if (occlResult_t result = registerTensors(); result != occlSuccess)
+    return result;
   Gradients formula(size);
   ProgressBar progress(isFirst() ? options.iterations : 0);
   for (uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
