@@ -10,11 +10,11 @@ namespace occl::daemon {
 namespace {
 
 /// With more ranks than processors the peer that is waited for most likely does not run, and
-/// polling keeps it from it.
+/// polling keeps it from it: one look, then the next task or the processor to somebody else.
 scheduler::BudgetLimits limitsFor(const Options &options, uint32_t numRanks) {
   auto limits = scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
   if (options.spin.count() == 0 && numRanks > std::thread::hardware_concurrency())
-    limits.cap = limits.floor;
+    limits.cap = limits.floor = scheduler::Nanoseconds(0);
   return limits;
 }
 
