@@ -134,7 +134,7 @@ private:
     if (next == kNone || ends[transfer].size() != ends[next].size())
       return false;
     for (auto [a, b] : llvm::zip(ends[transfer], ends[next])) {
-      if (a.first != b.first || a.second == b.second)
+      if (a.first != b.first)
         return false;
       auto [entry, isNew] = partner.try_emplace(a, b.second);
       if (!isNew && entry->second == b.second)

@@ -47,10 +47,9 @@ private:
   void synchronize(uint32_t i, Clock &clock, const std::vector<Clock> &clocks) {
     Step &step = rank.steps[i];
     step.dependencies.clear();
-    uint32_t block = blockOf(step);
     for (uint32_t before : llvm::reverse(dependences.before(i))) {
       uint32_t other = blockOf(rank.steps[before]);
-      if (other == block || clock[other] >= before)
+      if (clock[other] >= before)
         continue;
       step.dependencies.push_back(before);
       for (uint32_t b = 0; b < numBlocks; ++b)

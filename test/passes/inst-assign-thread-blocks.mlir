@@ -84,3 +84,29 @@ inst.program "work" implements "custom" ranks 3 attributes {input_chunks = array
     %0 = inst.recv transfer(1) into output[0] count 3
   }
 }
+
+// -----
+
+// The smaller groups fill up what the largest leaves.
+// CHECK-LABEL: "largest"
+inst.program "largest" implements "custom" ranks 4 attributes {input_chunks = array<i32: 4, 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // TWO: inst.send input[0] into connection(0) block 1
+    // TWO-NEXT: inst.send input[1] into connection(1) block 1
+    // TWO-NEXT: inst.send input[2] into connection(2) count 2 block 0
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send input[2] into transfer(2) count 2
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[0]
+  }
+  inst.rank 3 {
+    %0 = inst.recv transfer(2) into output[0] count 2
+  }
+}

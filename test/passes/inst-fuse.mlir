@@ -435,3 +435,43 @@ inst.program "rest" implements "custom" ranks 2 attributes {input_chunks = array
     %6 = inst.send output[2] into transfer(5)
   }
 }
+
+// -----
+
+// In place, output has content before anything is stored: what is sent is not what was received, though as long.
+// CHECK-LABEL: "initial"
+inst.program "initial" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.recv transfer(1) into output[2] count 2
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv transfer(0) into output[0] count 2{{$}}
+    // CHECK-NEXT: inst.send output[1] into transfer(1) count 2{{$}}
+    %0 = inst.recv transfer(0) into output[0] count 2
+    %1 = inst.send output[1] into transfer(1) count 2
+  }
+}
+
+// -----
+
+// What was overwritten in part is not what was received.
+// CHECK-LABEL: "stale"
+inst.program "stale" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.recv transfer(1) into output[0] count 2
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv transfer(0) into output[0] count 2{{$}}
+    // CHECK-NEXT: inst.copy input[0] into output[1]{{$}}
+    // CHECK-NEXT: inst.send output[0] into transfer(1) count 2{{$}}
+    %0 = inst.recv transfer(0) into output[0] count 2
+    %1 = inst.copy input[0] into output[1]
+    %2 = inst.send output[0] into transfer(1) count 2
+  }
+}
