@@ -391,14 +391,13 @@ inst.program "shared" implements "custom" ranks 2 attributes {input_chunks = arr
     part_chunks = 1 : i32, in_place = false} {
   inst.rank 0 {
     %0 = inst.send input[0] into transfer(0) count 2
-    %1 = inst.send input[2] into transfer(1)
   }
   inst.rank 1 {
     // CHECK: inst.recv transfer(0) into scratch[0] count 2{{$}}
-    // CHECK-NEXT: inst.recv transfer(1) into scratch[2]{{$}}
+    // CHECK-NEXT: inst.copy input[0] into scratch[2]{{$}}
     // CHECK-NEXT: inst.reduce scratch[1], scratch[0] into output[0] count 2{{$}}
     %0 = inst.recv transfer(0) into scratch[0] count 2
-    %1 = inst.recv transfer(1) into scratch[2]
+    %1 = inst.copy input[0] into scratch[2]
     %2 = inst.reduce scratch[1], scratch[0] into output[0] count 2
   }
 }
@@ -473,5 +472,29 @@ inst.program "stale" implements "custom" ranks 2 attributes {input_chunks = arra
     %0 = inst.recv transfer(0) into output[0] count 2
     %1 = inst.copy input[0] into output[1]
     %2 = inst.send output[0] into transfer(1) count 2
+  }
+}
+
+// -----
+
+// A reduction takes a whole message, of its own extent; the scratch that is needed all the same stays.
+// CHECK-LABEL: "unequal"
+// CHECK-SAME: scratch_chunks = array<i32: 0, 3>
+inst.program "unequal" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 4 : i32, in_place = false, uniform_chunks = true} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.send input[2] into transfer(1) extent 2
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv transfer(0) into scratch[0] count 2{{$}}
+    // CHECK-NEXT: inst.reduce scratch[0], input[0] into output[0]{{$}}
+    // CHECK-NEXT: inst.recv transfer(1) into scratch[2] extent 2{{$}}
+    // CHECK-NEXT: inst.reduce input[1], scratch[2] into output[1] extent 1{{$}}
+    %0 = inst.recv transfer(0) into scratch[0] count 2
+    %1 = inst.reduce scratch[0], input[0] into output[0]
+    %2 = inst.recv transfer(1) into scratch[3] extent 2
+    %3 = inst.reduce input[1], scratch[3] into output[1] extent 1
   }
 }
