@@ -28,7 +28,7 @@ mkdir -p "$reports"
   echo "# All-reduce on one host, against Open MPI"
   echo
   echo "- Machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)," \
-    "Linux $(uname -r); load average at the start: $load"
+    "Linux $(uname -r | cut -d . -f 1,2); load average at the start: $load"
   echo "- OCCL at commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD -- . ':!bench/results' || echo ', with changes'); $(mpirun --version | head -1); $(g++ --version | head -1)"
   echo "- Command: \`make bench\`. Floats, sum, out of place; ranks are processes; one_shot to $limit bytes, all_pairs above."
   echo "- The two take turns, operation by operation, in the same processes on the same buffers, a barrier before each."
