@@ -1,5 +1,6 @@
 #include "compiler/dialect/Chunk.h"
 
+#include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "plan/limits.h"
@@ -42,7 +43,10 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state, llvm::StringRef
   state.addRegion()->emplaceBlock();
 }
 
-LogicalResult ProgramOp::verify() { return dialect::verifyHeader(*this, dialect::headerOf(*this)); }
+LogicalResult ProgramOp::verify() {
+  return success(succeeded(dialect::verifyHeader(*this, dialect::headerOf(*this))) &&
+                 succeeded(dialect::verifyHints(*this, getHints())));
+}
 
 int32_t ProgramOp::bufferChunks(int32_t rank, OperandKind buffer) {
   return dialect::headerOf(*this).sizesOf(buffer)[rank];
@@ -111,6 +115,9 @@ ParseResult parseSourcesAndPlace(OpAsmParser &parser, OperationState &state) {
   if (succeeded(parser.parseOptionalKeyword("channel")) &&
       parser.parseInteger(state.getOrAddProperties<typename Op::Properties>().channel))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("hint")) &&
+      parser.parseInteger(state.getOrAddProperties<typename Op::Properties>().hint))
+    return failure();
   if constexpr (std::is_same_v<Op, ReduceOp>)
     state.getOrAddProperties<typename Op::Properties>().final =
         succeeded(parser.parseOptionalKeyword("final"));
@@ -122,6 +129,8 @@ template <typename Op> void printSourcesAndPlace(OpAsmPrinter &printer, Op op) {
   printPlace(printer, op);
   if (op.getChannel() != -1)
     printer << " channel " << op.getChannel();
+  if (op.getHint() != -1)
+    printer << " hint " << op.getHint();
   if constexpr (std::is_same_v<Op, ReduceOp>)
     if (op.getFinal())
       printer << " final";
@@ -131,13 +140,14 @@ template <typename Op> void printSourcesAndPlace(OpAsmPrinter &printer, Op op) {
 /// Sets the properties that all chunk ops have. The result has as many chunks as the first source.
 template <typename Op>
 void buildFromSources(OpBuilder &builder, OperationState &state, ValueRange sources, int32_t rank,
-                      OperandKind buffer, int32_t index, int32_t channel) {
+                      OperandKind buffer, int32_t index, int32_t channel, int32_t hint) {
   auto &properties = state.getOrAddProperties<typename Op::Properties>();
   properties.rank = rank;
   properties.buffer = buffer;
   properties.index = index;
   properties.count = sources.front().getDefiningOp<ChunkOpInterface>().getCount();
   properties.channel = channel;
+  properties.hint = hint;
   state.addOperands(sources);
   state.addTypes(ValueType::get(builder.getContext()));
 }
@@ -148,7 +158,7 @@ LogicalResult verifyPlace(ChunkOpInterface op) {
                               op.getIndex(), op.getCount());
 }
 
-LogicalResult verifySources(ChunkOpInterface op, int32_t channel) {
+LogicalResult verifySources(ChunkOpInterface op, int32_t channel, int32_t hint) {
   for (Value source : op->getOperands()) {
     auto producer = source.getDefiningOp<ChunkOpInterface>();
     if (producer.getCount() == op.getCount())
@@ -161,6 +171,8 @@ LogicalResult verifySources(ChunkOpInterface op, int32_t channel) {
   if (channel < -1 || channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
     return op->emitOpError() << "needs a channel below " << plan::limits::kMaxChannels << ", got "
                              << channel;
+  if (failed(dialect::verifyHint(op, cast<ProgramOp>(op->getParentOp()).getHints(), hint)))
+    return failure();
   return verifyPlace(op);
 }
 
@@ -196,11 +208,11 @@ ParseResult CopyOp::parse(OpAsmParser &parser, OperationState &state) {
 void CopyOp::print(OpAsmPrinter &printer) { printSourcesAndPlace(printer, *this); }
 
 void CopyOp::build(OpBuilder &builder, OperationState &state, Value source, int32_t rank,
-                   OperandKind buffer, int32_t index, int32_t channel) {
-  buildFromSources<CopyOp>(builder, state, source, rank, buffer, index, channel);
+                   OperandKind buffer, int32_t index, int32_t channel, int32_t hint) {
+  buildFromSources<CopyOp>(builder, state, source, rank, buffer, index, channel, hint);
 }
 
-LogicalResult CopyOp::verify() { return verifySources(*this, getChannel()); }
+LogicalResult CopyOp::verify() { return verifySources(*this, getChannel(), getHint()); }
 
 ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &state) {
   return parseSourcesAndPlace<ReduceOp>(parser, state);
@@ -209,8 +221,8 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &state) {
 void ReduceOp::print(OpAsmPrinter &printer) { printSourcesAndPlace(printer, *this); }
 
 void ReduceOp::build(OpBuilder &builder, OperationState &state, ValueRange sources, int32_t rank,
-                     OperandKind buffer, int32_t index, int32_t channel) {
-  buildFromSources<ReduceOp>(builder, state, sources, rank, buffer, index, channel);
+                     OperandKind buffer, int32_t index, int32_t channel, int32_t hint) {
+  buildFromSources<ReduceOp>(builder, state, sources, rank, buffer, index, channel, hint);
 }
 
 LogicalResult ReduceOp::verify() {
@@ -219,7 +231,7 @@ LogicalResult ReduceOp::verify() {
   if (getSources().size() >= plan::limits::kMaxOperands)
     return emitOpError() << "has " << getSources().size() << " sources; a plan allows "
                          << plan::limits::kMaxOperands - 1;
-  return verifySources(*this, getChannel());
+  return verifySources(*this, getChannel(), getHint());
 }
 
 #define GET_TYPEDEF_CLASSES

@@ -30,8 +30,10 @@ def Chunk_ProgramOp : Op<Chunk_Dialect, "program", [IsolatedFromAbove, SingleBlo
       ...
     }
     ```
+    `hints` is flat, four numbers a record (compiler/dialect/Hints.h): into how many parts to cut, aggregation group,
+    thread blocks of sender and receiver. Ops name their record.
   }];
-  let arguments = programHeader;
+  let arguments = !con(programHeader, (ins DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$hints));
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$algorithm `implements` $collective `ranks` $num_ranks attr-dict-with-keyword $body";
   let skipDefaultBuilders = 1;
@@ -67,31 +69,36 @@ def Chunk_ReadOp : Chunk_ChunkOp<"read"> {
 }
 
 def Chunk_CopyOp : Chunk_ChunkOp<"copy"> {
-  let summary = "copies a value: `chunk.copy %v into output[rank][index] channel c`";
+  let summary = "copies a value: `chunk.copy %v into output[rank][index] channel c hint h`";
   let description = "The result is the content of the destination, of as many chunks as the source.";
   let arguments = (ins Chunk_ValueType:$source, Int32Property<"rank">:$rank, BufferProperty:$buffer,
-                       Int32Property<"first chunk">:$index, CountProperty:$count, ChannelProperty:$channel);
+                       Int32Property<"first chunk">:$index, CountProperty:$count, ChannelProperty:$channel,
+                       HintProperty:$hint);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$source, "int32_t":$rank, "::occl::plan::OperandKind":$buffer,
-                   "int32_t":$index, CArg<"int32_t", "-1">:$channel)>,
+                   "int32_t":$index, CArg<"int32_t", "-1">:$channel, CArg<"int32_t", "-1">:$hint)>,
   ];
-  let extraClassDeclaration = "int32_t getChannel() { return getProperties().channel; }";
+  let extraClassDeclaration = [{
+    int32_t getChannel() { return getProperties().channel; }
+    int32_t getHint() { return getProperties().hint; }
+  }];
 }
 
 def Chunk_ReduceOp : Chunk_ChunkOp<"reduce"> {
-  let summary = "folds values from left to right: `chunk.reduce %a, %b into output[rank][index] channel c final`";
+  let summary = "folds values from left to right: `chunk.reduce %a, %b into output[rank][index] channel c hint h final`";
   let description = [{
     The sources have equal counts and may lie on any ranks. `final` marks a reduction that completes its chunks.
   }];
   let arguments = (ins Variadic<Chunk_ValueType>:$sources, Int32Property<"rank">:$rank, BufferProperty:$buffer,
                        Int32Property<"first chunk">:$index, CountProperty:$count, ChannelProperty:$channel,
-                       FinalProperty:$final);
+                       HintProperty:$hint, FinalProperty:$final);
   let builders = [
     OpBuilder<(ins "::mlir::ValueRange":$sources, "int32_t":$rank, "::occl::plan::OperandKind":$buffer,
-                   "int32_t":$index, CArg<"int32_t", "-1">:$channel)>,
+                   "int32_t":$index, CArg<"int32_t", "-1">:$channel, CArg<"int32_t", "-1">:$hint)>,
   ];
   let extraClassDeclaration = [{
     int32_t getChannel() { return getProperties().channel; }
+    int32_t getHint() { return getProperties().hint; }
     bool getFinal() { return getProperties().final; }
     void setFinal(bool final) { getProperties().final = final; }
   }];

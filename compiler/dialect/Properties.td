@@ -15,6 +15,11 @@ def ChannelProperty : Int32Property<"channel asked for"> {
   let defaultValue = "-1";
 }
 
+/// The number of a record of the program's `hints`; -1 is none.
+def HintProperty : Int32Property<"scheduling hint"> {
+  let defaultValue = "-1";
+}
+
 def CountProperty : Int32Property<"number of chunks"> {
   let defaultValue = "1";
 }

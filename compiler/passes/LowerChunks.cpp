@@ -177,6 +177,7 @@ private:
     OpBuilder builder(op);
     OperationState state(op.getLoc(), inst::ProgramOp::getOperationName());
     state.addAttributes(op->getAttrs());
+    state.attributes.erase(op.getHintsAttrName());
     state.addRegion()->emplaceBlock();
     auto lowered = cast<inst::ProgramOp>(builder.create(state));
     op.erase();

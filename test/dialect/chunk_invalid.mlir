@@ -111,3 +111,57 @@ chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2
 // expected-error @+1 {{names chunks [2, 3) of output of rank 0, which has 2 chunks}}
 chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
     scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, requirements = array<i32: 0, 2, 1, 1, 0, 0>} {}
+
+// -----
+
+// expected-error @+1 {{has hints that end in the middle of one}}
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -1, -1>} {}
+
+// -----
+
+// expected-error @+1 {{asks in hint 1 for 0 parts; between 1 and 4096 are possible}}
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -1, -1, -1, 0, -1, -1, -1>} {}
+
+// -----
+
+// expected-error @+1 {{asks in hint 0 for 4097 parts; between 1 and 4096 are possible}}
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 4097, -1, -1, -1>} {}
+
+// -----
+
+// expected-error @+1 {{has in hint 0 the group -2; groups are numbered from 0, and -1 is none}}
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -2, -1, -1>} {}
+
+// -----
+
+// expected-error @+1 {{asks in hint 0 for thread block 1024; they are numbered below 1024}}
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -1, 1024, -1>} {}
+
+// -----
+
+// expected-error @+1 {{asks in hint 0 for thread block -2; they are numbered below 1024}}
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -1, -1, -2>} {}
+
+// -----
+
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -1, -1, -1>} {
+  %0 = chunk.read input[0][0]
+  // expected-error @+1 {{names hint 1 of 1 hints}}
+  %1 = chunk.copy %0 into output[0][0] hint 1
+}
+
+// -----
+
+chunk.program "x" implements "y" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 2>,
+    scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, hints = array<i32: 1, -1, -1, -1>} {
+  %0 = chunk.read input[0][0]
+  // expected-error @+1 {{names hint -2 of 1 hints}}
+  %1 = chunk.copy %0 into output[0][0] hint -2
+}
