@@ -31,6 +31,9 @@ enum class PlanAssembler::Frame : uint8_t {
   Requirement,
   Contributions,
   Contribution,
+  Witnesses,
+  Witness,
+  Place,
   None, // holds neither object nor array
 };
 
@@ -49,13 +52,20 @@ struct PlanAssembler::Field {
 };
 
 /// What an object or array may hold. Objects have fields; arrays have an element kind; tuples are
-/// arrays of minSize to maxSize elements of which the last one may be an array.
+/// arrays of minSize to maxSize elements of which number `elementAt`, if any, is an array.
 struct PlanAssembler::Shape {
   bool isObject = false;
   std::span<const Field> fields = {};
   Frame element = Frame::None;
   uint32_t minSize = 0;
   uint32_t maxSize = ~0u;
+  uint32_t elementAt = ~0u;
+
+  bool isTuple() const { return maxSize != ~0u; }
+  /// Whether element `index` of an array is an object or array itself.
+  bool isElementAt(uint32_t index) const {
+    return element != Frame::None && (!isTuple() || index == elementAt);
+  }
 };
 
 /// The schema of a plan file.
@@ -71,6 +81,7 @@ struct PlanAssembler::Schema {
                                          {"outOfPlace", setPlan<&Plan::outOfPlace>},
                                          {"inPlace", setPlan<&Plan::inPlace>},
                                          {"uniformChunks", setPlan<&Plan::uniformChunks>},
+                                         {"postcondition", setPlan<&Plan::hasPostcondition>, false},
                                          {"protocol", setPlan<&Plan::protocol>},
                                          {"depth", setPlan<&Plan::depth>},
                                          {"minBytes", setPlan<&Plan::minBytes>},
@@ -79,7 +90,8 @@ struct PlanAssembler::Schema {
                                          {"locations", Frame::Locations},
                                          {"connections", Frame::Connections},
                                          {"ranks", Frame::Ranks},
-                                         {"requirements", Frame::Requirements}};
+                                         {"requirements", Frame::Requirements},
+                                         {"witnesses", Frame::Witnesses, false}};
   static constexpr Field rankFields[] = {{"inputChunks", setRank<&RankPlan::inputChunks>},
                                          {"outputChunks", setRank<&RankPlan::outputChunks>},
                                          {"scratchChunks", setRank<&RankPlan::scratchChunks>},
@@ -95,30 +107,33 @@ struct PlanAssembler::Schema {
       {"final", setInstruction<&Instruction::final>, false},
       {"after", Frame::After, false},
       {"at", setInstruction<&Instruction::location>, false}};
-  static constexpr std::array<Shape, 22> shapes = {{
+  static constexpr std::array<Shape, 25> shapes = {{
       // In the order of Frame.
       {true, planFields},
       {true},
-      {},                                      // Files
-      {false, {}, Frame::Location},            // Locations
-      {false, {}, Frame::None, 3, 3},          // Location
-      {false, {}, Frame::Connection},          // Connections
-      {false, {}, Frame::Destinations, 3, 3},  // Connection
-      {},                                      // Destinations
-      {false, {}, Frame::Rank},                // Ranks
-      {true, rankFields},                      // Rank
-      {false, {}, Frame::ThreadBlock},         // ThreadBlocks
-      {false, {}, Frame::Instruction},         // ThreadBlock
-      {true, instructionFields},               // Instruction
-      {false, {}, Frame::Operand},             // Sources
-      {false, {}, Frame::Operand},             // InstructionDestinations
-      {false, {}, Frame::None, 2, 3},          // Operand
-      {false, {}, Frame::Dependency},          // After
-      {false, {}, Frame::None, 2, 2},          // Dependency
-      {false, {}, Frame::Requirement},         // Requirements
-      {false, {}, Frame::Contributions, 4, 4}, // Requirement
-      {false, {}, Frame::Contribution},        // Contributions
-      {false, {}, Frame::None, 2, 2},          // Contribution
+      {},                                         // Files
+      {false, {}, Frame::Location},               // Locations
+      {false, {}, Frame::None, 3, 3},             // Location
+      {false, {}, Frame::Connection},             // Connections
+      {false, {}, Frame::Destinations, 3, 4, 2},  // Connection
+      {},                                         // Destinations
+      {false, {}, Frame::Rank},                   // Ranks
+      {true, rankFields},                         // Rank
+      {false, {}, Frame::ThreadBlock},            // ThreadBlocks
+      {false, {}, Frame::Instruction},            // ThreadBlock
+      {true, instructionFields},                  // Instruction
+      {false, {}, Frame::Operand},                // Sources
+      {false, {}, Frame::Operand},                // InstructionDestinations
+      {false, {}, Frame::None, 2, 3},             // Operand
+      {false, {}, Frame::Dependency},             // After
+      {false, {}, Frame::None, 2, 2},             // Dependency
+      {false, {}, Frame::Requirement},            // Requirements
+      {false, {}, Frame::Contributions, 4, 4, 3}, // Requirement
+      {false, {}, Frame::Contribution},           // Contributions
+      {false, {}, Frame::None, 2, 2},             // Contribution
+      {false, {}, Frame::Witness},                // Witnesses
+      {false, {}, Frame::Place},                  // Witness
+      {false, {}, Frame::None, 3, 3},             // Place
   }};
 };
 
@@ -172,9 +187,10 @@ bool PlanAssembler::open(bool isObject) {
     const Shape &shape = shapeOf(parent.frame);
     if (shape.isObject)
       child = shape.fields.empty() ? Frame::None : shape.fields[parent.field].child;
+    else if (shape.isElementAt(parent.index))
+      child = shape.element;
     else
-      child =
-          shape.maxSize == ~0u || parent.index + 1 == shape.maxSize ? shape.element : Frame::None;
+      child = Frame::None;
     if (!shape.isObject && ++parent.index > shape.maxSize)
       return fail("expected at most " + std::to_string(shape.maxSize) + " elements");
   }
@@ -200,12 +216,16 @@ bool PlanAssembler::open(bool isObject) {
            hasRoom(plan.operands.size(), limits::kMaxTotalOperands, "operands in all");
   case Frame::Connection:
     ranks.clear();
+    isOrdered = false;
     return hasRoom(plan.connections.size(), limits::kMaxConnections, "connections");
   case Frame::Requirement:
     contributions.clear();
     return hasRoom(plan.requirements.size(), limits::kMaxRequirements, "requirements");
   case Frame::Location:
     return hasRoom(plan.locations.size(), limits::kMaxLocations, "locations");
+  case Frame::Witness:
+    places.clear();
+    return hasRoom(plan.witnesses.size(), limits::kMaxWitnesses, "witnesses");
   default:
     return true;
   }
@@ -234,9 +254,13 @@ bool PlanAssembler::finish(const Level &level) {
   case Frame::Dependency:
   case Frame::Location:
   case Frame::Contribution:
+  case Frame::Place:
     return finishTuple(level.frame);
   case Frame::Connection:
-    builder.addConnection(tuple[0], tuple[1], ranks);
+    finishConnection();
+    return true;
+  case Frame::Witness:
+    builder.addWitness(places);
     return true;
   case Frame::Requirement:
     builder.addRequirement(requirement, contributions);
@@ -255,6 +279,12 @@ bool PlanAssembler::finishInstruction() {
   return true;
 }
 
+void PlanAssembler::finishConnection() {
+  uint32_t connection = builder.addConnection(tuple[0], tuple[1], ranks);
+  if (isOrdered)
+    builder.markOrdered(connection);
+}
+
 bool PlanAssembler::finishTuple(Frame frame) {
   switch (frame) {
   case Frame::Operand: {
@@ -269,6 +299,10 @@ bool PlanAssembler::finishTuple(Frame frame) {
   case Frame::Location:
     plan.locations.push_back({tuple[0], tuple[1], tuple[2]});
     return true;
+  case Frame::Place:
+    places.push_back({tuple[0], tuple[1], tuple[2]});
+    return hasRoom(plan.places.size() + places.size() - 1, limits::kMaxTotalPlaces,
+                   "places of witnesses");
   default:
     contributions.push_back({tuple[0], tuple[1]});
     return hasRoom(plan.contributions.size() + contributions.size() - 1,
@@ -307,7 +341,7 @@ bool PlanAssembler::scalar(const Scalar &value) {
   uint32_t index = level.index++;
   if (index >= shape.maxSize)
     return fail("expected at most " + std::to_string(shape.maxSize) + " elements");
-  if (shape.element != Frame::None && (shape.maxSize == ~0u || index + 1 == shape.maxSize))
+  if (shape.isElementAt(index))
     return wrongType(value, shapeOf(shape.element).isObject ? "an object" : "an array");
   return tupleElement(level.frame, index, value);
 }
@@ -362,6 +396,10 @@ bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &valu
     return set(value, index == 0   ? requirement.rank
                       : index == 1 ? requirement.outputChunk
                                    : requirement.count);
+  case Frame::Connection:
+    if (index == 3)
+      return setOrdered(value);
+    return set(value, tuple[index]);
   default:
     return set(value, tuple[index]);
   }

@@ -70,6 +70,7 @@ private:
   bool beginRank();
   bool beginThreadBlock();
   bool finishInstruction();
+  void finishConnection();
   bool finishTuple(Frame frame);
 
   static bool setSchemaVersion(PlanAssembler &self, const Scalar &value);
@@ -92,6 +93,7 @@ private:
   bool set(const Scalar &value, Protocol &to);
   bool set(const Scalar &value, Opcode &to);
   bool set(const Scalar &value, OperandKind &to);
+  bool setOrdered(const Scalar &value);
   template <typename T> bool setNumber(const Scalar &value, T &to);
   template <typename Enum>
   bool setEnum(const Scalar &value, Enum &to, std::optional<Enum> named, const char *expected);
@@ -116,7 +118,9 @@ private:
   std::vector<Operand> sources, destinations;
   std::vector<Dependency> dependencies;
   std::vector<uint32_t> ranks;
+  bool isOrdered = false;
   std::vector<Contribution> contributions;
+  std::vector<Place> places;
 };
 
 } // namespace occl::plan

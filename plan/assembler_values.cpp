@@ -86,6 +86,11 @@ bool PlanAssembler::set(const Scalar &value, OperandKind &to) {
                  "\"input\", \"output\", \"scratch\" or \"connection\"");
 }
 
+bool PlanAssembler::setOrdered(const Scalar &value) {
+  isOrdered = value.type == Scalar::Type::String && value.text == kOrdered;
+  return isOrdered || wrongType(value, "\"ordered\"");
+}
+
 bool PlanAssembler::set(const Scalar &value, uint32_t &to) { return setNumber(value, to); }
 bool PlanAssembler::set(const Scalar &value, uint64_t &to) { return setNumber(value, to); }
 bool PlanAssembler::set(const Scalar &value, int32_t &to) { return setNumber(value, to); }

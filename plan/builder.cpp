@@ -65,6 +65,11 @@ void PlanBuilder::addRequirement(Requirement requirement,
   plan.requirements.push_back(requirement);
 }
 
+void PlanBuilder::addWitness(std::span<const Place> places) {
+  uint32_t first = append(plan.places, places);
+  plan.witnesses.push_back({first, static_cast<uint32_t>(places.size())});
+}
+
 Plan PlanBuilder::take() && {
   fileIndex.clear();
   locationIndex.clear();

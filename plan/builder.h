@@ -45,12 +45,15 @@ public:
   uint32_t file(const std::string &path);
   uint32_t location(uint32_t file, uint32_t line, uint32_t column);
 
-  /// Appends a connection and returns its index. Destinations ascend.
+  /// Appends a connection, not ordered, and returns its index. Destinations ascend.
   uint32_t addConnection(uint32_t source, uint32_t channel, std::span<const uint32_t> destinations);
   uint32_t addConnection(uint32_t source, uint32_t channel,
                          std::initializer_list<uint32_t> destinations) {
     return addConnection(source, channel, std::span(destinations.begin(), destinations.size()));
   }
+
+  /// Marks a connection as ordered: see Connection::isOrdered.
+  void markOrdered(uint32_t connection) { plan.connections[connection].isOrdered = true; }
 
   /// The next rank, of the sizes and in-place offset of `rank` (the other fields are the
   /// builder's).
@@ -74,6 +77,9 @@ public:
 
   /// Of `requirement` the fields rank, outputChunk and count count.
   void addRequirement(Requirement requirement, std::span<const Contribution> contributions);
+
+  /// Appends the way of an order through other ranks. The instructions may be added later.
+  void addWitness(std::span<const Place> places);
 
   /// The plan built so far; the builder is empty afterwards.
   Plan take() &&;

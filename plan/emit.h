@@ -20,13 +20,15 @@ public:
   PlanEmitter(const Plan &plan, Emitter &emitter) : plan(plan), out(emitter) {}
 
   void run() {
-    out.beginObject(20, Layout::Lines);
+    out.beginObject(20 + !plan.hasPostcondition + !plan.witnesses.empty(), Layout::Lines);
     emitHeader();
     emitSources();
     list("connections", plan.connections, [&](const Connection &c) { emitConnection(c); });
     uint32_t rank = 0;
     list("ranks", plan.ranks, [&](const RankPlan &r) { emitRank(r, rank++); });
     list("requirements", plan.requirements, [&](const Requirement &r) { emitRequirement(r); });
+    if (!plan.witnesses.empty())
+      list("witnesses", plan.witnesses, [&](const Witness &w) { emitWitness(w); });
     out.end();
   }
 
@@ -74,6 +76,8 @@ private:
     field("outOfPlace", plan.outOfPlace);
     field("inPlace", plan.inPlace);
     field("uniformChunks", plan.uniformChunks);
+    if (!plan.hasPostcondition)
+      field("postcondition", false);
     field("protocol", nameOf(plan.protocol));
     field("depth", plan.depth);
     field("minBytes", plan.minBytes);
@@ -88,13 +92,15 @@ private:
   }
 
   void emitConnection(const Connection &connection) {
-    out.beginArray(3, Layout::Inline);
+    out.beginArray(connection.isOrdered ? 4 : 3, Layout::Inline);
     out.value(uint64_t{connection.source});
     out.value(uint64_t{connection.channel});
     out.beginArray(connection.numDestinations, Layout::Inline);
     for (uint32_t destination : plan.destinationsOf(connection))
       out.value(uint64_t{destination});
     out.end();
+    if (connection.isOrdered)
+      out.value(kOrdered);
     out.end();
   }
 
@@ -171,6 +177,13 @@ private:
     for (const Contribution &contribution : plan.contributionsOf(requirement))
       tuple({contribution.rank, contribution.chunk});
     out.end();
+    out.end();
+  }
+
+  void emitWitness(const Witness &witness) {
+    out.beginArray(witness.numPlaces, Layout::Inline);
+    for (const Place &place : plan.placesOf(witness))
+      tuple({place.rank, place.threadBlock, place.instruction});
     out.end();
   }
 

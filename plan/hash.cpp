@@ -36,8 +36,8 @@ void addHeader(Hasher &hasher, const Plan &plan) {
   }
   hasher.add(plan.sourceHash);
   hasher.addAll(plan.schemaVersion, plan.numRanks, plan.partChunks, plan.root, plan.outOfPlace,
-                plan.inPlace, plan.uniformChunks, plan.protocol, plan.depth, plan.minBytes,
-                plan.maxBytes);
+                plan.inPlace, plan.uniformChunks, plan.hasPostcondition, plan.protocol, plan.depth,
+                plan.minBytes, plan.maxBytes);
   hasher.addAll(plan.ranks.size(), plan.threadBlocks.size(), plan.instructions.size(),
                 plan.operands.size(), plan.dependencies.size(), plan.connections.size(),
                 plan.destinations.size(), plan.requirements.size(), plan.contributions.size());
@@ -64,7 +64,7 @@ uint64_t hashPlan(const Plan &plan) {
   for (const Dependency &d : plan.dependencies)
     hasher.add(uint64_t{d.threadBlock} << 32 | d.instruction);
   for (const Connection &c : plan.connections)
-    hasher.addAll(c.source, c.channel, c.firstDestination, c.numDestinations);
+    hasher.addAll(c.source, c.channel, c.firstDestination, c.numDestinations, c.isOrdered);
   for (uint32_t destination : plan.destinations)
     hasher.add(uint64_t{destination});
   for (const Requirement &r : plan.requirements)

@@ -97,6 +97,29 @@ struct Connection {
   uint32_t channel = 0;
   uint32_t firstDestination = 0; // in Plan::destinations: ascending ranks
   uint32_t numDestinations = 0;
+  /// Receiving a message also makes everything visible, and complete, that was so for its sender
+  /// when it sent: the transport fences each message on both sides. Not set, a message orders only
+  /// the data that it carries. Only for Protocol::Simple.
+  bool isOrdered = false;
+};
+
+/// An instruction by its position: `threadBlock` counts within the rank, `instruction` within the
+/// thread block.
+struct Place {
+  uint32_t rank = 0;
+  uint32_t threadBlock = 0;
+  uint32_t instruction = 0;
+
+  bool operator==(const Place &) const = default;
+};
+
+/// Why an instruction needs no dependency on another one of its rank: the way of the order through
+/// other ranks. The first place is the earlier instruction, the last one the later. Each place
+/// follows the one before in its thread block, or depends on it, or receives what it sends on an
+/// ordered connection. A help for the verifier, which checks it; nothing that a plan does.
+struct Witness {
+  uint32_t firstPlace = 0; // in Plan::places
+  uint32_t numPlaces = 0;
 };
 
 /// Element `chunk` of rank `rank`'s input at entry.
@@ -150,6 +173,9 @@ struct Plan {
   /// A value ends in a chunk of another size than its own unless all chunks are equal: the runtime
   /// then accepts only counts that partChunks divides.
   bool uniformChunks = false;
+  /// False: nobody said what the collective promises (a plan of another tool, imported). Everything
+  /// but the result is proved. Collectives that verifyPlan knows by name always promise something.
+  bool hasPostcondition = true;
   Protocol protocol = Protocol::Simple;
   /// K: messages that every connection holds. The plan is free of deadlock at this depth.
   uint32_t depth = 2;
@@ -167,6 +193,8 @@ struct Plan {
   std::vector<uint32_t> destinations;
   std::vector<Requirement> requirements;
   std::vector<Contribution> contributions;
+  std::vector<Witness> witnesses;
+  std::vector<Place> places; // of witnesses
   std::vector<std::string> files;
   std::vector<Location> locations;
 
@@ -195,6 +223,9 @@ struct Plan {
   std::span<const Contribution> contributionsOf(const Requirement &requirement) const {
     return std::span(contributions)
         .subspan(requirement.firstContribution, requirement.numContributions);
+  }
+  std::span<const Place> placesOf(const Witness &witness) const {
+    return std::span(places).subspan(witness.firstPlace, witness.numPlaces);
   }
 };
 

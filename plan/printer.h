@@ -10,16 +10,6 @@
 
 namespace occl::plan {
 
-/// An instruction by its position: `threadBlock` counts within the rank, `instruction` within the
-/// thread block.
-struct Place {
-  uint32_t rank = 0;
-  uint32_t threadBlock = 0;
-  uint32_t instruction = 0;
-
-  bool operator==(const Place &) const = default;
-};
-
 /// Where Plan::instructions[index] stands.
 Place placeOf(const Plan &plan, uint32_t index);
 

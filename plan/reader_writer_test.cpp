@@ -70,6 +70,10 @@ TEST(ReaderWriter, EveryFieldTravels) {
   plan.ranks[1].inPlaceOffset = -3;
   plan.instructions[0].opcode = Opcode::Gate;
   plan.instructions[0].value = 9;
+  plan.hasPostcondition = false;
+  plan.connections[1].isOrdered = true;
+  plan.witnesses = {{0, 2}, {2, 1}};
+  plan.places = {{0, 0, 1}, {1, 0, 2}, {1, 0, 3}};
   plan.operands[0].rank = 1;
   plan.operands[1].rank = 1;
   for (Format format : {Format::Json, Format::Cbor}) {
@@ -79,6 +83,10 @@ TEST(ReaderWriter, EveryFieldTravels) {
     EXPECT_EQ(copy->parameters, plan.parameters);
     EXPECT_EQ(copy->ranks[1].inPlaceOffset, -3);
     EXPECT_EQ(copy->operands, plan.operands);
+    EXPECT_FALSE(copy->connections[0].isOrdered);
+    EXPECT_TRUE(copy->connections[1].isOrdered);
+    EXPECT_EQ(copy->places, plan.places);
+    EXPECT_EQ(copy->witnesses[1].numPlaces, 1u);
     EXPECT_EQ(encodePlan(*copy, Format::Json), encodePlan(plan, Format::Json));
     EXPECT_EQ(hashPlan(*copy), hashPlan(plan));
   }
@@ -110,9 +118,15 @@ TEST(ReaderWriter, HashSeesWhatIsExecutedOnly) {
   other.files[0] = "/elsewhere/ring.coll";
   other.locations[0].line = 99;
   EXPECT_EQ(hashPlan(plan), hashPlan(other));
+  other.witnesses = {{0, 1}};
+  other.places = {{0, 0, 0}};
+  EXPECT_EQ(hashPlan(plan), hashPlan(other));
+  other.connections[0].isOrdered = true;
+  EXPECT_NE(hashPlan(plan), hashPlan(other)) << "the runtime has to fence";
+  other = plan;
   other.operands[3].index ^= 1;
   EXPECT_NE(hashPlan(plan), hashPlan(other));
-  EXPECT_EQ(hashPlan(testing::ringAllReduce(2)), 1055568444717725314u)
+  EXPECT_EQ(hashPlan(testing::ringAllReduce(2)), 5511551113204103142u)
       << "the hash must not change between builds";
 }
 

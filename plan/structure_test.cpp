@@ -158,7 +158,8 @@ TEST(Structure, Collectives) {
             "accepted");
   EXPECT_EQ(wordsOn([](Plan &p) { p.collective = "allredcue"; }),
             "malformed plan: 'allredcue' is no standard collective, and the plan has no "
-            "requirements: there is nothing to verify it against");
+            "requirements: there is nothing to verify it against; if none can be known, say "
+            "\"postcondition\": false");
 }
 
 TEST(Structure, Requirements) {

@@ -50,6 +50,7 @@ VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options
   VerifyFacts facts;
   facts.outOfPlace = plan.outOfPlace;
   facts.inPlace = plan.inPlace;
+  facts.result = plan.hasPostcondition;
   if (options.findSmallestDepth)
     facts.smallestDepth = verify::smallestDepth(network, plan.depth);
   facts.instructions = plan.instructions.size();
@@ -77,6 +78,9 @@ VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
   return {{}, factsOf(network, options)};
 }
 
+constexpr const char *kNoResult = ", except for the result (no postcondition was given, so nothing "
+                                  "is known about what it computes)";
+
 std::string modesText(const VerifyFacts &facts) {
   if (facts.outOfPlace && facts.inPlace)
     return "in place and out of place";
@@ -96,9 +100,9 @@ VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options) {
 
 std::string VerifyResult::text() const {
   if (isOk())
-    return "proved " + modesText(facts) + ": " + std::to_string(facts.instructions) +
-           " instructions, " + std::to_string(facts.messages) + " messages on " +
-           std::to_string(facts.connections) + " connections, " +
+    return "proved " + modesText(facts) + (facts.result ? "" : kNoResult) + ": " +
+           std::to_string(facts.instructions) + " instructions, " + std::to_string(facts.messages) +
+           " messages on " + std::to_string(facts.connections) + " connections, " +
            std::to_string(facts.dependencies) + " dependencies, at most " +
            std::to_string(facts.threadBlocks) + " thread blocks a rank" +
            (facts.smallestDepth == 0

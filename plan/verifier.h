@@ -38,6 +38,8 @@ struct VerifyError {
 struct VerifyFacts {
   bool outOfPlace = false;
   bool inPlace = false;
+  /// False: everything but the result was proved, as the plan has no postcondition.
+  bool result = true;
   /// The smallest depth, equal on all connections, at which the plan cannot deadlock; at most the
   /// plan's own depth. 0 if it was not asked for.
   uint32_t smallestDepth = 0;

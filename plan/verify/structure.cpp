@@ -74,6 +74,8 @@ Finding checkTotals(const Plan &plan) {
       {"the number of destinations", plan.destinations.size(), limits::kMaxTotalDestinations},
       {"the number of requirements", plan.requirements.size(), limits::kMaxRequirements},
       {"the number of contributions", plan.contributions.size(), limits::kMaxTotalContributions},
+      {"the number of witnesses", plan.witnesses.size(), limits::kMaxWitnesses},
+      {"the number of places of witnesses", plan.places.size(), limits::kMaxTotalPlaces},
       {"the number of files", plan.files.size(), limits::kMaxFiles},
       {"the number of locations", plan.locations.size(), limits::kMaxLocations}};
   for (const auto &[what, size, limit] : totals)
@@ -124,6 +126,10 @@ Finding checkLayout(const Plan &plan) {
           "the destinations of connections", plan.connections, plan.destinations.size(),
           [](const Connection &c) { return Range(c.firstDestination, c.numDestinations); }))
     return finding;
+  if (Finding finding =
+          checkFlat("the places of witnesses", plan.witnesses, plan.places.size(),
+                    [](const Witness &w) { return Range(w.firstPlace, w.numPlaces); }))
+    return finding;
   return checkFlat(
       "the contributions of requirements", plan.requirements, plan.contributions.size(),
       [](const Requirement &r) { return Range(r.firstContribution, r.numContributions); });
@@ -162,6 +168,9 @@ Finding checkConnections(const Plan &plan) {
     if (connection.channel >= limits::kMaxChannels)
       return connectionError("the channel is " + number(connection.channel) +
                              ", allowed are 0 to " + number(limits::kMaxChannels - 1));
+    if (connection.isOrdered && plan.protocol != Protocol::Simple)
+      return connectionError("it is marked ordered, but only messages of protocol Simple can order "
+                             "more than the data that they carry");
     if (destinations.empty())
       return connectionError("it has no destination");
     if (destinations.back() >= plan.numRanks)
@@ -200,16 +209,21 @@ Finding checkRequirement(const Plan &plan, uint32_t index, uint64_t &work) {
 
 Finding checkCollective(const Plan &plan) {
   if (std::optional<StandardCollective> collective = standardCollectiveOf(plan.collective)) {
+    if (!plan.hasPostcondition)
+      return error("the plan says that nobody knows what it computes, but " + plan.collective +
+                   " is a standard collective");
     if (!plan.requirements.empty())
       return error("the plan has requirements of its own for the standard collective " +
                    plan.collective);
     std::string wrong = checkSizes(plan, *collective);
     return wrong.empty() ? Finding() : error(plan.collective + ": " + wrong);
   }
-  if (plan.requirements.empty() && !plan.instructions.empty())
+  if (!plan.hasPostcondition && !plan.requirements.empty())
+    return error("the plan says that nobody knows what it computes, but has requirements");
+  if (plan.hasPostcondition && plan.requirements.empty() && !plan.instructions.empty())
     return error("'" + plan.collective +
                  "' is no standard collective, and the plan has no requirements: there is nothing "
-                 "to verify it against");
+                 "to verify it against; if none can be known, say \"postcondition\": false");
   uint64_t work = 0;
   for (uint32_t i = 0; i < plan.requirements.size(); ++i)
     if (Finding finding = checkRequirement(plan, i, work))
