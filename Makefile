@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench install asan ubsan tsan format
+.PHONY: help demo test bench random mutate install asan ubsan tsan format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -10,6 +10,8 @@ help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
 	@echo "make test                  build everything, run all tests"
 	@echo "make bench                 compare with Open MPI on this machine"
+	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
+	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; hours"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
 	@echo "make format                clang-format over the sources"
@@ -30,6 +32,18 @@ bench:
 	@$(BAZEL) build //tools/occlc //bench:host_allreduce
 	@bench/host_allreduce.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_allreduce \
 		algorithms/allreduce bench/results
+
+PROGRAMS ?= 100000
+SEED ?= 1
+
+random:
+	@tools/setup.sh
+	@$(BAZEL) build //test/random:random_programs
+	@$(BIN)/test/random/random_programs --programs $(PROGRAMS) --seed $(SEED)
+
+mutate:
+	@tools/setup.sh
+	@test/mutation/mutate.py $(if $(ONLY),--only $(ONLY))
 
 install:
 	@tools/setup.sh
