@@ -15,6 +15,7 @@ def compiled_plans(collective, algorithms, defines, ranks):
             compiled_plan(
                 name = name,
                 src = "//algorithms:" + path + ".coll",
+                imports = ["//algorithms:common"],
                 defines = values,
             )
             names.append(name)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace occl::test {
@@ -71,18 +72,40 @@ struct Case {
   uint64_t count;
   occlDataType_t type = occlFloat32;
   occlRedOp_t op = occlSum;
-  uint32_t root = 0;
+  uint32_t root = 0;   // of rooted collectives; of a sendrecv, who sends
+  uint32_t target = 1; // of a sendrecv
 
+  bool is(const char *name) const { return collective == name; }
+
+  /// Elements of a rank's buffers.
   uint64_t inputElements(uint32_t rank) const {
-    if (collective == "broadcast")
+    if (is("broadcast") || is("sendrecv"))
       return rank == root ? count : 0;
-    return collective == "reducescatter" || collective == "alltoall" ? ranks * count : count;
+    if (is("scatter"))
+      return rank == root ? ranks * count : 0;
+    return is("reducescatter") || is("alltoall") ? ranks * count : count;
   }
   uint64_t outputElements(uint32_t rank) const {
-    if (collective == "reduce")
+    if (is("reduce"))
       return rank == root ? count : 0;
-    return collective == "allgather" || collective == "alltoall" ? ranks * count : count;
+    if (is("sendrecv"))
+      return rank == target ? count : 0;
+    if (is("gather"))
+      return rank == root ? ranks * count : 0;
+    return is("allgather") || is("alltoall") ? ranks * count : count;
   }
+
+  bool hasInPlace() const { return !is("alltoall") && !is("alltonext") && !is("sendrecv"); }
+  /// In place: where a rank's input begins, in elements from the begin of its output.
+  int64_t inPlaceOffset(uint32_t rank) const {
+    auto parts = static_cast<int64_t>(rank * count);
+    if (is("allgather") || is("gather"))
+      return parts;
+    return is("reducescatter") || is("scatter") ? -parts : 0;
+  }
+
+  /// Whether the collective says what a rank's output holds; it may hold anything else.
+  bool promisesOutput(uint32_t rank) const { return !is("alltonext") || rank > 0; }
 
   Bytes input(uint32_t rank) const {
     Bytes bytes(inputElements(rank) * sizeOf(type));
@@ -100,20 +123,32 @@ struct Case {
 
 private:
   void storeOutput(uint32_t rank, uint64_t i, uint8_t *to) const {
-    if (collective == "allreduce" || collective == "reduce")
-      return storeReduction(i, to);
-    if (collective == "reducescatter")
-      return storeReduction(rank * count + i, to);
-    if (collective == "broadcast")
-      return store(to, type, inputValue(root, i, op), 1);
-    if (collective == "allgather")
-      return store(to, type, inputValue(static_cast<uint32_t>(i / count), i % count, op), 1);
-    store(to, type, inputValue(static_cast<uint32_t>(i / count), rank * count + i % count, op), 1);
+    if (is("allreduce") || is("reduce"))
+      return storeReduction(i, ranks, to);
+    if (is("reducescatter"))
+      return storeReduction(rank * count + i, ranks, to);
+    if (is("scan"))
+      return storeReduction(i, rank + 1, to);
+    auto [from, index] = origin(rank, i);
+    store(to, type, inputValue(from, index, op), 1);
   }
 
-  void storeReduction(uint64_t index, uint8_t *to) const {
+  /// The rank and the element of its input that element `i` of a rank's output is a copy of.
+  std::pair<uint32_t, uint64_t> origin(uint32_t rank, uint64_t i) const {
+    if (is("broadcast") || is("sendrecv"))
+      return {root, i};
+    if (is("scatter"))
+      return {root, rank * count + i};
+    if (is("alltonext"))
+      return {rank ? rank - 1 : 0, i};
+    uint64_t within = i % count;
+    return {static_cast<uint32_t>(i / count), is("alltoall") ? rank * count + within : within};
+  }
+
+  /// Over the first `contributors` ranks.
+  void storeReduction(uint64_t index, uint32_t contributors, uint8_t *to) const {
     int64_t result = inputValue(0, index, op);
-    for (uint32_t rank = 1; rank < ranks; ++rank) {
+    for (uint32_t rank = 1; rank < contributors; ++rank) {
       int64_t value = inputValue(rank, index, op);
       if (op == occlSum || op == occlAvg)
         result += value;

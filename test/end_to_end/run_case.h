@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -37,22 +38,20 @@ public:
   occlResult_t result;
 };
 
-/// A rank's buffers for a case. In place, the smaller of input and output lies within the larger, where NCCL has it.
+/// A rank's buffers for a case. In place, they overlap as NCCL has it.
 struct Buffers {
   Buffers(const Case &call, uint32_t rank, bool inPlace) : input(call.input(rank)) {
-    size_t outputBytes = call.outputElements(rank) * sizeOf(call.type);
-    size_t partBytes = call.count * sizeOf(call.type);
-    output.assign(inPlace ? std::max(outputBytes, input.size()) : outputBytes, 0xA5);
-    send = input.data();
-    receive = output.data();
-    if (!inPlace)
-      return;
-    size_t offset = call.collective == "allgather" ? rank * partBytes : 0;
+    auto size = static_cast<int64_t>(sizeOf(call.type));
+    int64_t outputBytes = static_cast<int64_t>(call.outputElements(rank)) * size;
+    int64_t offset = inPlace ? call.inPlaceOffset(rank) * size : outputBytes;
+    int64_t outputBegin = std::max<int64_t>(0, -offset);
+    int64_t inputBegin = outputBegin + offset;
+    int64_t inputEnd = inputBegin + static_cast<int64_t>(input.size());
+    memory.assign(static_cast<size_t>(std::max(outputBegin + outputBytes, inputEnd)), 0xA5);
+    send = memory.data() + inputBegin;
+    receive = memory.data() + outputBegin;
     if (!input.empty())
-      std::memcpy(output.data() + offset, input.data(), input.size());
-    send = output.data() + offset;
-    if (call.collective == "reducescatter")
-      receive = output.data() + rank * partBytes;
+      std::memcpy(send, input.data(), input.size());
   }
   Buffers(const Buffers &) = delete;
   Buffers &operator=(const Buffers &) = delete;
@@ -61,7 +60,10 @@ struct Buffers {
     return Bytes(receive, receive + call.outputElements(rank) * sizeOf(call.type));
   }
 
-  Bytes input, output;
+  Bytes sent() const { return Bytes(send, send + input.size()); }
+
+  const Bytes input; // before the call
+  Bytes memory;      // holds both buffers
   uint8_t *send, *receive;
 };
 
