@@ -1,0 +1,74 @@
+#include "compiler/cost/Network.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace occl::cost {
+
+Network::Network(const plan::Plan &plan, const topology::Topology &topology)
+    // The runtime rounds the depth up to a power of two.
+    : plan(plan), depth(std::bit_ceil(std::max(plan.depth, 1u))),
+      messages(plan.connections.size() * depth), senders(plan.connections.size()),
+      receivers(plan.destinations.size()), latencies(plan.destinations.size()),
+      resourcesOf(plan.destinations.size(), {kNobody, kNobody}) {
+  for (const topology::Resource &resource : topology.resources())
+    servers.push_back({resource.bandwidth});
+  firstMemory = static_cast<uint32_t>(servers.size());
+  servers.resize(servers.size() + topology.numNodes(), {topology.costs.memory});
+}
+
+plan::Expected<Network> Network::make(const plan::Plan &plan, const topology::Topology &topology) {
+  if (plan.numRanks != topology.numRanks())
+    return plan::Status::error("the plan is for " + std::to_string(plan.numRanks) +
+                               " ranks, the topology '" + topology.name + "' has " +
+                               std::to_string(topology.numRanks()));
+  // More would be gigabytes of state.
+  constexpr uint64_t kMaxMessages = 1u << 25;
+  if (plan.connections.size() * std::bit_ceil(plan.depth) > kMaxMessages)
+    return plan::Status::error("the plan has too many connections to be simulated at depth " +
+                               std::to_string(plan.depth));
+  Network network(plan, topology);
+  if (std::optional<std::string> problem = network.addRoutes(topology))
+    return plan::Status::error(std::move(*problem));
+  return network;
+}
+
+std::optional<std::string> Network::addRoutes(const topology::Topology &topology) {
+  for (const plan::Connection &connection : plan.connections)
+    for (uint32_t i = 0; i < connection.numDestinations; ++i) {
+      uint32_t index = connection.firstDestination + i, to = plan.destinations[index];
+      std::optional<topology::Route> way =
+          topology.route(connection.source, to, connection.channel);
+      if (!way)
+        return "the topology '" + topology.name + "' has no link from rank " +
+               std::to_string(connection.source) + " to rank " + std::to_string(to) +
+               ", which a connection of the plan needs";
+      latencies[index] = way->latency;
+      for (uint32_t k = 0; k < way->numResources; ++k)
+        resourcesOf[index][k] = way->resources[k];
+    }
+  return std::nullopt;
+}
+
+uint32_t Network::destinationOf(uint32_t connection, uint32_t rank) const {
+  std::span<const uint32_t> ranks = plan.destinationsOf(plan.connections[connection]);
+  auto place = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  return plan.connections[connection].firstDestination +
+         static_cast<uint32_t>(place - ranks.begin());
+}
+
+Picoseconds Network::transfer(uint32_t destination, Picoseconds begin, uint64_t bytes,
+                              Picoseconds latest, uint32_t &slowest) {
+  for (uint32_t resource : resourcesOf[destination]) {
+    if (resource == kNobody)
+      continue;
+    Picoseconds end = servers[resource].serve(begin, bytes);
+    if (end > latest) {
+      latest = end;
+      slowest = resource;
+    }
+  }
+  return latest;
+}
+
+} // namespace occl::cost
