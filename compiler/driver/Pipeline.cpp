@@ -11,7 +11,8 @@ namespace occl::driver {
 
 namespace {
 
-void addChunkPasses(OpPassManager &passes, const PipelineOptions &) {
+void addChunkPasses(OpPassManager &passes, const PipelineOptions &options) {
+  passes.addPass(passes::createChunkParallelize({options.instances}));
   passes.addPass(passes::createChunkMarkFinal());
 }
 

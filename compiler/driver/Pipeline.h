@@ -12,6 +12,8 @@ struct PipelineOptions {
   bool multicast = true;
   bool fuse = true;
   bool aggregate = true;
+  /// Into how many parts every copy and reduction is cut, more than the source asks for.
+  uint32_t instances = 1;
   uint32_t maxThreadBlocks = 1;
   /// The depth may be raised up to this where the program needs it.
   uint32_t maxDepth = 64;
@@ -20,7 +22,7 @@ struct PipelineOptions {
 };
 
 /// Runs the phases on a module of one chunk.program:
-///   chunks        chunk-mark-final
+///   chunks        chunk-parallelize, chunk-mark-final
 ///   instructions  lower-chunks, inst-merge-multicast, inst-fuse, inst-aggregate
 ///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize
 /// and verifies the module after each. Errors are emitted as MLIR diagnostics.

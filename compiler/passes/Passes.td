@@ -7,6 +7,22 @@ include "mlir/Pass/PassBase.td"
 
 //===--- chunk ---===//
 
+def ChunkParallelize : Pass<"chunk-parallelize", "::mlir::ModuleOp"> {
+  let summary = "cuts ops into the parts that the program asks for";
+  let description = [{
+    Requires: chunk.program. Ensures: no hint asks for parts any more. Every chunk is cut into as many as the least
+    common multiple of all parts, and the header with it; an op of p parts is p ops, part k on the channel and the
+    thread blocks asked for plus k times one more than the largest that the program names. `instances` multiplies the
+    parts of all ops. Where every op has the same parts and ranges of several chunks stay within a part of a
+    buffer, the pieces are laid out so that the same part of all ops is a program of its own; elsewhere a part of a
+    range is a contiguous range, and which parts depend on each other follows from the ranges as always. Refuses a
+    program whose parts need more chunks, channels or thread blocks than a plan may have.
+  }];
+  let options = [
+    Option<"instances", "instances", "uint32_t", "1", "into how many parts to cut every op, more than it asks for">,
+  ];
+}
+
 def ChunkMarkFinal : Pass<"chunk-mark-final", "::mlir::ModuleOp"> {
   let summary = "marks the reductions that complete what the collective asks for";
   let description = [{

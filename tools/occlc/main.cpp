@@ -50,6 +50,10 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
                  "thread blocks that a rank may have")
       ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks))
       ->capture_default_str();
+  app.add_option("--instances", options.pipeline.instances,
+                 "into how many parts to cut every copy and reduction, each on channels of its own")
+      ->check(CLI::Range(1u, plan::limits::kMaxChannels))
+      ->capture_default_str();
   app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
   app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
   auto flag = [&](const char *name, bool &value, const char *what) {
