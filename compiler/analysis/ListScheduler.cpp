@@ -1,5 +1,7 @@
 #include "compiler/analysis/ListScheduler.h"
 
+#include "compiler/analysis/InOrder.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -209,6 +211,8 @@ Schedule schedule(const Program &program, const Network &network, const StepGrap
 
 bool completes(const Program &program, uint32_t depth, std::vector<uint32_t> *stuck) {
   Network network(program);
+  if (completesInOrder(program, network, depth))
+    return true;
   StepGraph graph(program, network, MessageOrder::Program);
   if (!graph.isConsistent())
     return false;

@@ -28,8 +28,8 @@ Schedule schedule(const Program &program, const Network &network, const StepGrap
                   uint32_t depth, llvm::ArrayRef<uint32_t> heights);
 
 /// Whether the program completes with connections of `depth` messages that keep their order;
-/// `stuck`, if not null, receives the steps that cannot run (none if the order of messages differs
-/// between the ends of a connection).
+/// if it does not, `stuck`, if not null, receives the steps that cannot run (none if the order of
+/// messages differs between the ends of a connection).
 bool completes(const Program &program, uint32_t depth, std::vector<uint32_t> *stuck = nullptr);
 
 } // namespace occl::analysis

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace occl::analysis {
 
-static void readRank(inst::RankOp op, Program &program, Rank &rank) {
+static void readRank(inst::RankOp op, Rank &rank) {
   llvm::DenseMap<Operation *, uint32_t> positions;
   for (Operation &operation : op.getBody().front()) {
     auto instruction = cast<inst::InstructionOpInterface>(operation);
@@ -18,33 +18,56 @@ static void readRank(inst::RankOp op, Program &program, Rank &rank) {
     llvm::sort(step.dependencies);
     if (!operation.use_empty())
       positions[&operation] = static_cast<uint32_t>(rank.steps.size() - 1);
-    auto count = [&](const inst::Place &place) {
-      if (place.kind == inst::PlaceKind::Transfer)
-        program.numTransfers = std::max(program.numTransfers, place.index + 1);
-    };
-    forEachMessage(step.instruction.destinations, count);
   }
 }
 
-Program readProgram(inst::ProgramOp op) {
-  dialect::ProgramHeader header = dialect::headerOf(op);
+static void countTransfers(Program &program) {
+  program.numTransfers = 0;
+  for (const Rank &rank : program.ranks)
+    for (const Step &step : rank.steps)
+      forEachMessage(step.instruction.destinations, [&](const inst::Place &place) {
+        if (place.kind == inst::PlaceKind::Transfer)
+          program.numTransfers = std::max(program.numTransfers, place.index + 1);
+      });
+}
+
+/// The program between storeProgram and takeProgram. A context compiles one program at a time:
+/// whoever stores another one has taken the first.
+class KeptProgram : public DialectInterface::Base<KeptProgram> {
+public:
+  explicit KeptProgram(Dialect *dialect) : Base(dialect) {}
+
+  /// The context's, or null if it does not keep programs.
+  static KeptProgram *of(MLIRContext *context) {
+    auto *dialect = context->getLoadedDialect<inst::InstDialect>();
+    auto *kept = dialect->getRegisteredInterface<KeptProgram>();
+    return kept && kept->isActive ? kept : nullptr;
+  }
+
+  bool isActive = false;
+  inst::ProgramOp owner;
   Program program;
+};
+
+static void readHeader(inst::ProgramOp op, const dialect::ProgramHeader &header, Program &program) {
   program.partChunks = static_cast<uint32_t>(header.partChunks);
   program.inPlace = header.inPlace;
   program.uniformChunks = op.getUniformChunks();
   program.depth = static_cast<uint32_t>(header.depth);
   program.defaultChannel = static_cast<uint32_t>(std::max(0, header.channel));
-  program.connections = *inst::unflattenConnections(op.getConnections());
-  for (inst::RankOp rankOp : op.getBody().getOps<inst::RankOp>()) {
-    size_t r = program.ranks.size();
-    Rank &rank = program.ranks.emplace_back();
+  program.ranks.resize(static_cast<size_t>(header.numRanks));
+  for (auto [r, rank] : llvm::enumerate(program.ranks)) {
     rank.inputChunks = static_cast<uint32_t>(header.inputChunks[r]);
     rank.outputChunks = static_cast<uint32_t>(header.outputChunks[r]);
     rank.scratchChunks = static_cast<uint32_t>(header.scratchChunks[r]);
     rank.inPlaceOffset = header.inPlaceOffsets[r];
-    readRank(rankOp, program, rank);
   }
-  return program;
+}
+
+static void readSteps(inst::ProgramOp op, Program &program) {
+  program.connections = *inst::unflattenConnections(op.getConnections());
+  for (inst::RankOp rank : op.getBody().getOps<inst::RankOp>())
+    readRank(rank, program.ranks[rank.getRank()]);
 }
 
 static void writeRank(const Rank &rank, uint32_t index, OpBuilder &builder, Location location) {
@@ -67,19 +90,58 @@ static void writeRank(const Rank &rank, uint32_t index, OpBuilder &builder, Loca
   }
 }
 
-void writeProgram(const Program &program, inst::ProgramOp op) {
-  Block &body = op.getBody().front();
-  body.clear();
-  OpBuilder builder = OpBuilder::atBlockEnd(&body);
-  std::vector<int32_t> scratchChunks;
-  for (auto [index, rank] : llvm::enumerate(program.ranks)) {
-    scratchChunks.push_back(static_cast<int32_t>(rank.scratchChunks));
+static void writeRanks(const Program &program, inst::ProgramOp op) {
+  OpBuilder builder = OpBuilder::atBlockEnd(&op.getBody().front());
+  for (auto [index, rank] : llvm::enumerate(program.ranks))
     writeRank(rank, static_cast<uint32_t>(index), builder, op.getLoc());
-  }
+}
+
+void keepPrograms(MLIRContext &context) {
+  auto *dialect = context.getLoadedDialect<inst::InstDialect>();
+  auto *kept = dialect->getRegisteredInterface<KeptProgram>();
+  if (!kept)
+    kept = &dialect->addInterface<KeptProgram>();
+  kept->isActive = true;
+}
+
+Program takeProgram(inst::ProgramOp op) {
+  dialect::ProgramHeader header = dialect::headerOf(op);
+  KeptProgram *kept = KeptProgram::of(op.getContext());
+  bool isKept = kept && kept->owner == op;
+  if (isKept)
+    kept->owner = {};
+  Program program = isKept ? std::exchange(kept->program, {}) : Program();
+  readHeader(op, header, program);
+  if (!isKept)
+    readSteps(op, program);
+  countTransfers(program);
+  return program;
+}
+
+void storeProgram(Program &&program, inst::ProgramOp op) {
+  std::vector<int32_t> scratchChunks;
+  for (const Rank &rank : program.ranks)
+    scratchChunks.push_back(static_cast<int32_t>(rank.scratchChunks));
   op.setScratchChunks(scratchChunks);
   op.setDepth(program.depth);
   op.setUniformChunks(program.uniformChunks);
   op.setConnections(inst::flatten(program.connections));
+  op.getBody().front().clear();
+  if (KeptProgram *kept = KeptProgram::of(op.getContext())) {
+    kept->owner = op;
+    kept->program = std::move(program);
+    return;
+  }
+  writeRanks(program, op);
+}
+
+void writeKeptPrograms(MLIRContext &context) {
+  KeptProgram *kept = KeptProgram::of(&context);
+  if (!kept)
+    return;
+  kept->isActive = false;
+  if (inst::ProgramOp op = std::exchange(kept->owner, {}))
+    writeRanks(std::exchange(kept->program, {}), op);
 }
 
 } // namespace occl::analysis

@@ -5,7 +5,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <map>
+#include <numeric>
 #include <tuple>
 
 namespace occl::analysis {
@@ -14,56 +14,93 @@ using inst::Connection;
 using inst::Place;
 using inst::PlaceKind;
 
+static constexpr uint32_t kNoConnection = ~0u;
+
 //===--- Network ---===//
 
 namespace {
 
-/// Everything that decides which connection a transfer uses.
-struct Route {
-  uint32_t source = 0;
-  int32_t channel = -1;
-  llvm::SmallVector<uint32_t, 2> destinations;
-};
+/// What decides which connection a transfer uses.
+class Routes {
+public:
+  /// Source, channel, destinations.
+  using Route = std::tuple<uint32_t, uint32_t, llvm::ArrayRef<uint32_t>>;
 
-std::vector<Route> routesOf(const Program &program) {
-  std::vector<Route> routes(program.numTransfers);
-  for (uint32_t r = 0; r < program.ranks.size(); ++r)
-    for (const Step &step : program.ranks[r].steps) {
-      forEachMessage(step.instruction.destinations, [&](const Place &place) {
-        if (place.kind != PlaceKind::Transfer)
-          return;
-        routes[place.index].source = r;
-        routes[place.index].channel = place.channel;
-      });
-      forEachMessage(step.instruction.sources, [&](const Place &place) {
-        if (place.kind == PlaceKind::Transfer)
-          routes[place.index].destinations.push_back(r);
-      });
-    }
-  return routes;
-}
+  explicit Routes(const Program &program)
+      : sources(program.numTransfers), channels(program.numTransfers),
+        starts(program.numTransfers + 1, 0) {
+    forEachTransfer(program, [&](uint32_t, Place place) { ++starts[place.index + 1]; });
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    destinations.resize(starts.back());
+    std::vector<uint32_t> next(starts.begin(), starts.end() - 1);
+    forEachTransfer(program,
+                    [&](uint32_t rank, Place place) { destinations[next[place.index]++] = rank; });
+    for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      for (const Step &step : program.ranks[r].steps)
+        forEachMessage(step.instruction.destinations, [&](const Place &place) {
+          if (place.kind != PlaceKind::Transfer)
+            return;
+          sources[place.index] = r;
+          channels[place.index] =
+              place.channel < 0 ? program.defaultChannel : static_cast<uint32_t>(place.channel);
+        });
+  }
+
+  Route operator[](uint32_t transfer) const {
+    return {sources[transfer], channels[transfer],
+            llvm::ArrayRef(destinations)
+                .slice(starts[transfer], starts[transfer + 1] - starts[transfer])};
+  }
+
+private:
+  /// Calls fn(rank, place) for each transfer that a rank receives, by rank.
+  template <typename Function> static void forEachTransfer(const Program &program, Function fn) {
+    for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      for (const Step &step : program.ranks[r].steps)
+        forEachMessage(step.instruction.sources, [&](const Place &place) {
+          if (place.kind == PlaceKind::Transfer)
+            fn(r, place);
+        });
+  }
+
+  std::vector<uint32_t> sources, channels, starts, destinations;
+};
 
 } // namespace
 
 Network::Network(const Program &program) : connections(program.connections) {
-  std::vector<Route> routes = routesOf(program);
-  using Key = std::tuple<uint32_t, uint32_t, llvm::SmallVector<uint32_t, 2>>;
-  std::map<Key, uint32_t> found;
-  std::vector<std::map<Key, uint32_t>::iterator> entries;
-  for (const Route &route : routes) {
-    uint32_t channel =
-        route.channel < 0 ? program.defaultChannel : static_cast<uint32_t>(route.channel);
+  Routes routes(program);
+  llvm::DenseMap<Routes::Route, uint32_t> found;
+  std::vector<Routes::Route> distinct;
+  for (uint32_t t = 0; t < program.numTransfers; ++t) {
+    Routes::Route route = routes[t];
     // A transfer that a pass has merged away has no destinations and needs no connection.
-    entries.push_back(route.destinations.empty()
-                          ? found.end()
-                          : found.try_emplace({route.source, channel, route.destinations}).first);
+    bool isUsed = !std::get<2>(route).empty();
+    auto number = static_cast<uint32_t>(distinct.size());
+    auto [entry, isNew] = isUsed ? found.try_emplace(route, number) : std::pair(found.end(), false);
+    if (isNew)
+      distinct.push_back(route);
+    ofTransfer.push_back(isUsed ? entry->second : kNoConnection);
   }
-  for (auto &[key, index] : found) {
-    index = static_cast<uint32_t>(connections.size());
-    connections.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key)});
+  std::vector<uint32_t> order(distinct.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](uint32_t a, uint32_t b) {
+    auto [sourceA, channelA, destinationsA] = distinct[a];
+    auto [sourceB, channelB, destinationsB] = distinct[b];
+    return std::tie(sourceA, channelA) != std::tie(sourceB, channelB)
+               ? std::tie(sourceA, channelA) < std::tie(sourceB, channelB)
+               : std::lexicographical_compare(destinationsA.begin(), destinationsA.end(),
+                                              destinationsB.begin(), destinationsB.end());
+  });
+  std::vector<uint32_t> position(distinct.size());
+  for (uint32_t index : order) {
+    auto [source, channel, destinations] = distinct[index];
+    position[index] = static_cast<uint32_t>(connections.size());
+    connections.push_back({source, channel, {destinations.begin(), destinations.end()}});
   }
-  for (auto entry : entries)
-    ofTransfer.push_back(entry == found.end() ? ~0u : entry->second);
+  for (uint32_t &connection : ofTransfer)
+    if (connection != kNoConnection)
+      connection = position[connection];
 }
 
 //===--- StepGraph ---===//

@@ -1,5 +1,6 @@
 #include "compiler/driver/Compiler.h"
 
+#include "compiler/analysis/ProgramIO.h"
 #include "compiler/dialect/Chunk.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/export/PlanExport.h"
@@ -110,6 +111,11 @@ bool Compiler::lower() {
   if (isa<inst::ProgramOp>(ir->getBody()->front()))
     return true;
   return succeeded(runPipeline(*ir, options.pipeline));
+}
+
+ModuleOp Compiler::module() {
+  analysis::writeKeptPrograms(context);
+  return *ir;
 }
 
 std::optional<plan::Plan> Compiler::exportVerifiedPlan() {

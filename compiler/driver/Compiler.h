@@ -49,7 +49,8 @@ public:
 
   /// What verifyPlan found out about the plan.
   const plan::VerifyResult &verification() const { return verified; }
-  mlir::ModuleOp module() { return *ir; }
+  /// The program as IR.
+  mlir::ModuleOp module();
 
 private:
   bool loadSource();

@@ -1,7 +1,7 @@
 #include "compiler/driver/Pipeline.h"
 
+#include "compiler/analysis/ProgramIO.h"
 #include "compiler/passes/Passes.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 
@@ -50,17 +50,16 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
   timing.setEnabled(options.printTiming);
   timing.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   TimingScope root = timing.getRootScope();
+  // To verify IR takes longer than most passes, to write and read it as long as all of them.
+  if (!options.verifyEach)
+    analysis::keepPrograms(*module.getContext());
   for (const Phase &phase : kPhases) {
     TimingScope scope = root.nest(phase.name);
     PassManager passes(module.getContext(), ModuleOp::getOperationName());
-    // Once a phase is enough: verifying takes longer than most passes.
-    passes.enableVerifier(false);
+    passes.enableVerifier(options.verifyEach);
     passes.enableTiming(scope);
     phase.addPasses(passes, options);
     if (failed(passes.run(module)))
-      return failure();
-    TimingScope verifying = scope.nest("verify");
-    if (failed(verify(module)))
       return failure();
   }
   return success();

@@ -19,13 +19,16 @@ struct PipelineOptions {
   uint32_t maxDepth = 64;
   /// Prints the time of each pass to standard error.
   bool printTiming = false;
+  /// Writes the program to IR after each pass and runs the dialects' verifiers on it.
+  bool verifyEach = false;
 };
 
 /// Runs the phases on a module of one chunk.program:
 ///   chunks        chunk-parallelize, chunk-mark-final
 ///   instructions  lower-chunks, inst-merge-multicast, inst-fuse, inst-aggregate
 ///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize
-/// and verifies the module after each. Errors are emitted as MLIR diagnostics.
+/// Errors are emitted as MLIR diagnostics. Unless `verifyEach` is set, the inst.program is kept as
+/// data (analysis::keepPrograms).
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
 
 } // namespace occl::driver

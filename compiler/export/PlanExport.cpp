@@ -134,7 +134,7 @@ LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
 } // namespace
 
 FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
-  Program program = analysis::readProgram(op);
+  Program program = analysis::takeProgram(op);
   if (failed(checkReady(op, program)))
     return failure();
   plan::PlanBuilder builder;

@@ -3,7 +3,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 
-#include <map>
+#include <optional>
 #include <tuple>
 
 namespace occl::passes {
@@ -20,8 +20,11 @@ using inst::PlaceKind;
 
 namespace {
 
-/// Sends that may share a transfer: the same chunks, with the same content, on the same channel.
-using Content = std::tuple<PlaceKind, uint32_t, uint32_t, uint32_t, int16_t, std::vector<uint32_t>>;
+/// What sends that may share a transfer have in common, besides the content.
+using Range = std::tuple<PlaceKind, uint32_t, uint32_t, uint32_t, int16_t>;
+
+/// The steps that wrote it.
+using Content = llvm::ArrayRef<uint32_t>;
 
 /// A merged send in the making.
 struct Group {
@@ -31,7 +34,7 @@ struct Group {
 
 class Merger {
 public:
-  explicit Merger(Program &program)
+  explicit Merger(const Program &program)
       : program(program), replacement(program.numTransfers), receiver(program.numTransfers) {
     for (uint32_t t = 0; t < program.numTransfers; ++t)
       replacement[t] = t;
@@ -41,32 +44,51 @@ public:
                        [&](const Place &place) { receiver[place.index] = r; });
   }
 
-  void run() {
-    for (Rank &rank : program.ranks)
-      mergeSends(rank);
-    for (Rank &rank : program.ranks)
+  /// Finds out what can be merged; false if nothing.
+  bool find() {
+    for (const Rank &rank : program.ranks)
+      findInRank(rank);
+    return foundAny;
+  }
+
+  /// Merges it in a copy of the program.
+  void apply(Program &copy) const {
+    for (auto [rank, flags] : llvm::zip(copy.ranks, erased)) {
+      eraseSteps(rank, flags);
       for (Step &step : rank.steps)
         forEachMessage(step.instruction.sources,
                        [&](Place &place) { place.index = replacement[place.index]; });
+    }
   }
 
 private:
-  void mergeSends(Rank &rank) {
-    RankDependences dependences(program, rank);
-    std::map<Content, std::vector<Group>> groups;
-    std::vector<bool> erased(rank.steps.size());
+  void findInRank(const Rank &rank) {
+    std::vector<bool> &flags = erased.emplace_back(rank.steps.size());
+    std::vector<std::pair<Range, uint32_t>> sends;
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       const Instruction &instruction = rank.steps[i].instruction;
       if (plan::Opcode::Send != opcodeOf(instruction) || instruction.destinations.size() != 1)
         continue;
-      Place source = instruction.sources.front(), transfer = instruction.destinations.front();
-      llvm::ArrayRef<uint32_t> producers = dependences.producers(i);
-      auto &sameContent =
-          groups[{source.kind, source.index, instruction.count, instruction.extent,
-                  transfer.channel, std::vector<uint32_t>(producers.begin(), producers.end())}];
-      erased[i] = join(sameContent, transfer.index);
+      Place source = instruction.sources.front();
+      sends.push_back({{source.kind, source.index, instruction.count, instruction.extent,
+                        instruction.destinations.front().channel},
+                       i});
     }
-    eraseSteps(rank, erased);
+    llvm::sort(sends);
+    std::optional<RankDependences> dependences;
+    for (auto first = sends.begin(), last = first; first != sends.end(); first = last) {
+      last =
+          std::find_if(first, sends.end(), [&](auto &send) { return send.first != first->first; });
+      if (last - first == 1)
+        continue;
+      if (!dependences)
+        dependences.emplace(program, rank);
+      llvm::DenseMap<Content, std::vector<Group>> groups;
+      for (auto &[range, step] : llvm::make_range(first, last)) {
+        uint32_t transfer = rank.steps[step].instruction.destinations.front().index;
+        flags[step] = join(groups[dependences->producers(step)], transfer);
+      }
+    }
   }
 
   /// True if the transfer has become part of an earlier one; otherwise it begins a group.
@@ -74,15 +96,18 @@ private:
     for (Group &group : groups)
       if (group.ranks.insert(receiver[transfer]).second) {
         replacement[transfer] = group.transfer;
+        foundAny = true;
         return true;
       }
     groups.push_back({transfer, {receiver[transfer]}});
     return false;
   }
 
-  Program &program;
+  const Program &program;
   std::vector<uint32_t> replacement; // of each transfer
   std::vector<uint32_t> receiver;    // rank
+  std::vector<std::vector<bool>> erased;
+  bool foundAny = false;
 };
 
 class InstMergeMulticastPass : public passes::impl::InstMergeMulticastBase<InstMergeMulticastPass> {
@@ -90,8 +115,11 @@ class InstMergeMulticastPass : public passes::impl::InstMergeMulticastBase<InstM
     auto transform = [](Program &program, inst::ProgramOp op) {
       if (failed(passes::requireTransfers(op)))
         return failure();
+      Merger merger(program);
+      if (!merger.find())
+        return success();
       Program merged = program;
-      Merger(merged).run();
+      merger.apply(merged);
       if (completes(merged, merged.depth))
         program = std::move(merged);
       return success();

@@ -181,7 +181,7 @@ private:
     state.addRegion()->emplaceBlock();
     auto lowered = cast<inst::ProgramOp>(builder.create(state));
     op.erase();
-    analysis::writeProgram(program, lowered);
+    analysis::storeProgram(std::move(program), lowered);
   }
 
   chunk::ProgramOp op;

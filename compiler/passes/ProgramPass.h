@@ -19,10 +19,10 @@ inline mlir::LogicalResult requireTransfers(inst::ProgramOp op) {
 template <typename Transform>
 mlir::LogicalResult transformPrograms(mlir::ModuleOp module, Transform transform) {
   for (auto op : module.getOps<inst::ProgramOp>()) {
-    analysis::Program program = analysis::readProgram(op);
+    analysis::Program program = analysis::takeProgram(op);
     if (mlir::failed(transform(program, op)))
       return mlir::failure();
-    analysis::writeProgram(program, op);
+    analysis::storeProgram(std::move(program), op);
   }
   return mlir::success();
 }

@@ -63,6 +63,8 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
   flag("--no-multicast", options.pipeline.multicast, "send a value to each of several ranks apart");
   flag("--no-fuse", options.pipeline.fuse, "keep receiving, reducing and sending apart");
   flag("--no-aggregate", options.pipeline.aggregate, "keep messages of neighbouring chunks apart");
+  app.add_flag("--verify-each", options.pipeline.verifyEach,
+               "check the IR after each pass, too (slow)");
   app.add_flag("--print-pass-timing", options.pipeline.printTiming,
                "print the time of each pass to standard error");
 }
