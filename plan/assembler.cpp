@@ -216,7 +216,7 @@ bool PlanAssembler::open(bool isObject) {
            hasRoom(plan.operands.size(), limits::kMaxTotalOperands, "operands in all");
   case Frame::Connection:
     ranks.clear();
-    isOrdered = false;
+    isOrdered = isCounter = false;
     return hasRoom(plan.connections.size(), limits::kMaxConnections, "connections");
   case Frame::Requirement:
     contributions.clear();
@@ -281,6 +281,8 @@ bool PlanAssembler::finishInstruction() {
 
 void PlanAssembler::finishConnection() {
   uint32_t connection = builder.addConnection(tuple[0], tuple[1], ranks);
+  if (isCounter)
+    builder.markCounter(connection);
   if (isOrdered)
     builder.markOrdered(connection);
 }
@@ -398,7 +400,7 @@ bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &valu
                                    : requirement.count);
   case Frame::Connection:
     if (index == 3)
-      return setOrdered(value);
+      return setKind(value);
     return set(value, tuple[index]);
   default:
     return set(value, tuple[index]);

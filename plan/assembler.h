@@ -93,7 +93,7 @@ private:
   bool set(const Scalar &value, Protocol &to);
   bool set(const Scalar &value, Opcode &to);
   bool set(const Scalar &value, OperandKind &to);
-  bool setOrdered(const Scalar &value);
+  bool setKind(const Scalar &value);
   template <typename T> bool setNumber(const Scalar &value, T &to);
   template <typename Enum>
   bool setEnum(const Scalar &value, Enum &to, std::optional<Enum> named, const char *expected);
@@ -118,7 +118,7 @@ private:
   std::vector<Operand> sources, destinations;
   std::vector<Dependency> dependencies;
   std::vector<uint32_t> ranks;
-  bool isOrdered = false;
+  bool isOrdered = false, isCounter = false;
   std::vector<Contribution> contributions;
   std::vector<Place> places;
 };

@@ -86,9 +86,10 @@ bool PlanAssembler::set(const Scalar &value, OperandKind &to) {
                  "\"input\", \"output\", \"scratch\" or \"connection\"");
 }
 
-bool PlanAssembler::setOrdered(const Scalar &value) {
+bool PlanAssembler::setKind(const Scalar &value) {
   isOrdered = value.type == Scalar::Type::String && value.text == kOrdered;
-  return isOrdered || wrongType(value, "\"ordered\"");
+  isCounter = value.type == Scalar::Type::String && value.text == kCounter;
+  return isOrdered || isCounter || wrongType(value, "\"ordered\" or \"counter\"");
 }
 
 bool PlanAssembler::set(const Scalar &value, uint32_t &to) { return setNumber(value, to); }

@@ -33,6 +33,12 @@ uint32_t PlanBuilder::addConnection(uint32_t source, uint32_t channel,
   return static_cast<uint32_t>(plan.connections.size() - 1);
 }
 
+uint32_t PlanBuilder::addCounter(uint32_t source, std::span<const uint32_t> destinations) {
+  uint32_t index = addConnection(source, 0, destinations);
+  markCounter(index);
+  return index;
+}
+
 void PlanBuilder::beginRank(const RankPlan &rank) {
   plan.ranks.push_back(rank);
   plan.ranks.back().firstThreadBlock = static_cast<uint32_t>(plan.threadBlocks.size());

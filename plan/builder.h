@@ -55,6 +55,15 @@ public:
   /// Marks a connection as ordered: see Connection::isOrdered.
   void markOrdered(uint32_t connection) { plan.connections[connection].isOrdered = true; }
 
+  /// Makes a connection a counter: see Connection::isCounter.
+  void markCounter(uint32_t connection) { plan.connections[connection].isCounter = true; }
+
+  /// Appends a counter and returns its index, which counts with those of connections.
+  uint32_t addCounter(uint32_t source, std::span<const uint32_t> destinations);
+  uint32_t addCounter(uint32_t source, std::initializer_list<uint32_t> destinations) {
+    return addCounter(source, std::span(destinations.begin(), destinations.size()));
+  }
+
   /// The next rank, of the sizes and in-place offset of `rank` (the other fields are the
   /// builder's).
   void beginRank(const RankPlan &rank);

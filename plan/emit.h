@@ -92,15 +92,15 @@ private:
   }
 
   void emitConnection(const Connection &connection) {
-    out.beginArray(connection.isOrdered ? 4 : 3, Layout::Inline);
+    out.beginArray(connection.isOrdered || connection.isCounter ? 4 : 3, Layout::Inline);
     out.value(uint64_t{connection.source});
     out.value(uint64_t{connection.channel});
     out.beginArray(connection.numDestinations, Layout::Inline);
     for (uint32_t destination : plan.destinationsOf(connection))
       out.value(uint64_t{destination});
     out.end();
-    if (connection.isOrdered)
-      out.value(kOrdered);
+    if (connection.isOrdered || connection.isCounter)
+      out.value(connection.isCounter ? kCounter : kOrdered);
     out.end();
   }
 

@@ -64,7 +64,8 @@ uint64_t hashPlan(const Plan &plan) {
   for (const Dependency &d : plan.dependencies)
     hasher.add(uint64_t{d.threadBlock} << 32 | d.instruction);
   for (const Connection &c : plan.connections)
-    hasher.addAll(c.source, c.channel, c.firstDestination, c.numDestinations, c.isOrdered);
+    hasher.addAll(c.source, c.channel, c.firstDestination, c.numDestinations,
+                  uint64_t{c.isCounter} << 1 | c.isOrdered);
   for (uint32_t destination : plan.destinations)
     hasher.add(uint64_t{destination});
   for (const Requirement &r : plan.requirements)

@@ -56,7 +56,7 @@ TEST(Instructions, Fields) {
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.extent = 2; }),
             kPlace + "extent 2 is no chunk of a part of 2");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.value = 1; }),
-            kPlace + "only signal, wait, gate and arrive have a value");
+            kPlace + "only wait, gate and arrive have a value");
   Instruction copy = {.opcode = Opcode::Copy, .final = true, .count = 1};
   EXPECT_EQ(wordsOn(single(copy, input(0, 0), output(0, 0))),
             kPlace + "it is marked final but reduces nothing");
@@ -133,9 +133,12 @@ TEST(Instructions, LoadReduceStore) {
   plan.threadBlocks[0].numInstructions = 1;
   plan.threadBlocks[1] = {1, 0};
   plan.operands.resize(3);
-  EXPECT_EQ(wordsOn(plan),
-            "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: nothing "
-            "ties this access to the lifetime of rank 1's buffer");
+  EXPECT_EQ(
+      wordsOn(plan),
+      "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: it may "
+      "access rank 1's memory after rank 1 has ended: signal that it is done, and let rank 1 "
+      "wait for it\n  rank 0, thread block 0, instruction 0: loadReduceStore input[0] of rank "
+      "1 + input[0] of rank 0 -> output[0] of rank 0, final, at chain_reduce.coll:5:5");
   Instruction store = {.opcode = Opcode::LoadReduceStore, .count = 1};
   PlanBuilder builder;
   builder.header() = single(store, input(0, 0), output(0, 0));

@@ -3,6 +3,7 @@
 #include "plan/builder.h"
 #include "plan/names.h"
 #include "plan/reader.h"
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "plan/testing/random_execution.h"
 #include "plan/verifier.h"
@@ -63,7 +64,8 @@ std::vector<Plan> plans() {
   return {testing::ringAllReduce(4),     testing::oneShotAllReduce(3),
           testing::twoShotAllReduce(3),  testing::chainBroadcast(3, 3, 1),
           testing::chainReduce(3, 2, 1), testing::ringAllGather(4),
-          testing::ringReduceScatter(4), testing::allToAll(3)};
+          testing::ringReduceScatter(4), testing::allToAll(3),
+          testing::directAllReduce(3),   testing::directAllGather(3)};
 }
 
 class Mutation : public ::testing::Test {

@@ -15,8 +15,9 @@ std::string_view nameOf(OperandKind kind);
 /// "Simple", "LL" or "LL128".
 std::string_view nameOf(Protocol protocol);
 
-/// What marks an ordered connection in plan files.
+/// What marks an ordered connection, and a counter, in plan files.
 inline constexpr std::string_view kOrdered = "ordered";
+inline constexpr std::string_view kCounter = "counter";
 
 // The enumerator of a spelling; nothing if there is none.
 std::optional<OperandKind> operandKindOf(std::string_view name);

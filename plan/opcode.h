@@ -31,18 +31,21 @@ constexpr const char *mnemonic(Opcode opcode) {
 /// What an instruction of a given opcode has among its operands. All data instructions mean the
 /// same thing: fold the sources from left to right, store the result in every destination.
 ///
-///   opcode              sources                                     destinations
-///   copy                1 local                                     1 local
-///   reduce              2 or more local                             1 local
-///   send                1 local                                     1 or more connections
-///   recv                1 connection                                1 local
-///   recvReduceCopy      2 or more, 1 or more of them connections    1 local
-///   recvCopySend        1 connection                                1 local and 1 or more
-///   connections, or connections only recvReduceSend      2 or more, 1 or more of them connections
-///   1 or more connections recvReduceCopySend  2 or more, 1 or more of them connections    1 local
-///   and 1 or more connections loadReduceStore     1 or more local or of a peer                1 or
-///   more local or of a peer signal, wait        none (value: the counter's new or awaited value;
-///   the peer is an operand of kind connection) gate, arrive        none (value: the partition)
+///   opcode              sources                                    destinations
+///   copy                1 local                                    1 local
+///   reduce              2 or more local                            1 local
+///   send                1 local                                    1 or more connections
+///   recv                1 connection                               1 local
+///   recvReduceCopy      2 or more, 1 or more of them connections   1 local
+///   recvCopySend        1 connection                               at most 1 local, 1 or more
+///                                                                  connections
+///   recvReduceSend      2 or more, 1 or more of them connections   1 or more connections
+///   recvReduceCopySend  2 or more, 1 or more of them connections   1 local and 1 or more
+///                                                                  connections
+///   loadReduceStore     1 or more local or of a peer               1 or more local or of a peer
+///   signal              none                                       1 counter
+///   wait                1 or more counters                         none
+///   gate, arrive        none (value: the partition)                none
 struct OpcodeShape {
   uint8_t minSources, maxSources; // 255: no bound but limits::kMaxOperands
   bool needsLocalSource;          // the sources are all local
@@ -72,7 +75,9 @@ constexpr OpcodeShape shapeOf(Opcode opcode) {
   case Opcode::LoadReduceStore:
     return {1, 255, true, false, 1, 255, false};
   case Opcode::Signal:
+    return {0, 0, true, false, 0, 0, true};
   case Opcode::Wait:
+    return {1, 255, false, true, 0, 0, false};
   case Opcode::Gate:
   case Opcode::Arrive:
     return {0, 0, false, false, 0, 0, false};

@@ -63,7 +63,7 @@ struct Instruction {
   uint32_t extent = 0;
   uint32_t firstOperand = 0; // in Plan::operands: the sources, then the destinations
   uint32_t firstDependency = 0;
-  /// signal, wait: the cumulative counter value; gate, arrive: the partition.
+  /// wait: how many signals of the tile must have been given; gate, arrive: the partition.
   uint32_t value = 0;
   /// Index in Plan::locations of the source line that it comes from, or kNoLocation.
   uint32_t location = ~0u;
@@ -92,6 +92,9 @@ struct RankPlan {
 /// A FIFO of messages from one rank to one or more others; every destination receives every
 /// message, in order. The slots lie where the transport puts them, once for all destinations where
 /// memory is shared.
+///
+/// Or a counter: it carries no data and has neither slots nor credits. `signal` increments it,
+/// `wait` at a destination waits until it has been incremented so often within the tile.
 struct Connection {
   uint32_t source = 0;
   uint32_t channel = 0;
@@ -101,6 +104,7 @@ struct Connection {
   /// when it sent: the transport fences each message on both sides. Not set, a message orders only
   /// the data that it carries. Only for Protocol::Simple.
   bool isOrdered = false;
+  bool isCounter = false;
 };
 
 /// An instruction by its position: `threadBlock` counts within the rank, `instruction` within the

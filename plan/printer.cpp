@@ -33,12 +33,14 @@ std::string ranksText(std::span<const uint32_t> ranks) {
 }
 
 std::string channelText(const Connection &connection) {
-  return " (channel " + std::to_string(connection.channel) + ")";
+  return connection.isCounter ? "" : " (channel " + std::to_string(connection.channel) + ")";
 }
 
-std::string operandText(const Plan &plan, const Operand &operand, uint32_t count, bool isSource) {
+std::string operandText(const Plan &plan, const Operand &operand, uint32_t count, bool isSource,
+                        bool namesRank) {
   if (operand.kind != OperandKind::Connection)
-    return rangeText(nameOf(operand.kind), operand.index, count);
+    return rangeText(nameOf(operand.kind), operand.index, count) +
+           (namesRank ? " of rank " + std::to_string(operand.rank) : "");
   const Connection &connection = plan.connections[operand.index];
   std::string peers = isSource ? "rank " + std::to_string(connection.source)
                                : ranksText(plan.destinationsOf(connection));
@@ -46,7 +48,7 @@ std::string operandText(const Plan &plan, const Operand &operand, uint32_t count
 }
 
 std::string operandsText(const Plan &plan, std::span<const Operand> operands, uint32_t count,
-                         bool isSource) {
+                         bool isSource, bool namesRank) {
   std::string text;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (i == kMaxListed && operands.size() > kMaxListed + 1) {
@@ -56,7 +58,7 @@ std::string operandsText(const Plan &plan, std::span<const Operand> operands, ui
     text += (i == 0     ? ""
              : isSource ? " + "
                         : ", ") +
-            operandText(plan, operands[i], count, isSource);
+            operandText(plan, operands[i], count, isSource, namesRank);
   }
   return text;
 }
@@ -123,12 +125,21 @@ std::string describeLocation(const Plan &plan, uint32_t location) {
 }
 
 std::string describeAction(const Plan &plan, const Instruction &instruction) {
-  std::string text = mnemonic(instruction.opcode);
+  std::string name = mnemonic(instruction.opcode);
+  bool namesRank = instruction.opcode == Opcode::LoadReduceStore;
+  auto text = [&](std::span<const Operand> operands, bool isSource) {
+    return operandsText(plan, operands, instruction.count, isSource, namesRank);
+  };
+  std::string sources = text(plan.sourcesOf(instruction), true);
+  std::string destinations = text(plan.destinationsOf(instruction), false);
+  if (instruction.opcode == Opcode::Signal)
+    return name + " to " + destinations;
+  if (instruction.opcode == Opcode::Wait)
+    return name + " for signal " + std::to_string(instruction.value) + " of " + sources;
   if (isControl(instruction.opcode))
-    return text + " " + std::to_string(instruction.value);
-  text += " " + operandsText(plan, plan.sourcesOf(instruction), instruction.count, true) + " -> " +
-          operandsText(plan, plan.destinationsOf(instruction), instruction.count, false);
-  return instruction.final ? text + ", final" : text;
+    return name + " " + std::to_string(instruction.value);
+  name += " " + sources + " -> " + destinations;
+  return instruction.final ? name + ", final" : name;
 }
 
 std::string describe(const Plan &plan, const Place &place) {
@@ -145,9 +156,10 @@ std::string describe(const Plan &plan, uint32_t instruction) {
 }
 
 std::string describeConnection(const Plan &plan, const Connection &connection) {
-  return "rank " + std::to_string(connection.source) + " to " +
-         ranksText(plan.destinationsOf(connection)) + ", channel " +
-         std::to_string(connection.channel);
+  std::string ends = "rank " + std::to_string(connection.source) + " to " +
+                     ranksText(plan.destinationsOf(connection));
+  return ends +
+         (connection.isCounter ? ", counter" : ", channel " + std::to_string(connection.channel));
 }
 
 void printPlan(const Plan &plan, std::ostream &out, std::optional<uint32_t> rank) {

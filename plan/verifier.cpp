@@ -54,7 +54,9 @@ VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options
   if (options.findSmallestDepth)
     facts.smallestDepth = verify::smallestDepth(network, plan.depth);
   facts.instructions = plan.instructions.size();
-  facts.messages = network.sends.size();
+  facts.messages = 0;
+  for (uint32_t c = 0; c < plan.connections.size(); ++c)
+    (plan.connections[c].isCounter ? facts.signals : facts.messages) += network.numMessages(c);
   facts.connections = plan.connections.size();
   facts.dependencies = plan.dependencies.size();
   for (const RankPlan &rank : plan.ranks)
@@ -68,10 +70,10 @@ VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
   verify::Network network(plan);
   if (Finding finding = verify::checkMatching(network))
     return {finding, {}};
-  if (Finding finding = verify::checkLifetimes(network))
-    return {finding, {}};
   verify::Execution execution;
   if (Finding finding = verify::checkDeadlock(network, execution))
+    return {finding, {}};
+  if (Finding finding = verify::checkLifetimes(network, execution))
     return {finding, {}};
   if (Finding finding = checkModes(network, execution))
     return {finding, {}};
@@ -103,6 +105,7 @@ std::string VerifyResult::text() const {
     return "proved " + modesText(facts) + (facts.result ? "" : kNoResult) + ": " +
            std::to_string(facts.instructions) + " instructions, " + std::to_string(facts.messages) +
            " messages on " + std::to_string(facts.connections) + " connections, " +
+           (facts.signals == 0 ? "" : std::to_string(facts.signals) + " signals, ") +
            std::to_string(facts.dependencies) + " dependencies, at most " +
            std::to_string(facts.threadBlocks) + " thread blocks a rank" +
            (facts.smallestDepth == 0

@@ -45,6 +45,7 @@ struct VerifyFacts {
   uint32_t smallestDepth = 0;
   uint64_t instructions = 0;
   uint64_t messages = 0; // sent; a multicast counts once
+  uint64_t signals = 0;
   uint64_t connections = 0;
   uint64_t dependencies = 0;
   uint32_t threadBlocks = 0; // of the rank that has most

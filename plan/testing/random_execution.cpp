@@ -67,14 +67,20 @@ private:
       if (next[plan.ranks[rank].firstThreadBlock + d.threadBlock] <= d.instruction)
         return false;
     for (const Operand &o : plan.sourcesOf(instruction))
-      if (o.kind == OperandKind::Connection && queues[{o.index, rank}].empty())
+      if (instruction.opcode == Opcode::Wait) {
+        if (signals[o.index] < instruction.value)
+          return false;
+      } else if (o.kind == OperandKind::Connection && queues[{o.index, rank}].empty())
         return false;
     for (const Operand &o : plan.destinationsOf(instruction))
       if (o.kind == OperandKind::Connection)
         for (uint32_t peer : plan.destinationsOf(plan.connections[o.index]))
           if (queues[{o.index, peer}].size() >= plan.depth)
             return false;
-    move(rank, instruction);
+    if (instruction.opcode == Opcode::Signal)
+      ++signals[plan.destinationsOf(instruction)[0].index];
+    else if (instruction.opcode != Opcode::Wait)
+      move(rank, instruction);
     ++next[block];
     return true;
   }
@@ -84,7 +90,7 @@ private:
     for (const Operand &o : plan.sourcesOf(instruction)) {
       for (uint32_t i = 0; i < instruction.count; ++i) {
         if (o.kind != OperandKind::Connection)
-          sum[i] += cell(rank, o.kind, o.index + i);
+          sum[i] += cell(o.rank, o.kind, o.index + i);
         else if (i < queues[{o.index, rank}].front().size())
           sum[i] += queues[{o.index, rank}].front()[i];
       }
@@ -97,7 +103,7 @@ private:
           queues[{o.index, peer}].push_back(sum);
       else
         for (uint32_t i = 0; i < instruction.count; ++i)
-          cell(rank, o.kind, o.index + i) = sum[i];
+          cell(o.rank, o.kind, o.index + i) = sum[i];
   }
 
   std::string check() {
@@ -138,6 +144,7 @@ private:
   std::vector<uint32_t> next; // of each thread block
   std::vector<std::vector<uint64_t>> entry;
   std::map<Cell, uint64_t> memory;
+  std::map<uint32_t, uint32_t> signals; // of each counter
   std::map<std::pair<uint32_t, uint32_t>, std::deque<std::vector<uint64_t>>> queues;
 };
 

@@ -121,9 +121,12 @@ private:
            wait(blocks[block], Wait::Data, endOf(block, connection));
   }
 
-  /// A message occupies its slot until the slowest destination has received it.
+  /// A message occupies its slot until the slowest destination has received it. A signal needs
+  /// none.
   bool hasCredit(Block &state, uint32_t operand) {
     const Connection &connection = plan.connections[plan.operands[operand].index];
+    if (connection.isCounter)
+      return true;
     uint32_t ordinal = network.ordinal[operand];
     for (; ordinal >= depth && state.end < connection.numDestinations; ++state.end) {
       uint32_t end = connection.firstDestination + state.end;
@@ -168,7 +171,10 @@ private:
     }
   }
 
+  /// `block` may be kNone: nobody needs to wait at a counter's end.
   void wake(uint32_t block, Wait kind, uint32_t what) {
+    if (block == kNone)
+      return;
     Block &state = blocks[block];
     if (state.wait != kind || state.waitsFor != what)
       return;
@@ -212,7 +218,7 @@ private:
     std::string name = "connection " + std::to_string(connection) + " (" +
                        describeConnection(plan, plan.connections[connection]) + ")";
     if (state.wait == Wait::Data)
-      return "data from " + name;
+      return (plan.connections[connection].isCounter ? "a signal of " : "data from ") + name;
     return "room in " + name + ": rank " + std::to_string(plan.destinations[state.waitsFor]) +
            " has not received the " + std::to_string(depth) + " messages before";
   }

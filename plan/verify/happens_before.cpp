@@ -1,5 +1,6 @@
 #include "plan/verify/happens_before.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace occl::plan::verify {
@@ -23,22 +24,30 @@ PathSearch::PathSearch(const Network &network, const Execution &execution)
     rankInOrder[execution.order[i]] = i;
 }
 
-bool PathSearch::leads(uint32_t earlier, uint32_t later) {
-  uint32_t goalBlock = network.blockOf[earlier], goal = network.positionOf(earlier) + 1;
-  uint32_t horizon = rankInOrder[earlier];
-  reach(later);
-  while (!open.empty() && reached[goalBlock] < goal && budget > 0) {
+bool PathSearch::leads(std::span<const uint32_t> earlier, std::span<const uint32_t> later) {
+  uint32_t horizon = kNone;
+  for (uint32_t goal : earlier)
+    horizon = std::min(horizon, rankInOrder[goal]);
+  for (uint32_t instruction : later)
+    reach(instruction);
+  size_t numReached = 0; // of the goals, the first ones
+  auto allReached = [&] {
+    while (numReached < earlier.size() && isReached(earlier[numReached]))
+      ++numReached;
+    return numReached == earlier.size();
+  };
+  while (!allReached() && !open.empty() && budget > 0) {
     Stretch stretch = open.back();
     open.pop_back();
     expand(stretch, horizon);
   }
-  bool isReached = reached[goalBlock] >= goal;
+  bool result = allReached();
   found.clear();
   for (uint32_t block : touched)
     found.push_back({block, std::exchange(reached[block], 0)});
   touched.clear();
   open.clear();
-  return isReached;
+  return result;
 }
 
 void PathSearch::reach(uint32_t instruction) {
@@ -63,12 +72,10 @@ void PathSearch::expand(const Stretch &stretch, uint32_t horizon) {
     const Instruction &instruction = plan.instructions[index];
     for (const Dependency &dependency : plan.dependenciesOf(instruction))
       reach(network.target(rank, dependency));
-    if (plan.protocol != Protocol::Simple)
-      continue;
     uint32_t operand = instruction.firstOperand;
     for (uint32_t i = 0; i < instruction.numSources; ++i, ++operand) {
       const Operand &source = plan.operands[operand];
-      if (source.kind == OperandKind::Connection)
+      if (source.kind == OperandKind::Connection && orders(plan.connections[source.index]))
         reach(network.sends[network.firstSend[source.index] + network.ordinal[operand]]);
     }
   }

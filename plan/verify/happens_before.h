@@ -5,14 +5,18 @@
 
 namespace occl::plan::verify {
 
-/// Searches backward through program order, dependencies and messages of all ranks.
+/// Searches backward through program order, dependencies, messages and signals of all ranks.
 class PathSearch {
 public:
   PathSearch(const Network &network, const Execution &execution);
 
   /// Whether a path leads from `earlier` to `later`; false also when the budget of all searches
   /// together is spent.
-  bool leads(uint32_t earlier, uint32_t later);
+  bool leads(uint32_t earlier, uint32_t later) {
+    return leads(std::span(&earlier, 1), std::span(&later, 1));
+  }
+  /// Whether from each of `earlier` a path leads to one of `later`.
+  bool leads(std::span<const uint32_t> earlier, std::span<const uint32_t> later);
 
   /// What the last search came by: that many instructions of a thread block are complete before its
   /// `later` is.
@@ -30,6 +34,13 @@ private:
 
   void reach(uint32_t instruction);
   void expand(const Stretch &stretch, uint32_t horizon);
+  bool isReached(uint32_t instruction) const {
+    return reached[network.blockOf[instruction]] > network.positionOf(instruction);
+  }
+  /// LL and LL128 messages order only what they carry; signals order everything before them.
+  bool orders(const Connection &connection) const {
+    return connection.isCounter || plan.protocol == Protocol::Simple;
+  }
 
   const Plan &plan;
   const Network &network;

@@ -42,7 +42,7 @@ private:
   Finding check(const Instruction &instruction) {
     if (static_cast<unsigned>(instruction.opcode) >= kNumOpcodes)
       return error("the opcode is invalid");
-    if (isControl(instruction.opcode))
+    if (isGate(instruction.opcode))
       return error(std::string(mnemonic(instruction.opcode)) +
                    " cannot be proved correct by this version: use sends and receives instead");
     if (instruction.location != kNoLocation && describeLocation(plan, instruction.location).empty())
@@ -55,7 +55,11 @@ private:
     return {};
   }
 
+  static bool isGate(Opcode opcode) { return opcode == Opcode::Gate || opcode == Opcode::Arrive; }
+
   Finding checkCounts(const Instruction &instruction) {
+    if (isControl(instruction.opcode))
+      return checkControl(instruction);
     if (instruction.count == 0 || instruction.count > limits::kMaxChunks)
       return error("it moves " + std::to_string(instruction.count) + " chunks, allowed are 1 to " +
                    std::to_string(limits::kMaxChunks));
@@ -63,9 +67,22 @@ private:
       return error("extent " + std::to_string(instruction.extent) + " is no chunk of a part of " +
                    std::to_string(plan.partChunks));
     if (instruction.value != 0)
-      return error("only signal, wait, gate and arrive have a value");
+      return error("only wait, gate and arrive have a value");
     if (instruction.final && instruction.numSources < 2)
       return error("it is marked final but reduces nothing");
+    return checkNumbers(instruction);
+  }
+
+  Finding checkControl(const Instruction &instruction) {
+    if (instruction.count != 0 || instruction.extent != 0 || instruction.final)
+      return error("it moves no chunks, but has a count, an extent or a reduction's final mark");
+    if ((instruction.value != 0) != (instruction.opcode == Opcode::Wait))
+      return error(instruction.value == 0 ? "the value that it waits for is 0"
+                                          : "only wait, gate and arrive have a value");
+    return checkNumbers(instruction);
+  }
+
+  Finding checkNumbers(const Instruction &instruction) {
     uint32_t numOperands = instruction.numSources + instruction.numDestinations;
     if (numOperands > limits::kMaxOperands ||
         instruction.numDependencies > limits::kMaxDependencies)
@@ -96,13 +113,15 @@ private:
         return finding;
     }
     bool tooMany = shape.maxSources != 255 && instruction.numSources > shape.maxSources;
-    if (instruction.numSources < shape.minSources || tooMany ||
+    bool isMixed = isControl(instruction.opcode) && connectionSources != instruction.numSources;
+    if (instruction.numSources < shape.minSources || tooMany || isMixed ||
         (shape.needsLocalSource && connectionSources != 0) ||
         (shape.needsConnectionSource && connectionSources == 0))
       return error(wrongOperands(instruction, "sources"));
     uint32_t sends = instruction.numDestinations - localDestinations;
     if (localDestinations < shape.minLocalDestinations ||
-        localDestinations > shape.maxLocalDestinations || (sends != 0) != shape.sends)
+        (shape.maxLocalDestinations != 255 && localDestinations > shape.maxLocalDestinations) ||
+        (sends != 0) != shape.sends || (instruction.opcode == Opcode::Signal && sends != 1))
       return error(wrongOperands(instruction, "destinations"));
     return {};
   }
@@ -115,7 +134,7 @@ private:
     if (operand.kind > OperandKind::Connection)
       return error("the kind of an operand is invalid");
     if (operand.kind == OperandKind::Connection)
-      return checkConnection(operand, isSource);
+      return checkConnection(instruction, operand, isSource);
     if (operand.rank >= plan.numRanks ||
         (operand.rank != place.rank && instruction.opcode != Opcode::LoadReduceStore))
       return error("it accesses a buffer of rank " + std::to_string(operand.rank) +
@@ -135,13 +154,16 @@ private:
     return {};
   }
 
-  Finding checkConnection(const Operand &operand, bool isSource) {
+  Finding checkConnection(const Instruction &instruction, const Operand &operand, bool isSource) {
     auto name = [&] { return "connection " + std::to_string(operand.index); };
     if (operand.index >= plan.connections.size())
       return error("there is no " + name());
     if (operand.rank != 0)
       return error("the operand of " + name() + " names a rank");
     const Connection &connection = plan.connections[operand.index];
+    if (connection.isCounter != isControl(instruction.opcode))
+      return error(name() + (connection.isCounter ? " is a counter: only signal and wait take one"
+                                                  : " is no counter: it takes sends and receives"));
     bool isHere = isSource ? endpointOf(plan, connection, place.rank) != kNone
                            : connection.source == place.rank;
     if (!isHere)

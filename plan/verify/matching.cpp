@@ -59,7 +59,8 @@ private:
         continue;
       uint32_t connection = plan.operands[operand].index;
       uint32_t end = endpointOf(plan, plan.connections[connection], network.rankOfBlock[block]);
-      network.ordinal[operand] = received[end]++;
+      network.ordinal[operand] =
+          instruction.opcode == Opcode::Wait ? instruction.value - 1 : received[end]++;
       if (Finding finding = claim(network.receiver[end], block, index, connection, "receive from"))
         return finding;
     }
@@ -105,6 +106,12 @@ private:
   }
 
   Finding compare(uint32_t receive, uint32_t connection, uint32_t ordinal) {
+    if (ordinal >= network.numMessages(connection) && plan.connections[connection].isCounter)
+      return errorAt(plan, receive, Proof::Matching,
+                     "it waits for signal " + std::to_string(ordinal + 1) + " of counter " +
+                         std::to_string(connection) + " (" +
+                         describeConnection(plan, plan.connections[connection]) + "), of which " +
+                         std::to_string(network.numMessages(connection)) + " are given");
     if (ordinal >= network.numMessages(connection))
       return errorAt(plan, receive, Proof::Matching,
                      "it receives message " + std::to_string(ordinal) + " of connection " +
@@ -128,10 +135,12 @@ private:
            std::to_string(instruction.extent);
   }
 
-  /// No end may receive less than was sent; more was found before.
+  /// No end may receive less than was sent; more was found before. A signal need not be waited for.
   Finding compareNumbers() {
     for (uint32_t c = 0; c < plan.connections.size(); ++c) {
       const Connection &connection = plan.connections[c];
+      if (connection.isCounter)
+        continue;
       for (uint32_t i = 0; i < connection.numDestinations; ++i) {
         uint32_t end = connection.firstDestination + i;
         if (received[end] == network.numMessages(c))

@@ -37,7 +37,8 @@ struct Network {
   const Plan &plan;
   std::vector<uint32_t> rankOfBlock;
   std::vector<uint32_t> blockOf; // of each instruction
-  /// Of each operand that is a connection: which message of the connection it is, from 0.
+  /// Of each operand that is a connection: which message of the connection it is, from 0. Signals
+  /// are the messages of a counter; a wait names the last one that it waits for.
   std::vector<uint32_t> ordinal;
   /// The messages of connection c are sent by sends[firstSend[c] .. firstSend[c + 1]).
   std::vector<uint32_t> firstSend;
@@ -60,8 +61,8 @@ struct Network {
 };
 
 /// Proof 2: every end of a connection belongs to one thread block, every destination receives all
-/// messages of a connection, each with the count and extent that it was sent with. Fills `network`;
-/// expects a plan of good shape.
+/// messages of a connection, each with the count and extent that it was sent with, and nobody waits
+/// for more signals than are given. Fills `network`; expects a plan of good shape.
 Finding checkMatching(Network &network);
 
 } // namespace occl::plan::verify

@@ -171,6 +171,8 @@ Finding checkConnections(const Plan &plan) {
     if (connection.isOrdered && plan.protocol != Protocol::Simple)
       return connectionError("it is marked ordered, but only messages of protocol Simple can order "
                              "more than the data that they carry");
+    if (connection.isCounter && (connection.channel != 0 || connection.isOrdered))
+      return connectionError("it is a counter, which has no channel and is not marked ordered");
     if (destinations.empty())
       return connectionError("it has no destination");
     if (destinations.back() >= plan.numRanks)

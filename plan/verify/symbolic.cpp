@@ -62,7 +62,6 @@ uint32_t Symbolic::instructionOf(uint32_t result) const {
 
 Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
   const Instruction &instruction = plan.instructions[index];
-  uint32_t rank = network.rankOf(index);
   for (const Operand &destination : plan.destinationsOf(instruction))
     if (Finding finding = checkDestination(index, destination))
       return finding;
@@ -77,7 +76,7 @@ Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
         uint32_t message = network.firstSend[destination.index] + network.ordinal[operand];
         messages[firstValue[message] + chunk] = result;
       } else {
-        memory[where.of(rank, destination.kind, destination.index + chunk)] = result;
+        memory[where.of(destination.rank, destination.kind, destination.index + chunk)] = result;
       }
     }
   }
@@ -87,7 +86,6 @@ Finding Symbolic::execute(uint32_t index, std::vector<Step> *steps) {
 /// The sum of the sources' chunk `chunk`.
 Finding Symbolic::fold(uint32_t index, uint32_t chunk, std::vector<Step> *steps, Value &result) {
   const Instruction &instruction = plan.instructions[index];
-  uint32_t rank = network.rankOf(index);
   for (uint32_t i = 0; i < instruction.numSources; ++i) {
     uint32_t operand = instruction.firstOperand + i;
     const Operand &source = plan.operands[operand];
@@ -97,8 +95,8 @@ Finding Symbolic::fold(uint32_t index, uint32_t chunk, std::vector<Step> *steps,
       uint32_t message = network.firstSend[source.index] + network.ordinal[operand];
       value = messages[firstValue[message] + chunk];
     } else {
-      uint32_t location = where.of(rank, source.kind, source.index + chunk);
-      value = valueAt(rank, location);
+      uint32_t location = where.of(source.rank, source.kind, source.index + chunk);
+      value = valueAt(source.rank, location);
       entry = kEntry | location;
     }
     if (Finding finding = checkSource(index, chunk, source, value))

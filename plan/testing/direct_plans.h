@@ -1,0 +1,16 @@
+// Correct plans with direct access, written by hand: see example_plans.h.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace occl::plan::testing {
+
+/// Rank r reduces chunk r of all ranks where it lies and stores it in all outputs: one
+/// loadReduceStore, one signal, one wait a rank.
+Plan directAllReduce(uint32_t numRanks);
+
+/// Every rank copies its input to scratch and says so; then each takes all scratches and says that
+/// it is done. Waits for the first and the second signal of a counter.
+Plan directAllGather(uint32_t numRanks);
+
+} // namespace occl::plan::testing
