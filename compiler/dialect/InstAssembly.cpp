@@ -55,7 +55,8 @@ ParseResult parseInstruction(OpAsmParser &parser, OperationState &state, Instruc
       parsePlaces(parser, instruction.destinations) ||
       parseOptionalField(parser, "count", instruction.count) ||
       parseOptionalField(parser, "extent", instruction.extent) ||
-      parseOptionalField(parser, "block", instruction.threadBlock))
+      parseOptionalField(parser, "block", instruction.threadBlock) ||
+      parseOptionalField(parser, "group", instruction.group))
     return failure();
   instruction.final = succeeded(parser.parseOptionalKeyword("final"));
   auto token = TokenType::get(parser.getContext());
@@ -91,6 +92,8 @@ void printInstruction(OpAsmPrinter &printer, Operation *op, const Instruction &i
     printer << " extent " << instruction.extent;
   if (instruction.threadBlock != -1)
     printer << " block " << instruction.threadBlock;
+  if (instruction.group != -1)
+    printer << " group " << instruction.group;
   if (instruction.final)
     printer << " final";
   if (op->getNumOperands() != 0)

@@ -53,7 +53,7 @@ def Inst_RankOp : Op<Inst_Dialect, "rank", [IsolatedFromAbove, SingleBlock, NoTe
   let assemblyFormat = "$rank attr-dict-with-keyword $body";
 }
 
-// `inst.<mnemonic> <sources> into <destinations> count n extent e block b final after %token, ...`, where a place is
+// `inst.<mnemonic> <sources> into <destinations> count n extent e block b group g final after %token, ...`, where a place is
 // `input[i]`, `output[i]`, `scratch[i]`, `transfer(id)`, `transfer(id) channel c` or `connection(i)`.
 class Inst_InstructionOp<string mnemonic, string opcode> : Op<Inst_Dialect, mnemonic, [
     HasParent<"RankOp">, Inst_InstructionOpInterface]> {

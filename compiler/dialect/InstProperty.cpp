@@ -7,9 +7,10 @@ using namespace mlir;
 
 namespace occl::inst {
 
-// The flat form: number of sources, number of destinations, count, extent, thread block, final,
+// The flat form: number of sources, number of destinations, count, extent, thread block, group,
+// final,
 // then kind, channel and index of each place.
-static constexpr size_t kFixedFields = 6, kPlaceFields = 3;
+static constexpr size_t kFixedFields = 7, kPlaceFields = 3;
 
 static SmallVector<int32_t, 16> flatten(const Instruction &instruction) {
   SmallVector<int32_t, 16> flat = {static_cast<int32_t>(instruction.sources.size()),
@@ -17,6 +18,7 @@ static SmallVector<int32_t, 16> flatten(const Instruction &instruction) {
                                    static_cast<int32_t>(instruction.count),
                                    static_cast<int32_t>(instruction.extent),
                                    instruction.threadBlock,
+                                   instruction.group,
                                    instruction.final};
   for (const Places *places : {&instruction.sources, &instruction.destinations})
     for (Place place : *places)
@@ -33,7 +35,8 @@ static bool unflatten(llvm::ArrayRef<int32_t> flat, Instruction &instruction) {
   instruction.count = static_cast<uint32_t>(flat[2]);
   instruction.extent = static_cast<uint32_t>(flat[3]);
   instruction.threadBlock = flat[4];
-  instruction.final = flat[5] != 0;
+  instruction.group = flat[5];
+  instruction.final = flat[6] != 0;
   instruction.sources.clear();
   instruction.destinations.clear();
   for (size_t i = kFixedFields; i < flat.size(); i += kPlaceFields) {

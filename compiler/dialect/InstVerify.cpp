@@ -30,6 +30,9 @@ LogicalResult inst::verifyInstruction(Operation *op) {
       data.threadBlock >= static_cast<int32_t>(plan::limits::kMaxThreadBlocks))
     return op->emitOpError() << "needs a thread block below " << plan::limits::kMaxThreadBlocks
                              << ", got " << data.threadBlock;
+  if (data.group < -1)
+    return op->emitOpError() << "is of group " << data.group
+                             << "; groups are numbered from 0, and -1 is none";
   if (static_cast<int32_t>(data.count) < 1)
     return op->emitOpError() << "needs a count of at least 1, got " << data.count;
   for (const Places *places : {&data.sources, &data.destinations})

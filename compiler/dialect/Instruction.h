@@ -37,7 +37,10 @@ struct Instruction {
   Places destinations;
   uint32_t count = 1;
   uint32_t extent = 0;
-  int32_t threadBlock = -1; // -1: not assigned
+  /// -1: not assigned. Before inst-assign-thread-blocks, the one that the source asks for.
+  int32_t threadBlock = -1;
+  /// Messages of one group that are neighbours are meant to be one message; -1: of no group.
+  int32_t group = -1;
   bool final = false;
 
   bool operator==(const Instruction &) const = default;
@@ -50,6 +53,19 @@ struct Instruction {
     return nullptr;
   }
 };
+
+/// Whether one instruction can do the work of both as far as their thread blocks are concerned.
+inline bool agreeOnBlock(const Instruction &a, const Instruction &b) {
+  return a.threadBlock == b.threadBlock || a.threadBlock < 0 || b.threadBlock < 0;
+}
+
+/// `into` takes over what `other`, with which it agrees, asks for and it does not.
+inline void joinHints(Instruction &into, const Instruction &other) {
+  if (into.threadBlock < 0)
+    into.threadBlock = other.threadBlock;
+  if (into.group < 0)
+    into.group = other.group;
+}
 
 /// The opcode of an instruction with these operands; it has at least one source and one
 /// destination.

@@ -63,6 +63,8 @@ private:
       if (before > origin && before != *producer)
         return false;
     Instruction &instruction = rank.steps[origin].instruction;
+    if (!agreeOnBlock(instruction, rank.steps[copy].instruction))
+      return false;
     Range range = rangeOf(program, rank, target, instruction.count);
     for (Place place : instruction.sources) {
       if (!place.isLocal())
@@ -74,6 +76,7 @@ private:
     for (Place &place : instruction.destinations)
       if (place.isLocal())
         place = target;
+    joinHints(instruction, rank.steps[copy].instruction);
     computedBy[copy] = origin;
     return true;
   }
@@ -120,14 +123,16 @@ private:
     uint32_t consumer = consumers[receive].front();
     Instruction &reduction = rank.steps[consumer].instruction;
     auto next = nextReceiver.find(network.connectionOf(transfer));
-    if (reduction.sources.size() < 2 || reduction.count != count ||
-        reduction.extent != rank.steps[receive].instruction.extent ||
+    if (!agreeOnBlock(reduction, rank.steps[receive].instruction) || reduction.sources.size() < 2 ||
+        reduction.count != count || reduction.extent != rank.steps[receive].instruction.extent ||
         (next != nextReceiver.end() && next->second <= consumer))
       return false;
     Place *source = onlySource(reduction, rangeOf(program, rank, stored, count), stored);
-    if (source)
-      *source = transfer;
-    return source;
+    if (!source)
+      return false;
+    *source = transfer;
+    joinHints(reduction, rank.steps[receive].instruction);
+    return true;
   }
 
   /// The source of the reduction that is `place`, unless others overlap its range.
@@ -174,15 +179,19 @@ private:
     const inst::Places &transfers = rank.steps[send].instruction.destinations;
     bool possible =
         producer && passes::receives(rank.steps[*producer].instruction) &&
+        agreeOnBlock(rank.steps[*producer].instruction, rank.steps[send].instruction) &&
         llvm::all_of(transfers, [&](Place place) {
           auto last = lastSender.find(network.connectionOf(place));
           return !apart[place.index] && (last == lastSender.end() || last->second < *producer);
         });
     for (Place place : transfers)
       lastSender[network.connectionOf(place)] = possible ? *producer : send;
-    if (possible)
-      rank.steps[*producer].instruction.destinations.append(transfers.begin(), transfers.end());
-    return possible;
+    if (!possible)
+      return false;
+    Instruction &fused = rank.steps[*producer].instruction;
+    fused.destinations.append(transfers.begin(), transfers.end());
+    joinHints(fused, rank.steps[send].instruction);
+    return true;
   }
 
   const Network &network;

@@ -96,7 +96,7 @@ private:
   bool fits(const Pair &pair) {
     const Instruction &first = instructionAt(pair.rank, pair.first);
     const Instruction &second = instructionAt(pair.rank, pair.second);
-    if (first.final != second.final ||
+    if (first.final != second.final || first.threadBlock != second.threadBlock ||
         (first.extent + first.count) % program.partChunks != second.extent ||
         !continues(first.sources, second.sources, first.count) ||
         !continues(first.destinations, second.destinations, first.count))

@@ -21,7 +21,7 @@ using inst::PlaceKind;
 namespace {
 
 /// What sends that may share a transfer have in common, besides the content.
-using Range = std::tuple<PlaceKind, uint32_t, uint32_t, uint32_t, int16_t>;
+using Range = std::tuple<PlaceKind, uint32_t, uint32_t, uint32_t, int16_t, int32_t>;
 
 /// The steps that wrote it.
 using Content = llvm::ArrayRef<uint32_t>;
@@ -71,7 +71,7 @@ private:
         continue;
       Place source = instruction.sources.front();
       sends.push_back({{source.kind, source.index, instruction.count, instruction.extent,
-                        instruction.destinations.front().channel},
+                        instruction.destinations.front().channel, instruction.threadBlock},
                        i});
     }
     llvm::sort(sends);

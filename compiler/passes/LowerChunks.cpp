@@ -1,6 +1,7 @@
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/analysis/Dependences.h"
 #include "compiler/analysis/ProgramIO.h"
+#include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
 
@@ -84,33 +85,62 @@ public:
     }
   }
 
-  void run() {
+  LogicalResult run() {
     for (Operation &operation : op.getBody().front()) {
+      LogicalResult result = success();
       if (auto copy = dyn_cast<chunk::CopyOp>(operation))
-        lower(copy, copy.getChannel(), false);
+        result = lower(copy, {copy.getChannel(), copy.getHint(), false});
       else if (auto reduce = dyn_cast<chunk::ReduceOp>(operation))
-        lower(reduce, reduce.getChannel(), reduce.getFinal());
+        result = lower(reduce, {reduce.getChannel(), reduce.getHint(), reduce.getFinal()});
+      if (failed(result))
+        return failure();
     }
     replace();
+    return success();
   }
 
 private:
-  void lower(chunk::ChunkOpInterface target, int32_t channel, bool final) {
+  /// What an op says beside its ranges.
+  struct Attributes {
+    int32_t channel, hint;
+    bool final;
+  };
+
+  LogicalResult lower(chunk::ChunkOpInterface target, const Attributes &attributes) {
     SmallVector<Range, 4> sources;
     for (Value source : target->getOperands())
       sources.push_back(rangeOf(source.getDefiningOp<chunk::ChunkOpInterface>()));
     Range destination = rangeOf(target);
+    hint = dialect::hintAt(op.getHints(), attributes.hint);
+    bool isLocal =
+        llvm::all_of(sources, [&](const Range &source) { return source.rank == destination.rank; });
+    if (isLocal && failed(chooseBlock(target)))
+      return failure();
     for (int64_t rest = target.getCount(); rest > 0;) {
       int64_t count = rest;
       for (const Range &source : sources)
         count = std::min(count, extents.consecutive(source, rest));
       if (!isIdentity(sources, destination, static_cast<uint32_t>(count)))
-        emit(target, sources, destination, static_cast<uint32_t>(count), channel, final);
+        emit(target, sources, destination, static_cast<uint32_t>(count), attributes);
       for (Range &source : sources)
         source.index += count;
       destination.index += count;
       rest -= count;
     }
+    return success();
+  }
+
+  /// Of an op that sends nothing, both thread blocks that may be asked for are that of the one
+  /// instruction.
+  LogicalResult chooseBlock(Operation *target) {
+    if (hint.sendBlock >= 0 && hint.recvBlock >= 0 && hint.sendBlock != hint.recvBlock)
+      return emitError(target->getLoc())
+             << "this stays on its rank, where one thread block does it, but thread block "
+             << hint.sendBlock << " is asked to send and " << hint.recvBlock
+             << " to receive; ask for one [E103]";
+    if (hint.recvBlock < 0)
+      hint.recvBlock = hint.sendBlock;
+    return success();
   }
 
   static inst::Place placeOf(const Range &range) {
@@ -129,11 +159,13 @@ private:
   }
 
   void emit(chunk::ChunkOpInterface target, llvm::ArrayRef<Range> sources, const Range &destination,
-            uint32_t count, int32_t channel, bool final) {
+            uint32_t count, const Attributes &attributes) {
     inst::Instruction instruction;
+    instruction.threadBlock = hint.recvBlock;
+    instruction.group = hint.aggregate;
     instruction.count = count;
     instruction.extent = static_cast<uint32_t>(extents.of(sources.front()));
-    instruction.final = final;
+    instruction.final = attributes.final;
     llvm::SmallDenseMap<int32_t, int32_t, 8> messagesFrom;
     for (const Range &source : sources) {
       program.uniformChunks |= extents.of(source) != instruction.extent;
@@ -144,7 +176,8 @@ private:
       // An instruction takes one message of a connection: more from one rank come on channels of
       // their own.
       int32_t others = messagesFrom[source.rank]++;
-      int32_t own = others == 0 ? channel : std::max({channel, header.channel, 0}) + others;
+      int32_t own = others == 0 ? attributes.channel
+                                : std::max({attributes.channel, header.channel, 0}) + others;
       instruction.sources.push_back(send(target, source, instruction, own));
     }
     program.uniformChunks |= !extents.store(destination, count, instruction.extent);
@@ -160,6 +193,8 @@ private:
     inst::Instruction instruction;
     instruction.count = receiver.count;
     instruction.extent = receiver.extent;
+    instruction.threadBlock = hint.sendBlock;
+    instruction.group = hint.aggregate;
     instruction.sources.push_back(placeOf(source));
     instruction.destinations.push_back(transfer);
     append(source.rank, target, std::move(instruction));
@@ -188,12 +223,14 @@ private:
   dialect::ProgramHeader header;
   Extents extents;
   analysis::Program program;
+  dialect::HintRecord hint; // of the op that is being lowered
 };
 
 class LowerChunksPass : public passes::impl::LowerChunksBase<LowerChunksPass> {
   void runOnOperation() override {
     for (auto program : llvm::make_early_inc_range(getOperation().getOps<chunk::ProgramOp>()))
-      Lowering(program).run();
+      if (failed(Lowering(program).run()))
+        signalPassFailure();
   }
 };
 

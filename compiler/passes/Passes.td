@@ -39,7 +39,9 @@ def LowerChunks : Pass<"lower-chunks", "::mlir::ModuleOp"> {
     Requires: chunk.program. Ensures: an inst.program in its place; each op is one instruction on the rank of its
     destination, and each operand from another rank is a transfer: a send there, and a source here, so that nothing is
     staged; several operands from one rank come on channels of their own. An op is split where the chunks of a scratch range have extents that do not follow each other. Sets
-    `uniform_chunks` where a value ends in a place of another extent. Refuses nothing.
+    `uniform_chunks` where a value ends in a place of another extent. Thread blocks and groups asked for are on the
+    instructions; no later pass joins instructions that ask for different blocks. Refuses local ops that ask for two
+    thread blocks.
   }];
   let dependentDialects = ["::occl::inst::InstDialect"];
 }

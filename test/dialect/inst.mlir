@@ -14,8 +14,8 @@ inst.program "x" implements "allreduce" ranks 3 attributes {
   inst.rank 0 {
     // CHECK-NEXT: %[[S:.*]] = inst.send input[0] into transfer(0) channel 2, transfer(1) count 2 extent 1 block 0
     %0 = inst.send input[0] into transfer(0) channel 2, transfer(1) count 2 extent 1 block 0
-    // CHECK-NEXT: inst.send input[2] into connection(0) block 3 after %[[S]]
-    %1 = inst.send input[2] into connection(0) block 3 after %0
+    // CHECK-NEXT: inst.send input[2] into connection(0) block 3 group 5 after %[[S]]
+    %1 = inst.send input[2] into connection(0) block 3 group 5 after %0
     // CHECK-NEXT: inst.copy input[3] into output[3]{{$}}
     %2 = inst.copy input[3] into output[3]
     // CHECK-NEXT: inst.reduce input[2], input[3] into output[3] final{{$}}

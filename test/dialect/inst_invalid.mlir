@@ -75,6 +75,18 @@ inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2,
 inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
     scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>} {
   inst.rank 0 {
+    // expected-error @+1 {{is of group -2; groups are numbered from 0, and -1 is none}}
+    %0 = inst.copy input[1] into output[0] group -2
+  }
+  inst.rank 1 {
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>} {
+  inst.rank 0 {
     // expected-error @+1 {{needs a count of at least 1, got 0}}
     %0 = inst.copy input[1] into output[0] count 0
   }

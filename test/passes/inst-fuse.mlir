@@ -498,3 +498,44 @@ inst.program "unequal" implements "custom" ranks 2 attributes {input_chunks = ar
     %3 = inst.reduce input[1], scratch[3] into output[1] extent 1
   }
 }
+
+// -----
+
+// What asks for different thread blocks stays apart; what asks for none takes the other's.
+// CHECK-LABEL: "blocks"
+inst.program "blocks" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 8, 8, 8>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send input[2] into transfer(2)
+    %3 = inst.send input[2] into transfer(5)
+    %4 = inst.send input[2] into transfer(6)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_copy_send transfer(0) into transfer(3) block 1 group 3{{$}}
+    // CHECK-NEXT: inst.recv transfer(1) into scratch[0] block 1{{$}}
+    // CHECK-NEXT: inst.send scratch[0] into transfer(4) block 2{{$}}
+    // CHECK-NEXT: inst.recv transfer(2) into scratch[1] block 1{{$}}
+    // CHECK-NEXT: inst.copy scratch[1] into output[0] block 2{{$}}
+    // CHECK-NEXT: inst.recv transfer(5) into scratch[2] block 1{{$}}
+    // CHECK-NEXT: inst.reduce scratch[2], input[0] into output[1] block 2{{$}}
+    // CHECK-NEXT: inst.recv_reduce_copy transfer(6), input[0] into output[2] block 2{{$}}
+    %0 = inst.recv transfer(0) into scratch[3] block 1
+    %1 = inst.send scratch[3] into transfer(3) group 3
+    %2 = inst.recv transfer(1) into scratch[4] block 1
+    %3 = inst.send scratch[4] into transfer(4) block 2
+    %4 = inst.recv transfer(2) into scratch[5] block 1
+    %5 = inst.copy scratch[5] into output[0] block 2
+    %6 = inst.recv transfer(5) into scratch[6] block 1
+    %7 = inst.reduce scratch[6], input[0] into output[1] block 2
+    %8 = inst.recv transfer(6) into scratch[7] block 2
+    %9 = inst.reduce scratch[7], input[0] into output[2]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(3) into output[0]
+    %1 = inst.recv transfer(4) into output[1]
+  }
+}

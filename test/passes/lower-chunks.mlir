@@ -130,3 +130,19 @@ chunk.program "both_modes" implements "custom" ranks 1 attributes {input_chunks 
   %0 = chunk.read input[0][0]
   %1 = chunk.copy %0 into output[0][1]
 }
+
+// -----
+
+// Blocks and groups asked for go to the sender and the receiver; a local op has one block.
+// CHECK-LABEL: "hints"
+chunk.program "hints" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
+    hints = array<i32: 1, 5, 2, 3, 1, -1, 4, -1>} {
+  // CHECK: inst.send input[0] into transfer(0) block 2 group 5{{$}}
+  // CHECK: inst.copy input[1] into output[1] block 4{{$}}
+  // CHECK: inst.recv transfer(0) into output[0] block 3 group 5{{$}}
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into output[1][0] hint 0
+  %2 = chunk.read input[0][1]
+  %3 = chunk.copy %2 into output[0][1] hint 1
+}
