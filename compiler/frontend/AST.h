@@ -18,24 +18,35 @@ enum class Type : uint8_t {
   Bool,
   Chunk,    // a value, read from a location
   Location, // a place: a destination, or a chunk when it is used as a value
-  Row,      // a buffer of one rank: input[r]
-  Buffer,   // input, output or a scratch of all ranks
+  IntList,
+  IntMatrix, // a list of lists of integers; they may differ in length
+  ChunkList,
+  Origin, // of a chunk: only its rank and index can be asked for
+  Row,    // a buffer of one rank: input[r]
+  Buffer, // input, output or a scratch of all ranks
 };
 
 /// "int", "chunk", ...
 const char *nameOf(Type type);
+/// The type of a list's elements; Error of what is no list.
+Type elementOf(Type list);
+/// The type of a list of such elements; Error if there is none.
+Type listOf(Type element);
+inline bool isList(Type type) { return type >= Type::IntList && type <= Type::ChunkList; }
 
 struct FunctionDecl;
 struct Expr;
 
-/// `name in first..last`: name takes the values first, ..., last - 1.
+/// `name in first..last`: name takes the values first, ..., last - 1. Without `last`, `first` is a
+/// list, and name takes its elements.
 struct Generator {
   std::string_view name;
   SourceRange nameRange;
   SourceRange range;
   Expr *first = nullptr;
   Expr *last = nullptr;
-  uint32_t slot = 0; // resolved
+  uint32_t slot = 0;     // resolved
+  Type type = Type::Int; // resolved
 };
 
 /// One or more nested loops: `a in x..y, b in z..w where condition`.
@@ -55,8 +66,11 @@ enum class ExprKind : uint8_t {
   Index,       // a[b] or a[b..c]; resolved: Location, Slice or Index (of a buffer: a row)
   Call,        // name(operands); resolved: Call or Builtin
   Member,      // a.name; resolved: value is the Member
+  Method,      // a.name(operands); resolved: Has
   Copy,        // a.copy(b)
   Reduce,      // reduce(operands).into(b), or reduce(generators: operands[0]).into(b)
+  List,        // [operands], or [operands[0] for generators]
+  Range,       // a..b, as an element of a list
   // The kinds below exist in resolved trees only.
   Variable, // slot
   Input,
@@ -64,7 +78,10 @@ enum class ExprKind : uint8_t {
   Scratch,  // slot, of the variable that holds the scratch
   Location, // a[b][c] or a[b][c..d]
   Slice,    // a[b] or a[b..c], of a chunk
+  Element,  // a[b], of a list
+  Sublist,  // a[b..c], of a list
   Builtin,  // name(operands); value is the Builtin
+  Has,      // a.has(operands[0], operands[1])
 };
 
 enum class BinaryOp : uint8_t {
@@ -83,8 +100,20 @@ enum class BinaryOp : uint8_t {
   Remainder
 };
 
-enum class Builtin : uint8_t { Min, Max, Log2, Pow };
-enum class Member : uint8_t { Rank, Index, Count };
+enum class Builtin : uint8_t {
+  Min,
+  Max,
+  Log2,
+  Pow,
+  Sum,
+  Contains,
+  Position,
+  Offsets,
+  Reverse,
+  Split,
+  Group
+};
+enum class Member : uint8_t { Rank, Index, Count, Length, Origin, Contributions };
 
 struct Expr {
   ExprKind kind = ExprKind::Integer;
@@ -173,10 +202,18 @@ struct PostItem {
   std::vector<Requirement> requirements;
 };
 
+/// Inputs that hold data at entry.
+struct PreItem {
+  SourceRange range;
+  Generators generators;
+  std::vector<Expr *> inputs;
+};
+
 struct CollectiveDecl : Decl {
   RankItem input, output, inplace;
   Expr *part = nullptr;
-  std::vector<Stmt *> asserts;
+  std::vector<Stmt *> bindings; // asserts and lets, in order
+  std::vector<PreItem> pres;    // without any, all inputs hold data
   std::vector<PostItem> posts;
 };
 

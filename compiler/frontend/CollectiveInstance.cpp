@@ -30,7 +30,7 @@ bool Elaborator::instantiateCollective() {
   if (!bindCollectiveArguments())
     return false;
   frame = collectiveFrame;
-  bool good = checkAsserts() && sizeBuffers() && chooseModes();
+  bool good = executeBindings() && sizeBuffers() && chooseModes() && readPrecondition();
   frame = 0;
   return good;
 }
@@ -67,9 +67,13 @@ bool Elaborator::bindCollectiveArguments() {
   return true;
 }
 
-bool Elaborator::checkAsserts() {
-  for (const Stmt *statement : algorithm.collective->asserts) {
-    if (executeAssert(*statement))
+bool Elaborator::executeBindings() {
+  for (const Stmt *statement : algorithm.collective->bindings) {
+    if (statement->kind == StmtKind::Let)
+      bind(statement->slot, statement->expr);
+    bool good = statement->kind == StmtKind::Let ? slot(statement->slot).type != Type::Error
+                                                 : executeAssert(*statement);
+    if (good)
       continue;
     diagnostics.noteLast(algorithm.collectiveRange, "in the collective of this algorithm");
     return false;

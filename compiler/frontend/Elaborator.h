@@ -1,6 +1,7 @@
 // The interpreter of the language. Internal to elaboration: set-up and result (Elaborate.cpp,
 // CollectiveInstance.cpp), statements (ExecuteStatements.cpp), integers (EvaluateScalars.cpp),
-// places and chunks (EvaluateChunks.cpp), the postcondition (Postcondition.cpp).
+// places and chunks (EvaluateChunks.cpp), lists (EvaluateLists.cpp), what chunks can be asked
+// (EvaluateQueries.cpp), pre- and postcondition (Precondition.cpp, Postcondition.cpp).
 #pragma once
 
 #include "compiler/frontend/Elaborate.h"
@@ -10,6 +11,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 
 namespace occl::frontend {
@@ -22,12 +24,32 @@ struct Chunk {
   ChunkHandle handle = nullptr;
 };
 
+struct List;
+using ListRef = std::shared_ptr<const List>;
+
+/// One of the three is in use, as the type of the list says; a list never changes.
+struct List {
+  std::vector<int64_t> ints;
+  std::vector<ListRef> rows;
+  std::vector<Chunk> chunks;
+
+  size_t size() const { return ints.size() + rows.size() + chunks.size(); }
+  bool operator==(const List &other) const;
+};
+
 /// The value of a variable. Of type Error before it has one, or if computing it failed: silent from
 /// then on.
 struct Value {
   Type type = Type::Error;
   int64_t scalar = 0; // of an int or bool; the number of a scratch
   Chunk chunk;        // of a chunk; of a location only its place
+  ListRef list;       // of a list
+};
+
+/// A chunk to be folded or grouped, and where it is written.
+struct Operand {
+  Chunk chunk;
+  const Expr *expr = nullptr;
 };
 
 /// What a postcondition says of the chunks of one place.
@@ -53,10 +75,12 @@ private:
   // Set-up. Functions that can fail report, and return false.
   bool bindParameters();
   bool parseDefine(const std::string &define);
+  bool parseValue(std::string_view text, Type type, Value &out);
+  void recordParameter(const Param &param, const Value &value);
   bool bindParameter(size_t index);
   bool instantiateCollective();
   bool bindCollectiveArguments();
-  bool checkAsserts();
+  bool executeBindings();
   bool sizeBuffers();
   bool checkSizes(const std::vector<uint32_t> &inputs, const std::vector<uint32_t> &outputs);
   bool evaluatePerRank(const RankItem &item, int64_t low, int64_t high, std::vector<int64_t> &out);
@@ -82,6 +106,15 @@ private:
   bool evaluateBuiltin(const Expr &expr, int64_t &out);
   bool evaluatePower(const Expr &expr, int64_t base, int64_t exponent, int64_t &out);
   bool evaluateMember(const Expr &expr, int64_t &out);
+  bool evaluateListComparison(const Expr &expr, int64_t &out);
+  bool evaluateListBuiltin(const Expr &expr, int64_t &out);
+  /// The place of a chunk or location that is only asked about.
+  bool evaluateSubject(const Expr &expr, Place &out);
+  /// The same, if what lies there is asked about.
+  bool evaluateContent(const Expr &expr, Place &out);
+  bool evaluateOrigin(const Expr &expr, Contribution &out);
+  bool evaluateContributions(const Expr &expr, int64_t &out);
+  bool evaluateHas(const Expr &expr, int64_t &out);
   bool evaluatePlace(const Expr &expr, Place &out);
   bool evaluateLocation(const Expr &expr, Place &out);
   /// A chunk or range within `size` chunks, of the buffer or chunk `whole`, whose place is in `out`
@@ -91,19 +124,41 @@ private:
   bool evaluateChunk(const Expr &expr, Chunk &out);
   bool evaluateSlice(const Expr &expr, Chunk &out);
   bool evaluateReduce(const Expr &expr, Chunk &out);
+  bool evaluateGroup(const Expr &expr, Chunk &out);
+  /// Pushes the operands of a reduction or group on operandStack; lists count as their elements.
+  bool pushOperands(const Expr &expr);
+  bool pushOperand(const Expr &operand);
+
+  // Lists
+  bool evaluateList(const Expr &expr, ListRef &out);
+  /// Without taking a reference where a variable holds the list; otherwise `holder` does. Null
+  /// after an error.
+  const List *findList(const Expr &expr, ListRef &holder);
+  /// The element of an indexed list, whose number is in `index`; null after an error.
+  const List *findElement(const Expr &expr, ListRef &holder, size_t &index);
+  /// An integer goes to the value's scalar, which stays as it is for other elements.
+  static void takeElement(const List &list, size_t index, Value &out);
+  bool buildList(const Expr &expr, ListRef &out);
+  bool appendElement(const Expr &expr, Type element, List &list);
+  bool concatenate(const Expr &expr, ListRef &out);
+  bool evaluateSublist(const Expr &expr, ListRef &out);
+  bool evaluateListResult(const Expr &expr, ListRef &out);
+  bool splitChunk(const Expr &expr, ListRef &out);
+  bool spendElements(uint64_t count, SourceRange place);
   bool call(const Expr &expr, Value &out);
   bool overflow(const Expr &expr);
 
   // Chunks
   bool read(const Place &place, const Expr &expr, Chunk &out);
+  bool checkReadable(const Place &place, const Expr &expr);
   bool checkWritten(const Place &place, const Expr &expr);
   bool checkAliasedInput(const Place &place, const Expr &expr);
   bool checkFresh(const Chunk &chunk, const Expr &expr);
   /// Stores the fold of the sources; one source: a copy.
-  bool store(std::span<const Chunk> sources, Place destination, const Expr &expr, Chunk &out);
+  bool store(std::span<const Operand> sources, Place destination, const Expr &expr, Chunk &out);
   bool fitDestination(Place &destination, uint32_t count, const Expr &expr);
-  bool checkStore(std::span<const Chunk> sources, const Place &destination, const Expr &expr);
-  void emitStore(std::span<const Chunk> sources, const Place &destination, const Expr &expr,
+  bool checkStore(std::span<const Operand> sources, const Place &destination, const Expr &expr);
+  void emitStore(std::span<const Operand> sources, const Place &destination, const Expr &expr,
                  Chunk &out);
 
   // Budget
@@ -111,12 +166,18 @@ private:
   bool spendOp(SourceRange place);
   void reportBudget(const char *what, uint64_t budget, SourceRange place);
 
+  // Precondition
+  bool readPrecondition();
+  std::optional<LocationId> findUndefined(const Place &place) const;
+  bool checkDefined(const Place &place, const Expr &expr);
+
   // Postcondition
   void checkPostcondition();
   bool visitRequirements(const std::function<void(const RequirementInstance &)> &visit);
   bool visitRequirement(const Requirement &requirement,
                         const std::function<void(const RequirementInstance &)> &visit);
-  std::vector<int64_t> freeValues(const Requirement &requirement);
+  /// Whether the variables that the right side depends on have other values than last time.
+  bool isNewRequirement(const Requirement &requirement);
   bool collectContributions(const Requirement &requirement, uint32_t count);
   void checkRequirement(const RequirementInstance &instance);
   void recordRequirement(const RequirementInstance &instance);
@@ -162,15 +223,17 @@ private:
   Value returned;
   Type returnType = Type::Void; // of the function that is running
   std::vector<Loop> loops;
-  std::vector<Chunk> operandStack;
+  std::vector<Operand> operandStack;
   std::vector<LocationId> locationBuffer;
   std::vector<ChunkHandle> handleBuffer;
   std::vector<Place> contributionBuffer; // of lastRequirement, for the values in lastKey
   std::vector<ContributionSum> expected; // of each chunk
   const Requirement *lastRequirement = nullptr;
   std::vector<int64_t> lastKey;
+  std::vector<ListRef> lastLists;
   const Requirement *freeSlotsOf = nullptr;
   std::vector<uint32_t> freeSlots;
+  std::vector<bool> isDefined;  // input locations that hold data at entry; empty: all
   std::vector<bool> isRequired; // output locations that the postcondition has spoken of
   size_t failedRequirements = 0;
   unsigned callDepth = 0;

@@ -111,11 +111,21 @@ bool Elaborator::evaluateChunk(const Expr &expr, Chunk &out) {
   case ExprKind::Slice:
     return evaluateSlice(expr, out);
   case ExprKind::Copy: {
-    Chunk source;
+    Operand source{{}, expr.a};
     Place destination;
-    return evaluateChunk(*expr.a, source) && evaluatePlace(*expr.b, destination) &&
-           checkFresh(source, *expr.a) && store({&source, 1}, destination, expr, out);
+    return evaluateChunk(*expr.a, source.chunk) && evaluatePlace(*expr.b, destination) &&
+           checkFresh(source.chunk, *expr.a) && store({&source, 1}, destination, expr, out);
   }
+  case ExprKind::Element: {
+    ListRef holder;
+    size_t index = 0;
+    const List *list = findElement(expr, holder, index);
+    if (list)
+      out = list->chunks[index];
+    return list != nullptr;
+  }
+  case ExprKind::Builtin:
+    return evaluateGroup(expr, out);
   case ExprKind::Reduce:
     return evaluateReduce(expr, out);
   default:
@@ -138,40 +148,94 @@ bool Elaborator::evaluateSlice(const Expr &expr, Chunk &out) {
   return true;
 }
 
-bool Elaborator::evaluateReduce(const Expr &expr, Chunk &out) {
-  size_t mark = operandStack.size();
+bool Elaborator::pushOperand(const Expr &operand) {
+  if (operand.type == Type::ChunkList) {
+    ListRef holder;
+    const List *list = findList(operand, holder);
+    if (list)
+      for (const Chunk &chunk : list->chunks)
+        operandStack.push_back({chunk, &operand});
+    return list != nullptr;
+  }
+  Chunk chunk;
+  bool good = evaluateChunk(operand, chunk);
+  operandStack.push_back({chunk, &operand});
+  return good;
+}
+
+bool Elaborator::pushOperands(const Expr &expr) {
   bool good = true;
   auto push = [&](const Expr &operand) {
-    Chunk chunk;
-    good &= evaluateChunk(operand, chunk);
-    operandStack.push_back(chunk);
+    good &= pushOperand(operand);
     return stopped ? Flow::Stop : Flow::Normal;
   };
-  if (expr.generators.list.empty())
-    for (const Expr *operand : expr.operands)
-      push(*operand);
-  else
-    good &= forEach(expr.generators, [&] { return push(*expr.operands[0]); }) != Flow::Stop;
+  if (!expr.generators.list.empty())
+    return forEach(expr.generators, [&] { return push(*expr.operands[0]); }) != Flow::Stop && good;
+  for (const Expr *operand : expr.operands)
+    push(*operand);
+  return good;
+}
+
+bool Elaborator::evaluateReduce(const Expr &expr, Chunk &out) {
+  size_t mark = operandStack.size();
+  bool good = pushOperands(expr);
   Place destination;
   good = good && evaluatePlace(*expr.b, destination);
-  std::vector<Chunk> operands(operandStack.begin() + static_cast<ptrdiff_t>(mark),
-                              operandStack.end());
-  operandStack.resize(mark);
+  // Nothing below evaluates expressions: the span stays valid.
+  std::span<const Operand> operands = std::span(operandStack).subspan(mark);
   if (good && operands.empty()) {
     error(DiagnosticCode::EmptyReduction, expr.range, "a reduction needs at least one operand");
-    return false;
+    good = false;
   }
   for (size_t i = 0; i < operands.size() && good; ++i) {
-    const Expr &operand = expr.generators.list.empty() ? *expr.operands[i] : *expr.operands[0];
-    good = checkFresh(operands[i], operand);
-    if (good && operands[i].place.count != operands[0].place.count) {
-      error(DiagnosticCode::CountMismatch, operand.range,
-            "the operands of a reduction have " + std::to_string(operands[0].place.count) +
-                " and " + std::to_string(operands[i].place.count) + " chunks");
+    const auto &[chunk, operand] = operands[i];
+    good = checkFresh(chunk, *operand);
+    if (good && chunk.place.count != operands[0].chunk.place.count) {
+      error(DiagnosticCode::CountMismatch, operand->range,
+            "the operands of a reduction have " + std::to_string(operands[0].chunk.place.count) +
+                " and " + std::to_string(chunk.place.count) + " chunks");
       good = false;
     }
   }
-  return good && store(operands, destination, expr, out);
+  good = good && store(operands, destination, expr, out);
+  operandStack.resize(mark);
+  return good;
+}
+
+bool Elaborator::evaluateGroup(const Expr &expr, Chunk &out) {
+  size_t mark = operandStack.size();
+  bool good = pushOperands(expr);
+  std::span<const Operand> parts = std::span(operandStack).subspan(mark);
+  if (good && parts.empty()) {
+    error(DiagnosticCode::NotNeighbours, expr.range, "a group needs at least one chunk");
+    good = false;
+  }
+  for (size_t i = 0; i < parts.size() && good; ++i) {
+    const auto &[chunk, operand] = parts[i];
+    const Place &place = chunk.place;
+    good = checkFresh(chunk, *operand);
+    if (!good || i == 0) {
+      out = good ? chunk : Chunk();
+      continue;
+    }
+    Place whole = out.place;
+    good = whole.buffer == place.buffer && whole.scratch == place.scratch &&
+           whole.rank == place.rank && whole.index + whole.count == place.index;
+    if (!good)
+      error(DiagnosticCode::NotNeighbours, operand->range,
+            "the chunks of a group lie one behind the other, and " + layout.describe(place) +
+                " does not begin where " + layout.describe(whole) + " ends");
+    out.place.count += place.count;
+    out.place.isOpen = false;
+  }
+  bool isOne = parts.size() == 1;
+  operandStack.resize(mark);
+  if (!good || isOne)
+    return good;
+  if (!spendOp(expr.range))
+    return false;
+  out = {out.place, trace.now(), emitter.read(layout.range(out.place), expr.range)};
+  return true;
 }
 
 } // namespace occl::frontend

@@ -30,13 +30,23 @@ bool Elaborator::evaluateScalar(const Expr &expr, int64_t &out) {
     out = !out;
     return true;
   case ExprKind::Binary:
-    return evaluateBinary(expr, out);
+    return isList(expr.a->type) ? evaluateListComparison(expr, out) : evaluateBinary(expr, out);
   case ExprKind::Conditional:
     return evaluateScalar(*expr.a, out) && evaluateScalar(out ? *expr.b : *expr.c, out);
   case ExprKind::Builtin:
     return evaluateBuiltin(expr, out);
   case ExprKind::Member:
     return evaluateMember(expr, out);
+  case ExprKind::Has:
+    return evaluateHas(expr, out);
+  case ExprKind::Element: {
+    ListRef holder;
+    size_t index = 0;
+    const List *list = findElement(expr, holder, index);
+    if (list)
+      out = list->ints[index];
+    return list != nullptr;
+  }
   case ExprKind::Call: {
     Value value;
     if (!call(expr, value))
@@ -116,6 +126,8 @@ bool Elaborator::evaluateDivision(const Expr &expr, int64_t a, int64_t b, int64_
 
 bool Elaborator::evaluateBuiltin(const Expr &expr, int64_t &out) {
   auto builtin = static_cast<Builtin>(expr.value);
+  if (isList(expr.operands[0]->type))
+    return evaluateListBuiltin(expr, out);
   if (!evaluateScalar(*expr.operands[0], out))
     return false;
   for (size_t i = 1; i < expr.operands.size(); ++i) {
@@ -153,28 +165,6 @@ bool Elaborator::evaluatePower(const Expr &expr, int64_t base, int64_t exponent,
   return true;
 }
 
-bool Elaborator::evaluateMember(const Expr &expr, int64_t &out) {
-  Place place;
-  Chunk chunk;
-  if (expr.a->type == Type::Location ? !evaluatePlace(*expr.a, place)
-                                     : !evaluateChunk(*expr.a, chunk))
-    return false;
-  if (expr.a->type == Type::Chunk)
-    place = chunk.place;
-  switch (static_cast<Member>(expr.value)) {
-  case Member::Rank:
-    out = place.rank;
-    break;
-  case Member::Index:
-    out = place.index;
-    break;
-  case Member::Count:
-    out = place.count;
-    break;
-  }
-  return true;
-}
-
 bool Elaborator::evaluate(const Expr &expr, Type wanted, Value &out) {
   bool good = false;
   switch (wanted) {
@@ -187,6 +177,11 @@ bool Elaborator::evaluate(const Expr &expr, Type wanted, Value &out) {
     break;
   case Type::Location:
     good = evaluatePlace(expr, out.chunk.place);
+    break;
+  case Type::IntList:
+  case Type::IntMatrix:
+  case Type::ChunkList:
+    good = evaluateList(expr, out.list);
     break;
   default:
     break;
@@ -216,7 +211,7 @@ bool Elaborator::call(const Expr &expr, Value &out) {
   returnType = function.result;
   frame = stack.size();
   stack.resize(frame + function.numSlots);
-  std::copy(arguments.begin(), arguments.end(), stack.begin() + static_cast<ptrdiff_t>(frame));
+  std::move(arguments.begin(), arguments.end(), stack.begin() + static_cast<ptrdiff_t>(frame));
   ++callDepth;
   returned = Value();
   Flow flow = execute(function.body);
@@ -224,7 +219,7 @@ bool Elaborator::call(const Expr &expr, Value &out) {
   stack.resize(frame);
   frame = caller;
   returnType = callerReturns;
-  out = returned;
+  out = std::move(returned);
   if (function.result == Type::Void || flow == Flow::Stop)
     return flow != Flow::Stop;
   if (flow != Flow::Return)

@@ -38,7 +38,7 @@ Elaborator::Flow Elaborator::execute(const Stmt &statement) {
     Value value;
     if (statement.expr)
       evaluate(*statement.expr, returnType, value);
-    returned = value;
+    returned = std::move(value);
     return stopped ? Flow::Stop : Flow::Return;
   }
   case StmtKind::Expression: {
@@ -57,7 +57,7 @@ void Elaborator::bind(uint32_t index, const Expr *expr) {
   Type type = expr->type == Type::Location ? Type::Chunk : expr->type;
   Value value;
   evaluate(*expr, type, value);
-  slot(index) = value;
+  slot(index) = std::move(value);
 }
 
 Elaborator::Flow Elaborator::executeIf(const Stmt &statement) {
@@ -114,17 +114,25 @@ Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &b
     return stopped ? Flow::Stop : included ? body() : Flow::Normal;
   }
   const Generator &generator = generators.list[depth];
-  int64_t first, last;
-  if (!evaluateScalar(*generator.first, first) || !evaluateScalar(*generator.last, last))
+  int64_t first = 0, last;
+  ListRef list;
+  bool good = generator.last
+                  ? evaluateScalar(*generator.first, first) && evaluateScalar(*generator.last, last)
+                  : evaluateList(*generator.first, list);
+  if (!good)
     return stopped ? Flow::Stop : Flow::Normal;
+  if (list)
+    last = static_cast<int64_t>(list->size());
   Flow flow = Flow::Normal;
   loops.push_back({&generator, first, kNoContext, steps});
   size_t level = loops.size() - 1;
   for (int64_t value = first; value < last && flow == Flow::Normal; ++value) {
     Value &variable = slot(generator.slot);
-    variable.type = Type::Int;
+    variable.type = generator.type;
     variable.scalar = value;
-    loops[level].value = value;
+    if (list)
+      takeElement(*list, static_cast<size_t>(value), variable);
+    loops[level].value = variable.scalar;
     loops[level].context = kNoContext;
     flow = spendSteps(1, generator.range) ? forEach(generators, body, depth + 1) : Flow::Stop;
   }

@@ -26,6 +26,13 @@ struct ContributionSum {
 };
 
 /// Chunk `chunk` of rank `rank`'s input.
+struct Contribution {
+  uint32_t rank = 0;
+  uint32_t chunk = 0;
+
+  auto operator<=>(const Contribution &) const = default;
+};
+
 inline ContributionSum contribution(uint32_t rank, uint32_t chunk) {
   uint64_t key = (static_cast<uint64_t>(rank) << 32 | chunk) + 0x9e3779b97f4a7c15;
   key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9;
@@ -33,14 +40,27 @@ inline ContributionSum contribution(uint32_t rank, uint32_t chunk) {
   return {key ^ key >> 31, 1};
 }
 
+/// The contribution that a sum of one consists of: contribution() backwards.
+inline Contribution soleContribution(const ContributionSum &sum) {
+  uint64_t key = sum.keys;
+  key = (key ^ key >> 31 ^ key >> 62) * 0x319642b2d24d8ec3;
+  key = (key ^ key >> 27 ^ key >> 54) * 0x96de1b173f119089;
+  key = (key ^ key >> 30 ^ key >> 60) - 0x9e3779b97f4a7c15;
+  return {static_cast<uint32_t>(key >> 32), static_cast<uint32_t>(key)};
+}
+
 class Memory {
 public:
-  Memory(const Layout &layout, bool inPlace) : layout(layout), inPlace(inPlace) {
+  /// `isDefined` says which input locations hold data at entry: all, if it is empty.
+  Memory(const Layout &layout, bool inPlace, const std::vector<bool> &isDefined)
+      : layout(layout), inPlace(inPlace) {
     cells.resize(layout.numLocations());
     for (uint32_t rank = 0; rank < layout.numRanks(); ++rank)
-      for (uint32_t chunk = 0; chunk < layout.inputChunks()[rank]; ++chunk)
-        cells[cellOf(layout.first({BufferKind::Input, 0, rank, chunk}))] = {
-            contribution(rank, chunk), kEntry};
+      for (uint32_t chunk = 0; chunk < layout.inputChunks()[rank]; ++chunk) {
+        LocationId location = layout.first({BufferKind::Input, 0, rank, chunk});
+        if (isDefined.empty() || isDefined[location])
+          cells[cellOf(location)] = {contribution(rank, chunk), kEntry};
+      }
   }
 
   bool isInPlace() const { return inPlace; }

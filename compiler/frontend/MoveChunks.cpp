@@ -12,11 +12,15 @@ std::string Elaborator::modeText(const Memory &memory,
 }
 
 bool Elaborator::read(const Place &place, const Expr &expr, Chunk &out) {
-  if (!spendSteps(place.count, expr.range) || !checkWritten(place, expr) ||
-      !checkAliasedInput(place, expr) || !spendOp(expr.range))
+  if (!checkReadable(place, expr) || !spendOp(expr.range))
     return false;
   out = {place, trace.now(), emitter.read(layout.range(place), expr.range)};
   return true;
+}
+
+bool Elaborator::checkReadable(const Place &place, const Expr &expr) {
+  return spendSteps(place.count, expr.range) && checkDefined(place, expr) &&
+         checkWritten(place, expr) && checkAliasedInput(place, expr);
 }
 
 bool Elaborator::checkWritten(const Place &place, const Expr &expr) {
@@ -80,21 +84,21 @@ bool Elaborator::checkFresh(const Chunk &chunk, const Expr &expr) {
   return spendSteps(chunk.place.count, expr.range);
 }
 
-bool Elaborator::store(std::span<const Chunk> chunks, Place destination, const Expr &expr,
+bool Elaborator::store(std::span<const Operand> operands, Place destination, const Expr &expr,
                        Chunk &out) {
-  const Place &source = chunks[0].place;
+  const Place &source = operands[0].chunk.place;
   if (!fitDestination(destination, source.count, expr))
     return false;
   bool isIdentity =
-      chunks.size() == 1 && layout.overlap(source, destination, false) == Layout::Overlap::Same;
+      operands.size() == 1 && layout.overlap(source, destination, false) == Layout::Overlap::Same;
   if (isIdentity) {
-    out = chunks[0];
+    out = operands[0].chunk;
     return true;
   }
-  if (!checkStore(chunks, destination, expr) || !spendOp(expr.range) ||
-      !spendSteps(static_cast<uint64_t>(chunks.size()) * destination.count, expr.range))
+  if (!checkStore(operands, destination, expr) || !spendOp(expr.range) ||
+      !spendSteps(static_cast<uint64_t>(operands.size()) * destination.count, expr.range))
     return false;
-  emitStore(chunks, destination, expr, out);
+  emitStore(operands, destination, expr, out);
   return true;
 }
 
@@ -117,9 +121,9 @@ bool Elaborator::fitDestination(Place &destination, uint32_t count, const Expr &
   return true;
 }
 
-bool Elaborator::checkStore(std::span<const Chunk> chunks, const Place &destination,
+bool Elaborator::checkStore(std::span<const Operand> operands, const Place &destination,
                             const Expr &expr) {
-  for (const Chunk &chunk : chunks) {
+  for (const auto &[chunk, operand] : operands) {
     auto overlapsInPart = [&](const Memory &memory) {
       return layout.overlap(chunk.place, destination, memory.isInPlace()) ==
              Layout::Overlap::Partial;
@@ -141,24 +145,24 @@ bool Elaborator::checkStore(std::span<const Chunk> chunks, const Place &destinat
   return false;
 }
 
-void Elaborator::emitStore(std::span<const Chunk> chunks, const Place &destination,
+void Elaborator::emitStore(std::span<const Operand> operands, const Place &destination,
                            const Expr &expr, Chunk &out) {
   ChunkRange range = layout.range(destination);
   locationBuffer.clear();
   handleBuffer.clear();
-  for (const Chunk &chunk : chunks) {
+  for (const auto &[chunk, operand] : operands) {
     locationBuffer.push_back(layout.first(chunk.place));
     handleBuffer.push_back(chunk.handle);
   }
-  ChunkHandle handle = chunks.size() == 1 ? emitter.copy(handleBuffer[0], range, expr.range)
-                                          : emitter.reduce(handleBuffer, range, expr.range);
+  ChunkHandle handle = operands.size() == 1 ? emitter.copy(handleBuffer[0], range, expr.range)
+                                            : emitter.reduce(handleBuffer, range, expr.range);
   LocationId first = layout.first(destination);
   Version version = trace.addEvent(&expr, context(), locationBuffer, first, destination.count);
   for (Memory &memory : memories) {
     // In place, a copy from the input to its own output changes nothing.
-    bool isIdentity =
-        chunks.size() == 1 &&
-        layout.overlap(chunks[0].place, destination, memory.isInPlace()) == Layout::Overlap::Same;
+    bool isIdentity = operands.size() == 1 &&
+                      layout.overlap(operands[0].chunk.place, destination, memory.isInPlace()) ==
+                          Layout::Overlap::Same;
     if (!isIdentity)
       memory.write(locationBuffer, first, destination.count, version);
   }

@@ -140,14 +140,47 @@ Expr *Parser::parseMember(Expr &base) {
   expr->a = &base;
   if (!expectName("after '.'", expr->name, expr->nameRange))
     return nullptr;
-  if (expr->name != "copy")
+  if (expr->name == "copy")
+    return parseCopy(*expr);
+  if (!accept(TokenKind::LeftParen))
     return complete(expr);
-  expr->kind = ExprKind::Copy;
+  expr->kind = ExprKind::Method;
+  return parseOperands(expr->operands, "after the arguments") ? complete(expr) : nullptr;
+}
+
+Expr *Parser::parseCopy(Expr &copy) {
+  copy.kind = ExprKind::Copy;
   return expect(TokenKind::LeftParen, "before the destination of 'copy'") &&
-                 (expr->b = parseExpr()) &&
+                 (copy.b = parseExpr()) &&
                  expect(TokenKind::RightParen, "after the destination of 'copy'")
-             ? complete(expr)
+             ? complete(&copy)
              : nullptr;
+}
+
+Expr *Parser::parseList() {
+  Expr *list = newExpr(ExprKind::List, take().range);
+  while (!is(TokenKind::RightBracket)) {
+    Expr *element = parseListElement();
+    if (!element)
+      return nullptr;
+    list->operands.push_back(element);
+    bool isComprehension = list->operands.size() == 1 && accept(TokenKind::KwFor);
+    if (isComprehension && !parseGenerators(list->generators))
+      return nullptr;
+    if (isComprehension || !accept(TokenKind::Comma))
+      break;
+  }
+  return expect(TokenKind::RightBracket, "after the list") ? complete(list) : nullptr;
+}
+
+Expr *Parser::parseListElement() {
+  Expr *first = parseExpr();
+  if (!first || !is(TokenKind::DotDot))
+    return first;
+  Expr *range = newExpr(ExprKind::Range, first->range);
+  range->nameRange = take().range;
+  range->a = first;
+  return (range->b = parseExpr()) ? complete(range) : nullptr;
 }
 
 Expr *Parser::parsePrimary() {
@@ -174,6 +207,8 @@ Expr *Parser::parsePrimary() {
     return parseName();
   case TokenKind::LeftParen:
     return parseParenthesised();
+  case TokenKind::LeftBracket:
+    return parseList();
   case TokenKind::KwReduce:
     return parseReduce();
   case TokenKind::Reserved:

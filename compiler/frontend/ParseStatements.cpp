@@ -112,8 +112,7 @@ bool Parser::parseGenerators(Generators &generators) {
     SourceRange begin = peek().range;
     if (!expectName("of a loop variable", generator.name, generator.nameRange) ||
         !expect(TokenKind::KwIn, "after the loop variable") || !(generator.first = parseExpr()) ||
-        !expect(TokenKind::DotDot, "between the bounds of the loop") ||
-        !(generator.last = parseExpr()))
+        (accept(TokenKind::DotDot) && !(generator.last = parseExpr())))
       return false;
     generator.range = since(begin);
     generators.list.push_back(generator);

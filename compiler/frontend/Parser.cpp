@@ -182,7 +182,21 @@ bool Parser::parseParam(Decl &decl) {
 }
 
 bool Parser::parseType(Type &type) {
-  std::string_view text = sources.text(peek().range);
+  SourceRange begin = peek().range;
+  if (accept(TokenKind::LeftBracket)) {
+    Nesting guard(*this);
+    if (!guard.allowed || !parseType(type) || !expect(TokenKind::RightBracket, "after the type"))
+      return false;
+    Type list = listOf(type);
+    if (list == Type::Error || type == Type::Location) {
+      diagnostics.error(DiagnosticCode::WrongType, since(begin),
+                        "the lists are '[int]', '[[int]]' and '[chunk]'");
+      return false;
+    }
+    type = list;
+    return true;
+  }
+  std::string_view text = sources.text(begin);
   for (Type candidate : {Type::Int, Type::Bool, Type::Chunk, Type::Location}) {
     if (text != nameOf(candidate))
       continue;
@@ -190,7 +204,7 @@ bool Parser::parseType(Type &type) {
     take();
     return true;
   }
-  reportExpected("a type ('int', 'bool', 'chunk' or 'location')", "here");
+  reportExpected("a type ('int', 'bool', 'chunk', 'location', or '[int]' for a list)", "here");
   return false;
 }
 
@@ -268,12 +282,14 @@ bool Parser::parseCollective() {
 }
 
 bool Parser::parseCollectiveItem(CollectiveDecl &decl) {
-  if (is(TokenKind::KwAssert)) {
-    Stmt *statement = parseAssert();
+  if (is(TokenKind::KwAssert) || is(TokenKind::KwLet)) {
+    Stmt *statement = is(TokenKind::KwLet) ? parseBinding(StmtKind::Let) : parseAssert();
     if (statement)
-      decl.asserts.push_back(statement);
+      decl.bindings.push_back(statement);
     return statement != nullptr;
   }
+  if (is(TokenKind::KwPre))
+    return parsePre(decl);
   if (is(TokenKind::KwPost))
     return parsePost(decl);
   if (is(TokenKind::KwInput))
@@ -287,7 +303,8 @@ bool Parser::parseCollectiveItem(CollectiveDecl &decl) {
     return false;
   }
   if (!is(TokenKind::KwPart)) {
-    reportExpected("'input', 'output', 'part', 'inplace', 'assert' or 'post'", "in a collective");
+    reportExpected("'input', 'output', 'part', 'inplace', 'let', 'assert', 'pre' or 'post'",
+                   "in a collective");
     return false;
   }
   SourceRange word = take().range;
@@ -308,6 +325,25 @@ bool Parser::parseRankItem(RankItem &item, TokenKind separator) {
     return false;
   item.range = since(begin);
   return expect(TokenKind::Semicolon, "after the item");
+}
+
+bool Parser::parsePre(CollectiveDecl &decl) {
+  PreItem pre;
+  SourceRange begin = take().range;
+  if (accept(TokenKind::KwFor) && !parseGenerators(pre.generators))
+    return false;
+  pre.range = since(begin);
+  if (!expect(TokenKind::LeftBrace, "before the precondition"))
+    return false;
+  while (!atBlockEnd()) {
+    Expr *input = parsePostfix();
+    if (input)
+      pre.inputs.push_back(input);
+    if (!input || !expect(TokenKind::Semicolon, "after the input"))
+      skipStatement();
+  }
+  decl.pres.push_back(std::move(pre));
+  return expect(TokenKind::RightBrace, "after the precondition");
 }
 
 bool Parser::parsePost(CollectiveDecl &decl) {

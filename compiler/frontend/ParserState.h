@@ -68,6 +68,7 @@ private:
   bool parseCollective();
   bool parseCollectiveItem(CollectiveDecl &decl);
   bool parseRankItem(RankItem &item, TokenKind separator);
+  bool parsePre(CollectiveDecl &decl);
   bool parsePost(CollectiveDecl &decl);
   bool parseRequirement(PostItem &post);
   bool parseModes(AlgorithmDecl &decl);
@@ -104,6 +105,9 @@ private:
   Expr *parseInto(Expr &reduce);
   Expr *parseIndex(Expr &base);
   Expr *parseMember(Expr &base);
+  Expr *parseCopy(Expr &copy);
+  Expr *parseList();
+  Expr *parseListElement();
   bool parseOperands(std::vector<Expr *> &operands, const char *where);
   Expr *newExpr(ExprKind kind, SourceRange begin);
   /// Sets range and height once the children are known; null if the tree became too high.

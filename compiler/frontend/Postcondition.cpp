@@ -45,8 +45,8 @@ bool Elaborator::visitRequirement(const Requirement &requirement,
 bool Elaborator::collectContributions(const Requirement &requirement, uint32_t count) {
   // Many outputs hold the same: what depends on the same values of variables is not computed again.
   const Expr &value = *requirement.value;
-  std::vector<int64_t> key = freeValues(requirement);
-  if (lastRequirement == &requirement && lastKey == key && expected.size() == count)
+  bool isNew = isNewRequirement(requirement);
+  if (!isNew && expected.size() == count)
     return true;
   lastRequirement = nullptr;
   contributionBuffer.clear();
@@ -58,6 +58,13 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
       error(DiagnosticCode::CountMismatch, requirement.range,
             "the left side has " + std::to_string(count) + " chunks, the right side " +
                 std::to_string(place.count));
+      return Flow::Stop;
+    }
+    if (std::optional<LocationId> undefined = findUndefined(place)) {
+      error(DiagnosticCode::UnmetRequirement, source.range,
+            "the postcondition needs " + layout.describe(layout.placeOf(*undefined)) +
+                ", which holds no data at entry")
+          .note(algorithm.collective->pres[0].range, "the precondition does not name it");
       return Flow::Stop;
     }
     contributionBuffer.push_back(place);
@@ -83,19 +90,24 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
     for (uint32_t i = 0; i < count; ++i)
       expected[i] += contribution(place.rank, place.index + i);
   lastRequirement = &requirement;
-  lastKey = std::move(key);
   return true;
 }
 
-std::vector<int64_t> Elaborator::freeValues(const Requirement &requirement) {
+bool Elaborator::isNewRequirement(const Requirement &requirement) {
   if (freeSlotsOf != &requirement) {
     freeSlotsOf = &requirement;
     freeSlots = freeVariables(*requirement.value);
   }
-  std::vector<int64_t> values;
-  for (uint32_t index : freeSlots)
-    values.push_back(slot(index).scalar);
-  return values;
+  std::vector<int64_t> key;
+  std::vector<ListRef> lists; // held, so that no other list gets the same address
+  for (uint32_t index : freeSlots) {
+    key.push_back(slot(index).scalar);
+    lists.push_back(slot(index).list);
+  }
+  bool isNew = lastRequirement != &requirement || key != lastKey || lists != lastLists;
+  lastKey = std::move(key);
+  lastLists = std::move(lists);
+  return isNew;
 }
 
 void Elaborator::checkPostcondition() {

@@ -109,12 +109,16 @@ void Provenance::noteReduction(Diagnostic &diagnostic) const {
     }
 }
 
+std::vector<Contribution> Provenance::contentsOf(LocationId location) {
+  sliceBackwards(location);
+  replay();
+  return contentOf(location);
+}
+
 void Provenance::report(LocationId output, std::vector<Contribution> wanted, const Setting &setting,
                         DiagnosticEngine &diagnostics) {
   std::sort(wanted.begin(), wanted.end());
-  sliceBackwards(output);
-  replay();
-  Contents actual = contentOf(output);
+  Contents actual = contentsOf(output);
   const Contribution *extra = firstExcess(actual, wanted);
   const Contribution *missing = firstExcess(wanted, actual);
   DiagnosticCode code = DiagnosticCode::OutputNotWritten;
@@ -150,7 +154,8 @@ std::vector<uint32_t> freeVariables(const Expr &root) {
     for (const Generator &generator : expr.generators.list) {
       bound.push_back(generator.slot);
       visit(*generator.first);
-      visit(*generator.last);
+      if (generator.last)
+        visit(*generator.last);
     }
     if (expr.kind == ExprKind::Variable)
       slots.push_back(expr.slot);

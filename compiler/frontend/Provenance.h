@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/frontend/Diagnostics.h"
-#include "compiler/frontend/Layout.h"
+#include "compiler/frontend/Memory.h"
 #include "compiler/frontend/Trace.h"
 
 #include <string>
@@ -11,14 +11,6 @@
 #include <vector>
 
 namespace occl::frontend {
-
-/// Chunk `chunk` of rank `rank`'s input.
-struct Contribution {
-  uint32_t rank = 0;
-  uint32_t chunk = 0;
-
-  auto operator<=>(const Contribution &) const = default;
-};
 
 class Provenance {
 public:
@@ -31,6 +23,8 @@ public:
     SourceRange requirement; // what is not met
     std::string context;     // with which values
   };
+  /// What a location holds, sorted and with repetitions; expects a Provenance that was not used.
+  std::vector<Contribution> contentsOf(LocationId location);
   /// Reports in which way the location does not hold exactly `wanted`, and the statements that made
   /// it so.
   void report(LocationId output, std::vector<Contribution> wanted, const Setting &setting,

@@ -6,21 +6,6 @@
 namespace occl::frontend {
 namespace {
 
-struct BuiltinInfo {
-  std::string_view name;
-  Builtin builtin;
-  size_t minArguments, maxArguments;
-};
-
-constexpr BuiltinInfo kBuiltins[] = {
-    {"min", Builtin::Min, 1, 64},
-    {"max", Builtin::Max, 1, 64},
-    {"log2", Builtin::Log2, 1, 1},
-    {"pow", Builtin::Pow, 2, 2},
-};
-
-constexpr std::string_view kMembers[] = {"rank", "index", "count"};
-
 bool isInt(BinaryOp op) { return op >= BinaryOp::Add; }
 bool isLogic(BinaryOp op) { return op <= BinaryOp::And; }
 
@@ -43,8 +28,9 @@ void Resolver::want(Expr *expr, Type wanted, const char *what) {
 
 void Resolver::check(const Expr &expr, Type wanted, const char *what) {
   Type type = expr.type;
+  bool isEmptyList = expr.kind == ExprKind::List && expr.operands.empty();
   bool fits = type == wanted || type == Type::Error || wanted == Type::Error ||
-              (wanted == Type::Chunk && type == Type::Location);
+              (wanted == Type::Chunk && type == Type::Location) || (isEmptyList && isList(wanted));
   if (!fits)
     diagnostics.error(DiagnosticCode::WrongType, expr.range,
                       std::string(what) + " must be of type '" + nameOf(wanted) +
@@ -91,6 +77,12 @@ Type Resolver::resolveExpr(Expr *expr) {
   case ExprKind::Reduce:
     resolveReduce(*expr);
     break;
+  case ExprKind::Method:
+    resolveMethod(*expr);
+    break;
+  case ExprKind::List:
+    resolveList(*expr);
+    break;
   case ExprKind::Input:
   case ExprKind::Output:
     resolveBuffer(*expr);
@@ -126,13 +118,19 @@ void Resolver::resolveBuffer(Expr &expr) {
 
 void Resolver::resolveBinary(Expr &expr) {
   bool isEquality = expr.op == BinaryOp::Equal || expr.op == BinaryOp::NotEqual;
-  Type first = resolveExpr(expr.a);
-  resolveExpr(expr.b);
-  Type operand = isLogic(expr.op) || (isEquality && first == Type::Bool) ? Type::Bool : Type::Int;
+  Type first = resolveExpr(expr.a), second = resolveExpr(expr.b);
+  bool isOfLists = (expr.op == BinaryOp::Add && isList(first)) ||
+                   (isEquality && (first == Type::IntList || first == Type::IntMatrix));
+  // The empty list is one of whatever the other one is of.
+  bool isEmptyList = expr.a->kind == ExprKind::List && expr.a->operands.empty();
+  Type operand = isLogic(expr.op) || (isEquality && first == Type::Bool) ? Type::Bool
+                 : !isOfLists                                            ? Type::Int
+                 : isEmptyList && isList(second)                         ? second
+                                                                         : first;
   std::string what = "an operand of '" + std::string(sources.text(expr.nameRange)) + "'";
   check(*expr.a, operand, what.c_str());
   check(*expr.b, operand, what.c_str());
-  expr.type = isInt(expr.op) ? Type::Int : Type::Bool;
+  expr.type = isInt(expr.op) ? operand : Type::Bool;
 }
 
 void Resolver::resolveConditional(Expr &expr) {
@@ -178,26 +176,18 @@ void Resolver::resolveIndex(Expr &expr) {
     expr.kind = ExprKind::Slice;
     expr.type = Type::Chunk;
     return;
+  case Type::IntList:
+  case Type::IntMatrix:
+  case Type::ChunkList:
+    expr.kind = expr.c ? ExprKind::Sublist : ExprKind::Element;
+    expr.type = expr.c ? base : elementOf(base);
+    return;
   case Type::Error:
     return;
   default:
     diagnostics.error(DiagnosticCode::WrongType, expr.range,
                       "a value of type '" + std::string(nameOf(base)) + "' has no index");
   }
-}
-
-void Resolver::resolveMember(Expr &expr) {
-  Type base = resolveExpr(expr.a);
-  auto known = std::find(std::begin(kMembers), std::end(kMembers), expr.name);
-  if (known == std::end(kMembers)) {
-    unknownName(expr.name, expr.nameRange, "property", {"copy", "rank", "index", "count"});
-    return;
-  }
-  expr.value = known - std::begin(kMembers);
-  expr.type = Type::Int;
-  if (base != Type::Chunk && base != Type::Location && base != Type::Error)
-    diagnostics.error(DiagnosticCode::WrongType, expr.range,
-                      "only chunks and places have a '" + std::string(expr.name) + "'");
 }
 
 void Resolver::resolveCopy(Expr &expr) {
@@ -213,31 +203,12 @@ void Resolver::resolveReduce(Expr &expr) {
   size_t mark = scope.open();
   resolveGenerators(expr.generators);
   for (Expr *operand : expr.operands)
-    want(operand, Type::Chunk, "an operand of 'reduce'");
+    if (resolveExpr(operand) != Type::ChunkList)
+      check(*operand, Type::Chunk, "an operand of 'reduce'");
   scope.close(mark);
   if (expr.b)
     want(expr.b, Type::Location, "the destination");
   expr.type = Type::Chunk;
-}
-
-bool Resolver::resolveBuiltin(Expr &expr) {
-  auto info = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
-                           [&](const BuiltinInfo &entry) { return entry.name == expr.name; });
-  if (info == std::end(kBuiltins))
-    return false;
-  expr.kind = ExprKind::Builtin;
-  expr.value = static_cast<int64_t>(info->builtin);
-  expr.type = Type::Int;
-  for (Expr *operand : expr.operands)
-    want(operand, Type::Int, "the argument");
-  if (expr.operands.size() < info->minArguments || expr.operands.size() > info->maxArguments)
-    diagnostics.error(DiagnosticCode::WrongArguments, expr.range,
-                      "'" + std::string(info->name) + "' takes " +
-                          (info->maxArguments > 2 ? "1 to " : "") +
-                          std::to_string(info->maxArguments) +
-                          (info->maxArguments == 1 ? " argument" : " arguments") + ", not " +
-                          std::to_string(expr.operands.size()));
-  return true;
 }
 
 void Resolver::resolveCall(Expr &expr) {
@@ -248,8 +219,7 @@ void Resolver::resolveCall(Expr &expr) {
     for (Expr *operand : expr.operands)
       resolveExpr(operand);
     std::vector<std::string_view> names;
-    for (const BuiltinInfo &info : kBuiltins)
-      names.push_back(info.name);
+    names.insert(names.end(), std::begin(kBuiltinNames), std::end(kBuiltinNames));
     for (const std::unique_ptr<Module> &module : program.modules)
       for (const FunctionDecl &decl : module->functions)
         names.push_back(decl.name);

@@ -30,16 +30,17 @@ Variable *Resolver::declare(std::string_view name, SourceRange range, Type type,
   return &scope.declare(name, range, type, isAssignable);
 }
 
-void Resolver::declareParams(Decl &decl, bool scalarsOnly) {
+void Resolver::declareParams(Decl &decl, bool numbersOnly) {
   scope = Scope();
   allowBuffers = false;
   for (Param &param : decl.params) {
-    bool isScalar = param.type == Type::Int || param.type == Type::Bool;
-    if (scalarsOnly && !isScalar)
+    bool isNumbers = param.type == Type::Int || param.type == Type::Bool ||
+                     param.type == Type::IntList || param.type == Type::IntMatrix;
+    if (numbersOnly && !isNumbers)
       diagnostics.error(DiagnosticCode::WrongType, param.nameRange,
-                        "a parameter here is an 'int' or a 'bool', not a '" +
+                        "a parameter here is an 'int', a 'bool' or a list of numbers, not a '" +
                             std::string(nameOf(param.type)) + "'");
-    if (!scalarsOnly && param.defaultValue)
+    if (!numbersOnly && param.defaultValue)
       diagnostics.error(DiagnosticCode::MisplacedDeclaration, param.defaultValue->range,
                         "the parameters of a function have no default values");
     if (param.defaultValue)
@@ -51,7 +52,7 @@ void Resolver::declareParams(Decl &decl, bool scalarsOnly) {
 }
 
 void Resolver::resolveFunction(FunctionDecl &decl) {
-  declareParams(decl, /*scalarsOnly=*/false);
+  declareParams(decl, /*numbersOnly=*/false);
   function = &decl;
   allowBuffers = true;
   resolveBody(decl.body);
@@ -60,11 +61,11 @@ void Resolver::resolveFunction(FunctionDecl &decl) {
 }
 
 void Resolver::resolveCollective(CollectiveDecl &decl) {
-  declareParams(decl, /*scalarsOnly=*/true);
+  declareParams(decl, /*numbersOnly=*/true);
   if (!decl.name.empty() && !scope.find("ranks"))
     diagnostics.error(DiagnosticCode::BadCollective, decl.nameRange,
                       "a collective has a parameter 'ranks', its number of ranks");
-  for (Stmt *statement : decl.asserts)
+  for (Stmt *statement : decl.bindings)
     resolveStatement(*statement);
   resolveRankItem(decl.input, decl, "input");
   resolveRankItem(decl.output, decl, "output");
@@ -75,6 +76,8 @@ void Resolver::resolveCollective(CollectiveDecl &decl) {
   else if (!decl.name.empty() && !scope.find("chunks"))
     diagnostics.error(DiagnosticCode::BadCollective, decl.nameRange,
                       "a collective without parameter 'chunks' says 'part <chunks>;'");
+  for (PreItem &pre : decl.pres)
+    resolvePre(pre);
   for (PostItem &post : decl.posts)
     resolvePost(post);
   decl.numSlots = scope.slotsUsed();
@@ -91,6 +94,21 @@ void Resolver::resolveRankItem(RankItem &item, const CollectiveDecl &decl, const
   size_t mark = scope.open();
   item.slot = slotOf(declare(item.rank, item.rankRange, Type::Int, false));
   want(item.expr, Type::Int, "this number of chunks");
+  scope.close(mark);
+}
+
+void Resolver::resolvePre(PreItem &pre) {
+  size_t mark = scope.open();
+  resolveGenerators(pre.generators);
+  allowBuffers = true;
+  for (Expr *input : pre.inputs) {
+    want(input, Type::Location, "what a precondition names");
+    bool isInput = input->kind == ExprKind::Location && input->a->kind == ExprKind::Input;
+    if (input->type == Type::Location && !isInput)
+      diagnostics.error(DiagnosticCode::WrongType, input->range,
+                        "a precondition names places of 'input'");
+  }
+  allowBuffers = false;
   scope.close(mark);
 }
 
@@ -126,7 +144,7 @@ void Resolver::resolveRequirement(Requirement &requirement) {
 }
 
 void Resolver::resolveAlgorithm(AlgorithmDecl &decl) {
-  declareParams(decl, /*scalarsOnly=*/true);
+  declareParams(decl, /*numbersOnly=*/true);
   auto known = program.collectives.find(decl.collectiveName);
   if (known != program.collectives.end()) {
     decl.collective = known->second;
@@ -236,10 +254,12 @@ void Resolver::resolveBinding(Stmt &statement) {
   Type type = statement.expr ? resolveExpr(statement.expr) : Type::Error;
   if (type == Type::Location)
     type = Type::Chunk; // a variable holds what was read
-  if (type == Type::Void || type == Type::Buffer || type == Type::Row) {
+  if (type == Type::Void || type == Type::Buffer || type == Type::Row || type == Type::Origin) {
     diagnostics.error(DiagnosticCode::WrongType, statement.expr->range,
-                      std::string("a variable holds an int, a bool or a chunk; this is ") +
-                          (type == Type::Void ? "nothing" : "a whole buffer"));
+                      std::string("a variable holds an int, a bool, a chunk or a list; this is ") +
+                          (type == Type::Void     ? "nothing"
+                           : type == Type::Origin ? "an origin: ask for its '.rank' or '.index'"
+                                                  : "a whole buffer"));
     type = Type::Error;
   }
   statement.slot =
@@ -303,9 +323,18 @@ void Resolver::resolveEffect(Stmt &statement) {
 
 void Resolver::resolveGenerators(Generators &generators) {
   for (Generator &generator : generators.list) {
-    want(generator.first, Type::Int, "the lower bound");
-    want(generator.last, Type::Int, "the upper bound");
-    generator.slot = slotOf(declare(generator.name, generator.nameRange, Type::Int, false));
+    if (generator.last) {
+      want(generator.first, Type::Int, "the lower bound");
+      want(generator.last, Type::Int, "the upper bound");
+    } else {
+      Type list = resolveExpr(generator.first);
+      generator.type = elementOf(list);
+      if (!isList(list) && list != Type::Error)
+        diagnostics.error(DiagnosticCode::WrongType, generator.first->range,
+                          "a loop runs over a range 'first .. last' or a list; this is of type '" +
+                              std::string(nameOf(list)) + "'");
+    }
+    generator.slot = slotOf(declare(generator.name, generator.nameRange, generator.type, false));
   }
   if (generators.where)
     want(generators.where, Type::Bool, "the condition of 'where'");

@@ -1,5 +1,5 @@
 // Names and types of one program. Internal: declarations and statements (Resolver.cpp), expressions
-// (ResolveExpressions.cpp).
+// (ResolveExpressions.cpp), lists, properties and built-in functions (ResolveLists.cpp).
 #pragma once
 
 #include "compiler/frontend/Program.h"
@@ -14,6 +14,11 @@ public:
 
   void resolveModule(Module &module);
 
+  /// Of the functions that the language brings along.
+  static constexpr std::string_view kBuiltinNames[] = {"min",     "max",      "log2",     "pow",
+                                                       "sum",     "contains", "position", "offsets",
+                                                       "reverse", "split",    "group"};
+
 private:
   // Declarations
   void resolveFunction(FunctionDecl &decl);
@@ -21,10 +26,11 @@ private:
   void resolveAlgorithm(AlgorithmDecl &decl);
   void resolveArguments(AlgorithmDecl &decl);
   void bindArguments(AlgorithmDecl &decl);
+  void resolvePre(PreItem &pre);
   void resolvePost(PostItem &post);
   void resolveRequirement(Requirement &requirement);
   void resolveRankItem(RankItem &item, const CollectiveDecl &decl, const char *word);
-  void declareParams(Decl &decl, bool scalarsOnly);
+  void declareParams(Decl &decl, bool numbersOnly);
 
   // Statements
   void resolveBody(std::vector<Stmt *> &body);
@@ -49,6 +55,10 @@ private:
   void resolveReduce(Expr &expr);
   void resolveCall(Expr &expr);
   bool resolveBuiltin(Expr &expr);
+  Type resolveBuiltinArguments(Expr &expr);
+  void resolveMethod(Expr &expr);
+  void resolveList(Expr &expr);
+  Type resolveListElement(Expr &element);
   /// Resolves, and reports if the type is not `wanted`. A location is a chunk where a chunk is
   /// wanted.
   void want(Expr *expr, Type wanted, const char *what);

@@ -41,6 +41,77 @@ INSTANTIATE_TEST_SUITE_P(
                       ValueCase{"(true || 1 / 0 == 0) && !(false && 1 / 0 == 0) ? 1 : 0", 1},
                       ValueCase{"1 < 2 && 2 <= 2 && 3 > 2 && 3 >= 3 && 1 != 2 ? 4 : 5", 4}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Lists, Values,
+    ::testing::Values(
+        ValueCase{"sum([])", 0}, ValueCase{"sum([1..5, -3])", 7}, ValueCase{"[3..3].length", 0},
+        ValueCase{"[5..2].length", 0}, ValueCase{"[4, 7, 9][1]", 7},
+        ValueCase{"sum([4, 7, 9][1..3])", 16}, ValueCase{"[4][1..1].length", 0},
+        ValueCase{"([1, 2] + [3])[2]", 3}, ValueCase{"[[1], [2, 3]][1][1]", 3},
+        ValueCase{"sum([x * y for x in 1..4, y in [10, 20] where x != 2])", 120},
+        ValueCase{"min([3, 1, 2]) * 10 + max([3, 1, 2])", 13},
+        ValueCase{"position([5, 6, 6], 6)", 1}, ValueCase{"contains([5, 6], 7) ? 1 : 0", 0},
+        ValueCase{"offsets([])[0]", 0}, ValueCase{"offsets([2, 0, 5])[3]", 7},
+        ValueCase{"reverse([1, 2, 3])[0]", 3}, ValueCase{"[1, 2] == [1, 2] ? 1 : 0", 1},
+        ValueCase{"[1, 2] != [1] ? 1 : 0", 1}, ValueCase{"[[1], []] == [[1], []] ? 1 : 0", 1},
+        ValueCase{"[[1], []] == [[1], [0]] ? 1 : 0", 0}, ValueCase{"[] == [1] ? 1 : 0", 0},
+        ValueCase{"(true ? [1] : [2, 3]).length", 1},
+        ValueCase{"sum([sum(row) for row in [[1, 2], [3]]])", 6},
+        ValueCase{"input[0][0].origin.rank + input[0][0].origin.index", 0},
+        ValueCase{"input[0][0].has(0, 0) && !input[0][0].has(0, 1) ? 1 : 0", 1},
+        ValueCase{"input[0][0].contributions", 1}));
+
+TEST(Elaborate, SplitAndGroup) {
+  auto result = compile("algorithm a(ranks: int = 1) implements allreduce(ranks, 5) {\n"
+                        "  scratch s[5];\n"
+                        "  let parts = [p.copy(s[0][p.index]) for p in split(input[0][0..5], 2)];\n"
+                        "  group(parts).copy(output[0][0]);\n"
+                        "}\n");
+  EXPECT_EQ(result->diagnostics.render(), "");
+  EXPECT_EQ(result->emitter.lines,
+            (Lines{"read input[0][0]*5", "read input[0][0]*2", "read input[0][2]*3",
+                   "copy 1 -> scratch[0][0]*2", "copy 2 -> scratch[0][2]*3", "read scratch[0][0]*5",
+                   "copy 5 -> output[0][0]*5"}));
+}
+
+TEST(Elaborate, OriginsOfManyChunks) {
+  auto result =
+      compile("algorithm a(ranks: int = 50) implements alltoall(ranks, 4 * ranks) "
+              "modes out_of_place {\n  for r in 0..ranks, c in 0..4 * ranks {\n"
+              "    assert input[r][c].origin.rank == r && input[r][c].origin.index == c;\n"
+              "  }\n"
+              "  assert input[7][3..9].origin.index == 3 && input[7][3..9].has(7, 3);\n"
+              "  assert !input[7][3..9].has(7, 4);\n"
+              "  for q in 0..ranks, r in 0..ranks {\n"
+              "    let c = input[q][4 * r .. 4 * r + 4].copy(output[r][4 * q]);\n"
+              "    assert c.origin.rank == q && c.rank == r && c.origin.index == 4 * r;\n"
+              "  }\n"
+              "}\n");
+  EXPECT_EQ(result->diagnostics.render(), "");
+}
+
+TEST(Elaborate, ListParametersAreRecorded) {
+  auto compiled = [](const std::string &define) {
+    auto result = compile("algorithm a(order: [int] = [7], m: [[int]] = [[1], [2, 3]]) implements "
+                          "allreduce(1, 1) { input[0][0].copy(output[0][0]); }\n",
+                          {.defines = {define}});
+    EXPECT_EQ(result->diagnostics.render(), "");
+    return result->info->parameters;
+  };
+  using Parameters = std::vector<std::pair<std::string, int64_t>>;
+  EXPECT_EQ(compiled("order=[ 4, 0..2 ]"), (Parameters{{"order[0]", 4},
+                                                       {"order[1]", 0},
+                                                       {"order[2]", 1},
+                                                       {"m[0][0]", 1},
+                                                       {"m[1][0]", 2},
+                                                       {"m[1][1]", 3}}));
+  EXPECT_EQ(compiled("m=[]"), (Parameters{{"order[0]", 7}}));
+  Parameters large = compiled("order=[0..65]"), other = compiled("order=[1..66]");
+  EXPECT_EQ(large[0], (std::pair<std::string, int64_t>("order.length", 65)));
+  EXPECT_EQ(large[1].first, "order.hash");
+  EXPECT_NE(large[1].second, other[1].second);
+}
+
 TEST(Elaborate, RingOfTwo) {
   auto result = compile("algorithm ring(ranks: int = 2) implements allreduce(ranks, ranks) {\n"
                         "  for i in 0..ranks {\n"
