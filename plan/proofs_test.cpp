@@ -1,7 +1,8 @@
 // What verifyPlan says of plans that are well formed and wrong, with the witness: messages,
-// deadlock, races, results.
+// deadlock, results. Races: races_test.cpp.
 #include "plan/builder.h"
 #include "plan/testing/example_plans.h"
+#include "plan/testing/small_plans.h"
 #include "plan/verifier.h"
 
 #include <gtest/gtest.h>
@@ -9,25 +10,9 @@
 namespace occl::plan {
 namespace {
 
-std::string wordsOn(const Plan &plan) {
-  VerifyResult result = verifyPlan(plan);
-  return result.error ? result.text() : "accepted";
-}
-
-/// A plan of a user's own collective: output chunk 0 of the last rank is input chunk 0 of rank 0.
-PlanBuilder start(uint32_t numRanks) {
-  PlanBuilder builder;
-  Plan &plan = builder.header();
-  plan.name = plan.collective = "own";
-  plan.sourceHash = "0123456789abcdef";
-  Contribution first = {0, 0};
-  builder.addRequirement({.rank = numRanks - 1, .outputChunk = 0, .count = 1}, {&first, 1});
-  return builder;
-}
-
-Instruction one(Opcode opcode, bool final = false) {
-  return {.opcode = opcode, .final = final, .count = 1};
-}
+using testing::one;
+using testing::start;
+using testing::wordsOn;
 
 TEST(Matching, Sizes) {
   Plan plan = testing::shift(3);
@@ -160,153 +145,6 @@ TEST(Deadlock, SlowestDestinationHoldsTheSlot) {
             "for data from connection 1 (rank 0 to rank 2, channel 1)");
   plan.depth = 5;
   EXPECT_EQ(verifyPlan(plan).facts.smallestDepth, 2u);
-}
-
-TEST(Race, ReadAndWrite) {
-  Plan plan = testing::twoShotAllReduce(2);
-  plan.dependencies[0] = {0, 0}; // rank 0 sends its result without waiting for it
-  EXPECT_EQ(
-      wordsOn(plan),
-      "race (out of place), rank 0, thread block 1, instruction 0: rank 0, output chunk 0: "
-      "nothing orders two accesses: add a dependency between them\n"
-      "  read by rank 0, thread block 2, instruction 0: send output[0] -> rank 1 (channel 1), "
-      "at two_shot_allreduce.coll:5:5\n"
-      "  written by rank 0, thread block 1, instruction 0: recvReduceCopy input[0] + rank 1 "
-      "(channel 0) -> output[0], final, at two_shot_allreduce.coll:4:5");
-}
-
-TEST(Race, TwoWrites) {
-  PlanBuilder builder = start(1);
-  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
-  for (int block = 0; block < 2; ++block) {
-    builder.beginThreadBlock();
-    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {output(0, 0)});
-  }
-  EXPECT_EQ(wordsOn(std::move(builder).take()),
-            "race (out of place), rank 0, thread block 1, instruction 0: rank 0, output chunk 0: "
-            "nothing orders two accesses: add a dependency between them\n"
-            "  written by rank 0, thread block 0, instruction 0: copy input[0] -> output[0]\n"
-            "  written by rank 0, thread block 1, instruction 0: copy input[0] -> output[0]");
-}
-
-TEST(Race, InPlaceOnly) {
-  // Two thread blocks, one of which reads the input chunk that in place is the output chunk that
-  // the other writes.
-  PlanBuilder builder = start(1);
-  builder.beginRank({.inputChunks = 2, .outputChunks = 2, .scratchChunks = 1});
-  builder.header().uniformChunks = true;
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {output(0, 0)});
-  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {output(0, 1)});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Copy), {input(0, 1)}, {scratch(0, 0)});
-  Plan plan = std::move(builder).take();
-  EXPECT_EQ(
-      wordsOn(plan).substr(0, 103),
-      "race (in place), rank 0, thread block 1, instruction 0: rank 0, input chunk 1: nothing "
-      "orders two acces");
-  plan.inPlace = false;
-  EXPECT_EQ(wordsOn(plan), "accepted");
-}
-
-TEST(Race, TransitiveDependencies) {
-  // Thread block 2 depends on 1, which depends on 0: that is enough between 2 and 0.
-  PlanBuilder builder = start(1);
-  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 2});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 0)});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 1)}, {{0, 0}});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Copy), {scratch(0, 0)}, {output(0, 0)}, {{1, 0}});
-  Plan plan = std::move(builder).take();
-  EXPECT_EQ(wordsOn(plan), "accepted");
-  plan.protocol = Protocol::LL128;
-  EXPECT_EQ(wordsOn(plan), "accepted");
-  plan.dependencies[0] = {0, 0};
-  plan.instructions[1].numDependencies = 0;
-  plan.instructions[2].firstDependency = 0;
-  plan.dependencies.erase(plan.dependencies.begin());
-  EXPECT_EQ(wordsOn(plan).substr(0, 69),
-            "race (out of place), rank 0, thread block 2, instruction 0: rank 0, s");
-}
-
-/// Rank 0 keeps a value in scratch; a message to rank 1 and back tells another thread block that it
-/// is there.
-Plan roundTrip() {
-  PlanBuilder builder = start(1);
-  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
-  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 2});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 0)});
-  builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(there)});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Recv), {connection(back)}, {scratch(0, 1)});
-  builder.addInstruction(one(Opcode::Copy), {scratch(0, 0)}, {output(0, 0)});
-  builder.beginRank({});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::RecvCopySend), {connection(there)}, {connection(back)});
-  return std::move(builder).take();
-}
-
-TEST(Race, MessagesOrder) {
-  Plan plan = roundTrip();
-  EXPECT_EQ(wordsOn(plan), "accepted");
-  plan.protocol = Protocol::LL;
-  EXPECT_EQ(wordsOn(plan).substr(0, 60),
-            "race (out of place), rank 0, thread block 1, instruction 1: ");
-  // Sent before it is written, the message tells nothing.
-  plan = roundTrip();
-  std::swap(plan.instructions[0].opcode, plan.instructions[1].opcode);
-  std::swap(plan.operands[1], plan.operands[3]);
-  EXPECT_EQ(wordsOn(plan).substr(0, 60),
-            "race (out of place), rank 0, thread block 1, instruction 1: ");
-}
-
-TEST(Race, OneMessageForManyAccesses) {
-  // Rank 0 writes 20,000 places and has one message go to rank 1 and back; then another thread
-  // block reads them all. A search for each of them would spend any budget.
-  constexpr uint32_t kPlaces = 20000;
-  PlanBuilder builder = start(1);
-  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
-  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = kPlaces + 1});
-  builder.beginThreadBlock();
-  for (uint32_t i = 0; i < kPlaces; ++i)
-    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, i)});
-  builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(there)});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Recv), {connection(back)}, {output(0, 0)});
-  for (uint32_t i = 0; i < kPlaces; ++i)
-    builder.addInstruction(one(Opcode::Copy), {scratch(0, i)}, {scratch(0, kPlaces)});
-  builder.beginRank({});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::RecvCopySend), {connection(there)}, {connection(back)});
-  EXPECT_EQ(wordsOn(std::move(builder).take()), "accepted");
-}
-
-TEST(Race, CreditsOrderNothing) {
-  // At depth 1 rank 0 can send twice only after rank 1 has received once; what it then sends to
-  // rank 1's other thread block still tells nothing of that receive.
-  PlanBuilder builder = start(2);
-  uint32_t link = builder.addConnection(0, 0, {1}), other = builder.addConnection(0, 1, {1});
-  builder.header().depth = 1;
-  builder.beginRank({.inputChunks = 1});
-  builder.beginThreadBlock();
-  for (uint32_t to : {link, link, other})
-    builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(to)});
-  builder.beginRank({.outputChunks = 1, .scratchChunks = 3});
-  builder.beginThreadBlock();
-  for (uint32_t place : {0u, 1u})
-    builder.addInstruction(one(Opcode::Recv), {connection(link)}, {scratch(1, place)});
-  builder.beginThreadBlock();
-  builder.addInstruction(one(Opcode::Recv), {connection(other)}, {scratch(1, 2)});
-  builder.addInstruction(one(Opcode::Copy), {scratch(1, 0)}, {output(1, 0)});
-  EXPECT_EQ(wordsOn(std::move(builder).take()),
-            "race (out of place), rank 1, thread block 1, instruction 1: rank 1, scratch chunk 0: "
-            "nothing orders two accesses: add a dependency between them\n"
-            "  written by rank 1, thread block 0, instruction 0: recv rank 0 (channel 0) -> "
-            "scratch[0]\n"
-            "  read by rank 1, thread block 1, instruction 1: copy scratch[0] -> output[0]");
 }
 
 TEST(Postcondition, UndefinedReads) {

@@ -4,6 +4,7 @@
 #include "plan/verify/postcondition.h"
 #include "plan/verify/races.h"
 #include "plan/verify/shape.h"
+#include "plan/verify/witnesses.h"
 
 #include <algorithm>
 #include <exception>
@@ -32,12 +33,16 @@ const char *nameOf(Proof proof) {
   return "error";
 }
 
-Finding checkModes(const verify::Network &network, const verify::Execution &execution) {
+Finding checkModes(const verify::Network &network, const verify::Execution &execution,
+                   uint64_t &searches) {
   verify::Keys keys;
+  verify::KnownOrders known;
+  if (Finding finding = verify::checkWitnesses(network, known))
+    return finding;
   for (AliasMode mode : {AliasMode::OutOfPlace, AliasMode::InPlace}) {
     if (!(mode == AliasMode::OutOfPlace ? network.plan.outOfPlace : network.plan.inPlace))
       continue;
-    if (Finding finding = verify::checkRaces(network, execution, mode))
+    if (Finding finding = verify::checkRaces(network, execution, known, mode, searches))
       return finding;
     if (Finding finding = verify::checkPostcondition(network, execution, mode, keys))
       return finding;
@@ -45,7 +50,8 @@ Finding checkModes(const verify::Network &network, const verify::Execution &exec
   return {};
 }
 
-VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options) {
+VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options,
+                    uint64_t searches) {
   const Plan &plan = network.plan;
   VerifyFacts facts;
   facts.outOfPlace = plan.outOfPlace;
@@ -59,6 +65,7 @@ VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options
     (plan.connections[c].isCounter ? facts.signals : facts.messages) += network.numMessages(c);
   facts.connections = plan.connections.size();
   facts.dependencies = plan.dependencies.size();
+  facts.searchedOrders = searches;
   for (const RankPlan &rank : plan.ranks)
     facts.threadBlocks = std::max(facts.threadBlocks, rank.numThreadBlocks);
   return facts;
@@ -75,9 +82,10 @@ VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
     return {finding, {}};
   if (Finding finding = verify::checkLifetimes(network, execution))
     return {finding, {}};
-  if (Finding finding = checkModes(network, execution))
+  uint64_t searches = 0;
+  if (Finding finding = checkModes(network, execution, searches))
     return {finding, {}};
-  return {{}, factsOf(network, options)};
+  return {{}, factsOf(network, options, searches)};
 }
 
 constexpr const char *kNoResult = ", except for the result (no postcondition was given, so nothing "

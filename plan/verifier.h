@@ -49,6 +49,8 @@ struct VerifyFacts {
   uint64_t connections = 0;
   uint64_t dependencies = 0;
   uint32_t threadBlocks = 0; // of the rank that has most
+  /// Orders through other ranks that no witness gave, so that they had to be searched for.
+  uint64_t searchedOrders = 0;
 };
 
 struct VerifyOptions {

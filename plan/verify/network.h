@@ -25,6 +25,11 @@ constexpr uint32_t sizeOf(const RankPlan &rank, OperandKind kind) {
   return 0;
 }
 
+/// Whether whoever receives knows of everything before what was sent, not of the data alone.
+constexpr bool orders(const Connection &connection) {
+  return connection.isOrdered || connection.isCounter;
+}
+
 /// The receiving end of `connection` at `rank`, an index in Plan::destinations; kNone if there is
 /// none.
 uint32_t endpointOf(const Plan &plan, const Connection &connection, uint32_t rank);
@@ -53,10 +58,18 @@ struct Network {
   uint32_t positionOf(uint32_t instruction) const {
     return instruction - plan.threadBlocks[blockOf[instruction]].firstInstruction;
   }
+  /// The instruction that sends what a source, a connection, receives.
+  uint32_t sendOf(uint32_t operand) const {
+    return sends[firstSend[plan.operands[operand].index] + ordinal[operand]];
+  }
+  /// The index of the instruction at a place, which must exist.
+  uint32_t at(const Place &place) const {
+    uint32_t block = plan.ranks[place.rank].firstThreadBlock + place.threadBlock;
+    return plan.threadBlocks[block].firstInstruction + place.instruction;
+  }
   /// Dependency's instruction, an index in Plan::instructions, for an instruction of `rank`.
   uint32_t target(uint32_t rank, const Dependency &dependency) const {
-    uint32_t block = plan.ranks[rank].firstThreadBlock + dependency.threadBlock;
-    return plan.threadBlocks[block].firstInstruction + dependency.instruction;
+    return at({rank, dependency.threadBlock, dependency.instruction});
   }
 };
 

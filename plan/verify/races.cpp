@@ -10,9 +10,10 @@ namespace {
 
 class RaceChecker {
 public:
-  RaceChecker(const Network &network, const Execution &execution, AliasMode mode)
+  RaceChecker(const Network &network, const Execution &execution, const KnownOrders &known,
+              AliasMode mode)
       : plan(network.plan), network(network), mode(mode), locations(plan, mode),
-        search(network, execution), clocks(network, search) {
+        search(network, execution), clocks(network, known, search) {
     groupByRank(execution);
   }
 
@@ -23,15 +24,22 @@ public:
     return {};
   }
 
+  uint64_t numSearches() const { return search.numSearches(); }
+
 private:
+  /// What an instruction does to a location: it is the instruction's chunk number `chunk`.
+  struct Access {
+    uint32_t instruction = kNone;
+    uint32_t chunk = 0;
+  };
   /// What happened to a location so far.
   struct History {
-    uint32_t lastWrite = kNone;
+    Access lastWrite;
     uint32_t firstRead = kNone; // since the last write, in `reads`
     bool isEverWritten = false;
   };
   struct Read {
-    uint32_t instruction;
+    Access access;
     uint32_t next; // in `reads`
   };
 
@@ -78,7 +86,7 @@ private:
     histories.assign(locations.begin(rank + 1) - firstLocation, {});
     reads.clear();
     for (uint32_t index : orderOf(rank))
-      forEachAccess(rank, index, true, [&](History &history) {
+      forEachAccess(rank, index, true, [&](History &history, const Access &) {
         history.isEverWritten = true;
         return Finding();
       });
@@ -88,9 +96,10 @@ private:
       if (isOwn)
         clocks.enter(index);
       Finding finding =
-          forEachAccess(rank, index, false, [&](History &h) { return read(h, index); });
+          forEachAccess(rank, index, false, [&](History &h, Access a) { return read(h, a); });
       if (!finding)
-        finding = forEachAccess(rank, index, true, [&](History &h) { return write(h, index); });
+        finding =
+            forEachAccess(rank, index, true, [&](History &h, Access a) { return write(h, a); });
       if (finding)
         return finding;
       if (isOwn)
@@ -107,62 +116,73 @@ private:
          writes ? plan.destinationsOf(instruction) : plan.sourcesOf(instruction)) {
       if (operand.kind == OperandKind::Connection || operand.rank != rank)
         continue;
-      for (uint32_t chunk = operand.index; chunk < operand.index + instruction.count; ++chunk) {
-        uint32_t location = locations.of(rank, operand.kind, chunk);
-        Finding finding = visit(histories[location - firstLocation]);
+      for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
+        uint32_t location = locations.of(rank, operand.kind, operand.index + chunk);
+        Finding finding = visit(histories[location - firstLocation], Access{index, chunk});
         if (!finding)
           continue;
-        finding->message = describeChunk(rank, operand.kind, chunk) + ": " + finding->message;
+        finding->message =
+            describeChunk(rank, operand.kind, operand.index + chunk) + ": " + finding->message;
         return finding;
       }
     }
     return {};
   }
 
-  Finding read(History &history, uint32_t index) {
+  Finding read(History &history, const Access &access) {
     if (!history.isEverWritten)
       return {};
-    if (history.lastWrite != kNone && !isOrdered(history.lastWrite, index))
-      return race(history.lastWrite, "written", index, "read");
-    bool isRepeated =
-        history.firstRead != kNone &&
-        network.blockOf[reads[history.firstRead].instruction] == network.blockOf[index];
-    if (isRepeated) {
-      reads[history.firstRead].instruction = index;
+    if (!isOrdered(history.lastWrite, access))
+      return race(history.lastWrite, "written", access, "read");
+    if (history.firstRead != kNone && replaces(access, reads[history.firstRead].access)) {
+      reads[history.firstRead].access = access;
       return {};
     }
-    reads.push_back({index, history.firstRead});
+    reads.push_back({access, history.firstRead});
     history.firstRead = static_cast<uint32_t>(reads.size() - 1);
     return {};
   }
 
-  Finding write(History &history, uint32_t index) {
-    if (history.lastWrite != kNone && !isOrdered(history.lastWrite, index))
-      return race(history.lastWrite, "written", index, "written");
+  Finding write(History &history, const Access &access) {
+    if (!isOrdered(history.lastWrite, access))
+      return race(history.lastWrite, "written", access, "written");
     for (uint32_t i = history.firstRead; i != kNone; i = reads[i].next)
-      if (!isOrdered(reads[i].instruction, index))
-        return race(reads[i].instruction, "read", index, "written");
-    history.lastWrite = index;
+      if (!isOrdered(reads[i].access, access))
+        return race(reads[i].access, "read", access, "written");
+    history.lastWrite = access;
     history.firstRead = kNone;
     return {};
   }
 
-  /// The clocks know of instructions of one rank only.
-  bool isOrdered(uint32_t earlier, uint32_t later) {
-    if (network.rankOf(earlier) == network.rankOf(later) && network.rankOf(later) == rankInCheck)
-      return clocks.isOrdered(earlier, later);
-    return network.blockOf[earlier] == network.blockOf[later] || search.leads(earlier, later);
+  /// Whether what comes after `next` comes after `last` as well.
+  bool replaces(const Access &next, const Access &last) const {
+    if (next.instruction == last.instruction)
+      return next.chunk >= last.chunk;
+    return network.blockOf[next.instruction] == network.blockOf[last.instruction];
   }
 
-  Finding race(uint32_t first, const char *firstDoes, uint32_t second, const char *secondDoes) {
-    VerifyError error = errorAt(plan, second, Proof::Race,
-                                network.rankOf(first) == network.rankOf(second)
-                                    ? "nothing orders two accesses: add a dependency between them"
-                                    : "nothing orders two accesses: add a signal and a wait "
-                                      "between them");
+  /// Instructions in step with each other take a message's chunks in order. The clocks know of
+  /// instructions of one rank only.
+  bool isOrdered(const Access &earlier, const Access &later) {
+    uint32_t from = earlier.instruction, to = later.instruction;
+    if (from == kNone || network.blockOf[from] == network.blockOf[to])
+      return true;
+    bool inStep = earlier.chunk <= later.chunk;
+    if (network.rankOf(from) == rankInCheck && network.rankOf(to) == rankInCheck)
+      return clocks.isOrdered(from, to, inStep);
+    return search.leads(from, to, inStep);
+  }
+
+  Finding race(const Access &first, const char *firstDoes, const Access &second,
+               const char *secondDoes) {
+    bool isOneRank = network.rankOf(first.instruction) == network.rankOf(second.instruction);
+    VerifyError error =
+        errorAt(plan, second.instruction, Proof::Race,
+                isOneRank ? "nothing orders two accesses: add a dependency between them"
+                          : "nothing orders two accesses: add a signal and a wait between them");
     error.mode = mode;
-    error.witness = {std::string(firstDoes) + " by " + describe(plan, first),
-                     std::string(secondDoes) + " by " + describe(plan, second)};
+    error.witness = {std::string(firstDoes) + " by " + describe(plan, first.instruction),
+                     std::string(secondDoes) + " by " + describe(plan, second.instruction)};
     return error;
   }
 
@@ -182,8 +202,12 @@ private:
 
 } // namespace
 
-Finding checkRaces(const Network &network, const Execution &execution, AliasMode mode) {
-  return RaceChecker(network, execution, mode).run();
+Finding checkRaces(const Network &network, const Execution &execution, const KnownOrders &known,
+                   AliasMode mode, uint64_t &searches) {
+  RaceChecker checker(network, execution, known, mode);
+  Finding finding = checker.run();
+  searches += checker.numSearches();
+  return finding;
 }
 
 } // namespace occl::plan::verify

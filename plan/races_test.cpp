@@ -1,0 +1,278 @@
+// What verifyPlan says of accesses that nothing orders, and what counts as an order: program order,
+// dependencies, ordered messages, witnesses.
+#include "plan/builder.h"
+#include "plan/testing/example_plans.h"
+#include "plan/testing/small_plans.h"
+#include "plan/verifier.h"
+
+#include <gtest/gtest.h>
+
+namespace occl::plan {
+namespace {
+
+using testing::one;
+using testing::start;
+using testing::wordsOn;
+
+TEST(Race, ReadAndWrite) {
+  Plan plan = testing::twoShotAllReduce(2);
+  plan.dependencies[0] = {0, 0}; // rank 0 sends its result without waiting for it
+  EXPECT_EQ(
+      wordsOn(plan),
+      "race (out of place), rank 0, thread block 1, instruction 0: rank 0, output chunk 0: "
+      "nothing orders two accesses: add a dependency between them\n"
+      "  read by rank 0, thread block 2, instruction 0: send output[0] -> rank 1 (channel 1), "
+      "at two_shot_allreduce.coll:5:5\n"
+      "  written by rank 0, thread block 1, instruction 0: recvReduceCopy input[0] + rank 1 "
+      "(channel 0) -> output[0], final, at two_shot_allreduce.coll:4:5");
+}
+
+TEST(Race, TwoWrites) {
+  PlanBuilder builder = start(1);
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  for (int block = 0; block < 2; ++block) {
+    builder.beginThreadBlock();
+    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {output(0, 0)});
+  }
+  EXPECT_EQ(wordsOn(std::move(builder).take()),
+            "race (out of place), rank 0, thread block 1, instruction 0: rank 0, output chunk 0: "
+            "nothing orders two accesses: add a dependency between them\n"
+            "  written by rank 0, thread block 0, instruction 0: copy input[0] -> output[0]\n"
+            "  written by rank 0, thread block 1, instruction 0: copy input[0] -> output[0]");
+}
+
+TEST(Race, InPlaceOnly) {
+  // Two thread blocks, one of which reads the input chunk that in place is the output chunk that
+  // the other writes.
+  PlanBuilder builder = start(1);
+  builder.beginRank({.inputChunks = 2, .outputChunks = 2, .scratchChunks = 1});
+  builder.header().uniformChunks = true;
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {output(0, 0)});
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {output(0, 1)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 1)}, {scratch(0, 0)});
+  Plan plan = std::move(builder).take();
+  EXPECT_EQ(
+      wordsOn(plan).substr(0, 103),
+      "race (in place), rank 0, thread block 1, instruction 0: rank 0, input chunk 1: nothing "
+      "orders two acces");
+  plan.inPlace = false;
+  EXPECT_EQ(wordsOn(plan), "accepted");
+}
+
+TEST(Race, TransitiveDependencies) {
+  // Thread block 2 depends on 1, which depends on 0: that is enough between 2 and 0.
+  PlanBuilder builder = start(1);
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 2});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 0)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 1)}, {{0, 0}});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {scratch(0, 0)}, {output(0, 0)}, {{1, 0}});
+  Plan plan = std::move(builder).take();
+  EXPECT_EQ(wordsOn(plan), "accepted");
+  plan.protocol = Protocol::LL128;
+  EXPECT_EQ(wordsOn(plan), "accepted");
+  plan.dependencies[0] = {0, 0};
+  plan.instructions[1].numDependencies = 0;
+  plan.instructions[2].firstDependency = 0;
+  plan.dependencies.erase(plan.dependencies.begin());
+  EXPECT_EQ(wordsOn(plan).substr(0, 69),
+            "race (out of place), rank 0, thread block 2, instruction 0: rank 0, s");
+}
+
+/// Rank 0 keeps a value in scratch; a message to rank 1 and back tells another thread block that it
+/// is there.
+Plan roundTrip() {
+  PlanBuilder builder = start(1);
+  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
+  builder.markOrdered(there);
+  builder.markOrdered(back);
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 2});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 0)});
+  builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(there)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Recv), {connection(back)}, {scratch(0, 1)});
+  builder.addInstruction(one(Opcode::Copy), {scratch(0, 0)}, {output(0, 0)});
+  builder.beginRank({});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::RecvCopySend), {connection(there)}, {connection(back)});
+  return std::move(builder).take();
+}
+
+TEST(Race, OrderedMessagesOrder) {
+  Plan plan = roundTrip();
+  EXPECT_EQ(wordsOn(plan), "accepted");
+  for (uint32_t link : {0u, 1u}) {
+    plan = roundTrip();
+    plan.connections[link].isOrdered = false;
+    EXPECT_EQ(wordsOn(plan).substr(0, 60),
+              "race (out of place), rank 0, thread block 1, instruction 1: ");
+  }
+  // Sent before it is written, the message tells nothing.
+  plan = roundTrip();
+  std::swap(plan.instructions[0].opcode, plan.instructions[1].opcode);
+  std::swap(plan.operands[1], plan.operands[3]);
+  EXPECT_EQ(wordsOn(plan).substr(0, 60),
+            "race (out of place), rank 0, thread block 1, instruction 1: ");
+}
+
+TEST(Race, OnlySimpleMessagesCanBeOrdered) {
+  Plan plan = roundTrip();
+  plan.protocol = Protocol::LL;
+  EXPECT_EQ(wordsOn(plan),
+            "malformed plan: connection 0: it is marked ordered, but only messages of protocol "
+            "Simple can order more than the data that they carry");
+}
+
+/// Rank 0 sends chunks [from, from + 2) of scratch to rank 1, which sends them back at once or when
+/// it has them all; another thread block receives them in [to, to + 2).
+Plan sentBack(uint32_t from, uint32_t to, bool atOnce) {
+  PlanBuilder builder = start(2);
+  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
+  builder.markOrdered(there);
+  builder.markOrdered(back);
+  auto two = [](Opcode opcode) { return Instruction{.opcode = opcode, .count = 2}; };
+  builder.beginRank({.inputChunks = 1, .scratchChunks = 4});
+  builder.beginThreadBlock();
+  for (uint32_t chunk : {from, from + 1})
+    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, chunk)});
+  builder.addInstruction(two(Opcode::Send), {scratch(0, from)}, {connection(there)});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::Recv), {connection(back)}, {scratch(0, to)});
+  builder.beginRank({.outputChunks = 1, .scratchChunks = 2});
+  builder.beginThreadBlock();
+  if (atOnce) {
+    builder.addInstruction(two(Opcode::RecvCopySend), {connection(there)},
+                           {scratch(1, 0), connection(back)});
+  } else {
+    builder.addInstruction(two(Opcode::Recv), {connection(there)}, {scratch(1, 0)});
+    builder.addInstruction(two(Opcode::Send), {scratch(1, 0)}, {connection(back)});
+  }
+  builder.addInstruction(one(Opcode::Copy), {scratch(1, 0)}, {output(1, 0)});
+  return std::move(builder).take();
+}
+
+TEST(Race, WhatPassesOnSliceBySliceOrdersSliceBySlice) {
+  EXPECT_EQ(wordsOn(sentBack(0, 0, true)), "accepted");
+  EXPECT_EQ(wordsOn(sentBack(1, 0, true)), "accepted") << "it overwrites what was sent before";
+  EXPECT_EQ(
+      wordsOn(sentBack(0, 1, true)),
+      "race (out of place), rank 0, thread block 1, instruction 0: rank 0, scratch chunk 1: "
+      "nothing orders two accesses: add a dependency between them\n"
+      "  read by rank 0, thread block 0, instruction 2: send scratch[0..2] -> rank 1 (channel "
+      "0)\n"
+      "  written by rank 0, thread block 1, instruction 0: recv rank 1 (channel 0) -> "
+      "scratch[1..3]");
+  EXPECT_EQ(wordsOn(sentBack(0, 1, false)), "accepted");
+}
+
+Plan withWitness(Plan plan, std::vector<Place> places) {
+  plan.witnesses = {{0, static_cast<uint32_t>(places.size())}};
+  plan.places = std::move(places);
+  return plan;
+}
+
+const std::vector<Place> kRoundTrip = {{0, 0, 1}, {1, 0, 0}, {0, 1, 0}, {0, 1, 1}};
+
+TEST(Witness, SavesTheSearch) {
+  EXPECT_EQ(verifyPlan(roundTrip()).facts.searchedOrders, 2u) << "one in each alias mode";
+  VerifyResult result = verifyPlan(withWitness(roundTrip(), kRoundTrip));
+  EXPECT_TRUE(result) << result.text();
+  EXPECT_EQ(result.facts.searchedOrders, 0u);
+}
+
+TEST(Witness, OfInstructionsInStep) {
+  std::vector<Place> places = {{0, 0, 2}, {1, 0, 0}, {0, 1, 0}};
+  for (uint32_t from : {0u, 1u}) {
+    VerifyResult result = verifyPlan(withWitness(sentBack(from, 0, true), places));
+    EXPECT_TRUE(result) << result.text();
+    EXPECT_EQ(result.facts.searchedOrders, 0u);
+  }
+  VerifyResult result = verifyPlan(withWitness(sentBack(0, 1, true), places));
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->proof, Proof::Race);
+  // A way through an instruction that is complete tells more.
+  places = {{0, 0, 2}, {1, 0, 0}, {1, 0, 1}, {0, 1, 0}};
+  result = verifyPlan(withWitness(sentBack(0, 1, false), places));
+  EXPECT_TRUE(result) << result.text();
+  EXPECT_EQ(result.facts.searchedOrders, 0u);
+}
+
+TEST(Witness, MustBeRight) {
+  auto wordsOnWitness = [](std::vector<Place> places, Plan plan = roundTrip()) {
+    return wordsOn(withWitness(std::move(plan), std::move(places)));
+  };
+  EXPECT_EQ(wordsOnWitness({{0, 0, 0}, {0, 2, 0}}),
+            "race: witness 0: there is no instruction at rank 0, thread block 2, instruction 0");
+  EXPECT_EQ(wordsOnWitness({{0, 0, 0}, {0, 0, 1}, {1, 0, 0}}),
+            "race: witness 0: it has to lead from an instruction to another one of the same rank");
+  EXPECT_EQ(wordsOnWitness({{0, 0, 0}, {1, 0, 0}, {0, 1, 1}}),
+            "race, rank 1, thread block 0, instruction 0: witness 0: it takes a step that is "
+            "neither program order, nor a dependency, nor a message of an ordered connection\n"
+            "  from rank 0, thread block 0, instruction 0: copy input[0] -> scratch[0]\n"
+            "  to rank 1, thread block 0, instruction 0: recvCopySend rank 0 (channel 0) -> rank 0 "
+            "(channel 0)");
+  EXPECT_EQ(wordsOnWitness({{0, 1, 1}, {0, 1, 0}}).substr(0, 62),
+            "race, rank 0, thread block 1, instruction 0: witness 0: it tak");
+  Plan unordered = roundTrip();
+  unordered.connections[0].isOrdered = false;
+  EXPECT_EQ(wordsOnWitness(kRoundTrip, unordered).substr(0, 62),
+            "race, rank 1, thread block 0, instruction 0: witness 0: it tak");
+}
+
+TEST(Race, OneMessageForManyAccesses) {
+  // Rank 0 writes 20,000 places and has one message go to rank 1 and back; then another thread
+  // block reads them all. A search for each of them would spend any budget.
+  constexpr uint32_t kPlaces = 20000;
+  PlanBuilder builder = start(1);
+  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
+  builder.markOrdered(there);
+  builder.markOrdered(back);
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = kPlaces + 1});
+  builder.beginThreadBlock();
+  for (uint32_t i = 0; i < kPlaces; ++i)
+    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, i)});
+  builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(there)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Recv), {connection(back)}, {output(0, 0)});
+  for (uint32_t i = 0; i < kPlaces; ++i)
+    builder.addInstruction(one(Opcode::Copy), {scratch(0, i)}, {scratch(0, kPlaces)});
+  builder.beginRank({});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::RecvCopySend), {connection(there)}, {connection(back)});
+  EXPECT_EQ(wordsOn(std::move(builder).take()), "accepted");
+}
+
+TEST(Race, CreditsOrderNothing) {
+  // At depth 1 rank 0 can send twice only after rank 1 has received once; what it then sends to
+  // rank 1's other thread block still tells nothing of that receive.
+  PlanBuilder builder = start(2);
+  uint32_t link = builder.addConnection(0, 0, {1}), other = builder.addConnection(0, 1, {1});
+  builder.markOrdered(link);
+  builder.markOrdered(other);
+  builder.header().depth = 1;
+  builder.beginRank({.inputChunks = 1});
+  builder.beginThreadBlock();
+  for (uint32_t to : {link, link, other})
+    builder.addInstruction(one(Opcode::Send), {input(0, 0)}, {connection(to)});
+  builder.beginRank({.outputChunks = 1, .scratchChunks = 3});
+  builder.beginThreadBlock();
+  for (uint32_t place : {0u, 1u})
+    builder.addInstruction(one(Opcode::Recv), {connection(link)}, {scratch(1, place)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Recv), {connection(other)}, {scratch(1, 2)});
+  builder.addInstruction(one(Opcode::Copy), {scratch(1, 0)}, {output(1, 0)});
+  EXPECT_EQ(wordsOn(std::move(builder).take()),
+            "race (out of place), rank 1, thread block 1, instruction 1: rank 1, scratch chunk 0: "
+            "nothing orders two accesses: add a dependency between them\n"
+            "  written by rank 1, thread block 0, instruction 0: recv rank 0 (channel 0) -> "
+            "scratch[0]\n"
+            "  read by rank 1, thread block 1, instruction 1: copy scratch[0] -> output[0]");
+}
+
+} // namespace
+} // namespace occl::plan
