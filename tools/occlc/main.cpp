@@ -1,5 +1,6 @@
 // occlc: the compiler's command line.
 #include "tools/occlc/commands.h"
+#include "tools/occlc/fmt_command.h"
 
 #include "plan/limits.h"
 
@@ -19,6 +20,7 @@ constexpr const char *kExamples = R"(Examples:
   occlc compile ring.coll -D ranks=4 --emit=dot | dot -Tsvg > ring.svg
   occlc check ring.coll -D ranks=8
   occlc explain ring.plan.json --rank 3
+  occlc fmt -i ring.coll
 Exit status: 0, 1 after an error in the input, 2 after an error in the command line.)";
 
 /// A subcommand and what to do if it was given.
@@ -91,6 +93,15 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   return {sub, [&] { return tools::compile(command); }};
 }
 
+Command addFmt(CLI::App &app, tools::FmtCommand &command) {
+  CLI::App *sub = app.add_subcommand("fmt", "lay out .coll files in the one canonical way");
+  sub->add_option("files", command.paths, ".coll files; none or - is standard input");
+  auto *inPlace = sub->add_flag("-i,--in-place", command.inPlace, "replace the files");
+  sub->add_flag("--check", command.check, "write nothing; fail if a file has another layout")
+      ->excludes(inPlace);
+  return {sub, [&] { return tools::fmt(command); }};
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -119,6 +130,9 @@ int main(int argc, char **argv) {
   explain->add_option("plan", path, "a plan, JSON or CBOR")->required();
   explain->add_option("--rank", rank, "only this rank");
   commands.push_back({explain, [&] { return tools::explain(path, rank); }});
+
+  tools::FmtCommand fmt;
+  commands.push_back(addFmt(app, fmt));
 
   CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
   commands.push_back({limits, tools::printLimits});

@@ -1,0 +1,182 @@
+#include "compiler/format/Spacing.h"
+
+namespace occl::format {
+
+using frontend::TokenKind;
+
+namespace {
+
+bool isBinaryOperator(TokenKind kind) {
+  return kind >= TokenKind::Plus && kind <= TokenKind::GreaterEqual && kind != TokenKind::Not;
+}
+
+bool isKeyword(TokenKind kind) {
+  return kind >= TokenKind::KwAlgorithm && kind != TokenKind::Reserved;
+}
+
+/// Words that stand for a value or a function.
+bool isValueWord(TokenKind kind) {
+  switch (kind) {
+  case TokenKind::KwTrue:
+  case TokenKind::KwFalse:
+  case TokenKind::KwInput:
+  case TokenKind::KwOutput:
+  case TokenKind::KwReduce:
+    return true;
+  default:
+    return kind == TokenKind::Identifier || kind == TokenKind::Reserved;
+  }
+}
+
+/// Whether a value ends with this token, so that an operator behind it has a left side.
+bool endsValue(TokenKind kind) {
+  switch (kind) {
+  case TokenKind::Integer:
+  case TokenKind::String:
+  case TokenKind::RightParen:
+  case TokenKind::RightBracket:
+    return true;
+  default:
+    return isValueWord(kind);
+  }
+}
+
+/// Words before which a bracket begins an expression of its own; other keywords take it as their
+/// argument.
+bool precedesExpression(TokenKind kind) {
+  switch (kind) {
+  case TokenKind::KwAssert:
+  case TokenKind::KwAt:
+  case TokenKind::KwElse:
+  case TokenKind::KwFor:
+  case TokenKind::KwIf:
+  case TokenKind::KwIn:
+  case TokenKind::KwPart:
+  case TokenKind::KwReturn:
+  case TokenKind::KwWhere:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool opens(TokenKind kind) {
+  return kind == TokenKind::LeftParen || kind == TokenKind::LeftBracket;
+}
+bool closes(TokenKind kind) {
+  return kind == TokenKind::RightParen || kind == TokenKind::RightBracket;
+}
+
+class Spacing {
+public:
+  explicit Spacing(std::span<const Piece> all) {
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!all[i].isComment())
+        tokens.push_back(all[i].token), positions.push_back(i);
+    blanks.resize(all.size());
+  }
+
+  std::vector<bool> run() {
+    findTernaries();
+    for (size_t i = 1; i < tokens.size(); ++i)
+      blanks[positions[i]] = hasBlank(i);
+    return std::move(blanks);
+  }
+
+private:
+  /// Colons that belong to a '?': of the same bracket, the nearest before.
+  void findTernaries() {
+    isTernary.resize(tokens.size());
+    std::vector<unsigned> open = {0};
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (opens(tokens[i]) || tokens[i] == TokenKind::LeftBrace)
+        open.push_back(0);
+      else if ((closes(tokens[i]) || tokens[i] == TokenKind::RightBrace) && open.size() > 1)
+        open.pop_back();
+      else if (tokens[i] == TokenKind::Semicolon)
+        open.back() = 0;
+      else if (tokens[i] == TokenKind::Question)
+        ++open.back();
+      else if (tokens[i] == TokenKind::Colon && open.back() > 0)
+        --open.back(), isTernary[i] = true;
+    }
+  }
+
+  bool isUnary(size_t i) const {
+    return tokens[i] == TokenKind::Not ||
+           (tokens[i] == TokenKind::Minus && (i == 0 || !endsValue(tokens[i - 1])));
+  }
+
+  /// A range whose bounds are single operands is written without blanks: 0..n, but i + 1 .. 2 * n.
+  bool isWideRange(size_t i) const { return hasOperator(i, -1) || hasOperator(i, 1); }
+
+  bool hasOperator(size_t i, int direction) const {
+    int depth = 0;
+    for (size_t j = i + static_cast<size_t>(direction); j < tokens.size();
+         j += static_cast<size_t>(direction)) {
+      TokenKind kind = tokens[j];
+      bool inwards = direction > 0 ? opens(kind) : closes(kind);
+      bool outwards = direction > 0 ? closes(kind) : opens(kind);
+      depth += inwards;
+      if (outwards && depth-- == 0)
+        return false;
+      if (depth > 0)
+        continue;
+      if (endsBound(j))
+        return false;
+      if (isBinaryOperator(kind) && !isUnary(j))
+        return true;
+    }
+    return false;
+  }
+
+  bool endsBound(size_t i) const {
+    switch (tokens[i]) {
+    case TokenKind::Comma:
+    case TokenKind::Semicolon:
+    case TokenKind::LeftBrace:
+    case TokenKind::RightBrace:
+    case TokenKind::Assign:
+    case TokenKind::DotDot:
+      return true;
+    case TokenKind::Colon:
+      return !isTernary[i];
+    default:
+      return isKeyword(tokens[i]) && !isValueWord(tokens[i]);
+    }
+  }
+
+  /// A bracket behind a value is an index or a call.
+  bool hasBlankBeforeBracket(size_t i) const {
+    TokenKind before = tokens[i - 1];
+    if (isKeyword(before))
+      return precedesExpression(before);
+    return !endsValue(before) && !isUnary(i - 1);
+  }
+
+  bool hasBlank(size_t i) const {
+    TokenKind before = tokens[i - 1], kind = tokens[i];
+    if (before == TokenKind::DotDot || kind == TokenKind::DotDot)
+      return isWideRange(before == TokenKind::DotDot ? i - 1 : i);
+    if (opens(before) || closes(kind) || before == TokenKind::Dot || kind == TokenKind::Dot ||
+        kind == TokenKind::Comma || kind == TokenKind::Semicolon)
+      return false;
+    if (before == TokenKind::LeftBrace && kind == TokenKind::RightBrace)
+      return false;
+    if (kind == TokenKind::Colon)
+      return isTernary[i];
+    if (opens(kind))
+      return hasBlankBeforeBracket(i);
+    return !isUnary(i - 1);
+  }
+
+  std::vector<TokenKind> tokens;
+  std::vector<size_t> positions; // of the tokens among the pieces
+  std::vector<bool> isTernary, blanks;
+};
+
+} // namespace
+
+std::vector<bool> blanksBefore(std::span<const Piece> pieces) { return Spacing(pieces).run(); }
+
+} // namespace occl::format
