@@ -40,6 +40,11 @@ Status Admission::add(CollectiveSpec spec) {
   auto collective = makeCollective(std::move(spec), core.fabric->rank());
   if (!collective.ok())
     return collective.status();
+  if ((*collective)->hasDirectAccess && !core.fabric->sharesAddresses())
+    return {StatusCode::InvalidPlan,
+            "plan '" + (*collective)->spec.plan->name +
+                "' accesses the buffers of other ranks directly, which ranks that are processes of "
+                "their own cannot; compile it without --direct"};
   uint64_t need = (*collective)->binding->arenaBytes(core.fabric->rank());
   std::lock_guard lock(mutex);
   if (!arena.canEverFit(need))
@@ -117,8 +122,11 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
 }
 
 void Admission::announce(const OpenInvocation &invocation) {
+  transport::BufferAddresses buffers;
+  std::ranges::transform(invocation.view.buffers, buffers.begin(),
+                         [](char *address) { return reinterpret_cast<uint64_t>(address); });
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
-                               invocation.collective->traits);
+                               invocation.collective->traits, buffers);
 }
 
 Status Admission::checkBuffers(const Collective &collective, const void *input,

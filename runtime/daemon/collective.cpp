@@ -15,18 +15,39 @@ bool reduces(const plan::Plan &plan) {
       [](const plan::Instruction &instruction) { return instruction.numSources > 1; });
 }
 
-/// The destinations of this rank's sends.
-std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank) {
+std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t r = 0; r < isListed.size(); ++r)
+    if (isListed[r])
+      ranks.push_back(r);
+  return ranks;
+}
+
+/// Calls visit(accessor, owner) for each operand of an instruction that lies with another rank.
+template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit visit) {
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
+        if (instruction.opcode != plan::Opcode::LoadReduceStore)
+          continue;
+        for (auto operands : {plan.sourcesOf(instruction), plan.destinationsOf(instruction)})
+          for (const plan::Operand &operand : operands)
+            if (operand.rank != r)
+              visit(r, operand.rank);
+      }
+}
+
+/// The destinations of this rank's sends, and its accessors.
+std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank,
+                                const std::vector<uint32_t> &accessors) {
   std::vector<bool> reads(plan.numRanks, false);
+  for (uint32_t accessor : accessors)
+    reads[accessor] = true;
   for (const plan::Connection &connection : plan.connections)
     if (connection.source == rank)
       for (uint32_t destination : plan.destinationsOf(connection))
         reads[destination] = true;
-  std::vector<uint32_t> readers;
-  for (uint32_t r = 0; r < plan.numRanks; ++r)
-    if (reads[r])
-      readers.push_back(r);
-  return readers;
+  return listOf(reads);
 }
 
 void countBytes(Collective &collective) {
@@ -39,12 +60,13 @@ void countBytes(Collective &collective) {
       for (uint32_t o = 0; o < uint32_t{instruction.numSources} + instruction.numDestinations;
            ++o) {
         const auto &operand = program.operands[instruction.firstOperand + o];
-        if (operand.kind != plan::OperandKind::Connection)
+        bool isMessage = operand.kind == plan::OperandKind::Connection;
+        if (!isMessage && operand.rank == program.rank)
           continue;
         if (o < instruction.numSources)
           collective.bytesReceived += bytes;
         else
-          collective.bytesSent += bytes * program.ends[operand.end].numPeers;
+          collective.bytesSent += bytes * (isMessage ? program.ends[operand.end].numPeers : 1);
       }
     }
   }
@@ -76,7 +98,13 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   collective->binding = *binding;
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
-  collective->readers = readersOf(*spec.plan, rank);
+  std::vector<bool> accesses(spec.plan->numRanks, false);
+  forEachDirectAccess(*spec.plan, [&](uint32_t accessor, uint32_t owner) {
+    collective->hasDirectAccess = true;
+    accesses[accessor] = accesses[accessor] || owner == rank;
+  });
+  collective->accessors = listOf(accesses);
+  collective->readers = readersOf(*spec.plan, rank, collective->accessors);
   collective->inPlaceBytes = inPlaceBytesOf(*spec.plan, rank, spec.count, sizeOf(spec.type));
   collective->spec = std::move(spec);
   countBytes(*collective);

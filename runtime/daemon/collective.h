@@ -37,8 +37,12 @@ struct Collective {
   CollectiveSpec spec;
   std::shared_ptr<const interpreter::Binding> binding;
   transport::CollectiveTraits traits;
-  /// Ranks that read this rank's arena block, and so its announce record; ascending.
+  /// Ranks that read this rank's arena block or access its buffers, and so read its announce
+  /// record; ascending.
   std::vector<uint32_t> readers;
+  /// Of these, those that access its buffers.
+  std::vector<uint32_t> accessors;
+  bool hasDirectAccess = false; // on any rank
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// input == output + inPlaceBytes is in place.
   int64_t inPlaceBytes = 0;

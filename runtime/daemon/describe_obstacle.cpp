@@ -12,13 +12,15 @@ std::string what(const interpreter::Obstacle &obstacle) {
   case BlockReason::None:
     break;
   case BlockReason::Announce:
-    return peer + ", which has not submitted it";
+    return peer + ", which has not submitted it, or not begun it";
   case BlockReason::Data:
     return "data from " + peer;
   case BlockReason::Credit:
     return peer + " to read what it was sent";
   case BlockReason::Dependency:
     return "thread block " + std::to_string(obstacle.what) + " of the same rank";
+  case BlockReason::Signal:
+    return "a signal from " + peer;
   }
   return "an executor";
 }

@@ -27,6 +27,8 @@ public:
 
   uint32_t rank() const { return group->rank(); }
   uint32_t numRanks() const { return group->numRanks(); }
+  /// Whether an address of one rank is good on all.
+  bool sharesAddresses() const { return !group->acrossProcesses(); }
   const transport::Segment &own() const { return segments[rank()]; }
   const transport::Segment &of(uint32_t r) const { return segments[r]; }
   /// By rank; null for this rank.

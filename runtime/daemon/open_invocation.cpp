@@ -2,6 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -9,17 +10,19 @@ namespace occl::daemon {
 
 namespace {
 
-/// Offsets in a workspace: arenas | progress words | tasks | scratch.
+/// Offsets in a workspace: arenas | peers' buffers | progress words | tasks | scratch.
 struct WorkspaceLayout {
   WorkspaceLayout(const Collective &collective, uint32_t numRanks) {
     const interpreter::Binding &binding = *collective.binding;
-    progress = alignUp(numRanks * sizeof(char *), kCacheLine);
+    peerBuffers = alignUp(numRanks * sizeof(char *), kCacheLine);
+    uint64_t numBuffers = binding.directRanks().empty() ? 0 : numRanks * 3;
+    progress = peerBuffers + alignUp(numBuffers * sizeof(char *), kCacheLine);
     tasks = progress + alignUp(binding.progressBytes(), kCacheLine);
     scratch = tasks + alignUp(binding.program().numBlocks * sizeof(BlockTask), kCacheLine);
     total = scratch + binding.scratchBytes();
   }
 
-  uint64_t progress, tasks, scratch, total;
+  uint64_t peerBuffers, progress, tasks, scratch, total;
 };
 
 char *charsAt(std::byte *base, uint64_t offset) { return reinterpret_cast<char *>(base + offset); }
@@ -71,6 +74,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   view.buffers[1] = static_cast<char *>(output);
   view.buffers[2] = charsAt(invocation.workspace, layout.scratch);
   view.arenas = arenas;
+  view.peerBuffers = reinterpret_cast<char **>(invocation.workspace + layout.peerBuffers);
   view.progress = charsAt(invocation.workspace, layout.progress);
   view.doorbells = fabric.doorbells();
 
@@ -97,11 +101,27 @@ const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint3
 
 namespace {
 
-/// The record of the invocation in rank r's segment, or nullptr if r has not announced it.
+bool isAccessed(const OpenInvocation &invocation, uint32_t r) {
+  const std::vector<uint32_t> &ranks = invocation.collective->binding->directRanks();
+  return std::binary_search(ranks.begin(), ranks.end(), r);
+}
+
+/// The record of the invocation in rank r's segment, or nullptr if r has not announced it. A rank
+/// whose buffers are accessed must have begun it, too.
 const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabric &fabric,
                                           uint32_t r) {
   const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
-  return cell ? cell->find(invocation.ordinal) : nullptr;
+  if (!cell || (isAccessed(invocation, r) &&
+                cell->begun.load(std::memory_order_acquire) <= invocation.ordinal))
+    return nullptr;
+  return cell->find(invocation.ordinal);
+}
+
+/// Other executors may be doing the same.
+void bindBuffers(OpenInvocation &invocation, uint32_t r, const transport::AnnounceRecord &record) {
+  for (size_t kind = 0; kind < record.buffers.size(); ++kind)
+    __atomic_store_n(&invocation.view.peerBuffers[r * 3 + kind],
+                     reinterpret_cast<char *>(record.buffers[kind]), __ATOMIC_RELAXED);
 }
 
 Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
@@ -114,6 +134,8 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
     return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
                                            std::to_string(r) +
                                            " announced memory outside its arena"};
+  if (isAccessed(invocation, r))
+    bindBuffers(invocation, r, record);
   __atomic_store_n(&invocation.view.arenas[r], charsAt(segment.arena(), record.arenaOffset),
                    __ATOMIC_RELEASE);
   return {};
@@ -158,6 +180,9 @@ transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank) {
   case BlockReason::Dependency:
     edge.reason = WaitReason::Dependency;
     edge.peer = ownRank;
+    break;
+  case BlockReason::Signal:
+    edge.reason = WaitReason::Signal;
     break;
   }
   return edge;

@@ -12,6 +12,19 @@ void publishDone(const OpenInvocation &invocation) {
   invocation.id->cell->done.store(invocation.ordinal + 1, std::memory_order_release);
 }
 
+/// Tells the ranks that access the invocation's buffers that they may, from now on until it is
+/// done.
+void publishBegun(const OpenInvocation &invocation) {
+  const std::vector<uint32_t> &accessors = invocation.collective->accessors;
+  if (accessors.empty())
+    return;
+  invocation.id->cell->begun.store(invocation.ordinal + 1, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (uint32_t accessor : accessors)
+    if (Doorbell *bell = invocation.view.doorbells[accessor])
+      bell->ringFenced();
+}
+
 } // namespace
 
 void TaskBoard::drainSubmissions(std::vector<OpenInvocation *> &complete) {
@@ -28,6 +41,7 @@ void TaskBoard::drainSubmissions(std::vector<OpenInvocation *> &complete) {
 }
 
 void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete) {
+  publishBegun(invocation);
   if (invocation.blocksLeft == 0) {
     publishDone(invocation);
     complete.push_back(&invocation);

@@ -62,8 +62,10 @@ private:
   void layOutArenas();
   Status bindBlocks();
   Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
-  void bindOperand(const plan::Operand &operand, bool isSource);
+  void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
+                   bool isSource);
   void bindDependencies(const plan::Instruction &instruction, uint32_t block);
+  void pushWait(uint32_t connection, uint32_t value);
   uint32_t receivingEnd(uint32_t connection);
   uint32_t sendingEnd(uint32_t connection, uint32_t mailbox);
   uint32_t makeEnd(uint32_t connection, uint32_t mailbox, uint32_t head,
@@ -74,7 +76,14 @@ private:
     return isAtSource() ? 1 : connection.numDestinations;
   }
   bool isAtSource() const { return request.placement == Placement::AtSource; }
+  bool isCounter(size_t connection) const { return plan.connections[connection].isCounter; }
   void finish();
+
+  /// Elements of a chunk such that `count` chunks have about as many bytes as a message should.
+  uint64_t sliceOf(uint32_t count) const {
+    uint64_t wanted = request.tiles.messageBytes / (count * binding->bound.elementBytes);
+    return std::max(wanted / grain, uint64_t(1)) * grain;
+  }
 
   uint64_t sliceElements(uint32_t count) const {
     const Program &program = binding->bound;
@@ -93,7 +102,8 @@ private:
   std::vector<Mailbox> mailboxes;
   /// By connection and, from 1, the sending end's mailbox; 0 is the receiving end.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> ends;
-  uint32_t maxCount = 1; // chunks of the largest message
+  uint32_t maxCount = 0;       // chunks of the largest message; 0 if there is none
+  std::set<uint32_t> accessed; // other ranks, directly
 };
 
 void Binder::setScalars() {
@@ -124,8 +134,8 @@ void Binder::measureMessages() {
 void Binder::chooseTiles() {
   Program &program = binding->bound;
   uint64_t chunk = std::max<uint64_t>(chunking.maxSize(), 1);
-  uint64_t wanted = request.tiles.messageBytes / (maxCount * program.elementBytes);
-  wanted = std::max(wanted / grain, uint64_t(1)) * grain;
+  // Without messages there is nothing to bound: a tile is all, and slices keep steps short.
+  uint64_t wanted = maxCount == 0 ? chunk : sliceOf(maxCount);
   program.numTiles = (chunk + wanted - 1) / wanted;
   // Tiles of about equal size; cutting at the grain may save the last one.
   program.tileElements = program.numTiles == 1
@@ -167,11 +177,14 @@ void Binder::layOutArenas() {
       controls[rank] += kControlStride;
     }
     layouts[i].headsOffset = controls[connection.source];
-    controls[connection.source] += connection.numDestinations * kControlStride;
+    if (!connection.isCounter)
+      controls[connection.source] += connection.numDestinations * kControlStride;
   }
   sizes = controls;
   for (size_t i = 0; i < layouts.size(); ++i) {
     Layout &layout = layouts[i];
+    if (isCounter(i))
+      continue;
     layout.slotBytes =
         alignUp(sliceElements(layout.maxCount) * program.elementBytes, kSlotAlignment);
     for (uint32_t m = 0; m < numMailboxes(plan.connections[i]); ++m) {
@@ -207,13 +220,14 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
                                                std::to_string(block) + ": " + std::move(what) +
                                                ", which this runtime does not execute");
   };
-  if (instruction.numSources == 0)
+  if (instruction.opcode == plan::Opcode::Gate || instruction.opcode == plan::Opcode::Arrive)
     return refuse(std::string("instruction ") + plan::mnemonic(instruction.opcode));
   const Program &program = binding->bound;
   BoundInstruction bound;
   bound.elements = chunking.beginInBuffer(uint64_t(instruction.extent) + instruction.count) -
                    chunking.beginInBuffer(instruction.extent);
-  bound.sliceElements = sliceElements(instruction.count);
+  bound.sliceElements =
+      maxCount == 0 && instruction.count != 0 ? sliceOf(1) : sliceElements(instruction.count);
   bound.firstOperand = static_cast<uint32_t>(binding->operands.size());
   bound.count = instruction.count;
   bound.extent = instruction.extent % plan.partChunks;
@@ -221,9 +235,9 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
   bound.divides = instruction.final && request.op == ReduceOp::Avg && plan.numRanks > 1;
   bool usesScratch = false;
   for (const plan::Operand &operand : plan.sourcesOf(instruction))
-    bindOperand(operand, true);
+    bindOperand(instruction, operand, true);
   for (const plan::Operand &operand : plan.destinationsOf(instruction))
-    bindOperand(operand, false);
+    bindOperand(instruction, operand, false);
   size_t numOperands = binding->operands.size() - bound.firstOperand;
   if (numOperands > plan::limits::kMaxOperands)
     return refuse("an instruction with " + std::to_string(numOperands) +
@@ -235,10 +249,10 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
                     size_t(instruction.numSources) + instruction.numDestinations)) {
     usesScratch |= operand.kind == plan::OperandKind::Scratch;
     if (operand.kind != plan::OperandKind::Connection && operand.rank != request.rank)
-      return refuse("an operand in the buffer of rank " + std::to_string(operand.rank));
+      accessed.insert(operand.rank);
   }
-  bound.contiguous = instruction.count == 1 || (program.numTiles == 1 && !usesScratch);
-  bound.span = instruction.count == 1 ? program.tileElements : bound.elements;
+  bound.contiguous = instruction.count <= 1 || (program.numTiles == 1 && !usesScratch);
+  bound.span = instruction.count <= 1 ? program.tileElements : bound.elements;
   binding->bound.maxOperands = std::max(program.maxOperands, static_cast<uint32_t>(numOperands));
   bound.firstDependency = static_cast<uint32_t>(binding->dependencies.size());
   bindDependencies(instruction, block);
@@ -248,8 +262,11 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
   return {};
 }
 
-void Binder::bindOperand(const plan::Operand &operand, bool isSource) {
+void Binder::bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
+                         bool isSource) {
   if (operand.kind == plan::OperandKind::Connection) {
+    if (instruction.opcode == plan::Opcode::Wait)
+      return pushWait(operand.index, instruction.value);
     if (isSource)
       return pushMessage(receivingEnd(operand.index));
     for (uint32_t m = 0; m < numMailboxes(plan.connections[operand.index]); ++m)
@@ -258,6 +275,7 @@ void Binder::bindOperand(const plan::Operand &operand, bool isSource) {
   }
   BoundOperand bound;
   bound.kind = operand.kind;
+  bound.rank = operand.rank;
   uint64_t element = operand.kind == plan::OperandKind::Scratch
                          ? operand.index * binding->bound.scratchStride
                          : chunking.beginInBuffer(operand.index);
@@ -270,6 +288,15 @@ void Binder::pushMessage(uint32_t end) {
   bound.kind = plan::OperandKind::Connection;
   bound.end = end;
   bound.message = binding->ends[end].messagesPerTile++;
+  binding->operands.push_back(bound);
+}
+
+void Binder::pushWait(uint32_t connection, uint32_t value) {
+  BoundOperand bound;
+  bound.kind = plan::OperandKind::Connection;
+  bound.end = receivingEnd(connection);
+  bound.message = value - 1;
+  binding->ends[bound.end].messagesPerTile = layouts[connection].messagesPerTile;
   binding->operands.push_back(bound);
 }
 
@@ -315,8 +342,10 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
   end.headsOffset = layout.headsOffset + head * kControlStride;
   end.slotsOffset = box.slotsOffset;
   end.slotBytes = layout.slotBytes;
-  end.lastCredit =
-      messages > program.depth ? (messages - program.depth) * program.slicesPerMessage : 0;
+  end.isCounter = isCounter(index);
+  end.lastCredit = messages > program.depth && !end.isCounter
+                       ? (messages - program.depth) * program.slicesPerMessage
+                       : 0;
   end.dataRank = box.rank;
   end.creditRank = plan.connections[index].source;
   end.firstPeer = static_cast<uint32_t>(binding->peers.size());
@@ -329,10 +358,11 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
 
 void Binder::finish() {
   Program &program = binding->bound;
-  std::set<uint32_t> arenas;
+  std::set<uint32_t> arenas = accessed;
   for (const ConnectionEnd &end : binding->ends)
     arenas.insert({end.dataRank, end.creditRank});
   binding->usedArenas.assign(arenas.begin(), arenas.end());
+  binding->accessedRanks.assign(accessed.begin(), accessed.end());
   program.blocks = binding->blocks.data();
   program.instructions = binding->instructions.data();
   program.operands = binding->operands.data();

@@ -47,8 +47,10 @@ public:
   /// Of the user's buffers.
   uint64_t inputBytes() const { return inputSize; }
   uint64_t outputBytes() const { return outputSize; }
-  /// The ranks whose arenas this one uses: ascending.
+  /// The ranks whose arenas or buffers this one uses: ascending.
   const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
+  /// The other ranks whose buffers this one accesses directly: ascending.
+  const std::vector<uint32_t> &directRanks() const { return accessedRanks; }
   /// Index in Plan::instructions of an instruction of a thread block of this rank.
   uint32_t planInstruction(uint32_t block, uint32_t instruction) const {
     return firstInstructions[block] + instruction;
@@ -67,15 +69,14 @@ private:
   std::vector<uint32_t> peers;
   std::vector<uint64_t> chunkBegins;
   std::vector<uint64_t> arenaSizes, controlSizes; // by rank
-  std::vector<uint32_t> usedArenas;
+  std::vector<uint32_t> usedArenas, accessedRanks;
   std::vector<uint32_t> firstInstructions; // by thread block
   uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;
 };
 
 /// The plan must have been accepted by verifyPlan and outlive only this call. InvalidArgument if
 /// the request does not fit the plan (the rank, a count that uniformChunks forbids, sizes beyond
-/// 2^62 bytes); InvalidPlan if it uses what this interpreter does not execute (peers' buffers,
-/// signals, gates).
+/// 2^62 bytes); InvalidPlan if it uses what this interpreter does not execute (gates).
 StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request);
 
 } // namespace occl::interpreter

@@ -1,6 +1,6 @@
 #include "runtime/interpreter/bind.h"
 
-#include "plan/builder.h"
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 
 #include <gtest/gtest.h>
@@ -103,22 +103,25 @@ TEST(Bind, RefusesSizesThatOverflow) {
 }
 
 TEST(Bind, RefusesWhatItCannotExecute) {
-  plan::PlanBuilder builder;
-  builder.header().name = "direct";
-  for (uint32_t r = 0; r < 2; ++r) {
-    builder.beginRank({.inputChunks = 1, .outputChunks = 1});
-    builder.beginThreadBlock();
-    builder.addInstruction({.opcode = plan::Opcode::LoadReduceStore, .count = 1},
-                           {plan::input(1 - r, 0)}, {plan::output(r, 0)});
-  }
-  plan::Plan plan = std::move(builder).take();
+  plan::Plan plan = plan::testing::ringAllReduce(2);
+  plan.instructions[0].opcode = plan::Opcode::Gate;
   auto bound = bind(plan, {.count = 1});
   EXPECT_EQ(bound.status().code(), StatusCode::InvalidPlan);
-  EXPECT_NE(bound.status().message().find("buffer of rank 1"), std::string::npos);
-  plan.instructions[0].opcode = plan::Opcode::Wait;
-  plan.instructions[0].numSources = plan.instructions[0].numDestinations = 0;
-  EXPECT_NE(bind(plan, {.count = 1}).status().message().find("instruction wait"),
-            std::string::npos);
+  EXPECT_NE(bound.status().message().find("instruction gate"), std::string::npos);
+}
+
+TEST(Bind, DirectAccessNeedsCountersAndNoTiles) {
+  auto binding = mustBind(plan::testing::directAllReduce(3), {.rank = 1, .count = 3 << 20});
+  EXPECT_EQ(binding->directRanks(), (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(binding->arenaRanks(), (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(binding->arenaBytes(1), kControlStride) << "a counter has neither heads nor slots";
+  EXPECT_EQ(binding->program().numTiles, 1u);
+  EXPECT_EQ(binding->program().instructions[0].sliceElements * sizeof(float), 64u << 10)
+      << "a step stays short";
+  const BoundInstruction &wait = binding->program().instructions[2];
+  EXPECT_EQ(wait.numSources, 2u);
+  EXPECT_EQ(binding->program().operands[wait.firstOperand].message, 0u);
+  EXPECT_EQ(binding->program().ends[1].messagesPerTile, 1u);
 }
 
 } // namespace

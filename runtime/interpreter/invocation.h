@@ -18,7 +18,8 @@
 // M * slicesPerMessage + s + 1, and consumed by a destination when that destination's head does.
 // Whoever handles the last slice of a message sets the counter to (M + 1) * slicesPerMessage,
 // however few slices there were; an empty message has one slice. All counters start at 0 in each
-// invocation.
+// invocation. A signal is an empty message of a connection without slots and heads, and a wait for
+// the v-th signal polls for message v - 1 of a tile, receiving nothing.
 #pragma once
 
 #include "plan/plan.h"
@@ -40,6 +41,8 @@ struct BoundOperand {
   uint32_t end = 0;
   uint32_t message = 0;
   plan::OperandKind kind = plan::OperandKind::Input;
+  /// Local: whose buffer it is.
+  uint32_t rank = 0;
 };
 
 /// `instruction` of `block` must be complete for the same tile.
@@ -57,7 +60,7 @@ struct BoundInstruction {
   uint64_t sliceElements = 1;
   uint32_t firstOperand = 0; // the sources, then the destinations
   uint32_t firstDependency = 0;
-  uint32_t count = 0;  // chunks
+  uint32_t count = 0;  // chunks; 0 for signals and waits
   uint32_t extent = 0; // the first chunk's number in its part
   uint16_t numSources = 0;
   uint16_t numDestinations = 0;
@@ -107,6 +110,8 @@ struct ConnectionEnd {
   uint32_t firstPeer = 0;
   uint32_t numPeers = 0;
   uint32_t connection = 0; // in Plan::connections, for reports
+  /// It carries signals, which need no credit.
+  bool isCounter = false;
 };
 
 /// Bytes between control words.
@@ -146,8 +151,12 @@ struct Invocation {
   /// written to the input unless it is also the output (in place).
   char *buffers[3] = {nullptr, nullptr, nullptr};
   /// [r]: rank r's arena block for this invocation where this rank maps it; null until r has
-  /// announced it. May be set, once, while thread blocks run (with release).
+  /// announced it (begun it, if its buffers are accessed directly). May be set, once, while thread
+  /// blocks run (with release).
   char **arenas = nullptr;
+  /// [r * 3 + kind]: rank r's buffers where this rank maps them, for direct access; set before
+  /// arenas[r] is. Null if the program has no direct access.
+  char **peerBuffers = nullptr;
   /// One word a thread block, kControlStride apart, 0 at the start: tile * instructions of the
   /// block
   /// + instruction + 1 of the last published completion.

@@ -4,7 +4,8 @@
 // Memory order. A tail or head is stored with release after everything that it stands for, and
 // loaded with acquire before anything that relies on it: so a receiver that sees a tail sees the
 // slice's data, and a source that sees a head may overwrite what its receiver has finished reading.
-// The same holds for progress words between thread blocks of a rank.
+// The same holds for progress words between thread blocks of a rank, and for signals, whose tail
+// stands for all that came before.
 #pragma once
 
 #include "plan/chunking.h"
@@ -16,10 +17,11 @@ namespace occl::interpreter {
 
 enum class BlockReason : uint8_t {
   None,
-  Announce,   // rank `peer` has not announced this invocation
+  Announce,   // rank `peer` has not announced this invocation, or not begun it
   Data,       // the next slice of connection `what` from rank `peer`
   Credit,     // a free slot of connection `what`: its destination `peer` lags behind
   Dependency, // thread block `what` of this rank
+  Signal,     // of counter `what`, by rank `peer`
 };
 
 /// What a blocked step waits for; each is a stable condition: once true, true until the step is
@@ -89,9 +91,10 @@ public:
     uint32_t numSources = instruction.numSources, step = target.numThreads();
     uint32_t numOperands = numSources + instruction.numDestinations;
     for (uint32_t i = target.thread(); i < numOperands; i += step) {
-      if (operands[i].kind != plan::OperandKind::Connection)
-        continue;
-      Obstacle obstacle = i < numSources ? pollData(operands[i]) : pollCredit(operands[i]);
+      Obstacle obstacle = operands[i].kind != plan::OperandKind::Connection
+                              ? pollBuffer(operands[i])
+                          : i < numSources ? pollData(operands[i])
+                                           : pollCredit(operands[i]);
       if (obstacle.reason != BlockReason::None)
         return obstacle;
     }
@@ -106,6 +109,8 @@ public:
 
   /// Only after all threads' polls found nothing missing.
   OCCL_HOST_DEVICE void fold() {
+    if (instruction.count == 0)
+      return;
     if (instruction.contiguous) {
       // With several chunks there is one tile only.
       uint64_t element = context.tile * program.tileElements + begin;
@@ -197,13 +202,24 @@ private:
            target.acquire(invocation.arenas + connection.creditRank) != nullptr;
   }
 
+  OCCL_HOST_DEVICE bool isOwn(const BoundOperand &operand) const {
+    return operand.rank == program.rank;
+  }
+
+  OCCL_HOST_DEVICE Obstacle pollBuffer(const BoundOperand &operand) const {
+    if (isOwn(operand) || target.acquire(invocation.arenas + operand.rank) != nullptr)
+      return {};
+    return {BlockReason::Announce, 0, operand.rank};
+  }
+
   OCCL_HOST_DEVICE Obstacle pollData(const BoundOperand &operand) const {
     const ConnectionEnd &connection = program.ends[operand.end];
     uint32_t source = program.peers[connection.firstPeer];
     if (!isAnnounced(connection))
       return {BlockReason::Announce, connection.connection, source};
     if (target.acquire(tailWord(connection)) < counter(connection, operand))
-      return {BlockReason::Data, connection.connection, source};
+      return {connection.isCounter ? BlockReason::Signal : BlockReason::Data, connection.connection,
+              source};
     return {};
   }
 
@@ -213,6 +229,8 @@ private:
     if (!isAnnounced(connection))
       return {BlockReason::Announce, connection.connection, peers[0]};
     uint64_t sent = counter(connection, operand);
+    if (connection.isCounter)
+      return {};
     uint64_t capacity = program.depth * program.slicesPerMessage;
     for (uint32_t i = 0; sent > capacity && i < connection.numPeers; ++i)
       if (target.acquire(headWord(connection, i)) < sent - capacity)
@@ -234,12 +252,17 @@ private:
         continue;
       }
       uint64_t element = operand.kind == plan::OperandKind::Scratch ? inScratch : inUser;
-      pointers[i] = invocation.buffers[static_cast<uint32_t>(operand.kind)] + operand.offset +
-                    element * program.elementBytes;
+      pointers[i] = bufferOf(operand) + operand.offset + element * program.elementBytes;
     }
     target.barrier();
     target.fold(program, numSources, instruction.numDestinations, elements,
                 instruction.divides ? program.numRanks : 1);
+  }
+
+  OCCL_HOST_DEVICE char *bufferOf(const BoundOperand &operand) const {
+    auto kind = static_cast<uint32_t>(operand.kind);
+    return isOwn(operand) ? invocation.buffers[kind]
+                          : target.acquire(invocation.peerBuffers + operand.rank * 3 + kind);
   }
 
   OCCL_HOST_DEVICE char *slot(const BoundOperand &operand) const {

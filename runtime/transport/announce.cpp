@@ -14,10 +14,12 @@ uint64_t mix(uint64_t id) {
 
 } // namespace
 
-void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits) {
+void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
+                           const BufferAddresses &buffers) {
   AnnounceRecord &record = records[ordinal % kRecords];
   record.arenaOffset = arenaOffset;
   record.traits = traits;
+  record.buffers = buffers;
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }
 

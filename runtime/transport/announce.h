@@ -1,6 +1,6 @@
-// Announce records: how a rank tells its peers that it has started an invocation of a collective,
-// what it thinks the collective is, and where its connectors lie. Written only by the rank that
-// owns the table, read by all.
+// Announce records: how a rank tells its peers that it has submitted an invocation of a collective,
+// what it thinks the collective is, and where its connectors and buffers lie. Written only by the
+// rank that owns the table, read by all.
 //
 // A cell belongs to one collective id for the life of the segment and has a ring of records, one an
 // invocation in flight. Record `ordinal % kRecords` is used again only when every rank that reads
@@ -8,6 +8,7 @@
 // invocation reads a record that stays.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,10 +26,15 @@ struct CollectiveTraits {
   bool operator==(const CollectiveTraits &) const = default;
 };
 
+/// Addresses of input, output and scratch, as the owner maps them: for ranks that share its address
+/// space.
+using BufferAddresses = std::array<uint64_t, 3>;
+
 struct alignas(64) AnnounceRecord {
   std::atomic<uint64_t> sequence{0}; // ordinal + 1 once all below is valid
   uint64_t arenaOffset = 0;          // of the invocation's block, from the start of the arena
   CollectiveTraits traits;
+  BufferAddresses buffers{};
 };
 
 struct AnnounceCell {
@@ -39,10 +45,14 @@ struct AnnounceCell {
   /// Invocations that this rank has finished: it neither reads nor writes memory of theirs any
   /// more.
   alignas(64) std::atomic<uint64_t> done{0};
+  /// Invocations that this rank has begun, so that others may access its buffers: the invocation
+  /// before is done here, whatever it used. Only for collectives with direct access.
+  std::atomic<uint64_t> begun{0};
   AnnounceRecord records[kRecords];
 
   /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.
-  void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits);
+  void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
+               const BufferAddresses &buffers = {});
   /// The record of `ordinal` if it has been published, else nullptr.
   const AnnounceRecord *find(uint64_t ordinal) const;
 };

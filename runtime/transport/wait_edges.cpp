@@ -35,6 +35,8 @@ const char *toString(WaitReason reason) {
     return "a free slot";
   case WaitReason::Dependency:
     return "another thread block";
+  case WaitReason::Signal:
+    return "a signal";
   }
   return "something unknown";
 }

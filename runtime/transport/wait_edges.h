@@ -9,7 +9,7 @@
 
 namespace occl::transport {
 
-enum class WaitReason : uint32_t { Announce, Data, Credit, Dependency };
+enum class WaitReason : uint32_t { Announce, Data, Credit, Dependency, Signal };
 
 const char *toString(WaitReason reason);
 

@@ -1,6 +1,7 @@
 #include "runtime/interpreter/conformance/programs.h"
 
 #include "plan/builder.h"
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 
 namespace occl::interpreter::conformance {
@@ -66,6 +67,8 @@ std::span<const NamedProgram> programs() {
       {"ringAllGather", plan::testing::ringAllGather},
       {"ringReduceScatter", plan::testing::ringReduceScatter},
       {"allToAll", plan::testing::allToAll},
+      {"directAllReduce", plan::testing::directAllReduce},
+      {"directAllGather", plan::testing::directAllGather},
       {"shift", [](uint32_t n) { return plan::testing::shift(n); }},
   };
   return all;

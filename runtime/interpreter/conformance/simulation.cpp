@@ -49,6 +49,7 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   rank.scratch = GuardedBuffer(binding.scratchBytes(), 0, 0x33);
   rank.arena = GuardedBuffer(binding.arenaBytes(number), 0, 0x44);
   rank.arenas.resize(plan.numRanks);
+  rank.peerBuffers.resize(plan.numRanks * 3);
   rank.progress.resize(binding.progressBytes() / sizeof(uint64_t));
   rank.contexts.resize(binding.program().numBlocks);
   rank.invocation.program = &binding.program();
@@ -56,6 +57,7 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   rank.invocation.buffers[1] = rank.user[options.inPlace ? 0 : 1].data() + outputAt;
   rank.invocation.buffers[2] = rank.scratch.data();
   rank.invocation.arenas = rank.arenas.data();
+  rank.invocation.peerBuffers = rank.peerBuffers.data();
   rank.invocation.progress = reinterpret_cast<char *>(rank.progress.data());
 }
 
@@ -71,6 +73,7 @@ void Simulation::restart() {
 }
 
 void Simulation::announce(uint32_t from, uint32_t to) {
+  std::copy_n(ranks[from].invocation.buffers, 3, ranks[to].peerBuffers.begin() + from * 3);
   __atomic_store_n(&ranks[to].arenas[from], ranks[from].arena.data(), __ATOMIC_RELEASE);
 }
 
@@ -92,7 +95,8 @@ namespace {
 
 std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
                      const Obstacle &obstacle) {
-  const char *reasons[] = {"nothing", "the announcement", "data", "credit", "a dependency"};
+  const char *reasons[] = {"nothing", "the announcement", "data",
+                           "credit",  "a dependency",     "a signal"};
   return "rank " + std::to_string(rank) + ", thread block " + std::to_string(block) +
          ", instruction " + std::to_string(context.instruction) + " on tile " +
          std::to_string(context.tile) + " waits for " +

@@ -60,7 +60,7 @@ private:
     GuardedBuffer user[2]; // input and output; in place the first holds both
     GuardedBuffer scratch;
     GuardedBuffer arena;
-    std::vector<char *> arenas;
+    std::vector<char *> arenas, peerBuffers;
     std::vector<uint64_t> progress;
     std::vector<BlockContext> contexts;
   };
