@@ -4,7 +4,6 @@
 #include "compiler/dialect/Chunk.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/export/PlanExport.h"
-#include "compiler/frontend/Frontend.h"
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -55,7 +54,10 @@ bool Compiler::loadSource() {
   settings.algorithm = options.algorithm;
   if (options.maxOps)
     settings.maxOps = *options.maxOps;
-  ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics);
+  settings.bytes = options.bytes;
+  settings.version = options.version;
+  ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics,
+                                     &loadedVersion);
   llvm::errs() << diagnostics.render();
   return ir && !diagnostics.hasErrors();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/driver/Pipeline.h"
+#include "compiler/frontend/Frontend.h"
 #include "plan/plan.h"
 #include "plan/verifier.h"
 
@@ -24,6 +25,9 @@ struct CompileOptions {
   std::vector<std::string> importPaths;
   std::string algorithm; // may be empty if the file has one
   std::optional<uint64_t> maxOps;
+  /// Which version of the algorithm: the one for this size of a part, or else by number.
+  std::optional<uint64_t> bytes;
+  size_t version = 0;
 
   // What the plan says of itself, where it differs from the source.
   std::optional<uint32_t> depth;
@@ -47,6 +51,8 @@ public:
   /// The plan of the lowered program, if verifyPlan accepts it. Expects lower() to have succeeded.
   std::optional<plan::Plan> exportVerifiedPlan();
 
+  /// Which of the algorithm's versions load() has taken; IR has one.
+  const frontend::VersionInfo &version() const { return loadedVersion; }
   /// What verifyPlan found out about the plan.
   const plan::VerifyResult &verification() const { return verified; }
   /// The program as IR.
@@ -60,6 +66,7 @@ private:
   CompileOptions options;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> ir;
+  frontend::VersionInfo loadedVersion;
   plan::VerifyResult verified;
 };
 

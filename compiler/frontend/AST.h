@@ -115,6 +115,16 @@ enum class Builtin : uint8_t {
 };
 enum class Member : uint8_t { Rank, Index, Count, Length, Origin, Contributions };
 
+/// What is asked of the schedule: by a block for what happens in it, or by a single copy or
+/// reduction. Null: nothing.
+struct HintArguments {
+  Expr *channel = nullptr;
+  Expr *parallel = nullptr;
+  Expr *sendBlock = nullptr;
+  Expr *recvBlock = nullptr;
+  bool aggregate = false;
+};
+
 struct Expr {
   ExprKind kind = ExprKind::Integer;
   Type type = Type::Error; // resolved
@@ -132,6 +142,7 @@ struct Expr {
   std::vector<Expr *> operands;
   Generators generators;
   const FunctionDecl *function = nullptr; // resolved, of a Call
+  const HintArguments *hints = nullptr;   // of a Copy or Reduce; may be null
 };
 
 enum class StmtKind : uint8_t {
@@ -143,6 +154,8 @@ enum class StmtKind : uint8_t {
   Assert,     // assert expr, message;
   Scratch,    // scratch name[expr];
   Return,     // return expr; or return;
+  Hints,      // channel(...) body, and the like
+  When,       // when bytes in ... body: version `slot` of the algorithm
   Expression, // expr;
 };
 
@@ -157,6 +170,7 @@ struct Stmt {
   std::vector<Stmt *> body;
   std::vector<Stmt *> elseBody;
   std::string_view message;
+  const HintArguments *hints = nullptr; // of Hints
 };
 
 struct Param {
@@ -224,6 +238,21 @@ struct Argument {
   Expr *expr = nullptr;
 };
 
+/// `instances expr` and `protocol name`; either may be absent.
+struct ScheduleClauses {
+  Expr *instances = nullptr;
+  std::string_view protocol;
+  SourceRange protocolRange;
+};
+
+/// `when bytes in first .. last`, where last may be absent.
+struct VersionDecl {
+  SourceRange range;
+  Expr *first = nullptr;
+  Expr *last = nullptr;
+  ScheduleClauses clauses;
+};
+
 struct AlgorithmDecl : Decl {
   std::string_view collectiveName;
   SourceRange collectiveRange;
@@ -231,6 +260,8 @@ struct AlgorithmDecl : Decl {
   SourceRange modesRange; // no place: not given, both if possible
   bool outOfPlace = true;
   bool inPlace = true;
+  ScheduleClauses clauses;
+  std::vector<VersionDecl> versions; // in textual order; none: the body is the only version
   std::vector<Stmt *> body;
   const CollectiveDecl *collective = nullptr; // resolved
   std::vector<Expr *> collectiveArguments;    // resolved: one a parameter of the collective
@@ -250,6 +281,7 @@ struct Module {
   std::deque<AlgorithmDecl> algorithms;
   std::deque<Expr> expressions;
   std::deque<Stmt> statements;
+  std::deque<HintArguments> hints;
 };
 
 } // namespace occl::frontend

@@ -61,23 +61,43 @@ ChunkHandle ChunkDialectEmitter::read(const ChunkRange &source, SourceRange plac
 
 ChunkHandle ChunkDialectEmitter::copy(ChunkHandle source, const ChunkRange &destination,
                                       SourceRange place) {
+  if (areHintsNew)
+    recordHints();
   return builder
       .create<chunk::CopyOp>(location(place), mlir::Value::getFromOpaquePointer(source),
-                             destination.rank, kindOf(destination.buffer), destination.index)
+                             destination.rank, kindOf(destination.buffer), destination.index,
+                             hints.channel, hint)
       .getResult()
       .getAsOpaquePointer();
 }
 
 ChunkHandle ChunkDialectEmitter::reduce(std::span<const ChunkHandle> from,
                                         const ChunkRange &destination, SourceRange place) {
+  if (areHintsNew)
+    recordHints();
   llvm::SmallVector<mlir::Value, 8> values;
   for (ChunkHandle handle : from)
     values.push_back(mlir::Value::getFromOpaquePointer(handle));
   return builder
       .create<chunk::ReduceOp>(location(place), values, destination.rank,
-                               kindOf(destination.buffer), destination.index)
+                               kindOf(destination.buffer), destination.index, hints.channel, hint)
       .getResult()
       .getAsOpaquePointer();
+}
+
+void ChunkDialectEmitter::recordHints() {
+  areHintsNew = false;
+  dialect::HintRecord record{hints.parallel, hints.aggregate, hints.sendBlock, hints.recvBlock};
+  if (record == dialect::HintRecord()) {
+    hint = -1;
+    return;
+  }
+  auto next = static_cast<int32_t>(recordNumbers.size());
+  auto [known, isNew] = recordNumbers.try_emplace(
+      {record.parallel, record.aggregate, record.sendBlock, record.recvBlock}, next);
+  if (isNew)
+    dialect::appendHint(records, record);
+  hint = known->second;
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo &info,
@@ -104,6 +124,11 @@ mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo 
   header.setParameterNamesAttr(builder.getStrArrayAttr(names));
   header.setParameterValues(values);
   header.setRequirements(info.requirements);
+  header.setHints(records);
+  header.setProtocol(info.protocol);
+  header.setMinBytes(info.minBytes);
+  if (info.maxBytes != kUnboundedBytes)
+    header.setMaxBytes(info.maxBytes);
   header.setSourceHash(sourceHash);
   return std::move(module);
 }

@@ -25,6 +25,17 @@ struct ChunkRange {
 /// A value of the emitter's own: what read, copy or reduce returned.
 using ChunkHandle = void *;
 
+/// What is asked of the schedule of copies and reductions. Nothing of it changes what they compute.
+struct Hints {
+  int32_t channel = -1;
+  int32_t parallel = 1;   // into how many parts the range is cut, moved side by side
+  int32_t aggregate = -1; // transfers of a group that are neighbours are meant to be one message
+  int32_t sendBlock = -1; // thread blocks of the sending and the receiving rank
+  int32_t recvBlock = -1;
+
+  bool operator==(const Hints &) const = default;
+};
+
 /// Called in the textual order of the program's execution. `place` is the expression that does it.
 class ChunkEmitter {
 public:
@@ -35,7 +46,11 @@ public:
   /// Folds two or more operands from left to right.
   virtual ChunkHandle reduce(std::span<const ChunkHandle> sources, const ChunkRange &destination,
                              SourceRange place) = 0;
+  /// For the copies and reductions that follow; at first none are asked for.
+  virtual void useHints(const Hints &hints) = 0;
 };
+
+inline constexpr uint64_t kUnboundedBytes = ~uint64_t{0};
 
 /// What is known of a program besides its operations. Vectors have one element a rank.
 struct ProgramInfo {
@@ -54,6 +69,13 @@ struct ProgramInfo {
   /// Rank, output chunk, count, number of contributions, then rank and input chunk of each; empty
   /// if isStandard.
   std::vector<int32_t> requirements;
+  std::string protocol = "simple"; // simple, ll or ll128
+  /// Into how many parts the whole program is cut; the hints that the emitter got contain it.
+  uint32_t instances = 1;
+  /// Sizes of a part that this version is for, the last one included.
+  uint64_t minBytes = 0;
+  uint64_t maxBytes = kUnboundedBytes;
+  size_t numVersions = 1;
 };
 
 } // namespace occl::frontend

@@ -27,8 +27,9 @@ std::optional<ProgramInfo> Elaborator::run() {
   collectiveFrame = algorithm.numSlots;
   stack.resize(algorithm.numSlots + algorithm.collective->numSlots);
   info.name = algorithm.name;
-  if (!bindParameters() || !instantiateCollective())
+  if (!bindParameters() || !chooseVersion() || !instantiateCollective())
     return std::nullopt;
+  emitter.useHints(hints);
   memories.reserve(2);
   for (bool inPlace : {false, true})
     if (inPlace ? info.inPlace : info.outOfPlace)

@@ -15,6 +15,10 @@ struct ElaborationOptions {
   std::vector<std::string> defines = {};
   /// Reads, copies and reductions that a program may consist of.
   uint64_t maxOps = 4u << 20;
+  /// Which version of the algorithm: the one for this size, or else by number. A number that does
+  /// not exist means the last one.
+  std::optional<uint64_t> bytes = {};
+  size_t version = 0;
 };
 
 /// Executes the algorithm of a program that was resolved without errors, hands every operation to

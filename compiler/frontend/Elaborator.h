@@ -1,7 +1,8 @@
 // The interpreter of the language. Internal to elaboration: set-up and result (Elaborate.cpp,
-// CollectiveInstance.cpp), statements (ExecuteStatements.cpp), integers (EvaluateScalars.cpp),
-// places and chunks (EvaluateChunks.cpp), lists (EvaluateLists.cpp), what chunks can be asked
-// (EvaluateQueries.cpp), pre- and postcondition (Precondition.cpp, Postcondition.cpp).
+// CollectiveInstance.cpp), versions and hints (Schedule.cpp), statements (ExecuteStatements.cpp),
+// integers (EvaluateScalars.cpp), places and chunks (EvaluateChunks.cpp), lists
+// (EvaluateLists.cpp), what chunks can be asked (EvaluateQueries.cpp), pre- and postcondition
+// (Precondition.cpp, Postcondition.cpp).
 #pragma once
 
 #include "compiler/frontend/Elaborate.h"
@@ -87,6 +88,17 @@ private:
   bool chooseModes();
   /// The value of an integer parameter of the collective, or nullopt.
   std::optional<int64_t> collectiveParameter(std::string_view name) const;
+
+  // Schedule
+  bool chooseVersion();
+  bool evaluateSizes(const VersionDecl &version);
+  bool selectVersion();
+  bool applyClauses(const ScheduleClauses &clauses);
+  bool evaluateHint(const Expr *expr, int64_t low, int64_t high, const char *what, int32_t &out);
+  /// The hints in force, changed as asked.
+  bool evaluateHints(const HintArguments &arguments, Hints &out);
+  void useHints(const Hints &next);
+  Flow executeHints(const Stmt &statement);
 
   // Statements
   Flow execute(const std::vector<Stmt *> &statements);
@@ -199,6 +211,11 @@ private:
     uint64_t stepsBefore;
   };
 
+  /// The sizes of a version, both included.
+  struct Sizes {
+    uint64_t first, last;
+  };
+
   /// A -D.
   struct Define {
     std::string name, value;
@@ -214,6 +231,10 @@ private:
 
   ProgramInfo info;
   std::vector<Define> defines;
+  std::vector<Sizes> versionSizes;
+  size_t version = 0;
+  Hints hints;
+  int32_t numGroups = 0; // of aggregation
   Layout layout;
   std::vector<Memory> memories; // one a mode
   Trace trace;

@@ -41,6 +41,10 @@ Elaborator::Flow Elaborator::execute(const Stmt &statement) {
     returned = std::move(value);
     return stopped ? Flow::Stop : Flow::Return;
   }
+  case StmtKind::Hints:
+    return executeHints(statement);
+  case StmtKind::When:
+    return statement.slot == version ? execute(statement.body) : Flow::Normal;
   case StmtKind::Expression: {
     Value ignored;
     if (statement.expr->kind == ExprKind::Call)

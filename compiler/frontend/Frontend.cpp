@@ -66,7 +66,8 @@ std::string hashOf(const Program &program, const ProgramInfo &info, const Source
 mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
                                                   SourceManager &sources, FileId file,
                                                   const FrontendOptions &options,
-                                                  DiagnosticEngine &diagnostics) {
+                                                  DiagnosticEngine &diagnostics,
+                                                  VersionInfo *version) {
   Program program = loadProgram(sources, file, options.importPaths, diagnostics);
   resolve(program, sources, diagnostics);
   if (diagnostics.hasErrors())
@@ -76,21 +77,24 @@ mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
   if (!algorithm)
     return {};
   ChunkDialectEmitter emitter(context, sources);
-  ElaborationOptions elaboration{options.defines, options.maxOps};
+  ElaborationOptions elaboration{options.defines, options.maxOps, options.bytes, options.version};
   std::optional<ProgramInfo> info =
       elaborate(program, *algorithm, elaboration, sources, emitter, diagnostics);
   if (!info)
     return {};
+  if (version)
+    *version = {info->numVersions, info->minBytes, info->maxBytes};
   return emitter.finish(*info, hashOf(program, *info, sources));
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>
 compileFileToChunks(mlir::MLIRContext &context, SourceManager &sources, const std::string &path,
-                    const FrontendOptions &options, DiagnosticEngine &diagnostics) {
+                    const FrontendOptions &options, DiagnosticEngine &diagnostics,
+                    VersionInfo *version) {
   std::string reason;
   std::optional<FileId> file = sources.addFile(path, reason);
   if (file)
-    return compileToChunks(context, sources, *file, options, diagnostics);
+    return compileToChunks(context, sources, *file, options, diagnostics, version);
   diagnostics.error(DiagnosticCode::UnreadableFile, {}, "cannot read '" + path + "': " + reason);
   return {};
 }

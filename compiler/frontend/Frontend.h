@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,20 +21,32 @@ struct FrontendOptions {
   std::string algorithm;
   /// Reads, copies and reductions that a program may consist of.
   uint64_t maxOps = 4u << 20;
+  /// Which version of the algorithm: the one for this size, or else by number.
+  std::optional<uint64_t> bytes = {};
+  size_t version = 0;
+};
+
+/// Which of an algorithm's versions was compiled.
+struct VersionInfo {
+  size_t count = 1; // of versions that the algorithm has
+  uint64_t minBytes = 0;
+  uint64_t maxBytes = ~uint64_t{0};
 };
 
 /// Parses, checks and executes the program in `file` and returns a module of one chunk.program, or
 /// null if there were errors, which are then in `diagnostics`. Loads the chunk dialect into the
 /// context. The same file name, text and options give the same module. Not thread-safe in its
-/// arguments.
+/// arguments. `version`, unless null, is filled in if a module is returned.
 mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
                                                   SourceManager &sources, FileId file,
                                                   const FrontendOptions &options,
-                                                  DiagnosticEngine &diagnostics);
+                                                  DiagnosticEngine &diagnostics,
+                                                  VersionInfo *version = nullptr);
 
 /// The same for a file on disk.
 mlir::OwningOpRef<mlir::ModuleOp>
 compileFileToChunks(mlir::MLIRContext &context, SourceManager &sources, const std::string &path,
-                    const FrontendOptions &options, DiagnosticEngine &diagnostics);
+                    const FrontendOptions &options, DiagnosticEngine &diagnostics,
+                    VersionInfo *version = nullptr);
 
 } // namespace occl::frontend

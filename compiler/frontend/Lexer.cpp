@@ -99,19 +99,35 @@ private:
     add(known == std::end(kWords) ? TokenKind::Identifier : known->second, begin);
   }
 
+  /// Takes the unit of a size from the end of a number; 1 if there is none.
+  static int64_t takeUnit(std::string_view &number) {
+    int64_t unit = 1;
+    for (std::string_view name : {"KiB", "MiB", "GiB"}) {
+      unit <<= 10;
+      if (!number.ends_with(name))
+        continue;
+      number.remove_suffix(name.size());
+      return unit;
+    }
+    return 1;
+  }
+
   void lexNumber() {
     size_t begin = at;
     skipWhile(isWord);
     int64_t value = 0;
     bool digits = true, fits = true;
-    for (char c : text.substr(begin, at - begin)) {
+    std::string_view number = text.substr(begin, at - begin);
+    int64_t unit = takeUnit(number);
+    for (char c : number) {
       digits &= isDigit(c);
       fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
              !__builtin_add_overflow(value, c - '0', &value);
     }
+    fits = fits && !__builtin_mul_overflow(value, unit, &value);
     if (!digits)
       diagnostics.error(DiagnosticCode::BadNumber, from(begin),
-                        "a number consists of decimal digits only");
+                        "a number consists of decimal digits; it may end in KiB, MiB or GiB");
     else if (!fits)
       diagnostics.error(DiagnosticCode::BadNumber, from(begin),
                         "this number does not fit 64 bits; the largest is 9223372036854775807");

@@ -98,7 +98,16 @@ bool Elaborator::store(std::span<const Operand> operands, Place destination, con
   if (!checkStore(operands, destination, expr) || !spendOp(expr.range) ||
       !spendSteps(static_cast<uint64_t>(operands.size()) * destination.count, expr.range))
     return false;
+  if (!expr.hints) {
+    emitStore(operands, destination, expr, out);
+    return true;
+  }
+  Hints outer = hints, own;
+  if (!evaluateHints(*expr.hints, own))
+    return false;
+  useHints(own);
   emitStore(operands, destination, expr, out);
+  useHints(outer);
   return true;
 }
 

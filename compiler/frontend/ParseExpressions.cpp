@@ -151,7 +151,7 @@ Expr *Parser::parseMember(Expr &base) {
 Expr *Parser::parseCopy(Expr &copy) {
   copy.kind = ExprKind::Copy;
   return expect(TokenKind::LeftParen, "before the destination of 'copy'") &&
-                 (copy.b = parseExpr()) &&
+                 (copy.b = parseExpr()) && parseOwnHints(copy) &&
                  expect(TokenKind::RightParen, "after the destination of 'copy'")
              ? complete(&copy)
              : nullptr;
@@ -281,6 +281,7 @@ Expr *Parser::parseInto(Expr &reduce) {
   take();
   take();
   return expect(TokenKind::LeftParen, "after 'into'") && (reduce.b = parseExpr()) &&
+                 parseOwnHints(reduce) &&
                  expect(TokenKind::RightParen, "after the destination of 'reduce'")
              ? complete(&reduce)
              : nullptr;

@@ -34,9 +34,10 @@ void Parser::skipStatement() {
   while (!atBlockEnd()) {
     if (accept(TokenKind::Semicolon))
       return;
-    bool startsStatement =
-        isOneOf({TokenKind::KwLet, TokenKind::KwVar, TokenKind::KwFor, TokenKind::KwIf,
-                 TokenKind::KwAssert, TokenKind::KwScratch, TokenKind::KwReturn});
+    bool startsStatement = isOneOf(
+        {TokenKind::KwLet, TokenKind::KwVar, TokenKind::KwFor, TokenKind::KwIf, TokenKind::KwAssert,
+         TokenKind::KwScratch, TokenKind::KwReturn, TokenKind::KwWhen, TokenKind::KwChannel,
+         TokenKind::KwParallelize, TokenKind::KwAggregate, TokenKind::KwThreadblock});
     if (startsStatement && at > begin)
       return;
     bool endsStatement = is(TokenKind::LeftBrace);
@@ -62,6 +63,13 @@ Stmt *Parser::parseStatementKind() {
     return parseScratch();
   case TokenKind::KwReturn:
     return parseReturn();
+  case TokenKind::KwChannel:
+  case TokenKind::KwParallelize:
+  case TokenKind::KwAggregate:
+  case TokenKind::KwThreadblock:
+    return parseHintBlock();
+  case TokenKind::KwWhen:
+    return parseWhen();
   default:
     return parseExpressionStatement();
   }

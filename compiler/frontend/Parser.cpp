@@ -73,7 +73,7 @@ bool Parser::expectName(const char *what, std::string_view &name, SourceRange &r
     return true;
   }
   bool isWord = is(TokenKind::Reserved) ||
-                (peek().kind >= TokenKind::KwAlgorithm && peek().kind <= TokenKind::KwWhere);
+                (peek().kind >= TokenKind::KwAggregate && peek().kind <= TokenKind::KwWhere);
   if (!isWord) {
     reportExpected("a name", what);
     return false;
@@ -228,14 +228,28 @@ bool Parser::parseAlgorithm() {
   return expectName("of an algorithm", decl.name, decl.nameRange) && parseParams(decl) &&
          expect(TokenKind::KwImplements, "after the algorithm's parameters") &&
          expectCollectiveName(decl.collectiveName, decl.collectiveRange) &&
-         parseArguments(decl.arguments) && parseModes(decl) &&
-         parseBlock(decl.body, "before the algorithm's body");
+         parseArguments(decl.arguments) && parseClauses(decl) && parseAlgorithmBody(decl);
+}
+
+bool Parser::parseAlgorithmBody(AlgorithmDecl &decl) {
+  algorithm = &decl;
+  bool good = parseBlock(decl.body, "before the algorithm's body");
+  algorithm = nullptr;
+  return good;
+}
+
+bool Parser::parseClauses(AlgorithmDecl &decl) {
+  while (is(TokenKind::KwModes) || atScheduleClause())
+    if (is(TokenKind::KwModes) ? !parseModes(decl) : !parseScheduleClause(decl.clauses))
+      return false;
+  return true;
 }
 
 bool Parser::parseModes(AlgorithmDecl &decl) {
-  SourceRange begin = peek().range;
-  if (!accept(TokenKind::KwModes))
-    return true;
+  SourceRange begin = take().range;
+  if (decl.modesRange.isValid())
+    diagnostics.error(DiagnosticCode::RepeatedClause, begin, "'modes' is given twice")
+        .note(decl.modesRange, "first here");
   decl.outOfPlace = decl.inPlace = false;
   do {
     std::string_view mode = sources.text(peek().range);

@@ -1,5 +1,6 @@
 // The recursive-descent parser. Internal to the parser's files: declarations (Parser.cpp),
-// statements (ParseStatements.cpp), expressions (ParseExpressions.cpp).
+// statements (ParseStatements.cpp), expressions (ParseExpressions.cpp), what concerns the schedule
+// (ParseSchedule.cpp).
 #pragma once
 
 #include "compiler/frontend/Lexer.h"
@@ -71,6 +72,8 @@ private:
   bool parsePre(CollectiveDecl &decl);
   bool parsePost(CollectiveDecl &decl);
   bool parseRequirement(PostItem &post);
+  bool parseAlgorithmBody(AlgorithmDecl &decl);
+  bool parseClauses(AlgorithmDecl &decl);
   bool parseModes(AlgorithmDecl &decl);
   bool parseArguments(std::vector<Argument> &arguments);
   bool parseParams(Decl &decl);
@@ -91,6 +94,19 @@ private:
   bool parseGenerators(Generators &generators);
   Stmt *newStmt(StmtKind kind);
   bool finish(Stmt &statement);
+
+  // Schedule
+  bool atScheduleClause() const;
+  bool parseScheduleClause(ScheduleClauses &clauses);
+  bool parseProtocol(ScheduleClauses &clauses);
+  Stmt *parseHintBlock();
+  Stmt *parseWhen();
+  bool parseVersion(VersionDecl &version);
+  /// `name = expr, ...`, at least one.
+  bool parseHintArguments(HintArguments &hints);
+  bool parseHintArgument(HintArguments &hints);
+  /// What follows the destination of a copy or reduction, up to its ')'.
+  bool parseOwnHints(Expr &expr);
 
   // Expressions
   Expr *parseExpr();
@@ -123,6 +139,7 @@ private:
   bool gaveUp = false;
   /// In a postcondition a reduction has no destination.
   bool inPost = false;
+  AlgorithmDecl *algorithm = nullptr; // whose body is being parsed
 };
 
 } // namespace occl::frontend

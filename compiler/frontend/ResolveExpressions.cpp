@@ -193,6 +193,8 @@ void Resolver::resolveIndex(Expr &expr) {
 void Resolver::resolveCopy(Expr &expr) {
   want(expr.a, Type::Chunk, "what is copied");
   want(expr.b, Type::Location, "the destination");
+  if (expr.hints)
+    resolveHints(*expr.hints);
   expr.type = Type::Chunk;
 }
 
@@ -208,6 +210,8 @@ void Resolver::resolveReduce(Expr &expr) {
   scope.close(mark);
   if (expr.b)
     want(expr.b, Type::Location, "the destination");
+  if (expr.hints)
+    resolveHints(*expr.hints);
   expr.type = Type::Chunk;
 }
 

@@ -156,9 +156,24 @@ void Resolver::resolveAlgorithm(AlgorithmDecl &decl) {
         names.push_back(collective.name);
     unknownName(decl.collectiveName, decl.collectiveRange, "collective", std::move(names));
   }
+  resolveVersions(decl);
   allowBuffers = true;
   resolveBody(decl.body);
   decl.numSlots = scope.slotsUsed();
+}
+
+void Resolver::resolveVersions(AlgorithmDecl &decl) {
+  auto resolveClauses = [&](const ScheduleClauses &clauses) {
+    if (clauses.instances)
+      want(clauses.instances, Type::Int, "the number of instances");
+  };
+  resolveClauses(decl.clauses);
+  for (const VersionDecl &version : decl.versions) {
+    want(version.first, Type::Int, "the smallest size");
+    if (version.last)
+      want(version.last, Type::Int, "the size at the end");
+    resolveClauses(version.clauses);
+  }
 }
 
 void Resolver::resolveArguments(AlgorithmDecl &decl) {
@@ -245,9 +260,36 @@ void Resolver::resolveStatement(Stmt &statement) {
     return resolveScratch(statement);
   case StmtKind::Return:
     return resolveReturn(statement);
+  case StmtKind::Hints:
+    resolveHints(*statement.hints);
+    return resolveBody(statement.body);
+  case StmtKind::When:
+    return resolveWhen(statement);
   case StmtKind::Expression:
     return resolveEffect(statement);
   }
+}
+
+void Resolver::resolveHints(const HintArguments &hints) {
+  if (hints.channel)
+    want(hints.channel, Type::Int, "the channel");
+  if (hints.parallel)
+    want(hints.parallel, Type::Int, "the number of parts");
+  for (Expr *block : {hints.sendBlock, hints.recvBlock})
+    if (block)
+      want(block, Type::Int, "the thread block");
+}
+
+void Resolver::resolveWhen(Stmt &statement) {
+  if (blockDepth != 1 || inVersion)
+    diagnostics.error(DiagnosticCode::MisplacedDeclaration, statement.range,
+                      "versions stand directly in the body of an algorithm");
+  // A version is a body of its own: it may declare scratch.
+  --blockDepth;
+  inVersion = true;
+  resolveBody(statement.body);
+  inVersion = false;
+  ++blockDepth;
 }
 
 void Resolver::resolveBinding(Stmt &statement) {

@@ -40,6 +40,9 @@ private:
   void resolveScratch(Stmt &statement);
   void resolveReturn(Stmt &statement);
   void resolveEffect(Stmt &statement);
+  void resolveHints(const HintArguments &hints);
+  void resolveWhen(Stmt &statement);
+  void resolveVersions(AlgorithmDecl &decl);
   /// Declares the loop variables in the scope that the caller has opened.
   void resolveGenerators(Generators &generators);
 
@@ -77,6 +80,7 @@ private:
   const FunctionDecl *function = nullptr; // whose body is being resolved
   unsigned blockDepth = 0;
   bool allowBuffers = false;
+  bool inVersion = false;
 };
 
 } // namespace occl::frontend

@@ -28,6 +28,7 @@ public:
       text += " " + number(handle);
     return add(text + " -> " + describe(destination));
   }
+  void useHints(const Hints &hints) override { suffix = describe(hints); }
 
   std::vector<std::string> lines;
 
@@ -41,10 +42,27 @@ private:
                        std::to_string(range.rank) + "][" + std::to_string(range.index) + "]";
     return range.count == 1 ? text : text + "*" + std::to_string(range.count);
   }
+  /// " channel 1 parallel 2", of what is asked for.
+  static std::string describe(const Hints &hints) {
+    std::string text;
+    auto add = [&](const char *name, int32_t value, int32_t none) {
+      if (value != none)
+        text += std::string(" ") + name + " " + std::to_string(value);
+    };
+    add("channel", hints.channel, -1);
+    add("parallel", hints.parallel, 1);
+    add("group", hints.aggregate, -1);
+    add("send", hints.sendBlock, -1);
+    add("recv", hints.recvBlock, -1);
+    return text;
+  }
   ChunkHandle add(std::string line) {
-    lines.push_back(std::move(line));
+    bool isRead = line.starts_with("read");
+    lines.push_back(isRead ? std::move(line) : line + suffix);
     return reinterpret_cast<ChunkHandle>(static_cast<uintptr_t>(lines.size()));
   }
+
+  std::string suffix;
 };
 
 /// The outcome of a compilation without MLIR.

@@ -41,10 +41,10 @@ std::vector<uint32_t> endsOf(const Plan &plan, uint32_t rank) {
 Finding outlives(const Plan &plan, uint32_t access, uint32_t owner) {
   std::string name = "rank " + std::to_string(owner);
   VerifyError error =
-      errorAt(plan, access, Code::Outlives,
+      errorAt(plan, access, Proof::Lifetime,
               "it may access " + name + "'s memory after " + name +
                   " has ended: signal that it is done, and let " + name + " wait for it");
-  error.witness = {noteAt(plan, access)};
+  error.witness = {describe(plan, access)};
   return error;
 }
 

@@ -73,31 +73,71 @@ std::string withNewline(std::string text) {
 
 } // namespace
 
-int compile(const CompileCommand &command) {
+std::string versionPath(const std::string &path, const frontend::VersionInfo &version) {
+  size_t folder = path.find_last_of('/');
+  size_t dot = path.find('.', folder == std::string::npos ? 0 : folder + 1);
+  std::string sizes = "." + std::to_string(version.minBytes) + "-" +
+                      (version.maxBytes == ~uint64_t{0} ? "max" : std::to_string(version.maxBytes));
+  return dot == std::string::npos ? path + sizes : std::string(path).insert(dot, sizes);
+}
+
+namespace {
+
+/// Compiles the version that the options name, and learns how many there are.
+int compileVersion(const CompileCommand &command, size_t &count) {
   driver::Compiler compiler(command.options);
   if (!compiler.load())
     return 1;
+  std::string output = command.output;
+  if (!command.options.bytes && compiler.version().count > 1) {
+    count = compiler.version().count;
+    if (output == "-")
+      return fail("the algorithm has " + std::to_string(count) +
+                  " versions; choose one with --bytes, or write all of them with -o");
+    output = versionPath(output, compiler.version());
+  }
   if (command.emit == Emit::Chunk)
-    return writeIR(compiler.module(), command.output);
+    return writeIR(compiler.module(), output);
   if (!compiler.lower())
     return 1;
   if (command.emit == Emit::Inst)
-    return writeIR(compiler.module(), command.output);
+    return writeIR(compiler.module(), output);
   std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
   if (!plan)
     return 1;
   if (command.stats)
     std::cerr << withNewline(compiler.verification().text());
-  return command.emit == Emit::Dot ? writeDot(*plan, command.output)
-                                   : writePlan(*plan, command.output);
+  return command.emit == Emit::Dot ? writeDot(*plan, output) : writePlan(*plan, output);
 }
 
-int check(const driver::CompileOptions &options) {
+int checkVersion(const driver::CompileOptions &options, size_t &count) {
   driver::Compiler compiler(options);
   if (!compiler.load() || !compiler.lower() || !compiler.exportVerifiedPlan())
     return 1;
+  if (!options.bytes)
+    count = compiler.version().count;
   std::cout << withNewline(compiler.verification().text());
   return 0;
+}
+
+} // namespace
+
+int compile(const CompileCommand &command) {
+  CompileCommand one = command;
+  size_t count = 1;
+  int status = 0;
+  for (size_t &version = one.options.version; version < count && status == 0; ++version)
+    status = compileVersion(one, count);
+  return status;
+}
+
+int check(const driver::CompileOptions &options) {
+  driver::CompileOptions one = options;
+  size_t count = 1;
+  int status = 0;
+  for (size_t &version = one.version; version < count && status == 0; ++version)
+    status = checkVersion(one, count);
+  return status;
 }
 
 int verify(const std::string &path) {

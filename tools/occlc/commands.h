@@ -19,7 +19,11 @@ struct CompileCommand {
   bool stats = false;
 };
 
+/// "ring.plan.json" as "ring.0-65535.plan.json" or "ring.65536-max.plan.json".
+std::string versionPath(const std::string &path, const frontend::VersionInfo &version);
+
 /// Compiles and writes what `emit` says. A plan goes to a file only after it has been verified.
+/// All versions of the algorithm, each to a file of its own, unless the options choose one.
 int compile(const CompileCommand &command);
 
 /// Compiles and prints what was proved, in each alias mode; writes nothing.

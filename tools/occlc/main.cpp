@@ -37,6 +37,8 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
       ->allow_extra_args(false);
   app.add_option("--algorithm", options.algorithm,
                  "which algorithm of the file, if it has several");
+  app.add_option("--bytes", options.bytes,
+                 "only the version of the algorithm that is for parts of this size");
   app.add_option("--max-ops", options.maxOps,
                  "reads, copies and reductions that a program may consist of");
 }
