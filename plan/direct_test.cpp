@@ -61,32 +61,33 @@ TEST(Direct, Shapes) {
   Plan plan = testing::directAllReduce(3);
   at(plan, 1, 1).count = 1;
   EXPECT_EQ(wordsOn(plan), place + "1: it moves no chunks, but has a count, an extent or a "
-                                   "reduction's final mark");
+                                   "reduction's final mark [E311]");
   plan = testing::directAllReduce(3);
   at(plan, 1, 1).value = 1;
-  EXPECT_EQ(wordsOn(plan), place + "1: only wait, gate and arrive have a value");
+  EXPECT_EQ(wordsOn(plan), place + "1: only wait, gate and arrive have a value [E311]");
   plan = testing::directAllReduce(3);
   at(plan, 1, 2).value = 0;
-  EXPECT_EQ(wordsOn(plan), place + "2: the value that it waits for is 0");
+  EXPECT_EQ(wordsOn(plan), place + "2: the value that it waits for is 0 [E311]");
   plan = testing::directAllReduce(3);
   plan.operands[at(plan, 1, 2).firstOperand] = input(1, 0);
-  EXPECT_EQ(wordsOn(plan), place + "2: wait has the wrong kind or number of sources");
+  EXPECT_EQ(wordsOn(plan), place + "2: wait has the wrong kind or number of sources [E312]");
   plan = testing::directAllReduce(3);
   plan.operands[at(plan, 1, 2).firstOperand] = connection(1);
   EXPECT_EQ(wordsOn(plan),
-            place + "2: connection 1 (rank 1 to ranks 0 and 2, counter) does not end here");
+            place + "2: connection 1 (rank 1 to ranks 0 and 2, counter) does not end here [E315]");
   plan = testing::directAllReduce(3);
   plan.connections[1].isCounter = false;
   EXPECT_EQ(wordsOn(plan), "malformed plan, rank 0, thread block 0, instruction 2: connection 1 is "
-                           "no counter: it takes sends and receives");
+                           "no counter: it takes sends and receives [E315]");
   plan = testing::directAllReduce(3);
   Instruction &store = at(plan, 1, 0);
   plan.operands[store.firstOperand + store.numSources] = connection(1);
-  EXPECT_EQ(wordsOn(plan), place + "0: connection 1 is a counter: only signal and wait take one");
+  EXPECT_EQ(wordsOn(plan),
+            place + "0: connection 1 is a counter: only signal and wait take one [E315]");
   plan = testing::directAllReduce(3);
   plan.connections[1].channel = 1;
   EXPECT_EQ(wordsOn(plan), "malformed plan: connection 1: it is a counter, which has "
-                           "no channel and is not marked ordered");
+                           "no channel and is not marked ordered [E305]");
 }
 
 TEST(Direct, OneThreadBlockOwnsAnEnd) {
@@ -98,7 +99,7 @@ TEST(Direct, OneThreadBlockOwnsAnEnd) {
   EXPECT_EQ(
       wordsOn(plan),
       "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both send "
-      "to connection 0 (rank 0 to rank 1, counter): one must own that end");
+      "to connection 0 (rank 0 to rank 1, counter): one must own that end [E319]");
 }
 
 TEST(Direct, MoreSignalsAwaitedThanGiven) {
@@ -106,7 +107,7 @@ TEST(Direct, MoreSignalsAwaitedThanGiven) {
   at(plan, 2, 2).value = 2;
   EXPECT_EQ(wordsOn(plan), "messages do not match, rank 2, thread block 0, instruction 2: it waits "
                            "for signal 2 of counter 0 (rank 0 to ranks 1 and 2, counter), of which "
-                           "1 are given");
+                           "1 are given [E323]");
 }
 
 TEST(Direct, WaitsMayDeadlock) {
@@ -120,12 +121,13 @@ TEST(Direct, WaitsMayDeadlock) {
     at(plan, rank, 1).firstOperand = first;
     at(plan, rank, 2).firstOperand = first + 1;
   }
-  EXPECT_EQ(wordsOn(plan),
-            "deadlock: the plan deadlocks at depth 2; no depth helps: reorder the instructions\n"
-            "  rank 0, thread block 0, instruction 1: wait for signal 1 of rank 1 waits for a "
-            "signal of connection 1 (rank 1 to rank 0, counter)\n"
-            "  rank 1, thread block 0, instruction 1: wait for signal 1 of rank 0 waits for a "
-            "signal of connection 0 (rank 0 to rank 1, counter)");
+  EXPECT_EQ(
+      wordsOn(plan),
+      "deadlock: the plan deadlocks at depth 2; no depth helps: reorder the instructions [E325]\n"
+      "  rank 0, thread block 0, instruction 1: wait for signal 1 of rank 1 waits for a "
+      "signal of connection 1 (rank 1 to rank 0, counter)\n"
+      "  rank 1, thread block 0, instruction 1: wait for signal 1 of rank 0 waits for a "
+      "signal of connection 0 (rank 0 to rank 1, counter)");
 }
 
 TEST(Direct, AccessesMustNotOutliveTheirBuffer) {
@@ -138,7 +140,7 @@ TEST(Direct, AccessesMustNotOutliveTheirBuffer) {
       wordsOn(plan),
       "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: it may "
       "access rank 1's memory after rank 1 has ended: signal that it is done, and let rank 1 "
-      "wait for it\n"
+      "wait for it [E345]\n"
       "  rank 0, thread block 0, instruction 0: loadReduceStore input[0] of rank 0 + input[0] "
       "of rank 1 -> output[0] of rank 0, output[0] of rank 1, final");
 }
@@ -147,7 +149,7 @@ TEST(Direct, ASignalBeforeTheAccessTellsNothing) {
   Plan plan = testing::directAllGather(2);
   // Rank 1 waits once more for rank 0's first signal instead of its second.
   plan.instructions.back().value = 1;
-  EXPECT_EQ(verifyPlan(plan).error->proof, Proof::Lifetime);
+  EXPECT_EQ(verifyPlan(plan).error->proof(), Proof::Lifetime);
 }
 
 TEST(Direct, AccessesOfSeveralRanksMayRace) {
@@ -164,7 +166,7 @@ TEST(Direct, AccessesOfSeveralRanksMayRace) {
   late.instructions[first + 3].firstOperand = at + 2;
   EXPECT_EQ(wordsOn(late),
             "race (out of place), rank 1, thread block 0, instruction 2: rank 0, scratch chunk 0: "
-            "nothing orders two accesses: add a signal and a wait between them\n"
+            "nothing orders two accesses: add a signal and a wait between them [E330]\n"
             "  written by rank 0, thread block 0, instruction 0: copy input[0] -> scratch[0]\n"
             "  read by rank 1, thread block 0, instruction 2: loadReduceStore scratch[0] of rank 0 "
             "-> output[0] of rank 1");
@@ -195,7 +197,7 @@ TEST(Direct, InPlaceAliasingHoldsForPeersToo) {
     instruction.firstOperand = next;
     next += instruction.numSources + instruction.numDestinations;
   }
-  EXPECT_EQ(verifyPlan(plan).error->proof, Proof::Race);
+  EXPECT_EQ(verifyPlan(plan).error->proof(), Proof::Race);
   EXPECT_EQ(verifyPlan(plan).error->mode, AliasMode::InPlace);
   plan.inPlace = false;
   EXPECT_EQ(wordsOn(plan), "accepted");

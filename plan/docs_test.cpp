@@ -10,12 +10,25 @@
 namespace occl::plan {
 namespace {
 
-TEST(Documentation, ExampleIsAPlan) {
+std::string readDocument() {
   std::ifstream file("docs/plan.md");
-  ASSERT_TRUE(file);
+  EXPECT_TRUE(file);
   std::stringstream text;
   text << file.rdbuf();
-  const std::string document = text.str(), fence = "```json\n";
+  return text.str();
+}
+
+TEST(Documentation, AllCodes) {
+  const std::string document = readDocument();
+  for (const CodeInfo &info : kCodes) {
+    std::string row = "| " + nameOf(info.code) + " | " + info.text + " |\n";
+    EXPECT_NE(document.find(row), std::string::npos) << row;
+    EXPECT_EQ(proofOf(info.code), info.proof);
+  }
+}
+
+TEST(Documentation, ExampleIsAPlan) {
+  const std::string document = readDocument(), fence = "```json\n";
   size_t begin = document.find(fence);
   ASSERT_NE(begin, std::string::npos);
   begin += fence.size();

@@ -43,64 +43,65 @@ const std::string kPlace = "malformed plan, rank 0, thread block 0, instruction 
 TEST(Instructions, Fields) {
   EXPECT_EQ(wordsOn([](Instruction &, Operand *) {}), "accepted");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = static_cast<Opcode>(kNumOpcodes); }),
-            kPlace + "the opcode is invalid");
-  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Gate; }),
-            kPlace +
-                "gate cannot be proved correct by this version: use sends and receives instead");
+            kPlace + "the opcode is invalid [E309]");
+  EXPECT_EQ(
+      wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Gate; }),
+      kPlace +
+          "gate cannot be proved correct by this version: use sends and receives instead [E309]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.location = 99; }),
-            kPlace + "there is no source location 99");
+            kPlace + "there is no source location 99 [E310]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 0; }),
-            kPlace + "it moves 0 chunks, allowed are 1 to 4194304");
+            kPlace + "it moves 0 chunks, allowed are 1 to 4194304 [E311]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = limits::kMaxChunks + 1; }),
-            kPlace + "it moves 4194305 chunks, allowed are 1 to 4194304");
+            kPlace + "it moves 4194305 chunks, allowed are 1 to 4194304 [E311]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.extent = 2; }),
-            kPlace + "extent 2 is no chunk of a part of 2");
+            kPlace + "extent 2 is no chunk of a part of 2 [E311]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.value = 1; }),
-            kPlace + "only wait, gate and arrive have a value");
+            kPlace + "only wait, gate and arrive have a value [E311]");
   Instruction copy = {.opcode = Opcode::Copy, .final = true, .count = 1};
   EXPECT_EQ(wordsOn(single(copy, input(0, 0), output(0, 0))),
-            kPlace + "it is marked final but reduces nothing");
+            kPlace + "it is marked final but reduces nothing [E311]");
 }
 
 TEST(Instructions, Shapes) {
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Reduce; }),
-            kPlace + "reduce has the wrong kind or number of sources");
+            kPlace + "reduce has the wrong kind or number of sources [E312]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Recv; }),
-            kPlace + "recv has the wrong kind or number of sources");
+            kPlace + "recv has the wrong kind or number of sources [E312]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::RecvReduceSend; }),
-            kPlace + "recvReduceSend has the wrong kind or number of destinations");
+            kPlace + "recvReduceSend has the wrong kind or number of destinations [E312]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0] = input(0, 0); }),
-            kPlace + "recvReduceCopy has the wrong kind or number of sources");
+            kPlace + "recvReduceCopy has the wrong kind or number of sources [E312]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[2] = connection(0); }),
-            kPlace + "recvReduceCopy has the wrong kind or number of destinations");
+            kPlace + "recvReduceCopy has the wrong kind or number of destinations [E312]");
 }
 
 TEST(Instructions, Operands) {
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].kind = static_cast<OperandKind>(4); }),
-            kPlace + "the kind of an operand is invalid");
+            kPlace + "the kind of an operand is invalid [E312]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].rank = 1; }),
             kPlace + "it accesses a buffer of rank 1: that rank does not exist, or the instruction "
-                     "is not loadReduceStore");
+                     "is not loadReduceStore [E313]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].index = 2; }),
-            kPlace + "it accesses input chunks 2 to 2 of 2");
+            kPlace + "it accesses input chunks 2 to 2 of 2 [E313]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 3; }),
-            kPlace + "it accesses input chunks 0 to 2 of 2");
+            kPlace + "it accesses input chunks 0 to 2 of 2 [E313]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1].index = 1; }),
             kPlace +
                 "input chunk 1 has extent 1, the instruction 0: only a plan for uniform chunks "
-                "may mix them");
+                "may mix them [E314]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0].index = 2; }),
-            kPlace + "there is no connection 2");
+            kPlace + "there is no connection 2 [E315]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0].rank = 1; }),
-            kPlace + "the operand of connection 1 names a rank");
+            kPlace + "the operand of connection 1 names a rank [E315]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[0].index = 0; }),
-            kPlace + "connection 0 (rank 0 to rank 1, channel 0) does not end here");
+            kPlace + "connection 0 (rank 0 to rank 1, channel 0) does not end here [E315]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[1] = connection(1); }),
-            kPlace + "it uses connection 1 twice");
+            kPlace + "it uses connection 1 twice [E316]");
   Plan plan = testing::chainReduce(2, 2);
   plan.operands[7] = connection(0); // rank 1's first send
   EXPECT_EQ(wordsOn(plan), "malformed plan, rank 1, thread block 0, instruction 0: connection 0 "
-                           "(rank 0 to rank 1, channel 0) does not start here");
+                           "(rank 0 to rank 1, channel 0) does not start here [E315]");
 }
 
 TEST(Instructions, PartialOverlap) {
@@ -113,10 +114,10 @@ TEST(Instructions, PartialOverlap) {
   };
   EXPECT_EQ(words(scratch(0, 0), scratch(0, 1), true),
             kPlace + "scratch chunks from 0 and scratch chunks from 1 overlap: split the "
-                     "instruction");
+                     "instruction [E317]");
   EXPECT_EQ(words(input(0, 1), output(0, 0), true),
             "malformed plan (in place), rank 0, thread block 0, instruction 0: input chunks from 1 "
-            "and output chunks from 0 overlap: split the instruction");
+            "and output chunks from 0 overlap: split the instruction [E317]");
   EXPECT_NE(words(input(0, 1), output(0, 0), false).find("wrong result"), std::string::npos);
   EXPECT_NE(words(input(0, 2), output(0, 0), true).find("wrong result"), std::string::npos);
 }
@@ -133,19 +134,19 @@ TEST(Instructions, LoadReduceStore) {
   plan.threadBlocks[0].numInstructions = 1;
   plan.threadBlocks[1] = {1, 0};
   plan.operands.resize(3);
-  EXPECT_EQ(
-      wordsOn(plan),
-      "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: it may "
-      "access rank 1's memory after rank 1 has ended: signal that it is done, and let rank 1 "
-      "wait for it\n  rank 0, thread block 0, instruction 0: loadReduceStore input[0] of rank "
-      "1 + input[0] of rank 0 -> output[0] of rank 0, final, at chain_reduce.coll:5:5");
+  EXPECT_EQ(wordsOn(plan),
+            "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: it may "
+            "access rank 1's memory after rank 1 has ended: signal that it is done, and let rank 1 "
+            "wait for it [E345]\n  rank 0, thread block 0, instruction 0: loadReduceStore input[0] "
+            "of rank "
+            "1 + input[0] of rank 0 -> output[0] of rank 0, final, at chain_reduce.coll:5:5");
   Instruction store = {.opcode = Opcode::LoadReduceStore, .count = 1};
   PlanBuilder builder;
   builder.header() = single(store, input(0, 0), output(0, 0));
   builder.addInstruction(store, {input(0, 0)}, {scratch(0, 1), scratch(0, 1)});
   EXPECT_EQ(wordsOn(std::move(builder).take()),
             "malformed plan, rank 0, thread block 0, instruction 1: scratch chunks from 1 and "
-            "scratch chunks from 1 overlap: split the instruction");
+            "scratch chunks from 1 overlap: split the instruction [E317]");
 }
 
 TEST(Instructions, NumberOfOperands) {
@@ -161,9 +162,9 @@ TEST(Instructions, NumberOfOperands) {
   EXPECT_EQ(words(limits::kMaxOperands - 1, limits::kMaxDependencies), "accepted");
   const std::string place = "malformed plan, rank 0, thread block 0, instruction 1: ";
   EXPECT_EQ(words(limits::kMaxOperands, 0),
-            place + "it has 4097 operands and 0 dependencies, allowed are 4096 and 1024");
+            place + "it has 4097 operands and 0 dependencies, allowed are 4096 and 1024 [E302]");
   EXPECT_EQ(words(2, limits::kMaxDependencies + 1),
-            place + "it has 3 operands and 1025 dependencies, allowed are 4096 and 1024");
+            place + "it has 3 operands and 1025 dependencies, allowed are 4096 and 1024 [E302]");
 }
 
 TEST(Instructions, Dependencies) {
@@ -174,10 +175,10 @@ TEST(Instructions, Dependencies) {
   };
   const std::string place = "malformed plan, rank 0, thread block 2, instruction 0: the dependency "
                             "on thread block ";
-  EXPECT_EQ(words({4, 0}), place + "4, instruction 0 points nowhere");
-  EXPECT_EQ(words({1, 1}), place + "1, instruction 1 points nowhere");
+  EXPECT_EQ(words({4, 0}), place + "4, instruction 0 points nowhere [E318]");
+  EXPECT_EQ(words({1, 1}), place + "1, instruction 1 points nowhere [E318]");
   EXPECT_EQ(words({2, 0}), place + "2, instruction 0 points to itself or to a later instruction of "
-                                   "its own thread block");
+                                   "its own thread block [E318]");
 }
 
 TEST(Instructions, Ownership) {
@@ -185,16 +186,17 @@ TEST(Instructions, Ownership) {
   plan.threadBlocks = {{0, 1}, {1, 1}, {2, 2}};
   plan.ranks[0].numThreadBlocks = 2;
   plan.ranks[1].firstThreadBlock = 2;
-  EXPECT_EQ(wordsOn(plan),
-            "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both "
-            "receive from connection 1 (rank 1 to rank 0, channel 0): one must own that end");
+  EXPECT_EQ(
+      wordsOn(plan),
+      "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both "
+      "receive from connection 1 (rank 1 to rank 0, channel 0): one must own that end [E319]");
   plan.threadBlocks = {{0, 2}, {2, 1}, {3, 1}};
   plan.ranks[0].numThreadBlocks = 1;
   plan.ranks[1] = {2, 2, 0, 0, 1, 2};
   EXPECT_EQ(
       wordsOn(plan),
       "malformed plan, rank 1, thread block 1, instruction 0: thread blocks 0 and 1 both send "
-      "to connection 1 (rank 1 to rank 0, channel 0): one must own that end");
+      "to connection 1 (rank 1 to rank 0, channel 0): one must own that end [E319]");
 }
 
 TEST(Instructions, Work) {
@@ -207,7 +209,7 @@ TEST(Instructions, Work) {
                            {scratch(0, 0)});
   EXPECT_EQ(wordsOn(std::move(builder).take()),
             "malformed plan, rank 0, thread block 0, instruction 16: up to here the plan accesses "
-            "more than 134217728 chunks");
+            "more than 134217728 chunks [E302]");
 }
 
 } // namespace

@@ -168,7 +168,7 @@ TEST_F(Mutation, OneLessDepth) {
     plan.depth = needed - 1;
     VerifyResult result = verifyPlan(plan);
     ASSERT_TRUE(result.error) << plan.name;
-    EXPECT_EQ(result.error->proof, Proof::Deadlock) << plan.name;
+    EXPECT_EQ(result.error->proof(), Proof::Deadlock) << plan.name;
     EXPECT_EQ(testing::executeRandomly(plan, false, random), "deadlock") << plan.name;
   }
 }

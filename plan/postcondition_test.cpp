@@ -28,7 +28,7 @@ TEST(Postcondition, WithoutOneTheOtherProofsHold) {
             "dependencies, at most 1 thread blocks a rank; depth 2 suffices");
   Plan stuck = foreign(testing::ringAllReduce(4));
   stuck.depth = 1;
-  EXPECT_EQ(verifyPlan(stuck).error->proof, Proof::Deadlock);
+  EXPECT_EQ(verifyPlan(stuck).error->proof(), Proof::Deadlock);
   Plan racy = foreign(testing::twoShotAllReduce(3));
   racy.ranks[0].numThreadBlocks = 4;
   for (Instruction &instruction : racy.instructions)
@@ -36,7 +36,7 @@ TEST(Postcondition, WithoutOneTheOtherProofsHold) {
   racy.dependencies.clear();
   for (Instruction &instruction : racy.instructions)
     instruction.firstDependency = 0;
-  EXPECT_EQ(verifyPlan(racy).error->proof, Proof::Race);
+  EXPECT_EQ(verifyPlan(racy).error->proof(), Proof::Race);
 }
 
 TEST(Postcondition, StandardCollectivesPromiseSomething) {
@@ -83,7 +83,7 @@ TEST(Postcondition, WrongResultIsFoundAgainstTheAdoptedOne) {
   Plan model = testing::shift(3);
   model.contributions[1].rank = 0;
   ASSERT_TRUE(adoptPostcondition(plan, model));
-  EXPECT_EQ(verifyPlan(plan).error->proof, Proof::Postcondition);
+  EXPECT_EQ(verifyPlan(plan).error->proof(), Proof::Postcondition);
 }
 
 TEST(Postcondition, WhatDoesNotFit) {

@@ -20,7 +20,7 @@ TEST(Race, ReadAndWrite) {
   EXPECT_EQ(
       wordsOn(plan),
       "race (out of place), rank 0, thread block 1, instruction 0: rank 0, output chunk 0: "
-      "nothing orders two accesses: add a dependency between them\n"
+      "nothing orders two accesses: let it wait for thread block 2, instruction 0 [E330]\n"
       "  read by rank 0, thread block 2, instruction 0: send output[0] -> rank 1 (channel 1), "
       "at two_shot_allreduce.coll:5:5\n"
       "  written by rank 0, thread block 1, instruction 0: recvReduceCopy input[0] + rank 1 "
@@ -36,7 +36,7 @@ TEST(Race, TwoWrites) {
   }
   EXPECT_EQ(wordsOn(std::move(builder).take()),
             "race (out of place), rank 0, thread block 1, instruction 0: rank 0, output chunk 0: "
-            "nothing orders two accesses: add a dependency between them\n"
+            "nothing orders two accesses: let it wait for thread block 0, instruction 0 [E330]\n"
             "  written by rank 0, thread block 0, instruction 0: copy input[0] -> output[0]\n"
             "  written by rank 0, thread block 1, instruction 0: copy input[0] -> output[0]");
 }
@@ -125,7 +125,7 @@ TEST(Race, OnlySimpleMessagesCanBeOrdered) {
   plan.protocol = Protocol::LL;
   EXPECT_EQ(wordsOn(plan),
             "malformed plan: connection 0: it is marked ordered, but only messages of protocol "
-            "Simple can order more than the data that they carry");
+            "Simple can order more than the data that they carry [E305]");
 }
 
 /// Rank 0 sends chunks [from, from + 2) of scratch to rank 1, which sends them back at once or when
@@ -162,7 +162,7 @@ TEST(Race, WhatPassesOnSliceBySliceOrdersSliceBySlice) {
   EXPECT_EQ(
       wordsOn(sentBack(0, 1, true)),
       "race (out of place), rank 0, thread block 1, instruction 0: rank 0, scratch chunk 1: "
-      "nothing orders two accesses: add a dependency between them\n"
+      "nothing orders two accesses: let it wait for thread block 0, instruction 2 [E330]\n"
       "  read by rank 0, thread block 0, instruction 2: send scratch[0..2] -> rank 1 (channel "
       "0)\n"
       "  written by rank 0, thread block 1, instruction 0: recv rank 1 (channel 0) -> "
@@ -194,7 +194,7 @@ TEST(Witness, OfInstructionsInStep) {
   }
   VerifyResult result = verifyPlan(withWitness(sentBack(0, 1, true), places));
   ASSERT_TRUE(result.error);
-  EXPECT_EQ(result.error->proof, Proof::Race);
+  EXPECT_EQ(result.error->proof(), Proof::Race);
   // A way through an instruction that is complete tells more.
   places = {{0, 0, 2}, {1, 0, 0}, {1, 0, 1}, {0, 1, 0}};
   result = verifyPlan(withWitness(sentBack(0, 1, false), places));
@@ -206,16 +206,19 @@ TEST(Witness, MustBeRight) {
   auto wordsOnWitness = [](std::vector<Place> places, Plan plan = roundTrip()) {
     return wordsOn(withWitness(std::move(plan), std::move(places)));
   };
-  EXPECT_EQ(wordsOnWitness({{0, 0, 0}, {0, 2, 0}}),
-            "race: witness 0: there is no instruction at rank 0, thread block 2, instruction 0");
-  EXPECT_EQ(wordsOnWitness({{0, 0, 0}, {0, 0, 1}, {1, 0, 0}}),
-            "race: witness 0: it has to lead from an instruction to another one of the same rank");
-  EXPECT_EQ(wordsOnWitness({{0, 0, 0}, {1, 0, 0}, {0, 1, 1}}),
-            "race, rank 1, thread block 0, instruction 0: witness 0: it takes a step that is "
-            "neither program order, nor a dependency, nor a message of an ordered connection\n"
-            "  from rank 0, thread block 0, instruction 0: copy input[0] -> scratch[0]\n"
-            "  to rank 1, thread block 0, instruction 0: recvCopySend rank 0 (channel 0) -> rank 0 "
-            "(channel 0)");
+  EXPECT_EQ(
+      wordsOnWitness({{0, 0, 0}, {0, 2, 0}}),
+      "race: witness 0: there is no instruction at rank 0, thread block 2, instruction 0 [E331]");
+  EXPECT_EQ(
+      wordsOnWitness({{0, 0, 0}, {0, 0, 1}, {1, 0, 0}}),
+      "race: witness 0: it has to lead from an instruction to another one of the same rank [E331]");
+  EXPECT_EQ(
+      wordsOnWitness({{0, 0, 0}, {1, 0, 0}, {0, 1, 1}}),
+      "race, rank 1, thread block 0, instruction 0: witness 0: it takes a step that is "
+      "neither program order, nor a dependency, nor a message of an ordered connection [E331]\n"
+      "  from rank 0, thread block 0, instruction 0: copy input[0] -> scratch[0]\n"
+      "  to rank 1, thread block 0, instruction 0: recvCopySend rank 0 (channel 0) -> rank 0 "
+      "(channel 0)");
   EXPECT_EQ(wordsOnWitness({{0, 1, 1}, {0, 1, 0}}).substr(0, 62),
             "race, rank 0, thread block 1, instruction 0: witness 0: it tak");
   Plan unordered = roundTrip();
@@ -268,7 +271,7 @@ TEST(Race, CreditsOrderNothing) {
   builder.addInstruction(one(Opcode::Copy), {scratch(1, 0)}, {output(1, 0)});
   EXPECT_EQ(wordsOn(std::move(builder).take()),
             "race (out of place), rank 1, thread block 1, instruction 1: rank 1, scratch chunk 0: "
-            "nothing orders two accesses: add a dependency between them\n"
+            "nothing orders two accesses: let it wait for thread block 0, instruction 0 [E330]\n"
             "  written by rank 1, thread block 0, instruction 0: recv rank 0 (channel 0) -> "
             "scratch[0]\n"
             "  read by rank 1, thread block 1, instruction 1: copy scratch[0] -> output[0]");

@@ -103,7 +103,8 @@ VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options) {
   try {
     return prove(plan, options);
   } catch (const std::exception &failure) { // of the standard library: no memory, no random numbers
-    return {VerifyError{.message = std::string("the plan cannot be verified: ") + failure.what()},
+    return {VerifyError{.code = Code::CannotVerify,
+                        .message = std::string("the plan cannot be verified: ") + failure.what()},
             {}};
   }
 }
@@ -119,14 +120,14 @@ std::string VerifyResult::text() const {
            (facts.smallestDepth == 0
                 ? ""
                 : "; depth " + std::to_string(facts.smallestDepth) + " suffices");
-  std::string text = nameOf(error->proof);
+  std::string text = nameOf(error->proof());
   if (error->mode)
     text += *error->mode == AliasMode::InPlace ? " (in place)" : " (out of place)";
   if (error->place)
     text += ", " + describePlace(*error->place);
-  text += ": " + error->message;
-  for (const std::string &line : error->witness)
-    text += "\n  " + line;
+  text += ": " + error->message + " [" + plan::nameOf(error->code) + "]";
+  for (const Note &note : error->witness)
+    text += "\n  " + note.text;
   return text;
 }
 

@@ -8,8 +8,8 @@
 // but the plan's.
 #pragma once
 
+#include "plan/code.h"
 #include "plan/plan.h"
-#include "plan/printer.h"
 
 #include <optional>
 #include <string>
@@ -17,21 +17,28 @@
 
 namespace occl::plan {
 
-enum class Proof : uint8_t { Shape, Matching, Deadlock, Race, Postcondition, Lifetime };
-
 /// How input and output lie in memory.
 enum class AliasMode : uint8_t { OutOfPlace, InPlace };
 
+/// A line of a witness: a sentence about an instruction, or about none.
+struct Note {
+  std::string text; // with the source line, if there is one
+  std::optional<Place> place = {};
+  uint32_t location = kNoLocation; // in Plan::locations
+};
+
 struct VerifyError {
-  Proof proof = Proof::Shape;
+  Code code = Code::CannotVerify;
   std::string message;
   /// The instruction at fault and the line that it comes from (in Plan::locations), where one is.
   std::optional<Place> place = {};
   uint32_t location = kNoLocation;
   /// The alias mode in which it fails, where that matters.
   std::optional<AliasMode> mode = {};
-  /// What convinces: the cycle of waits, the two accesses, the way of the data; a line each.
-  std::vector<std::string> witness = {};
+  /// What convinces: the cycle of waits, the two accesses, the way of the data.
+  std::vector<Note> witness = {};
+
+  Proof proof() const { return proofOf(code); }
 };
 
 /// What was proved, and of how much.

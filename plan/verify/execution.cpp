@@ -36,23 +36,23 @@ public:
   static constexpr size_t kMaxLines = 20;
 
   /// After run() was false: who waits for whom in a circle.
-  std::vector<std::string> cycle() const {
+  std::vector<Note> cycle() const {
     uint32_t block = 0;
     while (isDone(block))
       ++block;
     std::vector<bool> seen(blocks.size());
     for (; !seen[block]; block = waitedFor(block))
       seen[block] = true;
-    std::vector<std::string> lines;
+    std::vector<Note> lines;
     uint32_t first = block;
     do {
-      lines.push_back(describe(plan, currentOf(block)) + " waits for " + waitText(block));
+      lines.push_back(noteAt(plan, currentOf(block), "", " waits for " + waitText(block)));
       block = waitedFor(block);
     } while (block != first);
     if (lines.size() > kMaxLines) {
       size_t cut = lines.size() - kMaxLines;
       auto middle = lines.begin() + kMaxLines / 2;
-      *middle = "... and " + std::to_string(cut + 1) + " more ...";
+      *middle = {"... and " + std::to_string(cut + 1) + " more ..."};
       lines.erase(middle + 1, middle + 1 + static_cast<ptrdiff_t>(cut));
     }
     return lines;
@@ -268,7 +268,9 @@ Finding checkDeadlock(const Network &network, Execution &execution) {
   if (executor.run())
     return {};
   std::string advice = "no depth helps: reorder the instructions";
+  Code code = Code::Deadlock;
   if (completes(network, kUnbounded)) {
+    code = Code::TooLittleDepth;
     uint32_t works = plan.depth;
     uint32_t fails = works;
     while (!completes(network, works))
@@ -278,7 +280,7 @@ Finding checkDeadlock(const Network &network, Execution &execution) {
              (needed > limits::kMaxDepth ? ", but allowed are " + std::to_string(limits::kMaxDepth)
                                          : "");
   }
-  return VerifyError{.proof = Proof::Deadlock,
+  return VerifyError{.code = code,
                      .message = "the plan deadlocks at depth " + std::to_string(plan.depth) + "; " +
                                 advice,
                      .witness = executor.cycle()};

@@ -9,11 +9,17 @@ std::string describeChunk(uint32_t rank, OperandKind kind, uint32_t chunk) {
          std::to_string(chunk);
 }
 
-VerifyError errorAt(const Plan &plan, uint32_t instruction, Proof proof, std::string message) {
-  return {.proof = proof,
+VerifyError errorAt(const Plan &plan, uint32_t instruction, Code code, std::string message) {
+  return {.code = code,
           .message = std::move(message),
           .place = placeOf(plan, instruction),
           .location = plan.instructions[instruction].location};
+}
+
+Note noteAt(const Plan &plan, uint32_t instruction, const std::string &before,
+            const std::string &after) {
+  return {before + describe(plan, instruction) + after, placeOf(plan, instruction),
+          plan.instructions[instruction].location};
 }
 
 } // namespace occl::plan::verify

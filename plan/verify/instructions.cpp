@@ -33,20 +33,23 @@ public:
   }
 
 private:
-  Finding error(std::string message) const {
-    return VerifyError{.message = std::move(message),
+  Finding error(Code code, std::string message) const {
+    return VerifyError{.code = code,
+                       .message = std::move(message),
                        .place = place,
                        .location = plan.instructions[current].location};
   }
 
   Finding check(const Instruction &instruction) {
     if (static_cast<unsigned>(instruction.opcode) >= kNumOpcodes)
-      return error("the opcode is invalid");
+      return error(Code::UnknownInstruction, "the opcode is invalid");
     if (isGate(instruction.opcode))
-      return error(std::string(mnemonic(instruction.opcode)) +
-                   " cannot be proved correct by this version: use sends and receives instead");
+      return error(Code::UnknownInstruction,
+                   std::string(mnemonic(instruction.opcode)) +
+                       " cannot be proved correct by this version: use sends and receives instead");
     if (instruction.location != kNoLocation && describeLocation(plan, instruction.location).empty())
-      return error("there is no source location " + std::to_string(instruction.location));
+      return error(Code::BadLocation,
+                   "there is no source location " + std::to_string(instruction.location));
     for (Finding (InstructionChecker::*part)(const Instruction &) :
          {&InstructionChecker::checkCounts, &InstructionChecker::checkOperands,
           &InstructionChecker::checkOverlap, &InstructionChecker::checkDependencies})
@@ -61,24 +64,28 @@ private:
     if (isControl(instruction.opcode))
       return checkControl(instruction);
     if (instruction.count == 0 || instruction.count > limits::kMaxChunks)
-      return error("it moves " + std::to_string(instruction.count) + " chunks, allowed are 1 to " +
-                   std::to_string(limits::kMaxChunks));
+      return error(Code::BadNumber, "it moves " + std::to_string(instruction.count) +
+                                        " chunks, allowed are 1 to " +
+                                        std::to_string(limits::kMaxChunks));
     if (instruction.extent >= plan.partChunks)
-      return error("extent " + std::to_string(instruction.extent) + " is no chunk of a part of " +
-                   std::to_string(plan.partChunks));
+      return error(Code::BadNumber, "extent " + std::to_string(instruction.extent) +
+                                        " is no chunk of a part of " +
+                                        std::to_string(plan.partChunks));
     if (instruction.value != 0)
-      return error("only wait, gate and arrive have a value");
+      return error(Code::BadNumber, "only wait, gate and arrive have a value");
     if (instruction.final && instruction.numSources < 2)
-      return error("it is marked final but reduces nothing");
+      return error(Code::BadNumber, "it is marked final but reduces nothing");
     return checkNumbers(instruction);
   }
 
   Finding checkControl(const Instruction &instruction) {
     if (instruction.count != 0 || instruction.extent != 0 || instruction.final)
-      return error("it moves no chunks, but has a count, an extent or a reduction's final mark");
+      return error(Code::BadNumber,
+                   "it moves no chunks, but has a count, an extent or a reduction's final mark");
     if ((instruction.value != 0) != (instruction.opcode == Opcode::Wait))
-      return error(instruction.value == 0 ? "the value that it waits for is 0"
-                                          : "only wait, gate and arrive have a value");
+      return error(Code::BadNumber, instruction.value == 0
+                                        ? "the value that it waits for is 0"
+                                        : "only wait, gate and arrive have a value");
     return checkNumbers(instruction);
   }
 
@@ -86,16 +93,17 @@ private:
     uint32_t numOperands = instruction.numSources + instruction.numDestinations;
     if (numOperands > limits::kMaxOperands ||
         instruction.numDependencies > limits::kMaxDependencies)
-      return error("it has " + std::to_string(numOperands) + " operands and " +
-                   std::to_string(instruction.numDependencies) + " dependencies, allowed are " +
-                   std::to_string(limits::kMaxOperands) + " and " +
-                   std::to_string(limits::kMaxDependencies));
+      return error(Code::LimitExceeded, "it has " + std::to_string(numOperands) + " operands and " +
+                                            std::to_string(instruction.numDependencies) +
+                                            " dependencies, allowed are " +
+                                            std::to_string(limits::kMaxOperands) + " and " +
+                                            std::to_string(limits::kMaxDependencies));
     work += uint64_t{instruction.count} * numOperands;
     if (instruction.opcode == Opcode::LoadReduceStore) // compares all pairs, see checkOverlap()
       work += uint64_t{numOperands} * instruction.numDestinations;
     if (work > limits::kMaxChunkAccesses)
-      return error("up to here the plan accesses more than " +
-                   std::to_string(limits::kMaxChunkAccesses) + " chunks");
+      return error(Code::LimitExceeded, "up to here the plan accesses more than " +
+                                            std::to_string(limits::kMaxChunkAccesses) + " chunks");
     return {};
   }
 
@@ -117,12 +125,12 @@ private:
     if (instruction.numSources < shape.minSources || tooMany || isMixed ||
         (shape.needsLocalSource && connectionSources != 0) ||
         (shape.needsConnectionSource && connectionSources == 0))
-      return error(wrongOperands(instruction, "sources"));
+      return error(Code::WrongOperands, wrongOperands(instruction, "sources"));
     uint32_t sends = instruction.numDestinations - localDestinations;
     if (localDestinations < shape.minLocalDestinations ||
         (shape.maxLocalDestinations != 255 && localDestinations > shape.maxLocalDestinations) ||
         (sends != 0) != shape.sends || (instruction.opcode == Opcode::Signal && sends != 1))
-      return error(wrongOperands(instruction, "destinations"));
+      return error(Code::WrongOperands, wrongOperands(instruction, "destinations"));
     return {};
   }
 
@@ -132,45 +140,49 @@ private:
 
   Finding checkOperand(const Instruction &instruction, const Operand &operand, bool isSource) {
     if (operand.kind > OperandKind::Connection)
-      return error("the kind of an operand is invalid");
+      return error(Code::WrongOperands, "the kind of an operand is invalid");
     if (operand.kind == OperandKind::Connection)
       return checkConnection(instruction, operand, isSource);
     if (operand.rank >= plan.numRanks ||
         (operand.rank != place.rank && instruction.opcode != Opcode::LoadReduceStore))
-      return error("it accesses a buffer of rank " + std::to_string(operand.rank) +
-                   ": that rank does not exist, or the instruction is not loadReduceStore");
+      return error(Code::OutsideOfBuffer,
+                   "it accesses a buffer of rank " + std::to_string(operand.rank) +
+                       ": that rank does not exist, or the instruction is not loadReduceStore");
     uint32_t size = sizeOf(plan.ranks[operand.rank], operand.kind);
     if (uint64_t{operand.index} + instruction.count > size)
-      return error("it accesses " + std::string(nameOf(operand.kind)) + " chunks " +
-                   std::to_string(operand.index) + " to " +
-                   std::to_string(uint64_t{operand.index} + instruction.count - 1) + " of " +
-                   std::to_string(size));
+      return error(Code::OutsideOfBuffer,
+                   "it accesses " + std::string(nameOf(operand.kind)) + " chunks " +
+                       std::to_string(operand.index) + " to " +
+                       std::to_string(uint64_t{operand.index} + instruction.count - 1) + " of " +
+                       std::to_string(size));
     if (operand.kind != OperandKind::Scratch && !plan.uniformChunks &&
         operand.index % plan.partChunks != instruction.extent)
-      return error(std::string(nameOf(operand.kind)) + " chunk " + std::to_string(operand.index) +
-                   " has extent " + std::to_string(operand.index % plan.partChunks) +
-                   ", the instruction " + std::to_string(instruction.extent) +
-                   ": only a plan for uniform chunks may mix them");
+      return error(Code::WrongExtent,
+                   std::string(nameOf(operand.kind)) + " chunk " + std::to_string(operand.index) +
+                       " has extent " + std::to_string(operand.index % plan.partChunks) +
+                       ", the instruction " + std::to_string(instruction.extent) +
+                       ": only a plan for uniform chunks may mix them");
     return {};
   }
 
   Finding checkConnection(const Instruction &instruction, const Operand &operand, bool isSource) {
     auto name = [&] { return "connection " + std::to_string(operand.index); };
     if (operand.index >= plan.connections.size())
-      return error("there is no " + name());
+      return error(Code::WrongEnd, "there is no " + name());
     if (operand.rank != 0)
-      return error("the operand of " + name() + " names a rank");
+      return error(Code::WrongEnd, "the operand of " + name() + " names a rank");
     const Connection &connection = plan.connections[operand.index];
     if (connection.isCounter != isControl(instruction.opcode))
-      return error(name() + (connection.isCounter ? " is a counter: only signal and wait take one"
+      return error(Code::WrongEnd,
+                   name() + (connection.isCounter ? " is a counter: only signal and wait take one"
                                                   : " is no counter: it takes sends and receives"));
     bool isHere = isSource ? endpointOf(plan, connection, place.rank) != kNone
                            : connection.source == place.rank;
     if (!isHere)
-      return error(name() + " (" + describeConnection(plan, connection) + ") does not " +
-                   (isSource ? "end" : "start") + " here");
+      return error(Code::WrongEnd, name() + " (" + describeConnection(plan, connection) +
+                                       ") does not " + (isSource ? "end" : "start") + " here");
     if (std::exchange(lastUser[operand.index], current) == current)
-      return error("it uses " + name() + " twice");
+      return error(Code::ConnectionTwice, "it uses " + name() + " twice");
     return {};
   }
 
@@ -199,10 +211,10 @@ private:
     int64_t distance = position(a, aliases) - position(b, aliases);
     if ((distance == 0 && mayBeSame) || std::abs(distance) >= instruction.count)
       return {};
-    Finding overlap =
-        error(std::string(nameOf(a.kind)) + " chunks from " + std::to_string(a.index) + " and " +
-              std::string(nameOf(b.kind)) + " chunks from " + std::to_string(b.index) +
-              " overlap: split the instruction");
+    Finding overlap = error(
+        Code::Overlap, std::string(nameOf(a.kind)) + " chunks from " + std::to_string(a.index) +
+                           " and " + std::string(nameOf(b.kind)) + " chunks from " +
+                           std::to_string(b.index) + " overlap: split the instruction");
     if (aliases)
       overlap->mode = AliasMode::InPlace;
     return overlap;
@@ -222,8 +234,9 @@ private:
     const RankPlan &rank = plan.ranks[place.rank];
     for (const Dependency &dependency : plan.dependenciesOf(instruction)) {
       auto dependencyError = [&](const char *what) {
-        return error("the dependency on thread block " + std::to_string(dependency.threadBlock) +
-                     ", instruction " + std::to_string(dependency.instruction) + what);
+        return error(Code::BadDependency,
+                     "the dependency on thread block " + std::to_string(dependency.threadBlock) +
+                         ", instruction " + std::to_string(dependency.instruction) + what);
       };
       if (dependency.threadBlock >= rank.numThreadBlocks ||
           dependency.instruction >=

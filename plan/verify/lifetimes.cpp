@@ -41,10 +41,10 @@ std::vector<uint32_t> endsOf(const Plan &plan, uint32_t rank) {
 Finding outlives(const Plan &plan, uint32_t access, uint32_t owner) {
   std::string name = "rank " + std::to_string(owner);
   VerifyError error =
-      errorAt(plan, access, Proof::Lifetime,
+      errorAt(plan, access, Code::Outlives,
               "it may access " + name + "'s memory after " + name +
                   " has ended: signal that it is done, and let " + name + " wait for it");
-  error.witness = {describe(plan, access)};
+  error.witness = {noteAt(plan, access)};
   return error;
 }
 

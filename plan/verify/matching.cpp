@@ -83,7 +83,7 @@ private:
       return {};
     uint32_t first = plan.ranks[network.rankOfBlock[block]].firstThreadBlock;
     return errorAt(
-        plan, instruction, Proof::Shape,
+        plan, instruction, Code::SharedEnd,
         "thread blocks " + std::to_string(owner - first) + " and " + std::to_string(block - first) +
             " both " + what + " connection " + std::to_string(connection) + " (" +
             describeConnection(plan, plan.connections[connection]) + "): one must own that end");
@@ -107,13 +107,13 @@ private:
 
   Finding compare(uint32_t receive, uint32_t connection, uint32_t ordinal) {
     if (ordinal >= network.numMessages(connection) && plan.connections[connection].isCounter)
-      return errorAt(plan, receive, Proof::Matching,
+      return errorAt(plan, receive, Code::NeverSignalled,
                      "it waits for signal " + std::to_string(ordinal + 1) + " of counter " +
                          std::to_string(connection) + " (" +
                          describeConnection(plan, plan.connections[connection]) + "), of which " +
                          std::to_string(network.numMessages(connection)) + " are given");
     if (ordinal >= network.numMessages(connection))
-      return errorAt(plan, receive, Proof::Matching,
+      return errorAt(plan, receive, Code::NeverSent,
                      "it receives message " + std::to_string(ordinal) + " of connection " +
                          std::to_string(connection) + " (" +
                          describeConnection(plan, plan.connections[connection]) + "), of which " +
@@ -123,10 +123,10 @@ private:
     if (from.count == to.count && from.extent == to.extent)
       return {};
     VerifyError error =
-        errorAt(plan, receive, Proof::Matching,
+        errorAt(plan, receive, Code::WrongMessage,
                 "it expects " + sizeText(to) + ", but message " + std::to_string(ordinal) +
                     " of connection " + std::to_string(connection) + " has " + sizeText(from));
-    error.witness = {"sent by " + describe(plan, send), "received by " + describe(plan, receive)};
+    error.witness = {noteAt(plan, send, "sent by "), noteAt(plan, receive, "received by ")};
     return error;
   }
 
@@ -145,11 +145,11 @@ private:
         uint32_t end = connection.firstDestination + i;
         if (received[end] == network.numMessages(c))
           continue;
-        return errorAt(plan, network.sends[network.firstSend[c] + received[end]], Proof::Matching,
-                       "it sends message " + std::to_string(received[end]) + " of connection " +
-                           std::to_string(c) + " (" + describeConnection(plan, connection) +
-                           "), which rank " + std::to_string(plan.destinations[end]) +
-                           " never receives");
+        return errorAt(
+            plan, network.sends[network.firstSend[c] + received[end]], Code::NeverReceived,
+            "it sends message " + std::to_string(received[end]) + " of connection " +
+                std::to_string(c) + " (" + describeConnection(plan, connection) + "), which rank " +
+                std::to_string(plan.destinations[end]) + " never receives");
       }
     }
     return {};

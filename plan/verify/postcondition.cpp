@@ -79,8 +79,8 @@ private:
            (value.isFinal != 0) == (expected.numContributions > 1);
   }
 
-  VerifyError error(uint32_t rank, uint32_t chunk, const std::string &message) const {
-    return {.proof = Proof::Postcondition,
+  VerifyError error(Code code, uint32_t rank, uint32_t chunk, const std::string &message) const {
+    return {.code = code,
             .message = describeChunk(rank, OperandKind::Output, chunk) + ": " + message,
             .mode = mode};
   }
@@ -90,23 +90,29 @@ private:
                       const std::vector<Contribution> &expected) const {
     Value value = valueAt(rank, chunk);
     if (value.numContributions == 0)
-      return error(rank, chunk, plan.collective + " promises a value, but nothing writes there");
+      return error(Code::NothingWritten, rank, chunk,
+                   plan.collective + " promises a value, but nothing writes there");
     if (value.isWritten == 0)
-      return error(rank, chunk, "it still holds what input held there at entry");
+      return error(Code::NothingWritten, rank, chunk,
+                   "it still holds what input held there at entry");
     Symbolic recorder(network, mode, keys);
     std::vector<Symbolic::Step> steps;
     Finding none = recorder.run(execution.order, &steps);
-    auto [message, witness] =
+    Explanation explanation =
         explainContributions(plan, recorder, steps, value.origin - 1, expected);
-    if (message.empty())
-      message = value.isFinal ? "a reduction is marked final, but there is nothing to reduce"
-                              : "no reduction on its way is marked final";
-    VerifyError failure = error(rank, chunk, message);
+    if (explanation.text.empty()) {
+      explanation.code = Code::WrongFinal;
+      explanation.text = value.isFinal
+                             ? "a reduction is marked final, but there is nothing to reduce"
+                             : "no reduction on its way is marked final";
+    }
+    VerifyError failure = error(explanation.code, rank, chunk, explanation.text);
     uint32_t writer = symbolic.instructionOf(value.origin - 1);
     failure.place = placeOf(plan, writer);
     failure.location = plan.instructions[writer].location;
-    failure.witness = {"written by " + describe(plan, writer)};
-    failure.witness.insert(failure.witness.end(), witness.begin(), witness.end());
+    failure.witness = {noteAt(plan, writer, "written by ")};
+    failure.witness.insert(failure.witness.end(), explanation.witness.begin(),
+                           explanation.witness.end());
     return failure;
   }
 

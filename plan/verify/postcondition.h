@@ -13,13 +13,18 @@ namespace occl::plan::verify {
 Finding checkPostcondition(const Network &network, const Execution &execution, AliasMode mode,
                            const Keys &keys);
 
-/// What is wrong with the value that result number `result` left: which of the `expected`
-/// contributions are missing or counted twice, and which were not asked for. `steps` is the record
-/// of a whole execution. A sentence, and a line of witness for where a contribution was counted
-/// twice.
-std::pair<std::string, std::vector<std::string>>
-explainContributions(const Plan &plan, const Symbolic &symbolic,
-                     const std::vector<Symbolic::Step> &steps, uint32_t result,
-                     const std::vector<Contribution> &expected);
+/// What is wrong with a value. An empty text if its contributions are the right ones.
+struct Explanation {
+  Code code = Code::Missing;
+  std::string text;
+  /// Where a contribution is counted twice, and the ways that contributions took.
+  std::vector<Note> witness;
+};
+
+/// Which of the `expected` contributions to result number `result` are missing or counted twice,
+/// and which were not asked for. `steps` is the record of a whole execution.
+Explanation explainContributions(const Plan &plan, const Symbolic &symbolic,
+                                 const std::vector<Symbolic::Step> &steps, uint32_t result,
+                                 const std::vector<Contribution> &expected);
 
 } // namespace occl::plan::verify

@@ -173,16 +173,21 @@ private:
     return search.leads(from, to, inStep);
   }
 
+  std::string remedy(const Access &first, const Access &second) const {
+    if (network.rankOf(first.instruction) != network.rankOf(second.instruction))
+      return "add a signal and a wait between them";
+    Place place = placeOf(plan, first.instruction);
+    return "let it wait for thread block " + std::to_string(place.threadBlock) + ", instruction " +
+           std::to_string(place.instruction);
+  }
+
   Finding race(const Access &first, const char *firstDoes, const Access &second,
                const char *secondDoes) {
-    bool isOneRank = network.rankOf(first.instruction) == network.rankOf(second.instruction);
-    VerifyError error =
-        errorAt(plan, second.instruction, Proof::Race,
-                isOneRank ? "nothing orders two accesses: add a dependency between them"
-                          : "nothing orders two accesses: add a signal and a wait between them");
+    VerifyError error = errorAt(plan, second.instruction, Code::Race,
+                                "nothing orders two accesses: " + remedy(first, second));
     error.mode = mode;
-    error.witness = {std::string(firstDoes) + " by " + describe(plan, first.instruction),
-                     std::string(secondDoes) + " by " + describe(plan, second.instruction)};
+    error.witness = {noteAt(plan, first.instruction, std::string(firstDoes) + " by "),
+                     noteAt(plan, second.instruction, std::string(secondDoes) + " by ")};
     return error;
   }
 

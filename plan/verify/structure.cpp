@@ -10,24 +10,26 @@ namespace occl::plan::verify {
 
 namespace {
 
-Finding error(std::string message) { return VerifyError{.message = std::move(message)}; }
+Finding error(Code code, std::string message) {
+  return VerifyError{.code = code, .message = std::move(message)};
+}
 
 std::string number(uint64_t value) { return std::to_string(value); }
 
 Finding checkRange(const char *what, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most)
     return {};
-  return error(std::string(what) + " is " + number(value) + ", allowed are " + number(least) +
-               " to " + number(most));
+  return error(Code::LimitExceeded, std::string(what) + " is " + number(value) + ", allowed are " +
+                                        number(least) + " to " + number(most));
 }
 
 Finding checkNames(const Plan &plan) {
   bool isHash = plan.sourceHash.size() == 16 &&
                 plan.sourceHash.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!isHash)
-    return error("sourceHash is not 16 lower-case hexadecimal digits");
+    return error(Code::BadHeader, "sourceHash is not 16 lower-case hexadecimal digits");
   if (plan.name.empty() || plan.collective.empty())
-    return error("the name of the algorithm or of the collective is empty");
+    return error(Code::BadHeader, "the name of the algorithm or of the collective is empty");
   size_t longest = std::max(plan.name.size(), plan.collective.size());
   for (const auto &[name, value] : plan.parameters)
     longest = std::max(longest, name.size());
@@ -38,15 +40,15 @@ Finding checkNames(const Plan &plan) {
 
 Finding checkHead(const Plan &plan) {
   if (plan.schemaVersion != kSchemaVersion)
-    return error("the schema version is " + number(plan.schemaVersion) + ", expected " +
-                 number(kSchemaVersion));
+    return error(Code::BadHeader, "the schema version is " + number(plan.schemaVersion) +
+                                      ", expected " + number(kSchemaVersion));
   if (Finding finding = checkNames(plan))
     return finding;
   if (Finding finding = checkRange("numRanks", plan.numRanks, 1, limits::kMaxRanks))
     return finding;
   if (plan.ranks.size() != plan.numRanks)
-    return error("numRanks is " + number(plan.numRanks) + ", but there are " +
-                 number(plan.ranks.size()) + " ranks");
+    return error(Code::BadHeader, "numRanks is " + number(plan.numRanks) + ", but there are " +
+                                      number(plan.ranks.size()) + " ranks");
   if (Finding finding = checkRange("partChunks", plan.partChunks, 1, limits::kMaxChunks))
     return finding;
   if (Finding finding = checkRange("root", plan.root, 0, plan.numRanks - 1))
@@ -54,12 +56,13 @@ Finding checkHead(const Plan &plan) {
   if (Finding finding = checkRange("depth", plan.depth, 1, limits::kMaxDepth))
     return finding;
   if (plan.protocol > Protocol::LL128)
-    return error("the protocol is invalid");
+    return error(Code::BadHeader, "the protocol is invalid");
   if (!plan.outOfPlace && !plan.inPlace)
-    return error("the plan claims neither in place nor out of place: it is valid for nothing");
+    return error(Code::BadHeader,
+                 "the plan claims neither in place nor out of place: it is valid for nothing");
   if (plan.minBytes > plan.maxBytes)
-    return error("minBytes " + number(plan.minBytes) + " exceeds maxBytes " +
-                 number(plan.maxBytes));
+    return error(Code::BadHeader, "minBytes " + number(plan.minBytes) + " exceeds maxBytes " +
+                                      number(plan.maxBytes));
   return {};
 }
 
@@ -93,11 +96,12 @@ Finding checkFlat(const char *what, const std::vector<Item> &items, size_t total
   for (const Item &item : items) {
     auto [first, size] = range(item);
     if (first != next || size > total - next)
-      return error(std::string(what) + " do not follow each other in the plan's arrays");
+      return error(Code::BadLayout,
+                   std::string(what) + " do not follow each other in the plan's arrays");
     next += size;
   }
   if (next != total)
-    return error(std::string(what) + " do not cover the plan's arrays");
+    return error(Code::BadLayout, std::string(what) + " do not cover the plan's arrays");
   return {};
 }
 
@@ -142,16 +146,17 @@ Finding checkRanks(const Plan &plan) {
     std::string name = "rank " + number(r) + ": ";
     for (uint32_t chunks : {rank.inputChunks, rank.outputChunks, rank.scratchChunks}) {
       if (chunks > limits::kMaxChunks)
-        return error(name + "a buffer has " + number(chunks) + " chunks, allowed are " +
-                     number(limits::kMaxChunks));
+        return error(Code::LimitExceeded, name + "a buffer has " + number(chunks) +
+                                              " chunks, allowed are " + number(limits::kMaxChunks));
       total += chunks;
     }
     if (rank.inputChunks % plan.partChunks != 0 || rank.outputChunks % plan.partChunks != 0)
-      return error(name + "input and output do not consist of whole parts of " +
-                   number(plan.partChunks) + " chunks");
+      return error(Code::BadBuffer, name + "input and output do not consist of whole parts of " +
+                                        number(plan.partChunks) + " chunks");
     if (rank.numThreadBlocks > limits::kMaxThreadBlocks)
-      return error(name + number(rank.numThreadBlocks) + " thread blocks, allowed are " +
-                   number(limits::kMaxThreadBlocks));
+      return error(Code::LimitExceeded, name + number(rank.numThreadBlocks) +
+                                            " thread blocks, allowed are " +
+                                            number(limits::kMaxThreadBlocks));
   }
   return checkRange("the number of chunks of all buffers", total, 0, limits::kMaxTotalChunks);
 }
@@ -161,7 +166,7 @@ Finding checkConnections(const Plan &plan) {
     const Connection &connection = plan.connections[c];
     std::span<const uint32_t> destinations = plan.destinationsOf(connection);
     auto connectionError = [&](const std::string &what) {
-      return error("connection " + number(c) + ": " + what);
+      return error(Code::BadConnection, "connection " + number(c) + ": " + what);
     };
     if (connection.source >= plan.numRanks)
       return connectionError("there is no source rank " + number(connection.source));
@@ -191,19 +196,19 @@ Finding checkRequirement(const Plan &plan, uint32_t index, uint64_t &work) {
   const Requirement &requirement = plan.requirements[index];
   std::string name = "requirement " + number(index) + ": ";
   if (requirement.rank >= plan.numRanks)
-    return error(name + "there is no rank " + number(requirement.rank));
+    return error(Code::BadRequirement, name + "there is no rank " + number(requirement.rank));
   if (requirement.count == 0 || requirement.numContributions == 0)
-    return error(name + "it has no chunk or no contribution");
+    return error(Code::BadRequirement, name + "it has no chunk or no contribution");
   auto isInside = [&](uint32_t first, uint32_t size) {
     return uint64_t{first} + requirement.count <= size;
   };
   if (!isInside(requirement.outputChunk, plan.ranks[requirement.rank].outputChunks))
-    return error(name + "it lies outside of the output");
+    return error(Code::BadRequirement, name + "it lies outside of the output");
   for (const Contribution &contribution : plan.contributionsOf(requirement))
     if (contribution.rank >= plan.numRanks ||
         !isInside(contribution.chunk, plan.ranks[contribution.rank].inputChunks))
-      return error(name + "a contribution lies outside of rank " + number(contribution.rank) +
-                   "'s input");
+      return error(Code::BadRequirement, name + "a contribution lies outside of rank " +
+                                             number(contribution.rank) + "'s input");
   work += uint64_t{requirement.count} * requirement.numContributions;
   return checkRange("the number of chunks that requirements name", work, 0,
                     limits::kMaxChunkAccesses);
@@ -212,20 +217,24 @@ Finding checkRequirement(const Plan &plan, uint32_t index, uint64_t &work) {
 Finding checkCollective(const Plan &plan) {
   if (std::optional<StandardCollective> collective = standardCollectiveOf(plan.collective)) {
     if (!plan.hasPostcondition)
-      return error("the plan says that nobody knows what it computes, but " + plan.collective +
-                   " is a standard collective");
+      return error(Code::NoPromise, "the plan says that nobody knows what it computes, but " +
+                                        plan.collective + " is a standard collective");
     if (!plan.requirements.empty())
-      return error("the plan has requirements of its own for the standard collective " +
-                   plan.collective);
+      return error(Code::NoPromise,
+                   "the plan has requirements of its own for the standard collective " +
+                       plan.collective);
     std::string wrong = checkSizes(plan, *collective);
-    return wrong.empty() ? Finding() : error(plan.collective + ": " + wrong);
+    return wrong.empty() ? Finding() : error(Code::WrongSizes, plan.collective + ": " + wrong);
   }
   if (!plan.hasPostcondition && !plan.requirements.empty())
-    return error("the plan says that nobody knows what it computes, but has requirements");
+    return error(Code::NoPromise,
+                 "the plan says that nobody knows what it computes, but has requirements");
   if (plan.hasPostcondition && plan.requirements.empty() && !plan.instructions.empty())
-    return error("'" + plan.collective +
-                 "' is no standard collective, and the plan has no requirements: there is nothing "
-                 "to verify it against; if none can be known, say \"postcondition\": false");
+    return error(
+        Code::NoPromise,
+        "'" + plan.collective +
+            "' is no standard collective, and the plan has no requirements: there is nothing "
+            "to verify it against; if none can be known, say \"postcondition\": false");
   uint64_t work = 0;
   for (uint32_t i = 0; i < plan.requirements.size(); ++i)
     if (Finding finding = checkRequirement(plan, i, work))

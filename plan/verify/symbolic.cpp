@@ -122,28 +122,31 @@ Finding Symbolic::checkSource(uint32_t index, uint32_t chunk, const Operand &sou
                                                         std::to_string(source.index + chunk);
   };
   if (value.numContributions == 0)
-    return error(index, "it reads " + name() + ", which was never written");
+    return error(index, Code::UndefinedRead, "it reads " + name() + ", which was never written");
   if (value.isFinal && instruction.numSources > 1)
-    return error(index, "it reduces " + name() + ", which a reduction marked final has completed");
+    return error(index, Code::ReducedAgain,
+                 "it reduces " + name() + ", which a reduction marked final has completed");
   if (!plan.uniformChunks && value.extent != extentOf(instruction, chunk))
-    return error(index, name() + " holds a chunk of extent " + std::to_string(value.extent) +
-                            ", the instruction moves extent " +
-                            std::to_string(extentOf(instruction, chunk)) +
-                            ": only a plan for uniform chunks may mix them");
+    return error(index, Code::ExtentChanged,
+                 name() + " holds a chunk of extent " + std::to_string(value.extent) +
+                     ", the instruction moves extent " +
+                     std::to_string(extentOf(instruction, chunk)) +
+                     ": only a plan for uniform chunks may mix them");
   return {};
 }
 
 Finding Symbolic::checkDestination(uint32_t index, const Operand &destination) {
   if (destination.kind != OperandKind::Input || mode == AliasMode::InPlace)
     return {};
-  return error(index, "it writes to the input, which must keep its value out of place: write to "
-                      "output or scratch, or claim in place only");
+  return error(index, Code::InputWritten,
+               "it writes to the input, which must keep its value out of place: write to "
+               "output or scratch, or claim in place only");
 }
 
-VerifyError Symbolic::error(uint32_t index, std::string message) const {
-  VerifyError error = errorAt(plan, index, Proof::Postcondition, std::move(message));
+VerifyError Symbolic::error(uint32_t index, Code code, std::string message) const {
+  VerifyError error = errorAt(plan, index, code, std::move(message));
   error.mode = mode;
-  error.witness = {describe(plan, index)};
+  error.witness = {noteAt(plan, index)};
   return error;
 }
 

@@ -41,7 +41,7 @@ private:
   uint32_t extentOf(const Instruction &instruction, uint32_t chunk) const {
     return (instruction.extent + chunk) % plan.partChunks;
   }
-  VerifyError error(uint32_t index, std::string message) const;
+  VerifyError error(uint32_t index, Code code, std::string message) const;
 
   const Plan &plan;
   const Network &network;

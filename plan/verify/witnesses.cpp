@@ -68,12 +68,12 @@ private:
                             "a message of an ordered connection");
     finding->place = placeOf(plan, to);
     finding->location = plan.instructions[to].location;
-    finding->witness = {"from " + describe(plan, from), "to " + describe(plan, to)};
+    finding->witness = {noteAt(plan, from, "from "), noteAt(plan, to, "to ")};
     return finding;
   }
 
   Finding error(const std::string &message) const {
-    return VerifyError{.proof = Proof::Race, .message = name + message};
+    return VerifyError{.code = Code::WrongWitness, .message = name + message};
   }
 
   const Plan &plan;
