@@ -40,12 +40,12 @@ enum class PlanAssembler::Frame : uint8_t {
 /// A member of an object: its name and either where its value goes or what object or array it
 /// holds.
 struct PlanAssembler::Field {
-  constexpr Field(const char *name, Setter set, bool isRequired = true)
+  constexpr Field(std::string_view name, Setter set, bool isRequired = true)
       : name(name), set(set), isRequired(isRequired) {}
-  constexpr Field(const char *name, Frame child, bool isRequired = true)
+  constexpr Field(std::string_view name, Frame child, bool isRequired = true)
       : name(name), child(child), isRequired(isRequired) {}
 
-  const char *name;
+  std::string_view name;
   Setter set = nullptr;
   Frame child = Frame::None;
   bool isRequired;
@@ -241,7 +241,7 @@ bool PlanAssembler::close() {
                 std::to_string(level.index));
   for (uint32_t i = 0; i < shape.fields.size(); ++i)
     if (shape.fields[i].isRequired && !(level.seen >> i & 1))
-      return fail(std::string("the key '") + shape.fields[i].name + "' is missing");
+      return fail("the key '" + std::string(shape.fields[i].name) + "' is missing");
   isComplete = levels.empty();
   return finish(level);
 }

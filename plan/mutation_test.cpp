@@ -1,11 +1,12 @@
 // Changes good plans in every way that keeps them readable. What the verifier still accepts must be
 // right in every order in which it can be executed; what cannot be right must be rejected.
-#include "plan/builder.h"
 #include "plan/names.h"
 #include "plan/reader.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
+#include "plan/testing/parts.h"
 #include "plan/testing/random_execution.h"
+#include "plan/testing/replay.h"
 #include "plan/verifier.h"
 #include "plan/writer.h"
 
@@ -15,50 +16,10 @@
 namespace occl::plan {
 namespace {
 
-/// A thread block's instruction with its operands and dependencies, apart from the flat arrays.
-struct Step {
-  Instruction instruction;
-  std::vector<Operand> sources, destinations;
-  std::vector<Dependency> dependencies;
-};
-using Blocks = std::vector<std::vector<std::vector<Step>>>; // rank, thread block, instruction
-
-Blocks takeApart(const Plan &plan) {
-  Blocks blocks;
-  for (const RankPlan &rank : plan.ranks) {
-    blocks.emplace_back();
-    for (const ThreadBlock &block : plan.threadBlocksOf(rank)) {
-      blocks.back().emplace_back();
-      for (const Instruction &i : plan.instructionsOf(block)) {
-        auto copy = [](auto items) { return std::vector(items.begin(), items.end()); };
-        blocks.back().back().push_back({i, copy(plan.sourcesOf(i)), copy(plan.destinationsOf(i)),
-                                        copy(plan.dependenciesOf(i))});
-      }
-    }
-  }
-  return blocks;
-}
-
-Plan putTogether(const Plan &like, const Blocks &blocks) {
-  PlanBuilder builder;
-  builder.header() = like;
-  Plan &plan = builder.header();
-  plan.ranks.clear();
-  plan.threadBlocks.clear();
-  plan.instructions.clear();
-  plan.operands.clear();
-  plan.dependencies.clear();
-  for (size_t r = 0; r < blocks.size(); ++r) {
-    builder.beginRank(like.ranks[r]);
-    for (const std::vector<Step> &block : blocks[r]) {
-      builder.beginThreadBlock();
-      for (const Step &step : block)
-        builder.addInstruction(step.instruction, step.sources, step.destinations,
-                               step.dependencies);
-    }
-  }
-  return std::move(builder).take();
-}
+using testing::Blocks;
+using testing::putTogether;
+using testing::Step;
+using testing::takeApart;
 
 std::vector<Plan> plans() {
   return {testing::ringAllReduce(4),     testing::oneShotAllReduce(3),
@@ -72,19 +33,15 @@ class Mutation : public ::testing::Test {
 protected:
   void SetUp() override { std::cout << "seed " << seed << "\n"; }
 
-  /// True if the verifier accepts; then executions in random order must all be right.
+  /// True if the verifier accepts. Other means must come to the same verdict.
   bool accepts(const Plan &plan, const std::string &what) {
     VerifyResult result = verifyPlan(plan);
-    if (!result) {
-      EXPECT_FALSE(result.text().empty());
-      return false;
-    }
-    for (bool inPlace : {false, true})
-      for (int round = 0; round < 20 && (inPlace ? plan.inPlace : plan.outOfPlace); ++round)
-        EXPECT_EQ(testing::executeRandomly(plan, inPlace, random), "")
-            << what << ", seed " << seed << "\n"
-            << encodePlan(plan, Format::Json);
-    return true;
+    std::string doubt =
+        result ? testing::confirm(plan, 20, random) : testing::replay(plan, *result.error, random);
+    EXPECT_EQ(doubt, "") << what << ", seed " << seed << "\n"
+                         << result.text() << "\n"
+                         << encodePlan(plan, Format::Json);
+    return result.isOk();
   }
 
   uint32_t seed = std::random_device()();

@@ -8,14 +8,25 @@ namespace occl::plan::testing {
 
 namespace {
 
+/// What a chunk holds.
+struct Value {
+  uint64_t sum = 0;
+  bool isDefined = false;
+  bool isFinal = false; // passed a reduction that is marked so
+  uint32_t extent = 0;
+};
+using Message = std::vector<Value>;
+
 class Machine {
 public:
   Machine(const Plan &plan, bool inPlace, std::mt19937 &random)
       : plan(plan), inPlace(inPlace), random(random), next(plan.threadBlocks.size()) {
     for (uint32_t r = 0; r < plan.numRanks; ++r) {
       entry.emplace_back(plan.ranks[r].inputChunks);
-      for (uint32_t c = 0; c < plan.ranks[r].inputChunks; ++c)
-        cell(r, OperandKind::Input, c) = entry[r][c] = random();
+      for (uint32_t c = 0; c < plan.ranks[r].inputChunks; ++c) {
+        entry[r][c] = random();
+        cell(r, OperandKind::Input, c) = {entry[r][c], true, false, c % plan.partChunks};
+      }
     }
   }
 
@@ -38,25 +49,32 @@ public:
           blocks.erase(blocks.begin() + static_cast<ptrdiff_t>(i)), progressed = true;
       }
       if (!progressed)
-        return "deadlock";
+        return fault.empty() ? "deadlock" : fault;
     }
     for (const auto &[key, queue] : queues)
       if (!queue.empty())
-        return "message left over";
-    return check();
+        say("message left over");
+    check();
+    return fault;
   }
 
 private:
   using Cell = std::tuple<uint32_t, OperandKind, uint32_t>;
 
-  uint64_t &cell(uint32_t rank, OperandKind kind, uint32_t chunk) {
+  /// The first fault counts.
+  void say(const std::string &what) {
+    if (fault.empty())
+      fault = what;
+  }
+
+  Value &cell(uint32_t rank, OperandKind kind, uint32_t chunk) {
     const RankPlan &buffers = plan.ranks[rank];
     int64_t asOutput = int64_t{chunk} + buffers.inPlaceOffset;
     if (inPlace && kind == OperandKind::Input && asOutput >= 0 && asOutput < buffers.outputChunks)
       return cell(rank, OperandKind::Output, static_cast<uint32_t>(asOutput));
-    auto [found, isNew] = memory.try_emplace({rank, kind, chunk}, 0);
+    auto [found, isNew] = memory.try_emplace({rank, kind, chunk});
     if (isNew)
-      found->second = random(); // undefined
+      found->second.sum = random();
     return found->second;
   }
 
@@ -86,56 +104,91 @@ private:
   }
 
   void move(uint32_t rank, const Instruction &instruction) {
-    std::vector<uint64_t> sum(instruction.count);
+    Message result(instruction.count);
+    for (uint32_t i = 0; i < instruction.count; ++i)
+      result[i] = {0, true, instruction.final, (instruction.extent + i) % plan.partChunks};
     for (const Operand &o : plan.sourcesOf(instruction)) {
-      for (uint32_t i = 0; i < instruction.count; ++i) {
-        if (o.kind != OperandKind::Connection)
-          sum[i] += cell(o.rank, o.kind, o.index + i);
-        else if (i < queues[{o.index, rank}].front().size())
-          sum[i] += queues[{o.index, rank}].front()[i];
-      }
-      if (o.kind == OperandKind::Connection)
+      Message source;
+      if (o.kind == OperandKind::Connection) {
+        source = queues[{o.index, rank}].front();
         queues[{o.index, rank}].pop_front();
+      } else {
+        for (uint32_t i = 0; i < instruction.count; ++i)
+          source.push_back(cell(o.rank, o.kind, o.index + i));
+      }
+      fold(instruction, source, result);
     }
     for (const Operand &o : plan.destinationsOf(instruction))
       if (o.kind == OperandKind::Connection)
         for (uint32_t peer : plan.destinationsOf(plan.connections[o.index]))
-          queues[{o.index, peer}].push_back(sum);
+          queues[{o.index, peer}].push_back(result);
       else
         for (uint32_t i = 0; i < instruction.count; ++i)
-          cell(o.rank, o.kind, o.index + i) = sum[i];
+          cell(o.rank, o.kind, o.index + i) = result[i];
   }
 
-  std::string check() {
-    uint32_t part = plan.partChunks;
-    for (uint32_t r = 0; r < plan.numRanks; ++r) {
-      for (uint32_t c = 0; c < plan.ranks[r].outputChunks; ++c) {
-        bool isFree = plan.collective == "reduce" && r != plan.root;
-        if (!isFree && cell(r, OperandKind::Output, c) != expected(r, c, part))
-          return "wrong value on rank " + std::to_string(r) + ", chunk " + std::to_string(c);
-      }
-      for (uint32_t c = 0; c < plan.ranks[r].inputChunks && !inPlace; ++c)
-        if (cell(r, OperandKind::Input, c) != entry[r][c])
-          return "input destroyed";
+  void fold(const Instruction &instruction, const Message &source, Message &result) {
+    if (source.size() != result.size())
+      return say("message of another size");
+    for (size_t i = 0; i < source.size(); ++i) {
+      if (!source[i].isDefined)
+        say("undefined read");
+      if (source[i].isFinal && instruction.numSources > 1)
+        say("reduced after the final reduction");
+      if (source[i].extent != result[i].extent && !plan.uniformChunks)
+        say("chunk of another size");
+      result[i].sum += source[i].sum;
+      result[i].isFinal = result[i].isFinal || source[i].isFinal;
     }
-    return "";
   }
 
-  uint64_t sumOf(uint32_t chunk) const {
+  void check() {
+    for (uint32_t r = 0; r < plan.numRanks; ++r)
+      for (uint32_t c = 0; c < plan.ranks[r].inputChunks && !inPlace; ++c)
+        if (cell(r, OperandKind::Input, c).sum != entry[r][c])
+          say("input destroyed");
+    if (!plan.requirements.empty())
+      return checkRequirements();
+    for (uint32_t r = 0; r < plan.numRanks; ++r)
+      for (uint32_t c = 0; c < plan.ranks[r].outputChunks; ++c)
+        if (plan.collective != "reduce" || r == plan.root)
+          checkChunk(r, c, contributionsTo(r, c));
+  }
+
+  void checkRequirements() {
+    for (const Requirement &requirement : plan.requirements)
+      for (uint32_t i = 0; i < requirement.count; ++i) {
+        std::vector<Contribution> contributions;
+        for (Contribution contribution : plan.contributionsOf(requirement))
+          contributions.push_back({contribution.rank, contribution.chunk + i});
+        checkChunk(requirement.rank, requirement.outputChunk + i, contributions);
+      }
+  }
+
+  void checkChunk(uint32_t rank, uint32_t chunk, const std::vector<Contribution> &contributions) {
     uint64_t sum = 0;
-    for (const std::vector<uint64_t> &input : entry)
-      sum += input[chunk];
-    return sum;
+    for (const Contribution &contribution : contributions)
+      sum += entry[contribution.rank][contribution.chunk];
+    const Value &value = cell(rank, OperandKind::Output, chunk);
+    if (!value.isDefined || value.sum != sum)
+      say("wrong value on rank " + std::to_string(rank) + ", chunk " + std::to_string(chunk));
+    if (value.isFinal != (contributions.size() > 1))
+      say("wrong final mark");
   }
 
-  uint64_t expected(uint32_t rank, uint32_t chunk, uint32_t part) const {
+  /// What a standard collective promises.
+  std::vector<Contribution> contributionsTo(uint32_t rank, uint32_t chunk) const {
+    uint32_t part = plan.partChunks;
     if (plan.collective == "allgather")
-      return entry[chunk / part][chunk % part];
+      return {{chunk / part, chunk % part}};
     if (plan.collective == "alltoall")
-      return entry[chunk / part][rank * part + chunk % part];
+      return {{chunk / part, rank * part + chunk % part}};
     if (plan.collective == "broadcast")
-      return entry[plan.root][chunk];
-    return sumOf(plan.collective == "reducescatter" ? rank * part + chunk : chunk);
+      return {{plan.root, chunk}};
+    std::vector<Contribution> all;
+    for (uint32_t r = 0; r < plan.numRanks; ++r)
+      all.push_back({r, plan.collective == "reducescatter" ? rank * part + chunk : chunk});
+    return all;
   }
 
   const Plan &plan;
@@ -143,9 +196,10 @@ private:
   std::mt19937 &random;
   std::vector<uint32_t> next; // of each thread block
   std::vector<std::vector<uint64_t>> entry;
-  std::map<Cell, uint64_t> memory;
-  std::map<uint32_t, uint32_t> signals; // of each counter
-  std::map<std::pair<uint32_t, uint32_t>, std::deque<std::vector<uint64_t>>> queues;
+  std::map<Cell, Value> memory;
+  std::map<std::pair<uint32_t, uint32_t>, std::deque<Message>> queues; // connection, destination
+  std::map<uint32_t, uint32_t> signals;                                // of each counter
+  std::string fault;
 };
 
 } // namespace
