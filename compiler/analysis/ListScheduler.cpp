@@ -1,6 +1,7 @@
 #include "compiler/analysis/ListScheduler.h"
 
 #include "compiler/analysis/InOrder.h"
+#include "compiler/analysis/StepWork.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -27,6 +28,7 @@ using Queue = std::priority_queue<Candidate>;
 struct ConnectionState {
   std::vector<uint32_t> sent;              // messages, in the order of sending
   llvm::SmallVector<uint32_t, 2> received; // how many of them, by each destination
+  std::vector<uint64_t> freed;             // when each message has been received by all
   Queue waitingSenders;
 
   uint32_t inFlight() const {
@@ -40,7 +42,8 @@ public:
             llvm::ArrayRef<uint32_t> heights)
       : program(program), network(network), graph(graph), depth(depth), heights(heights),
         states(network.connections.size()), numberOf(graph.allMessages().size(), kNone),
-        awaited(graph.numSteps(), kNone) {
+        awaited(graph.numSteps(), kNone), ready(graph.numSteps(), 0),
+        queueOfStep(graph.numSteps(), kNone) {
     for (auto [connection, state] : llvm::zip(network.connections, states))
       state.received.assign(connection.destinations.size(), 0);
     result.order.resize(program.ranks.size());
@@ -63,13 +66,23 @@ public:
 private:
   Candidate candidate(uint32_t step) const { return {heights.empty() ? 0 : heights[step], step}; }
 
+  const inst::Instruction &instructionAt(uint32_t step) const {
+    return program.ranks[graph.rankOf(step)].steps[graph.positionOf(step)].instruction;
+  }
+
   Queue &queueOf(uint32_t step) {
-    uint32_t rank = graph.rankOf(step);
-    int32_t block = program.ranks[rank].steps[graph.positionOf(step)].instruction.threadBlock;
-    auto [entry, isNew] = queueIndex.try_emplace({rank, std::max(0, block)}, queues.size());
-    if (isNew)
-      queues.emplace_back();
-    return queues[entry->second];
+    if (queueOfStep[step] == kNone) {
+      std::pair<uint32_t, int32_t> block = {graph.rankOf(step),
+                                            std::max(0, instructionAt(step).threadBlock)};
+      auto number = static_cast<uint32_t>(queues.size());
+      auto [entry, isNew] = queueIndex.try_emplace(block, number);
+      if (isNew) {
+        queues.emplace_back();
+        blockEnds.push_back(0);
+      }
+      queueOfStep[step] = entry->second;
+    }
+    return queues[queueOfStep[step]];
   }
 
   /// Which of the destinations of `connection` the rank of `step` is.
@@ -148,10 +161,13 @@ private:
 
   void complete(uint32_t step) {
     result.order[graph.rankOf(step)].push_back(graph.positionOf(step));
+    uint64_t end = endOf(step);
     for (uint32_t message : graph.received(step)) {
       uint32_t connection = graph.allMessages()[message].connection;
       ConnectionState &state = states[connection];
       uint32_t slot = slotOf(connection, step);
+      uint64_t &freed = state.freed[state.received[slot]];
+      freed = std::max(freed, end);
       if (++state.received[slot] < state.sent.size())
         wakeReceiver(state.sent[state.received[slot]], slot);
       wakeSender(connection);
@@ -160,12 +176,31 @@ private:
       ConnectionState &state = states[graph.allMessages()[message].connection];
       numberOf[message] = static_cast<uint32_t>(state.sent.size());
       state.sent.push_back(message);
+      state.freed.push_back(0);
+      for (uint32_t receiver : graph.allMessages()[message].receivers)
+        ready[receiver] = std::max(ready[receiver], end + kMessageLatency);
       for (uint32_t slot = 0; slot < state.received.size(); ++slot)
         wakeReceiver(message, slot);
     }
-    for (uint32_t successor : graph.localSuccessors(step))
+    for (uint32_t successor : graph.localSuccessors(step)) {
+      ready[successor] = std::max(ready[successor], end);
       if (--waitsFor[successor] == 0)
         released.push_back(successor);
+    }
+  }
+
+  /// When a step ends that runs now: what it waits for has run.
+  uint64_t endOf(uint32_t step) {
+    uint64_t &blockEnd = blockEnds[queueOfStep[step]];
+    uint64_t begin = std::max(ready[step], blockEnd);
+    for (uint32_t message : graph.sent(step)) {
+      const ConnectionState &state = states[graph.allMessages()[message].connection];
+      if (state.sent.size() >= depth)
+        begin = std::max(begin, state.freed[state.sent.size() - depth]);
+    }
+    blockEnd = begin + durationOf(instructionAt(step));
+    result.makespan = std::max(result.makespan, blockEnd);
+    return blockEnd;
   }
 
   void wakeReceiver(uint32_t message, uint32_t slot) {
@@ -196,8 +231,11 @@ private:
   std::vector<uint32_t> awaited;  // by each step that waits for one: the message
   std::vector<uint32_t> waitsFor; // of each step: how many steps of its rank
   std::vector<uint32_t> released;
-  std::vector<Queue> queues;
-  llvm::DenseMap<std::pair<uint32_t, int32_t>, size_t> queueIndex;
+  std::vector<uint64_t> ready; // when what each step waits for has ended
+  std::vector<Queue> queues;   // of each thread block
+  std::vector<uint64_t> blockEnds;
+  llvm::DenseMap<std::pair<uint32_t, int32_t>, uint32_t> queueIndex;
+  std::vector<uint32_t> queueOfStep;
   size_t numRun = 0;
   Schedule result;
 };

@@ -11,6 +11,9 @@ struct Schedule {
   /// For each rank, its steps in the order of execution; all of them if `complete`.
   std::vector<std::vector<uint32_t>> order;
   bool complete = false;
+  /// When the last step ends if each thread block runs its steps in this order as early as it can,
+  /// and each takes durationOf (StepWork.h).
+  uint64_t makespan = 0;
   /// If not complete: global steps that only wait for a message or for room on a connection.
   std::vector<uint32_t> stuck;
 };

@@ -1,5 +1,6 @@
 #include "compiler/analysis/ListScheduler.h"
 
+#include "compiler/analysis/StepWork.h"
 #include "compiler/analysis/Testing.h"
 
 #include <gtest/gtest.h>
@@ -128,6 +129,57 @@ TEST(ListScheduler, ThreadBlocksRunSideBySide) {
                         step({input(2)}, {output(2)})}});
   p.ranks[0].steps[2].instruction.threadBlock = 1;
   EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).order[0], Order({0, 2, 1}));
+}
+
+TEST(StepGraph, PathsCountDurationsAndWays) {
+  Program p = program({{step({input(0)}, {transfer(0)}, 3)},
+                       {step({transfer(0)}, {transfer(1)}, 3)},
+                       {step({transfer(1)}, {output(0)}, 3)}});
+  StepGraph graph(p, Network(p), MessageOrder::Free);
+  const Order durations = {10, 20, 30};
+  auto heights = graph.heights(durations);
+  ASSERT_TRUE(heights);
+  EXPECT_EQ(*heights, Order({60 + 2 * kMessageLatency, 50 + kMessageLatency, 30}));
+  EXPECT_EQ(graph.depths(durations), Order({0, 10 + kMessageLatency, 30 + 2 * kMessageLatency}));
+}
+
+TEST(StepGraph, VeryLongPathsAreAllEquallyLong) {
+  Program p = program({{step({input(0)}, {scratch(0)}), step({scratch(0)}, {output(0)})}});
+  StepGraph graph(p, Network(p), MessageOrder::Free);
+  auto heights = graph.heights(Order({UINT32_MAX, UINT32_MAX}));
+  ASSERT_TRUE(heights);
+  EXPECT_EQ(*heights, Order({UINT32_MAX, UINT32_MAX}));
+}
+
+TEST(Network, KnowsWhetherMessagesKeepTheirOrder) {
+  Program p = crossed();
+  EXPECT_FALSE(messagesKeepOrder(p, Network(p)));
+  std::swap(p.ranks[1].steps[0], p.ranks[1].steps[1]);
+  EXPECT_TRUE(messagesKeepOrder(p, Network(p)));
+}
+
+TEST(Schedule, PredictsWhenTheLastStepEnds) {
+  // One chunk read and one written; then the message; then the same again.
+  Program p = program({{step({input(0)}, {transfer(0)})}, {step({transfer(0)}, {output(0)})}});
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan,
+            2 * (kStepOverhead + 2) + kMessageLatency);
+}
+
+TEST(Schedule, PredictionWaitsForRoom) {
+  Program p = program({{step({input(0)}, {transfer(0)}), step({input(1)}, {transfer(1)})},
+                       {step({transfer(0)}, {output(0)}, 1), step({transfer(1)}, {output(1)}, 1)}});
+  uint64_t one = kStepOverhead + 2;
+  // With room for one message the second send begins when the first has been received.
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 4 * one + 2 * kMessageLatency);
+  EXPECT_EQ(scheduleOf(p, 2, MessageOrder::Free).makespan, 3 * one + kMessageLatency);
+}
+
+TEST(Schedule, PredictionKnowsThreadBlocks) {
+  Program p = program({{step({input(0)}, {output(0)}), step({input(1)}, {output(1)})}});
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 2 * (kStepOverhead + 2));
+  p.ranks[0].steps[0].instruction.threadBlock = 0;
+  p.ranks[0].steps[1].instruction.threadBlock = 1;
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, kStepOverhead + 2);
 }
 
 } // namespace

@@ -1,9 +1,11 @@
 #include "compiler/analysis/StepGraph.h"
 
 #include "compiler/analysis/Dependences.h"
+#include "compiler/analysis/StepWork.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 #include <tuple>
@@ -101,6 +103,25 @@ Network::Network(const Program &program) : connections(program.connections) {
   for (uint32_t &connection : ofTransfer)
     if (connection != kNoConnection)
       connection = position[connection];
+}
+
+bool messagesKeepOrder(const Program &program, const Network &network) {
+  std::vector<uint32_t> numberOf(program.numTransfers, 0), sent(network.connections.size(), 0);
+  for (const Rank &rank : program.ranks)
+    for (const Step &step : rank.steps)
+      forEachMessage(step.instruction.destinations, [&](const Place &place) {
+        if (place.kind == PlaceKind::Transfer)
+          numberOf[place.index] = sent[network.connectionOf(place)]++;
+      });
+  for (const Rank &rank : program.ranks) {
+    llvm::DenseMap<uint32_t, uint32_t> received; // messages, from each connection
+    for (const Step &step : rank.steps)
+      for (const Place &place : step.instruction.sources)
+        if (place.kind == PlaceKind::Transfer &&
+            numberOf[place.index] != received[network.connectionOf(place)]++)
+          return false;
+  }
+  return true;
 }
 
 //===--- StepGraph ---===//
@@ -205,7 +226,7 @@ template <typename Function> void StepGraph::forEachReceiver(uint32_t step, Func
       fn(receiver);
 }
 
-std::optional<std::vector<uint32_t>> StepGraph::heights() const {
+std::vector<uint32_t> StepGraph::topologicalOrder() const {
   std::vector<uint32_t> waitsFor = predecessorCounts;
   for (const Message &message : messages)
     for (uint32_t receiver : message.receivers)
@@ -223,17 +244,41 @@ std::optional<std::vector<uint32_t>> StepGraph::heights() const {
     llvm::for_each(localSuccessors(order[next]), release);
     forEachReceiver(order[next], release);
   }
+  return order;
+}
+
+/// A sum of lengths; very long paths are all equally long.
+static uint32_t extend(uint32_t length, uint32_t by) { return llvm::SaturatingAdd(length, by); }
+
+std::optional<std::vector<uint32_t>> StepGraph::heights(llvm::ArrayRef<uint32_t> durations) const {
+  std::vector<uint32_t> order = topologicalOrder();
   if (order.size() != numSteps())
     return std::nullopt;
-  std::vector<uint32_t> heights(numSteps(), 1);
+  const uint32_t latency = durations.empty() ? 0 : kMessageLatency;
+  std::vector<uint32_t> heights(numSteps());
   for (uint32_t step : llvm::reverse(order)) {
-    auto raise = [&](uint32_t successor) {
-      heights[step] = std::max(heights[step], heights[successor] + 1);
-    };
-    llvm::for_each(localSuccessors(step), raise);
-    forEachReceiver(step, raise);
+    uint32_t behind = 0;
+    for (uint32_t successor : localSuccessors(step))
+      behind = std::max(behind, heights[successor]);
+    forEachReceiver(step, [&](uint32_t receiver) {
+      behind = std::max(behind, extend(heights[receiver], latency));
+    });
+    heights[step] = extend(behind, durations.empty() ? 1 : durations[step]);
   }
   return heights;
+}
+
+std::vector<uint32_t> StepGraph::depths(llvm::ArrayRef<uint32_t> durations) const {
+  std::vector<uint32_t> depths(numSteps(), 0);
+  for (uint32_t step : topologicalOrder()) {
+    uint32_t end = extend(depths[step], durations[step]);
+    for (uint32_t successor : localSuccessors(step))
+      depths[successor] = std::max(depths[successor], end);
+    forEachReceiver(step, [&](uint32_t receiver) {
+      depths[receiver] = std::max(depths[receiver], extend(end, kMessageLatency));
+    });
+  }
+  return depths;
 }
 
 } // namespace occl::analysis

@@ -28,6 +28,10 @@ private:
   std::vector<uint32_t> ofTransfer;
 };
 
+/// Whether the messages of every connection have one order at all its ends. Linear; much cheaper
+/// than a graph. Messages of connections that the program has already keep any order.
+bool messagesKeepOrder(const Program &program, const Network &network);
+
 /// Whether the messages of a connection keep the order in which the program has them.
 enum class MessageOrder : uint8_t { Program, Free };
 
@@ -70,12 +74,18 @@ public:
   bool isConsistent() const { return consistent; }
 
   /// For each step, the length of the longest path of steps that starts there, over memory and
-  /// messages; nothing if the paths form a cycle: then no depth avoids a deadlock.
-  std::optional<std::vector<uint32_t>> heights() const;
+  /// messages; nothing if the paths form a cycle: then no depth avoids a deadlock. A step counts 1,
+  /// or its duration, if durations are given, and then a message counts kMessageLatency.
+  std::optional<std::vector<uint32_t>> heights(llvm::ArrayRef<uint32_t> durations = {}) const;
+
+  /// For each step, the length of the longest path that ends before it. There is no cycle.
+  std::vector<uint32_t> depths(llvm::ArrayRef<uint32_t> durations) const;
 
 private:
   void addLocalEdges(const Program &program, const Network &network, MessageOrder order);
   void addMessages(const Program &program, const Network &network);
+  /// Every step after those that it waits for; some are missing if there is a cycle.
+  std::vector<uint32_t> topologicalOrder() const;
   template <typename Function> void forEachReceiver(uint32_t step, Function fn) const;
 
   std::vector<uint32_t> firstStep = {0}; // for each rank, and the end

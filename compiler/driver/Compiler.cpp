@@ -83,9 +83,9 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Everything besides the source that decides what the plan is.
 static std::string describeOptions(const PipelineOptions &options) {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5}", options.multicast, options.fuse,
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6}", options.multicast, options.fuse,
                        options.aggregate, options.maxThreadBlocks, options.maxDepth,
-                       options.instances)
+                       options.instances, options.maxChannels)
       .str();
 }
 

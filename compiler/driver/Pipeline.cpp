@@ -27,7 +27,8 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
 }
 
 void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
-  passes.addPass(passes::createInstAssignThreadBlocks({options.maxThreadBlocks}));
+  passes.addPass(
+      passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels}));
   passes.addPass(passes::createInstSchedule({options.maxDepth}));
   passes.addPass(passes::createInstSynchronize());
 }

@@ -3,6 +3,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include "plan/limits.h"
+
 #include <cstdint>
 
 namespace occl::driver {
@@ -14,7 +16,9 @@ struct PipelineOptions {
   bool aggregate = true;
   /// Into how many parts every copy and reduction is cut, more than the source asks for.
   uint32_t instances = 1;
-  uint32_t maxThreadBlocks = 1;
+  /// What a rank may use. 0: as many thread blocks as the source asks for, and one if it does not.
+  uint32_t maxThreadBlocks = 0;
+  uint32_t maxChannels = plan::limits::kMaxChannels;
   /// The depth may be raised up to this where the program needs it.
   uint32_t maxDepth = 64;
   /// Prints the time of each pass to standard error.

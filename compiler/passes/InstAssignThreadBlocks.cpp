@@ -1,8 +1,10 @@
-#include "compiler/analysis/StepGraph.h"
+#include "compiler/analysis/ListScheduler.h"
+#include "compiler/passes/Channels.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
+#include "compiler/passes/ThreadBlocks.h"
 
-#include "llvm/ADT/IntEqClasses.h"
+#include <set>
 
 namespace occl::passes {
 #define GEN_PASS_DEF_INSTASSIGNTHREADBLOCKS
@@ -12,78 +14,123 @@ namespace occl::passes {
 using namespace mlir;
 using namespace occl;
 using namespace occl::analysis;
-using inst::Instruction;
 using inst::Place;
 using inst::PlaceKind;
 
 namespace {
 
-/// Divides the steps of a rank among thread blocks.
-class Assignment {
-public:
-  Assignment(Rank &rank, uint32_t maxThreadBlocks) : rank(rank), maxThreadBlocks(maxThreadBlocks) {}
+/// What the source asks for.
+struct Demand {
+  std::set<int32_t> channels; // of transfers; -1 if one asks for none
+  int32_t largestBlock = -1;
+};
 
-  void run() {
-    std::vector<uint32_t> groups = groupSteps();
-    std::vector<uint64_t> work(1 + *llvm::max_element(groups), 0);
-    for (auto [step, group] : llvm::zip(rank.steps, groups))
-      work[group] += workOf(step.instruction);
-    std::vector<int32_t> block = fill(work);
-    for (auto [step, group] : llvm::zip(rank.steps, groups))
-      step.instruction.threadBlock = block[group];
+Demand demandOf(const Program &program) {
+  Demand demand;
+  for (const Rank &rank : program.ranks)
+    for (const Step &step : rank.steps) {
+      demand.largestBlock = std::max(demand.largestBlock, step.instruction.threadBlock);
+      forEachMessage(step.instruction.destinations,
+                     [&](const Place &place) { demand.channels.insert(place.channel); });
+    }
+  return demand;
+}
+
+/// How good an assignment is; less is better.
+struct Score {
+  uint64_t makespan = UINT64_MAX;
+  size_t connections = 0;
+  uint32_t threadBlocks = 0;
+
+  auto operator<=>(const Score &) const = default;
+};
+
+Score scoreOf(const Program &program) {
+  Network network(program);
+  StepGraph graph(program, network, MessageOrder::Free);
+  Score score;
+  score.connections = program.connections.size();
+  for (const Rank &rank : program.ranks)
+    for (const Step &step : rank.steps)
+      score.threadBlocks =
+          std::max(score.threadBlocks, static_cast<uint32_t>(step.instruction.threadBlock) + 1);
+  if (auto heights = graph.heights())
+    if (Schedule result = schedule(program, network, graph, program.depth, *heights);
+        result.complete)
+      score.makespan = result.makespan;
+  return score;
+}
+
+class Chooser {
+public:
+  Chooser(inst::ProgramOp op, uint32_t maxThreadBlocks, uint32_t maxChannels)
+      : op(op), maxThreadBlocks(maxThreadBlocks), maxChannels(maxChannels) {}
+
+  /// Replaces the program by the best of what is tried.
+  LogicalResult run(Program &program) {
+    Demand demand = demandOf(program);
+    // Without a number, as many blocks as the source says things may run side by side.
+    options.limit = maxThreadBlocks > 0
+                        ? maxThreadBlocks
+                        : std::max<uint32_t>(demand.channels.size(), demand.largestBlock + 1);
+    mustNumber = demand.largestBlock >= 0 ||
+                 (!demand.channels.empty() &&
+                  *demand.channels.rbegin() >= static_cast<int32_t>(maxChannels));
+    options.limit = std::max(options.limit, 1u);
+    if (maxThreadBlocks < 2)
+      return assign(program, {});
+    return chooseColors(program);
   }
 
 private:
-  /// Chunks that an instruction reads and writes.
-  static uint64_t workOf(const Instruction &instruction) {
-    return uint64_t(instruction.count) *
-           (instruction.sources.size() + instruction.destinations.size());
-  }
-
-  /// A number for each step, from 0 on in the order of first use; equal where an end of a
-  /// connection ties steps together. Local steps belong to the message that came before them.
-  std::vector<uint32_t> groupSteps() {
-    uint32_t numSteps = static_cast<uint32_t>(rank.steps.size());
-    llvm::IntEqClasses classes(numSteps);
-    llvm::DenseMap<uint32_t, uint32_t> user;
-    uint32_t previous = 0;
-    for (uint32_t i = 0; i < numSteps; ++i) {
-      bool hasMessage = false;
-      auto tie = [&](const Place &place) {
-        hasMessage = true;
-        classes.join(i, user.try_emplace(place.index, i).first->second);
-      };
-      forEachMessage(rank.steps[i].instruction.sources, tie);
-      forEachMessage(rank.steps[i].instruction.destinations, tie);
-      if (!hasMessage)
-        classes.join(i, previous);
-      previous = i;
+  /// Tries to keep the flows together, and to spread them over 2, 4, ... and all thread blocks.
+  LogicalResult chooseColors(Program &program) {
+    Program best = program;
+    if (failed(assign(best, {})))
+      return failure();
+    Score score = scoreOf(best);
+    for (uint32_t count = 2;; count = std::min(2 * count, maxThreadBlocks)) {
+      Program candidate = program;
+      uint32_t colors = std::min(count, maxChannels);
+      if (failed(assign(candidate, passes::colorFlows(program, colors))))
+        return failure();
+      if (Score other = scoreOf(candidate); other < score) {
+        score = other;
+        best = std::move(candidate);
+      }
+      if (count == maxThreadBlocks || colors == maxChannels)
+        break;
     }
-    classes.compress();
-    std::vector<uint32_t> groups(numSteps);
-    for (uint32_t i = 0; i < numSteps; ++i)
-      groups[i] = classes[i];
-    return groups;
+    program = std::move(best);
+    return success();
   }
 
-  /// The thread block of each group: the largest groups first, each to the block that has least.
-  std::vector<int32_t> fill(llvm::ArrayRef<uint64_t> work) const {
-    std::vector<uint32_t> order(work.size());
-    for (uint32_t i = 0; i < order.size(); ++i)
-      order[i] = i;
-    llvm::stable_sort(order, [&](uint32_t a, uint32_t b) { return work[a] > work[b]; });
-    std::vector<uint64_t> load(std::min<size_t>(maxThreadBlocks, work.size()), 0);
-    std::vector<int32_t> block(work.size());
-    for (uint32_t group : order) {
-      auto least = llvm::min_element(load);
-      *least += work[group];
-      block[group] = static_cast<int32_t>(least - load.begin());
-    }
-    return block;
+  LogicalResult assign(Program &program, llvm::ArrayRef<int32_t> colors) const {
+    if ((mustNumber || !colors.empty()) &&
+        failed(passes::assignChannels(program, colors, maxChannels)))
+      return failure();
+    Network network(program);
+    if (!messagesKeepOrder(program, network))
+      return op.emitOpError(
+          "has messages whose order differs between the ends of a connection [E110]");
+    for (Rank &rank : program.ranks)
+      for (Step &step : rank.steps)
+        for (inst::Places *places : {&step.instruction.sources, &step.instruction.destinations})
+          forEachMessage(*places, [&](Place &place) {
+            place = {PlaceKind::Connection, -1, network.connectionOf(place)};
+          });
+    program.connections = std::move(network.connections);
+    for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      if (failed(passes::assignThreadBlocks(program, r, options)))
+        return failure();
+    return success();
   }
 
-  Rank &rank;
-  uint32_t maxThreadBlocks;
+  mutable inst::ProgramOp op;
+  uint32_t maxThreadBlocks; // 0: not said
+  uint32_t maxChannels;
+  bool mustNumber = false; // channels, although there are no colors
+  passes::BlockOptions options;
 };
 
 class InstAssignThreadBlocksPass
@@ -92,25 +139,9 @@ class InstAssignThreadBlocksPass
 
   void runOnOperation() override {
     auto transform = [&](Program &program, inst::ProgramOp op) {
-      if (maxThreadBlocks == 0)
-        return LogicalResult(op.emitOpError("cannot be executed by 0 thread blocks"));
       if (failed(passes::requireTransfers(op)))
         return failure();
-      Network network(program);
-      if (!StepGraph(program, network, MessageOrder::Program).isConsistent())
-        return LogicalResult(
-            op.emitOpError("has messages whose order differs between the ends of a connection"));
-      for (Rank &rank : program.ranks) {
-        for (Step &step : rank.steps)
-          for (inst::Places *places : {&step.instruction.sources, &step.instruction.destinations})
-            forEachMessage(*places, [&](Place &place) {
-              place = {PlaceKind::Connection, -1, network.connectionOf(place)};
-            });
-        if (!rank.steps.empty())
-          Assignment(rank, maxThreadBlocks).run();
-      }
-      program.connections = std::move(network.connections);
-      return success();
+      return Chooser(op, maxThreadBlocks, maxChannels).run(program);
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))
       signalPassFailure();

@@ -1,7 +1,9 @@
 #include "compiler/analysis/ListScheduler.h"
+#include "compiler/analysis/StepWork.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 #include "plan/limits.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace occl::passes {
 #define GEN_PASS_DEF_INSTSCHEDULE
@@ -28,7 +30,7 @@ void reorder(Program &program, const Schedule &schedule) {
 LogicalResult reportStuck(inst::ProgramOp op, const Program &program, const StepGraph &graph,
                           const Schedule &last, uint32_t maxDepth) {
   auto diagnostic = op.emitOpError() << "does not complete with up to " << maxDepth
-                                     << " messages in flight on a connection";
+                                     << " messages in flight on a connection [E111]";
   constexpr size_t kShown = 4;
   for (uint32_t step : llvm::ArrayRef(last.stuck).take_front(kShown)) {
     uint32_t rank = graph.rankOf(step);
@@ -39,37 +41,87 @@ LogicalResult reportStuck(inst::ProgramOp op, const Program &program, const Step
   return diagnostic;
 }
 
-LogicalResult scheduleProgram(Program &program, inst::ProgramOp op, uint32_t maxDepth) {
-  Network network(program);
-  StepGraph free(program, network, MessageOrder::Free);
-  StepGraph kept(program, network, MessageOrder::Program);
-  if (!kept.isConsistent())
-    return op.emitOpError("has messages whose order differs between the ends of a connection");
-  auto freeHeights = free.heights(), keptHeights = kept.heights();
-  if (!freeHeights)
-    return op.emitOpError("has instructions that wait for each other in a cycle");
-  maxDepth = std::max(program.depth, std::min(maxDepth, plan::limits::kMaxDepth));
-  Schedule result;
-  for (uint32_t depth = program.depth; depth <= maxDepth; ++depth) {
-    result = schedule(program, network, free, depth, *freeHeights);
-    // The choice of what to send first can get stuck where the program's own does not.
-    if (!result.complete && keptHeights)
-      result = schedule(program, network, kept, depth, *keptHeights);
-    if (!result.complete)
-      continue;
-    program.depth = depth;
-    reorder(program, result);
-    return success();
+/// Finds an order for a program.
+class Scheduler {
+public:
+  Scheduler(Program &program, inst::ProgramOp op)
+      : program(program), op(op), network(program), free(program, network, MessageOrder::Free) {}
+
+  LogicalResult run(uint32_t maxDepth) {
+    if (!free.isConsistent())
+      return op.emitOpError(
+          "has messages whose order differs between the ends of a connection [E110]");
+    heights = free.heights();
+    if (!heights)
+      return op.emitOpError("has instructions that wait for each other in a cycle [E112]");
+    maxDepth = std::max(program.depth, std::min(maxDepth, plan::limits::kMaxDepth));
+    for (uint32_t depth = program.depth;; ++depth) {
+      Schedule result = bestAt(depth);
+      if (!result.complete && depth < maxDepth)
+        continue;
+      if (!result.complete)
+        return reportStuck(op, program, free, result, maxDepth);
+      program.depth = depth;
+      reorder(program, result);
+      return success();
+    }
   }
-  return reportStuck(op, program, kept, result, maxDepth);
-}
+
+private:
+  /// The order that ends first of those tried; for large programs, the first that completes.
+  Schedule bestAt(uint32_t depth) {
+    Schedule best = schedule(program, network, free, depth, *heights);
+    auto consider = [&](const StepGraph &graph, llvm::ArrayRef<uint32_t> priorities) {
+      Schedule other = schedule(program, network, graph, depth, priorities);
+      if (!best.complete || (other.complete && other.makespan < best.makespan))
+        best = std::move(other);
+    };
+    constexpr uint32_t kTryAll = 1u << 15; // steps
+    bool tryAll = free.numSteps() <= kTryAll;
+    if (best.complete && !tryAll)
+      return best;
+    // The choice of what to send first can get stuck where the program's own does not.
+    if (!kept)
+      kept.emplace(program, network, MessageOrder::Program);
+    auto keptHeights = kept->heights();
+    if (keptHeights)
+      consider(*kept, *keptHeights);
+    if (!tryAll)
+      return best;
+    std::vector<uint32_t> lengths = *free.heights(durations());
+    consider(free, lengths);
+    // Depth and reverse depth together: the steps of the longest paths go first.
+    for (auto [length, before] : llvm::zip(lengths, free.depths(durations())))
+      length = llvm::SaturatingAdd(length, before);
+    consider(free, lengths);
+    if (keptHeights)
+      consider(*kept, {}); // the order of the source
+    return best;
+  }
+
+  std::vector<uint32_t> durations() const {
+    std::vector<uint32_t> result;
+    for (const Rank &rank : program.ranks)
+      for (const Step &step : rank.steps)
+        result.push_back(
+            static_cast<uint32_t>(std::min<uint64_t>(durationOf(step.instruction), UINT32_MAX)));
+    return result;
+  }
+
+  Program &program;
+  inst::ProgramOp op;
+  Network network;
+  StepGraph free;                // messages may overtake each other
+  std::optional<StepGraph> kept; // or not
+  std::optional<std::vector<uint32_t>> heights;
+};
 
 class InstSchedulePass : public passes::impl::InstScheduleBase<InstSchedulePass> {
   using InstScheduleBase::InstScheduleBase;
 
   void runOnOperation() override {
     auto transform = [&](Program &program, inst::ProgramOp op) {
-      return scheduleProgram(program, op, maxDepth);
+      return Scheduler(program, op).run(maxDepth);
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))
       signalPassFailure();

@@ -83,12 +83,17 @@ def InstAssignThreadBlocks : Pass<"inst-assign-thread-blocks", "::mlir::ModuleOp
   let summary = "gives each end of a connection to one thread block";
   let description = [{
     Requires: transfers. Ensures: connections, as few as sources, sets of destinations and channels asked for; every
-    instruction has a thread block; the instructions at one end of a connection have the same. Uses as many blocks a
-    rank as there are independent groups of instructions, at most `max-thread-blocks`, evenly filled. Refuses a
-    program whose messages have different orders at the ends of a connection.
+    instruction has a thread block; the instructions at one end of a connection have the same. Channels and thread
+    blocks asked for are used. With two or more `max-thread-blocks`, tries to give flows (messages that instructions tie
+    together) channels of their own, so that they can have thread blocks of their own, and keeps what a schedule
+    lets end first, and of that what takes the fewest connections. Without a number, the blocks are as many
+    as the channels and thread blocks that the source names, and one if it names none. Refuses an end of a
+    connection with two owners, channels and thread blocks that are not allowed, and a program whose messages have
+    different orders at the ends of a connection.
   }];
   let options = [
-    Option<"maxThreadBlocks", "max-thread-blocks", "uint32_t", "1", "thread blocks a rank may have">,
+    Option<"maxThreadBlocks", "max-thread-blocks", "uint32_t", "0", "thread blocks a rank may have; 0: as few as the source asks for">,
+    Option<"maxChannels", "max-channels", "uint32_t", "4096", "channels between two ranks">,
   ];
 }
 
@@ -96,8 +101,10 @@ def InstSchedule : Pass<"inst-schedule", "::mlir::ModuleOp"> {
   let summary = "orders the instructions by how much waits for them";
   let description = [{
     Requires: connections and thread blocks. Ensures: each rank's order is that of one execution of the whole
-    program at the declared depth, in which the instruction with the longest path behind it goes first; so it
-    cannot deadlock at that depth. If the program needs a greater depth, raises it, up to `max-depth`. Refuses a
+    program at the declared depth; so it cannot deadlock at that depth. Several orders are tried in programs of up to
+    32,768 instructions, and what is predicted to end first is kept: the longest path behind an instruction first, counted
+    in instructions or in durations; the longest path through it first; the order of the source. Larger programs
+    get the first of these. If the program needs a greater depth, raises it, up to `max-depth`. Refuses a
     program that no depth up to this lets complete.
   }];
   let options = [

@@ -110,3 +110,79 @@ inst.program "largest" implements "custom" ranks 4 attributes {input_chunks = ar
     %0 = inst.recv transfer(2) into output[0] count 2
   }
 }
+
+// -----
+
+// Blocks asked for are kept, and messages between the same ranks for different blocks get different channels. What asks for nothing
+// goes to the block with least work; numbers that nobody uses are left out.
+// CHECK-LABEL: "asked"
+// CHECK-SAME: connections = array<i32: 0, 0, 1, 1, 0, 1, 1, 1, 0, 2, 1, 1>
+inst.program "asked" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // ONE: inst.send input[0] into connection(0) block 1
+    // ONE-NEXT: inst.send input[1] into connection(1) block 0
+    // ONE-NEXT: inst.copy {{.*}} block 0
+    // ONE-NEXT: inst.send input[2] into connection(2) block 1
+    %0 = inst.send input[0] into transfer(0) block 1
+    %1 = inst.send input[1] into transfer(1) block 0
+    %2 = inst.copy input[0] into output[0] block 0
+    %3 = inst.send input[2] into transfer(2)
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1]
+    %2 = inst.recv transfer(2) into output[2]
+  }
+}
+
+// -----
+
+// Without a number, there are as many blocks as channels that the source names.
+// CHECK-LABEL: "channels"
+inst.program "channels" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send input[0] into connection(0) block 0
+    // CHECK-NEXT: inst.send input[1] into connection(1) block 1
+    %0 = inst.send input[0] into transfer(0) channel 2
+    %1 = inst.send input[1] into transfer(1) channel 5
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) channel 2 into output[0]
+    %1 = inst.recv transfer(1) channel 5 into output[1]
+  }
+}
+
+// -----
+
+// Two flows from rank to rank: with two blocks each gets a channel and a block of its own on all ranks; with one they share.
+// CHECK-LABEL: "flows"
+// ONE-SAME: connections = array<i32: 0, 0, 1, 1, 1, 0, 1, 2>
+// TWO-SAME: connections = array<i32: 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 2, 1, 1, 1, 2>
+inst.program "flows" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send input[2] into transfer(2)
+    %3 = inst.send input[3] into transfer(3)
+  }
+  inst.rank 1 {
+    // TWO: inst.recv_copy_send connection(0) into output[0], connection(2) block 0
+    // TWO-NEXT: inst.recv_copy_send connection(1) into output[1], connection(3) block 1
+    %0 = inst.recv_copy_send transfer(0) into output[0], transfer(4)
+    %1 = inst.recv_copy_send transfer(1) into output[1], transfer(5)
+    %2 = inst.recv_copy_send transfer(2) into output[2], transfer(6)
+    %3 = inst.recv_copy_send transfer(3) into output[3], transfer(7)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(4) into output[0]
+    %1 = inst.recv transfer(5) into output[1]
+    %2 = inst.recv transfer(6) into output[2]
+    %3 = inst.recv transfer(7) into output[3]
+  }
+}

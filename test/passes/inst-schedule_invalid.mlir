@@ -1,6 +1,6 @@
 // RUN: occl-opt %s -split-input-file -inst-schedule=max-depth=2 -verify-diagnostics
 
-// expected-error @+1 {{does not complete with up to 2 messages in flight on a connection}}
+// expected-error @+1 {{does not complete with up to 2 messages in flight on a connection [E111]}}
 inst.program "deeper" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
     output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 1, 1>, in_place_offsets = array<i32: 0, 0>,
     in_place = false, depth = 1 : i32, connections = array<i32: 0, 0, 1, 1, 0, 1, 1, 1>} {
@@ -23,7 +23,7 @@ inst.program "deeper" implements "custom" ranks 2 attributes {input_chunks = arr
 
 // -----
 
-// expected-error @+1 {{has instructions that wait for each other in a cycle}}
+// expected-error @+1 {{has instructions that wait for each other in a cycle [E112]}}
 inst.program "cycle" implements "custom" ranks 2 attributes {input_chunks = array<i32: 1, 1>,
     output_chunks = array<i32: 1, 1>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
     connections = array<i32: 0, 0, 1, 1, 1, 0, 1, 0>} {
@@ -37,7 +37,7 @@ inst.program "cycle" implements "custom" ranks 2 attributes {input_chunks = arra
 
 // -----
 
-// expected-error @+1 {{has messages whose order differs between the ends of a connection}}
+// expected-error @+1 {{has messages whose order differs between the ends of a connection [E110]}}
 inst.program "crossed" implements "custom" ranks 2 attributes {input_chunks = array<i32: 2, 2>,
     output_chunks = array<i32: 2, 2>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>} {
   inst.rank 0 {

@@ -51,8 +51,11 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
       ->check(CLI::Range(1u, plan::limits::kMaxDepth))
       ->capture_default_str();
   app.add_option("--max-thread-blocks", options.pipeline.maxThreadBlocks,
-                 "thread blocks that a rank may have")
-      ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks))
+                 "thread blocks that a rank may have; without it, those that the source asks for")
+      ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks));
+  app.add_option("--max-channels", options.pipeline.maxChannels,
+                 "channels that connections may use")
+      ->check(CLI::Range(1u, plan::limits::kMaxChannels))
       ->capture_default_str();
   app.add_option("--instances", options.pipeline.instances,
                  "into how many parts to cut every copy and reduction, each on channels of its own")

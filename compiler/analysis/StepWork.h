@@ -1,0 +1,23 @@
+// How long steps take where nothing is known of the machine: in units of one chunk read or written.
+#pragma once
+
+#include "compiler/dialect/Instruction.h"
+
+namespace occl::analysis {
+
+/// Chunks that an instruction reads and writes.
+inline uint64_t workOf(const inst::Instruction &instruction) {
+  return uint64_t(instruction.count) *
+         (instruction.sources.size() + instruction.destinations.size());
+}
+
+/// What an instruction costs besides, and how long a message is on its way: that of a few chunks,
+/// so that neither few large messages nor short ways are everything.
+inline constexpr uint32_t kStepOverhead = 2;
+inline constexpr uint32_t kMessageLatency = 4;
+
+inline uint64_t durationOf(const inst::Instruction &instruction) {
+  return kStepOverhead + workOf(instruction);
+}
+
+} // namespace occl::analysis
