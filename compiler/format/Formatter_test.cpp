@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 
 #include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -49,6 +50,26 @@ TEST(Formatter, SpacesRanges) {
   expectBody("x[-1..b];\n", "  x[-1..b];\n");
   expectBody("reduce(q in 0..n-1:input[q][0]).into(y[0]);\n",
              "  reduce(q in 0 .. n - 1: input[q][0]).into(y[0]);\n");
+}
+
+TEST(Formatter, SpacesVersionsAndHints) {
+  const std::string expected = "algorithm a(n: int) implements b(n) instances 2 protocol ll {\n"
+                               "  when bytes in 0..4KiB {}\n"
+                               "  when bytes in 4KiB .. instances 2 {}\n"
+                               "  when bytes in n + 1 .. {\n"
+                               "    channel(2) { c.copy(d, send = -1, recv = [0..n, 4][0]); }\n"
+                               "    threadblock(send = 1) { let l = [i for i in [[1]]]; }\n"
+                               "  }\n"
+                               "}\n";
+  std::string squeezed = expected;
+  for (const char *loose : {" = ", " .. ", ", "})
+    for (size_t at = 0; (at = squeezed.find(loose, at)) != std::string::npos;)
+      std::erase_if(squeezed, [&, i = size_t{0}](char c) mutable {
+        size_t here = i++;
+        return c == ' ' && here >= at && here < at + std::strlen(loose);
+      });
+  EXPECT_EQ(formatted(squeezed), expected);
+  EXPECT_EQ(formatted(expected), expected);
 }
 
 TEST(Formatter, BreaksStatements) {

@@ -11,7 +11,7 @@ bool isBinaryOperator(TokenKind kind) {
 }
 
 bool isKeyword(TokenKind kind) {
-  return kind >= TokenKind::KwAlgorithm && kind != TokenKind::Reserved;
+  return kind >= TokenKind::KwAggregate && kind != TokenKind::Reserved;
 }
 
 /// Words that stand for a value or a function.
@@ -108,7 +108,15 @@ private:
   }
 
   /// A range whose bounds are single operands is written without blanks: 0..n, but i + 1 .. 2 * n.
-  bool isWideRange(size_t i) const { return hasOperator(i, -1) || hasOperator(i, 1); }
+  bool isWideRange(size_t i) const {
+    return hasOperator(i, -1) || hasOperator(i, 1) || isOpenRange(i);
+  }
+
+  /// Of a version without largest size: `when bytes in 64KiB .. {`.
+  bool isOpenRange(size_t i) const {
+    TokenKind next = i + 1 < tokens.size() ? tokens[i + 1] : TokenKind::End;
+    return next == TokenKind::LeftBrace || (isKeyword(next) && !isValueWord(next));
+  }
 
   bool hasOperator(size_t i, int direction) const {
     int depth = 0;

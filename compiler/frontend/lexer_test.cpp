@@ -33,7 +33,7 @@ TEST(Lexer, LongestPunctuationWins) {
 }
 
 TEST(Lexer, WordsAreWholeWords) {
-  EXPECT_EQ(Lexed("for form input inputs when").kinds(),
+  EXPECT_EQ(Lexed("for form input inputs while").kinds(),
             (Kinds{TokenKind::KwFor, TokenKind::Identifier, TokenKind::KwInput,
                    TokenKind::Identifier, TokenKind::Reserved, TokenKind::End}));
 }

@@ -25,6 +25,15 @@ std::vector<std::string> corpus() {
     texts.emplace_back(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
   }
   texts.emplace_back(preludeText());
+  // An example of each construct.
+  std::ifstream manual("docs/language.md");
+  std::string text(std::istreambuf_iterator<char>(manual), {});
+  const std::string begin = "```coll\n", end = "```\n";
+  for (size_t at = 0; (at = text.find(begin, at)) != std::string::npos;) {
+    at += begin.size();
+    size_t last = text.find(end, at);
+    texts.push_back(text.substr(at, last - at));
+  }
   return texts;
 }
 
