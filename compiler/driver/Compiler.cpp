@@ -4,6 +4,7 @@
 #include "compiler/dialect/Chunk.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/export/PlanExport.h"
+#include "compiler/export/RemoteOrders.h"
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -83,9 +84,9 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Everything besides the source that decides what the plan is.
 static std::string describeOptions(const PipelineOptions &options) {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6}", options.multicast, options.fuse,
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7}", options.multicast, options.fuse,
                        options.aggregate, options.maxThreadBlocks, options.maxDepth,
-                       options.instances, options.maxChannels)
+                       options.instances, options.maxChannels, options.orderThroughRanks)
       .str();
 }
 
@@ -125,6 +126,8 @@ std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
   FailureOr<plan::Plan> plan = exporter::exportPlan(program);
   if (failed(plan))
     return std::nullopt;
+  if (options.pipeline.orderThroughRanks)
+    exporter::leaveOutRemoteDependencies(*plan);
   verified = plan::verifyPlan(*plan);
   if (!verified) {
     llvm::errs() << options.path << ": error: the plan is wrong, and is not written\n"

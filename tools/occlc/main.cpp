@@ -61,6 +61,9 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
                  "into how many parts to cut every copy and reduction, each on channels of its own")
       ->check(CLI::Range(1u, plan::limits::kMaxChannels))
       ->capture_default_str();
+  app.add_flag(
+      "--order-through-ranks", options.pipeline.orderThroughRanks,
+      "leave out waits that messages through other ranks imply; for transports that fence");
   app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
   app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
   auto flag = [&](const char *name, bool &value, const char *what) {

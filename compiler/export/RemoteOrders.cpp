@@ -1,0 +1,179 @@
+#include "compiler/export/RemoteOrders.h"
+
+#include <algorithm>
+#include <map>
+
+namespace occl::exporter {
+
+namespace {
+
+using plan::Instruction;
+using plan::Plan;
+
+constexpr uint32_t kNone = ~0u;
+
+class Reduction {
+public:
+  Reduction(Plan &plan, uint64_t budget)
+      : plan(plan), budget(budget), senders(plan.operands.size(), kNone),
+        isGone(plan.dependencies.size()), isNeeded(plan.dependencies.size()),
+        visited(2 * plan.instructions.size(), 0), cameFrom(2 * plan.instructions.size()) {
+    findPlaces();
+    findSenders();
+  }
+
+  uint32_t run() {
+    uint32_t count = 0;
+    for (uint32_t later = 0; later < plan.instructions.size(); ++later) {
+      const Instruction &instruction = plan.instructions[later];
+      for (uint32_t i = 0; i < instruction.numDependencies; ++i) {
+        uint32_t dependency = instruction.firstDependency + i;
+        if (isNeeded[dependency] || budget == 0)
+          continue;
+        isGone[dependency] = findPath(earlierOf(later, dependency), later, dependency);
+        count += isGone[dependency];
+      }
+    }
+    if (count > 0)
+      compactDependencies();
+    return count;
+  }
+
+private:
+  /// A step of a path, seen from its end: from `instruction` by an edge.
+  struct Edge {
+    uint32_t to = kNone;      // the state after it
+    uint32_t operand = kNone; // of a message
+    uint32_t dependency = kNone;
+  };
+
+  /// An instruction, and whether the path from it on has an edge that is no message: a path of
+  /// messages only passes slices on and does not make its first instruction complete.
+  static uint32_t stateOf(uint32_t instruction, bool isComplete) {
+    return 2 * instruction + (isComplete ? 1 : 0);
+  }
+
+  void findPlaces() {
+    places.resize(plan.instructions.size());
+    firstBlock.reserve(plan.ranks.size());
+    for (uint32_t r = 0; r < plan.ranks.size(); ++r) {
+      firstBlock.push_back(plan.ranks[r].firstThreadBlock);
+      for (uint32_t b = 0; b < plan.ranks[r].numThreadBlocks; ++b) {
+        const plan::ThreadBlock &block = plan.threadBlocks[firstBlock[r] + b];
+        for (uint32_t i = 0; i < block.numInstructions; ++i)
+          places[block.firstInstruction + i] = {r, b, i};
+      }
+    }
+  }
+
+  /// Signals and waits count, but move nothing.
+  bool isMessage(uint32_t instruction, const plan::Operand &operand) const {
+    return operand.kind == plan::OperandKind::Connection &&
+           plan.instructions[instruction].count > 0;
+  }
+
+  /// Each end of a connection has one thread block, so the messages are in its order.
+  void findSenders() {
+    std::vector<std::vector<uint32_t>> sent(plan.connections.size());
+    for (uint32_t i = 0; i < plan.instructions.size(); ++i)
+      for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[i]))
+        if (isMessage(i, operand))
+          sent[operand.index].push_back(i);
+    std::map<std::pair<uint32_t, uint32_t>, size_t> received; // by rank, of connection
+    for (uint32_t i = 0; i < plan.instructions.size(); ++i)
+      for (uint32_t s = 0; s < plan.instructions[i].numSources; ++s) {
+        uint32_t operand = plan.instructions[i].firstOperand + s;
+        uint32_t connection = plan.operands[operand].index;
+        if (isMessage(i, plan.operands[operand]))
+          senders[operand] = sent[connection][received[{places[i].rank, connection}]++];
+      }
+  }
+
+  uint32_t earlierOf(uint32_t later, uint32_t dependency) const {
+    const plan::Dependency &before = plan.dependencies[dependency];
+    return plan.threadBlocks[firstBlock[places[later].rank] + before.threadBlock].firstInstruction +
+           before.instruction;
+  }
+
+  /// Searches backwards from `later`, without `unused`. If there is a path, writes it down.
+  bool findPath(uint32_t earlier, uint32_t later, uint32_t unused) {
+    ++search;
+    queue.assign(1, stateOf(later, false));
+    visited[queue.front()] = search;
+    for (size_t next = 0; next < queue.size() && budget > 0; ++next, --budget) {
+      uint32_t state = queue[next], instruction = state / 2;
+      if (state == stateOf(earlier, true)) {
+        writeDown(state, stateOf(later, false));
+        return true;
+      }
+      auto reach = [&](uint32_t before, bool isComplete, Edge edge) {
+        uint32_t reached = stateOf(before, isComplete);
+        if (visited[reached] == search)
+          return;
+        visited[reached] = search;
+        cameFrom[reached] = edge;
+        queue.push_back(reached);
+      };
+      if (places[instruction].instruction > 0)
+        reach(instruction - 1, true, {.to = state});
+      const Instruction &data = plan.instructions[instruction];
+      for (uint32_t i = 0; i < data.numDependencies; ++i) {
+        uint32_t dependency = data.firstDependency + i;
+        if (dependency != unused && !isGone[dependency])
+          reach(earlierOf(instruction, dependency), true, {.to = state, .dependency = dependency});
+      }
+      for (uint32_t i = 0; i < data.numSources; ++i)
+        if (uint32_t operand = data.firstOperand + i; senders[operand] != kNone)
+          reach(senders[operand], state % 2 != 0, {.to = state, .operand = operand});
+    }
+    return false;
+  }
+
+  void writeDown(uint32_t state, uint32_t end) {
+    auto first = static_cast<uint32_t>(plan.places.size());
+    for (; state != end; state = cameFrom[state].to) {
+      plan.places.push_back(places[state / 2]);
+      const Edge &edge = cameFrom[state];
+      if (edge.operand != kNone)
+        plan.connections[plan.operands[edge.operand].index].isOrdered = true;
+      if (edge.dependency != kNone)
+        isNeeded[edge.dependency] = true;
+    }
+    plan.places.push_back(places[end / 2]);
+    plan.witnesses.push_back({first, static_cast<uint32_t>(plan.places.size()) - first});
+  }
+
+  void compactDependencies() {
+    std::vector<plan::Dependency> kept;
+    for (Instruction &instruction : plan.instructions) {
+      auto first = static_cast<uint32_t>(kept.size());
+      for (uint32_t i = 0; i < instruction.numDependencies; ++i)
+        if (!isGone[instruction.firstDependency + i])
+          kept.push_back(plan.dependencies[instruction.firstDependency + i]);
+      instruction.firstDependency = first;
+      instruction.numDependencies = static_cast<uint16_t>(kept.size() - first);
+    }
+    plan.dependencies = std::move(kept);
+  }
+
+  Plan &plan;
+  uint64_t budget;
+  std::vector<plan::Place> places;    // of each instruction
+  std::vector<uint32_t> firstBlock;   // of each rank
+  std::vector<uint32_t> senders;      // of each operand that is a message to receive
+  std::vector<bool> isGone, isNeeded; // of each dependency
+  std::vector<uint32_t> visited;      // of each state: the number of the last search
+  std::vector<Edge> cameFrom;         // of each state
+  std::vector<uint32_t> queue;
+  uint32_t search = 0;
+};
+
+} // namespace
+
+uint32_t leaveOutRemoteDependencies(plan::Plan &plan, uint64_t budget) {
+  if (plan.protocol != plan::Protocol::Simple || plan.dependencies.empty())
+    return 0;
+  return Reduction(plan, budget).run();
+}
+
+} // namespace occl::exporter

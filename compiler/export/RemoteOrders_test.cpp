@@ -1,0 +1,86 @@
+#include "compiler/export/RemoteOrders.h"
+
+#include "plan/builder.h"
+#include "plan/verifier.h"
+
+#include <gtest/gtest.h>
+
+namespace occl::exporter {
+namespace {
+
+using namespace plan;
+
+/// Rank 0 keeps its input in scratch and sends it around; when it comes back to thread block 1,
+/// that reads the scratch, after `(0, 0)`. The way back is `hops` instructions long on rank 1.
+Plan roundTrip(Protocol protocol, bool relaysAtOnce) {
+  PlanBuilder builder;
+  Plan &header = builder.header();
+  header.name = "round_trip";
+  header.collective = "custom";
+  header.sourceHash = "0123456789abcdef";
+  header.protocol = protocol;
+  header.inPlace = false;
+  uint32_t there = builder.addConnection(0, 0, {1}), back = builder.addConnection(1, 0, {0});
+  const Dependency first = {0, 0};
+  builder.beginRank({.inputChunks = 1, .outputChunks = 2, .scratchChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {input(0, 0)}, {scratch(0, 0)});
+  builder.addInstruction({.opcode = Opcode::Send, .count = 1}, {input(0, 0)}, {connection(there)});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = Opcode::Recv, .count = 1}, {connection(back)}, {output(0, 0)});
+  builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {scratch(0, 0)}, {output(0, 1)},
+                         {first});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  builder.beginThreadBlock();
+  if (relaysAtOnce) {
+    builder.addInstruction({.opcode = Opcode::RecvCopySend, .count = 1}, {connection(there)},
+                           {output(1, 0), connection(back)});
+  } else {
+    builder.addInstruction({.opcode = Opcode::Recv, .count = 1}, {connection(there)},
+                           {output(1, 0)});
+    builder.addInstruction({.opcode = Opcode::Send, .count = 1}, {output(1, 0)},
+                           {connection(back)});
+  }
+  const Contribution from[] = {{0, 0}};
+  builder.addRequirement({.rank = 0, .outputChunk = 0, .count = 1}, from);
+  builder.addRequirement({.rank = 0, .outputChunk = 1, .count = 1}, from);
+  builder.addRequirement({.rank = 1, .outputChunk = 0, .count = 1}, from);
+  return std::move(builder).take();
+}
+
+TEST(RemoteOrders, LeavesOutWhatAWayThroughAnotherRankImplies) {
+  Plan plan = roundTrip(Protocol::Simple, false);
+  ASSERT_TRUE(verifyPlan(plan)) << verifyPlan(plan).text();
+  EXPECT_EQ(leaveOutRemoteDependencies(plan), 1u);
+  EXPECT_TRUE(plan.dependencies.empty());
+  EXPECT_TRUE(plan.connections[0].isOrdered);
+  EXPECT_TRUE(plan.connections[1].isOrdered);
+  ASSERT_EQ(plan.witnesses.size(), 1u);
+  std::span<const Place> way = plan.placesOf(plan.witnesses[0]);
+  EXPECT_EQ(std::vector<Place>(way.begin(), way.end()),
+            std::vector<Place>({{0, 0, 0}, {0, 0, 1}, {1, 0, 0}, {1, 0, 1}, {0, 1, 0}, {0, 1, 1}}));
+  EXPECT_TRUE(verifyPlan(plan)) << verifyPlan(plan).text();
+}
+
+TEST(RemoteOrders, TheConnectionsMustBeOrdered) {
+  Plan plan = roundTrip(Protocol::Simple, true);
+  EXPECT_EQ(leaveOutRemoteDependencies(plan), 1u);
+  EXPECT_TRUE(verifyPlan(plan)) << verifyPlan(plan).text();
+  plan.connections[1].isOrdered = false;
+  EXPECT_FALSE(verifyPlan(plan));
+}
+
+TEST(RemoteOrders, OtherProtocolsOrderNothing) {
+  Plan plan = roundTrip(Protocol::LL, false);
+  EXPECT_EQ(leaveOutRemoteDependencies(plan), 0u);
+  EXPECT_EQ(plan.dependencies.size(), 1u);
+}
+
+TEST(RemoteOrders, LooksNoFurtherThanItsBudget) {
+  Plan plan = roundTrip(Protocol::Simple, false);
+  EXPECT_EQ(leaveOutRemoteDependencies(plan, 2), 0u);
+  EXPECT_EQ(plan.dependencies.size(), 1u);
+}
+
+} // namespace
+} // namespace occl::exporter
