@@ -59,7 +59,7 @@ __device__ inline void clearControls(const ImageHeader &header, char *arena, cha
     const ConnectionEnd &end = program.ends[i];
     if (end.dataRank == program.rank)
       *reinterpret_cast<uint64_t *>(arena + end.tailOffset) = 0;
-    if (end.creditRank == program.rank)
+    if (end.creditRank == program.rank && !end.isCounter)
       for (uint32_t p = 0; p < end.numPeers; ++p)
         *reinterpret_cast<uint64_t *>(arena + end.headsOffset + p * kControlStride) = 0;
   }
@@ -82,6 +82,7 @@ __device__ inline void beginInvocation(BlockState &state, const ImageHeader &hea
     state.invocation = {&header.program,
                         {rank.buffers[0], rank.buffers[1], rank.buffers[2]},
                         state.arenas,
+                        nullptr,
                         inRing(rank.progress, rank.progressStride, number),
                         nullptr};
   clearControls(header, inRing(rank.arenas[self], rank.arenaStrides[self], number + 2),
