@@ -83,8 +83,15 @@ public:
   }
 
 private:
-  /// Tries to keep the flows together, and to spread them over 2, 4, ... and all thread blocks.
+  /// Tries to keep the flows together, and to spread them over 2, 4, ... and all thread blocks. A
+  /// large program is spread without trying, which takes longer than the rest of the compilation.
   LogicalResult chooseColors(Program &program) {
+    constexpr size_t kTryAll = size_t{1} << 18; // steps
+    size_t numSteps = 0;
+    for (const Rank &rank : program.ranks)
+      numSteps += rank.steps.size();
+    if (numSteps > kTryAll)
+      return assign(program, passes::colorFlows(program, std::min(maxThreadBlocks, maxChannels)));
     Program best = program;
     if (failed(assign(best, {})))
       return failure();
