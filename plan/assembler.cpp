@@ -1,6 +1,5 @@
 #include "plan/assembler.h"
 
-#include "plan/limits.h"
 #include "plan/text_check.h"
 
 #include <algorithm>
@@ -162,7 +161,7 @@ bool PlanAssembler::key(std::string_view name) {
     auto isSame = [&](const auto &known) { return known.first == name; };
     if (std::any_of(plan.parameters.begin(), plan.parameters.end(), isSame))
       return fail("the parameter is given twice");
-    return hasRoom(plan.parameters.size(), limits::kMaxParameters, "parameters");
+    return hasRoom(plan.parameters.size(), most.parameters, "parameters");
   }
   std::span<const Field> fields = shapeOf(level.frame).fields;
   for (uint32_t i = 0; i < fields.size(); ++i) {
@@ -209,23 +208,24 @@ bool PlanAssembler::open(bool isObject) {
     sources.clear();
     destinations.clear();
     dependencies.clear();
-    return hasRoom(plan.instructions.size(), limits::kMaxInstructions, "instructions");
+    return hasRoom(plan.instructions.size(), most.instructions, "instructions");
   case Frame::Operand:
     operand = {OperandKind::Input, plan.numRanks - 1, 0};
-    return hasRoom(sources.size() + destinations.size(), limits::kMaxOperands, "operands") &&
-           hasRoom(plan.operands.size(), limits::kMaxTotalOperands, "operands in all");
+    return hasRoom(sources.size() + destinations.size(), most.operands, "operands") &&
+           hasRoom(plan.operands.size() + sources.size() + destinations.size(), most.totalOperands,
+                   "operands in all");
   case Frame::Connection:
     ranks.clear();
     isOrdered = isCounter = false;
-    return hasRoom(plan.connections.size(), limits::kMaxConnections, "connections");
+    return hasRoom(plan.connections.size(), most.connections, "connections");
   case Frame::Requirement:
     contributions.clear();
-    return hasRoom(plan.requirements.size(), limits::kMaxRequirements, "requirements");
+    return hasRoom(plan.requirements.size(), most.requirements, "requirements");
   case Frame::Location:
-    return hasRoom(plan.locations.size(), limits::kMaxLocations, "locations");
+    return hasRoom(plan.locations.size(), most.locations, "locations");
   case Frame::Witness:
     places.clear();
-    return hasRoom(plan.witnesses.size(), limits::kMaxWitnesses, "witnesses");
+    return hasRoom(plan.witnesses.size(), most.witnesses, "witnesses");
   default:
     return true;
   }
@@ -296,32 +296,32 @@ bool PlanAssembler::finishTuple(Frame frame) {
   }
   case Frame::Dependency:
     dependencies.push_back({tuple[0], tuple[1]});
-    return hasRoom(dependencies.size() - 1, limits::kMaxDependencies, "dependencies") &&
-           hasRoom(plan.dependencies.size(), limits::kMaxTotalDependencies, "dependencies in all");
+    return hasRoom(dependencies.size() - 1, most.dependencies, "dependencies") &&
+           hasRoom(plan.dependencies.size() + dependencies.size() - 1, most.totalDependencies,
+                   "dependencies in all");
   case Frame::Location:
     plan.locations.push_back({tuple[0], tuple[1], tuple[2]});
     return true;
   case Frame::Place:
     places.push_back({tuple[0], tuple[1], tuple[2]});
-    return hasRoom(plan.places.size() + places.size() - 1, limits::kMaxTotalPlaces,
-                   "places of witnesses");
+    return hasRoom(plan.places.size() + places.size() - 1, most.totalPlaces, "places of witnesses");
   default:
     contributions.push_back({tuple[0], tuple[1]});
-    return hasRoom(plan.contributions.size() + contributions.size() - 1,
-                   limits::kMaxTotalContributions, "contributions");
+    return hasRoom(plan.contributions.size() + contributions.size() - 1, most.totalContributions,
+                   "contributions");
   }
 }
 
 bool PlanAssembler::beginRank() {
-  if (!hasRoom(plan.ranks.size(), limits::kMaxRanks, "ranks"))
+  if (!hasRoom(plan.ranks.size(), most.ranks, "ranks"))
     return false;
   builder.beginRank({});
   return true;
 }
 
 bool PlanAssembler::beginThreadBlock() {
-  if (!hasRoom(plan.ranks.back().numThreadBlocks, limits::kMaxThreadBlocks, "thread blocks") ||
-      !hasRoom(plan.threadBlocks.size(), limits::kMaxTotalThreadBlocks, "thread blocks in all"))
+  if (!hasRoom(plan.ranks.back().numThreadBlocks, most.threadBlocks, "thread blocks") ||
+      !hasRoom(plan.threadBlocks.size(), most.totalThreadBlocks, "thread blocks in all"))
     return false;
   builder.beginThreadBlock();
   return true;
@@ -375,12 +375,11 @@ bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &valu
   switch (frame) {
   case Frame::Files:
     plan.files.emplace_back();
-    return hasRoom(plan.files.size() - 1, limits::kMaxFiles, "files") &&
-           set(value, plan.files.back());
+    return hasRoom(plan.files.size() - 1, most.files, "files") && set(value, plan.files.back());
   case Frame::Destinations:
     ranks.push_back(0);
-    return hasRoom(ranks.size() - 1, limits::kMaxRanks, "destinations") &&
-           hasRoom(plan.destinations.size(), limits::kMaxTotalDestinations,
+    return hasRoom(ranks.size() - 1, most.ranks, "destinations") &&
+           hasRoom(plan.destinations.size() + ranks.size() - 1, most.totalDestinations,
                    "destinations in all") &&
            set(value, ranks.back());
   case Frame::Operand: {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "plan/builder.h"
+#include "plan/limits.h"
 #include "plan/status.h"
 
 #include <optional>
@@ -19,6 +20,8 @@ namespace occl::plan {
 
 class PlanAssembler {
 public:
+  explicit PlanAssembler(const Limits &limits = {}) : most(limits) {}
+
   bool null();
   bool boolean(bool value);
   bool unsignedInteger(uint64_t value);
@@ -102,6 +105,7 @@ private:
   bool fail(const std::string &what);
   std::string path() const;
 
+  const Limits most;
   PlanBuilder builder;
   Plan &plan = builder.header();
   std::vector<Level> levels;

@@ -1,6 +1,5 @@
 // The values of a plan file: numbers, truth values, texts, names. See assembler.h.
 #include "plan/assembler.h"
-#include "plan/limits.h"
 #include "plan/names.h"
 #include "plan/text_check.h"
 
@@ -32,9 +31,9 @@ bool PlanAssembler::set(const Scalar &value, bool &to) {
 bool PlanAssembler::set(const Scalar &value, std::string &to) {
   if (value.type != Scalar::Type::String)
     return wrongType(value, "a string");
-  if (value.text.size() > limits::kMaxNameLength)
+  if (value.text.size() > most.nameLength)
     return fail("the text has " + std::to_string(value.text.size()) + " bytes; at most " +
-                std::to_string(limits::kMaxNameLength) + " are allowed");
+                std::to_string(most.nameLength) + " are allowed");
   if (!isPlainText(value.text))
     return fail("the text holds control characters or is not UTF-8");
   to = value.text;

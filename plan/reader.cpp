@@ -64,10 +64,10 @@ Status parse(std::string_view bytes, PlanAssembler &assembler) {
 
 } // namespace
 
-Expected<Plan> readPlan(std::string_view bytes, const std::string &origin) {
+Expected<Plan> readPlan(std::string_view bytes, const std::string &origin, const Limits &limits) {
   // The standard library and nlohmann report lack of memory by exceptions, and those end here.
   try {
-    PlanAssembler assembler;
+    PlanAssembler assembler(limits);
     Status status = parse(bytes, assembler);
     if (!status)
       return Status::error(origin + ": " + status.message());

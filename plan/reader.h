@@ -4,6 +4,7 @@
 // that was read is well shaped, not yet trusted: that takes verifyPlan (plan/verifier.h).
 #pragma once
 
+#include "plan/limits.h"
 #include "plan/plan.h"
 #include "plan/status.h"
 
@@ -12,9 +13,10 @@
 
 namespace occl::plan {
 
-/// The plan in `bytes`. `origin` stands in front of errors: a path, or what else tells the user
-/// where it came from.
-Expected<Plan> readPlan(std::string_view bytes, const std::string &origin = "plan");
+/// The plan in `bytes`, within `limits`. `origin` stands in front of errors: a path, or what else
+/// tells the user where it came from.
+Expected<Plan> readPlan(std::string_view bytes, const std::string &origin = "plan",
+                        const Limits &limits = {});
 
 /// The plan in a regular file.
 Expected<Plan> readPlanFile(const std::string &path);

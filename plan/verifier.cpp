@@ -72,7 +72,7 @@ VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options
 }
 
 VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
-  if (Finding finding = verify::checkShape(plan))
+  if (Finding finding = verify::checkShape(plan, options.limits))
     return {finding, {}};
   verify::Network network(plan);
   if (Finding finding = verify::checkMatching(network))

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "plan/code.h"
+#include "plan/limits.h"
 #include "plan/plan.h"
 
 #include <optional>
@@ -62,6 +63,7 @@ struct VerifyFacts {
 
 struct VerifyOptions {
   bool findSmallestDepth = true;
+  Limits limits = {};
 };
 
 struct VerifyResult {

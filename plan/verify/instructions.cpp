@@ -1,5 +1,4 @@
 // The instructions of a plan. See shape.h.
-#include "plan/limits.h"
 #include "plan/names.h"
 #include "plan/verify/network.h"
 #include "plan/verify/shape.h"
@@ -13,8 +12,8 @@ namespace {
 
 class InstructionChecker {
 public:
-  explicit InstructionChecker(const Plan &plan)
-      : plan(plan), lastUser(plan.connections.size(), kNone) {}
+  InstructionChecker(const Plan &plan, const Limits &most)
+      : plan(plan), most(most), lastUser(plan.connections.size(), kNone) {}
 
   Finding run() {
     for (place.rank = 0; place.rank < plan.numRanks; ++place.rank) {
@@ -63,10 +62,9 @@ private:
   Finding checkCounts(const Instruction &instruction) {
     if (isControl(instruction.opcode))
       return checkControl(instruction);
-    if (instruction.count == 0 || instruction.count > limits::kMaxChunks)
+    if (instruction.count == 0 || instruction.count > most.chunks)
       return error(Code::BadNumber, "it moves " + std::to_string(instruction.count) +
-                                        " chunks, allowed are 1 to " +
-                                        std::to_string(limits::kMaxChunks));
+                                        " chunks, allowed are 1 to " + std::to_string(most.chunks));
     if (instruction.extent >= plan.partChunks)
       return error(Code::BadNumber, "extent " + std::to_string(instruction.extent) +
                                         " is no chunk of a part of " +
@@ -91,19 +89,17 @@ private:
 
   Finding checkNumbers(const Instruction &instruction) {
     uint32_t numOperands = instruction.numSources + instruction.numDestinations;
-    if (numOperands > limits::kMaxOperands ||
-        instruction.numDependencies > limits::kMaxDependencies)
-      return error(Code::LimitExceeded, "it has " + std::to_string(numOperands) + " operands and " +
-                                            std::to_string(instruction.numDependencies) +
-                                            " dependencies, allowed are " +
-                                            std::to_string(limits::kMaxOperands) + " and " +
-                                            std::to_string(limits::kMaxDependencies));
+    if (numOperands > most.operands || instruction.numDependencies > most.dependencies)
+      return error(Code::LimitExceeded,
+                   "it has " + std::to_string(numOperands) + " operands and " +
+                       std::to_string(instruction.numDependencies) + " dependencies, allowed are " +
+                       std::to_string(most.operands) + " and " + std::to_string(most.dependencies));
     work += uint64_t{instruction.count} * numOperands;
     if (instruction.opcode == Opcode::LoadReduceStore) // compares all pairs, see checkOverlap()
       work += uint64_t{numOperands} * instruction.numDestinations;
-    if (work > limits::kMaxChunkAccesses)
+    if (work > most.chunkAccesses)
       return error(Code::LimitExceeded, "up to here the plan accesses more than " +
-                                            std::to_string(limits::kMaxChunkAccesses) + " chunks");
+                                            std::to_string(most.chunkAccesses) + " chunks");
     return {};
   }
 
@@ -251,6 +247,7 @@ private:
   }
 
   const Plan &plan;
+  const Limits &most;
   std::vector<uint32_t> lastUser; // of each connection: the last instruction that names it
   Place place;
   uint32_t current = 0;
@@ -259,12 +256,14 @@ private:
 
 } // namespace
 
-Finding checkInstructions(const Plan &plan) { return InstructionChecker(plan).run(); }
+Finding checkInstructions(const Plan &plan, const Limits &most) {
+  return InstructionChecker(plan, most).run();
+}
 
-Finding checkShape(const Plan &plan) {
-  if (Finding finding = checkStructure(plan))
+Finding checkShape(const Plan &plan, const Limits &most) {
+  if (Finding finding = checkStructure(plan, most))
     return finding;
-  return checkInstructions(plan);
+  return checkInstructions(plan, most);
 }
 
 } // namespace occl::plan::verify

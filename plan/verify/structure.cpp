@@ -1,6 +1,5 @@
 // The head of a plan and its flat arrays. See shape.h.
 #include "plan/collective.h"
-#include "plan/limits.h"
 #include "plan/verify/shape.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ Finding checkRange(const char *what, uint64_t value, uint64_t least, uint64_t mo
                                         number(least) + " to " + number(most));
 }
 
-Finding checkNames(const Plan &plan) {
+Finding checkNames(const Plan &plan, const Limits &most) {
   bool isHash = plan.sourceHash.size() == 16 &&
                 plan.sourceHash.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!isHash)
@@ -35,25 +34,25 @@ Finding checkNames(const Plan &plan) {
     longest = std::max(longest, name.size());
   for (const std::string &file : plan.files)
     longest = std::max(longest, file.size());
-  return checkRange("the length of a name", longest, 1, limits::kMaxNameLength);
+  return checkRange("the length of a name", longest, 1, most.nameLength);
 }
 
-Finding checkHead(const Plan &plan) {
+Finding checkHead(const Plan &plan, const Limits &most) {
   if (plan.schemaVersion != kSchemaVersion)
     return error(Code::BadHeader, "the schema version is " + number(plan.schemaVersion) +
                                       ", expected " + number(kSchemaVersion));
-  if (Finding finding = checkNames(plan))
+  if (Finding finding = checkNames(plan, most))
     return finding;
-  if (Finding finding = checkRange("numRanks", plan.numRanks, 1, limits::kMaxRanks))
+  if (Finding finding = checkRange("numRanks", plan.numRanks, 1, most.ranks))
     return finding;
   if (plan.ranks.size() != plan.numRanks)
     return error(Code::BadHeader, "numRanks is " + number(plan.numRanks) + ", but there are " +
                                       number(plan.ranks.size()) + " ranks");
-  if (Finding finding = checkRange("partChunks", plan.partChunks, 1, limits::kMaxChunks))
+  if (Finding finding = checkRange("partChunks", plan.partChunks, 1, most.chunks))
     return finding;
   if (Finding finding = checkRange("root", plan.root, 0, plan.numRanks - 1))
     return finding;
-  if (Finding finding = checkRange("depth", plan.depth, 1, limits::kMaxDepth))
+  if (Finding finding = checkRange("depth", plan.depth, 1, most.depth))
     return finding;
   if (plan.protocol > Protocol::LL128)
     return error(Code::BadHeader, "the protocol is invalid");
@@ -66,21 +65,21 @@ Finding checkHead(const Plan &plan) {
   return {};
 }
 
-Finding checkTotals(const Plan &plan) {
+Finding checkTotals(const Plan &plan, const Limits &most) {
   const std::tuple<const char *, size_t, uint64_t> totals[] = {
-      {"the number of parameters", plan.parameters.size(), limits::kMaxParameters},
-      {"the number of thread blocks", plan.threadBlocks.size(), limits::kMaxTotalThreadBlocks},
-      {"the number of instructions", plan.instructions.size(), limits::kMaxInstructions},
-      {"the number of operands", plan.operands.size(), limits::kMaxTotalOperands},
-      {"the number of dependencies", plan.dependencies.size(), limits::kMaxTotalDependencies},
-      {"the number of connections", plan.connections.size(), limits::kMaxConnections},
-      {"the number of destinations", plan.destinations.size(), limits::kMaxTotalDestinations},
-      {"the number of requirements", plan.requirements.size(), limits::kMaxRequirements},
-      {"the number of contributions", plan.contributions.size(), limits::kMaxTotalContributions},
-      {"the number of witnesses", plan.witnesses.size(), limits::kMaxWitnesses},
-      {"the number of places of witnesses", plan.places.size(), limits::kMaxTotalPlaces},
-      {"the number of files", plan.files.size(), limits::kMaxFiles},
-      {"the number of locations", plan.locations.size(), limits::kMaxLocations}};
+      {"the number of parameters", plan.parameters.size(), most.parameters},
+      {"the number of thread blocks", plan.threadBlocks.size(), most.totalThreadBlocks},
+      {"the number of instructions", plan.instructions.size(), most.instructions},
+      {"the number of operands", plan.operands.size(), most.totalOperands},
+      {"the number of dependencies", plan.dependencies.size(), most.totalDependencies},
+      {"the number of connections", plan.connections.size(), most.connections},
+      {"the number of destinations", plan.destinations.size(), most.totalDestinations},
+      {"the number of requirements", plan.requirements.size(), most.requirements},
+      {"the number of contributions", plan.contributions.size(), most.totalContributions},
+      {"the number of witnesses", plan.witnesses.size(), most.witnesses},
+      {"the number of places of witnesses", plan.places.size(), most.totalPlaces},
+      {"the number of files", plan.files.size(), most.files},
+      {"the number of locations", plan.locations.size(), most.locations}};
   for (const auto &[what, size, limit] : totals)
     if (Finding finding = checkRange(what, size, 0, limit))
       return finding;
@@ -107,7 +106,7 @@ Finding checkFlat(const char *what, const std::vector<Item> &items, size_t total
 
 using Range = std::pair<uint64_t, uint64_t>;
 
-Finding checkLayout(const Plan &plan) {
+Finding checkLayout(const Plan &plan, const Limits &) {
   if (Finding finding =
           checkFlat("the thread blocks of ranks", plan.ranks, plan.threadBlocks.size(),
                     [](const RankPlan &r) { return Range(r.firstThreadBlock, r.numThreadBlocks); }))
@@ -139,29 +138,29 @@ Finding checkLayout(const Plan &plan) {
       [](const Requirement &r) { return Range(r.firstContribution, r.numContributions); });
 }
 
-Finding checkRanks(const Plan &plan) {
+Finding checkRanks(const Plan &plan, const Limits &most) {
   uint64_t total = 0;
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     const RankPlan &rank = plan.ranks[r];
     std::string name = "rank " + number(r) + ": ";
     for (uint32_t chunks : {rank.inputChunks, rank.outputChunks, rank.scratchChunks}) {
-      if (chunks > limits::kMaxChunks)
+      if (chunks > most.chunks)
         return error(Code::LimitExceeded, name + "a buffer has " + number(chunks) +
-                                              " chunks, allowed are " + number(limits::kMaxChunks));
+                                              " chunks, allowed are " + number(most.chunks));
       total += chunks;
     }
     if (rank.inputChunks % plan.partChunks != 0 || rank.outputChunks % plan.partChunks != 0)
       return error(Code::BadBuffer, name + "input and output do not consist of whole parts of " +
                                         number(plan.partChunks) + " chunks");
-    if (rank.numThreadBlocks > limits::kMaxThreadBlocks)
+    if (rank.numThreadBlocks > most.threadBlocks)
       return error(Code::LimitExceeded, name + number(rank.numThreadBlocks) +
                                             " thread blocks, allowed are " +
-                                            number(limits::kMaxThreadBlocks));
+                                            number(most.threadBlocks));
   }
-  return checkRange("the number of chunks of all buffers", total, 0, limits::kMaxTotalChunks);
+  return checkRange("the number of chunks of all buffers", total, 0, most.totalChunks);
 }
 
-Finding checkConnections(const Plan &plan) {
+Finding checkConnections(const Plan &plan, const Limits &most) {
   for (uint32_t c = 0; c < plan.connections.size(); ++c) {
     const Connection &connection = plan.connections[c];
     std::span<const uint32_t> destinations = plan.destinationsOf(connection);
@@ -170,9 +169,9 @@ Finding checkConnections(const Plan &plan) {
     };
     if (connection.source >= plan.numRanks)
       return connectionError("there is no source rank " + number(connection.source));
-    if (connection.channel >= limits::kMaxChannels)
+    if (connection.channel >= most.channels)
       return connectionError("the channel is " + number(connection.channel) +
-                             ", allowed are 0 to " + number(limits::kMaxChannels - 1));
+                             ", allowed are 0 to " + number(most.channels - 1));
     if (connection.isOrdered && plan.protocol != Protocol::Simple)
       return connectionError("it is marked ordered, but only messages of protocol Simple can order "
                              "more than the data that they carry");
@@ -192,7 +191,7 @@ Finding checkConnections(const Plan &plan) {
   return {};
 }
 
-Finding checkRequirement(const Plan &plan, uint32_t index, uint64_t &work) {
+Finding checkRequirement(const Plan &plan, uint32_t index, const Limits &most, uint64_t &work) {
   const Requirement &requirement = plan.requirements[index];
   std::string name = "requirement " + number(index) + ": ";
   if (requirement.rank >= plan.numRanks)
@@ -210,11 +209,10 @@ Finding checkRequirement(const Plan &plan, uint32_t index, uint64_t &work) {
       return error(Code::BadRequirement, name + "a contribution lies outside of rank " +
                                              number(contribution.rank) + "'s input");
   work += uint64_t{requirement.count} * requirement.numContributions;
-  return checkRange("the number of chunks that requirements name", work, 0,
-                    limits::kMaxChunkAccesses);
+  return checkRange("the number of chunks that requirements name", work, 0, most.chunkAccesses);
 }
 
-Finding checkCollective(const Plan &plan) {
+Finding checkCollective(const Plan &plan, const Limits &most) {
   if (std::optional<StandardCollective> collective = standardCollectiveOf(plan.collective)) {
     if (!plan.hasPostcondition)
       return error(Code::NoPromise, "the plan says that nobody knows what it computes, but " +
@@ -237,17 +235,17 @@ Finding checkCollective(const Plan &plan) {
             "to verify it against; if none can be known, say \"postcondition\": false");
   uint64_t work = 0;
   for (uint32_t i = 0; i < plan.requirements.size(); ++i)
-    if (Finding finding = checkRequirement(plan, i, work))
+    if (Finding finding = checkRequirement(plan, i, most, work))
       return finding;
   return {};
 }
 
 } // namespace
 
-Finding checkStructure(const Plan &plan) {
-  for (Finding (*check)(const Plan &) :
+Finding checkStructure(const Plan &plan, const Limits &most) {
+  for (Finding (*check)(const Plan &, const Limits &) :
        {checkHead, checkTotals, checkLayout, checkRanks, checkConnections, checkCollective})
-    if (Finding finding = check(plan))
+    if (Finding finding = check(plan, most))
       return finding;
   return {};
 }

@@ -161,24 +161,9 @@ int explain(const std::string &path, std::optional<uint32_t> rank) {
 }
 
 int printLimits() {
-  namespace limits = plan::limits;
-  const struct {
-    uint64_t value;
-    const char *what;
-  } rows[] = {
-      {limits::kMaxRanks, "ranks"},
-      {limits::kMaxChunks, "chunks in a rank's input, output or scratch"},
-      {limits::kMaxThreadBlocks, "thread blocks of a rank"},
-      {limits::kMaxInstructions, "instructions of a plan"},
-      {limits::kMaxOperands, "operands of an instruction"},
-      {limits::kMaxDependencies, "dependencies of an instruction"},
-      {limits::kMaxConnections, "connections of a plan"},
-      {limits::kMaxChannels, "channels"},
-      {limits::kMaxDepth, "messages in flight on a connection"},
-      {limits::kMaxNameLength, "bytes of a name or path in a plan"},
-  };
-  for (const auto &row : rows)
-    std::printf("%10llu  %s\n", static_cast<unsigned long long>(row.value), row.what);
+  for (const plan::LimitInfo &limit : plan::kLimits)
+    std::printf("%10llu  %s\n", static_cast<unsigned long long>(plan::Limits().*limit.field),
+                limit.text);
   return 0;
 }
 
