@@ -76,22 +76,33 @@ void printHead(const Plan &plan, std::ostream &out) {
     out << "  " << name << " = " << value << "\n";
 }
 
-void printRank(const Plan &plan, std::ostream &out, uint32_t rank) {
+void printBlock(const Plan &plan, std::ostream &out, const RankPlan &rank, uint32_t number,
+                const PlanNotes *notes) {
+  const ThreadBlock &block = plan.threadBlocks[rank.firstThreadBlock + number];
+  out << "  thread block " << number << ":";
+  if (notes)
+    out << " " << notes->ofBlock(rank.firstThreadBlock + number);
+  out << "\n";
+  for (uint32_t position = 0; position < block.numInstructions; ++position) {
+    uint32_t index = block.firstInstruction + position;
+    const Instruction &instruction = plan.instructions[index];
+    out << "    " << position << ": " << describeAction(plan, instruction);
+    for (const Dependency &dependency : plan.dependenciesOf(instruction))
+      out << ", after " << dependency.threadBlock << ":" << dependency.instruction;
+    std::string where = describeLocation(plan, instruction.location);
+    out << (where.empty() ? "" : "  // ") << where << "\n";
+    if (notes)
+      out << "       " << notes->ofInstruction(index) << "\n";
+  }
+}
+
+void printRank(const Plan &plan, std::ostream &out, uint32_t rank, const PrintOptions &options) {
   const RankPlan &rankPlan = plan.ranks[rank];
   out << "rank " << rank << ": input " << rankPlan.inputChunks << ", output "
       << rankPlan.outputChunks << ", scratch " << rankPlan.scratchChunks << " chunks\n";
-  uint32_t number = 0;
-  for (const ThreadBlock &block : plan.threadBlocksOf(rankPlan)) {
-    out << "  thread block " << number++ << ":\n";
-    uint32_t position = 0;
-    for (const Instruction &instruction : plan.instructionsOf(block)) {
-      out << "    " << position++ << ": " << describeAction(plan, instruction);
-      for (const Dependency &dependency : plan.dependenciesOf(instruction))
-        out << ", after " << dependency.threadBlock << ":" << dependency.instruction;
-      std::string where = describeLocation(plan, instruction.location);
-      out << (where.empty() ? "" : "  // ") << where << "\n";
-    }
-  }
+  for (uint32_t number = 0; number < rankPlan.numThreadBlocks; ++number)
+    if (number == options.threadBlock.value_or(number))
+      printBlock(plan, out, rankPlan, number, options.notes);
 }
 
 } // namespace
@@ -162,10 +173,11 @@ std::string describeConnection(const Plan &plan, const Connection &connection) {
          (connection.isCounter ? ", counter" : ", channel " + std::to_string(connection.channel));
 }
 
-void printPlan(const Plan &plan, std::ostream &out, std::optional<uint32_t> rank) {
+void printPlan(const Plan &plan, std::ostream &out, const PrintOptions &options) {
   printHead(plan, out);
-  for (uint32_t r = rank.value_or(0); r < (rank ? *rank + 1 : plan.numRanks); ++r)
-    printRank(plan, out, r);
+  for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+    if (rank == options.rank.value_or(rank))
+      printRank(plan, out, rank, options);
 }
 
 } // namespace occl::plan

@@ -30,8 +30,24 @@ std::string describeAction(const Plan &plan, const Instruction &instruction);
 /// "rank 0 to rank 1, channel 0", or "rank 0 to ranks 1, 2 and 3, channel 0".
 std::string describeConnection(const Plan &plan, const Connection &connection);
 
-/// Writes the plan's head and the thread blocks of `rank`, or of all ranks, an instruction a line.
-/// The plan's indices must be in range, and `rank` below plan.numRanks.
-void printPlan(const Plan &plan, std::ostream &out, std::optional<uint32_t> rank = {});
+/// What else is known about the parts of a plan that is printed.
+class PlanNotes {
+public:
+  virtual ~PlanNotes() = default;
+  /// Of Plan::threadBlocks[index], behind its number.
+  virtual std::string ofBlock(uint32_t index) const = 0;
+  /// Of Plan::instructions[index], on a line of its own.
+  virtual std::string ofInstruction(uint32_t index) const = 0;
+};
+
+struct PrintOptions {
+  std::optional<uint32_t> rank = {};        // below plan.numRanks; nothing: all
+  std::optional<uint32_t> threadBlock = {}; // of each of these ranks that has it; nothing: all
+  const PlanNotes *notes = nullptr;
+};
+
+/// Writes the plan's head and its thread blocks, an instruction a line. The plan's indices must be
+/// in range.
+void printPlan(const Plan &plan, std::ostream &out, const PrintOptions &options = {});
 
 } // namespace occl::plan

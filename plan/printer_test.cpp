@@ -64,7 +64,7 @@ TEST(Printer, PrintsRanks) {
   Plan plan = testing::twoShotAllReduce(2);
   plan.uniformChunks = true;
   std::ostringstream one, all;
-  printPlan(plan, one, 1);
+  printPlan(plan, one, {.rank = 1});
   EXPECT_EQ(one.str(),
             "plan two_shot_allreduce: allreduce for 2 ranks, 2 chunks a part, protocol Simple, "
             "depth 2\n"

@@ -18,3 +18,4 @@ if "OCCL_MUTANT" in os.environ:  # see test/mutation
     config.environment["OCCL_MUTANT"] = os.environ["OCCL_MUTANT"]
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.substitutions.append(("%algorithms", os.path.join(root, "algorithms")))
+config.substitutions.append(("%topologies", os.path.join(root, "topologies")))

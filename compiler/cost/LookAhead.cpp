@@ -51,6 +51,8 @@ void Simulation::delayUntil(Block &block, Picoseconds time, Wait wait, uint32_t 
 bool Simulation::checkSource(Block &block, const plan::Operand &operand, uint32_t earlier) {
   if (operand.kind != plan::OperandKind::Connection)
     return true;
+  if (plan.connections[operand.index].isCounter)
+    return checkCounter(block, operand.index);
   uint32_t destination = network.destinationOf(operand.index, block.rank);
   ConnectionEnd &end = network.receiverAt(destination);
   uint64_t number = end.count + earlier;
@@ -65,8 +67,25 @@ bool Simulation::checkSource(Block &block, const plan::Operand &operand, uint32_
   return true;
 }
 
+bool Simulation::checkCounter(Block &block, uint32_t connection) {
+  uint64_t wanted = plan.instructions[nextOf(block)].value;
+  if (wanted == 0)
+    return true;
+  const std::vector<Signal> &signals = network.signalsOf(connection);
+  uint32_t destination = network.destinationOf(connection, block.rank);
+  uint64_t number = block.tile * network.signalsPerTile(connection) + wanted;
+  if (signals.size() < number) {
+    network.receiverAt(destination).waiting = indexOf(block);
+    return false;
+  }
+  const Signal &signal = signals[number - 1];
+  delayUntil(block, signal.time + costs.messageLatency(network.latencyTo(destination)),
+             Wait::Signal, signal.sender);
+  return true;
+}
+
 bool Simulation::checkDestination(Block &block, const plan::Operand &operand, uint32_t earlier) {
-  if (operand.kind != plan::OperandKind::Connection)
+  if (operand.kind != plan::OperandKind::Connection || plan.connections[operand.index].isCounter)
     return true;
   ConnectionEnd &end = network.senderOf(operand.index);
   uint64_t number = end.count + earlier;

@@ -7,14 +7,18 @@ namespace occl::cost {
 
 Network::Network(const plan::Plan &plan, const topology::Topology &topology)
     // The runtime rounds the depth up to a power of two.
-    : plan(plan), depth(std::bit_ceil(std::max(plan.depth, 1u))),
-      messages(plan.connections.size() * depth), senders(plan.connections.size()),
+    : plan(plan), topology(topology), depth(std::bit_ceil(std::max(plan.depth, 1u))),
+      messages(plan.connections.size() * depth), signals(plan.connections.size()),
+      numSignals(plan.connections.size()), senders(plan.connections.size()),
       receivers(plan.destinations.size()), latencies(plan.destinations.size()),
       resourcesOf(plan.destinations.size(), {kNobody, kNobody}) {
   for (const topology::Resource &resource : topology.resources())
     servers.push_back({resource.bandwidth});
   firstMemory = static_cast<uint32_t>(servers.size());
   servers.resize(servers.size() + topology.numNodes(), {topology.costs.memory});
+  for (const plan::Instruction &instruction : plan.instructions)
+    if (instruction.opcode == plan::Opcode::Signal)
+      ++numSignals[plan.destinationsOf(instruction)[0].index];
 }
 
 plan::Expected<Network> Network::make(const plan::Plan &plan, const topology::Topology &topology) {
@@ -28,25 +32,45 @@ plan::Expected<Network> Network::make(const plan::Plan &plan, const topology::To
     return plan::Status::error("the plan has too many connections to be simulated at depth " +
                                std::to_string(plan.depth));
   Network network(plan, topology);
-  if (std::optional<std::string> problem = network.addRoutes(topology))
-    return plan::Status::error(std::move(*problem));
+  for (std::optional<std::string> problem : {network.addRoutes(), network.checkPeers()})
+    if (problem)
+      return plan::Status::error(std::move(*problem));
   return network;
 }
 
-std::optional<std::string> Network::addRoutes(const topology::Topology &topology) {
+std::optional<std::string> Network::missing(uint32_t from, uint32_t to) const {
+  return "the topology '" + topology.name + "' has no link from rank " + std::to_string(from) +
+         " to rank " + std::to_string(to) + ", which the plan needs";
+}
+
+std::optional<std::string> Network::addRoutes() {
   for (const plan::Connection &connection : plan.connections)
     for (uint32_t i = 0; i < connection.numDestinations; ++i) {
       uint32_t index = connection.firstDestination + i, to = plan.destinations[index];
       std::optional<topology::Route> way =
           topology.route(connection.source, to, connection.channel);
       if (!way)
-        return "the topology '" + topology.name + "' has no link from rank " +
-               std::to_string(connection.source) + " to rank " + std::to_string(to) +
-               ", which a connection of the plan needs";
+        return missing(connection.source, to);
       latencies[index] = way->latency;
       for (uint32_t k = 0; k < way->numResources; ++k)
         resourcesOf[index][k] = way->resources[k];
     }
+  return std::nullopt;
+}
+
+std::optional<std::string> Network::checkPeers() const {
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
+        if (instruction.opcode != plan::Opcode::LoadReduceStore)
+          continue;
+        for (const plan::Operand &operand : plan.sourcesOf(instruction))
+          if (operand.rank != r && !topology.route(operand.rank, r, 0))
+            return missing(operand.rank, r);
+        for (const plan::Operand &operand : plan.destinationsOf(instruction))
+          if (operand.rank != r && !topology.route(r, operand.rank, 0))
+            return missing(r, operand.rank);
+      }
   return std::nullopt;
 }
 
@@ -57,17 +81,30 @@ uint32_t Network::destinationOf(uint32_t connection, uint32_t rank) const {
          static_cast<uint32_t>(place - ranks.begin());
 }
 
+Picoseconds Network::serve(uint32_t resource, Picoseconds begin, uint64_t bytes, Picoseconds latest,
+                           uint32_t &slowest) {
+  Picoseconds end = servers[resource].serve(begin, bytes);
+  if (end <= latest)
+    return latest;
+  slowest = resource;
+  return end;
+}
+
 Picoseconds Network::transfer(uint32_t destination, Picoseconds begin, uint64_t bytes,
                               Picoseconds latest, uint32_t &slowest) {
-  for (uint32_t resource : resourcesOf[destination]) {
-    if (resource == kNobody)
-      continue;
-    Picoseconds end = servers[resource].serve(begin, bytes);
-    if (end > latest) {
-      latest = end;
-      slowest = resource;
-    }
-  }
+  if (bytes == 0)
+    return latest;
+  for (uint32_t resource : resourcesOf[destination])
+    if (resource != kNobody)
+      latest = serve(resource, begin, bytes, latest, slowest);
+  return latest;
+}
+
+Picoseconds Network::transfer(uint32_t from, uint32_t to, Picoseconds begin, uint64_t bytes,
+                              Picoseconds latest, uint32_t &slowest) {
+  topology::Route way = *topology.route(from, to, 0);
+  for (uint32_t i = 0; i < way.numResources && bytes > 0; ++i)
+    latest = serve(way.resources[i], begin, bytes, latest, slowest);
   return latest;
 }
 

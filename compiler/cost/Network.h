@@ -20,6 +20,12 @@ struct Message {
   uint32_t consumer = kNoCause;    // its instruction
 };
 
+/// A signal of a counter.
+struct Signal {
+  Picoseconds time = 0;
+  uint32_t sender = kNoCause; // instruction
+};
+
 /// One end of a connection: of the source, or of one destination.
 struct ConnectionEnd {
   uint64_t count = 0;         // messages sent or received so far
@@ -59,11 +65,17 @@ public:
   }
   /// Messages that a connection holds.
   uint64_t capacity() const { return depth; }
+  /// Of a counter, in order.
+  std::vector<Signal> &signalsOf(uint32_t connection) { return signals[connection]; }
+  uint64_t signalsPerTile(uint32_t connection) const { return numSignals[connection]; }
 
   /// Moves bytes over the way to a destination; when the last has passed. `slowest` is set to the
   /// resource that took longest if that is later than `latest`.
   Picoseconds transfer(uint32_t destination, Picoseconds begin, uint64_t bytes, Picoseconds latest,
                        uint32_t &slowest);
+  /// The same from one rank to another, without a connection.
+  Picoseconds transfer(uint32_t from, uint32_t to, Picoseconds begin, uint64_t bytes,
+                       Picoseconds latest, uint32_t &slowest);
   Picoseconds touchMemory(uint32_t node, Picoseconds begin, uint64_t bytes) {
     return servers[firstMemory + node].serve(begin, bytes);
   }
@@ -72,11 +84,19 @@ public:
 
 private:
   Network(const plan::Plan &plan, const topology::Topology &topology);
-  std::optional<std::string> addRoutes(const topology::Topology &topology);
+  std::optional<std::string> addRoutes();
+  /// Of what accesses peers' buffers directly.
+  std::optional<std::string> checkPeers() const;
+  std::optional<std::string> missing(uint32_t from, uint32_t to) const;
+  Picoseconds serve(uint32_t resource, Picoseconds begin, uint64_t bytes, Picoseconds latest,
+                    uint32_t &slowest);
 
   const plan::Plan &plan;
+  const topology::Topology &topology;
   uint64_t depth = 1;
   std::vector<Message> messages;
+  std::vector<std::vector<Signal>> signals; // by connection
+  std::vector<uint64_t> numSignals;         // of a tile
   std::vector<ConnectionEnd> senders, receivers;
   std::vector<Picoseconds> latencies;               // by destination
   std::vector<std::array<uint32_t, 2>> resourcesOf; // by destination

@@ -12,13 +12,16 @@ plan::Expected<Prediction> predict(const plan::Plan &plan, const topology::Topol
   return Simulation(plan, topology, options, std::move(*network)).run();
 }
 
-plan::Expected<Bounds> boundsOf(const plan::Plan &plan, const topology::Topology &topology,
-                                const Prediction &prediction) {
+plan::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
+                                           const topology::Topology &topology) {
   plan::Expected<Prediction> empty = predict(plan, topology, {});
   if (!empty)
     return empty.status();
+  return empty->makespan;
+}
+
+Bounds boundsOf(const Prediction &prediction) {
   Bounds bounds;
-  bounds.latencyChain = empty->makespan;
   for (const ResourceUse &use : prediction.resources)
     if (use.busy > bounds.busiestResource) {
       bounds.busiestResource = use.busy;

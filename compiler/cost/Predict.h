@@ -16,12 +16,13 @@ namespace occl::cost {
 enum class Wait : uint8_t {
   None,
   Message,    // a message has not arrived; the cause is the instruction that sends it
+  Signal,     // a counter is too low; the cause is the instruction that raises it
   Credit,     // a connection is full; the cause is the instruction that will make room
   Dependency, // of another thread block; the cause is the instruction
   Executor,   // all executors of the rank or all cores of the node are busy; no cause
   Bandwidth,  // a link, port or memory is busy; the cause is the resource, see Prediction
 };
-inline constexpr size_t kNumWaits = 6;
+inline constexpr size_t kNumWaits = 7;
 /// "a message", "room", ...
 const char *nameOf(Wait wait);
 
@@ -72,7 +73,7 @@ struct PredictOptions {
   /// Bytes of a part of the buffers (see Plan::partChunks).
   uint64_t bytes = 0;
   /// Simulate at most about so many instructions, but at least two tiles.
-  uint64_t maxSteps = 4u << 20;
+  uint64_t maxSteps = 1u << 20;
   /// If set, called for every simulated step, in the order in which they begin.
   std::function<void(const StepRecord &)> onStep = {};
 };
@@ -83,18 +84,18 @@ struct PredictOptions {
 plan::Expected<Prediction> predict(const plan::Plan &plan, const topology::Topology &topology,
                                    const PredictOptions &options);
 
-/// What a plan cannot be faster than at this size, and why: the largest is the bound.
+/// The makespan with no bytes at all: latencies and instructions one after another.
+plan::Expected<Picoseconds> predictLatency(const plan::Plan &plan,
+                                           const topology::Topology &topology);
+
+/// What a plan cannot be faster than, besides its latency: the largest is the bound.
 struct Bounds {
   Picoseconds busiestResource = 0;
   std::string resource;
   Picoseconds busiestBlock = 0;
   uint32_t block = 0; // in Plan::threadBlocks
-  /// The makespan with no bytes at all: latencies and instructions one after another.
-  Picoseconds latencyChain = 0;
 };
 
-/// Of a prediction made with the same arguments.
-plan::Expected<Bounds> boundsOf(const plan::Plan &plan, const topology::Topology &topology,
-                                const Prediction &prediction);
+Bounds boundsOf(const Prediction &prediction);
 
 } // namespace occl::cost

@@ -112,7 +112,10 @@ void Simulation::execute(Block &block, Picoseconds now) {
   Picoseconds end = moveData(block, instruction, now, step.end, bytes, step.resource);
   step.delay = end - step.end;
   step.end = end;
-  exchangeMessages(block, step, now + (end - now) / topology.costs.slices);
+  if (step.tile == 0)
+    extendChain(block, step);
+  receiveMessages(block, step);
+  sendMessages(step, now + (end - now) / topology.costs.slices);
   record(block, step, busy);
   endOf[index] = end;
   advance(block);
@@ -143,6 +146,8 @@ Picoseconds Simulation::moveData(const Block &block, const plan::Instruction &in
         latest = network.transfer(connection.firstDestination + i, begin, wire, latest, slowest);
     }
   }
+  if (counts.peerSources + counts.peerDestinations > 0)
+    latest = moveToPeers(block, instruction, begin, latest, bytes, slowest);
   uint32_t node = topology.nodeOf(block.rank);
   if (!usesMemory[node])
     return latest;
@@ -152,16 +157,52 @@ Picoseconds Simulation::moveData(const Block &block, const plan::Instruction &in
   return std::max(latest, end);
 }
 
-void Simulation::exchangeMessages(const Block &block, const StepRecord &step,
-                                  Picoseconds firstSlice) {
+Picoseconds Simulation::moveToPeers(const Block &block, const plan::Instruction &instruction,
+                                    Picoseconds begin, Picoseconds latest, uint64_t bytes,
+                                    uint32_t &slowest) {
+  for (const plan::Operand &operand : plan.sourcesOf(instruction))
+    if (operand.rank != block.rank)
+      latest = network.transfer(operand.rank, block.rank, begin, bytes, latest, slowest);
+  for (const plan::Operand &operand : plan.destinationsOf(instruction))
+    if (operand.rank != block.rank)
+      latest = network.transfer(block.rank, operand.rank, begin, bytes, latest, slowest);
+  return latest;
+}
+
+void Simulation::extendChain(const Block &block, const StepRecord &step) {
   const plan::Instruction &instruction = plan.instructions[step.instruction];
   uint32_t chain = block.position == 0 ? 0 : chains[step.instruction - 1];
   for (const plan::Operand &operand : plan.sourcesOf(instruction)) {
     if (operand.kind != plan::OperandKind::Connection)
       continue;
+    uint32_t sender;
+    if (plan.connections[operand.index].isCounter) {
+      if (instruction.value == 0)
+        continue;
+      sender = network.signalsOf(operand.index)[instruction.value - 1].sender;
+    } else {
+      uint32_t destination = network.destinationOf(operand.index, block.rank);
+      sender = network.message(operand.index, network.receiverAt(destination).count).sender;
+    }
+    chain = std::max(chain, chains[sender]);
+  }
+  for (const plan::Dependency &dependency : plan.dependenciesOf(instruction)) {
+    uint32_t index = plan.ranks[block.rank].firstThreadBlock + dependency.threadBlock;
+    chain =
+        std::max(chain, chains[plan.threadBlocks[index].firstInstruction + dependency.instruction]);
+  }
+  chains[step.instruction] = chain + 1;
+  result.chainLength = std::max(result.chainLength, chain + 1);
+}
+
+void Simulation::receiveMessages(const Block &block, const StepRecord &step) {
+  for (const plan::Operand &operand : plan.sourcesOf(plan.instructions[step.instruction])) {
+    bool isMessage =
+        operand.kind == plan::OperandKind::Connection && !plan.connections[operand.index].isCounter;
+    if (!isMessage)
+      continue;
     uint32_t destination = network.destinationOf(operand.index, block.rank);
     Message &message = network.message(operand.index, network.receiverAt(destination).count++);
-    chain = std::max(chain, chains[message.sender]);
     Picoseconds consumed = step.end + network.latencyTo(destination);
     if (consumed >= message.consumed)
       message.consumer = step.instruction;
@@ -171,19 +212,18 @@ void Simulation::exchangeMessages(const Block &block, const StepRecord &step,
     if (isFree && waiting != kNobody)
       woken.push_back(std::exchange(waiting, kNobody));
   }
-  for (const plan::Dependency &dependency : plan.dependenciesOf(instruction)) {
-    uint32_t index = plan.ranks[block.rank].firstThreadBlock + dependency.threadBlock;
-    chain =
-        std::max(chain, chains[plan.threadBlocks[index].firstInstruction + dependency.instruction]);
-  }
-  if (step.tile == 0)
-    result.chainLength = std::max(result.chainLength, chains[step.instruction] = chain + 1);
-  for (const plan::Operand &operand : plan.destinationsOf(instruction)) {
+}
+
+void Simulation::sendMessages(const StepRecord &step, Picoseconds firstSlice) {
+  for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[step.instruction])) {
     if (operand.kind != plan::OperandKind::Connection)
       continue;
     const plan::Connection &connection = plan.connections[operand.index];
-    network.message(operand.index, network.senderOf(operand.index).count++) = {firstSlice, step.end,
-                                                                               step.instruction};
+    if (connection.isCounter)
+      network.signalsOf(operand.index).push_back({step.end, step.instruction});
+    else
+      network.message(operand.index, network.senderOf(operand.index).count++) = {
+          firstSlice, step.end, step.instruction};
     for (uint32_t i = 0; i < connection.numDestinations; ++i) {
       uint32_t &waiting = network.receiverAt(connection.firstDestination + i).waiting;
       if (waiting != kNobody)

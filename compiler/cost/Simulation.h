@@ -59,6 +59,7 @@ private:
   void look(Block &block);
   bool isCertain(Block &block);
   bool checkSource(Block &block, const plan::Operand &operand, uint32_t earlier);
+  bool checkCounter(Block &block, uint32_t connection);
   bool checkDestination(Block &block, const plan::Operand &operand, uint32_t earlier);
   bool checkDependency(Block &block, const plan::Dependency &dependency);
   static void delayUntil(Block &block, Picoseconds time, Wait wait, uint32_t cause);
@@ -73,7 +74,11 @@ private:
   void execute(Block &block, Picoseconds now);
   Picoseconds moveData(const Block &block, const plan::Instruction &instruction, Picoseconds begin,
                        Picoseconds latest, uint64_t bytes, uint32_t &slowest);
-  void exchangeMessages(const Block &block, const StepRecord &step, Picoseconds firstSlice);
+  Picoseconds moveToPeers(const Block &block, const plan::Instruction &instruction,
+                          Picoseconds begin, Picoseconds latest, uint64_t bytes, uint32_t &slowest);
+  void receiveMessages(const Block &block, const StepRecord &step);
+  void sendMessages(const StepRecord &step, Picoseconds firstSlice);
+  void extendChain(const Block &block, const StepRecord &step);
   void finish(Block &block, Picoseconds now);
   void advance(Block &block);
   void record(Block &block, const StepRecord &step, Picoseconds busy);

@@ -5,6 +5,7 @@
 #include "compiler/dialect/Inst.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
+#include "compiler/frontend/TopologyReader.h"
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -34,8 +35,10 @@ static void printDiagnostic(const std::string &path, Diagnostic &diagnostic) {
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
-  context.getDiagEngine().registerHandler(
-      [this](Diagnostic &diagnostic) { printDiagnostic(this->options.path, diagnostic); });
+  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    if (!this->options.quiet)
+      printDiagnostic(this->options.path, diagnostic);
+  });
 }
 
 Compiler::~Compiler() = default;
@@ -57,13 +60,45 @@ bool Compiler::loadSource() {
     settings.maxOps = *options.maxOps;
   settings.bytes = options.bytes;
   settings.version = options.version;
-  ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics,
-                                     &loadedVersion);
-  llvm::errs() << diagnostics.render();
+  std::optional<frontend::DeclaredTopology> declared;
+  if (!options.topology.empty())
+    declared = frontend::readTopology(sources, options.topology, options.defines,
+                                      options.importPaths, diagnostics);
+  if (declared) {
+    settings.topology = &*declared;
+    machine = declared->topology;
+  }
+  if (!diagnostics.hasErrors())
+    ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics,
+                                       &loadedVersion);
+  if (!options.quiet)
+    llvm::errs() << diagnostics.render();
   return ir && !diagnostics.hasErrors();
 }
 
+std::optional<topology::Topology> loadTopology(const std::string &path,
+                                               const std::vector<std::string> &defines) {
+  frontend::SourceManager sources;
+  frontend::DiagnosticEngine diagnostics(sources);
+  std::optional<frontend::DeclaredTopology> declared =
+      frontend::readTopology(sources, path, defines, {}, diagnostics);
+  for (const std::string &define : defines) {
+    std::string name = define.substr(0, define.find('='));
+    if (declared && !declared->hasParameter(name))
+      diagnostics
+          .error(frontend::DiagnosticCode::BadDefine, {},
+                 "the topology '" + declared->topology.name + "' has no parameter '" + name + "'")
+          .note(declared->place, "declared here");
+  }
+  llvm::errs() << diagnostics.render();
+  if (diagnostics.hasErrors())
+    return std::nullopt;
+  return std::move(declared->topology);
+}
+
 bool Compiler::loadIR() {
+  if (!options.topology.empty() && !(machine = loadTopology(options.topology, options.defines)))
+    return false;
   ir = parseSourceFile<ModuleOp>(options.path, &context);
   if (!ir)
     return false;
@@ -101,10 +136,12 @@ bool Compiler::applyOptions() {
     program.setMinBytes(*options.minBytes);
   if (options.maxBytes)
     program.setMaxBytes(*options.maxBytes);
+  if (!options.protocol.empty())
+    program.setProtocol(options.protocol);
   uint64_t hash = mixHash(0xcbf29ce484222325, program.getSourceHash());
   hash = mixHash(hash, describeOptions(options.pipeline));
-  hash = mixHash(hash, llvm::formatv("{0} {1} {2}", program.getDepth(), program.getMinBytes(),
-                                     program.getMaxBytes())
+  hash = mixHash(hash, llvm::formatv("{0} {1} {2} {3}", program.getDepth(), program.getMinBytes(),
+                                     program.getMaxBytes(), program.getProtocol())
                            .str());
   program.setSourceHash(llvm::formatv("{0:x-16}", hash).str());
   return succeeded(program.verify());
@@ -130,8 +167,9 @@ std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
     exporter::leaveOutRemoteDependencies(*plan);
   verified = plan::verifyPlan(*plan);
   if (!verified) {
-    llvm::errs() << options.path << ": error: the plan is wrong, and is not written\n"
-                 << verified.text();
+    if (!options.quiet)
+      llvm::errs() << options.path << ": error: the plan is wrong, and is not written\n"
+                   << verified.text();
     return std::nullopt;
   }
   return std::move(*plan);

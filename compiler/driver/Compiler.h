@@ -3,6 +3,7 @@
 
 #include "compiler/driver/Pipeline.h"
 #include "compiler/frontend/Frontend.h"
+#include "compiler/topology/Topology.h"
 #include "plan/plan.h"
 #include "plan/verifier.h"
 
@@ -24,6 +25,7 @@ struct CompileOptions {
   std::vector<std::string> defines;
   std::vector<std::string> importPaths;
   std::string algorithm; // may be empty if the file has one
+  std::string topology;  // a file with a topology; may be empty
   std::optional<uint64_t> maxOps;
   /// Which version of the algorithm: the one for this size of a part, or else by number.
   std::optional<uint64_t> bytes;
@@ -32,6 +34,10 @@ struct CompileOptions {
   // What the plan says of itself, where it differs from the source.
   std::optional<uint32_t> depth;
   std::optional<uint64_t> minBytes, maxBytes;
+  std::string protocol; // simple, ll or ll128; may be empty
+
+  /// Prints no errors.
+  bool quiet = false;
 
   PipelineOptions pipeline;
 };
@@ -57,6 +63,8 @@ public:
   const plan::VerifyResult &verification() const { return verified; }
   /// The program as IR.
   mlir::ModuleOp module();
+  /// Of the options' file, after load(); null if there is none.
+  const topology::Topology *topology() const { return machine ? &*machine : nullptr; }
 
 private:
   bool loadSource();
@@ -68,6 +76,12 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> ir;
   frontend::VersionInfo loadedVersion;
   plan::VerifyResult verified;
+  std::optional<topology::Topology> machine;
 };
+
+/// The topology in a file, all of `defines` being for it; nothing after an error, which was printed
+/// to standard error.
+std::optional<topology::Topology> loadTopology(const std::string &path,
+                                               const std::vector<std::string> &defines);
 
 } // namespace occl::driver

@@ -36,6 +36,7 @@ inline bool isList(Type type) { return type >= Type::IntList && type <= Type::Ch
 
 struct FunctionDecl;
 struct Expr;
+struct TopologyItem;
 
 /// `name in first..last`: name takes the values first, ..., last - 1. Without `last`, `first` is a
 /// list, and name takes its elements.
@@ -56,21 +57,22 @@ struct Generators {
 };
 
 enum class ExprKind : uint8_t {
-  Integer,     // value
-  Boolean,     // value
-  Name,        // name; resolved: Variable, Input, Output or Scratch
-  Negate,      // -a
-  Not,         // !a
-  Binary,      // a op b
-  Conditional, // a ? b : c
-  Index,       // a[b] or a[b..c]; resolved: Location, Slice or Index (of a buffer: a row)
-  Call,        // name(operands); resolved: Call or Builtin
-  Member,      // a.name; resolved: value is the Member
-  Method,      // a.name(operands); resolved: Has
-  Copy,        // a.copy(b)
-  Reduce,      // reduce(operands).into(b), or reduce(generators: operands[0]).into(b)
-  List,        // [operands], or [operands[0] for generators]
-  Range,       // a..b, as an element of a list
+  Integer,       // value
+  Boolean,       // value
+  Name,          // name; resolved: Variable, Input, Output or Scratch
+  Negate,        // -a
+  Not,           // !a
+  Binary,        // a op b
+  Conditional,   // a ? b : c
+  Index,         // a[b] or a[b..c]; resolved: Location, Slice or Index (of a buffer: a row)
+  Call,          // name(operands); resolved: Call or Builtin
+  Member,        // a.name; resolved: value is the Member
+  Method,        // a.name(operands); resolved: Has
+  Copy,          // a.copy(b)
+  Reduce,        // reduce(operands).into(b), or reduce(generators: operands[0]).into(b)
+  List,          // [operands], or [operands[0] for generators]
+  Range,         // a..b, as an element of a list
+  TopologyQuery, // topology.name or topology.name(operands); resolved: value is the TopologyQuery
   // The kinds below exist in resolved trees only.
   Variable, // slot
   Input,
@@ -157,6 +159,7 @@ enum class StmtKind : uint8_t {
   Hints,      // channel(...) body, and the like
   When,       // when bytes in ... body: version `slot` of the algorithm
   Expression, // expr;
+  Topology,   // item, in a topology
 };
 
 struct Stmt {
@@ -171,6 +174,7 @@ struct Stmt {
   std::vector<Stmt *> elseBody;
   std::string_view message;
   const HintArguments *hints = nullptr; // of Hints
+  const TopologyItem *item = nullptr;
 };
 
 struct Param {
@@ -267,9 +271,48 @@ struct AlgorithmDecl : Decl {
   std::vector<Expr *> collectiveArguments;    // resolved: one a parameter of the collective
 };
 
+/// What a machine looks like. It has parameters and a body as an algorithm has, but moves nothing.
+struct TopologyDecl : AlgorithmDecl {};
+
 struct ImportDecl {
   std::string_view path;
   SourceRange range;
+};
+
+/// `expr` of a unit: so many times `scale` picoseconds, bytes or bytes a second.
+struct Quantity {
+  enum class Dimension : uint8_t { None, Number, Time, Bandwidth, Size };
+  Dimension dimension = Dimension::None; // None: not given
+  SourceRange range;
+  Expr *expr = nullptr;
+  int64_t scale = 1;
+};
+
+/// `first` or `first..last`.
+struct RankRange {
+  Expr *first = nullptr;
+  Expr *last = nullptr;
+};
+
+enum class TopologyItemKind : uint8_t {
+  Machine,  // machine name;
+  Cost,     // cost name = value;
+  Protocol, // protocol name [latency value] [wire value];
+  Node,     // node value;
+  Link,     // link ranks[0].first -> ranks[1].first [duplex] ...;
+  Switch,   // switch name of ranks ...;
+  Nic,      // nic of ranks ...;
+};
+
+/// A statement of a topology.
+struct TopologyItem {
+  TopologyItemKind kind = TopologyItemKind::Node;
+  SourceRange range;
+  std::string_view name;
+  SourceRange nameRange;
+  std::vector<RankRange> ranks;
+  bool isDuplex = false;
+  Quantity value, bandwidth, latency, wire;
 };
 
 /// One file.
@@ -279,6 +322,8 @@ struct Module {
   std::deque<FunctionDecl> functions;
   std::deque<CollectiveDecl> collectives;
   std::deque<AlgorithmDecl> algorithms;
+  std::deque<TopologyDecl> topologies;
+  std::deque<TopologyItem> topologyItems;
   std::deque<Expr> expressions;
   std::deque<Stmt> statements;
   std::deque<HintArguments> hints;

@@ -30,7 +30,8 @@ bool Elaborator::instantiateCollective() {
   if (!bindCollectiveArguments())
     return false;
   frame = collectiveFrame;
-  bool good = executeBindings() && sizeBuffers() && chooseModes() && readPrecondition();
+  bool good = checkNumRanks() && executeBindings() && sizeBuffers() && chooseModes() &&
+              readPrecondition();
   frame = 0;
   return good;
 }

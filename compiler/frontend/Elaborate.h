@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/ChunkEmitter.h"
+#include "compiler/frontend/DeclaredTopology.h"
 #include "compiler/frontend/Program.h"
 
 #include <optional>
@@ -19,6 +20,8 @@ struct ElaborationOptions {
   /// not exist means the last one.
   std::optional<uint64_t> bytes = {};
   size_t version = 0;
+  /// What the program runs on: what it may ask about, and where it may move chunks. Null: anywhere.
+  const DeclaredTopology *topology = nullptr;
 };
 
 /// Executes the algorithm of a program that was resolved without errors, hands every operation to

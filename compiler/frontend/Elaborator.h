@@ -67,6 +67,8 @@ public:
              DiagnosticEngine &diagnostics);
 
   std::optional<ProgramInfo> run();
+  /// Runs a topology's body instead; false after an error.
+  bool runTopology(topology::Topology &result);
 
 private:
   enum class Flow : uint8_t { Normal, Return, Stop };
@@ -194,6 +196,28 @@ private:
   void checkRequirement(const RequirementInstance &instance);
   void recordRequirement(const RequirementInstance &instance);
 
+  // Topologies
+  void executeTopologyItem(const TopologyItem &item);
+  void addCost(const TopologyItem &item);
+  void addProtocol(const TopologyItem &item);
+  void addNode(const TopologyItem &item);
+  void addLink(const TopologyItem &item);
+  void addSwitch(const TopologyItem &item);
+  void addNic(const TopologyItem &item);
+  bool evaluateQuantity(const Quantity &quantity, int64_t low, int64_t high, uint64_t &out);
+  /// Bandwidth and latency of a link, switch or NIC.
+  bool evaluateAttributes(const TopologyItem &item, uint64_t &bandwidth, uint64_t &latency);
+  bool evaluateRank(const Expr &expr, uint32_t &out);
+  bool evaluateRanks(const TopologyItem &item, std::vector<uint32_t> &out);
+  bool checkCount(const TopologyItem &item, uint64_t count, uint64_t limit, const char *what);
+  bool evaluateTopologyQuery(const Expr &expr, int64_t &out);
+  bool answer(const topology::Topology &machine, TopologyQuery query, uint32_t a, uint32_t b,
+              const Expr &expr, int64_t &out);
+  bool answerGpus(const topology::Topology &machine, const Expr &expr, int64_t &out);
+  bool checkNumRanks();
+  /// Whether the topology, if there is one, has a way from one rank to another.
+  bool checkLinks(const Expr &expr, uint32_t from, uint32_t to);
+
   // Messages
   Diagnostic &error(DiagnosticCode code, SourceRange place, const std::string &message);
   ContextId context();
@@ -261,6 +285,9 @@ private:
   uint64_t steps = 0;
   uint64_t ops = 0;
   uint64_t maxSteps = 0;
+  topology::Topology *building = nullptr; // by runTopology
+  size_t numPorts = 0;                    // of its switches
+  std::pair<uint32_t, uint32_t> lastLink; // that there is
   bool stopped = false;
 };
 

@@ -47,6 +47,8 @@ bool Elaborator::evaluateScalar(const Expr &expr, int64_t &out) {
       out = list->ints[index];
     return list != nullptr;
   }
+  case ExprKind::TopologyQuery:
+    return evaluateTopologyQuery(expr, out);
   case ExprKind::Call: {
     Value value;
     if (!call(expr, value))

@@ -53,6 +53,9 @@ Elaborator::Flow Elaborator::execute(const Stmt &statement) {
       evaluateChunk(*statement.expr, ignored.chunk);
     break;
   }
+  case StmtKind::Topology:
+    executeTopologyItem(*statement.item);
+    break;
   }
   return stopped ? Flow::Stop : Flow::Normal;
 }

@@ -49,8 +49,11 @@ private:
   uint64_t state = 0xcbf29ce484222325;
 };
 
-std::string hashOf(const Program &program, const ProgramInfo &info, const SourceManager &sources) {
+std::string hashOf(const Program &program, const ProgramInfo &info, const SourceManager &sources,
+                   const DeclaredTopology *topology) {
   SourceHash hash;
+  if (topology)
+    hash.add(topology->identity);
   for (const std::unique_ptr<Module> &module : program.modules)
     hash.add(sources.text(module->file));
   hash.add(info.name);
@@ -77,14 +80,15 @@ mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
   if (!algorithm)
     return {};
   ChunkDialectEmitter emitter(context, sources);
-  ElaborationOptions elaboration{options.defines, options.maxOps, options.bytes, options.version};
+  ElaborationOptions elaboration{options.defines, options.maxOps, options.bytes, options.version,
+                                 options.topology};
   std::optional<ProgramInfo> info =
       elaborate(program, *algorithm, elaboration, sources, emitter, diagnostics);
   if (!info)
     return {};
   if (version)
     *version = {info->numVersions, info->minBytes, info->maxBytes};
-  return emitter.finish(*info, hashOf(program, *info, sources));
+  return emitter.finish(*info, hashOf(program, *info, sources, options.topology));
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>

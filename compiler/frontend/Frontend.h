@@ -1,6 +1,7 @@
 // The frontend as a whole: from the text of a .coll file to the chunk dialect.
 #pragma once
 
+#include "compiler/frontend/DeclaredTopology.h"
 #include "compiler/frontend/Diagnostics.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -24,6 +25,9 @@ struct FrontendOptions {
   /// Which version of the algorithm: the one for this size, or else by number.
   std::optional<uint64_t> bytes = {};
   size_t version = 0;
+  /// What the program is for, if that is known: it can ask about it, and moves chunks only along
+  /// its links. Definitions that name parameters of the topology are meant for it, too.
+  const DeclaredTopology *topology = nullptr;
 };
 
 /// Which of an algorithm's versions was compiled.

@@ -133,6 +133,8 @@ bool Elaborator::fitDestination(Place &destination, uint32_t count, const Expr &
 bool Elaborator::checkStore(std::span<const Operand> operands, const Place &destination,
                             const Expr &expr) {
   for (const auto &[chunk, operand] : operands) {
+    if (!checkLinks(expr, chunk.place.rank, destination.rank))
+      return false;
     auto overlapsInPart = [&](const Memory &memory) {
       return layout.overlap(chunk.place, destination, memory.isInPlace()) ==
              Layout::Overlap::Partial;

@@ -164,7 +164,10 @@ bool Elaborator::parseDefine(const std::string &define) {
   std::vector<std::string_view> names;
   for (const Param &param : algorithm.params)
     names.push_back(param.name);
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
+  bool isKnown = std::find(names.begin(), names.end(), name) != names.end();
+  if (!isKnown && options.topology && options.topology->hasParameter(name))
+    return true;
+  if (!isKnown) {
     diagnostics
         .error(DiagnosticCode::BadDefine, nameRange,
                "the algorithm '" + info.name + "' has no parameter '" + name + "'" +

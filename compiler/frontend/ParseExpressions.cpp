@@ -211,6 +211,8 @@ Expr *Parser::parsePrimary() {
     return parseList();
   case TokenKind::KwReduce:
     return parseReduce();
+  case TokenKind::KwTopology:
+    return parseTopologyQuery();
   case TokenKind::Reserved:
     diagnostics.error(DiagnosticCode::ReservedWord, range,
                       "'" + std::string(sources.text(range)) +

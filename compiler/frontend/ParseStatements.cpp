@@ -48,6 +48,8 @@ void Parser::skipStatement() {
 }
 
 Stmt *Parser::parseStatementKind() {
+  if (inTopology && atTopologyItem())
+    return parseTopologyItem();
   switch (peek().kind) {
   case TokenKind::KwLet:
     return parseBinding(StmtKind::Let);

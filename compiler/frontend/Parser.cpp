@@ -126,8 +126,10 @@ void Parser::skipGroup() {
 }
 
 void Parser::skipDeclaration() {
+  // A topology is declared where a name follows; elsewhere it is asked something.
   while (!isOneOf({TokenKind::End, TokenKind::KwAlgorithm, TokenKind::KwFunction,
-                   TokenKind::KwCollective, TokenKind::KwImport}))
+                   TokenKind::KwCollective, TokenKind::KwImport}) &&
+         !(is(TokenKind::KwTopology) && peek(1).kind == TokenKind::Identifier))
     take();
 }
 
@@ -141,8 +143,10 @@ void Parser::parseDeclaration() {
     good = parseAlgorithm();
   else if (is(TokenKind::KwCollective))
     good = parseCollective();
+  else if (is(TokenKind::KwTopology))
+    good = parseTopology();
   else
-    reportExpected("'algorithm', 'collective', 'function' or 'import'", "here");
+    reportExpected("'algorithm', 'collective', 'function', 'import' or 'topology'", "here");
   if (!good)
     skipDeclaration();
 }

@@ -76,6 +76,19 @@ private:
   bool parseClauses(AlgorithmDecl &decl);
   bool parseModes(AlgorithmDecl &decl);
   bool parseArguments(std::vector<Argument> &arguments);
+  // Topologies
+  bool parseTopology();
+  bool atTopologyItem() const;
+  Stmt *parseTopologyItem();
+  bool parseTopologyItem(TopologyItem &item);
+  bool parseRanks(std::vector<RankRange> &ranks);
+  bool parseLinkEnds(TopologyItem &item);
+  bool parseAttributes(TopologyItem &item);
+  bool parseQuantity(Quantity &quantity, Quantity::Dimension wanted);
+  bool atWord(std::string_view word) const;
+  bool acceptWord(std::string_view word);
+  Expr *parseTopologyQuery();
+
   bool parseParams(Decl &decl);
   bool parseParam(Decl &decl);
   bool parseType(Type &type);
@@ -140,6 +153,8 @@ private:
   /// In a postcondition a reduction has no destination.
   bool inPost = false;
   AlgorithmDecl *algorithm = nullptr; // whose body is being parsed
+  /// In a topology there are statements that exist nowhere else.
+  bool inTopology = false;
 };
 
 } // namespace occl::frontend

@@ -87,6 +87,9 @@ Type Resolver::resolveExpr(Expr *expr) {
   case ExprKind::Output:
     resolveBuffer(*expr);
     break;
+  case ExprKind::TopologyQuery:
+    resolveTopologyQuery(*expr);
+    break;
   default: // resolved already
     break;
   }

@@ -16,6 +16,8 @@ void Resolver::resolveModule(Module &module) {
     resolveCollective(decl);
   for (AlgorithmDecl &decl : module.algorithms)
     resolveAlgorithm(decl);
+  for (TopologyDecl &decl : module.topologies)
+    resolveTopology(decl);
 }
 
 Variable *Resolver::declare(std::string_view name, SourceRange range, Type type,
@@ -238,6 +240,8 @@ void Resolver::resolveBody(std::vector<Stmt *> &body) {
 void Resolver::resolveStatement(Stmt &statement) {
   if (diagnostics.isFull())
     return;
+  if (inTopology)
+    checkPlaced(statement);
   switch (statement.kind) {
   case StmtKind::Let:
   case StmtKind::Var:
@@ -267,6 +271,8 @@ void Resolver::resolveStatement(Stmt &statement) {
     return resolveWhen(statement);
   case StmtKind::Expression:
     return resolveEffect(statement);
+  case StmtKind::Topology:
+    return resolveTopologyItem(*statement.item);
   }
 }
 

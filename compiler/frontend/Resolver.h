@@ -24,6 +24,11 @@ private:
   void resolveFunction(FunctionDecl &decl);
   void resolveCollective(CollectiveDecl &decl);
   void resolveAlgorithm(AlgorithmDecl &decl);
+  void resolveTopology(TopologyDecl &decl);
+  void resolveTopologyItem(const TopologyItem &item);
+  void resolveTopologyQuery(Expr &expr);
+  /// Reports a statement that does something in an algorithm only.
+  void checkPlaced(const Stmt &statement);
   void resolveArguments(AlgorithmDecl &decl);
   void bindArguments(AlgorithmDecl &decl);
   void resolvePre(PreItem &pre);
@@ -81,6 +86,7 @@ private:
   unsigned blockDepth = 0;
   bool allowBuffers = false;
   bool inVersion = false;
+  bool inTopology = false;
 };
 
 } // namespace occl::frontend

@@ -9,10 +9,9 @@ Costs hostCosts() {
   costs.start = 500 * kNanosecond;
   costs.instruction = 100 * kNanosecond;
   costs.dependency = 100 * kNanosecond;
-  costs.read = costs.write = costs.push = costs.pull = 36 * kGigabyte;
+  costs.read = costs.write = costs.push = costs.pull = 30 * kGigabyte;
   costs.fetched = true;
   costs.executors = 1;
-  costs.cores = 2;
   costs.handover = 1500 * kNanosecond;
   costs.memory = 27 * kGigabyte;
   costs.cacheBytes = 8 << 20;

@@ -2,9 +2,9 @@
 
 #include "compiler/export/DotExport.h"
 #include "plan/limits.h"
-#include "plan/printer.h"
-#include "plan/reader.h"
 #include "plan/writer.h"
+#include "tools/occlc/plan_file.h"
+#include "tools/occlc/trace.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/OperationSupport.h"
@@ -51,24 +51,27 @@ int writePlan(const plan::Plan &plan, const std::string &path) {
   return status ? 0 : fail(status.message());
 }
 
-/// A plan from a file, proved.
-std::optional<plan::Plan> readVerified(const std::string &path, plan::VerifyResult &result) {
-  plan::Expected<plan::Plan> plan = plan::readPlanFile(path);
-  if (!plan) {
-    fail(plan.message());
-    return std::nullopt;
-  }
-  result = plan::verifyPlan(*plan);
-  if (result)
-    return std::move(*plan);
-  std::cerr << path << ": error: the plan is wrong\n" << result.text();
-  return std::nullopt;
-}
-
 std::string withNewline(std::string text) {
   if (text.empty() || text.back() != '\n')
     text += '\n';
   return text;
+}
+
+/// The options with what is left to the cost model set, which `chosen` says; nothing after an
+/// error.
+std::optional<driver::CompileOptions> choose(const CompileCommand &command, std::string &chosen) {
+  driver::CompileOptions options = command.options;
+  if (!command.prediction.bytes.empty())
+    options.bytes = command.prediction.bytes.front();
+  driver::ChoiceOptions asked = command.choice;
+  if (!asked.isAsked())
+    return options;
+  asked.bytes = command.prediction.bytes;
+  std::optional<driver::Choice> result = driver::chooseOptions(options, asked);
+  if (!result)
+    return std::nullopt;
+  chosen = result->text();
+  return options;
 }
 
 } // namespace
@@ -85,11 +88,15 @@ namespace {
 
 /// Compiles the version that the options name, and learns how many there are.
 int compileVersion(const CompileCommand &command, size_t &count) {
-  driver::Compiler compiler(command.options);
+  std::string chosen;
+  std::optional<driver::CompileOptions> options = choose(command, chosen);
+  if (!options)
+    return 1;
+  driver::Compiler compiler(*options);
   if (!compiler.load())
     return 1;
   std::string output = command.output;
-  if (!command.options.bytes && compiler.version().count > 1) {
+  if (!options->bytes && compiler.version().count > 1) {
     count = compiler.version().count;
     if (output == "-")
       return fail("the algorithm has " + std::to_string(count) +
@@ -105,58 +112,50 @@ int compileVersion(const CompileCommand &command, size_t &count) {
   std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
   if (!plan)
     return 1;
-  if (command.stats)
-    std::cerr << withNewline(compiler.verification().text());
+  if (command.stats) {
+    std::cerr << withNewline(compiler.verification().text()) << chosen;
+    if (!printStats(*plan, compiler.topology(), command.prediction, std::cerr))
+      return 1;
+  }
+  if (command.emit == Emit::Trace)
+    return writeTrace(*plan, compiler.topology(), command.prediction, output);
   return command.emit == Emit::Dot ? writeDot(*plan, output) : writePlan(*plan, output);
 }
 
-int checkVersion(const driver::CompileOptions &options, size_t &count) {
-  driver::Compiler compiler(options);
+int checkVersion(const CompileCommand &command, size_t &count) {
+  std::string chosen;
+  std::optional<driver::CompileOptions> options = choose(command, chosen);
+  if (!options)
+    return 1;
+  driver::Compiler compiler(*options);
   if (!compiler.load() || !compiler.lower() || !compiler.exportVerifiedPlan())
     return 1;
-  if (!options.bytes)
+  if (!options->bytes)
     count = compiler.version().count;
-  std::cout << withNewline(compiler.verification().text());
+  std::cout << withNewline(compiler.verification().text()) << chosen;
   return 0;
+}
+
+/// Calls `run` for each version of the algorithm, or for the one that the options choose.
+int forEachVersion(CompileCommand command, int (*run)(const CompileCommand &, size_t &count)) {
+  size_t count = 1;
+  int status = 0;
+  for (size_t &version = command.options.version; version < count && status == 0; ++version)
+    status = run(command, count);
+  return status;
 }
 
 } // namespace
 
-int compile(const CompileCommand &command) {
-  CompileCommand one = command;
-  size_t count = 1;
-  int status = 0;
-  for (size_t &version = one.options.version; version < count && status == 0; ++version)
-    status = compileVersion(one, count);
-  return status;
-}
+int compile(const CompileCommand &command) { return forEachVersion(command, compileVersion); }
 
-int check(const driver::CompileOptions &options) {
-  driver::CompileOptions one = options;
-  size_t count = 1;
-  int status = 0;
-  for (size_t &version = one.version; version < count && status == 0; ++version)
-    status = checkVersion(one, count);
-  return status;
-}
+int check(const CompileCommand &command) { return forEachVersion(command, checkVersion); }
 
 int verify(const std::string &path) {
   plan::VerifyResult result;
   if (!readVerified(path, result))
     return 1;
   std::cout << withNewline(result.text());
-  return 0;
-}
-
-int explain(const std::string &path, std::optional<uint32_t> rank) {
-  plan::VerifyResult result;
-  std::optional<plan::Plan> plan = readVerified(path, result);
-  if (!plan)
-    return 1;
-  if (rank && *rank >= plan->numRanks)
-    return fail("'" + path + "' has " + std::to_string(plan->numRanks) +
-                " ranks; there is no rank " + std::to_string(*rank));
-  plan::printPlan(*plan, std::cout, rank);
   return 0;
 }
 

@@ -2,7 +2,9 @@
 // input, which it has printed to standard error.
 #pragma once
 
+#include "compiler/driver/Choice.h"
 #include "compiler/driver/Compiler.h"
+#include "tools/occlc/prediction.h"
 
 #include <cstdint>
 #include <optional>
@@ -10,13 +12,16 @@
 
 namespace occl::tools {
 
-enum class Emit : uint8_t { Chunk, Inst, Plan, Dot };
+enum class Emit : uint8_t { Chunk, Inst, Plan, Dot, Trace };
 
 struct CompileCommand {
   driver::CompileOptions options;
-  std::string output = "-"; // -: standard output
+  driver::ChoiceOptions choice; // for the sizes of `prediction`
+  std::string output = "-";     // -: standard output
   Emit emit = Emit::Plan;
   bool stats = false;
+  /// Of --stats and --emit=trace; the first size also says which version of the algorithm.
+  PredictionOptions prediction;
 };
 
 /// "ring.plan.json" as "ring.0-65535.plan.json" or "ring.65536-max.plan.json".
@@ -26,14 +31,12 @@ std::string versionPath(const std::string &path, const frontend::VersionInfo &ve
 /// All versions of the algorithm, each to a file of its own, unless the options choose one.
 int compile(const CompileCommand &command);
 
-/// Compiles and prints what was proved, in each alias mode; writes nothing.
-int check(const driver::CompileOptions &options);
+/// Compiles and prints what was proved, in each alias mode; writes nothing. Of `command` the
+/// options for compiling count.
+int check(const CompileCommand &command);
 
 /// Reads a plan file and verifies it.
 int verify(const std::string &path);
-
-/// Prints a verified plan for people: its head, and the instructions of one rank or of all.
-int explain(const std::string &path, std::optional<uint32_t> rank);
 
 /// Prints what a plan may use at most.
 int printLimits();

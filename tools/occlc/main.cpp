@@ -1,11 +1,14 @@
 // occlc: the compiler's command line.
 #include "tools/occlc/commands.h"
+#include "tools/occlc/explain.h"
 #include "tools/occlc/fmt_command.h"
+#include "tools/occlc/trace.h"
 
 #include "plan/limits.h"
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -21,6 +24,8 @@ constexpr const char *kExamples = R"(Examples:
   occlc check ring.coll -D ranks=8
   occlc explain ring.plan.json --rank 3
   occlc fmt -i ring.coll
+  occlc trace ring.plan.json --bytes 1MiB -o ring.trace.json
+  occlc stats ring.plan.json --bytes 1MiB --bytes 64MiB
 Exit status: 0, 1 after an error in the input, 2 after an error in the command line.)";
 
 /// A subcommand and what to do if it was given.
@@ -37,13 +42,26 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
       ->allow_extra_args(false);
   app.add_option("--algorithm", options.algorithm,
                  "which algorithm of the file, if it has several");
-  app.add_option("--bytes", options.bytes,
-                 "only the version of the algorithm that is for parts of this size");
+  app.add_option("--topology", options.topology,
+                 "a file with the topology that it is for; -D sets its parameters, too");
   app.add_option("--max-ops", options.maxOps,
                  "reads, copies and reductions that a program may consist of");
 }
 
-void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
+/// An option whose value can be left to the cost model; `set` is false for what is no value.
+void addChosen(CLI::App &app, const char *name, const char *what, bool &isChosen,
+               std::function<bool(const std::string &)> set) {
+  app.add_option_function<std::string>(
+      name,
+      [&isChosen, set, name](const std::string &text) {
+        isChosen = text == "auto";
+        if (!isChosen && !set(text))
+          throw CLI::ValidationError(name, "'" + text + "' is no value of this option");
+      },
+      what);
+}
+
+void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice) {
   app.add_option("--depth", options.depth,
                  "messages in flight on a connection; raised if the program needs more")
       ->check(CLI::Range(1u, plan::limits::kMaxDepth));
@@ -57,10 +75,21 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
                  "channels that connections may use")
       ->check(CLI::Range(1u, plan::limits::kMaxChannels))
       ->capture_default_str();
-  app.add_option("--instances", options.pipeline.instances,
-                 "into how many parts to cut every copy and reduction, each on channels of its own")
-      ->check(CLI::Range(1u, plan::limits::kMaxChannels))
-      ->capture_default_str();
+  addChosen(app, "--instances",
+            "into how many parts to cut every copy and reduction, each on "
+            "channels of its own; auto: as the prediction says",
+            choice.instances, [&options](const std::string &text) {
+              uint32_t &value = options.pipeline.instances;
+              auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+              return error == std::errc() && end == text.data() + text.size() && value >= 1 &&
+                     value <= plan::limits::kMaxChannels;
+            });
+  addChosen(app, "--protocol",
+            "simple, ll or ll128, whatever the source says; auto: as the prediction says",
+            choice.protocol, [&options](const std::string &text) {
+              options.protocol = text;
+              return text == "simple" || text == "ll" || text == "ll128";
+            });
   app.add_flag(
       "--order-through-ranks", options.pipeline.orderThroughRanks,
       "leave out waits that messages through other ranks imply; for transports that fence");
@@ -82,7 +111,7 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options) {
 Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   CLI::App *sub = app.add_subcommand("compile", "compile an algorithm to a verified plan");
   addSourceOptions(*sub, command.options);
-  addPlanOptions(*sub, command.options);
+  addPlanOptions(*sub, command.options, command.choice);
   sub->add_option(
          "-o,--output", command.output,
          "the file to write; a plan is CBOR if it ends in .cbor, else JSON; IR is bytecode "
@@ -91,13 +120,18 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
   static const std::map<std::string, tools::Emit> kinds = {{"chunk", tools::Emit::Chunk},
                                                            {"inst", tools::Emit::Inst},
                                                            {"plan", tools::Emit::Plan},
-                                                           {"dot", tools::Emit::Dot}};
+                                                           {"dot", tools::Emit::Dot},
+                                                           {"trace", tools::Emit::Trace}};
   sub->add_option(
          "--emit", command.emit,
-         "what to write: chunk (what moves), inst (who moves it), plan, or dot (a picture)")
+         "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), or trace "
+         "(the predicted schedule)")
       ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case).description(""))
       ->option_text("TEXT [plan]");
-  sub->add_flag("--stats", command.stats, "print what was proved of the plan to standard error");
+  sub->add_flag("--stats", command.stats,
+                "print what was proved of the plan, what it consists of and how long it is "
+                "predicted to take, to standard error");
+  tools::addBytesOption(*sub, command.prediction);
   return {sub, [&] { return tools::compile(command); }};
 }
 
@@ -120,11 +154,12 @@ int main(int argc, char **argv) {
   tools::CompileCommand compile;
   std::vector<Command> commands = {addCompile(app, compile)};
 
-  driver::CompileOptions checked;
+  tools::CompileCommand checked;
   CLI::App *check = app.add_subcommand("check", "compile without output; say what was proved, or "
                                                 "what is wrong");
-  addSourceOptions(*check, checked);
-  addPlanOptions(*check, checked);
+  addSourceOptions(*check, checked.options);
+  addPlanOptions(*check, checked.options, checked.choice);
+  tools::addBytesOption(*check, checked.prediction);
   commands.push_back({check, [&] { return tools::check(checked); }});
 
   std::string path;
@@ -133,14 +168,19 @@ int main(int argc, char **argv) {
   verify->add_option("plan", path, "a plan, JSON or CBOR")->required();
   commands.push_back({verify, [&] { return tools::verify(path); }});
 
-  std::optional<uint32_t> rank;
-  CLI::App *explain = app.add_subcommand("explain", "print what a plan does, for people");
-  explain->add_option("plan", path, "a plan, JSON or CBOR")->required();
-  explain->add_option("--rank", rank, "only this rank");
-  commands.push_back({explain, [&] { return tools::explain(path, rank); }});
+  tools::ExplainCommand explain;
+  commands.push_back({tools::addExplain(app, explain), [&] { return tools::explain(explain); }});
+  tools::TraceCommand trace;
+  commands.push_back({tools::addTrace(app, trace), [&] { return tools::trace(trace); }});
 
   tools::FmtCommand fmt;
   commands.push_back(addFmt(app, fmt));
+  tools::PredictionOptions prediction;
+  CLI::App *stats = app.add_subcommand(
+      "stats", "print what a plan consists of and how long it is predicted to take");
+  stats->add_option("plan", path, "a plan, JSON or CBOR")->required();
+  tools::addPredictionOptions(*stats, prediction);
+  commands.push_back({stats, [&] { return tools::stats(path, prediction); }});
 
   CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
   commands.push_back({limits, tools::printLimits});

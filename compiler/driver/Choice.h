@@ -1,0 +1,41 @@
+// Options that the cost model chooses: protocol and number of instances.
+#pragma once
+
+#include "compiler/driver/Compiler.h"
+
+namespace occl::driver {
+
+struct ChoiceOptions {
+  bool protocol = false;
+  bool instances = false;
+  /// Bytes of a part to choose for; none: some from the range that the plan is meant for.
+  std::vector<uint64_t> bytes;
+
+  bool isAsked() const { return protocol || instances; }
+};
+
+/// A way to compile that was tried.
+struct Candidate {
+  std::string protocol;
+  uint32_t instances = 1;
+  /// By size, in the order of Choice::bytes; empty if it gives no valid plan.
+  std::vector<topology::Picoseconds> makespans;
+};
+
+struct Choice {
+  std::vector<uint64_t> bytes;
+  std::vector<Candidate> candidates;
+  size_t chosen = 0;
+
+  /// "protocol ll, 4 instances", and a line for each candidate.
+  std::string text() const;
+};
+
+/// Compiles with every protocol that is to be chosen among, and with 1, 2, 4, ... instances up to
+/// the budget of thread blocks; sets `options` to those with the least predicted makespan on its
+/// topology, shared memory without one: over several sizes, the least geometric mean; the first of
+/// equal ones. Compiling with the options set gives the same plan as asking for them. nullopt,
+/// after printing errors, if the options as they are give no plan.
+std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &choice);
+
+} // namespace occl::driver

@@ -1,0 +1,134 @@
+#include "compiler/export/StatsReport.h"
+
+#include "compiler/cost/Predict.h"
+#include "compiler/cost/Units.h"
+#include "plan/names.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <ostream>
+#include <set>
+
+namespace occl::exporter {
+
+namespace {
+
+using cost::bytesText, cost::timeText;
+
+/// Links and ports that are listed; the rest is counted.
+constexpr size_t kMaxResources = 8;
+
+std::string percent(uint64_t part, uint64_t whole) {
+  uint64_t value = whole == 0 ? 0 : (200 * part + whole) / (2 * whole);
+  return std::to_string(value) + " %";
+}
+
+std::string counted(uint64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void writeCounts(const plan::Plan &plan, std::ostream &out) {
+  uint32_t mostBlocks = 0;
+  for (const plan::RankPlan &rank : plan.ranks)
+    mostBlocks = std::max(mostBlocks, rank.numThreadBlocks);
+  std::set<uint32_t> channels;
+  for (const plan::Connection &connection : plan.connections)
+    channels.insert(connection.channel);
+  std::vector<uint64_t> opcodes(plan::kNumOpcodes);
+  uint64_t messages = 0;
+  for (const plan::Instruction &instruction : plan.instructions) {
+    ++opcodes[static_cast<size_t>(instruction.opcode)];
+    for (const plan::Operand &operand : plan.destinationsOf(instruction))
+      messages += operand.kind == plan::OperandKind::Connection;
+  }
+  out << plan.name << ": " << counted(plan.numRanks, "rank") << ", at most "
+      << counted(mostBlocks, "thread block") << " a rank, " << counted(channels.size(), "channel")
+      << ", " << counted(plan.connections.size(), "connection") << ", protocol "
+      << plan::nameOf(plan.protocol) << ", depth " << plan.depth << "\n";
+  out << counted(plan.instructions.size(), "instruction") << ", " << counted(messages, "message")
+      << ", " << plan.dependencies.size() << " waits between thread blocks\n";
+  for (size_t i = 0; i < opcodes.size(); ++i)
+    if (opcodes[i] > 0)
+      out << std::setw(10) << opcodes[i] << "  " << plan::mnemonic(static_cast<plan::Opcode>(i))
+          << "\n";
+}
+
+/// "busiest link (port of rank 0 at NVLink, out): 4.2 us, 80 % of the makespan".
+void writeBound(const plan::Plan &plan, const cost::Prediction &prediction,
+                cost::Picoseconds latency, std::ostream &out) {
+  cost::Bounds bounds = cost::boundsOf(prediction);
+  uint64_t largest = std::max({bounds.busiestResource, bounds.busiestBlock, latency});
+  if (largest == latency)
+    out << "latency: a chain of " << counted(prediction.chainLength, "instruction");
+  else if (largest == bounds.busiestResource)
+    out << bounds.resource;
+  else {
+    uint32_t rank = 0;
+    while (rank + 1 < plan.numRanks && plan.ranks[rank + 1].firstThreadBlock <= bounds.block)
+      ++rank;
+    out << "work of rank " << rank << ", thread block "
+        << bounds.block - plan.ranks[rank].firstThreadBlock;
+  }
+  out << ", " << timeText(largest) << " (" << percent(largest, prediction.makespan) << ")";
+}
+
+struct Size {
+  uint64_t bytes;
+  cost::Prediction prediction;
+};
+
+void writePredictions(const plan::Plan &plan, const topology::Topology &topology,
+                      const std::vector<Size> &sizes, cost::Picoseconds latency,
+                      std::ostream &out) {
+  out << "predicted on '" << topology.name << "':\n";
+  for (const Size &size : sizes) {
+    out << std::setw(12) << bytesText(size.bytes) << std::setw(14)
+        << timeText(size.prediction.makespan) << "   bound by ";
+    writeBound(plan, size.prediction, latency, out);
+    out << "\n";
+  }
+}
+
+/// Of the largest size: where the bytes go.
+void writeResources(const Size &size, std::ostream &out) {
+  std::vector<const cost::ResourceUse *> used;
+  for (const cost::ResourceUse &use : size.prediction.resources)
+    if (use.bytes > 0)
+      used.push_back(&use);
+  if (used.empty())
+    return;
+  std::stable_sort(used.begin(), used.end(),
+                   [](const auto *a, const auto *b) { return a->busy > b->busy; });
+  out << "bytes at " << bytesText(size.bytes) << " (";
+  if (used.size() > kMaxResources)
+    out << "the busiest of " << used.size() << " ";
+  out << "links and ports, and the time that they need):\n";
+  used.resize(std::min(used.size(), kMaxResources));
+  for (const cost::ResourceUse *use : used)
+    out << std::setw(12) << bytesText(use->bytes) << std::setw(14) << timeText(use->busy) << "   "
+        << use->name << "\n";
+}
+
+} // namespace
+
+plan::Status writeStats(const plan::Plan &plan, const topology::Topology &topology,
+                        const std::vector<uint64_t> &sizes, std::ostream &out) {
+  plan::Expected<cost::Picoseconds> latency = cost::predictLatency(plan, topology);
+  if (!latency)
+    return latency.status();
+  std::vector<Size> predicted;
+  for (uint64_t bytes : sizes) {
+    plan::Expected<cost::Prediction> prediction = cost::predict(plan, topology, {.bytes = bytes});
+    if (!prediction)
+      return prediction.status();
+    predicted.push_back({bytes, std::move(*prediction)});
+  }
+  writeCounts(plan, out);
+  if (predicted.empty())
+    return {};
+  writePredictions(plan, topology, predicted, *latency, out);
+  writeResources(predicted.back(), out);
+  return {};
+}
+
+} // namespace occl::exporter

@@ -1,0 +1,161 @@
+#include "compiler/export/TraceExport.h"
+
+#include "compiler/cost/Predict.h"
+#include "compiler/export/WaitText.h"
+#include "plan/printer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <ostream>
+#include <vector>
+
+namespace occl::exporter {
+
+namespace {
+
+/// Steps that are written if the plan has more on several tiles: viewers grow slow beyond.
+constexpr uint64_t kMaxSteps = 1u << 17;
+
+/// `text` as a JSON string.
+std::string quoted(const std::string &text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Microseconds, the format's unit.
+std::string microseconds(cost::Picoseconds time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%llu.%06llu",
+                static_cast<unsigned long long>(time / topology::kMicrosecond),
+                static_cast<unsigned long long>(time % topology::kMicrosecond));
+  return text;
+}
+
+class TraceWriter {
+public:
+  TraceWriter(const plan::Plan &plan, std::ostream &out) : plan(plan), out(out) {}
+
+  void note(const cost::StepRecord &step) { steps.push_back(step); }
+
+  void run(const topology::Topology &topology, const cost::Prediction &prediction, uint64_t bytes) {
+    out << "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"plan\":" << quoted(plan.name)
+        << ",\"collective\":" << quoted(plan.collective)
+        << ",\"topology\":" << quoted(topology.name) << ",\"bytes\":" << bytes
+        << ",\"tiles\":" << prediction.tiles << ",\"tilesInTrace\":" << prediction.simulatedTiles
+        << ",\"makespanMicroseconds\":" << microseconds(prediction.makespan)
+        << "},\"traceEvents\":[";
+    writeNames();
+    for (const cost::StepRecord &step : steps)
+      writeStep(step, prediction);
+    writeMessages(prediction.simulatedTiles);
+    out << "\n]}\n";
+  }
+
+private:
+  std::ostream &begin(const char *phase) {
+    out << (isFirst ? "\n" : ",\n") << "{\"ph\":\"" << phase << '"';
+    isFirst = false;
+    return out;
+  }
+
+  void writeNames() {
+    for (uint32_t r = 0; r < plan.numRanks; ++r) {
+      begin("M") << ",\"name\":\"process_name\",\"pid\":" << r << ",\"args\":{\"name\":\"rank " << r
+                 << "\"}}";
+      begin("M") << ",\"name\":\"process_sort_index\",\"pid\":" << r
+                 << ",\"args\":{\"sort_index\":" << r << "}}";
+      for (uint32_t b = 0; b < plan.ranks[r].numThreadBlocks; ++b)
+        begin("M") << ",\"name\":\"thread_name\",\"pid\":" << r << ",\"tid\":" << b
+                   << ",\"args\":{\"name\":\"thread block " << b << "\"}}";
+    }
+  }
+
+  void writeEvent(const char *category, const std::string &name, const plan::Place &place,
+                  cost::Picoseconds from, cost::Picoseconds to) {
+    begin("X") << ",\"cat\":\"" << category << "\",\"name\":" << quoted(name)
+               << ",\"pid\":" << place.rank << ",\"tid\":" << place.threadBlock
+               << ",\"ts\":" << microseconds(from) << ",\"dur\":" << microseconds(to - from);
+  }
+
+  void writeStep(const cost::StepRecord &step, const cost::Prediction &prediction) {
+    plan::Place place = plan::placeOf(plan, step.instruction);
+    const plan::Instruction &instruction = plan.instructions[step.instruction];
+    if (step.begin > step.ready) {
+      writeEvent("wait", std::string("wait: ") + cost::nameOf(step.wait), place, step.ready,
+                 step.begin);
+      out << ",\"args\":{\"for\":" << quoted(waitText(plan, step.wait, step.cause)) << "}}";
+    }
+    writeEvent("instruction", plan::mnemonic(instruction.opcode), place, step.begin, step.end);
+    out << ",\"args\":{\"instruction\":" << place.instruction << ",\"tile\":" << step.tile
+        << ",\"does\":" << quoted(plan::describeAction(plan, instruction));
+    std::string source = plan::describeLocation(plan, instruction.location);
+    if (!source.empty())
+      out << ",\"source\":" << quoted(source);
+    if (step.delay > 0)
+      out << ",\"slowedBy\":" << quoted(prediction.resources[step.resource].name)
+          << ",\"slowedByMicroseconds\":" << microseconds(step.delay);
+    out << "}}";
+  }
+
+  /// Receivers are in the order of ranks, and on a rank in the order of messages.
+  void writeMessages(uint64_t tiles) {
+    std::vector<std::vector<uint32_t>> senders(plan.connections.size()),
+        receivers(plan.connections.size());
+    for (uint32_t i = 0; i < plan.instructions.size(); ++i) {
+      for (const plan::Operand &operand : plan.sourcesOf(plan.instructions[i]))
+        if (operand.kind == plan::OperandKind::Connection)
+          receivers[operand.index].push_back(i);
+      for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[i]))
+        if (operand.kind == plan::OperandKind::Connection)
+          senders[operand.index].push_back(i);
+    }
+    std::vector<const cost::StepRecord *> stepAt(tiles * plan.instructions.size());
+    for (const cost::StepRecord &step : steps)
+      stepAt[step.tile * plan.instructions.size() + step.instruction] = &step;
+    for (uint64_t tile = 0; tile < tiles; ++tile)
+      for (size_t c = 0; c < senders.size(); ++c)
+        for (size_t i = 0; i < receivers[c].size(); ++i) {
+          size_t first = tile * plan.instructions.size();
+          writeFlow(*stepAt[first + senders[c][i % senders[c].size()]],
+                    *stepAt[first + receivers[c][i]]);
+        }
+  }
+
+  void writeFlow(const cost::StepRecord &from, const cost::StepRecord &to) {
+    auto end = [&](const char *phase, const cost::StepRecord &step, cost::Picoseconds time) {
+      plan::Place place = plan::placeOf(plan, step.instruction);
+      begin(phase) << ",\"cat\":\"message\",\"name\":\"message\",\"id\":" << numFlows
+                   << ",\"pid\":" << place.rank << ",\"tid\":" << place.threadBlock
+                   << ",\"ts\":" << microseconds(time);
+    };
+    // A flow binds to the event that encloses its time: not to the one after its sender.
+    end("s", from, from.end > from.begin ? from.end - 1 : from.end);
+    out << "}";
+    end("f", to, to.begin);
+    out << ",\"bp\":\"e\"}";
+    ++numFlows;
+  }
+
+  const plan::Plan &plan;
+  std::ostream &out;
+  std::vector<cost::StepRecord> steps;
+  uint64_t numFlows = 0;
+  bool isFirst = true;
+};
+
+} // namespace
+
+plan::Status writeTrace(const plan::Plan &plan, const topology::Topology &topology, uint64_t bytes,
+                        std::ostream &out) {
+  TraceWriter writer(plan, out);
+  plan::Expected<cost::Prediction> prediction = cost::predict(
+      plan, topology, {.bytes = bytes, .maxSteps = kMaxSteps, .onStep = [&](const auto &step) {
+                         writer.note(step);
+                       }});
+  if (!prediction)
+    return prediction.status();
+  writer.run(topology, *prediction, bytes);
+  return {};
+}
+
+} // namespace occl::exporter
