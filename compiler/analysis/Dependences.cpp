@@ -27,11 +27,11 @@ Range rangeOf(const Program &program, const Rank &rank, Place place, uint32_t co
   int64_t begin = place.index;
   if (place.kind == PlaceKind::Scratch)
     return {kScratchSpace, begin, begin + count};
-  if (place.kind == PlaceKind::Output)
-    return {kOutputSpace, begin, begin + count};
   if (!program.inPlace)
-    return {kInputSpace, begin, begin + count};
-  begin += rank.inPlaceOffset;
+    return {place.kind == PlaceKind::Output ? kOutputSpace : kInputSpace, begin, begin + count};
+  // In place, the input may begin before the output.
+  begin += place.kind == PlaceKind::Output ? std::max(0, -rank.inPlaceOffset)
+                                           : std::max(0, rank.inPlaceOffset);
   return {kOutputSpace, begin, begin + count};
 }
 

@@ -8,7 +8,7 @@
 namespace occl::analysis {
 
 /// A range of a rank's memory. Spaces are disjoint; where the program must work in place, input and
-/// output share one, so that dependences hold in both modes.
+/// output share one, so that dependences hold in both modes. Positions count from 0.
 struct Range {
   uint32_t space = 0;
   int64_t begin = 0;

@@ -18,6 +18,8 @@ void addChunkPasses(OpPassManager &passes, const PipelineOptions &options) {
 
 void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options) {
   passes.addPass(passes::createLowerChunks());
+  if (options.fuse)
+    passes.addPass(passes::createInstPropagateCopies());
   if (options.multicast)
     passes.addPass(passes::createInstMergeMulticast());
   if (options.fuse)

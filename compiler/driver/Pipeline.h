@@ -32,7 +32,8 @@ struct PipelineOptions {
 
 /// Runs the phases on a module of one chunk.program:
 ///   chunks        chunk-parallelize, chunk-mark-final
-///   instructions  lower-chunks, inst-merge-multicast, inst-fuse, inst-aggregate
+///   instructions  lower-chunks, inst-propagate-copies, inst-merge-multicast, inst-fuse,
+///                 inst-aggregate
 ///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize
 /// Errors are emitted as MLIR diagnostics. Unless `verifyEach` is set, the inst.program is kept as
 /// data (analysis::keepPrograms).

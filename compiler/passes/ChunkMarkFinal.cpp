@@ -54,9 +54,11 @@ private:
 
   /// The map in which a chunk is, and its place there.
   std::pair<Map &, int64_t> find(int32_t rank, OperandKind buffer, int64_t index) {
-    if (buffer == OperandKind::Input && !header.outOfPlace) {
+    if (!header.outOfPlace && buffer != OperandKind::Scratch) {
+      // The input may begin before the output.
+      int64_t offset = header.inPlaceOffsets[rank];
+      index += std::max<int64_t>(0, buffer == OperandKind::Input ? offset : -offset);
       buffer = OperandKind::Output;
-      index += header.inPlaceOffsets[rank];
     }
     return {maps[static_cast<size_t>(rank) * 3 + static_cast<size_t>(buffer)], index};
   }

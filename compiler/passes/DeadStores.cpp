@@ -20,7 +20,7 @@ public:
   Liveness(const Program &program, const Rank &rank) : program(program), rank(rank) {
     // The end reads input and output, which every range but those of scratch belongs to.
     Range scratch = rangeOf(program, rank, {PlaceKind::Scratch, -1, 0}, 1);
-    spaces[scratch.space].assign(INT64_MIN, INT64_MAX, Flag{true});
+    spaces[scratch.space] = AccessMap<Flag>(Flag{true});
   }
 
   bool isLive(Place place, uint32_t count) {

@@ -1,11 +1,11 @@
 #include "compiler/passes/FusionRules.h"
 
+#include "compiler/analysis/AccessMap.h"
 #include "compiler/analysis/Dependences.h"
+#include "plan/limits.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
-
-#include <optional>
 
 using namespace occl;
 using namespace occl::analysis;
@@ -17,11 +17,8 @@ bool passes::receives(const Instruction &instruction) {
   return !llvm::all_of(instruction.sources, [](Place place) { return place.isLocal(); });
 }
 
-namespace {
-
-/// The step whose local result is exactly the one source of `step`; nothing if there is none.
-std::optional<uint32_t> exactProducer(const Rank &rank, const RankDependences &dependences,
-                                      uint32_t step) {
+std::optional<uint32_t> passes::exactProducer(const Rank &rank, const RankDependences &dependences,
+                                              uint32_t step) {
   llvm::ArrayRef<uint32_t> producers = dependences.producers(step);
   if (producers.size() != 1)
     return std::nullopt;
@@ -33,110 +30,101 @@ std::optional<uint32_t> exactProducer(const Rank &rank, const RankDependences &d
   return producers.front();
 }
 
-class CopyForwarding {
+namespace {
+
+constexpr uint32_t kNone = ~0u;
+
+/// Rules 2 and 3: lets a reduction do what computes one of its sources.
+class Absorption {
 public:
-  CopyForwarding(const Program &program, Rank &rank)
-      : program(program), rank(rank), dependences(program, rank),
-        consumers(consumersOf(rank, dependences)), computedBy(rank.steps.size()) {
-    for (uint32_t i = 0; i < computedBy.size(); ++i)
-      computedBy[i] = i;
-  }
-
-  void run() {
-    std::vector<bool> erased(rank.steps.size());
-    for (uint32_t i = 0; i < rank.steps.size(); ++i)
-      if (opcodeOf(rank.steps[i].instruction) == plan::Opcode::Copy)
-        erased[i] = forward(i);
-    eraseSteps(rank, erased);
-  }
-
-private:
-  bool forward(uint32_t copy) {
-    auto producer = exactProducer(rank, dependences, copy);
-    const Place target = *rank.steps[copy].instruction.localDestination();
-    if (!producer || consumers[*producer].size() != 1 ||
-        rank.steps[copy].instruction.sources.front().kind != PlaceKind::Scratch)
-      return false;
-    // Nothing between the two may touch the target.
-    uint32_t origin = computedBy[*producer];
-    for (uint32_t before : dependences.before(copy))
-      if (before > origin && before != *producer)
-        return false;
-    Instruction &instruction = rank.steps[origin].instruction;
-    if (!agreeOnBlock(instruction, rank.steps[copy].instruction))
-      return false;
-    Range range = rangeOf(program, rank, target, instruction.count);
-    for (Place place : instruction.sources) {
-      if (!place.isLocal())
-        continue;
-      Range source = rangeOf(program, rank, place, instruction.count);
-      if (source.overlaps(range) && source != range)
-        return false;
-    }
-    for (Place &place : instruction.destinations)
-      if (place.isLocal())
-        place = target;
-    joinHints(instruction, rank.steps[copy].instruction);
-    computedBy[copy] = origin;
-    return true;
-  }
-
-  const Program &program;
-  Rank &rank;
-  RankDependences dependences;
-  std::vector<llvm::SmallVector<uint32_t, 2>> consumers;
-  /// The step that now stores what a step stored: another one for copies that are gone.
-  std::vector<uint32_t> computedBy;
-};
-
-class ReceiveAbsorption {
-public:
-  ReceiveAbsorption(const Program &program, const Network &network, Rank &rank,
-                    const std::vector<bool> &apart)
+  Absorption(const Program &program, const Network &network, Rank &rank,
+             const std::vector<bool> &apart)
       : program(program), network(network), rank(rank), apart(apart), dependences(program, rank),
-        consumers(consumersOf(rank, dependences)) {}
+        consumers(consumersOf(rank, dependences)), doneBy(rank.steps.size()) {}
 
-  /// Backwards, to know which message of a connection comes next.
+  /// Backwards, to know which message of a connection comes next, and what is overwritten next.
   void run() {
     std::vector<bool> erased(rank.steps.size());
     for (uint32_t i = static_cast<uint32_t>(rank.steps.size()); i-- > 0;) {
-      uint32_t position = i;
-      if (opcodeOf(rank.steps[i].instruction) == plan::Opcode::Recv && absorb(i)) {
+      const Instruction &instruction = rank.steps[i].instruction;
+      doneBy[i] = i;
+      if (consumers[i].size() == 1 && absorb(instruction, doneBy[consumers[i].front()])) {
         erased[i] = true;
-        position = consumers[i].front();
+        doneBy[i] = doneBy[consumers[i].front()];
+      } else if (const Place *target = instruction.localDestination()) {
+        Range range = rangeOf(program, rank, *target, instruction.count);
+        nextWriter[range.space].assign(range.begin, range.end, i);
       }
-      forEachMessage(rank.steps[i].instruction.sources, [&](const Place &place) {
-        nextReceiver[network.connectionOf(place)] = position;
+      forEachMessage(instruction.sources, [&](const Place &place) {
+        nextReceiver[network.connectionOf(place)] = doneBy[i];
       });
     }
     eraseSteps(rank, erased);
   }
 
 private:
-  bool absorb(uint32_t receive) {
-    const Place transfer = rank.steps[receive].instruction.sources.front();
-    const Place stored = *rank.steps[receive].instruction.localDestination();
-    uint32_t count = rank.steps[receive].instruction.count;
-    if (consumers[receive].size() != 1 || stored.kind != PlaceKind::Scratch ||
-        apart[transfer.index])
-      return false;
-    uint32_t consumer = consumers[receive].front();
+  bool absorb(const Instruction &instruction, uint32_t consumer) {
     Instruction &reduction = rank.steps[consumer].instruction;
-    auto next = nextReceiver.find(network.connectionOf(transfer));
-    if (!agreeOnBlock(reduction, rank.steps[receive].instruction) || reduction.sources.size() < 2 ||
-        reduction.count != count || reduction.extent != rank.steps[receive].instruction.extent ||
-        (next != nextReceiver.end() && next->second <= consumer))
+    if (instruction.destinations.size() != 1 || reduction.sources.size() < 2 ||
+        reduction.count != instruction.count || reduction.extent != instruction.extent ||
+        !agreeOnBlock(reduction, instruction))
       return false;
-    Place *source = onlySource(reduction, rangeOf(program, rank, stored, count), stored);
-    if (!source)
+    const Place stored = instruction.destinations.front();
+    Place *source = onlySource(reduction, stored);
+    bool isDead = stored.kind == PlaceKind::Scratch ||
+                  (reduction.localDestination() && *reduction.localDestination() == stored);
+    if (!source || !isDead || !canReceiveLater(instruction, consumer))
       return false;
-    *source = transfer;
-    joinHints(reduction, rank.steps[receive].instruction);
+    if (opcodeOf(instruction) != plan::Opcode::Recv &&
+        (source != reduction.sources.begin() || !canFoldLater(instruction, consumer)))
+      return false;
+    source = reduction.sources.erase(source);
+    reduction.sources.insert(source, instruction.sources.begin(), instruction.sources.end());
+    joinHints(reduction, instruction);
     return true;
   }
 
+  /// Whether the instruction's messages can be received where the consumer stands: not after later
+  /// ones of their connections.
+  bool canReceiveLater(const Instruction &instruction, uint32_t consumer) const {
+    return llvm::all_of(instruction.sources, [&](Place place) {
+      if (place.isLocal())
+        return true;
+      auto next = nextReceiver.find(network.connectionOf(place));
+      return !apart[place.index] && (next == nextReceiver.end() || next->second > consumer);
+    });
+  }
+
+  /// Whether a fold (or a copy) that is the first source of a reduction can be a part of it: what
+  /// it reads is still there.
+  bool canFoldLater(const Instruction &instruction, uint32_t consumer) {
+    const Instruction &reduction = rank.steps[consumer].instruction;
+    size_t operands =
+        instruction.sources.size() + reduction.sources.size() - 1 + reduction.destinations.size();
+    if (instruction.final || operands > plan::limits::kMaxOperands)
+      return false;
+    return llvm::all_of(instruction.sources, [&](Place place) {
+      return !place.isLocal() || isUnchanged(place, instruction.count, consumer);
+    });
+  }
+
+  /// Whether nobody writes to the place before the consumer, nor the consumer to a part of it.
+  bool isUnchanged(Place place, uint32_t count, uint32_t consumer) {
+    Range range = rangeOf(program, rank, place, count);
+    bool unchanged = true;
+    nextWriter[range.space].forEach(range.begin, range.end, [&](int64_t, int64_t, uint32_t writer) {
+      unchanged &= writer >= consumer;
+    });
+    const Place *target = rank.steps[consumer].instruction.localDestination();
+    if (!target)
+      return unchanged;
+    Range written = rangeOf(program, rank, *target, count);
+    return unchanged && (!written.overlaps(range) || written == range);
+  }
+
   /// The source of the reduction that is `place`, unless others overlap its range.
-  Place *onlySource(Instruction &reduction, const Range &range, Place place) const {
+  Place *onlySource(Instruction &reduction, Place place) const {
+    Range range = rangeOf(program, rank, place, reduction.count);
     Place *found = nullptr;
     unsigned overlapping = 0;
     for (Place &source : reduction.sources) {
@@ -154,9 +142,21 @@ private:
   const std::vector<bool> &apart;
   RankDependences dependences;
   std::vector<llvm::SmallVector<uint32_t, 2>> consumers;
+  std::vector<uint32_t> doneBy; // of each step from here on: the one that does its work
   /// For each connection, the step that receives its next message, as of now.
   llvm::DenseMap<uint32_t, uint32_t> nextReceiver;
+  /// For each space, the step that overwrites a chunk next.
+  AccessMap<uint32_t> nextWriter[3] = {AccessMap(kNone), AccessMap(kNone), AccessMap(kNone)};
 };
+
+/// Whether an instruction may have a source that another one computes for it: from scratch, or
+/// growing in place.
+bool mayAbsorb(const Instruction &instruction) {
+  return instruction.sources.size() > 1 &&
+         (llvm::any_of(instruction.sources,
+                       [](Place place) { return place.kind == PlaceKind::Scratch; }) ||
+          instruction.sources.front().isLocal());
+}
 
 class SendFusion {
 public:
@@ -175,7 +175,7 @@ public:
 private:
   /// Fuses a send into its producer, or notes where it stands.
   bool fuse(uint32_t send) {
-    auto producer = exactProducer(rank, dependences, send);
+    auto producer = passes::exactProducer(rank, dependences, send);
     const inst::Places &transfers = rank.steps[send].instruction.destinations;
     bool possible =
         producer && passes::receives(rank.steps[*producer].instruction) &&
@@ -204,13 +204,10 @@ private:
 
 } // namespace
 
-void passes::forwardCopies(const Program &program, Rank &rank) {
-  CopyForwarding(program, rank).run();
-}
-
-void passes::absorbReceives(const Program &program, const Network &network, Rank &rank,
-                            const std::vector<bool> &apart) {
-  ReceiveAbsorption(program, network, rank, apart).run();
+void passes::absorbSources(const Program &program, const Network &network, Rank &rank,
+                           const std::vector<bool> &apart) {
+  if (llvm::any_of(rank.steps, [](const Step &step) { return mayAbsorb(step.instruction); }))
+    Absorption(program, network, rank, apart).run();
 }
 
 void passes::fuseSends(const Program &program, const Network &network, Rank &rank,

@@ -3,21 +3,30 @@
 // afterwards.
 #pragma once
 
+#include "compiler/analysis/Dependences.h"
 #include "compiler/analysis/StepGraph.h"
+
+#include <optional>
 
 namespace occl::passes {
 
 /// Whether a source of the instruction arrives from another rank.
 bool receives(const inst::Instruction &instruction);
 
-/// Lets the instruction that computes a value store it where a copy would take it, if nobody else
-/// reads the value.
+/// The step whose local result is exactly the one source of `step`; nothing if there is none.
+std::optional<uint32_t> exactProducer(const analysis::Rank &rank,
+                                      const analysis::RankDependences &dependences, uint32_t step);
+
+/// Lets the instruction that computes a value in scratch store it where a copy would take it, if
+/// all who read the value can read it there.
 void forwardCopies(const analysis::Program &program, analysis::Rank &rank);
 
-/// Makes what arrives a source of the reduction that alone reads it, if no later message of the
-/// connection is received in between. `apart` has a flag for each transfer that must not be fused.
-void absorbReceives(const analysis::Program &program, const analysis::Network &network,
-                    analysis::Rank &rank, const std::vector<bool> &apart);
+/// Lets a reduction that alone reads a value compute it: what arrives becomes a source of it; a
+/// fold that is its first source is folded there, so that a chain of reductions is one. Not if a
+/// later message of a connection is received in between, or an operand is overwritten. `apart` has
+/// a flag for each transfer that must not be fused.
+void absorbSources(const analysis::Program &program, const analysis::Network &network,
+                   analysis::Rank &rank, const std::vector<bool> &apart);
 
 /// Makes a send of exactly what an instruction received, or reduced from what it received, a
 /// destination of that instruction, if no other message is sent on the connection in between.

@@ -4,6 +4,7 @@
 #include "compiler/passes/ProgramPass.h"
 
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace occl::passes {
@@ -16,6 +17,7 @@ using namespace occl;
 using namespace occl::analysis;
 using inst::Instruction;
 using inst::Place;
+using inst::PlaceKind;
 
 namespace {
 
@@ -33,11 +35,12 @@ class Aggregation {
 public:
   explicit Aggregation(Program &program)
       : program(program), network(program), ends(program.numTransfers),
-        following(program.numTransfers, kNone) {
+        following(program.numTransfers, kNone), previous(program.numTransfers, kNone) {
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       const Rank &rank = program.ranks[r];
       dependences.emplace_back(program, rank);
       erased.emplace_back(rank.steps.size());
+      grown.emplace_back(rank.steps.size());
       mergedInto.emplace_back(rank.steps.size());
       for (uint32_t i = 0; i < rank.steps.size(); ++i)
         mergedInto[r][i] = i;
@@ -48,7 +51,7 @@ public:
   void run() {
     for (uint32_t transfer : heads)
       while (transfer != kNone)
-        if (following[transfer] == kNone || !tryMerge(transfer))
+        if (!tryMerge(transfer, following[transfer]) && !tryMerge(transfer, continuation(transfer)))
           transfer = following[transfer];
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       mergeLocal(r);
@@ -64,18 +67,48 @@ private:
       for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i)
         forEachMessage(program.ranks[r].steps[i].instruction.destinations, [&](const Place &place) {
           ends[place.index].push_back({r, i});
-          uint32_t &previous = last[network.connectionOf(place)];
-          if (previous == kNone)
+          uint32_t &before = last[network.connectionOf(place)];
+          if (before == kNone)
             heads.push_back(place.index);
           else
-            following[previous] = place.index;
-          previous = place.index;
+            following[before] = place.index;
+          previous[place.index] = before;
+          before = place.index;
+          if (auto start = startOf(place.index))
+            startingAt[*start] = place.index;
         });
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
       for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i)
         forEachMessage(program.ranks[r].steps[i].instruction.sources, [&](const Place &place) {
           ends[place.index].push_back({r, i});
         });
+  }
+
+  /// Of a message that its sender reads from memory: connection, buffer, first chunk, and the step.
+  using Start = std::tuple<uint32_t, PlaceKind, uint32_t, uint32_t>;
+
+  std::optional<Start> startOf(uint32_t transfer) {
+    auto [rank, step] = ends[transfer].front();
+    const Instruction &sender = instructionAt(rank, step);
+    Place source = sender.sources.front();
+    if (opcodeOf(sender) != plan::Opcode::Send)
+      return std::nullopt;
+    return Start(network.connectionOf(sender.destinations.front()), source.kind, source.index,
+                 step);
+  }
+
+  /// The next message of the connection that continues `transfer` where it is sent, whatever stands
+  /// between them. Only of messages that nobody passed on to their sender: each path is tried once.
+  uint32_t continuation(uint32_t transfer) {
+    auto start = startOf(transfer);
+    if (!start)
+      return kNone;
+    auto [connection, kind, index, step] = *start;
+    index += instructionAt(ends[transfer].front().first, step).count;
+    auto found = startingAt.lower_bound(Start(connection, kind, index, step));
+    bool continues = found != startingAt.end() && std::get<0>(found->first) == connection &&
+                     std::get<1>(found->first) == kind && std::get<2>(found->first) == index;
+    return continues ? found->second : kNone;
   }
 
   Instruction &instructionAt(uint32_t rank, uint32_t step) {
@@ -89,7 +122,7 @@ private:
              auto [a, b] = places;
              if (a.isLocal() || b.isLocal())
                return a.kind == b.kind && a.index + count == b.index;
-             return following[a.index] == b.index;
+             return network.connectionOf(a) == network.connectionOf(b);
            });
   }
 
@@ -97,6 +130,7 @@ private:
     const Instruction &first = instructionAt(pair.rank, pair.first);
     const Instruction &second = instructionAt(pair.rank, pair.second);
     if (first.final != second.final || first.threadBlock != second.threadBlock ||
+        first.group != second.group || grown[pair.rank][pair.second] ||
         (first.extent + first.count) % program.partChunks != second.extent ||
         !continues(first.sources, second.sources, first.count) ||
         !continues(first.destinations, second.destinations, first.count))
@@ -107,39 +141,46 @@ private:
     });
   }
 
-  /// Merges `transfer` and the one that follows it, and with them all instructions that pass both
-  /// on; or nothing.
-  bool tryMerge(uint32_t transfer) {
+  /// Merges `next` into `transfer`, and with them all instructions that pass both on; or nothing.
+  bool tryMerge(uint32_t transfer, uint32_t next) {
+    if (next == kNone)
+      return false;
     llvm::SmallVector<Pair, 8> pairs;
-    llvm::SmallDenseMap<std::pair<uint32_t, uint32_t>, uint32_t, 8> partner;
-    bool possible = addEnds(transfer, pairs, partner);
-    for (size_t next = 0; possible && next < pairs.size(); ++next) {
-      Pair pair = pairs[next];
+    Partners partners;
+    bool possible = addEnds(transfer, next, pairs, partners);
+    for (size_t done = 0; possible && done < pairs.size(); ++done) {
+      Pair pair = pairs[done];
       possible = fits(pair);
-      Instruction &first = instructionAt(pair.rank, pair.first);
-      for (inst::Places *places : {&first.sources, &first.destinations})
-        for (Place place : *places)
-          possible = possible && (place.isLocal() || addEnds(place.index, pairs, partner));
+      const Instruction &first = instructionAt(pair.rank, pair.first);
+      const Instruction &second = instructionAt(pair.rank, pair.second);
+      auto addMessages = [&](const inst::Places &ofFirst, const inst::Places &ofSecond) {
+        for (auto [a, b] : llvm::zip(ofFirst, ofSecond))
+          possible = possible && (a.isLocal() || addEnds(a.index, b.index, pairs, partners));
+      };
+      addMessages(first.sources, second.sources);
+      addMessages(first.destinations, second.destinations);
     }
     if (possible)
       llvm::for_each(pairs, [&](const Pair &pair) { merge(pair); });
     return possible;
   }
 
-  /// Adds the pairs that merging `transfer` with its follower takes. False if a step would be in
-  /// two.
-  bool addEnds(uint32_t transfer, llvm::SmallVectorImpl<Pair> &pairs,
-               llvm::SmallDenseMap<std::pair<uint32_t, uint32_t>, uint32_t, 8> &partner) {
-    uint32_t next = following[transfer];
-    if (next == kNone || ends[transfer].size() != ends[next].size())
+  /// For steps (rank, position) of pairs, the other step.
+  using Partners = llvm::SmallDenseMap<std::pair<uint32_t, uint32_t>, uint32_t, 8>;
+
+  /// Adds the pairs that merging two messages takes. False if the second is not later everywhere,
+  /// or a step would be in two pairs.
+  bool addEnds(uint32_t transfer, uint32_t next, llvm::SmallVectorImpl<Pair> &pairs,
+               Partners &partners) {
+    if (ends[transfer].size() != ends[next].size())
       return false;
     for (auto [a, b] : llvm::zip(ends[transfer], ends[next])) {
-      if (a.first != b.first)
+      if (a.first != b.first || erased[b.first][b.second])
         return false;
-      auto [entry, isNew] = partner.try_emplace(a, b.second);
+      auto [entry, isNew] = partners.try_emplace(a, b.second);
       if (!isNew && entry->second == b.second)
         continue;
-      if (!isNew || !partner.try_emplace(b, a.second).second)
+      if (!isNew || !partners.try_emplace(b, a.second).second)
         return false;
       pairs.push_back({a.first, a.second, b.second});
     }
@@ -151,17 +192,21 @@ private:
     Instruction &second = instructionAt(pair.rank, pair.second);
     first.count += second.count;
     erased[pair.rank][pair.second] = true;
+    grown[pair.rank][pair.first] = true;
     mergedInto[pair.rank][pair.second] = pair.first;
-    for (auto [a, b] : llvm::zip(first.destinations, second.destinations))
-      if (!a.isLocal())
-        following[a.index] = following[b.index];
+    forEachMessage(second.destinations, [&](const Place &place) {
+      uint32_t before = previous[place.index], after = following[place.index];
+      following[before] = after;
+      if (after != kNone)
+        previous[after] = before;
+    });
   }
 
   /// Merges local instructions whose places continue each other.
   void mergeLocal(uint32_t r) {
     // Of each local instruction, by its first places and what continues it: opcode, source and
     // destination.
-    std::map<std::tuple<inst::PlaceKind, uint32_t, inst::PlaceKind, uint32_t>, uint32_t> expected;
+    std::map<std::tuple<PlaceKind, uint32_t, PlaceKind, uint32_t>, uint32_t> expected;
     Rank &rank = program.ranks[r];
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       Instruction &instruction = rank.steps[i].instruction;
@@ -190,8 +235,11 @@ private:
   std::vector<RankDependences> dependences; // of the steps before any was merged
   std::vector<Ends> ends;                   // of each transfer
   std::vector<uint32_t> following;          // the next transfer of the connection
+  std::vector<uint32_t> previous;           // the one before
+  std::map<Start, uint32_t> startingAt;     // transfers
   std::vector<uint32_t> heads;              // the first transfer of each connection
   std::vector<std::vector<bool>> erased;
+  std::vector<std::vector<bool>> grown; // steps that others are part of: these waited for more
   std::vector<std::vector<uint32_t>> mergedInto; // the step that a step is part of
 };
 

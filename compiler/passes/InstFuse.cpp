@@ -22,7 +22,7 @@ Program fuse(const Program &original, const std::vector<bool> &apart) {
   Network network(program);
   for (Rank &rank : program.ranks) {
     passes::forwardCopies(program, rank);
-    passes::absorbReceives(program, network, rank, apart);
+    passes::absorbSources(program, network, rank, apart);
     passes::fuseSends(program, network, rank, apart);
     passes::dropDeadStores(program, rank);
   }

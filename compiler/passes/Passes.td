@@ -48,6 +48,16 @@ def LowerChunks : Pass<"lower-chunks", "::mlir::ModuleOp"> {
 
 //===--- inst ---===//
 
+def InstPropagateCopies : Pass<"inst-propagate-copies", "::mlir::ModuleOp"> {
+  let summary = "reads the original instead of a copy";
+  let description = [{
+    Requires: transfers, not connections. Ensures: what reads nothing but chunks of local copies with one distance to their
+    originals, which nobody has overwritten since, reads the originals; local instructions whose result nobody reads any
+    more are gone. Leaves a read where the original would overlap in part with what the instruction writes. Undone as a whole
+    if the program then would not complete at its depth. Refuses nothing.
+  }];
+}
+
 def InstMergeMulticast : Pass<"inst-merge-multicast", "::mlir::ModuleOp"> {
   let summary = "sends a value that goes to several ranks once";
   let description = [{
@@ -60,12 +70,14 @@ def InstMergeMulticast : Pass<"inst-merge-multicast", "::mlir::ModuleOp"> {
 def InstFuse : Pass<"inst-fuse", "::mlir::ModuleOp"> {
   let summary = "stores and passes on what arrives, in one instruction";
   let description = [{
-    Requires: transfers, not connections. Four rules, exact on ranges: a copy of a result that nobody else reads is
-    done by the instruction that computes it; what arrives for one reduction only is a source of it
-    (recv_reduce_copy); a send of exactly what an instruction received, or reduced from what it received, is a destination of
+    Requires: transfers, not connections. Five rules, exact on ranges: a copy of a result in scratch is done by the
+    instruction that computes it, if all who read the result can read the copy; what arrives for one reduction only is a source
+    of it (recv_reduce_copy); a reduction whose result is the first source of another, and of nothing else, is folded there, left
+    to right as before; a send of exactly what an instruction received, or reduced from what it received, is a destination of
     that instruction (recv_copy_send, recv_reduce_copy_send; lists where there are several); a store that nobody reads is
     dropped (recv_reduce_send). Messages move only past those of other connections. Transfers whose fusion keeps the
-    program from completing at its depth stay apart. Ensures: scratch that is no longer used is gone.
+    program from completing at its depth stay apart, and so do instructions that ask for different thread blocks. Ensures:
+    scratch that is no longer used is gone.
   }];
 }
 

@@ -137,3 +137,112 @@ inst.program "folds" implements "custom" ranks 3 attributes {input_chunks = arra
     %1 = inst.recv_reduce_copy transfer(3), transfer(1) into output[1]
   }
 }
+
+// -----
+
+// Others may stand between them, also along the way.
+// CHECK-LABEL: "interleaved"
+inst.program "interleaved" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.send input[0] into transfer(0) count 2{{$}}
+    // CHECK-NEXT: inst.send input[2] into transfer(1) count 2{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[2] into transfer(1)
+    %2 = inst.send input[1] into transfer(2)
+    %3 = inst.send input[3] into transfer(3)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_copy_send transfer(0) into output[2], transfer(4) count 2{{$}}
+    // CHECK-NEXT: inst.recv_copy_send transfer(1) into output[0], transfer(5) count 2{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv_copy_send transfer(0) into output[2], transfer(4)
+    %1 = inst.recv_copy_send transfer(1) into output[0], transfer(5)
+    %2 = inst.recv_copy_send transfer(2) into output[3], transfer(6)
+    %3 = inst.recv_copy_send transfer(3) into output[1], transfer(7)
+  }
+  inst.rank 2 {
+    // CHECK: inst.rank 2
+    // CHECK-NEXT: inst.recv transfer(4) into output[2] count 2{{$}}
+    // CHECK-NEXT: inst.recv transfer(5) into output[0] count 2{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv transfer(4) into output[2]
+    %1 = inst.recv transfer(5) into output[0]
+    %2 = inst.recv transfer(6) into output[3]
+    %3 = inst.recv transfer(7) into output[1]
+  }
+}
+
+// -----
+
+// Not past an instruction that reads what the second receives over, wherever it stands on the way; then nothing is merged.
+// CHECK-LABEL: "interleaved_read"
+inst.program "interleaved_read" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK-COUNT-3: inst.send
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[2] into transfer(1)
+    %2 = inst.send input[1] into transfer(2)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into output[0]{{$}}
+    // CHECK-NEXT: inst.recv_reduce_copy output[1], transfer(1) into output[3]{{$}}
+    // CHECK-NEXT: inst.recv transfer(2) into output[1]{{$}}
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv_reduce_copy output[1], transfer(1) into output[3]
+    %2 = inst.recv transfer(2) into output[1]
+  }
+}
+
+// -----
+
+// What the source groups apart stays apart.
+// CHECK-LABEL: "groups"
+inst.program "groups" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.send input[0] into transfer(0) count 2 group 1{{$}}
+    // CHECK-NEXT: inst.send input[2] into transfer(2) group 2{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into transfer(0) group 1
+    %1 = inst.send input[1] into transfer(1) group 1
+    %2 = inst.send input[2] into transfer(2) group 2
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0] group 1
+    %1 = inst.recv transfer(1) into output[1] group 1
+    %2 = inst.recv transfer(2) into output[2] group 2
+  }
+}
+
+// -----
+
+// A message that became part of one is not part of another that it would continue as well.
+// CHECK-LABEL: "taken"
+inst.program "taken" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.send input[0] into transfer(0) count 2{{$}}
+    // CHECK-NEXT: inst.send input[0] into transfer(1){{$}}
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[0] into transfer(1)
+    %2 = inst.send input[1] into transfer(2)
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[2]
+    %1 = inst.recv transfer(1) into output[2]
+    %2 = inst.recv transfer(2) into output[3]
+  }
+}

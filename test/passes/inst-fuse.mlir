@@ -115,7 +115,7 @@ inst.program "inexact" implements "custom" ranks 3 attributes {input_chunks = ar
     %2 = inst.recv transfer(1) into output[2]
     %3 = inst.send output[1] into transfer(4) count 2
     %4 = inst.recv transfer(2) into output[3]
-    %5 = inst.reduce output[3], input[0] into output[3]
+    %5 = inst.reduce input[1], input[0] into output[3]
     %6 = inst.send output[3] into transfer(5)
   }
   inst.rank 2 {
@@ -173,18 +173,17 @@ inst.program "forwarded" implements "custom" ranks 2 attributes {input_chunks = 
 
 // -----
 
-// Not where somebody else reads the value, or uses the target in between.
+// Not where somebody uses the target in between.
 // CHECK-LABEL: "kept"
 inst.program "kept" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
     output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
     part_chunks = 1 : i32, in_place = false} {
   inst.rank 0 {
-    // CHECK: inst.reduce input[0], input[1] into scratch[0]
-    // CHECK-NEXT: inst.copy scratch[0] into output[0]
-    // CHECK-NEXT: inst.reduce scratch[0]
-    // CHECK-NEXT: inst.reduce input[0], input[2] into scratch[1]
+    // CHECK: inst.reduce input[0], input[1] into output[0]
+    // CHECK-NEXT: inst.reduce output[0], input[3] into output[1]
+    // CHECK-NEXT: inst.reduce input[0], input[2] into scratch[0]
     // CHECK-NEXT: inst.reduce output[2]
-    // CHECK-NEXT: inst.copy scratch[1] into output[2]
+    // CHECK-NEXT: inst.copy scratch[0] into output[2]
     %0 = inst.reduce input[0], input[1] into scratch[0]
     %1 = inst.copy scratch[0] into output[0]
     %2 = inst.reduce scratch[0], input[3] into output[1]
@@ -537,5 +536,221 @@ inst.program "blocks" implements "custom" ranks 3 attributes {input_chunks = arr
   inst.rank 2 {
     %0 = inst.recv transfer(3) into output[0]
     %1 = inst.recv transfer(4) into output[1]
+  }
+}
+
+// -----
+
+// A chain of reductions is one, from left to right, and takes messages as they are needed.
+// CHECK-LABEL: "chain"
+// CHECK-SAME: scratch_chunks = array<i32: 0, 0, 0>
+inst.program "chain" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    %0 = inst.send input[0] into transfer(1)
+  }
+  inst.rank 2 {
+    // CHECK: inst.rank 2
+    // CHECK-NEXT: inst.recv_reduce_copy input[0], transfer(0), transfer(1), input[1] into output[0] final{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv_reduce_copy input[0], transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into scratch[0]
+    %2 = inst.reduce output[0], scratch[0] into scratch[1]
+    %3 = inst.reduce scratch[1], input[1] into output[0] final
+  }
+}
+
+// -----
+
+// Not where the result is not the first operand, counts twice, is complete, or is output or read by others.
+// CHECK-LABEL: "no_chain"
+inst.program "no_chain" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.reduce input[0], input[1] into scratch[0]
+    // CHECK-NEXT: inst.reduce input[2], scratch[0] into scratch[1]
+    // CHECK-NEXT: inst.reduce scratch[1], scratch[1] into scratch[2] final
+    // CHECK-NEXT: inst.reduce scratch[2], input[0] into output[0]
+    // CHECK-NEXT: inst.reduce output[0], input[0] into output[1]
+    // CHECK-NEXT: inst.reduce output[1], input[0] into output[1] count 2
+    // CHECK-NEXT: }
+    %0 = inst.reduce input[0], input[1] into scratch[0]
+    %1 = inst.reduce input[2], scratch[0] into scratch[1]
+    %2 = inst.reduce scratch[1], scratch[1] into scratch[2] final
+    %3 = inst.reduce scratch[2], input[0] into output[0]
+    %4 = inst.reduce output[0], input[0] into output[1]
+    %5 = inst.reduce output[1], input[0] into output[1] count 2
+  }
+}
+
+// -----
+
+// Not where an operand is overwritten in between, or the second reduction would write to a part of it.
+// CHECK-LABEL: "operands"
+inst.program "operands" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.reduce output[0], input[1] into scratch[0]
+    // CHECK-NEXT: inst.reduce input[2], input[3] into output[0]
+    // CHECK-NEXT: inst.reduce scratch[0], input[2] into output[1]
+    %0 = inst.reduce output[0], input[1] into scratch[0]
+    %1 = inst.reduce input[2], input[3] into output[0]
+    %2 = inst.reduce scratch[0], input[2] into output[1]
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.reduce output[2], input[0] into scratch[0] count 2
+    // CHECK-NEXT: inst.reduce scratch[0], input[2] into output[1] count 2
+    %0 = inst.reduce output[2], input[0] into scratch[0] count 2
+    %1 = inst.reduce scratch[0], input[2] into output[1] count 2
+  }
+}
+
+// -----
+
+// A fold does not take its message past a later one of the connection.
+// CHECK-LABEL: "fold_order"
+inst.program "fold_order" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_reduce_copy input[0], transfer(0) into scratch[0]{{$}}
+    // CHECK-NEXT: inst.recv_reduce_copy scratch[0], transfer(1) into output[0]{{$}}
+    %0 = inst.recv_reduce_copy input[0], transfer(0) into scratch[0]
+    %1 = inst.recv_reduce_copy scratch[0], transfer(1) into output[0]
+  }
+}
+
+// -----
+
+// A result that is copied is stored there also if others read it: they read the copy, in whole or in part.
+// CHECK-LABEL: "redirected"
+// CHECK-SAME: scratch_chunks = array<i32: 0, 0, 0>
+inst.program "redirected" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_copy_send transfer(0) into output[1], transfer(1) count 2{{$}}
+    // CHECK-NEXT: inst.reduce output[2], input[0] into output[0]{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.recv transfer(0) into scratch[0] count 2
+    %1 = inst.send scratch[0] into transfer(1) count 2
+    %2 = inst.copy scratch[0] into output[1] count 2
+    %3 = inst.reduce scratch[1], input[0] into output[0]
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(1) into output[0] count 2
+  }
+}
+
+// -----
+
+// Not if one of them reads more than the copy, or a part that was overwritten since, or the copy is overwritten before, be it in
+// part.
+// CHECK-LABEL: "not_redirected"
+inst.program "not_redirected" implements "custom" ranks 4 attributes {input_chunks = array<i32: 4, 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[0] into transfer(1) count 2
+    %2 = inst.send input[0] into transfer(2) count 2
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into scratch[0]{{$}}
+    // CHECK-NEXT: inst.copy scratch[0] into output[0]{{$}}
+    // CHECK-NEXT: inst.reduce scratch[0], input[0] into output[2] count 2{{$}}
+    %0 = inst.recv transfer(0) into scratch[0]
+    %1 = inst.copy scratch[0] into output[0]
+    %2 = inst.reduce scratch[0], input[0] into output[2] count 2
+  }
+  inst.rank 2 {
+    // CHECK: inst.rank 2
+    // CHECK-NEXT: inst.recv transfer(1) into scratch[0] count 2{{$}}
+    // CHECK-NEXT: inst.copy scratch[0] into output[0] count 2{{$}}
+    // CHECK-NEXT: inst.copy input[3] into scratch[1]{{$}}
+    // CHECK-NEXT: inst.reduce scratch[0], input[0] into output[2] count 2{{$}}
+    %0 = inst.recv transfer(1) into scratch[0] count 2
+    %1 = inst.copy scratch[0] into output[0] count 2
+    %2 = inst.copy input[3] into scratch[1]
+    %3 = inst.reduce scratch[0], input[0] into output[2] count 2
+  }
+  inst.rank 3 {
+    // CHECK: inst.rank 3
+    // CHECK-NEXT: inst.recv transfer(2) into scratch[0] count 2{{$}}
+    // CHECK-NEXT: inst.copy scratch[0] into output[2] count 2{{$}}
+    // CHECK-NEXT: inst.copy input[3] into output[3]{{$}}
+    // CHECK-NEXT: inst.reduce scratch[1], input[0] into output[0]{{$}}
+    %0 = inst.recv transfer(2) into scratch[0] count 2
+    %1 = inst.copy scratch[0] into output[2] count 2
+    %2 = inst.copy input[3] into output[3]
+    %3 = inst.reduce scratch[1], input[0] into output[0]
+  }
+}
+
+// -----
+
+// What was redirected stays where it is.
+// CHECK-LABEL: "redirected_once"
+inst.program "redirected_once" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into scratch[0]{{$}}
+    // CHECK-NEXT: inst.reduce scratch[0], input[0] into output[1]{{$}}
+    // CHECK-NEXT: inst.copy scratch[0] into output[0]{{$}}
+    %0 = inst.recv transfer(0) into scratch[0]
+    %1 = inst.copy scratch[0] into scratch[1]
+    %2 = inst.reduce scratch[0], input[0] into output[1]
+    %3 = inst.copy scratch[1] into output[0]
+  }
+}
+
+// -----
+
+// What was redirected reads its new place before that is overwritten: the second copy stays behind the send.
+// CHECK-LABEL: "read_before"
+inst.program "read_before" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into output[0]{{$}}
+    // CHECK-NEXT: inst.recv transfer(1) into scratch[0]{{$}}
+    // CHECK-NEXT: inst.reduce output[0], input[0] into output[1]{{$}}
+    // CHECK-NEXT: inst.copy scratch[0] into output[0]{{$}}
+    %0 = inst.recv transfer(0) into scratch[0]
+    %1 = inst.copy scratch[0] into output[0]
+    %2 = inst.recv transfer(1) into scratch[1]
+    %3 = inst.reduce scratch[0], input[0] into output[1]
+    %4 = inst.copy scratch[1] into output[0]
+  }
+  inst.rank 2 {
   }
 }
