@@ -84,10 +84,10 @@ def InstFuse : Pass<"inst-fuse", "::mlir::ModuleOp"> {
 def InstAggregate : Pass<"inst-aggregate", "::mlir::ModuleOp"> {
   let summary = "moves neighbouring chunks in one message";
   let description = [{
-    Requires: transfers, not connections. Ensures: consecutive messages of one connection whose sender and receivers
-    work on neighbouring ranges of consecutive extents, and do not depend on each other, are one, along all
-    instructions that pass them on; likewise local copies and reductions. The program still completes at every depth at
-    which it did. Refuses nothing.
+    Requires: transfers, not connections. Ensures: messages of one connection whose sender and receivers work on
+    neighbouring ranges of consecutive extents, in one group, and do not depend on what stands between, are one, along
+    all instructions that pass them on; likewise local copies and reductions. The program still completes at every
+    depth at which it did. Refuses nothing.
   }];
 }
 
