@@ -81,6 +81,7 @@ struct PlanAssembler::Schema {
                                          {"inPlace", setPlan<&Plan::inPlace>},
                                          {"uniformChunks", setPlan<&Plan::uniformChunks>},
                                          {"postcondition", setPlan<&Plan::hasPostcondition>, false},
+                                         {"average", setPlan<&Plan::average>, false},
                                          {"protocol", setPlan<&Plan::protocol>},
                                          {"depth", setPlan<&Plan::depth>},
                                          {"minBytes", setPlan<&Plan::minBytes>},

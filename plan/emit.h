@@ -20,7 +20,8 @@ public:
   PlanEmitter(const Plan &plan, Emitter &emitter) : plan(plan), out(emitter) {}
 
   void run() {
-    out.beginObject(20 + !plan.hasPostcondition + !plan.witnesses.empty(), Layout::Lines);
+    out.beginObject(20 + !plan.hasPostcondition + !plan.average + !plan.witnesses.empty(),
+                    Layout::Lines);
     emitHeader();
     emitSources();
     list("connections", plan.connections, [&](const Connection &c) { emitConnection(c); });
@@ -78,6 +79,8 @@ private:
     field("uniformChunks", plan.uniformChunks);
     if (!plan.hasPostcondition)
       field("postcondition", false);
+    if (!plan.average)
+      field("average", false);
     field("protocol", nameOf(plan.protocol));
     field("depth", plan.depth);
     field("minBytes", plan.minBytes);

@@ -36,8 +36,8 @@ void addHeader(Hasher &hasher, const Plan &plan) {
   }
   hasher.add(plan.sourceHash);
   hasher.addAll(plan.schemaVersion, plan.numRanks, plan.partChunks, plan.root, plan.outOfPlace,
-                plan.inPlace, plan.uniformChunks, plan.hasPostcondition, plan.protocol, plan.depth,
-                plan.minBytes, plan.maxBytes);
+                plan.inPlace, plan.uniformChunks, plan.hasPostcondition, plan.average,
+                plan.protocol, plan.depth, plan.minBytes, plan.maxBytes);
   hasher.addAll(plan.ranks.size(), plan.threadBlocks.size(), plan.instructions.size(),
                 plan.operands.size(), plan.dependencies.size(), plan.connections.size(),
                 plan.destinations.size(), plan.requirements.size(), plan.contributions.size());

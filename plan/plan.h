@@ -180,6 +180,9 @@ struct Plan {
   /// False: nobody said what the collective promises (a plan of another tool, imported). Everything
   /// but the result is proved. Collectives that verifyPlan knows by name always promise something.
   bool hasPostcondition = true;
+  /// False: a required result is reduced further on its way to others (a scan), so that no
+  /// instruction completes it and none is marked final. The runtime then refuses to average.
+  bool average = true;
   Protocol protocol = Protocol::Simple;
   /// K: messages that every connection holds. The plan is free of deadlock at this depth.
   uint32_t depth = 2;

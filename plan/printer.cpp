@@ -71,6 +71,8 @@ void printHead(const Plan &plan, std::ostream &out) {
       << (plan.outOfPlace && plan.inPlace ? " and " : "") << (plan.inPlace ? "in place" : "");
   if (plan.uniformChunks)
     out << ", for counts that " << plan.partChunks << " divides";
+  if (!plan.average)
+    out << ", not for averages";
   out << "; source hash " << plan.sourceHash << "\n";
   for (const auto &[name, value] : plan.parameters)
     out << "  " << name << " = " << value << "\n";

@@ -63,13 +63,14 @@ TEST(Printer, FindsPlaces) {
 TEST(Printer, PrintsRanks) {
   Plan plan = testing::twoShotAllReduce(2);
   plan.uniformChunks = true;
+  plan.average = false;
   std::ostringstream one, all;
   printPlan(plan, one, {.rank = 1});
   EXPECT_EQ(one.str(),
             "plan two_shot_allreduce: allreduce for 2 ranks, 2 chunks a part, protocol Simple, "
             "depth 2\n"
-            "valid out of place and in place, for counts that 2 divides; source hash "
-            "0123456789abcdef\n"
+            "valid out of place and in place, for counts that 2 divides, not for averages; "
+            "source hash 0123456789abcdef\n"
             "  ranks = 2\n"
             "rank 1: input 2, output 2, scratch 0 chunks\n"
             "  thread block 0:\n"

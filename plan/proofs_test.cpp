@@ -324,6 +324,17 @@ TEST(Postcondition, FinalMarks) {
       "0) -> output[2], rank 2 (channel 0), final, at ring_allreduce.coll:6:5");
 }
 
+TEST(Postcondition, PlansThatDoNotAverageHaveNoFinalMarks) {
+  Plan plan = testing::oneShotAllReduce(2);
+  plan.average = false;
+  EXPECT_EQ(wordsOn(plan),
+            "malformed plan, rank 0, thread block 0, instruction 1: it is marked final, but the "
+            "plan says that nothing is averaged [E311]");
+  for (Instruction &instruction : plan.instructions)
+    instruction.final = false;
+  EXPECT_TRUE(verifyPlan(plan));
+}
+
 TEST(Postcondition, ExtentsTravelThroughScratch) {
   // Chunk 1 goes through scratch and is taken for a chunk of extent 0.
   PlanBuilder builder = start(1);

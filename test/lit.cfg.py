@@ -19,3 +19,5 @@ if "OCCL_MUTANT" in os.environ:  # see test/mutation
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.substitutions.append(("%algorithms", os.path.join(root, "algorithms")))
 config.substitutions.append(("%topologies", os.path.join(root, "topologies")))
+config.substitutions.append(("%compile_time", os.path.join(root, "bench/compile_time")))
+config.substitutions.append(("%schedules", os.path.join(root, "bench/schedules")))

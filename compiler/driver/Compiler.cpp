@@ -11,6 +11,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <filesystem>
+
 using namespace mlir;
 
 namespace occl::driver {
@@ -158,6 +160,19 @@ ModuleOp Compiler::module() {
   return *ir;
 }
 
+/// Names source files as seen from the folder of the one that was compiled, so that a plan does not
+/// depend on where they lie.
+static void nameFilesFromMainFile(inst::ProgramOp program, plan::Plan &plan) {
+  auto mainFile = dyn_cast<NameLoc>(program.getLoc());
+  if (!mainFile)
+    return;
+  std::filesystem::path folder = std::filesystem::path(mainFile.getName().str()).parent_path();
+  for (std::string &file : plan.files)
+    if (std::filesystem::path name = std::filesystem::path(file).lexically_relative(folder);
+        !name.empty())
+      file = name.string();
+}
+
 std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
   auto program = cast<inst::ProgramOp>(ir->getBody()->front());
   FailureOr<plan::Plan> plan = exporter::exportPlan(program);
@@ -172,6 +187,7 @@ std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
                    << verified.text();
     return std::nullopt;
   }
+  nameFilesFromMainFile(program, *plan);
   return std::move(*plan);
 }
 

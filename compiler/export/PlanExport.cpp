@@ -31,6 +31,19 @@ void setHeader(plan::Plan &plan, const dialect::ProgramHeader &header, const Pro
   plan.maxBytes = static_cast<uint64_t>(header.maxBytes);
 }
 
+/// Of the user's own collectives: where something is reduced, something is final, unless a result
+/// is reduced further.
+bool canAverage(const plan::Plan &plan) {
+  if (plan.requirements.empty())
+    return true;
+  bool reduces = false, isFinal = false;
+  for (const plan::Instruction &instruction : plan.instructions) {
+    reduces |= instruction.numSources > 1;
+    isFinal |= instruction.final;
+  }
+  return isFinal || !reduces;
+}
+
 void addRequirements(plan::PlanBuilder &builder, llvm::ArrayRef<int32_t> flat) {
   std::vector<plan::Contribution> contributions;
   while (!flat.empty()) {
@@ -147,7 +160,9 @@ FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
   for (auto [index, rank] : llvm::enumerate(program.ranks))
     RankExport(builder, rank, static_cast<uint32_t>(index)).run();
   addRequirements(builder, header.requirements);
-  return std::move(builder).take();
+  plan::Plan plan = std::move(builder).take();
+  plan.average = canAverage(plan);
+  return plan;
 }
 
 } // namespace occl::exporter

@@ -20,6 +20,9 @@ plan::OperandKind kindOf(BufferKind buffer) {
   return plan::OperandKind::Input;
 }
 
+/// The file that was asked for; what it imports comes later.
+constexpr FileId kMainFile = 0;
+
 llvm::SmallVector<int32_t> toSigned(const std::vector<uint32_t> &values) {
   return {values.begin(), values.end()};
 }
@@ -130,6 +133,8 @@ mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo 
   if (info.maxBytes != kUnboundedBytes)
     header.setMaxBytes(info.maxBytes);
   header.setSourceHash(sourceHash);
+  if (sources.numFiles() > 0)
+    program->setLoc(mlir::NameLoc::get(builder.getStringAttr(sources.name(kMainFile))));
   return std::move(module);
 }
 

@@ -21,6 +21,9 @@ public:
       : header(header), maps(static_cast<size_t>(header.numRanks) * 3) {}
 
   void reduce(chunk::ReduceOp op) {
+    if (!header.requirements.empty()) // the standard collectives promise nothing in between
+      for (Value operand : op->getOperands())
+        noteReducedFurther(operand.getDefiningOp<chunk::ChunkOpInterface>());
     auto [map, begin] = find(op.getRank(), op.getBuffer(), op.getIndex());
     map.assign(begin, begin + op.getCount(), op.getOperation());
   }
@@ -49,8 +52,22 @@ public:
     });
   }
 
+  /// Whether a reduction that is marked has a result that is reduced further.
+  bool isMarkedReducedFurther() const {
+    return llvm::any_of(reducedFurther,
+                        [](Operation *op) { return cast<chunk::ReduceOp>(op).getFinal(); });
+  }
+
 private:
   using Map = analysis::AccessMap<Operation *>;
+
+  void noteReducedFurther(chunk::ChunkOpInterface source) {
+    auto [map, begin] = find(source.getRank(), source.getBuffer(), source.getIndex());
+    map.forEach(begin, begin + source.getCount(), [&](int64_t, int64_t, Operation *origin) {
+      if (origin && (reducedFurther.empty() || reducedFurther.back() != origin))
+        reducedFurther.push_back(origin);
+    });
+  }
 
   /// The map in which a chunk is, and its place there.
   std::pair<Map &, int64_t> find(int32_t rank, OperandKind buffer, int64_t index) {
@@ -65,6 +82,7 @@ private:
 
   const dialect::ProgramHeader &header;
   std::vector<Map> maps;
+  std::vector<Operation *> reducedFurther;
 };
 
 void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
@@ -94,6 +112,8 @@ class ChunkMarkFinalPass : public passes::impl::ChunkMarkFinalBase<ChunkMarkFina
         }
       }
       markRequired(origins, header);
+      if (origins.isMarkedReducedFurther())
+        program.walk([](chunk::ReduceOp reduce) { reduce.setFinal(false); });
     }
   }
 };

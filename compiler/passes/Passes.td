@@ -27,7 +27,8 @@ def ChunkMarkFinal : Pass<"chunk-mark-final", "::mlir::ModuleOp"> {
   let summary = "marks the reductions that complete what the collective asks for";
   let description = [{
     Requires: chunk.program. Ensures: `final` is set on exactly those reductions whose result is, unchanged, in an
-    output chunk that the collective requires at the end, so that `average` divides there and once. Refuses nothing.
+    output chunk that the collective requires at the end, so that `average` divides there and once; on none if the result
+    of one of them is reduced further (a scan). Refuses nothing.
   }];
 }
 

@@ -73,6 +73,9 @@ private:
       return error(Code::BadNumber, "only wait, gate and arrive have a value");
     if (instruction.final && instruction.numSources < 2)
       return error(Code::BadNumber, "it is marked final but reduces nothing");
+    if (instruction.final && !plan.average)
+      return error(Code::BadNumber,
+                   "it is marked final, but the plan says that nothing is averaged");
     return checkNumbers(instruction);
   }
 

@@ -76,7 +76,7 @@ private:
     Value value = valueAt(rank, chunk);
     return value.numContributions == expected.numContributions &&
            value.sums[0] == expected.sums[0] && value.sums[1] == expected.sums[1] &&
-           (value.isFinal != 0) == (expected.numContributions > 1);
+           (value.isFinal != 0) == (plan.average && expected.numContributions > 1);
   }
 
   VerifyError error(Code code, uint32_t rank, uint32_t chunk, const std::string &message) const {

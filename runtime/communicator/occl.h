@@ -93,10 +93,11 @@ typedef struct {
       *plans; /* several versions: the first whose byte range holds count * element size is taken */
   uint32_t numPlans;
   uint64_t
-      count; /* elements of one part: all-reduce, broadcast, reduce: of the buffer; all-gather: of
-                the input; reduce-scatter: of the output; all-to-all: of what goes to one rank */
+      count; /* elements of one part: all-reduce, broadcast, reduce, scan: of the buffer;
+                all-gather, gather: of the input; reduce-scatter, scatter: of the output;
+                all-to-all: of what goes to one rank; with parts of different sizes: of a chunk */
   occlDataType_t dataType;
-  occlRedOp_t op;     /* ignored where the plan reduces nothing */
+  occlRedOp_t op;     /* ignored where the plan reduces nothing; a scan has no occlAvg */
   int32_t priority;   /* larger is more urgent; default 0 */
   uint32_t timeoutMs; /* from submission; 0: the communicator's */
 } occlCollective_t;

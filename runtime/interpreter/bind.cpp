@@ -384,6 +384,8 @@ StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const Bind
   if (plan.uniformChunks && request.count % plan.partChunks != 0)
     return refuse("needs equal chunks: a count that " + std::to_string(plan.partChunks) +
                   " divides, not " + std::to_string(request.count));
+  if (request.op == ReduceOp::Avg && !(plan.average && plan.hasPostcondition))
+    return refuse("cannot average: no instruction is known to complete a result");
   return Binder(plan, request).run();
 }
 

@@ -95,6 +95,19 @@ TEST(Bind, RefusesCountsThatUniformChunksForbid) {
   EXPECT_EQ(bind(plan, {.count = 9}).status().code(), StatusCode::InvalidArgument);
 }
 
+TEST(Bind, RefusesAveragesThatNothingCompletes) {
+  plan::Plan plan = plan::testing::ringAllReduce(4);
+  EXPECT_TRUE(bind(plan, {.count = 8, .op = ReduceOp::Avg}).ok());
+  plan.average = false;
+  EXPECT_TRUE(bind(plan, {.count = 8, .op = ReduceOp::Max}).ok());
+  EXPECT_EQ(bind(plan, {.count = 8, .op = ReduceOp::Avg}).status().code(),
+            StatusCode::InvalidArgument);
+  plan.average = true;
+  plan.hasPostcondition = false;
+  EXPECT_EQ(bind(plan, {.count = 8, .op = ReduceOp::Avg}).status().code(),
+            StatusCode::InvalidArgument);
+}
+
 TEST(Bind, RefusesSizesThatOverflow) {
   plan::Plan plan = plan::testing::ringAllGather(4);
   for (uint64_t count : {~0ull, 1ull << 62, 1ull << 60})

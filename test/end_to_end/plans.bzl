@@ -2,6 +2,10 @@
 
 load("//build_defs:plan.bzl", "compiled_plan")
 
+def _digits(value):
+    """A number, or the numbers of a list as it is written, as a part of a name."""
+    return str(value).replace("[", "").replace("]", "").replace(", ", "_").replace(",", "_")
+
 def compiled_plans(collective, algorithms, defines, ranks):
     """Compiles a collective's algorithms, each for every dictionary of `defines[collective/algorithm]`, or for each of
     `ranks`. Returns the names of the plan files: JSON and CBOR in turn, so that both are read."""
@@ -9,7 +13,7 @@ def compiled_plans(collective, algorithms, defines, ranks):
     for algorithm in algorithms:
         path = collective + "/" + algorithm
         for values in defines.get(path, [{"ranks": number} for number in ranks]):
-            size = "_".join(["%s%d" % (key, values[key]) for key in sorted(values)])
+            size = "_".join([key + _digits(values[key]) for key in sorted(values)])
             encoding = "cbor" if len(names) % 2 else "json"
             name = "%s_%s_%s.plan.%s" % (collective, algorithm, size, encoding)
             compiled_plan(

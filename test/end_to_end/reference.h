@@ -1,7 +1,8 @@
-// What collectives must give, computed from their definitions by plain loops: shares no code with the compiler or the runtime.
+// What collectives must give, computed from their definitions by plain loops: shares no code with
+// the compiler or the runtime.
 //
-// Inputs are small integers, so that every sum and product is exact in every type and no order of reduction can be told
-// from another; an average is then one correctly rounded division.
+// Inputs are small integers, so that every sum and product is exact in every type and no order of
+// reduction can be told from another; an average is then one correctly rounded division.
 #pragma once
 
 #include "runtime/communicator/occl.h"
@@ -33,13 +34,15 @@ inline size_t sizeOf(occlDataType_t type) {
   return 0;
 }
 
-/// Element `index` of rank `rank`'s input. Products over 16 ranks stay within the 11 bits of a half.
+/// Element `index` of rank `rank`'s input. Products over 16 ranks stay within the 11 bits of a
+/// half.
 inline int64_t inputValue(uint32_t rank, uint64_t index, occlRedOp_t op) {
   uint64_t mixed = (index * 2654435761u + rank * 40503u + 12345u) >> 7;
   return op == occlProd ? (rank < 8 && mixed % 3 == 0 ? 2 : 1) : static_cast<int64_t>(mixed % 15);
 }
 
-/// The bytes of `value / divisor` (divisor 1: of an integer) in the given type, rounded to nearest even; integers truncate.
+/// The bytes of `value / divisor` (divisor 1: of an integer) in the given type, rounded to nearest
+/// even; integers truncate.
 inline void store(uint8_t *to, occlDataType_t type, int64_t value, int64_t divisor) {
   double quotient = static_cast<double>(value) / static_cast<double>(divisor);
   auto put = [&](auto typed) { std::memcpy(to, &typed, sizeof typed); };
@@ -65,7 +68,8 @@ inline void store(uint8_t *to, occlDataType_t type, int64_t value, int64_t divis
   }
 }
 
-/// One call of a collective: n ranks, `count` elements in a part.
+/// One call of a collective: n ranks, `count` elements in a part; in a chunk, if parts differ in
+/// size.
 struct Case {
   std::string collective;
   uint32_t ranks;
@@ -74,16 +78,26 @@ struct Case {
   occlRedOp_t op = occlSum;
   uint32_t root = 0;   // of rooted collectives; of a sendrecv, who sends
   uint32_t target = 1; // of a sendrecv
+  /// Where parts differ in size: the chunks of each rank; of an alltoallv, those of each rank for
+  /// each rank.
+  std::vector<uint32_t> counts = {};
 
-  bool is(const char *name) const { return collective == name; }
+  /// Whether it is the collective `name`, or that with parts that differ in size.
+  bool is(const std::string &name) const {
+    return collective == name || (!counts.empty() && collective == name + "v");
+  }
 
   /// Elements of a rank's buffers.
   uint64_t inputElements(uint32_t rank) const {
     if (is("broadcast") || is("sendrecv"))
       return rank == root ? count : 0;
     if (is("scatter"))
-      return rank == root ? ranks * count : 0;
-    return is("reducescatter") || is("alltoall") ? ranks * count : count;
+      return rank == root ? begin(ranks) : 0;
+    if (is("alltoall"))
+      return sentBefore(rank, ranks);
+    if (is("reducescatter"))
+      return begin(ranks);
+    return is("allgather") || is("gather") ? part(rank) : count;
   }
   uint64_t outputElements(uint32_t rank) const {
     if (is("reduce"))
@@ -91,21 +105,27 @@ struct Case {
     if (is("sendrecv"))
       return rank == target ? count : 0;
     if (is("gather"))
-      return rank == root ? ranks * count : 0;
-    return is("allgather") || is("alltoall") ? ranks * count : count;
+      return rank == root ? begin(ranks) : 0;
+    if (is("alltoall"))
+      return receivedBefore(rank, ranks);
+    if (is("allgather"))
+      return begin(ranks);
+    return is("reducescatter") || is("scatter") ? part(rank) : count;
   }
 
-  bool hasInPlace() const { return !is("alltoall") && !is("alltonext") && !is("sendrecv"); }
+  bool hasInPlace() const { return !is("alltonext") && !is("sendrecv") && !is("alltoall"); }
   /// In place: where a rank's input begins, in elements from the begin of its output.
   int64_t inPlaceOffset(uint32_t rank) const {
-    auto parts = static_cast<int64_t>(rank * count);
+    auto before = static_cast<int64_t>(begin(rank));
     if (is("allgather") || is("gather"))
-      return parts;
-    return is("reducescatter") || is("scatter") ? -parts : 0;
+      return before;
+    return is("reducescatter") || is("scatter") ? -before : 0;
   }
 
   /// Whether the collective says what a rank's output holds; it may hold anything else.
   bool promisesOutput(uint32_t rank) const { return !is("alltonext") || rank > 0; }
+  /// Whether its results can be averages: partial sums are none.
+  bool hasAverage() const { return !is("scan"); }
 
   Bytes input(uint32_t rank) const {
     Bytes bytes(inputElements(rank) * sizeOf(type));
@@ -122,11 +142,38 @@ struct Case {
   }
 
 private:
+  /// Elements of a rank's part, and of the parts of all ranks before it.
+  uint64_t part(uint32_t rank) const { return count * (counts.empty() ? 1 : counts[rank]); }
+  uint64_t begin(uint32_t rank) const {
+    uint64_t sum = 0;
+    for (uint32_t before = 0; before < rank; ++before)
+      sum += part(before);
+    return sum;
+  }
+
+  /// Of an all-to-all: elements that `from` has for `to`, for all ranks before `to`, and that `to`
+  /// gets from all before `from`.
+  uint64_t part(uint32_t from, uint32_t to) const {
+    return count * (counts.empty() ? 1 : counts[from * ranks + to]);
+  }
+  uint64_t sentBefore(uint32_t from, uint32_t to) const {
+    uint64_t sum = 0;
+    for (uint32_t before = 0; before < to; ++before)
+      sum += part(from, before);
+    return sum;
+  }
+  uint64_t receivedBefore(uint32_t to, uint32_t from) const {
+    uint64_t sum = 0;
+    for (uint32_t before = 0; before < from; ++before)
+      sum += part(before, to);
+    return sum;
+  }
+
   void storeOutput(uint32_t rank, uint64_t i, uint8_t *to) const {
     if (is("allreduce") || is("reduce"))
       return storeReduction(i, ranks, to);
     if (is("reducescatter"))
-      return storeReduction(rank * count + i, ranks, to);
+      return storeReduction(begin(rank) + i, ranks, to);
     if (is("scan"))
       return storeReduction(i, rank + 1, to);
     auto [from, index] = origin(rank, i);
@@ -138,11 +185,18 @@ private:
     if (is("broadcast") || is("sendrecv"))
       return {root, i};
     if (is("scatter"))
-      return {root, rank * count + i};
+      return {root, begin(rank) + i};
     if (is("alltonext"))
       return {rank ? rank - 1 : 0, i};
-    uint64_t within = i % count;
-    return {static_cast<uint32_t>(i / count), is("alltoall") ? rank * count + within : within};
+    uint32_t from = 0;
+    if (is("alltoall")) {
+      while (receivedBefore(rank, from + 1) <= i)
+        ++from;
+      return {from, sentBefore(from, rank) + i - receivedBefore(rank, from)};
+    }
+    while (begin(from + 1) <= i)
+      ++from;
+    return {from, i - begin(from)};
   }
 
   /// Over the first `contributors` ranks.

@@ -14,7 +14,8 @@ namespace occl::test {
 /// Communicators of all ranks of a group, destroyed with it.
 class ThreadGroup {
 public:
-  explicit ThreadGroup(uint32_t ranks, occlConfig_t config = OCCL_CONFIG_INITIALIZER) : comms(ranks) {
+  explicit ThreadGroup(uint32_t ranks, occlConfig_t config = OCCL_CONFIG_INITIALIZER)
+      : comms(ranks) {
     result = occlCommInitAll(comms.data(), ranks, &config);
   }
   ~ThreadGroup() {

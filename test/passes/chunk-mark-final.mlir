@@ -74,3 +74,19 @@ chunk.program "aliased" implements "custom" ranks 1 attributes {input_chunks = a
   // CHECK: chunk.reduce {{.*}} into input[0][0] final
   %3 = chunk.reduce %1, %0 into input[0][0]
 }
+
+// -----
+
+// A scan: what rank 0 keeps is reduced further on rank 1, so that nothing may be divided.
+// CHECK-LABEL: "scan"
+chunk.program "scan" implements "custom" ranks 2 attributes {input_chunks = array<i32: 1, 1>,
+    output_chunks = array<i32: 1, 1>, scratch_chunks = array<i32: 1, 1>, in_place_offsets = array<i32: 0, 0>,
+    in_place = false, requirements = array<i32: 0, 0, 1, 2, 0, 0, 1, 0, 1, 0, 1, 3, 0, 0, 1, 0, 1, 0>} {
+  %0 = chunk.read input[0][0]
+  %1 = chunk.read input[1][0]
+  // CHECK: chunk.reduce {{.*}} into output[0][0]{{$}}
+  %2 = chunk.reduce %0, %1 into output[0][0]
+  %3 = chunk.copy %2 into scratch[1][0]
+  // CHECK: chunk.reduce {{.*}} into output[1][0]{{$}}
+  %4 = chunk.reduce %3, %1 into output[1][0]
+}

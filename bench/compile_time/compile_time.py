@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Measures whole `occlc compile` processes, plan written and verified, and prints a table beside what MSCCLang takes.
+
+    bench/compile_time/compile_time.py [--occlc bazel-bin/tools/occlc/occlc] [--only TEXT] [--runs 5]
+
+Wall seconds are the median of --runs runs (of one, where a run takes more than 5 s), memory is the largest resident set of them."""
+
+import argparse
+import csv
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LONG_RUN = 5.0
+
+
+def read_cases(path):
+    with open(path, encoding="utf-8") as lines:
+        return list(csv.DictReader((line for line in lines if not line.startswith("#")), delimiter="\t"))
+
+
+def run_once(command):
+    """Wall seconds and largest resident set in MB of one process; None if it fails."""
+    begin = time.monotonic()
+    pid = os.posix_spawn(command[0], command, os.environ)
+    _, status, usage = os.wait4(pid, 0)
+    seconds = time.monotonic() - begin
+    return (seconds, usage.ru_maxrss / 1024) if status == 0 else None
+
+
+def defines_of(case):
+    """The values of -D; @permuted stands for the ranks in some order, always the same."""
+    defines = dict(define.split("=", 1) for define in case["defines"].split())
+    if defines.get("order") == "@permuted":
+        order = list(range(int(defines["ranks"])))
+        random.Random(1).shuffle(order)
+        defines["order"] = str(order)
+    return ["%s=%s" % define for define in defines.items()]
+
+
+def measure(occlc, case, runs, output):
+    command = [occlc, "compile", os.path.join(ROOT, case["file"]), "-o", output]
+    for define in defines_of(case):
+        command += ["-D", define]
+    results = []
+    while len(results) < runs:
+        result = run_once(command)
+        if result is None:
+            return None
+        results.append(result)
+        if result[0] > LONG_RUN:
+            break
+    return statistics.median(seconds for seconds, _ in results), max(megabytes for _, megabytes in results)
+
+
+def row(case, result):
+    ours = "fails | -" if result is None else "%.2f | %.0f" % result
+    goal = case["goal_s"]
+    verdict = "" if goal == "-" else "yes" if result and result[0] <= float(goal) else "**no**"
+    return "| %s | %s | %s | %s | %s | %s |" % (case["name"], case["peer_s"], case["peer_mb"], ours, goal, verdict)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--occlc", default=os.path.join(ROOT, "bazel-bin/tools/occlc/occlc"))
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--encoding", choices=["cbor", "json"], default="cbor", help="of the plans that are written")
+    options = parser.parse_args()
+    print("Load at the start: %.1f. Plans are written as %s." % (os.getloadavg()[0], options.encoding.upper()))
+    print()
+    print("| program | MSCCLang, s | MB | occlc, s | MB | goal, s | reached |")
+    print("|---|---|---|---|---|---|---|")
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        for case in read_cases(os.path.join(ROOT, "bench/compile_time/cases.tsv")):
+            if options.only not in case["name"]:
+                continue
+            result = measure(options.occlc, case, options.runs, os.path.join(folder, "x.plan." + options.encoding))
+            failed |= result is None
+            print(row(case, result), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
