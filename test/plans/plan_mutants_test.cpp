@@ -68,25 +68,19 @@ protected:
   void SetUp() override { std::cout << "seed " << seed << "\n"; }
 
   /// The algorithm's plan for at most so many thread blocks a rank.
-  Plan compile(unsigned threadBlocks) {
+  Plan compile(unsigned threadBlocks, const std::string &options = "") {
     std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/mutants.plan.cbor";
     std::string command = compiler + " compile " + folder + "/" + GetParam().algorithm + ".coll " +
                           GetParam().defines + " --max-thread-blocks " +
-                          std::to_string(threadBlocks) + " -o " + path;
+                          std::to_string(threadBlocks) + options + " -o " + path;
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     Expected<Plan> plan = readPlanFile(path);
     EXPECT_TRUE(plan) << plan.message();
     return plan ? std::move(*plan) : Plan();
   }
 
-  uint32_t seed = static_cast<uint32_t>(fromEnvironment("OCCL_TEST_SEED", 20261120));
-  std::mt19937 random{seed};
-};
-
-TEST_P(CompiledPlans, NeedEveryDependency) {
-  for (unsigned threadBlocks : {1, 2, 4, 8}) {
-    Plan plan = compile(threadBlocks);
-    EXPECT_EQ(testing::confirm(plan, 5, random), "");
+  /// Without any one of its dependencies the plan is rejected, for a reason that can be shown.
+  void expectAllNeeded(const Plan &plan) {
     testing::Blocks blocks = testing::takeApart(plan);
     for (auto &rank : blocks)
       for (auto &block : rank)
@@ -97,12 +91,25 @@ TEST_P(CompiledPlans, NeedEveryDependency) {
             Plan mutant = testing::putTogether(plan, blocks);
             step.dependencies = all;
             VerifyResult result = verifyPlan(mutant, {.findSmallestDepth = false});
-            ASSERT_TRUE(result.error)
-                << threadBlocks << " thread blocks; not needed: thread block " << all[d].threadBlock
-                << ", instruction " << all[d].instruction;
+            ASSERT_TRUE(result.error) << "not needed: thread block " << all[d].threadBlock
+                                      << ", instruction " << all[d].instruction;
             EXPECT_EQ(testing::replay(mutant, *result.error, random), "") << result.text();
           }
   }
+
+  uint32_t seed = static_cast<uint32_t>(fromEnvironment("OCCL_TEST_SEED", 20261120));
+  std::mt19937 random{seed};
+};
+
+TEST_P(CompiledPlans, NeedEveryDependency) {
+  for (unsigned threadBlocks : {1, 2, 4, 8})
+    for (const char *options : {"", " --order-through-ranks"}) {
+      SCOPED_TRACE(std::to_string(threadBlocks) + " thread blocks" + options);
+      Plan plan = compile(threadBlocks, options);
+      EXPECT_EQ(testing::confirm(plan, 5, random), "");
+      EXPECT_EQ(verifyPlan(plan).facts.searchedOrders, 0u) << "the witnesses do not show all";
+      expectAllNeeded(plan);
+    }
 }
 
 TEST_P(CompiledPlans, MutantsGetTheRightVerdict) {
