@@ -1,8 +1,8 @@
 // Time of small all-reduces on ranks that are threads of one process, submission to completion,
 // through wait() and through a callback: what the runtime itself costs.
+#include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
-#include "runtime/communicator/occl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,12 +22,7 @@ constexpr uint64_t kElements = 16; // 64 bytes
 constexpr uint64_t kIterations = 20000;
 constexpr uint64_t kId = 1;
 
-void check(occlResult_t result) {
-  if (result == occlSuccess)
-    return;
-  std::fprintf(stderr, "%s: %s\n", occlGetErrorString(result), occlGetLastError());
-  std::exit(1);
-}
+using occl::bench::check;
 
 double cpuMicroseconds() {
   timespec now{};

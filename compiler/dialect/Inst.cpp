@@ -24,11 +24,17 @@ void InstDialect::initialize() {
 }
 
 llvm::StringRef inst::operationName(plan::Opcode opcode) {
-  constexpr llvm::StringLiteral names[] = {
-      CopyOp::getOperationName(),           ReduceOp::getOperationName(),
-      SendOp::getOperationName(),           RecvOp::getOperationName(),
-      RecvReduceCopyOp::getOperationName(), RecvCopySendOp::getOperationName(),
-      RecvReduceSendOp::getOperationName(), RecvReduceCopySendOp::getOperationName()};
+  constexpr llvm::StringLiteral names[] = {CopyOp::getOperationName(),
+                                           ReduceOp::getOperationName(),
+                                           SendOp::getOperationName(),
+                                           RecvOp::getOperationName(),
+                                           RecvReduceCopyOp::getOperationName(),
+                                           RecvCopySendOp::getOperationName(),
+                                           RecvReduceSendOp::getOperationName(),
+                                           RecvReduceCopySendOp::getOperationName(),
+                                           LoadReduceStoreOp::getOperationName(),
+                                           SignalOp::getOperationName(),
+                                           WaitOp::getOperationName()};
   return names[static_cast<unsigned>(opcode)];
 }
 

@@ -12,6 +12,20 @@ namespace occl::inst {
 static constexpr llvm::StringLiteral kPlaceNames[] = {"input", "output", "scratch", "transfer",
                                                       "connection"};
 
+static ParseResult parseOwner(OpAsmParser &parser, Place &place) {
+  if (failed(parser.parseOptionalKeyword("of")))
+    return success();
+  llvm::SMLoc at = parser.getCurrentLocation();
+  int32_t rank = 0;
+  if (parser.parseInteger(rank))
+    return failure();
+  if (rank < 0 || rank >= static_cast<int32_t>(plan::limits::kMaxRanks))
+    return parser.emitError(at) << "expected a rank below " << plan::limits::kMaxRanks << ", got "
+                                << rank;
+  place.channel = static_cast<int16_t>(rank);
+  return success();
+}
+
 static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
   llvm::SMLoc at = parser.getCurrentLocation();
   llvm::StringRef name;
@@ -22,9 +36,11 @@ static ParseResult parsePlace(OpAsmParser &parser, Place &place) {
     return parser.emitError(at) << "expected input, output, scratch, transfer or connection, got "
                                 << name;
   place.kind = static_cast<PlaceKind>(found - kPlaceNames);
-  if (place.isLocal())
-    return failure(parser.parseLSquare() || parser.parseInteger(place.index) ||
-                   parser.parseRSquare());
+  if (place.isLocal()) {
+    if (parser.parseLSquare() || parser.parseInteger(place.index) || parser.parseRSquare())
+      return failure();
+    return parseOwner(parser, place);
+  }
   if (parser.parseLParen() || parser.parseInteger(place.index) || parser.parseRParen())
     return failure();
   if (place.kind != PlaceKind::Transfer || failed(parser.parseOptionalKeyword("channel")))
@@ -51,8 +67,12 @@ static ParseResult parseOptionalField(OpAsmParser &parser, llvm::StringRef keywo
 }
 
 ParseResult parseInstruction(OpAsmParser &parser, OperationState &state, Instruction &instruction) {
-  if (parsePlaces(parser, instruction.sources) || parser.parseKeyword("into") ||
-      parsePlaces(parser, instruction.destinations) ||
+  llvm::StringRef name = state.name.getStringRef();
+  bool hasSources = name != SignalOp::getOperationName();
+  bool hasDestinations = name != WaitOp::getOperationName();
+  if ((hasSources && parsePlaces(parser, instruction.sources)) ||
+      (hasDestinations &&
+       (parser.parseKeyword("into") || parsePlaces(parser, instruction.destinations))) ||
       parseOptionalField(parser, "count", instruction.count) ||
       parseOptionalField(parser, "extent", instruction.extent) ||
       parseOptionalField(parser, "block", instruction.threadBlock) ||
@@ -76,14 +96,15 @@ static void printPlace(OpAsmPrinter &printer, Place place) {
   else
     printer << '(' << place.index << ')';
   if (place.channel != -1)
-    printer << " channel " << place.channel;
+    printer << (place.isLocal() ? " of " : " channel ") << place.channel;
 }
 
 void printInstruction(OpAsmPrinter &printer, Operation *op, const Instruction &instruction) {
   printer << ' ';
   llvm::interleaveComma(instruction.sources, printer,
                         [&](Place place) { printPlace(printer, place); });
-  printer << " into ";
+  if (!instruction.destinations.empty())
+    printer << (instruction.sources.empty() ? "into " : " into ");
   llvm::interleaveComma(instruction.destinations, printer,
                         [&](Place place) { printPlace(printer, place); });
   if (instruction.count != 1)

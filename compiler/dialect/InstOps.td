@@ -33,7 +33,7 @@ def Inst_ProgramOp : Op<Inst_Dialect, "program", [IsolatedFromAbove, SingleBlock
   let summary = "the instructions of all ranks";
   let description = [{
     The header is that of `chunk.program`, and two attributes more. `connections` is flat: source, channel, number of
-    destinations, then the destinations, ascending; empty before `inst-assign-thread-blocks`. `uniform_chunks`
+    destinations, then the destinations, ascending; a counter has channel -1; empty before `inst-assign-thread-blocks`. `uniform_chunks`
     says that a value ends in a place of another extent than its own, which needs chunks of one size.
   }];
   let arguments = !con(programHeader, (ins
@@ -54,7 +54,7 @@ def Inst_RankOp : Op<Inst_Dialect, "rank", [IsolatedFromAbove, SingleBlock, NoTe
 }
 
 // `inst.<mnemonic> <sources> into <destinations> count n extent e block b group g final after %token, ...`, where a place is
-// `input[i]`, `output[i]`, `scratch[i]`, `transfer(id)`, `transfer(id) channel c` or `connection(i)`.
+// `input[i]`, `output[i]`, `scratch[i]` (each may go on with `of rank`), `transfer(id)`, `transfer(id) channel c` or `connection(i)`.
 class Inst_InstructionOp<string mnemonic, string opcode> : Op<Inst_Dialect, mnemonic, [
     HasParent<"RankOp">, Inst_InstructionOpInterface]> {
   let arguments = (ins Variadic<Inst_TokenType>:$dependencies, InstructionProperty:$data);
@@ -94,6 +94,17 @@ def Inst_RecvReduceSendOp : Inst_InstructionOp<"recv_reduce_send", "RecvReduceSe
 }
 def Inst_RecvReduceCopySendOp : Inst_InstructionOp<"recv_reduce_copy_send", "RecvReduceCopySend"> {
   let summary = "folds sources of which some arrive, stores and sends the result";
+}
+// Direct access. `inst.signal into connection(i)`; `inst.wait connection(i), connection(j) count v` waits until each counter has
+// had v signals.
+def Inst_LoadReduceStoreOp : Inst_InstructionOp<"load_reduce_store", "LoadReduceStore"> {
+  let summary = "folds sources and stores the result, in buffers of any ranks";
+}
+def Inst_SignalOp : Inst_InstructionOp<"signal", "Signal"> {
+  let summary = "tells the destinations of a counter that all before is done";
+}
+def Inst_WaitOp : Inst_InstructionOp<"wait", "Wait"> {
+  let summary = "waits for signals";
 }
 
 #endif

@@ -37,8 +37,10 @@ LogicalResult inst::verifyInstruction(Operation *op) {
     return op->emitOpError() << "needs a count of at least 1, got " << data.count;
   for (const Places *places : {&data.sources, &data.destinations})
     for (Place place : *places)
-      if (place.isLocal() &&
-          failed(dialect::verifyRange(op, header, static_cast<int32_t>(rank.getRank()),
+      if (place.isPeer() && instruction.getOpcode() != plan::Opcode::LoadReduceStore)
+        return op->emitOpError("names another rank's buffer, which only load_reduce_store may");
+      else if (place.isLocal() && failed(dialect::verifyRange(
+                                      op, header, static_cast<int32_t>(place.owner(rank.getRank())),
                                       bufferOf(place.kind), static_cast<int32_t>(place.index),
                                       static_cast<int32_t>(data.count))))
         return failure();
@@ -114,6 +116,10 @@ private:
         if (place.kind == PlaceKind::Connection && place.index >= connections.size())
           return op->emitOpError()
                  << "names connection " << place.index << " of " << connections.size();
+        if (place.kind == PlaceKind::Connection &&
+            connections[place.index].isCounter != data.isControl())
+          return op->emitOpError() << "names connection " << place.index << ", which is "
+                                   << (data.isControl() ? "no counter" : "a counter");
         Ends &ends =
             place.kind == PlaceKind::Transfer ? byTransfer[place.index] : byConnection[place.index];
         (places == &data.sources ? ends.receives : ends.sends)
@@ -149,11 +155,17 @@ private:
         return end.op->emitOpError() << "receives from connection " << index
                                      << ", which does not end on rank " << end.rank;
       size_t message = received[end.rank]++;
+      if (connection.isCounter) {
+        if (end.count > ends.sends.size())
+          return end.op->emitOpError() << "waits for signal " << end.count << " of counter "
+                                       << index << ", which has " << ends.sends.size();
+        continue;
+      }
       if (message < ends.sends.size() && failed(verifySizes(ends.sends[message], end)))
         return failure();
     }
     for (uint32_t rank : connection.destinations)
-      if (received[rank] != ends.sends.size())
+      if (!connection.isCounter && received[rank] != ends.sends.size())
         return program.emitOpError()
                << "connection " << index << " carries " << ends.sends.size()
                << " messages, but rank " << rank << " receives " << received[rank];

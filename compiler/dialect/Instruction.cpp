@@ -6,6 +6,11 @@ namespace occl::inst {
 
 plan::Opcode opcodeOf(const Instruction &instruction) {
   using plan::Opcode;
+  if (instruction.isControl())
+    return instruction.sources.empty() ? Opcode::Signal : Opcode::Wait;
+  auto isPeer = [](Place place) { return place.isPeer(); };
+  if (llvm::any_of(instruction.sources, isPeer) || llvm::any_of(instruction.destinations, isPeer))
+    return Opcode::LoadReduceStore;
   bool stores = instruction.localDestination() != nullptr;
   bool sends = instruction.destinations.size() > (stores ? 1 : 0);
   bool folds = instruction.sources.size() > 1;
@@ -29,7 +34,7 @@ bool hasShapeOf(plan::Opcode opcode, const Instruction &instruction) {
          (!shape.needsLocalSource || localSources == sources) &&
          (!shape.needsConnectionSource || localSources < sources) &&
          localDestinations >= shape.minLocalDestinations &&
-         localDestinations <= shape.maxLocalDestinations &&
+         (shape.maxLocalDestinations == 255 || localDestinations <= shape.maxLocalDestinations) &&
          (localDestinations < instruction.destinations.size()) == shape.sends;
 }
 

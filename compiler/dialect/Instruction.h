@@ -10,28 +10,36 @@
 
 namespace occl::inst {
 
-/// Input, Output and Scratch are the executing rank's buffers. A Transfer is a message before
-/// connections are assigned: an identifier that its sending instruction and its receiving ones
-/// share, one on each destination rank. A Connection is a FIFO; its messages are those of the
-/// instructions that use it, in their order.
+/// Input, Output and Scratch are buffers, of the executing rank or of a peer. A Transfer is a
+/// message before connections are assigned: an identifier that its sending instruction and its
+/// receiving ones share, one on each destination rank. A Connection is a FIFO; its messages are
+/// those of the instructions that use it, in their order. Or it is a counter, of signals and waits.
 enum class PlaceKind : uint8_t { Input, Output, Scratch, Transfer, Connection };
 
 /// A source or destination of an instruction.
 struct Place {
   PlaceKind kind = PlaceKind::Input;
-  /// Transfers only: the channel asked for, -1 for none.
+  /// Transfers: the channel asked for. Buffers: the rank whose buffer it is, if not the executing
+  /// one's (load_reduce_store only). -1: none.
   int16_t channel = -1;
   /// The first chunk, the transfer's identifier, or the connection's index in the program.
   uint32_t index = 0;
 
+  /// A buffer, also a peer's.
   bool isLocal() const { return kind <= PlaceKind::Scratch; }
+  bool isPeer() const { return isLocal() && channel >= 0; }
+  /// The rank whose buffer it is, for an instruction of rank `executing`.
+  uint32_t owner(uint32_t executing) const {
+    return isPeer() ? static_cast<uint32_t>(channel) : executing;
+  }
   bool operator==(const Place &) const = default;
 };
 
 using Places = llvm::SmallVector<Place, 2>;
 
 /// Folds its sources from left to right and stores the result in all its destinations; `count`
-/// chunks, of which the first is chunk `extent` of a part.
+/// chunks, of which the first is chunk `extent` of a part. A signal has no sources, a wait no
+/// destinations, and its `count` is the number of signals that it waits for.
 struct Instruction {
   Places sources;
   Places destinations;
@@ -45,10 +53,12 @@ struct Instruction {
 
   bool operator==(const Instruction &) const = default;
 
-  /// Its one local destination, or null.
+  bool isControl() const { return sources.empty() || destinations.empty(); }
+
+  /// Its one destination on the own rank, or null.
   const Place *localDestination() const {
     for (const Place &place : destinations)
-      if (place.isLocal())
+      if (place.isLocal() && !place.isPeer())
         return &place;
     return nullptr;
   }
@@ -67,8 +77,7 @@ inline void joinHints(Instruction &into, const Instruction &other) {
     into.group = other.group;
 }
 
-/// The opcode of an instruction with these operands; it has at least one source and one
-/// destination.
+/// The opcode of an instruction with these operands.
 plan::Opcode opcodeOf(const Instruction &instruction);
 
 /// Whether the operands have the shape that `opcode` asks for.

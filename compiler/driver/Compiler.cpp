@@ -121,9 +121,10 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Everything besides the source that decides what the plan is.
 static std::string describeOptions(const PipelineOptions &options) {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7}", options.multicast, options.fuse,
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8}", options.multicast, options.fuse,
                        options.aggregate, options.maxThreadBlocks, options.maxDepth,
-                       options.instances, options.maxChannels, options.orderThroughRanks)
+                       options.instances, options.maxChannels, options.orderThroughRanks,
+                       options.directGroupSize)
       .str();
 }
 

@@ -33,6 +33,8 @@ void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
       passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels}));
   passes.addPass(passes::createInstSchedule({options.maxDepth}));
   passes.addPass(passes::createInstSynchronize());
+  if (options.directGroupSize != 0)
+    passes.addPass(passes::createInstUseDirectAccess({options.directGroupSize}));
 }
 
 struct Phase {

@@ -24,6 +24,8 @@ struct PipelineOptions {
   bool orderThroughRanks = false;
   /// The depth may be raised up to this where the program needs it.
   uint32_t maxDepth = 64;
+  /// Ranks that access each other's memory: rank r is of group r / directGroupSize. 0: none do.
+  uint32_t directGroupSize = 0;
   /// Prints the time of each pass to standard error.
   bool printTiming = false;
   /// Writes the program to IR after each pass and runs the dialects' verifiers on it.
@@ -34,7 +36,8 @@ struct PipelineOptions {
 ///   chunks        chunk-parallelize, chunk-mark-final
 ///   instructions  lower-chunks, inst-propagate-copies, inst-merge-multicast, inst-fuse,
 ///                 inst-aggregate
-///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize
+///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize,
+///                 inst-use-direct-access
 /// Errors are emitted as MLIR diagnostics. Unless `verifyEach` is set, the inst.program is kept as
 /// data (analysis::keepPrograms).
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);

@@ -99,8 +99,12 @@ private:
     plan::Instruction instruction;
     instruction.opcode = inst::opcodeOf(step.instruction);
     instruction.final = step.instruction.final;
-    instruction.count = step.instruction.count;
-    instruction.extent = step.instruction.extent;
+    if (step.instruction.isControl()) {
+      instruction.value = step.instruction.sources.empty() ? 0 : step.instruction.count;
+    } else {
+      instruction.count = step.instruction.count;
+      instruction.extent = step.instruction.extent;
+    }
     if (FileLineColLoc place = findPlace(Location::getFromOpaquePointer(step.location));
         place && place.getLine() > 0 && place.getColumn() > 0)
       instruction.location = builder.location(builder.file(place.getFilename().str()),
@@ -117,7 +121,7 @@ private:
     llvm::SmallVector<plan::Operand, 4> result;
     for (inst::Place place : places)
       result.push_back(place.isLocal() ? plan::Operand{static_cast<plan::OperandKind>(place.kind),
-                                                       index, place.index}
+                                                       place.owner(index), place.index}
                                        : plan::connection(place.index));
     return result;
   }
@@ -144,6 +148,14 @@ LogicalResult checkReady(inst::ProgramOp op, const Program &program) {
   return success();
 }
 
+void addConnection(plan::PlanBuilder &builder, const inst::Connection &connection) {
+  std::span destinations(connection.destinations.data(), connection.destinations.size());
+  if (connection.isCounter)
+    builder.addCounter(connection.source, destinations);
+  else
+    builder.addConnection(connection.source, connection.channel, destinations);
+}
+
 } // namespace
 
 FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
@@ -154,9 +166,7 @@ FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
   dialect::ProgramHeader header = dialect::headerOf(op);
   setHeader(builder.header(), header, program);
   for (const inst::Connection &connection : program.connections)
-    builder.addConnection(
-        connection.source, connection.channel,
-        std::span(connection.destinations.data(), connection.destinations.size()));
+    addConnection(builder, connection);
   for (auto [index, rank] : llvm::enumerate(program.ranks))
     RankExport(builder, rank, static_cast<uint32_t>(index)).run();
   addRequirements(builder, header.requirements);

@@ -133,4 +133,19 @@ def InstSynchronize : Pass<"inst-synchronize", "::mlir::ModuleOp"> {
   }];
 }
 
+def InstUseDirectAccess : Pass<"inst-use-direct-access", "::mlir::ModuleOp"> {
+  let summary = "loads from and stores to the buffers of other ranks instead of sending";
+  let description = [{
+    Requires: a scheduled and synchronized program. Ensures: within groups of `group-size` consecutive ranks, what an
+    instruction receives it loads from the sender's buffer, or the sender stores it where it was to be received, and the
+    instructions that only sent or received are gone; signals and waits order what the messages did, and keep each rank
+    from ending before others have left its memory. A transfer stays as it is where the accesses would come in another
+    order, a write would have to wait for another rank, or connections and peers' buffers would meet in an
+    instruction that cannot be split. Refuses a program whose ranks' orders do not complete.
+  }];
+  let options = [
+    Option<"groupSize", "group-size", "uint32_t", "4294967295", "ranks that access each other's memory">,
+  ];
+}
+
 #endif

@@ -267,3 +267,76 @@ inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2,
   inst.rank 1 {
   }
 }
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>, connections = array<i32: 0, -1, 1, 1, 0, 0, 1, 1>} {
+  inst.rank 0 {
+    // expected-error @+1 {{names another rank's buffer, which only load_reduce_store may}}
+    %0 = inst.copy input[0] of 1 into output[0]
+  }
+  inst.rank 1 {
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>, connections = array<i32: 0, -1, 1, 1, 0, 0, 1, 1>} {
+  inst.rank 0 {
+    // expected-error @+1 {{names rank 2 of 2 ranks}}
+    %0 = inst.load_reduce_store input[0] of 2 into output[0]
+  }
+  inst.rank 1 {
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>, connections = array<i32: 0, -1, 1, 1, 0, 0, 1, 1>} {
+  inst.rank 0 {
+    // expected-error @+1 {{expected a rank below 4096, got 4096}}
+    %0 = inst.load_reduce_store input[0] of 4096 into output[0]
+  }
+  inst.rank 1 {
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>, connections = array<i32: 0, -1, 1, 1, 0, 0, 1, 1>} {
+  inst.rank 0 {
+    // expected-error @+1 {{names connection 0, which is a counter}}
+    %0 = inst.send input[0] into connection(0)
+  }
+  inst.rank 1 {
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>, connections = array<i32: 0, -1, 1, 1, 0, 0, 1, 1>} {
+  inst.rank 0 {
+    // expected-error @+1 {{names connection 1, which is no counter}}
+    %0 = inst.signal into connection(1)
+  }
+  inst.rank 1 {
+  }
+}
+
+// -----
+
+inst.program "x" implements "y" ranks 2 attributes {input_chunks = array<i32: 2, 2>, output_chunks = array<i32: 2, 2>,
+    scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>, connections = array<i32: 0, -1, 1, 1, 0, 0, 1, 1>} {
+  inst.rank 0 {
+    %0 = inst.signal into connection(0)
+  }
+  inst.rank 1 {
+    // expected-error @+1 {{waits for signal 2 of counter 0, which has 1}}
+    %0 = inst.wait connection(0) count 2
+  }
+}

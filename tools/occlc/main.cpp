@@ -93,6 +93,13 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
   app.add_flag(
       "--order-through-ranks", options.pipeline.orderThroughRanks,
       "leave out waits that messages through other ranks imply; for transports that fence");
+  auto *direct = app.add_flag_callback(
+      "--direct", [&options] { options.pipeline.directGroupSize = ~0u; },
+      "let all ranks access each other's buffers: ranks that are threads of one process");
+  app.add_option("--direct-groups", options.pipeline.directGroupSize,
+                 "the same for groups of so many consecutive ranks")
+      ->check(CLI::Range(2u, plan::limits::kMaxRanks))
+      ->excludes(direct);
   app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
   app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
   auto flag = [&](const char *name, bool &value, const char *what) {

@@ -1,0 +1,116 @@
+// Times of plans of one collective against each other, on ranks that are threads of this process:
+// compare_plans PLAN... prints for each size the time of each plan and how it compares with the
+// first. Each number is the median of several rounds, in which the plans take turns.
+#include "bench/runtime/checked.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using occl::bench::check;
+
+constexpr uint64_t kSizes[] = {1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
+constexpr uint32_t kRounds = 9;
+
+struct Contender {
+  occlPlan_t plan = nullptr;
+  std::vector<double> times; // microseconds an operation, by round
+};
+
+/// As many operations as take some tens of milliseconds.
+uint32_t repetitionsFor(uint64_t bytes) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>((32 << 20) / bytes, 4, 2000));
+}
+
+uint64_t idOf(size_t contender, size_t size) { return contender * 100 + size; }
+
+void registerAll(occlComm_t comm, std::vector<Contender> &contenders) {
+  for (size_t p = 0; p < contenders.size(); ++p)
+    for (size_t s = 0; s < std::size(kSizes); ++s) {
+      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
+      collective.id = idOf(p, s);
+      collective.plans = &contenders[p].plan;
+      collective.numPlans = 1;
+      collective.count = kSizes[s] / sizeof(float);
+      check(occlRegister(comm, &collective));
+    }
+}
+
+void repeat(occlComm_t comm, uint64_t id, const float *input, float *output, uint32_t times) {
+  for (uint32_t i = 0; i < times; ++i) {
+    occlRequest_t request = 0;
+    check(occlSubmit(comm, id, input, output, nullptr, nullptr, &request));
+    check(occlWait(comm, request));
+  }
+}
+
+/// Microseconds of an operation; the ranks begin together, for the last one before has waited for
+/// all.
+void measure(std::vector<occlComm_t> &comms, std::vector<Contender> &contenders, size_t size) {
+  uint64_t count = kSizes[size] / sizeof(float);
+  uint32_t repetitions = repetitionsFor(kSizes[size]);
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < comms.size(); ++r)
+    threads.emplace_back([&, r] {
+      std::vector<float> input(count, 1), output(count);
+      for (uint32_t round = 0; round < kRounds; ++round)
+        for (size_t p = 0; p < contenders.size(); ++p) {
+          repeat(comms[r], idOf(p, size), input.data(), output.data(), 2);
+          auto start = std::chrono::steady_clock::now();
+          repeat(comms[r], idOf(p, size), input.data(), output.data(), repetitions);
+          std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+          if (r == 0)
+            contenders[p].times.push_back(time.count() / repetitions);
+        }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+double takeMedian(std::vector<double> &times) {
+  std::sort(times.begin(), times.end());
+  double median = times[times.size() / 2];
+  times.clear();
+  return median;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::vector<Contender> contenders(static_cast<size_t>(argc - 1));
+  uint32_t numRanks = 0;
+  for (size_t p = 0; p < contenders.size(); ++p) {
+    check(occlPlanLoad(argv[p + 1], &contenders[p].plan));
+    check(occlPlanQuery(contenders[p].plan, &numRanks, nullptr, nullptr));
+  }
+  if (contenders.empty()) {
+    std::fprintf(stderr, "usage: compare_plans PLAN...\n");
+    return 2;
+  }
+  std::vector<occlComm_t> comms(numRanks);
+  check(occlCommInitAll(comms.data(), numRanks, nullptr));
+  for (occlComm_t comm : comms)
+    registerAll(comm, contenders);
+  std::printf("%10s  microseconds, and the first one's time divided by it\n", "bytes");
+  for (size_t s = 0; s < std::size(kSizes); ++s) {
+    measure(comms, contenders, s);
+    std::printf("%10llu", static_cast<unsigned long long>(kSizes[s]));
+    double first = 0;
+    for (Contender &contender : contenders) {
+      double time = takeMedian(contender.times);
+      first = first == 0 ? time : first;
+      std::printf("  %10.1f %5.2f", time, first / time);
+    }
+    std::printf("\n");
+  }
+  for (occlComm_t comm : comms)
+    check(occlCommDestroy(comm));
+  for (Contender &contender : contenders)
+    occlPlanDestroy(contender.plan);
+}

@@ -1,0 +1,310 @@
+// Turning transfers into direct accesses: what becomes of hand-made programs, and that plans of
+// random ones are proved by verifyPlan to compute what they did.
+#include "compiler/analysis/Dependences.h"
+#include "compiler/analysis/StepGraph.h"
+#include "compiler/analysis/Testing.h"
+#include "compiler/passes/DirectTransfers.h"
+#include "compiler/passes/SignalPlacement.h"
+#include "plan/builder.h"
+#include "plan/verifier.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+namespace occl::passes {
+namespace {
+
+using namespace analysis;
+using namespace analysis::testing;
+using inst::Instruction;
+using inst::Place;
+using inst::PlaceKind;
+
+/// Gives the program connections, and each rank one thread block; sizes are those that it uses.
+void schedule(Program &program) {
+  Network network(program);
+  for (Rank &rank : program.ranks)
+    for (Step &step : rank.steps) {
+      step.instruction.threadBlock = 0;
+      for (inst::Places *places : {&step.instruction.sources, &step.instruction.destinations})
+        for (Place &place : *places) {
+          if (!place.isLocal())
+            place = {PlaceKind::Connection, -1, network.connectionOf(place)};
+          uint32_t &size = place.kind == PlaceKind::Input    ? rank.inputChunks
+                           : place.kind == PlaceKind::Output ? rank.outputChunks
+                                                             : rank.scratchChunks;
+          if (place.isLocal())
+            size = std::max(size, place.index + step.instruction.count);
+        }
+    }
+  program.connections = std::move(network.connections);
+  program.numTransfers = 0;
+}
+
+/// False if nothing became direct.
+bool makeDirect(Program &program, uint32_t groupSize = ~0u) {
+  auto order = linearOrder(program);
+  EXPECT_TRUE(order);
+  if (!order || !useDirectTransfers(program, *order, groupSize))
+    return false;
+  placeSignals(program, *order);
+  return true;
+}
+
+plan::PlanBuilder planOf(const Program &program) {
+  plan::PlanBuilder builder;
+  builder.header().name = builder.header().collective = "test";
+  builder.header().sourceHash = "0123456789abcdef";
+  builder.header().partChunks = program.partChunks;
+  builder.header().inPlace = program.inPlace;
+  builder.header().depth = program.depth;
+  for (const inst::Connection &connection : program.connections) {
+    std::span<const uint32_t> ranks(connection.destinations.data(), connection.destinations.size());
+    if (connection.isCounter)
+      builder.addCounter(connection.source, ranks);
+    else
+      builder.addConnection(connection.source, connection.channel, ranks);
+  }
+  for (auto [r, rank] : llvm::enumerate(program.ranks)) {
+    builder.beginRank({.inputChunks = rank.inputChunks,
+                       .outputChunks = rank.outputChunks,
+                       .scratchChunks = rank.scratchChunks});
+    builder.beginThreadBlock();
+    for (const Step &step : rank.steps) {
+      const Instruction &from = step.instruction;
+      plan::Instruction to = {.opcode = opcodeOf(from), .final = from.final};
+      if (!from.isControl())
+        to.count = from.count;
+      if (to.opcode == plan::Opcode::Wait)
+        to.value = from.count;
+      auto operands = [&](const inst::Places &places) {
+        std::vector<plan::Operand> result;
+        for (Place place : places)
+          result.push_back(place.isLocal()
+                               ? plan::Operand{static_cast<plan::OperandKind>(place.kind),
+                                               place.owner(static_cast<uint32_t>(r)), place.index}
+                               : plan::connection(place.index));
+        return result;
+      };
+      std::vector<plan::Operand> sources = operands(from.sources),
+                                 destinations = operands(from.destinations);
+      builder.addInstruction(to, sources, destinations);
+    }
+  }
+  return builder;
+}
+
+/// The opcodes of each rank.
+std::vector<std::vector<plan::Opcode>> opcodesOf(const Program &program) {
+  std::vector<std::vector<plan::Opcode>> opcodes;
+  for (const Rank &rank : program.ranks) {
+    opcodes.emplace_back();
+    for (const Step &step : rank.steps)
+      opcodes.back().push_back(opcodeOf(step.instruction));
+  }
+  return opcodes;
+}
+
+constexpr auto kDirect = plan::Opcode::LoadReduceStore, kSignal = plan::Opcode::Signal,
+               kWait = plan::Opcode::Wait;
+
+/// Two-step all-reduce of two ranks, as fusion leaves it: rank c folds chunk c and sends it back.
+Program twoShot(bool inPlace) {
+  Step fold0 = step({input(0), transfer(1)}, {output(0), transfer(2)});
+  Step fold1 = step({transfer(0), input(1)}, {output(1), transfer(3)});
+  fold0.instruction.final = fold1.instruction.final = true;
+  Program result =
+      program({{step({input(1)}, {transfer(0)}), fold0, step({transfer(3)}, {output(1)})},
+               {step({input(0)}, {transfer(1)}), fold1, step({transfer(2)}, {output(0)})}});
+  result.inPlace = inPlace;
+  schedule(result);
+  return result;
+}
+
+TEST(DirectAccess, ATwoStepAllReduceIsOneInstructionARank) {
+  for (bool inPlace : {false, true}) {
+    Program direct = twoShot(inPlace);
+    ASSERT_TRUE(makeDirect(direct));
+    std::vector<plan::Opcode> expected = {kDirect, kSignal, kWait};
+    for (const auto &opcodes : opcodesOf(direct))
+      EXPECT_EQ(opcodes, expected);
+    plan::PlanBuilder builder = planOf(direct);
+    builder.header().partChunks = 2;
+    builder.header().collective = "allreduce";
+    plan::Plan plan = std::move(builder).take();
+    for (uint32_t r = 0; r < 2; ++r)
+      plan.instructions[plan.threadBlocks[r].firstInstruction].extent = r;
+    EXPECT_TRUE(plan::verifyPlan(plan).isOk()) << plan::verifyPlan(plan).text();
+  }
+}
+
+TEST(DirectAccess, OnlyWithinGroups) {
+  Program apart = twoShot(false);
+  EXPECT_FALSE(makeDirect(apart, 1));
+  EXPECT_EQ(opcodesOf(apart), opcodesOf(twoShot(false)));
+}
+
+/// One step: both ranks fold both inputs. In place each would spoil what the other still reads.
+TEST(DirectAccess, AWriteThatWouldHaveToWaitKeepsTheConnection) {
+  for (bool inPlace : {false, true}) {
+    Program program = testing::program(
+        {{step({input(0)}, {transfer(0)}), step({input(0), transfer(1)}, {output(0)})},
+         {step({input(0)}, {transfer(1)}), step({transfer(0), input(0)}, {output(0)})}});
+    program.inPlace = inPlace;
+    schedule(program);
+    EXPECT_EQ(makeDirect(program), !inPlace);
+  }
+}
+
+/// What is read was computed by its owner: a signal says that it is there.
+TEST(DirectAccess, AComputedValueIsAwaited) {
+  Program program =
+      testing::program({{step({input(0)}, {scratch(0)}), step({scratch(0)}, {transfer(0)})},
+                        {step({transfer(0), input(0)}, {output(0)})}});
+  program.inPlace = false;
+  schedule(program);
+  ASSERT_TRUE(makeDirect(program));
+  auto opcodes = opcodesOf(program);
+  EXPECT_EQ(opcodes[0], (std::vector{plan::Opcode::Copy, kSignal, kWait}));
+  EXPECT_EQ(opcodes[1], (std::vector{kWait, kDirect, kSignal}));
+}
+
+/// A fold whose result also goes to a rank outside of the group is split.
+TEST(DirectAccess, WhatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
+  Program program = testing::program({{step({input(0)}, {transfer(0)})},
+                                      {step({transfer(0), input(0)}, {output(0), transfer(1)})},
+                                      {step({transfer(1)}, {output(0)})}});
+  program.inPlace = false;
+  schedule(program);
+  ASSERT_TRUE(makeDirect(program, 2));
+  auto opcodes = opcodesOf(program);
+  EXPECT_EQ(opcodes[0], (std::vector{kWait}));
+  EXPECT_EQ(opcodes[1], (std::vector{kDirect, kSignal, plan::Opcode::Send}));
+  EXPECT_EQ(opcodes[2], (std::vector{plan::Opcode::Recv}));
+}
+
+/// As in groups joined by a ring: a partial sum arrives, is folded with a peer's, and goes on.
+TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) {
+  for (bool arrivesFirst : {true, false}) {
+    Step fold = step({transfer(1), transfer(0), input(0)}, {transfer(2)});
+    if (!arrivesFirst)
+      std::swap(fold.instruction.sources[0], fold.instruction.sources[2]);
+    Program program = testing::program({{step({input(0)}, {transfer(0)})},
+                                        {fold},
+                                        {step({input(0)}, {transfer(1)})},
+                                        {step({transfer(2)}, {output(0)})}});
+    program.inPlace = false;
+    schedule(program);
+    ASSERT_TRUE(makeDirect(program, 2));
+    auto opcodes = opcodesOf(program);
+    if (arrivesFirst)
+      EXPECT_EQ(opcodes[1],
+                (std::vector{plan::Opcode::Recv, kDirect, kSignal, plan::Opcode::Send}));
+    else
+      EXPECT_EQ(opcodes[1], (std::vector{kDirect, kSignal, plan::Opcode::RecvReduceSend}));
+    plan::PlanBuilder builder = planOf(program);
+    plan::Contribution all[] = {{0, 0}, {1, 0}, {2, 0}};
+    builder.addRequirement({.rank = 3, .outputChunk = 0, .count = 1}, all);
+    plan::Plan plan = std::move(builder).take();
+    // Whatever folds last is final.
+    for (plan::Instruction &instruction : plan.instructions)
+      instruction.final =
+          instruction.numSources > 1 &&
+          instruction.opcode == (arrivesFirst ? kDirect : plan::Opcode::RecvReduceSend);
+    EXPECT_TRUE(plan::verifyPlan(plan).isOk()) << plan::verifyPlan(plan).text();
+  }
+}
+
+/// Copies between random places of random ranks, and which input each output holds at the end.
+class RandomCopies {
+public:
+  explicit RandomCopies(uint32_t seed) : random(seed), numRanks(2 + random() % 4) {
+    program.ranks.resize(numRanks);
+    program.inPlace = random() % 2;
+    for (Rank &rank : program.ranks)
+      rank.inputChunks = rank.outputChunks = rank.scratchChunks = kChunks;
+    for (uint32_t r = 0; r < numRanks; ++r)
+      for (uint32_t i = 0; i < kChunks; ++i)
+        for (Place place : {input(i), output(i)})
+          if (place.kind == PlaceKind::Input || program.inPlace)
+            at(r, place) = plan::Contribution{r, i};
+    uint32_t numCopies = 4 + random() % 24;
+    for (uint32_t i = 0; i < numCopies; ++i)
+      copy();
+  }
+
+  void require(plan::PlanBuilder &builder) {
+    bool any = false;
+    for (uint32_t r = 0; r < numRanks; ++r)
+      for (uint32_t i = 0; i < kChunks; ++i)
+        if (auto value = at(r, output(i)); value) {
+          builder.addRequirement({.rank = r, .outputChunk = i, .count = 1}, {&*value, 1});
+          any = true;
+        }
+    EXPECT_TRUE(any || !program.inPlace);
+    hasResult = any;
+  }
+
+  Program program;
+  bool hasResult = false;
+
+private:
+  static constexpr uint32_t kChunks = 3;
+  using Value = std::optional<plan::Contribution>;
+
+  Value &at(uint32_t rank, Place place) {
+    if (program.inPlace && place.kind == PlaceKind::Input)
+      place.kind = PlaceKind::Output;
+    return memory[{rank, place.kind, place.index}];
+  }
+
+  Place anyPlace(bool isTarget) {
+    PlaceKind kinds[] = {PlaceKind::Scratch, PlaceKind::Output, PlaceKind::Input};
+    return {kinds[random() % (isTarget ? 2 : 3)], -1, static_cast<uint32_t>(random() % kChunks)};
+  }
+
+  void copy() {
+    uint32_t from = random() % numRanks, to = random() % numRanks;
+    Place source = anyPlace(false), target = anyPlace(true);
+    Value value = at(from, source);
+    bool isSame = from == to && rangeOf(program, program.ranks[from], source, 1) ==
+                                    rangeOf(program, program.ranks[to], target, 1);
+    if (!value || isSame)
+      return;
+    at(to, target) = value;
+    if (from == to) {
+      program.ranks[to].steps.push_back(step({source}, {target}));
+      return;
+    }
+    Place message = transfer(program.numTransfers++);
+    program.ranks[from].steps.push_back(step({source}, {message}));
+    program.ranks[to].steps.push_back(step({message}, {target}));
+  }
+
+  std::mt19937 random;
+  uint32_t numRanks;
+  std::map<std::tuple<uint32_t, PlaceKind, uint32_t>, Value> memory;
+};
+
+TEST(DirectAccess, RandomProgramsKeepTheirMeaning) {
+  uint32_t numDirect = 0;
+  for (uint32_t seed = 1; seed <= 500; ++seed) {
+    RandomCopies copies(seed);
+    schedule(copies.program);
+    numDirect += makeDirect(copies.program);
+    plan::PlanBuilder builder = planOf(copies.program);
+    // In place both buffers are one; the result is then required in one mode only.
+    builder.header().outOfPlace = !copies.program.inPlace;
+    copies.require(builder);
+    if (!copies.hasResult)
+      continue;
+    plan::VerifyResult result = plan::verifyPlan(std::move(builder).take());
+    ASSERT_TRUE(result.isOk()) << "seed " << seed << ": " << result.text();
+  }
+  EXPECT_GT(numDirect, 100u);
+}
+
+} // namespace
+} // namespace occl::passes
