@@ -185,6 +185,20 @@ TEST(DirectAccess, WhatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
   EXPECT_EQ(opcodes[2], (std::vector{plan::Opcode::Recv}));
 }
 
+/// A result goes to the own group and to another one in one message: only the others get it so.
+TEST(DirectAccess, OneMessageToSeveralGroupsIsDivided) {
+  Program program = testing::program({{step({input(0)}, {transfer(0)})},
+                                      {step({transfer(0)}, {output(0)})},
+                                      {step({transfer(0)}, {output(0)})}});
+  program.inPlace = false;
+  schedule(program);
+  ASSERT_TRUE(makeDirect(program, 2));
+  auto opcodes = opcodesOf(program);
+  EXPECT_EQ(opcodes[0], (std::vector{kDirect, kSignal, plan::Opcode::Send}));
+  EXPECT_EQ(opcodes[1], (std::vector{kWait}));
+  EXPECT_EQ(opcodes[2], (std::vector{plan::Opcode::Recv}));
+}
+
 /// As in groups joined by a ring: a partial sum arrives, is folded with a peer's, and goes on.
 TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) {
   for (bool arrivesFirst : {true, false}) {
@@ -215,6 +229,34 @@ TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) 
           instruction.opcode == (arrivesFirst ? kDirect : plan::Opcode::RecvReduceSend);
     EXPECT_TRUE(plan::verifyPlan(plan).isOk()) << plan::verifyPlan(plan).text();
   }
+}
+
+/// What arrives comes before and after what could be loaded: the order of the fold is kept.
+TEST(DirectAccess, AFoldThatCannotBeDividedStays) {
+  Program program =
+      testing::program({{step({input(0)}, {transfer(0)})},
+                        {step({transfer(1), transfer(0), transfer(2)}, {output(0)})},
+                        {step({input(0)}, {transfer(1)}), step({input(1)}, {transfer(2)})}});
+  program.inPlace = false;
+  schedule(program);
+  EXPECT_FALSE(makeDirect(program, 2));
+}
+
+/// Rank 1 sends before it receives; stored at once, its value would replace what it has yet to
+/// load.
+TEST(DirectAccess, AStoreDoesNotComeBeforeALoadOfWhatItReplaces) {
+  Program program = testing::program(
+      {{step({input(0)}, {transfer(0)}), step({transfer(1)}, {output(0)})},
+       {step({input(0)}, {transfer(1)}), step({transfer(0), input(1)}, {output(1)})}});
+  program.ranks[1].steps[1].instruction.final = true;
+  schedule(program);
+  makeDirect(program);
+  plan::PlanBuilder builder = planOf(program);
+  plan::Contribution first = {1, 0}, sum[] = {{0, 0}, {1, 1}};
+  builder.addRequirement({.rank = 0, .outputChunk = 0, .count = 1}, {&first, 1});
+  builder.addRequirement({.rank = 1, .outputChunk = 1, .count = 1}, sum);
+  plan::VerifyResult result = plan::verifyPlan(std::move(builder).take());
+  EXPECT_TRUE(result.isOk()) << result.text();
 }
 
 /// Copies between random places of random ranks, and which input each output holds at the end.
@@ -281,6 +323,12 @@ private:
     Place message = transfer(program.numTransfers++);
     program.ranks[from].steps.push_back(step({source}, {message}));
     program.ranks[to].steps.push_back(step({message}, {target}));
+    uint32_t other = random() % numRanks;
+    if (other == from || other == to)
+      return;
+    Place also = anyPlace(true);
+    at(other, also) = value;
+    program.ranks[other].steps.push_back(step({message}, {also}));
   }
 
   std::mt19937 random;
@@ -293,7 +341,7 @@ TEST(DirectAccess, RandomProgramsKeepTheirMeaning) {
   for (uint32_t seed = 1; seed <= 500; ++seed) {
     RandomCopies copies(seed);
     schedule(copies.program);
-    numDirect += makeDirect(copies.program);
+    numDirect += makeDirect(copies.program, seed % 2 ? ~0u : 2 + seed % 3);
     plan::PlanBuilder builder = planOf(copies.program);
     // In place both buffers are one; the result is then required in one mode only.
     builder.header().outOfPlace = !copies.program.inPlace;

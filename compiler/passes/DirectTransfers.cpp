@@ -69,7 +69,8 @@ public:
     collectMessages();
   }
 
-  bool run() {
+  /// Chooses the way of each message. False if none is direct.
+  bool choose() {
     for (Message &message : messages)
       message.way = canStore(message) ? Way::Store : canLoad(message) ? Way::Load : Way::Connection;
     // Every round takes something back; a program that needs more of them is none for this pass.
@@ -78,12 +79,48 @@ public:
       changed = false;
       checkAccesses();
       checkSteps();
-      if (changed)
-        continue;
-      rewrite();
-      return true;
+      if (!changed)
+        return hasDirect();
     }
     return false;
+  }
+
+  /// The connections that still carry messages, by index.
+  std::vector<bool> usedConnections() const {
+    std::vector<bool> isUsed(program.connections.size(), false);
+    forEachStep([&](StepRef ref) {
+      auto ways = waysOf(ref);
+      size_t message = 0;
+      for (const inst::Places *places : {&at(ref).sources, &at(ref).destinations})
+        forEachMessage(*places, [&](const Place &place) {
+          if (ways[message++] == Way::Connection)
+            isUsed[place.index] = true;
+        });
+    });
+    return isUsed;
+  }
+
+  /// Replaces program and order.
+  void rewrite() {
+    std::vector<Rank> ranks(program.ranks.size());
+    std::vector<StepRef> newOrder;
+    for (StepRef ref : order) {
+      Rewritten result = rewrite(ref);
+      std::vector<Step> &steps = ranks[ref.rank].steps;
+      for (Instruction &instruction : result.instructions) {
+        newOrder.push_back({ref.rank, static_cast<uint32_t>(steps.size())});
+        Step &step = steps.emplace_back();
+        step.instruction = std::move(instruction);
+        step.location = program.ranks[ref.rank].steps[ref.step].location;
+      }
+      if (result.usesScratch)
+        program.ranks[ref.rank].scratchChunks += at(ref).count;
+    }
+    std::vector<bool> isUsed = usedConnections();
+    for (auto [rank, rewritten] : llvm::zip(program.ranks, ranks))
+      rank.steps = std::move(rewritten.steps);
+    order = std::move(newOrder);
+    dropConnections(isUsed);
   }
 
 private:
@@ -389,32 +426,7 @@ private:
     });
   }
 
-  void rewrite() {
-    std::vector<Rank> ranks(program.ranks.size());
-    std::vector<StepRef> newOrder;
-    for (StepRef ref : order) {
-      Rewritten result = rewrite(ref);
-      std::vector<Step> &steps = ranks[ref.rank].steps;
-      for (Instruction &instruction : result.instructions) {
-        newOrder.push_back({ref.rank, static_cast<uint32_t>(steps.size())});
-        Step &step = steps.emplace_back();
-        step.instruction = std::move(instruction);
-        step.location = program.ranks[ref.rank].steps[ref.step].location;
-      }
-      if (result.usesScratch)
-        program.ranks[ref.rank].scratchChunks += at(ref).count;
-    }
-    for (auto [rank, rewritten] : llvm::zip(program.ranks, ranks))
-      rank.steps = std::move(rewritten.steps);
-    order = std::move(newOrder);
-    dropUnusedConnections();
-  }
-
-  void dropUnusedConnections() {
-    std::vector<bool> isUsed(program.connections.size(), false);
-    forEachStep([&](StepRef ref) {
-      forEachMessage(at(ref).destinations, [&](const Place &place) { isUsed[place.index] = true; });
-    });
+  void dropConnections(const std::vector<bool> &isUsed) {
     std::vector<uint32_t> newIndex(isUsed.size());
     std::vector<inst::Connection> kept;
     for (size_t c = 0; c < isUsed.size(); ++c) {
@@ -440,10 +452,72 @@ private:
   bool changed = false;
 };
 
+/// Gives the members of the sender's group connections of their own where others hear the same,
+/// except for the connections that are to stay whole. Returns, for each new connection, which one
+/// it is of.
+std::vector<uint32_t> splitByGroups(Program &program, uint32_t groupSize,
+                                    const std::vector<bool> &staysWhole) {
+  constexpr uint32_t kNone = ~0u;
+  std::vector<uint32_t> partOf, newOf(program.connections.size(), kNone);
+  for (uint32_t c = 0; c < newOf.size(); ++c) {
+    inst::Connection near = program.connections[c];
+    inst::Connection &far = program.connections[c]; // until the next one is appended
+    auto isFar = [&](uint32_t rank) { return rank / groupSize != far.source / groupSize; };
+    llvm::erase_if(near.destinations, isFar);
+    if (staysWhole[c] || near.destinations.empty() ||
+        near.destinations.size() == far.destinations.size())
+      continue;
+    llvm::erase_if(far.destinations, [&](uint32_t rank) { return !isFar(rank); });
+    newOf[c] = static_cast<uint32_t>(program.connections.size());
+    partOf.push_back(c);
+    program.connections.push_back(std::move(near));
+  }
+  for (uint32_t r = 0; r < program.ranks.size(); ++r)
+    for (Step &step : program.ranks[r].steps) {
+      Instruction &instruction = step.instruction;
+      forEachMessage(instruction.sources, [&](Place &place) {
+        bool isNear = r / groupSize == program.connections[place.index].source / groupSize;
+        if (newOf[place.index] != kNone && isNear)
+          place.index = newOf[place.index];
+      });
+      inst::Places more;
+      forEachMessage(instruction.destinations, [&](const Place &place) {
+        if (newOf[place.index] != kNone)
+          more.push_back({PlaceKind::Connection, -1, newOf[place.index]});
+      });
+      instruction.destinations.append(more);
+    }
+  return partOf;
+}
+
 } // namespace
 
 bool useDirectTransfers(Program &program, std::vector<StepRef> &order, uint32_t groupSize) {
-  return Conversion(program, order, groupSize).run();
+  size_t numConnections = program.connections.size();
+  std::vector<bool> staysWhole(numConnections, false);
+  // What was split for nothing is put together again: the first round finds nearly all of it.
+  constexpr unsigned kRounds = 4;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    if (round + 1 == kRounds)
+      staysWhole.assign(numConnections, true);
+    Program candidate = program;
+    std::vector<uint32_t> partOf = splitByGroups(candidate, groupSize, staysWhole);
+    Conversion conversion(candidate, order, groupSize);
+    bool hasDirect = conversion.choose();
+    std::vector<bool> isUsed = conversion.usedConnections();
+    bool isSplitForNothing = false;
+    for (auto [i, connection] : llvm::enumerate(partOf))
+      if (isUsed[numConnections + i])
+        isSplitForNothing = staysWhole[connection] = true;
+    if (isSplitForNothing)
+      continue;
+    if (!hasDirect)
+      return false;
+    conversion.rewrite();
+    program = std::move(candidate);
+    return true;
+  }
+  return false;
 }
 
 } // namespace occl::passes
