@@ -6,6 +6,7 @@
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/TopologyReader.h"
+#include "compiler/interchange/SynthesisFrontend.h"
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -48,7 +49,16 @@ Compiler::~Compiler() = default;
 bool Compiler::load() {
   llvm::StringRef path = options.path;
   bool isIR = path.ends_with(".mlir") || path.ends_with(".mlirbc");
-  return (isIR ? loadIR() : loadSource()) && applyOptions();
+  bool isSynthesis = path.ends_with(".json");
+  return (isIR ? loadIR() : isSynthesis ? loadSynthesis() : loadSource()) && applyOptions();
+}
+
+bool Compiler::loadSynthesis() {
+  frontend::SourceManager sources;
+  frontend::DiagnosticEngine diagnostics(sources);
+  ir = interchange::synthesis::compileFileToChunks(context, sources, options.path, diagnostics);
+  llvm::errs() << diagnostics.render();
+  return ir && !diagnostics.hasErrors();
 }
 
 bool Compiler::loadSource() {

@@ -19,7 +19,7 @@
 namespace occl::driver {
 
 struct CompileOptions {
-  /// A .coll file; or IR (.mlir, .mlirbc): a chunk.program, or an inst.program that is scheduled.
+  /// A .coll file; an algorithm of SCCL or TACCL (.json); or IR (.mlir, .mlirbc): a chunk.program, or an inst.program that is scheduled.
   std::string path;
   /// "name=value", one for each -D, and folders for imports. Of .coll files only.
   std::vector<std::string> defines;
@@ -68,6 +68,7 @@ public:
 
 private:
   bool loadSource();
+  bool loadSynthesis();
   bool loadIR();
   bool applyOptions();
 

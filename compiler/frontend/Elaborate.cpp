@@ -29,6 +29,8 @@ std::optional<ProgramInfo> Elaborator::run() {
   info.name = algorithm.name;
   if (!bindParameters() || !chooseVersion() || !instantiateCollective())
     return std::nullopt;
+  if (options.promiseOnly)
+    return promise();
   emitter.useHints(hints);
   memories.reserve(2);
   for (bool inPlace : {false, true})
@@ -42,6 +44,17 @@ std::optional<ProgramInfo> Elaborator::run() {
   if (!isComplete || diagnostics.hasErrors())
     return std::nullopt;
   info.scratchChunks = layout.scratchChunks();
+  return std::move(info);
+}
+
+std::optional<ProgramInfo> Elaborator::promise() {
+  isRequired.assign(layout.numLocations(), false);
+  bool isComplete = visitRequirements([&](const RequirementInstance &instance) {
+    if (!info.isStandard)
+      recordRequirement(instance);
+  });
+  if (!isComplete || diagnostics.hasErrors())
+    return std::nullopt;
   return std::move(info);
 }
 

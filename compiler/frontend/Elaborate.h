@@ -22,6 +22,9 @@ struct ElaborationOptions {
   size_t version = 0;
   /// What the program runs on: what it may ask about, and where it may move chunks. Null: anywhere.
   const DeclaredTopology *topology = nullptr;
+  /// Only what the algorithm's collective promises: the body is not executed, nothing is emitted,
+  /// and the result has the requirements and no scratch.
+  bool promiseOnly = false;
 };
 
 /// Executes the algorithm of a program that was resolved without errors, hands every operation to

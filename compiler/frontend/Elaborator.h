@@ -75,6 +75,8 @@ private:
   using Frame = size_t; // where its slots begin in `stack`
   using Body = std::function<Flow()>;
 
+  std::optional<ProgramInfo> promise();
+
   // Set-up. Functions that can fail report, and return false.
   bool bindParameters();
   bool parseDefine(const std::string &define);

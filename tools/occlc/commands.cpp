@@ -2,7 +2,8 @@
 
 #include "compiler/export/DotExport.h"
 #include "plan/limits.h"
-#include "plan/writer.h"
+#include "tools/occlc/export_command.h"
+#include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 #include "tools/occlc/trace.h"
 
@@ -17,11 +18,6 @@
 namespace occl::tools {
 
 namespace {
-
-int fail(const std::string &message) {
-  std::cerr << "error: " << message << '\n';
-  return 1;
-}
 
 /// Writes IR: bytecode to files named .mlirbc, text with locations elsewhere.
 int writeIR(mlir::ModuleOp module, const std::string &path) {
@@ -43,18 +39,6 @@ int writeDot(const plan::Plan &plan, const std::string &path) {
   std::ofstream out(path);
   exporter::writeDot(plan, out);
   return out.flush() ? 0 : fail("cannot write '" + path + "'");
-}
-
-int writePlan(const plan::Plan &plan, const std::string &path) {
-  plan::Status status = path == "-" ? plan::writePlan(plan, plan::Format::Json, std::cout)
-                                    : plan::writePlanFile(plan, path);
-  return status ? 0 : fail(status.message());
-}
-
-std::string withNewline(std::string text) {
-  if (text.empty() || text.back() != '\n')
-    text += '\n';
-  return text;
 }
 
 /// The options with what is left to the cost model set, which `chosen` says; nothing after an
@@ -119,6 +103,8 @@ int compileVersion(const CompileCommand &command, size_t &count) {
   }
   if (command.emit == Emit::Trace)
     return writeTrace(*plan, compiler.topology(), command.prediction, output);
+  if (command.emit == Emit::MscclXml)
+    return writeMscclXml(*plan, output, interchange::msccl::Runtime::Msccl);
   return command.emit == Emit::Dot ? writeDot(*plan, output) : writePlan(*plan, output);
 }
 

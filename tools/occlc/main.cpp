@@ -5,6 +5,8 @@
 #include "tools/occlc/trace.h"
 
 #include "plan/limits.h"
+#include "tools/occlc/export_command.h"
+#include "tools/occlc/import_command.h"
 
 #include <CLI/CLI.hpp>
 
@@ -22,6 +24,7 @@ constexpr const char *kExamples = R"(Examples:
   occlc compile ring.coll -D ranks=8 -o ring.plan.cbor --max-thread-blocks 2 --stats
   occlc compile ring.coll -D ranks=4 --emit=dot | dot -Tsvg > ring.svg
   occlc check ring.coll -D ranks=8
+  occlc import msccl_ring.xml -o ring.plan.json
   occlc explain ring.plan.json --rank 3
   occlc fmt -i ring.coll
   occlc trace ring.plan.json --bytes 1MiB -o ring.trace.json
@@ -128,11 +131,12 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
                                                            {"inst", tools::Emit::Inst},
                                                            {"plan", tools::Emit::Plan},
                                                            {"dot", tools::Emit::Dot},
-                                                           {"trace", tools::Emit::Trace}};
+                                                           {"trace", tools::Emit::Trace},
+                                                           {"msccl-xml", tools::Emit::MscclXml}};
   sub->add_option(
          "--emit", command.emit,
-         "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), or trace "
-         "(the predicted schedule)")
+         "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), trace "
+         "(the predicted schedule), or msccl-xml")
       ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case).description(""))
       ->option_text("TEXT [plan]");
   sub->add_flag("--stats", command.stats,
@@ -168,6 +172,12 @@ int main(int argc, char **argv) {
   addPlanOptions(*check, checked.options, checked.choice);
   tools::addBytesOption(*check, checked.prediction);
   commands.push_back({check, [&] { return tools::check(checked); }});
+
+  tools::ImportCommand import;
+  commands.push_back({tools::addImport(app, import), [&] { return tools::importPlan(import); }});
+  tools::ExportCommand exported;
+  commands.push_back(
+      {tools::addExport(app, exported), [&] { return tools::exportPlan(exported); }});
 
   std::string path;
   CLI::App *verify =

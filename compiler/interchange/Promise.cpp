@@ -1,0 +1,149 @@
+#include "compiler/interchange/Promise.h"
+
+#include "compiler/frontend/Elaborate.h"
+#include "compiler/frontend/Parser.h"
+#include "compiler/frontend/Program.h"
+#include "compiler/frontend/Suggestion.h"
+
+#include <algorithm>
+#include <map>
+
+namespace occl::interchange {
+
+using namespace frontend;
+
+namespace {
+
+/// Nothing is emitted by an elaboration that stops at the promise.
+class NoEmitter : public ChunkEmitter {
+public:
+  void useHints(const Hints &) override {}
+  ChunkHandle read(const ChunkRange &, SourceRange) override { return nullptr; }
+  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return nullptr; }
+  ChunkHandle reduce(std::span<const ChunkHandle>, const ChunkRange &, SourceRange) override {
+    return nullptr;
+  }
+};
+
+/// The algorithm that the promise is taken from. No word of the language starts like this.
+constexpr const char *kAlgorithm = "imported__algorithm";
+
+class Instantiation {
+public:
+  Instantiation(const PromiseRequest &request, SourceManager &sources,
+                DiagnosticEngine &diagnostics)
+      : request(request), sources(sources), diagnostics(diagnostics) {}
+
+  std::optional<ProgramInfo> run(uint32_t ranks, uint32_t chunks) {
+    values = {{"ranks", std::to_string(ranks)}, {"chunks", std::to_string(chunks)}};
+    if (!findCollective() || !readDefines())
+      return std::nullopt;
+    FileId file = sources.addText(path.empty() ? "--implements" : path, text + algorithmText());
+    Program program = loadProgram(sources, file, request.importPaths, diagnostics);
+    resolve(program, sources, diagnostics);
+    if (diagnostics.hasErrors())
+      return std::nullopt;
+    const Module &module = program.main();
+    NoEmitter emitter;
+    ElaborationOptions options;
+    options.promiseOnly = true;
+    return elaborate(program, module.algorithms.back(), options, sources, emitter, diagnostics);
+  }
+
+private:
+  bool fail(const std::string &message) {
+    diagnostics.error(DiagnosticCode::ImportWrongPromise, {}, message);
+    return false;
+  }
+
+  /// Sets path, text and name, and the parameters that may be defined.
+  bool findCollective() {
+    std::string_view argument = request.collective;
+    size_t end = argument.find(".coll");
+    if (end == argument.npos) {
+      name = argument;
+      return findIn(std::string(preludeText()));
+    }
+    path = argument.substr(0, end + 5);
+    if (argument.size() > end + 6 && argument[end + 5] == ':')
+      name = argument.substr(end + 6);
+    std::string reason;
+    std::optional<FileId> file = sources.addFile(path, reason);
+    if (!file) {
+      diagnostics.error(DiagnosticCode::UnreadableFile, {},
+                        "cannot read '" + path + "': " + reason);
+      return false;
+    }
+    text = sources.text(*file);
+    return findIn(text);
+  }
+
+  /// Looks among the collectives that `declarations` has itself, not by import.
+  bool findIn(const std::string &declarations) {
+    FileId file = sources.addText(path.empty() ? "<prelude>" : path, declarations);
+    std::unique_ptr<Module> module = parse(sources, file, diagnostics);
+    if (diagnostics.hasErrors())
+      return false;
+    std::vector<std::string_view> names;
+    for (const CollectiveDecl &collective : module->collectives) {
+      if (collective.name == name || (name.empty() && module->collectives.size() == 1)) {
+        name = collective.name;
+        for (const Param &param : collective.params)
+          parameters.emplace_back(param.name);
+        return true;
+      }
+      names.push_back(collective.name);
+    }
+    std::string where = path.empty() ? "the standard collectives" : "'" + path + "'";
+    return fail(name.empty() ? where + " declares " + std::to_string(names.size()) +
+                                   " collectives; choose one with --implements " + path + ":name"
+                             : "there is no collective '" + name + "' in " + where +
+                                   didYouMean(suggest(name, names)));
+  }
+
+  bool readDefines() {
+    for (const std::string &define : request.defines) {
+      size_t equals = std::min(define.find('='), define.size());
+      std::string key = define.substr(0, equals);
+      if (equals == define.size())
+        return fail("-D " + define + ": a definition is written -D name=value");
+      if (std::find(parameters.begin(), parameters.end(), key) == parameters.end())
+        return fail("-D " + define + ": the collective '" + name + "' has no parameter '" + key +
+                    "'" + didYouMean(suggest(key, {parameters.begin(), parameters.end()})));
+      std::string value = define.substr(equals + 1);
+      size_t sign = value.starts_with('-') ? 1 : 0;
+      bool isNumber = value.size() > sign && value.find_first_not_of("0123456789", sign) ==
+                                                 std::string::npos;
+      if (!isNumber && value != "true" && value != "false")
+        return fail("-D " + define + ": '" + value + "' is no integer, true or false");
+      values[key] = value;
+    }
+    return true;
+  }
+
+  std::string algorithmText() const {
+    std::string arguments;
+    for (const std::string &parameter : parameters)
+      if (auto value = values.find(parameter); value != values.end())
+        arguments += (arguments.empty() ? "" : ", ") + parameter + " = " + value->second;
+    return "\nalgorithm " + std::string(kAlgorithm) + "() implements " + name + "(" + arguments +
+           ") {}\n";
+  }
+
+  const PromiseRequest &request;
+  SourceManager &sources;
+  DiagnosticEngine &diagnostics;
+  std::string path, text, name;
+  std::vector<std::string> parameters;
+  std::map<std::string, std::string> values;
+};
+
+} // namespace
+
+std::optional<ProgramInfo> instantiatePromise(const PromiseRequest &request, uint32_t ranks,
+                                              uint32_t chunks, SourceManager &sources,
+                                              DiagnosticEngine &diagnostics) {
+  return Instantiation(request, sources, diagnostics).run(ranks, chunks);
+}
+
+} // namespace occl::interchange

@@ -1,0 +1,99 @@
+#include "tools/occlc/import_command.h"
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/interchange/MscclImport.h"
+#include "plan/limits.h"
+#include "plan/verifier.h"
+#include "tools/occlc/output.h"
+
+#include <iostream>
+
+namespace occl::tools {
+
+namespace {
+
+constexpr const char *kExamples = R"(Examples:
+  occlc import ring.xml -o ring.plan.json
+  occlc import alltonext.xml --implements alltonext -D chunks=8 -o alltonext.plan.json
+  occlc import allgather-dgx1.json -o allgather.plan.json
+  occlc import mine.xml --implements mine.coll:my_collective -D ranks=4 -o mine.plan.cbor)";
+
+void printWarnings(const std::vector<interchange::Warning> &warnings,
+                   const frontend::SourceManager &sources) {
+  for (const interchange::Warning &warning : warnings) {
+    frontend::LineColumn at = sources.lineColumn(warning.place.file, warning.place.begin);
+    std::cerr << sources.name(warning.place.file) << ':' << at.line << ':' << at.column
+              << ": warning: " << warning.message << '\n';
+  }
+}
+
+/// Algorithms without schedule: the compiler makes one.
+int compileSynthesis(const ImportCommand &command) {
+  driver::CompileOptions options;
+  options.path = command.path;
+  options.depth = command.depth;
+  driver::Compiler compiler(options);
+  if (!compiler.load() || !compiler.lower())
+    return 1;
+  std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
+  if (!plan)
+    return 1;
+  std::cerr << withNewline(compiler.verification().text());
+  return writePlan(*plan, command.output);
+}
+
+} // namespace
+
+CLI::App *addImport(CLI::App &app, ImportCommand &command) {
+  CLI::App *sub = app.add_subcommand(
+      "import", "make a verified plan from another tool's file (MSCCL XML, SCCL or TACCL JSON)");
+  sub->footer(kExamples);
+  sub->add_option("file", command.path, "an MSCCL XML file, or an algorithm of SCCL or TACCL if it ends in .json")->required();
+  sub->add_option("-o,--output", command.output,
+                  "the plan to write: CBOR if it ends in .cbor, else JSON; - is standard output")
+      ->capture_default_str();
+  sub->add_option("--depth", command.depth,
+                  "messages in flight on a connection; default: 2 for Simple, 8 for LL and LL128")
+      ->check(CLI::Range(1u, plan::limits::kMaxDepth));
+  sub->add_option("--root", command.root,
+                  "where a broadcast starts or a reduce ends; default: found out, else 0")
+      ->check(CLI::Range(0u, plan::limits::kMaxRanks - 1));
+  sub->add_option("--implements", command.implements.collective,
+                  "what the algorithm is to be proved to do: a standard collective, or "
+                  "file.coll[:name]; default: what the file names");
+  sub->add_option("-D,--define", command.implements.defines,
+                  "a parameter of the collective: name=value; ranks and chunks default to the "
+                  "file's")
+      ->allow_extra_args(false);
+  sub->add_option("-I,--import-path", command.implements.importPaths,
+                  "a folder in which to look for imports")
+      ->allow_extra_args(false);
+  return sub;
+}
+
+int importPlan(const ImportCommand &command) {
+  if (std::string_view(command.path).ends_with(".json"))
+    return compileSynthesis(command);
+  frontend::SourceManager sources;
+  frontend::DiagnosticEngine diagnostics(sources);
+  std::vector<interchange::Warning> warnings;
+  interchange::msccl::ImportOptions options;
+  options.depth = command.depth;
+  options.root = command.root;
+  if (!command.implements.collective.empty())
+    options.promise = [&](uint32_t ranks, uint32_t chunks) {
+      return interchange::instantiatePromise(command.implements, ranks, chunks, sources,
+                                             diagnostics);
+    };
+  std::optional<plan::Plan> plan;
+  if (auto file = interchange::addImportFile(sources, command.path, diagnostics))
+    plan = interchange::msccl::importAlgorithm(sources, *file, options, diagnostics, warnings);
+  printWarnings(warnings, sources);
+  std::cerr << diagnostics.render();
+  if (!plan)
+    return 1;
+  std::cerr << withNewline(plan::verifyPlan(*plan).text());
+  return writePlan(*plan, command.output);
+}
+
+} // namespace occl::tools

@@ -1,0 +1,20 @@
+// What the subcommands of occlc print and write.
+#pragma once
+
+#include "plan/plan.h"
+
+#include <string>
+
+namespace occl::tools {
+
+/// Prints an error to standard error; returns the exit status for an error in the input.
+int fail(const std::string &message);
+
+/// Writes a plan to a file, CBOR if its name ends in .cbor, or to standard output if it is "-".
+/// Returns the exit status.
+int writePlan(const plan::Plan &plan, const std::string &path);
+
+/// The text with a line break at its end.
+std::string withNewline(std::string text);
+
+} // namespace occl::tools
