@@ -85,8 +85,8 @@ private:
     if (peer < static_cast<int32_t>(algorithm.numGpus) && peer != gpu.id)
       return;
     std::string what = peer == gpu.id ? "gpu " + std::to_string(peer) + " cannot be its own peer"
-                                      : "there is no gpu " + std::to_string(peer) +
-                                            " among the " + std::to_string(algorithm.numGpus);
+                                      : "there is no gpu " + std::to_string(peer) + " among the " +
+                                            std::to_string(algorithm.numGpus);
     reporter.error(DiagnosticCode::ImportBadPeer, block.offset, attribute, what);
   }
 
@@ -97,8 +97,8 @@ private:
     if (!isNew)
       reporter
           .error(DiagnosticCode::ImportSharedConnection, block.offset, attribute,
-                 "tb " + std::to_string(block.id) + " and tb " +
-                     std::to_string(owner->second->id) + " of gpu " + std::to_string(gpu.id) +
+                 "tb " + std::to_string(block.id) + " and tb " + std::to_string(owner->second->id) +
+                     " of gpu " + std::to_string(gpu.id) +
                      (attribute[0] == 's' ? " both send to gpu " : " both receive from gpu ") +
                      std::to_string(peer) + " on channel " + std::to_string(block.channel) +
                      ": which message meets which is left to chance; use another channel")
@@ -132,8 +132,7 @@ private:
   }
 
   void checkRange(const Gpu &gpu, const Step &step, const Range &range, const std::string &side) {
-    auto [size, buffer] = range.buffer == plan::OperandKind::Input
-                              ? std::pair(gpu.inputChunks, "i")
+    auto [size, buffer] = range.buffer == plan::OperandKind::Input ? std::pair(gpu.inputChunks, "i")
                           : range.buffer == plan::OperandKind::Output
                               ? std::pair(gpu.outputChunks, "o")
                               : std::pair(gpu.scratchChunks, "s");
@@ -146,23 +145,22 @@ private:
     if (uint64_t(range.index) + step.count <= size)
       return;
     std::string last = std::to_string(uint64_t(range.index) + step.count - 1);
-    reporter.error(DiagnosticCode::ImportOutOfRange, step.offset, side + "off",
-                   where + ": '" + name + "' uses chunk" +
-                       (step.count == 1 ? " " + last
-                                        : "s " + std::to_string(range.index) + " to " + last) +
-                       " of buffer " + buffer + ", but gpu " + std::to_string(gpu.id) + " has " +
-                       buffer + "_chunks=\"" + std::to_string(size) + "\"");
+    reporter.error(
+        DiagnosticCode::ImportOutOfRange, step.offset, side + "off",
+        where + ": '" + name + "' uses chunk" +
+            (step.count == 1 ? " " + last : "s " + std::to_string(range.index) + " to " + last) +
+            " of buffer " + buffer + ", but gpu " + std::to_string(gpu.id) + " has " + buffer +
+            "_chunks=\"" + std::to_string(size) + "\"");
   }
 
   void checkCopy(const Gpu &gpu, const InitialCopy &copy) {
-    for (auto [attribute, chunk, size] :
-         {std::tuple("i_off", copy.inputChunk, gpu.inputChunks),
-          std::tuple("o_off", copy.outputChunk, gpu.outputChunks)})
+    for (auto [attribute, chunk, size] : {std::tuple("i_off", copy.inputChunk, gpu.inputChunks),
+                                          std::tuple("o_off", copy.outputChunk, gpu.outputChunks)})
       if (uint64_t{chunk} + copy.count > size)
         reporter.error(DiagnosticCode::ImportOutOfRange, copy.offset, attribute,
                        "gpu " + std::to_string(gpu.id) + ": the copy uses chunk " +
-                           std::to_string(uint64_t{chunk} + copy.count - 1) +
-                           " of a buffer of " + std::to_string(size) + " chunks");
+                           std::to_string(uint64_t{chunk} + copy.count - 1) + " of a buffer of " +
+                           std::to_string(size) + " chunks");
   }
 
   void checkDependency(const Gpu &gpu, const Step &step) {

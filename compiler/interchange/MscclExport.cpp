@@ -109,8 +109,8 @@ private:
     else if (auto paired = std::find(pairs.begin(), pairs.end(), sends); paired != pairs.end())
       receives = static_cast<uint32_t>(paired - pairs.begin());
     // A block that has only local operations so far can take any peers.
-    bool isLocal = current != kNone && blocks[current].receives == kNoEnd &&
-                   blocks[current].sends == kNoEnd;
+    bool isLocal =
+        current != kNone && blocks[current].receives == kNoEnd && blocks[current].sends == kNoEnd;
     if (!isLocal) {
       blocks.emplace_back();
       current = static_cast<uint32_t>(blocks.size() - 1);
@@ -244,8 +244,8 @@ plan::Status checkExpressible(const plan::Plan &plan) {
             ? "partitions have no counterpart in it"
             : "ranks of it move data by messages only; compile the algorithm without direct access";
     return plan::Status::error("MSCCL XML cannot say " + std::string(plan::mnemonic(opcode)) +
-                               " (" + plan::describe(plan, static_cast<uint32_t>(i)) + "): " +
-                               advice + " [E240]");
+                               " (" + plan::describe(plan, static_cast<uint32_t>(i)) +
+                               "): " + advice + " [E240]");
   }
   return {};
 }

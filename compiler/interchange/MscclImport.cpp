@@ -65,8 +65,9 @@ void report(const plan::Plan &plan, const plan::VerifyError &error, uint32_t fal
     text = std::string(*error.mode == plan::AliasMode::InPlace ? "in place, " : "out of place, ") +
            text;
   text += " (" + plan::nameOf(error.code) + ")";
-  frontend::Diagnostic &diagnostic = diagnostics.error(
-      DiagnosticCode::ImportWrongPlan, rangeOf(plan, error.location, fallback, sources, file), text);
+  frontend::Diagnostic &diagnostic =
+      diagnostics.error(DiagnosticCode::ImportWrongPlan,
+                        rangeOf(plan, error.location, fallback, sources, file), text);
   for (const plan::Note &note : error.witness)
     diagnostic.note(note.location < plan.locations.size()
                         ? rangeOf(plan, note.location, fallback, sources, file)
@@ -84,8 +85,8 @@ plan::VerifyResult withoutMarks(plan::Plan plan, plan::VerifyResult result) {
   return isPlainer ? plain : result;
 }
 
-/// Proves the plan. Messages of Simple are fenced in the runtimes that the format was made for: where
-/// the algorithm counts on that, the connections say so.
+/// Proves the plan. Messages of Simple are fenced in the runtimes that the format was made for:
+/// where the algorithm counts on that, the connections say so.
 plan::VerifyResult prove(plan::Plan &plan) {
   plan::VerifyResult result = plan::verifyPlan(plan);
   if (!result && result.error->proof() == plan::Proof::Postcondition)

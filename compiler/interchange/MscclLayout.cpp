@@ -18,11 +18,13 @@ struct KnownCollective {
   std::string_view xmlName, planName;
   bool manyInputs, manyOutputs;
 };
-constexpr KnownCollective kCollectives[] = {
-    {"allreduce", "allreduce", false, false},         {"allgather", "allgather", false, true},
-    {"reduce_scatter", "reducescatter", true, false}, {"reducescatter", "reducescatter", true, false},
-    {"alltoall", "alltoall", true, true},             {"broadcast", "broadcast", false, false},
-    {"reduce", "reduce", false, false}};
+constexpr KnownCollective kCollectives[] = {{"allreduce", "allreduce", false, false},
+                                            {"allgather", "allgather", false, true},
+                                            {"reduce_scatter", "reducescatter", true, false},
+                                            {"reducescatter", "reducescatter", true, false},
+                                            {"alltoall", "alltoall", true, true},
+                                            {"broadcast", "broadcast", false, false},
+                                            {"reduce", "reduce", false, false}};
 
 bool uses(const Gpu &gpu, OperandKind buffer) {
   for (const ThreadBlock &block : gpu.threadBlocks)
@@ -114,8 +116,8 @@ private:
       reporter.error(DiagnosticCode::ImportBadSizes, gpu.offset, attribute,
                      "gpu " + std::to_string(r) + " has " + attribute + "=\"" +
                          std::to_string(has) + "\", but this " + algorithm.collective + " of " +
-                         std::to_string(layout.partsOfBuffer * layout.partChunks) +
-                         " chunks has " + std::to_string(needs) + " there");
+                         std::to_string(layout.partsOfBuffer * layout.partChunks) + " chunks has " +
+                         std::to_string(needs) + " there");
       return false;
     }
     plan::RankPlan &rank = layout.ranks[r];
@@ -202,9 +204,8 @@ private:
             std::tuple("o_chunks", gpu.outputChunks, rank.outputChunks)})
         if (has > needs)
           return rejectPromise(gpu.offset, attribute,
-                               "on rank " + std::to_string(r) + " it has " +
-                                   std::to_string(needs) + " chunks there, the algorithm " +
-                                   std::to_string(has));
+                               "on rank " + std::to_string(r) + " it has " + std::to_string(needs) +
+                                   " chunks there, the algorithm " + std::to_string(has));
     }
     layout.partsOfBuffer = std::max(1u, largest / layout.partChunks);
     return true;

@@ -175,8 +175,8 @@ private:
   }
 
   void readBytes(Attributes &attributes) {
-    for (auto [name, value] : {std::pair("minBytes", &algorithm.minBytes),
-                               std::pair("maxBytes", &algorithm.maxBytes)})
+    for (auto [name, value] :
+         {std::pair("minBytes", &algorithm.minBytes), std::pair("maxBytes", &algorithm.maxBytes)})
       if (attributes.find(name))
         *value = static_cast<uint64_t>(attributes.integer(name, 0, INT64_MAX));
     // Generators write 0 and 0 for people to edit.
@@ -237,13 +237,14 @@ private:
                            step.dependencyBlock < 0 ? std::optional<int64_t>(-1) : std::nullopt));
     if (attributes.find("hasdep"))
       step.signals = attributes.flag("hasdep", false);
-    attributes.expectOnly({"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid",
-                           "deps", "hasdep"});
+    attributes.expectOnly(
+        {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"});
     int64_t number = attributes.integer("s", 0, INT32_MAX, position);
     if (number != position)
       reporter.error(DiagnosticCode::ImportStepOrder, step.offset, "s",
-                     "this is step " + std::to_string(position) + " of its thread block, not step " +
-                         std::to_string(number) + ": steps are numbered from 0, in order");
+                     "this is step " + std::to_string(position) +
+                         " of its thread block, not step " + std::to_string(number) +
+                         ": steps are numbered from 0, in order");
   }
 
   void readType(Attributes &attributes, Step &step) {
@@ -255,8 +256,7 @@ private:
     }
     std::optional<StepType> type = stepTypeOf(*name);
     if (!type)
-      attributes.reject("type", *name,
-                        "it must be s, r, rcs, rrs, rrc, rrcs, cpy, re or nop");
+      attributes.reject("type", *name, "it must be s, r, rcs, rrs, rrc, rrcs, cpy, re or nop");
     step.type = type.value_or(StepType::Nop);
   }
 
@@ -269,8 +269,7 @@ private:
       range.buffer = *name == "i"   ? plan::OperandKind::Input
                      : *name == "o" ? plan::OperandKind::Output
                                     : plan::OperandKind::Scratch;
-    range.index =
-        static_cast<int32_t>(attributes.integer(index, -1, limits::kMaxChunks - 1, -1));
+    range.index = static_cast<int32_t>(attributes.integer(index, -1, limits::kMaxChunks - 1, -1));
     return range;
   }
 

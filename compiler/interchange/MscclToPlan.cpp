@@ -46,7 +46,7 @@ Opcode opcodeOf(StepType type) {
 /// Where the steps of a thread block are in the plan.
 struct BlockPositions {
   std::vector<uint32_t> instruction; // of each step: its position; kNone for a nop
-  std::vector<uint32_t> signal;      // the first step from here on that others can wait for, or kNone
+  std::vector<uint32_t> signal; // the first step from here on that others can wait for, or kNone
 };
 
 class Emitter {
@@ -180,9 +180,8 @@ private:
     auto target = static_cast<uint32_t>(step.dependencyBlock);
     uint32_t signal = positions[target].signal[static_cast<size_t>(step.dependencyStep)];
     if (signal == kNone) {
-      uint32_t waited = gpu.threadBlocks[target]
-                            .steps[static_cast<size_t>(step.dependencyStep)]
-                            .offset;
+      uint32_t waited =
+          gpu.threadBlocks[target].steps[static_cast<size_t>(step.dependencyStep)].offset;
       reporter
           .error(DiagnosticCode::ImportNeverSignalled, step.offset, "deps",
                  "gpu " + std::to_string(gpu.id) + ", tb " + std::to_string(block.id) + ", step " +
@@ -234,16 +233,15 @@ private:
       list.push_back({block, instruction});
     dependencies.clear();
     frontend::LineColumn at = reporter.place(offset);
-    builder.addInstruction({.opcode = opcode,
-                            .count = count,
-                            .location = builder.location(file, at.line, at.column)},
-                           sources, destinations, list);
+    builder.addInstruction(
+        {.opcode = opcode, .count = count, .location = builder.location(file, at.line, at.column)},
+        sources, destinations, list);
   }
 
   /// In place the copy may be to the place itself.
   bool isIdentity(const InitialCopy &copy) const {
-    return !layout.outOfPlace && int64_t{copy.inputChunk} + layout.ranks[rank].inPlaceOffset ==
-                                     int64_t{copy.outputChunk};
+    return !layout.outOfPlace &&
+           int64_t{copy.inputChunk} + layout.ranks[rank].inPlaceOffset == int64_t{copy.outputChunk};
   }
 
   /// A thread block of their own, which all others wait for.
@@ -286,7 +284,7 @@ private:
 
   uint32_t rank = 0; // the one that is emitted
   uint32_t numCopies = 0;
-  std::vector<BlockPositions> positions; // of its thread blocks
+  std::vector<BlockPositions> positions;     // of its thread blocks
   std::map<uint32_t, uint32_t> dependencies; // of the next instruction: thread block, instruction
   std::vector<Operand> sources, destinations;
 };

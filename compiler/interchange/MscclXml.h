@@ -12,8 +12,18 @@
 
 namespace occl::interchange::msccl {
 
-enum class StepType : uint8_t { Send, Recv, RecvCopySend, RecvReduceSend, RecvReduceCopy,
-                                RecvReduceCopySend, Copy, Reduce, ResidualAdd, Nop };
+enum class StepType : uint8_t {
+  Send,
+  Recv,
+  RecvCopySend,
+  RecvReduceSend,
+  RecvReduceCopy,
+  RecvReduceCopySend,
+  Copy,
+  Reduce,
+  ResidualAdd,
+  Nop
+};
 
 /// What a type of step uses. `readsSource`: srcbuf and srcoff name a range of this rank;
 /// `writesDestination`: dstbuf and dstoff do.

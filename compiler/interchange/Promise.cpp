@@ -112,8 +112,8 @@ private:
                     "'" + didYouMean(suggest(key, {parameters.begin(), parameters.end()})));
       std::string value = define.substr(equals + 1);
       size_t sign = value.starts_with('-') ? 1 : 0;
-      bool isNumber = value.size() > sign && value.find_first_not_of("0123456789", sign) ==
-                                                 std::string::npos;
+      bool isNumber =
+          value.size() > sign && value.find_first_not_of("0123456789", sign) == std::string::npos;
       if (!isNumber && value != "true" && value != "false")
         return fail("-D " + define + ": '" + value + "' is no integer, true or false");
       values[key] = value;

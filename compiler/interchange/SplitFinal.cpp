@@ -158,9 +158,9 @@ private:
   plan::PlanBuilder builder;
   std::vector<std::vector<Piece>> pieces; // of each instruction
   uint32_t rank = 0;
-  uint32_t scratch = 0;                             // the first chunk that is free
+  uint32_t scratch = 0;                            // the first chunk that is free
   std::vector<std::vector<uint32_t>> lastPosition; // of the rank's thread blocks' instructions
-  std::vector<plan::Dependency> dependencies;       // of the instruction that is emitted
+  std::vector<plan::Dependency> dependencies;      // of the instruction that is emitted
 };
 
 } // namespace

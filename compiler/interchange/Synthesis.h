@@ -36,8 +36,8 @@ struct Algorithm {
 std::optional<Algorithm> parse(const frontend::SourceManager &sources, frontend::FileId file,
                                frontend::DiagnosticEngine &diagnostics);
 
-/// Hands all reads, copies and reductions to `emitter` and checks that they give what the collective
-/// promises; nullopt after errors.
+/// Hands all reads, copies and reductions to `emitter` and checks that they give what the
+/// collective promises; nullopt after errors.
 std::optional<frontend::ProgramInfo> emit(const Algorithm &algorithm, frontend::FileId file,
                                           frontend::ChunkEmitter &emitter,
                                           frontend::DiagnosticEngine &diagnostics);

@@ -79,8 +79,8 @@ private:
       State &state = at(chunk.before[0], address);
       if (!state.chunks.empty())
         return fail(DiagnosticCode::SynthesisUnsupported, 0,
-                    "rank " + std::to_string(chunk.before[0]) + " starts with two chunks at address " +
-                        std::to_string(chunk.address));
+                    "rank " + std::to_string(chunk.before[0]) +
+                        " starts with two chunks at address " + std::to_string(chunk.address));
       state.chunks = {c};
       for (uint32_t rank : chunk.after)
         wanted[rank * size_t{numAddresses} + address].push_back(c);
@@ -134,8 +134,8 @@ private:
     for (const Send &send : step) {
       uint32_t address = addressNumbers.at(send.address);
       const State source = at(send.source, address);
-      frontend::ChunkHandle value = emitter.read(
-          {send.source, source.buffer, source.index, 1}, place(send.offset));
+      frontend::ChunkHandle value =
+          emitter.read({send.source, source.buffer, source.index, 1}, place(send.offset));
       if (before.contains({send.target, address})) {
         uint32_t temporary = scratchSizes[send.target]++;
         emitter.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, place(send.offset));
@@ -146,9 +146,8 @@ private:
     }
     for (const Delayed &one : delayed) {
       uint32_t address = addressNumbers.at(one.send->address);
-      frontend::ChunkHandle value =
-          emitter.read({one.send->target, BufferKind::Scratch, one.temporary, 1},
-                       place(one.send->offset));
+      frontend::ChunkHandle value = emitter.read(
+          {one.send->target, BufferKind::Scratch, one.temporary, 1}, place(one.send->offset));
       if (!arrive(*one.send, address, before[{one.send->source, address}], value))
         return false;
     }
@@ -302,9 +301,8 @@ private:
       if (outputIndex[key] == kNone)
         continue;
       std::vector<plan::Contribution> has = contributions(key);
-      for (uint64_t number :
-           {uint64_t{key / numAddresses}, uint64_t{outputIndex[key]}, uint64_t{1},
-            uint64_t{has.size()}})
+      for (uint64_t number : {uint64_t{key / numAddresses}, uint64_t{outputIndex[key]}, uint64_t{1},
+                              uint64_t{has.size()}})
         info.requirements.push_back(static_cast<int32_t>(number));
       for (const plan::Contribution &one : has) {
         info.requirements.push_back(static_cast<int32_t>(one.rank));

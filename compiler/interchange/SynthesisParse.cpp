@@ -115,8 +115,8 @@ private:
 
   std::string stringOf(const json &object, const char *name, const std::string &path) {
     const json &value = member(object, name, path);
-    if (value.is_string() && value.get_ref<const std::string &>().size() <=
-                                 plan::limits::kMaxNameLength)
+    if (value.is_string() &&
+        value.get_ref<const std::string &>().size() <= plan::limits::kMaxNameLength)
       return value.get<std::string>();
     fail(DiagnosticCode::JsonWrongMember, "'" + path + name + "' must be a string of at most " +
                                               std::to_string(plan::limits::kMaxNameLength) +

@@ -83,8 +83,8 @@ private:
     for (; *pairs; pairs += 2)
       attributes.push_back({pairs[0], pairs[1]});
     if (++depth > kMaxXmlDepth)
-      return stop(DiagnosticCode::ImportTooLarge, "elements nest deeper than " +
-                                                      std::to_string(kMaxXmlDepth) + " levels");
+      return stop(DiagnosticCode::ImportTooLarge,
+                  "elements nest deeper than " + std::to_string(kMaxXmlDepth) + " levels");
     if (attributes.size() > kMaxXmlAttributes)
       return stop(DiagnosticCode::ImportTooLarge,
                   "an element has more than " + std::to_string(kMaxXmlAttributes) + " attributes");
@@ -133,8 +133,7 @@ std::optional<FileId> addImportFile(SourceManager &sources, const std::string &p
     reason = std::strerror(errno);
   if (reason.empty())
     return sources.addText(path, std::move(text));
-  diagnostics.error(DiagnosticCode::ImportUnreadable, {},
-                    "cannot read '" + path + "': " + reason);
+  diagnostics.error(DiagnosticCode::ImportUnreadable, {}, "cannot read '" + path + "': " + reason);
   return std::nullopt;
 }
 

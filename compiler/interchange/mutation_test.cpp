@@ -21,9 +21,26 @@ std::string read(const std::string &path) {
 
 /// Replaces, removes, repeats or cuts something.
 std::string mutate(std::string text, std::mt19937 &random) {
-  static const std::vector<std::string> kWords = {
-      "\"", "<", ">", "/>", "-1", "99999999999", "0", "1", "2", "cnt=\"4194304\"", "<tb id=\"0\">",
-      "</gpu>", "&lt;", "[", "]", "{", "s_chunks=\"4194304\"", "type=\"nop\"", "rrcs", "hasdep"};
+  static const std::vector<std::string> kWords = {"\"",
+                                                  "<",
+                                                  ">",
+                                                  "/>",
+                                                  "-1",
+                                                  "99999999999",
+                                                  "0",
+                                                  "1",
+                                                  "2",
+                                                  "cnt=\"4194304\"",
+                                                  "<tb id=\"0\">",
+                                                  "</gpu>",
+                                                  "&lt;",
+                                                  "[",
+                                                  "]",
+                                                  "{",
+                                                  "s_chunks=\"4194304\"",
+                                                  "type=\"nop\"",
+                                                  "rrcs",
+                                                  "hasdep"};
   size_t at = random() % text.size();
   switch (random() % 5) {
   case 0:
@@ -76,8 +93,8 @@ public:
                              frontend::SourceRange) override {
     return nullptr;
   }
-  frontend::ChunkHandle reduce(std::span<const frontend::ChunkHandle>,
-                               const frontend::ChunkRange &, frontend::SourceRange) override {
+  frontend::ChunkHandle reduce(std::span<const frontend::ChunkHandle>, const frontend::ChunkRange &,
+                               frontend::SourceRange) override {
     return nullptr;
   }
 };

@@ -76,10 +76,11 @@ CLI::App *addExport(CLI::App &app, ExportCommand &command) {
   sub->add_option("plan", command.path, "a plan, JSON or CBOR")->required();
   sub->add_option("-o,--output", command.output, "the file to write; - is standard output")
       ->capture_default_str();
-  static const std::map<std::string, msccl::Runtime> kRuntimes = {
-      {"msccl", msccl::Runtime::Msccl}, {"rccl", msccl::Runtime::Rccl}};
-  sub->add_option("--runtime", command.runtime,
-                  "whose names collectives have: msccl (microsoft/msccl) or rccl (also Azure/msccl)")
+  static const std::map<std::string, msccl::Runtime> kRuntimes = {{"msccl", msccl::Runtime::Msccl},
+                                                                  {"rccl", msccl::Runtime::Rccl}};
+  sub->add_option(
+         "--runtime", command.runtime,
+         "whose names collectives have: msccl (microsoft/msccl) or rccl (also Azure/msccl)")
       ->transform(CLI::CheckedTransformer(kRuntimes, CLI::ignore_case).description(""))
       ->option_text("TEXT [msccl]");
   return sub;

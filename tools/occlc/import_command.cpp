@@ -48,7 +48,9 @@ CLI::App *addImport(CLI::App &app, ImportCommand &command) {
   CLI::App *sub = app.add_subcommand(
       "import", "make a verified plan from another tool's file (MSCCL XML, SCCL or TACCL JSON)");
   sub->footer(kExamples);
-  sub->add_option("file", command.path, "an MSCCL XML file, or an algorithm of SCCL or TACCL if it ends in .json")->required();
+  sub->add_option("file", command.path,
+                  "an MSCCL XML file, or an algorithm of SCCL or TACCL if it ends in .json")
+      ->required();
   sub->add_option("-o,--output", command.output,
                   "the plan to write: CBOR if it ends in .cbor, else JSON; - is standard output")
       ->capture_default_str();
