@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench random mutate install asan ubsan tsan format
+.PHONY: help demo test bench random mutate fuzz install asan ubsan tsan format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -12,6 +12,7 @@ help:
 	@echo "make bench                 compare with Open MPI on this machine"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; hours"
+	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importer in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
 	@echo "make format                clang-format over the sources"
@@ -44,6 +45,14 @@ random:
 mutate:
 	@tools/setup.sh
 	@test/mutation/mutate.py $(if $(ONLY),--only $(ONLY))
+
+FUZZ_SECONDS ?= 3600
+
+fuzz:
+	@tools/setup.sh fuzz
+	@test/fuzz/fuzz.sh frontend $(FUZZ_SECONDS) algorithms
+	@test/fuzz/fuzz.sh formatter $(FUZZ_SECONDS) algorithms
+	@test/fuzz/fuzz.sh plan $(FUZZ_SECONDS)
 
 install:
 	@tools/setup.sh

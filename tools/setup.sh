@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
-#   tools/setup.sh [bench|format]...   (nothing named: what `make test` and `make demo` need)
+#   tools/setup.sh [bench|format|fuzz]...   (nothing named: what `make test` and `make demo` need)
 set -euo pipefail
 
 packages=(
@@ -15,8 +15,9 @@ for group in "$@"; do
   case "$group" in
   bench) packages+=(openmpi-bin libopenmpi-dev) ;; # whom the benchmark compares with
   format) packages+=(clang-format) ;;
+  fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   *)
-    echo "tools/setup.sh: no group '$group'; there are: bench, format" >&2
+    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz" >&2
     exit 2
     ;;
   esac

@@ -32,8 +32,28 @@ void Generator::run() {
       &Generator::copy,      &Generator::copy,  &Generator::reduce, &Generator::reduce,
       &Generator::broadcast, &Generator::relay, &Generator::ring,   &Generator::gather};
   uint32_t wanted = random.between(15, 60);
-  for (int tries = 0; tries < 200 && program.numStatements() < wanted; ++tries)
+  for (int tries = 0; tries < 200 && program.numStatements() < wanted; ++tries) {
+    std::string hint = randomHint();
+    if (!hint.empty())
+      program.begin(hint);
     (this->*kPatterns[random.below(std::size(kPatterns))])();
+    if (!hint.empty())
+      program.end();
+  }
+}
+
+/// A block around some statements, mostly none. No hint may change what a program computes.
+std::string Generator::randomHint() {
+  switch (random.below(12)) {
+  case 0:
+    return "channel(" + std::to_string(random.below(3)) + ")";
+  case 1:
+    return "parallelize(" + std::to_string(random.between(1, 4)) + ")";
+  case 2:
+    return "aggregate";
+  default:
+    return "";
+  }
 }
 
 Place Generator::place(std::initializer_list<Buffer> buffers, uint32_t count) {

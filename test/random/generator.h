@@ -50,6 +50,7 @@ private:
   Place target(uint32_t count);
   Place fit(Place place, Place source);
   std::vector<uint32_t> others(uint32_t rank);
+  std::string randomHint();
 
   Reference &program;
   Random &random;

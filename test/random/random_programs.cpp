@@ -61,7 +61,8 @@ public:
       : random(seed), schedules(schedules), program(randomShape(random), expressions),
         options(randomOptions(random)) {
     Generator(program, random).run();
-    source = program.text();
+    uint32_t instances = random.chance(40) ? random.between(2, 4) : 1;
+    source = program.text(instances == 1 ? "" : " instances " + std::to_string(instances));
   }
 
   std::string run() {

@@ -110,7 +110,7 @@ bool Reference::copy(Place source, Place target, uint32_t count) {
   std::optional<Values> values = read(source, count);
   if (!values || !isAllowed({&source, 1}, target, count) || !admitsExtents({&*values, 1}, target))
     return false;
-  body += "  " + textOf(source, count) + ".copy(" + textOf(target, count) + ");\n";
+  body += indent + textOf(source, count) + ".copy(" + textOf(target, count) + ");\n";
   write(target, *values);
   ++statements;
   return true;
@@ -149,7 +149,7 @@ bool Reference::reduce(std::span<const Place> sources, Place target, uint32_t co
   }
   if (!admitsExtents(operands, target))
     return false;
-  std::string line = "  reduce(";
+  std::string line = indent + "reduce(";
   for (Place source : sources)
     line += (line.back() == '(' ? "" : ", ") + textOf(source, count);
   body += line + ").into(" + textOf(target, count) + ");\n";
@@ -159,6 +159,16 @@ bool Reference::reduce(std::span<const Place> sources, Place target, uint32_t co
   write(target, results);
   ++statements;
   return true;
+}
+
+void Reference::begin(const std::string &block) {
+  body += indent + block + " {\n";
+  indent += "  ";
+}
+
+void Reference::end() {
+  indent.resize(indent.size() - 2);
+  body += indent + "}\n";
 }
 
 std::vector<Required> Reference::required() {
@@ -189,7 +199,7 @@ std::string Reference::requirements() {
   return text;
 }
 
-std::string Reference::text() {
+std::string Reference::text(const std::string &clauses) {
   std::string promises = requirements();
   if (promises.empty())
     return "";
@@ -200,7 +210,7 @@ std::string Reference::text() {
   if (form.inPlace)
     text += "  inplace input[r] at " + std::to_string(form.offset) + ";\n";
   text += "  post {\n" + promises + "  }\n}\nalgorithm random_program() implements random(" +
-          std::to_string(form.ranks) + ")";
+          std::to_string(form.ranks) + ")" + clauses;
   if (!form.outOfPlace)
     text += " modes in_place";
   return text + " {\n  scratch s[" + std::to_string(form.sizes[2]) + "];\n" + body + "}\n";

@@ -78,6 +78,9 @@ public:
 
   bool copy(Place source, Place target, uint32_t count);
   bool reduce(std::span<const Place> sources, Place target, uint32_t count);
+  /// Statements until end() stand in a block such as "parallelize(2)".
+  void begin(const std::string &block);
+  void end();
 
   const Shape &shape() const { return form; }
   /// The value at a place; nothing if there is none or it depends on the mode.
@@ -90,8 +93,9 @@ public:
   /// The outputs that a collective can ask for. What was reduced further is an intermediate result,
   /// which an average must not divide.
   std::vector<Required> required();
-  /// The program as a .coll file; empty if nothing can be asked for.
-  std::string text();
+  /// The program as a .coll file, with `clauses` such as " instances 2" of its algorithm; empty if
+  /// nothing can be asked for.
+  std::string text(const std::string &clauses);
 
 private:
   using Values = std::vector<Value>;
@@ -110,7 +114,7 @@ private:
   /// Output chunks, by rank and index, that were written under that name: where they are also
   /// input, the language does not let them be read as such.
   std::set<std::pair<uint32_t, uint32_t>> overwritten;
-  std::string body;
+  std::string body, indent = "  ";
   uint32_t statements = 0;
   bool uniform = false;
 };
