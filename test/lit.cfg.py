@@ -17,6 +17,7 @@ config.environment["PATH"] = os.pathsep.join(
 if "OCCL_MUTANT" in os.environ:  # see test/mutation
     config.environment["OCCL_MUTANT"] = os.environ["OCCL_MUTANT"]
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
+config.substitutions.append(("%python", "python3"))
 config.substitutions.append(("%algorithms", os.path.join(root, "algorithms")))
 config.substitutions.append(("%topologies", os.path.join(root, "topologies")))
 config.substitutions.append(("%compile_time", os.path.join(root, "bench/compile_time")))

@@ -3,9 +3,8 @@
 #include "compiler/cost/Predict.h"
 #include "compiler/cost/Sizes.h"
 #include "compiler/cost/Units.h"
+#include "compiler/driver/Printing.h"
 #include "compiler/topology/Machines.h"
-
-#include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
 
@@ -53,8 +52,7 @@ bool tryCandidate(const CompileOptions &options, Choice &choice, Candidate &cand
   for (uint64_t bytes : choice.bytes) {
     plan::Expected<cost::Prediction> prediction = cost::predict(*plan, machine, {.bytes = bytes});
     if (!prediction) {
-      if (!options.quiet)
-        llvm::errs() << "error: " << prediction.message() << '\n';
+      printError(prediction.message(), options.diagnosticFormat);
       return false;
     }
     candidate.makespans.push_back(prediction->makespan);
@@ -98,7 +96,8 @@ std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions
     Candidate &candidate = choice.candidates[i];
     CompileOptions tried = optionsOf(options, candidate);
     // What is wrong with the program is wrong with the first candidate, too.
-    tried.quiet = i > 0;
+    if (i > 0)
+      tried.diagnosticFormat = DiagnosticFormat::None;
     tried.pipeline.printTiming = false;
     bool isGood = tryCandidate(tried, choice, candidate);
     if (!isGood && i == 0)

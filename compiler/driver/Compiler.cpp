@@ -3,6 +3,7 @@
 #include "compiler/analysis/ProgramIO.h"
 #include "compiler/dialect/Chunk.h"
 #include "compiler/dialect/Inst.h"
+#include "compiler/driver/Printing.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/TopologyReader.h"
@@ -18,29 +19,11 @@ using namespace mlir;
 
 namespace occl::driver {
 
-/// Prints an MLIR diagnostic and its notes as compilers do: file:line:column: error: message.
-static void printDiagnostic(const std::string &path, Diagnostic &diagnostic) {
-  auto print = [&](Location location, llvm::StringRef severity, const Diagnostic &part) {
-    auto place = dyn_cast<FileLineColLoc>(location);
-    if (place)
-      llvm::errs() << place.getFilename().strref() << ':' << place.getLine() << ':'
-                   << place.getColumn() << ": ";
-    else
-      llvm::errs() << path << ": ";
-    llvm::errs() << severity << ": " << part << '\n';
-  };
-  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  print(diagnostic.getLocation(), isError ? "error" : "warning", diagnostic);
-  for (Diagnostic &note : diagnostic.getNotes())
-    print(note.getLocation(), "note", note);
-}
-
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-    if (!this->options.quiet)
-      printDiagnostic(this->options.path, diagnostic);
+    print(diagnostic, this->options.path, this->options.diagnosticFormat);
   });
 }
 
@@ -83,13 +66,13 @@ bool Compiler::loadSource() {
   if (!diagnostics.hasErrors())
     ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics,
                                        &loadedVersion);
-  if (!options.quiet)
-    llvm::errs() << diagnostics.render();
+  print(diagnostics, sources, options.diagnosticFormat);
   return ir && !diagnostics.hasErrors();
 }
 
 std::optional<topology::Topology> loadTopology(const std::string &path,
-                                               const std::vector<std::string> &defines) {
+                                               const std::vector<std::string> &defines,
+                                               DiagnosticFormat format) {
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);
   std::optional<frontend::DeclaredTopology> declared =
@@ -102,14 +85,15 @@ std::optional<topology::Topology> loadTopology(const std::string &path,
                  "the topology '" + declared->topology.name + "' has no parameter '" + name + "'")
           .note(declared->place, "declared here");
   }
-  llvm::errs() << diagnostics.render();
+  print(diagnostics, sources, format);
   if (diagnostics.hasErrors())
     return std::nullopt;
   return std::move(declared->topology);
 }
 
 bool Compiler::loadIR() {
-  if (!options.topology.empty() && !(machine = loadTopology(options.topology, options.defines)))
+  if (!options.topology.empty() &&
+      !(machine = loadTopology(options.topology, options.defines, options.diagnosticFormat)))
     return false;
   ir = parseSourceFile<ModuleOp>(options.path, &context);
   if (!ir)
@@ -193,9 +177,7 @@ std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
     exporter::leaveOutRemoteDependencies(*plan);
   verified = plan::verifyPlan(*plan);
   if (!verified) {
-    if (!options.quiet)
-      llvm::errs() << options.path << ": error: the plan is wrong, and is not written\n"
-                   << verified.text();
+    print(*plan, verified, options.path, options.diagnosticFormat);
     return std::nullopt;
   }
   nameFilesFromMainFile(program, *plan);

@@ -18,8 +18,13 @@
 
 namespace occl::driver {
 
+/// How errors and warnings are printed, to standard error: for people, as a JSON object a line
+/// (docs/tools.md), or not at all.
+enum class DiagnosticFormat : uint8_t { Text, Json, None };
+
 struct CompileOptions {
-  /// A .coll file; an algorithm of SCCL or TACCL (.json); or IR (.mlir, .mlirbc): a chunk.program, or an inst.program that is scheduled.
+  /// A .coll file; an algorithm of SCCL or TACCL (.json); or IR (.mlir, .mlirbc): a chunk.program,
+  /// or an inst.program that is scheduled.
   std::string path;
   /// "name=value", one for each -D, and folders for imports. Of .coll files only.
   std::vector<std::string> defines;
@@ -36,10 +41,8 @@ struct CompileOptions {
   std::optional<uint64_t> minBytes, maxBytes;
   std::string protocol; // simple, ll or ll128; may be empty
 
-  /// Prints no errors.
-  bool quiet = false;
-
   PipelineOptions pipeline;
+  DiagnosticFormat diagnosticFormat = DiagnosticFormat::Text;
 };
 
 /// One compilation. Errors have been printed to standard error when a function returns nothing. Not
@@ -83,6 +86,7 @@ private:
 /// The topology in a file, all of `defines` being for it; nothing after an error, which was printed
 /// to standard error.
 std::optional<topology::Topology> loadTopology(const std::string &path,
-                                               const std::vector<std::string> &defines);
+                                               const std::vector<std::string> &defines,
+                                               DiagnosticFormat format);
 
 } // namespace occl::driver

@@ -19,8 +19,8 @@ struct PipelineOptions {
   /// What a rank may use. 0: as many thread blocks as the source asks for, and one if it does not.
   uint32_t maxThreadBlocks = 0;
   uint32_t maxChannels = plan::limits::kMaxChannels;
-  /// Leaves out dependencies that follow from messages through other ranks. The connections of these
-  /// messages are marked as ordered: the transport must fence them.
+  /// Leaves out dependencies that follow from messages through other ranks. The connections of
+  /// these messages are marked as ordered: the transport must fence them.
   bool orderThroughRanks = false;
   /// The depth may be raised up to this where the program needs it.
   uint32_t maxDepth = 64;

@@ -116,6 +116,15 @@ TEST(Formatter, LaysOutDeclarations) {
       "}\n");
 }
 
+TEST(Formatter, LaysOutSchedules) {
+  const std::string head = "algorithm a() implements allreduce(2, 1) instances 2 protocol ll {\n";
+  EXPECT_EQ(formatted("algorithm a()implements allreduce(2,1)instances 2 protocol ll{\nwhen bytes "
+                      "in 0 .. 64KiB "
+                      "protocol ll{channel( 1 ){x.copy(y,send=0);}}\nwhen bytes in 64KiB..{}\n}"),
+            head + "  when bytes in 0..64KiB protocol ll { channel(1) { x.copy(y, send = 0); } }\n"
+                   "  when bytes in 64KiB .. {}\n}\n");
+}
+
 TEST(Formatter, RefusesErrors) {
   SourceManager sources;
   DiagnosticEngine diagnostics(sources);

@@ -1,6 +1,7 @@
 #include "tools/occlc/explain.h"
 
 #include "compiler/export/Explanation.h"
+#include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 
 #include <iostream>
@@ -22,10 +23,6 @@ int explain(const ExplainCommand &command) {
   std::optional<plan::Plan> plan = readVerified(command.path, result);
   if (!plan)
     return 1;
-  auto fail = [&](const std::string &message) {
-    std::cerr << "error: " << message << '\n';
-    return 1;
-  };
   std::string head = "'" + command.path + "' has ";
   if (command.rank && *command.rank >= plan->numRanks)
     return fail(head + std::to_string(plan->numRanks) + " ranks; there is no rank " +

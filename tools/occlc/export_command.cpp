@@ -1,5 +1,6 @@
 #include "tools/occlc/export_command.h"
 
+#include "compiler/driver/Printing.h"
 #include "compiler/interchange/MscclImport.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
@@ -61,10 +62,12 @@ bool readBack(const std::string &text, const plan::Plan &plan, const std::string
   frontend::FileId file = sources.addText(path == "-" ? "<export>" : path, text);
   if (msccl::importAlgorithm(sources, file, options, diagnostics, warnings))
     return true;
-  std::cerr << diagnostics.render()
-            << "note: this is what the plan becomes as MSCCL XML; it is not written. Its runtimes "
-               "hold 2 messages on a connection (8 with LL and LL128) and reduce before they pass "
-               "on: compile with --max-depth 2, --no-multicast or --no-fuse to come nearer\n";
+  driver::print(diagnostics, sources, diagnosticFormat());
+  fail("the plan cannot be said in MSCCL XML; what it becomes is wrong, as shown above, and is not "
+       "written. Its "
+       "runtimes hold 2 messages on a connection (8 with LL and LL128) and reduce before they pass "
+       "on: compile with "
+       "--max-depth 2, --no-multicast or --no-fuse to come nearer");
   return false;
 }
 
@@ -101,7 +104,7 @@ int writeMscclXml(const plan::Plan &plan, const std::string &path, msccl::Runtim
   if (!readBack(text.str(), plan, algorithm->collective, path))
     return 1;
   for (const std::string &line : msccl::beyondRuntimes(*algorithm))
-    std::cerr << "warning: the algorithm has " << line << '\n';
+    driver::printWarning("the algorithm has " + line, {}, {}, diagnosticFormat());
   if (path == "-") {
     std::cout << text.str();
     return 0;

@@ -1,6 +1,8 @@
 #include "tools/occlc/fmt_command.h"
 
+#include "compiler/driver/Printing.h"
 #include "compiler/format/Formatter.h"
+#include "tools/occlc/output.h"
 
 #include <fstream>
 #include <iostream>
@@ -20,7 +22,7 @@ std::optional<frontend::FileId> readSource(frontend::SourceManager &sources,
   else
     file = sources.addFile(path, error);
   if (!file)
-    std::cerr << "error: cannot read '" << path << "': " << error << '\n';
+    fail("cannot read '" + path + "': " + error);
   return file;
 }
 
@@ -33,7 +35,7 @@ bool replaceFile(const std::string &path, const std::string &text) {
   if (out && std::rename(draft.c_str(), path.c_str()) == 0)
     return true;
   std::remove(draft.c_str());
-  std::cerr << "error: cannot write '" << path << "'\n";
+  fail("cannot write '" + path + "'");
   return false;
 }
 
@@ -45,7 +47,7 @@ int formatFile(const std::string &path, const FmtCommand &command) {
   frontend::DiagnosticEngine diagnostics(sources);
   std::optional<std::string> text = format::format(sources, *file, diagnostics);
   if (!text) {
-    std::cerr << diagnostics.render();
+    driver::print(diagnostics, sources, diagnosticFormat());
     return 1;
   }
   bool isSame = *text == sources.text(*file);

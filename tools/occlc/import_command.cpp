@@ -1,6 +1,7 @@
 #include "tools/occlc/import_command.h"
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Printing.h"
 #include "compiler/interchange/MscclImport.h"
 #include "plan/limits.h"
 #include "plan/verifier.h"
@@ -20,11 +21,8 @@ constexpr const char *kExamples = R"(Examples:
 
 void printWarnings(const std::vector<interchange::Warning> &warnings,
                    const frontend::SourceManager &sources) {
-  for (const interchange::Warning &warning : warnings) {
-    frontend::LineColumn at = sources.lineColumn(warning.place.file, warning.place.begin);
-    std::cerr << sources.name(warning.place.file) << ':' << at.line << ':' << at.column
-              << ": warning: " << warning.message << '\n';
-  }
+  for (const interchange::Warning &warning : warnings)
+    driver::printWarning(warning.message, warning.place, sources, diagnosticFormat());
 }
 
 /// Algorithms without schedule: the compiler makes one.
@@ -32,6 +30,7 @@ int compileSynthesis(const ImportCommand &command) {
   driver::CompileOptions options;
   options.path = command.path;
   options.depth = command.depth;
+  options.diagnosticFormat = diagnosticFormat();
   driver::Compiler compiler(options);
   if (!compiler.load() || !compiler.lower())
     return 1;
@@ -91,7 +90,7 @@ int importPlan(const ImportCommand &command) {
   if (auto file = interchange::addImportFile(sources, command.path, diagnostics))
     plan = interchange::msccl::importAlgorithm(sources, *file, options, diagnostics, warnings);
   printWarnings(warnings, sources);
-  std::cerr << diagnostics.render();
+  driver::print(diagnostics, sources, diagnosticFormat());
   if (!plan)
     return 1;
   std::cerr << withNewline(plan::verifyPlan(*plan).text());

@@ -2,6 +2,7 @@
 #include "tools/occlc/commands.h"
 #include "tools/occlc/explain.h"
 #include "tools/occlc/fmt_command.h"
+#include "tools/occlc/output.h"
 #include "tools/occlc/trace.h"
 
 #include "plan/limits.h"
@@ -127,12 +128,10 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
          "the file to write; a plan is CBOR if it ends in .cbor, else JSON; IR is bytecode "
          "if it ends in .mlirbc; - is standard output")
       ->capture_default_str();
-  static const std::map<std::string, tools::Emit> kinds = {{"chunk", tools::Emit::Chunk},
-                                                           {"inst", tools::Emit::Inst},
-                                                           {"plan", tools::Emit::Plan},
-                                                           {"dot", tools::Emit::Dot},
-                                                           {"trace", tools::Emit::Trace},
-                                                           {"msccl-xml", tools::Emit::MscclXml}};
+  static const std::map<std::string, tools::Emit> kinds = {
+      {"chunk", tools::Emit::Chunk}, {"inst", tools::Emit::Inst},
+      {"plan", tools::Emit::Plan},   {"dot", tools::Emit::Dot},
+      {"trace", tools::Emit::Trace}, {"msccl-xml", tools::Emit::MscclXml}};
   sub->add_option(
          "--emit", command.emit,
          "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), trace "
@@ -202,11 +201,20 @@ int main(int argc, char **argv) {
   CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
   commands.push_back({limits, tools::printLimits});
 
+  static const std::map<std::string, driver::DiagnosticFormat> kFormats = {
+      {"text", driver::DiagnosticFormat::Text}, {"json", driver::DiagnosticFormat::Json}};
+  app.fallthrough();
+  app.add_option("--diag-format", tools::diagnosticFormat(),
+                 "how errors are printed: text, or json, an object a line")
+      ->transform(CLI::CheckedTransformer(kFormats).description(""))
+      ->option_text("TEXT [text]");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  compile.options.diagnosticFormat = checked.options.diagnosticFormat = tools::diagnosticFormat();
   for (const Command &command : commands)
     if (command.app->parsed())
       return command.run();

@@ -1,13 +1,19 @@
 #include "tools/occlc/output.h"
 
+#include "compiler/driver/Printing.h"
 #include "plan/writer.h"
 
 #include <iostream>
 
 namespace occl::tools {
 
+driver::DiagnosticFormat &diagnosticFormat() {
+  static driver::DiagnosticFormat format = driver::DiagnosticFormat::Text;
+  return format;
+}
+
 int fail(const std::string &message) {
-  std::cerr << "error: " << message << '\n';
+  driver::printError(message, diagnosticFormat());
   return 1;
 }
 

@@ -1,13 +1,18 @@
 // What the subcommands of occlc print and write.
 #pragma once
 
+#include "compiler/driver/Compiler.h"
 #include "plan/plan.h"
 
 #include <string>
 
 namespace occl::tools {
 
-/// Prints an error to standard error; returns the exit status for an error in the input.
+/// How errors are printed, from the command line; main sets it once, before any command runs.
+driver::DiagnosticFormat &diagnosticFormat();
+
+/// Prints an error that has no place in a file to standard error; returns the exit status for an
+/// error in the input.
 int fail(const std::string &message);
 
 /// Writes a plan to a file, CBOR if its name ends in .cbor, or to standard output if it is "-".

@@ -1,21 +1,21 @@
 #include "tools/occlc/plan_file.h"
 
+#include "compiler/driver/Printing.h"
 #include "plan/reader.h"
-
-#include <iostream>
+#include "tools/occlc/output.h"
 
 namespace occl::tools {
 
 std::optional<plan::Plan> readVerified(const std::string &path, plan::VerifyResult &result) {
   plan::Expected<plan::Plan> plan = plan::readPlanFile(path);
   if (!plan) {
-    std::cerr << "error: " << plan.message() << '\n';
+    fail(plan.message());
     return std::nullopt;
   }
   result = plan::verifyPlan(*plan);
   if (result)
     return std::move(*plan);
-  std::cerr << path << ": error: the plan is wrong\n" << result.text();
+  driver::print(*plan, result, path, diagnosticFormat());
   return std::nullopt;
 }
 

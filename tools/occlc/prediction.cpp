@@ -4,6 +4,7 @@
 #include "compiler/driver/Compiler.h"
 #include "compiler/export/StatsReport.h"
 #include "compiler/topology/Machines.h"
+#include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 
 #include <iostream>
@@ -32,7 +33,7 @@ std::optional<topology::Topology> topologyFor(const plan::Plan &plan,
                                               const PredictionOptions &options) {
   if (options.topology.empty())
     return topology::sharedMemory(plan.numRanks);
-  return driver::loadTopology(options.topology, options.defines);
+  return driver::loadTopology(options.topology, options.defines, diagnosticFormat());
 }
 
 uint64_t bytesFor(const plan::Plan &plan, const PredictionOptions &options) {
@@ -47,7 +48,7 @@ bool printStats(const plan::Plan &plan, const topology::Topology *topology,
   plan::Status status = exporter::writeStats(
       plan, topology ? *topology : topology::sharedMemory(plan.numRanks), sizes, out);
   if (!status)
-    std::cerr << "error: " << status.message() << '\n';
+    fail(status.message());
   return status.isOk();
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/export/TraceExport.h"
 #include "compiler/topology/Machines.h"
+#include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 
 #include <fstream>
@@ -21,10 +22,6 @@ CLI::App *addTrace(CLI::App &app, TraceCommand &command) {
 
 int writeTrace(const plan::Plan &plan, const topology::Topology *topology,
                const PredictionOptions &options, const std::string &output) {
-  auto fail = [](const std::string &message) {
-    std::cerr << "error: " << message << '\n';
-    return 1;
-  };
   std::ofstream file;
   if (output != "-")
     file.open(output);

@@ -1,0 +1,30 @@
+// Prints what went wrong, in the format that was asked for, to standard error.
+#pragma once
+
+#include "compiler/driver/Compiler.h"
+#include "compiler/frontend/Diagnostics.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <string>
+
+namespace occl::driver {
+
+void print(const frontend::DiagnosticEngine &diagnostics, const frontend::SourceManager &sources,
+           DiagnosticFormat format);
+
+/// `path` is the place of what has none. A message that ends in "[E123]" has that code.
+void print(mlir::Diagnostic &diagnostic, const std::string &path, DiagnosticFormat format);
+
+/// Of a plan that is wrong; `path` is where it comes from, or its source.
+void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
+           DiagnosticFormat format);
+
+/// `place` may be no place.
+void printWarning(const std::string &message, frontend::SourceRange place,
+                  const frontend::SourceManager &sources, DiagnosticFormat format);
+
+/// Of something that has no place in a file.
+void printError(const std::string &message, DiagnosticFormat format);
+
+} // namespace occl::driver
