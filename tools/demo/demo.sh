@@ -11,10 +11,15 @@ trap 'rm -rf "$plans"' EXIT
 echo "1. Compile and verify the all-reduce algorithms for $ranks ranks"
 for source in "$algorithms"/*.coll; do
   name=$(basename "$source" .coll)
-  options=()
-  [ "$name" != one_shot ] || options=(--max-bytes 16384)
+  options=(-D "ranks=$ranks")
+  case $name in
+  one_shot) options+=(--max-bytes 16384) ;;
+  hierarchical) options=(-D nodes=2 -D "gpus=$((ranks / 2))") ;;
+  nv_group) options=(-D groups=2 -D "gpus=$((ranks / 2))") ;;
+  esac
   echo "  $name.coll"
-  "$occlc" compile "$source" -D "ranks=$ranks" "${options[@]}" --stats -o "$plans/$name.plan.json" 2>&1 | sed 's/^/    /'
+  "$occlc" check "$source" "${options[@]}" 2>&1 | sed 's/^/    /'
+  "$occlc" compile "$source" "${options[@]}" -o "$plans/$name.plan.json"
 done
 
 echo

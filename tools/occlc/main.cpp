@@ -160,6 +160,7 @@ int main(int argc, char **argv) {
   CLI::App app("Compiles collectives written in the .coll language to plans.", "occlc");
   app.footer(kExamples);
   app.require_subcommand(1);
+  app.fallthrough(); // what all commands have may stand behind them, too
 
   tools::CompileCommand compile;
   std::vector<Command> commands = {addCompile(app, compile)};
@@ -203,7 +204,6 @@ int main(int argc, char **argv) {
 
   static const std::map<std::string, driver::DiagnosticFormat> kFormats = {
       {"text", driver::DiagnosticFormat::Text}, {"json", driver::DiagnosticFormat::Json}};
-  app.fallthrough();
   app.add_option("--diag-format", tools::diagnosticFormat(),
                  "how errors are printed: text, or json, an object a line")
       ->transform(CLI::CheckedTransformer(kFormats).description(""))
