@@ -53,6 +53,7 @@ fuzz:
 	@test/fuzz/fuzz.sh frontend $(FUZZ_SECONDS) algorithms
 	@test/fuzz/fuzz.sh formatter $(FUZZ_SECONDS) algorithms
 	@test/fuzz/fuzz.sh plan $(FUZZ_SECONDS)
+	@test/fuzz/fuzz.sh msccl $(FUZZ_SECONDS)
 
 install:
 	@tools/setup.sh
