@@ -41,6 +41,29 @@ TEST(Race, TwoWrites) {
             "  written by rank 0, thread block 1, instruction 0: copy input[0] -> output[0]");
 }
 
+TEST(Race, EveryReaderCounts) {
+  // Two thread blocks read what a third one overwrites; that waits for one of them, or for both.
+  const Dependency readers[] = {{1, 0}, {2, 0}};
+  const Operand from = input(0, 0), to = scratch(0, 0);
+  for (std::span<const Dependency> after :
+       {std::span<const Dependency>(readers, 1), std::span<const Dependency>(readers + 1, 1),
+        std::span<const Dependency>(readers, 2)}) {
+    PlanBuilder builder = start(1);
+    builder.beginRank({.inputChunks = 1, .outputChunks = 2, .scratchChunks = 1});
+    builder.header().uniformChunks = true;
+    builder.beginThreadBlock();
+    builder.addInstruction(one(Opcode::Copy), {from}, {to});
+    for (uint32_t reader = 0; reader < 2; ++reader) {
+      builder.beginThreadBlock();
+      builder.addInstruction(one(Opcode::Copy), {to}, {output(0, reader)}, {{0, 0}});
+    }
+    builder.beginThreadBlock();
+    builder.addInstruction(one(Opcode::Copy), std::span(&from, 1), std::span(&to, 1), after);
+    EXPECT_EQ(wordsOn(std::move(builder).take()).substr(0, 8),
+              after.size() == 2 ? "accepted" : "race (ou");
+  }
+}
+
 TEST(Race, InPlaceOnly) {
   // Two thread blocks, one of which reads the input chunk that in place is the output chunk that
   // the other writes.
@@ -225,6 +248,20 @@ TEST(Witness, MustBeRight) {
   unordered.connections[0].isOrdered = false;
   EXPECT_EQ(wordsOnWitness(kRoundTrip, unordered).substr(0, 62),
             "race, rank 1, thread block 0, instruction 0: witness 0: it tak");
+}
+
+TEST(Witness, NamesTheVeryDependency) {
+  PlanBuilder builder = start(1);
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 2});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 0)});
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 1)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {scratch(0, 1)}, {output(0, 0)}, {{0, 1}});
+  Plan plan = std::move(builder).take();
+  EXPECT_EQ(wordsOn(withWitness(plan, {{0, 0, 1}, {0, 1, 0}})), "accepted");
+  EXPECT_EQ(wordsOn(withWitness(plan, {{0, 0, 0}, {0, 1, 0}})).substr(0, 62),
+            "race, rank 0, thread block 1, instruction 0: witness 0: it tak");
 }
 
 TEST(Race, OneMessageForManyAccesses) {

@@ -45,6 +45,10 @@ public:
       for (uint32_t i = 0; i < rank.steps.size(); ++i)
         mergedInto[r][i] = i;
     }
+    firstStep.push_back(0);
+    for (const Rank &rank : program.ranks)
+      firstStep.push_back(firstStep.back() + static_cast<uint32_t>(rank.steps.size()));
+    partners.assign(firstStep.back(), kNone);
     linkTransfers();
   }
 
@@ -141,13 +145,19 @@ private:
     });
   }
 
+  bool sendersFit(uint32_t transfer, uint32_t next) {
+    auto [rank, first] = ends[transfer].front();
+    auto [nextRank, second] = ends[next].front();
+    return rank == nextRank && !erased[rank][second] && fits({rank, first, second});
+  }
+
   /// Merges `next` into `transfer`, and with them all instructions that pass both on; or nothing.
   bool tryMerge(uint32_t transfer, uint32_t next) {
-    if (next == kNone)
+    // Mostly the senders do not fit: look at them before all receivers are looked up.
+    if (next == kNone || !sendersFit(transfer, next))
       return false;
     llvm::SmallVector<Pair, 8> pairs;
-    Partners partners;
-    bool possible = addEnds(transfer, next, pairs, partners);
+    bool possible = addEnds(transfer, next, pairs);
     for (size_t done = 0; possible && done < pairs.size(); ++done) {
       Pair pair = pairs[done];
       possible = fits(pair);
@@ -155,33 +165,36 @@ private:
       const Instruction &second = instructionAt(pair.rank, pair.second);
       auto addMessages = [&](const inst::Places &ofFirst, const inst::Places &ofSecond) {
         for (auto [a, b] : llvm::zip(ofFirst, ofSecond))
-          possible = possible && (a.isLocal() || addEnds(a.index, b.index, pairs, partners));
+          possible = possible && (a.isLocal() || addEnds(a.index, b.index, pairs));
       };
       addMessages(first.sources, second.sources);
       addMessages(first.destinations, second.destinations);
     }
+    for (const Pair &pair : pairs)
+      partnerOf(pair.rank, pair.first) = partnerOf(pair.rank, pair.second) = kNone;
     if (possible)
       llvm::for_each(pairs, [&](const Pair &pair) { merge(pair); });
     return possible;
   }
 
-  /// For steps (rank, position) of pairs, the other step.
-  using Partners = llvm::SmallDenseMap<std::pair<uint32_t, uint32_t>, uint32_t, 8>;
+  /// The other step of the pair that a step is in, while a merge is tried.
+  uint32_t &partnerOf(uint32_t rank, uint32_t step) { return partners[firstStep[rank] + step]; }
 
   /// Adds the pairs that merging two messages takes. False if the second is not later everywhere,
   /// or a step would be in two pairs.
-  bool addEnds(uint32_t transfer, uint32_t next, llvm::SmallVectorImpl<Pair> &pairs,
-               Partners &partners) {
+  bool addEnds(uint32_t transfer, uint32_t next, llvm::SmallVectorImpl<Pair> &pairs) {
     if (ends[transfer].size() != ends[next].size())
       return false;
     for (auto [a, b] : llvm::zip(ends[transfer], ends[next])) {
-      if (a.first != b.first || erased[b.first][b.second])
+      if (a.first != b.first || a.second == b.second || erased[b.first][b.second])
         return false;
-      auto [entry, isNew] = partners.try_emplace(a, b.second);
-      if (!isNew && entry->second == b.second)
+      uint32_t &ofFirst = partnerOf(a.first, a.second), &ofSecond = partnerOf(b.first, b.second);
+      if (ofFirst == b.second && ofSecond == a.second)
         continue;
-      if (!isNew || !partners.try_emplace(b, a.second).second)
+      if (ofFirst != kNone || ofSecond != kNone)
         return false;
+      ofFirst = b.second;
+      ofSecond = a.second;
       pairs.push_back({a.first, a.second, b.second});
     }
     return true;
@@ -238,6 +251,8 @@ private:
   std::vector<uint32_t> previous;           // the one before
   std::map<Start, uint32_t> startingAt;     // transfers
   std::vector<uint32_t> heads;              // the first transfer of each connection
+  std::vector<uint32_t> firstStep;          // of each rank, in `partners`
+  std::vector<uint32_t> partners;           // of all steps, see partnerOf
   std::vector<std::vector<bool>> erased;
   std::vector<std::vector<bool>> grown; // steps that others are part of: these waited for more
   std::vector<std::vector<uint32_t>> mergedInto; // the step that a step is part of
