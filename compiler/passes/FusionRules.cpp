@@ -73,7 +73,8 @@ private:
     Place *source = onlySource(reduction, stored);
     bool isDead = stored.kind == PlaceKind::Scratch ||
                   (reduction.localDestination() && *reduction.localDestination() == stored);
-    if (!source || !isDead || !canReceiveLater(instruction, consumer))
+    if (!source || !isDead || !isKept(stored, instruction.count, consumer) ||
+        !canReceiveLater(instruction, consumer))
       return false;
     if (opcodeOf(instruction) != plan::Opcode::Recv &&
         (source != reduction.sources.begin() || !canFoldLater(instruction, consumer)))
@@ -108,18 +109,24 @@ private:
     });
   }
 
+  /// Whether nobody writes to a part of the place before the consumer.
+  bool isKept(Place place, uint32_t count, uint32_t consumer) {
+    Range range = rangeOf(program, rank, place, count);
+    bool kept = true;
+    nextWriter[range.space].forEach(range.begin, range.end, [&](int64_t, int64_t, uint32_t writer) {
+      kept &= writer >= consumer;
+    });
+    return kept;
+  }
+
   /// Whether nobody writes to the place before the consumer, nor the consumer to a part of it.
   bool isUnchanged(Place place, uint32_t count, uint32_t consumer) {
     Range range = rangeOf(program, rank, place, count);
-    bool unchanged = true;
-    nextWriter[range.space].forEach(range.begin, range.end, [&](int64_t, int64_t, uint32_t writer) {
-      unchanged &= writer >= consumer;
-    });
     const Place *target = rank.steps[consumer].instruction.localDestination();
     if (!target)
-      return unchanged;
+      return isKept(place, count, consumer);
     Range written = rangeOf(program, rank, *target, count);
-    return unchanged && (!written.overlaps(range) || written == range);
+    return isKept(place, count, consumer) && (!written.overlaps(range) || written == range);
   }
 
   /// The source of the reduction that is `place`, unless others overlap its range.

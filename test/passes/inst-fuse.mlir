@@ -245,6 +245,34 @@ inst.program "unabsorbed" implements "custom" ranks 2 attributes {input_chunks =
 
 // -----
 
+// Not what is overwritten in part before the reduction reads it.
+// CHECK-LABEL: "partly_overwritten"
+inst.program "partly_overwritten" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0) count 2
+    %1 = inst.send input[2] into transfer(1)
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv transfer(0) into scratch[0] count 2
+    // CHECK-NEXT: inst.recv transfer(1) into scratch[1]
+    // CHECK-NEXT: inst.reduce scratch[0], input[0] into output[0] count 2
+    %0 = inst.recv transfer(0) into scratch[0] count 2
+    %1 = inst.recv transfer(1) into scratch[1]
+    %2 = inst.reduce scratch[0], input[0] into output[0] count 2
+    // CHECK-NEXT: inst.copy input[0] into scratch[2] count 2
+    // CHECK-NEXT: inst.copy input[3] into scratch[3]
+    // CHECK-NEXT: inst.reduce scratch[2], input[2] into output[2] count 2
+    %3 = inst.copy input[0] into scratch[2] count 2
+    %4 = inst.copy input[3] into scratch[3]
+    %5 = inst.reduce scratch[2], input[2] into output[2] count 2
+  }
+}
+
+// -----
+
 // With chunks of one size an instruction may name another extent than its producer: they stay apart, so that both ends
 // of each message still agree.
 // CHECK-LABEL: "extents"
