@@ -11,7 +11,7 @@ help:
 	@echo "make test                  build everything, run all tests"
 	@echo "make bench                 compare with Open MPI on this machine"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
-	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; hours"
+	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; minutes"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importer in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
