@@ -109,7 +109,8 @@ plan::VerifyResult prove(plan::Plan &plan) {
 std::optional<plan::Plan> importAlgorithm(const frontend::SourceManager &sources,
                                           frontend::FileId file, const ImportOptions &options,
                                           frontend::DiagnosticEngine &diagnostics,
-                                          std::vector<Warning> &warnings) {
+                                          std::vector<Warning> &warnings,
+                                          plan::VerifyResult *proved) {
   std::optional<Algorithm> algorithm = parseAlgorithm(sources, file, diagnostics, warnings);
   Reporter reporter(sources, file, diagnostics, warnings);
   if (!algorithm || !checkAlgorithm(*algorithm, reporter))
@@ -129,10 +130,13 @@ std::optional<plan::Plan> importAlgorithm(const frontend::SourceManager &sources
   plan->sourceHash = hashOf(sources.text(file), plan->depth, plan->root, plan->collective);
   annotate(*plan);
   plan::VerifyResult result = prove(*plan);
-  if (result)
-    return plan;
-  report(*plan, *result.error, algorithm->offset, sources, file, diagnostics);
-  return std::nullopt;
+  if (!result) {
+    report(*plan, *result.error, algorithm->offset, sources, file, diagnostics);
+    return std::nullopt;
+  }
+  if (proved)
+    *proved = std::move(result);
+  return plan;
 }
 
 } // namespace occl::interchange::msccl

@@ -5,6 +5,7 @@
 #include "compiler/interchange/MscclXml.h"
 #include "compiler/interchange/Reporter.h"
 #include "plan/plan.h"
+#include "plan/verifier.h"
 
 #include <functional>
 #include <optional>
@@ -49,10 +50,12 @@ std::optional<plan::Plan> emitPlan(const Algorithm &algorithm, const BufferLayou
                                    Reporter &reporter);
 
 /// All of it: reads, checks, lays out and emits the file's algorithm, and proves the plan. nullopt
-/// after errors, which are in `diagnostics`.
+/// after errors, which are in `diagnostics`. `proved`, if not null, receives what verifyPlan found
+/// out about the plan.
 std::optional<plan::Plan> importAlgorithm(const frontend::SourceManager &sources,
                                           frontend::FileId file, const ImportOptions &options,
                                           frontend::DiagnosticEngine &diagnostics,
-                                          std::vector<Warning> &warnings);
+                                          std::vector<Warning> &warnings,
+                                          plan::VerifyResult *proved = nullptr);
 
 } // namespace occl::interchange::msccl

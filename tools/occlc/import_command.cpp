@@ -86,14 +86,16 @@ int importPlan(const ImportCommand &command) {
       return interchange::instantiatePromise(command.implements, ranks, chunks, sources,
                                              diagnostics);
     };
+  plan::VerifyResult proved;
   std::optional<plan::Plan> plan;
   if (auto file = interchange::addImportFile(sources, command.path, diagnostics))
-    plan = interchange::msccl::importAlgorithm(sources, *file, options, diagnostics, warnings);
+    plan = interchange::msccl::importAlgorithm(sources, *file, options, diagnostics, warnings,
+                                               &proved);
   printWarnings(warnings, sources);
   driver::print(diagnostics, sources, diagnosticFormat());
   if (!plan)
     return 1;
-  std::cerr << withNewline(plan::verifyPlan(*plan).text());
+  std::cerr << withNewline(proved.text());
   return writePlan(*plan, command.output);
 }
 
