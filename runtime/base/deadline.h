@@ -1,13 +1,15 @@
 // A point in time after which nobody waits any longer.
 #pragma once
 
+#include "runtime/base/clock.h"
+
 #include <chrono>
 
 namespace occl {
 
 class Deadline {
 public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
 
   explicit Deadline(std::chrono::milliseconds fromNow) : end(Clock::now() + fromNow) {}
 

@@ -7,22 +7,22 @@
 // them sees the other.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/futex.h"
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
 namespace occl {
 
 struct alignas(64) Doorbell {
-  std::atomic<uint32_t> word{0};     // changes with every ring that found a sleeper
-  std::atomic<uint32_t> sleeping{0}; // 1 while someone may be asleep
+  Atomic<uint32_t> word{0};     // changes with every ring that found a sleeper
+  Atomic<uint32_t> sleeping{0}; // 1 while someone may be asleep
 
   /// After publishing something that a sleeper may wait for. Costs a fence and a load while nobody
   /// sleeps.
   void ring() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    threadFence(std::memory_order_seq_cst);
     ringFenced();
   }
 
@@ -37,7 +37,7 @@ struct alignas(64) Doorbell {
   uint32_t prepareSleep() {
     uint32_t ticket = word.load(std::memory_order_acquire);
     sleeping.exchange(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    threadFence(std::memory_order_seq_cst);
     return ticket;
   }
 
@@ -46,6 +46,11 @@ struct alignas(64) Doorbell {
 
   /// A ticket to sleep without being seen to: ring() does not end such a sleep, ringAll() does.
   uint32_t quietTicket() const { return word.load(std::memory_order_acquire); }
+
+  /// A sleep with such a ticket.
+  void nap(uint32_t ticket, std::chrono::nanoseconds atMost) {
+    futexWait(word, ticket, atMost, SleepEnd::ByTime);
+  }
 
   /// Wakes all that sleep, whether they are seen to or not. Always a system call.
   void ringAll() {
@@ -63,6 +68,6 @@ private:
   }
 };
 
-static_assert(std::atomic<uint32_t>::is_always_lock_free);
+static_assert(Atomic<uint32_t>::is_always_lock_free);
 
 } // namespace occl

@@ -1,5 +1,29 @@
 #include "runtime/base/futex.h"
 
+#ifdef OCCL_EXPLORE
+
+namespace occl {
+
+void futexWait(Atomic<uint32_t> &word, uint32_t expected, std::chrono::nanoseconds atMost,
+               SleepEnd end) {
+  explored::drain();
+  if (word.load(std::memory_order_acquire) != expected)
+    return;
+  explored::park(&word, SteadyClock::now() + atMost,
+                 end == SleepEnd::ByWake ? explored::Sleep::Backstop : explored::Sleep::Timed,
+                 explored::Where::current());
+}
+
+void futexWakeAll(Atomic<uint32_t> &word) {
+  explored::reach("wake", &word, explored::Where::current());
+  explored::drain();
+  explored::wake(&word);
+}
+
+} // namespace occl
+
+#else
+
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
@@ -8,9 +32,10 @@
 
 namespace occl {
 
-static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+static_assert(sizeof(Atomic<uint32_t>) == sizeof(uint32_t));
 
-void futexWait(std::atomic<uint32_t> &word, uint32_t expected, std::chrono::nanoseconds atMost) {
+void futexWait(Atomic<uint32_t> &word, uint32_t expected, std::chrono::nanoseconds atMost,
+               SleepEnd) {
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(atMost);
   timespec timeout = {};
   timeout.tv_sec = seconds.count();
@@ -19,8 +44,10 @@ void futexWait(std::atomic<uint32_t> &word, uint32_t expected, std::chrono::nano
   syscall(SYS_futex, &word, FUTEX_WAIT, expected, &timeout, nullptr, 0);
 }
 
-void futexWakeAll(std::atomic<uint32_t> &word) {
+void futexWakeAll(Atomic<uint32_t> &word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 } // namespace occl
+
+#endif

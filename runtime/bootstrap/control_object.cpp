@@ -1,6 +1,7 @@
 #include "runtime/bootstrap/control_object.h"
 
 #include "runtime/base/futex.h"
+#include "runtime/base/thread.h"
 #include "runtime/bootstrap/bootstrap.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -46,7 +46,7 @@ public:
     // Holders do a few system calls; polling is simpler than a wait that must also end at the
     // deadline.
     while (!locked && !deadline.passed()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      sleepFor(std::chrono::milliseconds(1));
       locked = flock(file, LOCK_EX | LOCK_NB) == 0;
     }
   }

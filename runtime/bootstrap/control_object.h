@@ -7,12 +7,12 @@
 // state of the object can block anyone for long.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/mapping.h"
 
-#include <atomic>
 #include <functional>
 #include <string>
 
@@ -26,21 +26,21 @@ enum class RankState : uint32_t {
 
 /// What one rank tells the others. The plain fields are written once, before state becomes Joined.
 struct RankSlot {
-  std::atomic<RankState> state;
+  Atomic<RankState> state;
   int32_t segmentDescriptor; // of its segment, in its own process
   ProcessIdentity process;
-  std::atomic<uint32_t> barriers; // entered
-  std::atomic<bool> left;         // it gave up, or its group was destroyed
+  Atomic<uint32_t> barriers; // entered
+  Atomic<bool> left;         // it gave up, or its group was destroyed
 };
 
 /// Whether the rank had joined, and has left or is dead.
 bool isGone(const RankSlot &slot);
 
 struct ControlHeader {
-  std::atomic<uint32_t> magic; // written last by the creator
+  Atomic<uint32_t> magic; // written last by the creator
   uint32_t version;
   uint32_t numRanks;
-  std::atomic<uint32_t> changes; // futex: any change of any slot
+  Atomic<uint32_t> changes; // futex: any change of any slot
   uint64_t segmentBytes;
   uint64_t pidNamespace; // the pids in the slots mean nothing in another one
 };

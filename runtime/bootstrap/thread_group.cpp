@@ -1,8 +1,8 @@
+#include "runtime/base/mutex.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/mapping.h"
 #include "runtime/bootstrap/name.h"
 
-#include <condition_variable>
 #include <mutex>
 
 namespace occl::bootstrap {
@@ -11,8 +11,8 @@ namespace {
 /// What the ranks of a group of threads have in common.
 struct Shared {
   std::vector<Mapping> segments;
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  ConditionVariable changed;
   std::vector<uint64_t> barriers; // entered, by rank
   std::vector<bool> left;         // by rank
 };

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "plan/limits.h"
+#include "runtime/base/atomic.h"
 #include "runtime/base/doorbell.h"
 #include "runtime/interpreter/fold_host.h"
 #include "runtime/interpreter/invocation.h"
 
-#include <atomic>
 #include <cstdint>
 
 namespace occl::interpreter {
@@ -22,10 +22,14 @@ public:
   static bool vote(bool ready) { return ready; }
   static void barrier() {}
 
-  static uint64_t acquire(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-  static char *acquire(char *const *pointer) { return __atomic_load_n(pointer, __ATOMIC_ACQUIRE); }
+  static uint64_t acquire(const uint64_t *word) {
+    return loadShared(word, std::memory_order_acquire);
+  }
+  static char *acquire(char *const *pointer) {
+    return loadShared(pointer, std::memory_order_acquire);
+  }
   static void release(uint64_t *word, uint64_t value) {
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    storeShared(word, value, std::memory_order_release);
   }
 
   /// Room for the addresses of an instruction's operands.
@@ -44,7 +48,7 @@ public:
 
   static constexpr bool kHasDoorbells = true;
   /// Orders everything published before it with the rings after it.
-  static void fenceBeforeRings() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  static void fenceBeforeRings() { threadFence(std::memory_order_seq_cst); }
   static void ring(Doorbell *bell) {
     if (bell != nullptr)
       bell->ringFenced();

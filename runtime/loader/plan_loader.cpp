@@ -3,6 +3,7 @@
 #include "plan/hash.h"
 #include "plan/reader.h"
 #include "plan/verifier.h"
+#include "runtime/base/mutex.h"
 
 #include <sys/stat.h>
 
@@ -37,7 +38,7 @@ std::optional<FileVersion> versionOf(const std::string &path) {
 /// want the same plan at the same time wait for the first instead of verifying it again.
 struct Cache {
   struct Entry {
-    std::mutex mutex;
+    Mutex mutex;
     std::weak_ptr<const LoadedPlan> plan;
   };
 
@@ -54,7 +55,7 @@ struct Cache {
   }
 
 private:
-  std::mutex mutex;
+  Mutex mutex;
   std::map<FileVersion, std::shared_ptr<Entry>> entries;
 };
 

@@ -1,7 +1,8 @@
 // From the executors to whoever runs callbacks: a ring with any number of producers and consumers.
 #pragma once
 
-#include <atomic>
+#include "runtime/base/atomic.h"
+
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -65,14 +66,14 @@ public:
 
 private:
   struct alignas(32) Slot {
-    std::atomic<uint64_t> turn;
+    Atomic<uint64_t> turn;
     T entry;
   };
 
   const uint64_t mask;
   std::unique_ptr<Slot[]> slots;
-  alignas(64) std::atomic<uint64_t> head{0};
-  alignas(64) std::atomic<uint64_t> tail{0};
+  alignas(64) Atomic<uint64_t> head{0};
+  alignas(64) Atomic<uint64_t> tail{0};
 };
 
 } // namespace occl::queue

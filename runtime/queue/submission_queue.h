@@ -2,7 +2,8 @@
 // consumers.
 #pragma once
 
-#include <atomic>
+#include "runtime/base/atomic.h"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace occl::queue {
 /// release); consumers need not. Nothing waits: a full queue refuses, an empty one gives nothing. T
 /// is a word.
 template <class T> class SubmissionQueue {
-  static_assert(std::is_trivially_copyable_v<T> && std::atomic<T>::is_always_lock_free);
+  static_assert(std::is_trivially_copyable_v<T> && Atomic<T>::is_always_lock_free);
 
 public:
   /// Holds at least `capacity` entries.
   explicit SubmissionQueue(uint32_t capacity)
       : mask(std::bit_ceil(uint64_t{capacity < 2 ? 2 : capacity}) - 1),
-        slots(new std::atomic<T>[mask + 1]) {}
+        slots(new Atomic<T>[mask + 1]) {}
 
   /// False if the queue is full. What the producer wrote before is visible to who pops the entry.
   bool push(T entry) {
@@ -53,9 +54,9 @@ public:
 
 private:
   const uint64_t mask;
-  std::unique_ptr<std::atomic<T>[]> slots;
-  alignas(64) std::atomic<uint64_t> head{0};
-  alignas(64) std::atomic<uint64_t> tail{0};
+  std::unique_ptr<Atomic<T>[]> slots;
+  alignas(64) Atomic<uint64_t> head{0};
+  alignas(64) Atomic<uint64_t> tail{0};
 };
 
 } // namespace occl::queue

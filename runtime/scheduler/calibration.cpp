@@ -1,15 +1,17 @@
 #include "runtime/scheduler/calibration.h"
 
+#include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread.h"
+
 #include <algorithm>
-#include <atomic>
 #include <system_error>
-#include <thread>
 
 namespace occl::scheduler {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 constexpr Nanoseconds kLeast{50};
 constexpr Nanoseconds kMost{500};
@@ -17,8 +19,8 @@ constexpr Nanoseconds kMost{500};
 /// The shortest of many round trips: interruptions only make them longer.
 Nanoseconds measure() {
   constexpr uint32_t kRounds = 200;
-  alignas(64) std::atomic<uint32_t> ping{0};
-  alignas(64) std::atomic<uint32_t> pong{0};
+  alignas(64) Atomic<uint32_t> ping{0};
+  alignas(64) Atomic<uint32_t> pong{0};
   const auto end = Clock::now() + std::chrono::milliseconds(1);
   auto answer = [&] {
     for (uint32_t round = 1; round <= kRounds; ++round) {
@@ -28,9 +30,9 @@ Nanoseconds measure() {
       pong.store(round, std::memory_order_release);
     }
   };
-  std::thread other;
+  Thread other;
   try {
-    other = std::thread(answer);
+    other = Thread(answer);
   } catch (const std::system_error &) {
     return kMost;
   }

@@ -8,8 +8,9 @@
 // invocation reads a record that stays.
 #pragma once
 
+#include "runtime/base/atomic.h"
+
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,8 +32,8 @@ struct CollectiveTraits {
 using BufferAddresses = std::array<uint64_t, 3>;
 
 struct alignas(64) AnnounceRecord {
-  std::atomic<uint64_t> sequence{0}; // ordinal + 1 once all below is valid
-  uint64_t arenaOffset = 0;          // of the invocation's block, from the start of the arena
+  Atomic<uint64_t> sequence{0}; // ordinal + 1 once all below is valid
+  uint64_t arenaOffset = 0;     // of the invocation's block, from the start of the arena
   CollectiveTraits traits;
   BufferAddresses buffers{};
 };
@@ -40,14 +41,14 @@ struct alignas(64) AnnounceRecord {
 struct AnnounceCell {
   static constexpr uint32_t kRecords = 8;
 
-  alignas(64) std::atomic<uint32_t> used{0}; // 1 once `collective` is valid
+  alignas(64) Atomic<uint32_t> used{0}; // 1 once `collective` is valid
   uint64_t collective = 0;
   /// Invocations that this rank has finished: it neither reads nor writes memory of theirs any
   /// more.
-  alignas(64) std::atomic<uint64_t> done{0};
+  alignas(64) Atomic<uint64_t> done{0};
   /// Invocations that this rank has begun, so that others may access its buffers: the invocation
   /// before is done here, whatever it used. Only for collectives with direct access.
-  std::atomic<uint64_t> begun{0};
+  Atomic<uint64_t> begun{0};
   AnnounceRecord records[kRecords];
 
   /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.

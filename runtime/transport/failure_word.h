@@ -2,9 +2,9 @@
 // saw it is gone.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,8 +15,8 @@ struct FailureWord {
   static constexpr size_t kTextBytes = 2048;
 
   /// 0 while all is well; else 1 + the rank whose cause counts. Set once, by any rank.
-  alignas(64) std::atomic<uint32_t> failedBy{0};
-  alignas(64) std::atomic<uint32_t> causeState{0}; // 0 none, 1 being written, 2 valid
+  alignas(64) Atomic<uint32_t> failedBy{0};
+  alignas(64) Atomic<uint32_t> causeState{0}; // 0 none, 1 being written, 2 valid
   uint32_t code = 0;
   char text[kTextBytes] = {};
 

@@ -5,13 +5,13 @@
 //   header | announce cells (kCells) | arena
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/doorbell.h"
 #include "runtime/base/status.h"
 #include "runtime/transport/announce.h"
 #include "runtime/transport/failure_word.h"
 #include "runtime/transport/wait_edges.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,7 +31,7 @@ struct SegmentHeader {
   uint64_t arenaOffset = 0; // from the start of the segment
   uint64_t arenaBytes = 0;
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
-  alignas(64) std::atomic<uint32_t> state{Alive};
+  alignas(64) Atomic<uint32_t> state{Alive};
   Doorbell doorbell;
   FailureWord failure;
   WaitEdgeBoard waitEdges;

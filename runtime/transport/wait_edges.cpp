@@ -1,5 +1,7 @@
 #include "runtime/transport/wait_edges.h"
 
+#include "runtime/base/atomic.h"
+
 #include <algorithm>
 #include <array>
 
@@ -59,7 +61,7 @@ void WaitEdgeBoard::publish(std::span<const WaitEdge> edges) {
     return;
   uint64_t before = version.load(std::memory_order_relaxed);
   version.store(before + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
+  threadFence(std::memory_order_release);
   for (size_t i = 0; i < edges.size(); ++i) {
     Words encoded = encode(edges[i]);
     for (uint32_t w = 0; w < kWordsPerEdge; ++w)
@@ -84,7 +86,7 @@ WaitSnapshot WaitEdgeBoard::read() const {
         encoded[w] = words[i * kWordsPerEdge + w].load(std::memory_order_relaxed);
       snapshot.edges.push_back(decode(encoded));
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
+    threadFence(std::memory_order_acquire);
     if (version.load(std::memory_order_relaxed) == snapshot.version)
       return snapshot;
   }

@@ -2,7 +2,8 @@
 // waits for whom.
 #pragma once
 
-#include <atomic>
+#include "runtime/base/atomic.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -58,10 +59,10 @@ private:
 
   bool holds(std::span<const WaitEdge> edges) const;
 
-  std::atomic<uint64_t> version{0}; // odd while being written
-  std::atomic<uint64_t> confirmations{0};
-  std::atomic<uint32_t> numEdges{0};
-  std::atomic<uint64_t> words[kMaxEdges * kWordsPerEdge];
+  Atomic<uint64_t> version{0}; // odd while being written
+  Atomic<uint64_t> confirmations{0};
+  Atomic<uint32_t> numEdges{0};
+  Atomic<uint64_t> words[kMaxEdges * kWordsPerEdge];
 };
 
 } // namespace occl::transport
