@@ -2,6 +2,7 @@
 
 #include "bench/gpu/interpreter_run.h"
 #include "bench/gpu/plans.h"
+#include "plan/names.h"
 #include "runtime/interpreter/conformance/reference.h"
 #include "runtime/loader/plan_loader.h"
 
@@ -23,6 +24,7 @@ struct Case {
   RunOptions options;
   uint64_t misalignment = 0;
   bool inPlace = false;
+  plan::Protocol protocol = plan::Protocol::Simple;
 };
 
 class Checker {
@@ -42,7 +44,9 @@ public:
     auto loaded = loader::loadPlan(path);
     if (!loaded.ok())
       return loaded.status();
-    Status status = run((*loaded)->plan, what);
+    plan::Plan plan = (*loaded)->plan;
+    plan.protocol = what.protocol;
+    Status status = run(plan, what);
     if (status.ok())
       return status;
     const RunOptions &options = what.options;
@@ -50,8 +54,9 @@ public:
             path + ", " + std::to_string(options.count) + " elements of " + nameOf(options.type) +
                 ", " + nameOf(options.op) +
                 (options.placement == Placement::AtSource ? ", pulled" : ", pushed") +
-                ", misaligned by " + std::to_string(what.misalignment) +
-                (what.inPlace ? ", in place: " : ": ") + status.message()};
+                ", misaligned by " + std::to_string(what.misalignment) + ", " +
+                std::string(plan::nameOf(what.protocol)) + (what.inPlace ? ", in place: " : ": ") +
+                status.message()};
   }
 
   /// Ranks that receive before they send wait for ever: the kernel must end and name them.
@@ -127,8 +132,12 @@ template <class Check> Status forShapes(bool quick, const Check &check) {
             what.options.count = count;
             what.options.placement = placement;
             what.options.tiles = tiles;
-            if (Status status = check(what); !status.ok())
-              return status;
+            for (plan::Protocol protocol :
+                 {plan::Protocol::Simple, plan::Protocol::LL, plan::Protocol::LL128}) {
+              what.protocol = protocol;
+              if (Status status = check(what); !status.ok())
+                return status;
+            }
           }
         }
   return {};
@@ -149,6 +158,7 @@ template <class Check> Status forTypes(bool quick, const Check &check) {
           what.options.placement = type % 2 != 0 ? Placement::AtSource : Placement::AtDestination;
           what.options.tiles = {512, 1};
           what.misalignment = misalignment;
+          what.protocol = plan::Protocol((type + op) % 3);
           if (Status status = check(what); !status.ok())
             return status;
         }

@@ -48,7 +48,8 @@ __device__ inline const ImageHeader &loadImage(const char *image, char *tables, 
   return header;
 }
 
-/// Clears the control words of this block that lie in its own rank's memory. The first warp.
+/// Clears the control words of this block that lie in its own rank's memory. The first warp. Lines
+/// stay: their flags grow from one invocation to the next.
 __device__ inline void clearControls(const ImageHeader &header, char *arena, char *progress) {
   const Program &program = header.program;
   for (uint32_t i = threadIdx.x; i <= header.numEnds; i += kControlThreads) {
@@ -57,9 +58,9 @@ __device__ inline void clearControls(const ImageHeader &header, char *arena, cha
       continue;
     }
     const ConnectionEnd &end = program.ends[i];
-    if (end.dataRank == program.rank)
+    if (end.dataRank == program.rank && (program.line.bytes == 0 || end.isCounter))
       *reinterpret_cast<uint64_t *>(arena + end.tailOffset) = 0;
-    if (end.creditRank == program.rank && !end.isCounter)
+    if (end.creditRank == program.rank && end.lastCredit != 0)
       for (uint32_t p = 0; p < end.numPeers; ++p)
         *reinterpret_cast<uint64_t *>(arena + end.headsOffset + p * kControlStride) = 0;
   }
@@ -84,6 +85,7 @@ __device__ inline void beginInvocation(BlockState &state, const ImageHeader &hea
                         state.arenas,
                         nullptr,
                         inRing(rank.progress, rank.progressStride, number),
+                        number * header.program.flagsPerInvocation,
                         nullptr};
   clearControls(header, inRing(rank.arenas[self], rank.arenaStrides[self], number + 2),
                 inRing(rank.progress, rank.progressStride, number + 2));

@@ -17,6 +17,8 @@ namespace occl::interpreter {
 
 /// Slots and arena blocks start at multiples of this: two cache lines, as processors prefetch them.
 static constexpr uint64_t kSlotAlignment = 128;
+/// Of staging areas: any element, and vectors.
+static constexpr uint64_t kStageAlignment = 16;
 /// No buffer, scratch or arena block may have more bytes, so that no sum of a few overflows.
 static constexpr uint64_t kMaxBytes = 1ull << 62;
 
@@ -32,6 +34,7 @@ public:
     setScalars();
     measureMessages();
     chooseTiles();
+    chooseLines();
     if (Status status = setSizes(); !status.ok())
       return status;
     layOutArenas();
@@ -58,8 +61,12 @@ private:
   void setScalars();
   void measureMessages();
   void chooseTiles();
+  void chooseLines();
+  uint64_t lineBytes(uint64_t dataBytes) const;
   Status setSizes();
   void layOutArenas();
+  void layOutCounters();
+  uint64_t lastCredit(size_t connection) const;
   Status bindBlocks();
   Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
   void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
@@ -76,6 +83,7 @@ private:
     return isAtSource() ? 1 : connection.numDestinations;
   }
   bool isAtSource() const { return request.placement == Placement::AtSource; }
+  bool hasLines() const { return binding->bound.line.bytes != 0; }
   bool isCounter(size_t connection) const { return plan.connections[connection].isCounter; }
   void finish();
 
@@ -85,9 +93,14 @@ private:
     return std::max(wanted / grain, uint64_t(1)) * grain;
   }
 
+  uint64_t messageElements(uint32_t count) const {
+    return count * std::min(binding->bound.tileElements, chunking.maxSize());
+  }
   uint64_t sliceElements(uint32_t count) const {
     const Program &program = binding->bound;
-    uint64_t message = count * std::min(program.tileElements, chunking.maxSize());
+    if (hasLines())
+      return program.stageStride / program.elementBytes;
+    uint64_t message = messageElements(count);
     uint64_t slice = (message + program.slicesPerMessage - 1) / program.slicesPerMessage;
     return std::max<uint64_t>(alignUp(slice, grain), 1);
   }
@@ -148,6 +161,41 @@ void Binder::chooseTiles() {
     binding->chunkBegins.push_back(chunking.begin(k));
 }
 
+/// A slice of lines is no larger than the staging areas of its instruction's operands.
+void Binder::chooseLines() {
+  if (plan.protocol == plan::Protocol::Simple || maxCount == 0)
+    return;
+  Program &program = binding->bound;
+  const LinePolicy &policy = request.lines;
+  uint32_t mostOperands = 0;
+  for (const plan::Instruction &instruction : plan.instructions) {
+    uint32_t operands = uint32_t(instruction.numSources) + instruction.numDestinations;
+    if (!isAtSource())
+      for (const plan::Operand &operand : plan.destinationsOf(instruction))
+        if (operand.kind == plan::OperandKind::Connection)
+          operands += plan.connections[operand.index].numDestinations - 1;
+    mostOperands = std::max(mostOperands, operands);
+  }
+  program.line = plan.protocol == plan::Protocol::LL
+                     ? LineFormat{kWordLineBytes, kWordLineBytes / 2}
+                     : LineFormat{policy.wideLineBytes, policy.wideLineBytes - 8};
+  program.stageStride =
+      std::clamp<uint64_t>(policy.stageBytes / mostOperands / kStageAlignment * kStageAlignment,
+                           kStageAlignment, policy.sliceBytes);
+  uint64_t slice = sliceElements(maxCount);
+  program.slicesPerMessage = std::max<uint64_t>((messageElements(maxCount) + slice - 1) / slice, 1);
+  uint64_t messagesPerTile = 0;
+  for (const Layout &layout : layouts)
+    messagesPerTile = std::max<uint64_t>(messagesPerTile, layout.messagesPerTile);
+  program.flagsPerInvocation = program.numTiles * messagesPerTile * program.slicesPerMessage + 1;
+}
+
+/// Of the lines that hold so many bytes of data.
+uint64_t Binder::lineBytes(uint64_t dataBytes) const {
+  const LineFormat &line = binding->bound.line;
+  return std::max<uint64_t>((dataBytes + line.dataBytes - 1) / line.dataBytes, 1) * line.bytes;
+}
+
 Status Binder::setSizes() {
   Program &program = binding->bound;
   uint64_t largest =
@@ -165,28 +213,20 @@ Status Binder::setSizes() {
 }
 
 void Binder::layOutArenas() {
-  Program &program = binding->bound;
-  std::vector<uint64_t> &controls = binding->controlSizes, &sizes = binding->arenaSizes;
-  controls.assign(plan.numRanks, 0);
-  for (size_t i = 0; i < layouts.size(); ++i) {
-    const plan::Connection &connection = plan.connections[i];
-    layouts[i].firstMailbox = static_cast<uint32_t>(mailboxes.size());
-    for (uint32_t m = 0; m < numMailboxes(connection); ++m) {
-      uint32_t rank = isAtSource() ? connection.source : plan.destinationsOf(connection)[m];
-      mailboxes.push_back({rank, controls[rank], 0});
-      controls[rank] += kControlStride;
-    }
-    layouts[i].headsOffset = controls[connection.source];
-    if (!connection.isCounter)
-      controls[connection.source] += connection.numDestinations * kControlStride;
-  }
-  sizes = controls;
+  const Program &program = binding->bound;
+  layOutCounters();
+  binding->controlSizes = binding->counterSizes;
+  // Lines are control words, too: they must be zero at first.
+  std::vector<uint64_t> &sizes = hasLines() ? binding->controlSizes : binding->arenaSizes;
+  sizes = binding->counterSizes;
   for (size_t i = 0; i < layouts.size(); ++i) {
     Layout &layout = layouts[i];
     if (isCounter(i))
       continue;
-    layout.slotBytes =
-        alignUp(sliceElements(layout.maxCount) * program.elementBytes, kSlotAlignment);
+    uint64_t slice = hasLines() ? std::min(messageElements(layout.maxCount), sliceElements(0))
+                                : sliceElements(layout.maxCount);
+    uint64_t bytes = slice * program.elementBytes;
+    layout.slotBytes = alignUp(hasLines() ? lineBytes(bytes) : bytes, kSlotAlignment);
     for (uint32_t m = 0; m < numMailboxes(plan.connections[i]); ++m) {
       Mailbox &mailbox = mailboxes[layout.firstMailbox + m];
       uint64_t &size = sizes[mailbox.rank];
@@ -194,6 +234,37 @@ void Binder::layOutArenas() {
       size = mailbox.slotsOffset + program.depth * program.slicesPerMessage * layout.slotBytes;
     }
   }
+  if (hasLines())
+    binding->arenaSizes = binding->controlSizes;
+}
+
+/// Tails and heads, as far as there are any: lines have no tails, and who never waits for credit
+/// has no heads.
+void Binder::layOutCounters() {
+  std::vector<uint64_t> &sizes = binding->counterSizes;
+  sizes.assign(plan.numRanks, 0);
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const plan::Connection &connection = plan.connections[i];
+    layouts[i].firstMailbox = static_cast<uint32_t>(mailboxes.size());
+    for (uint32_t m = 0; m < numMailboxes(connection); ++m) {
+      uint32_t rank = isAtSource() ? connection.source : plan.destinationsOf(connection)[m];
+      mailboxes.push_back({rank, sizes[rank], 0});
+      if (!hasLines() || connection.isCounter)
+        sizes[rank] += kControlStride;
+    }
+    layouts[i].headsOffset = sizes[connection.source];
+    if (lastCredit(i) != 0)
+      sizes[connection.source] += connection.numDestinations * kControlStride;
+  }
+}
+
+/// The last head of a connection that its source waits for.
+uint64_t Binder::lastCredit(size_t connection) const {
+  const Program &program = binding->bound;
+  uint64_t messages = program.numTiles * layouts[connection].messagesPerTile;
+  return messages > program.depth && !isCounter(connection)
+             ? (messages - program.depth) * program.slicesPerMessage
+             : 0;
 }
 
 Status Binder::bindBlocks() {
@@ -333,19 +404,15 @@ uint32_t Binder::sendingEnd(uint32_t index, uint32_t mailbox) {
 /// `head`: the number of its first head. `others`: the ranks at the other end.
 uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
                          std::span<const uint32_t> others) {
-  const Program &program = binding->bound;
   const Layout &layout = layouts[index];
   const Mailbox &box = mailboxes[layout.firstMailbox + mailbox];
-  uint64_t messages = program.numTiles * layout.messagesPerTile;
   ConnectionEnd end;
   end.tailOffset = box.tailOffset;
   end.headsOffset = layout.headsOffset + head * kControlStride;
   end.slotsOffset = box.slotsOffset;
   end.slotBytes = layout.slotBytes;
   end.isCounter = isCounter(index);
-  end.lastCredit = messages > program.depth && !end.isCounter
-                       ? (messages - program.depth) * program.slicesPerMessage
-                       : 0;
+  end.lastCredit = lastCredit(index);
   end.dataRank = box.rank;
   end.creditRank = plan.connections[index].source;
   end.firstPeer = static_cast<uint32_t>(binding->peers.size());

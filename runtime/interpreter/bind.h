@@ -26,6 +26,7 @@ struct BindRequest {
   ReduceOp op = ReduceOp::Sum;
   TilePolicy tiles = {};
   Placement placement = Placement::AtSource; // all ranks must use the same
+  LinePolicy lines = {};
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
@@ -40,6 +41,9 @@ public:
   /// block starts at a multiple of 128.
   uint64_t arenaBytes(uint32_t r) const { return arenaSizes[r]; }
   uint64_t controlBytes(uint32_t r) const { return controlSizes[r]; }
+  /// Bytes of tails and heads, at the begin of the control bytes. The rest of these are lines,
+  /// which need not be zero if they were written by earlier invocations with smaller flagBase.
+  uint64_t counterBytes(uint32_t r) const { return counterSizes[r]; }
   /// Of one invocation; uninitialised memory will do.
   uint64_t scratchBytes() const { return scratchSize; }
   /// Zeroed at the start of an invocation.
@@ -68,7 +72,7 @@ private:
   std::vector<ConnectionEnd> ends;
   std::vector<uint32_t> peers;
   std::vector<uint64_t> chunkBegins;
-  std::vector<uint64_t> arenaSizes, controlSizes; // by rank
+  std::vector<uint64_t> arenaSizes, controlSizes, counterSizes; // by rank
   std::vector<uint32_t> usedArenas, accessedRanks;
   std::vector<uint32_t> firstInstructions; // by thread block
   uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;

@@ -20,6 +20,10 @@
 // however few slices there were; an empty message has one slice. All counters start at 0 in each
 // invocation. A signal is an empty message of a connection without slots and heads, and a wait for
 // the v-th signal polls for message v - 1 of a tile, receiving nothing.
+//
+// Lines. With the protocols LL and LL128 a slot is a row of lines, each of data and a flag that
+// come together, and there is no tail: a slice is there when the flags of all its lines are what
+// the tail would be, plus Invocation::flagBase. Memory of lines holds nothing else.
 #pragma once
 
 #include "plan/plan.h"
@@ -96,7 +100,7 @@ enum class Placement : uint8_t {
 struct ConnectionEnd {
   uint64_t tailOffset = 0;
   /// A sending end: the first of its peers' heads, at multiples of kControlStride. A receiving end:
-  /// its own.
+  /// its own. There are none if lastCredit is 0.
   uint64_t headsOffset = 0;
   uint64_t slotsOffset = 0;
   uint64_t slotBytes = 0;
@@ -117,6 +121,23 @@ struct ConnectionEnd {
 /// Bytes between control words.
 inline constexpr uint64_t kControlStride = 64;
 
+/// A line of protocol LL or LL128: data, and in the last bytes the flag.
+struct LineFormat {
+  uint32_t bytes = 0; // 0: protocol Simple
+  uint32_t dataBytes = 0;
+};
+/// Of protocol LL: 4 bytes of data and the low half of the flag, stored as one word.
+inline constexpr uint32_t kWordLineBytes = 8;
+
+/// How protocols LL and LL128 cut messages. All ranks must use the same.
+struct LinePolicy {
+  uint32_t wideLineBytes = 64; // of LL128; the last 8 are the flag
+  uint32_t sliceBytes = 896;   // of data, at most; a multiple of 16
+  /// What a target has room for: every operand of an instruction takes a slice of it.
+  uint32_t stageBytes = 32 << 10;
+};
+inline constexpr LinePolicy kDeviceLines = {128, 480, 16 << 10};
+
 struct Program {
   const BoundBlock *blocks = nullptr;
   const BoundInstruction *instructions = nullptr;
@@ -136,6 +157,11 @@ struct Program {
   /// A power of two, at least the plan's.
   uint64_t depth = 1;
   uint64_t slicesPerMessage = 1;
+  LineFormat line;
+  /// Lines: bytes from one operand's staging area to the next.
+  uint64_t stageStride = 0;
+  /// Lines: more than the flags of an invocation differ by; the same on all ranks.
+  uint64_t flagsPerInvocation = 0;
   uint32_t numBlocks = 0;
   uint32_t rank = 0;
   uint32_t numRanks = 1;
@@ -161,6 +187,9 @@ struct Invocation {
   /// block
   /// + instruction + 1 of the last published completion.
   char *progress = nullptr;
+  /// Lines: no line of the arena blocks has a flag in (flagBase, flagBase + flagsPerInvocation) at
+  /// the start. 0 for blocks whose lines are zero; the same on all ranks.
+  uint64_t flagBase = 0;
   /// Host: [r]: rank r's doorbell, or null if nobody sleeps on it. Null if there are none at all.
   Doorbell *const *doorbells = nullptr;
 };

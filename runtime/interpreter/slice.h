@@ -5,7 +5,8 @@
 // loaded with acquire before anything that relies on it: so a receiver that sees a tail sees the
 // slice's data, and a source that sees a head may overwrite what its receiver has finished reading.
 // The same holds for progress words between thread blocks of a rank, and for signals, whose tail
-// stands for all that came before.
+// stands for all that came before. The lines of protocols LL and LL128 have no tail: how a line's
+// flag and data come together is the target's business.
 #pragma once
 
 #include "plan/chunking.h"
@@ -104,32 +105,18 @@ public:
           completion(program.blocks[dependency.block], dependency.instruction))
         return {BlockReason::Dependency, dependency.block, program.rank};
     }
-    return {};
+    return hasLines() ? pollLines() : Obstacle();
   }
 
   /// Only after all threads' polls found nothing missing.
   OCCL_HOST_DEVICE void fold() {
     if (instruction.count == 0)
       return;
-    if (instruction.contiguous) {
-      // With several chunks there is one tile only.
-      uint64_t element = context.tile * program.tileElements + begin;
-      foldPiece(0, element, element, end - begin);
-      return;
-    }
-    uint64_t packed = 0; // where in the message the chunk's piece begins
-    ChunkCursor cursor(program, instruction.extent);
-    for (uint32_t i = 0; i < instruction.count && packed < end; ++i, cursor.next()) {
-      uint64_t length = inTile(cursor.size(), context.tile, program.tileElements);
-      uint64_t from = packed < begin ? begin : packed, to = smaller(packed + length, end);
-      if (from < to) {
-        uint64_t element = context.tile * program.tileElements + from - packed;
-        target.barrier(); // the addresses of the piece before are no longer in use
-        foldPiece(from - begin, cursor.position + element, i * program.scratchStride + element,
-                  to - from);
-      }
-      packed += length;
-    }
+    if (hasLines())
+      unpackSources();
+    foldPieces();
+    if (hasLines())
+      packDestinations();
   }
 
   /// Only after all threads have folded.
@@ -140,9 +127,10 @@ public:
       if (operands[i].kind != plan::OperandKind::Connection)
         continue;
       const ConnectionEnd &connection = program.ends[operands[i].end];
-      if (i >= numSources)
-        target.release(tailWord(connection), counter(connection, operands[i]));
-      else if (returnsCredit(connection, operands[i]))
+      if (i >= numSources) {
+        if (!isInLines(connection))
+          target.release(tailWord(connection), counter(connection, operands[i]));
+      } else if (returnsCredit(connection, operands[i]))
         target.release(headWord(connection, 0), counter(connection, operands[i]));
     }
     if (isLast && instruction.published && target.thread() == 0)
@@ -164,6 +152,28 @@ public:
   }
 
 private:
+  OCCL_HOST_DEVICE void foldPieces() {
+    if (instruction.contiguous) {
+      // With several chunks there is one tile only.
+      uint64_t element = context.tile * program.tileElements + begin;
+      foldPiece(0, element, element, end - begin);
+      return;
+    }
+    uint64_t packed = 0; // where in the message the chunk's piece begins
+    ChunkCursor cursor(program, instruction.extent);
+    for (uint32_t i = 0; i < instruction.count && packed < end; ++i, cursor.next()) {
+      uint64_t length = inTile(cursor.size(), context.tile, program.tileElements);
+      uint64_t from = packed < begin ? begin : packed, to = smaller(packed + length, end);
+      if (from < to) {
+        uint64_t element = context.tile * program.tileElements + from - packed;
+        target.barrier(); // the addresses of the piece before are no longer in use
+        foldPiece(from - begin, cursor.position + element, i * program.scratchStride + element,
+                  to - from);
+      }
+      packed += length;
+    }
+  }
+
   OCCL_HOST_DEVICE uint64_t message(const ConnectionEnd &connection,
                                     const BoundOperand &operand) const {
     return context.tile * connection.messagesPerTile + operand.message;
@@ -212,8 +222,56 @@ private:
     return {BlockReason::Announce, 0, operand.rank};
   }
 
+  OCCL_HOST_DEVICE bool hasLines() const { return program.line.bytes != 0; }
+  OCCL_HOST_DEVICE bool isInLines(const ConnectionEnd &connection) const {
+    return hasLines() && !connection.isCounter;
+  }
+  OCCL_HOST_DEVICE bool isInLines(const BoundOperand &operand) const {
+    return operand.kind == plan::OperandKind::Connection && isInLines(program.ends[operand.end]);
+  }
+  OCCL_HOST_DEVICE uint64_t flag(const BoundOperand &operand) const {
+    return invocation.flagBase + counter(program.ends[operand.end], operand);
+  }
+  OCCL_HOST_DEVICE uint64_t sliceBytes() const { return (end - begin) * program.elementBytes; }
+  OCCL_HOST_DEVICE char *stageOf(uint32_t operand) const {
+    return target.stage() + operand * program.stageStride;
+  }
+
+  /// The threads share out the lines of every source.
+  OCCL_HOST_DEVICE Obstacle pollLines() const {
+    for (uint32_t i = 0; i < instruction.numSources; ++i) {
+      if (!isInLines(operands[i]))
+        continue;
+      const ConnectionEnd &connection = program.ends[operands[i].end];
+      uint32_t source = program.peers[connection.firstPeer];
+      if (!isAnnounced(connection))
+        return {BlockReason::Announce, connection.connection, source};
+      if (!target.linesArrived(program.line, slot(operands[i]), sliceBytes(), flag(operands[i])))
+        return {BlockReason::Data, connection.connection, source};
+    }
+    return {};
+  }
+
+  OCCL_HOST_DEVICE void unpackSources() {
+    for (uint32_t i = 0; i < instruction.numSources; ++i)
+      if (isInLines(operands[i]))
+        target.unpackLines(program.line, slot(operands[i]), stageOf(i), sliceBytes());
+    target.barrier();
+  }
+
+  OCCL_HOST_DEVICE void packDestinations() {
+    target.barrier();
+    uint32_t numSources = instruction.numSources;
+    for (uint32_t i = numSources; i < numSources + instruction.numDestinations; ++i)
+      if (isInLines(operands[i]))
+        target.packLines(program.line, stageOf(i), slot(operands[i]), sliceBytes(),
+                         flag(operands[i]));
+  }
+
   OCCL_HOST_DEVICE Obstacle pollData(const BoundOperand &operand) const {
     const ConnectionEnd &connection = program.ends[operand.end];
+    if (isInLines(connection))
+      return {};
     uint32_t source = program.peers[connection.firstPeer];
     if (!isAnnounced(connection))
       return {BlockReason::Announce, connection.connection, source};
@@ -248,7 +306,7 @@ private:
     for (uint32_t i = target.thread(); i < numOperands; i += target.numThreads()) {
       const BoundOperand &operand = operands[i];
       if (operand.kind == plan::OperandKind::Connection) {
-        pointers[i] = slot(operand) + inSlice * program.elementBytes;
+        pointers[i] = (hasLines() ? stageOf(i) : slot(operand)) + inSlice * program.elementBytes;
         continue;
       }
       uint64_t element = operand.kind == plan::OperandKind::Scratch ? inScratch : inUser;

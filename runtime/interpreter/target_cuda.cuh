@@ -18,6 +18,7 @@
 
 #include "runtime/interpreter/fold_cuda.cuh"
 #include "runtime/interpreter/invocation.h"
+#include "runtime/interpreter/lines_cuda.cuh"
 
 #include <cstdint>
 
@@ -31,6 +32,7 @@ struct CudaTeam {
   static constexpr uint32_t kMaxOperands = 64;
 
   char *addresses[kMaxOperands];
+  alignas(16) char stage[kDeviceLines.stageBytes];
   uint64_t elements;
   uint64_t divisor;
   uint32_t numSources; // 0: nothing more will come
@@ -85,6 +87,21 @@ public:
     meet();
     runShare(team);
     meet();
+  }
+
+  /// For programs that were bound with kDeviceLines.
+  __device__ char *stage() { return team.stage; }
+  __device__ static bool linesArrived(const LineFormat &format, const char *lines, uint64_t bytes,
+                                      uint64_t flag) {
+    return cuda::linesArrived(format, lines, bytes, flag, threadIdx.x);
+  }
+  __device__ static void unpackLines(const LineFormat &format, const char *from, char *to,
+                                     uint64_t bytes) {
+    cuda::unpackLines(format, from, to, bytes, threadIdx.x);
+  }
+  __device__ static void packLines(const LineFormat &format, const char *from, char *to,
+                                   uint64_t bytes, uint64_t flag) {
+    cuda::packLines(format, from, to, bytes, flag, threadIdx.x);
   }
 
   /// What the other warps do until they are dismissed.

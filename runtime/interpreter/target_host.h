@@ -6,6 +6,7 @@
 #include "runtime/base/doorbell.h"
 #include "runtime/interpreter/fold_host.h"
 #include "runtime/interpreter/invocation.h"
+#include "runtime/interpreter/lines_host.h"
 
 #include <cstdint>
 
@@ -46,6 +47,20 @@ public:
         addresses, numSources, numDestinations, elements, divisor);
   }
 
+  /// Room for LinePolicy's stageBytes.
+  char *stage() { return stagingAreas; }
+  static bool linesArrived(const LineFormat &format, const char *lines, uint64_t bytes,
+                           uint64_t flag) {
+    return lines::arrived(format, lines, bytes, flag);
+  }
+  static void unpackLines(const LineFormat &format, const char *from, char *to, uint64_t bytes) {
+    lines::unpack(format, from, to, bytes);
+  }
+  static void packLines(const LineFormat &format, const char *from, char *to, uint64_t bytes,
+                        uint64_t flag) {
+    lines::pack(format, from, to, bytes, flag);
+  }
+
   static constexpr bool kHasDoorbells = true;
   /// Orders everything published before it with the rings after it.
   static void fenceBeforeRings() { threadFence(std::memory_order_seq_cst); }
@@ -57,6 +72,7 @@ public:
 private:
   const FoldTable &table = foldTable();
   char *addresses[plan::limits::kMaxOperands];
+  alignas(64) char stagingAreas[LinePolicy().stageBytes];
 };
 
 } // namespace occl::interpreter

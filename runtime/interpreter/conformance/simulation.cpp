@@ -18,8 +18,8 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   auto simulation = std::make_unique<Simulation>();
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound =
-        bind(plan, {r, options.count, options.type, options.op, options.tiles, options.placement});
+    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
+                             options.placement, options.lines});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
@@ -62,9 +62,23 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
 }
 
 void Simulation::restart() {
+  clear(true);
+  for (Rank &rank : ranks)
+    rank.invocation.flagBase = 0;
+}
+
+void Simulation::next() {
+  clear(false);
+  for (Rank &rank : ranks)
+    rank.invocation.flagBase += rank.binding->program().flagsPerInvocation;
+}
+
+void Simulation::clear(bool withLines) {
   for (uint32_t r = 0; r < numRanks(); ++r) {
     Rank &rank = ranks[r];
-    std::fill_n(rank.arena.data(), rank.binding->controlBytes(r), 0);
+    const Binding &binding = *rank.binding;
+    std::fill_n(rank.arena.data(), withLines ? binding.controlBytes(r) : binding.counterBytes(r),
+                0);
     std::ranges::fill(rank.arenas, nullptr);
     rank.arenas[r] = rank.arena.data();
     std::ranges::fill(rank.progress, 0);

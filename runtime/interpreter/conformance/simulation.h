@@ -23,6 +23,7 @@ struct SimulationOptions {
   bool inPlace = false;
   TilePolicy tiles = {};
   Placement placement = Placement::AtSource;
+  LinePolicy lines = {};
   /// Of the user's buffers from a multiple of 16 bytes.
   uint64_t misalignment = 0;
 };
@@ -50,6 +51,8 @@ public:
   void announceAll();
   /// All is as after make(), but the contents of the user's buffers.
   void restart();
+  /// The next invocation in the same memory: as restart(), but lines stay as they are.
+  void next();
   /// Nothing was written outside the buffers, the scratches and the arenas.
   bool intact() const;
 
@@ -65,6 +68,7 @@ private:
     std::vector<BlockContext> contexts;
   };
 
+  void clear(bool withLines);
   void allocate(Rank &rank, const plan::Plan &plan, const SimulationOptions &options);
 
   std::vector<Rank> ranks;
