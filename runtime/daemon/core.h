@@ -7,7 +7,7 @@
 #include "runtime/daemon/request_table.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
-#include "runtime/queue/completion_queue.h"
+#include "runtime/queue/bounded_ring.h"
 #include "runtime/scheduler/front_heavy_budget.h"
 #include "runtime/scheduler/priority_order.h"
 
@@ -33,7 +33,7 @@ struct Core {
   const scheduler::FrontHeavyBudget budget;
   TaskBoard board;
   RequestTable requests;
-  queue::CompletionQueue<Completion> completions;
+  queue::BoundedRing<Completion> completions;
   Stats stats;
 
   /// Submitted and not yet complete with its callback returned.

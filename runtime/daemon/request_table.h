@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
-#include "runtime/queue/completion_queue.h"
+#include "runtime/queue/bounded_ring.h"
 
 #include <atomic>
 #include <cstdint>
@@ -77,7 +77,7 @@ private:
 
   uint32_t capacity;
   std::unique_ptr<Slot[]> slots;
-  queue::CompletionQueue<uint32_t>
+  queue::BoundedRing<uint32_t>
       freeSlots; // a ring, so that a slot rests before it is used again
 };
 

@@ -1,79 +1,42 @@
-// From the executors to whoever runs callbacks: a ring with any number of producers and consumers.
+// From the executors to whoever runs callbacks. Three forms behind one interface, as the OCCL paper
+// has them; which one is fastest is a matter of the machine: bench/runtime:completion_queues.
 #pragma once
 
-#include "runtime/base/atomic.h"
-
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <type_traits>
 
 namespace occl::queue {
 
-/// Each slot carries the turn in which it may be written or read, so an entry is visible only when
-/// whole. A producer that has reserved a slot and not yet filled it hides the entries behind it;
-/// who pushes and then pops until nothing is left therefore leaves no entry behind. Nothing waits.
-template <class T> class CompletionQueue {
-  static_assert(std::is_trivially_copyable_v<T>);
+/// What ended, in one word; never 0.
+using CompletionEntry = uint32_t;
 
+/// Many producers, one consumer at a time. An entry that is pushed is seen by a pop that happens
+/// after the push and after all pushes that began before it ended: a ring hides an entry behind
+/// one that is half written. So who pushes makes sure afterwards that somebody pops.
+class CompletionQueue {
 public:
-  /// Holds at least `capacity` entries.
-  explicit CompletionQueue(uint32_t capacity)
-      : mask(std::bit_ceil(uint64_t{capacity < 2 ? 2 : capacity}) - 1), slots(new Slot[mask + 1]) {
-    for (uint64_t i = 0; i <= mask; ++i)
-      slots[i].turn.store(i, std::memory_order_relaxed);
-  }
-
-  /// False if the queue is full.
-  bool push(const T &entry) {
-    uint64_t position = tail.load(std::memory_order_relaxed);
-    for (;;) {
-      Slot &slot = slots[position & mask];
-      uint64_t turn = slot.turn.load(std::memory_order_acquire);
-      if (turn == position) {
-        if (tail.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
-          slot.entry = entry;
-          slot.turn.store(position + 1, std::memory_order_release);
-          return true;
-        }
-      } else if (turn < position) {
-        return false;
-      } else {
-        position = tail.load(std::memory_order_relaxed);
-      }
-    }
-  }
-
-  std::optional<T> pop() {
-    uint64_t position = head.load(std::memory_order_relaxed);
-    for (;;) {
-      Slot &slot = slots[position & mask];
-      uint64_t turn = slot.turn.load(std::memory_order_acquire);
-      if (turn == position + 1) {
-        if (head.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
-          T entry = slot.entry;
-          slot.turn.store(position + mask + 1, std::memory_order_release);
-          return entry;
-        }
-      } else if (turn < position + 1) {
-        return std::nullopt;
-      } else {
-        position = head.load(std::memory_order_relaxed);
-      }
-    }
-  }
-
-private:
-  struct alignas(32) Slot {
-    Atomic<uint64_t> turn;
-    T entry;
-  };
-
-  const uint64_t mask;
-  std::unique_ptr<Slot[]> slots;
-  alignas(64) Atomic<uint64_t> head{0};
-  alignas(64) Atomic<uint64_t> tail{0};
+  virtual ~CompletionQueue() = default;
+  /// False if the queue is full. What the producer wrote before is visible to who pops the entry.
+  virtual bool push(CompletionEntry entry) = 0;
+  /// Nothing if no entry is to be seen.
+  virtual std::optional<CompletionEntry> pop() = 0;
 };
+
+enum class CompletionForm {
+  /// A ring whose entries are counted by a head and a tail apart from them. Entries come in the
+  /// order of their pushes; a producer waits for those that began before it.
+  Ring,
+  /// A ring whose entries carry the tail's value in the same word: an entry and the news that it is
+  /// there are one store. Entries come in the order of their pushes; nobody waits for anybody.
+  PackedRing,
+  /// Slots in no order, each taken by one compare-and-swap. Nobody waits for anybody.
+  Slots,
+};
+
+/// Holds `capacity` entries, or more. `start` is the number of entries that are taken to have gone
+/// through already: tests let counters wrap around.
+std::unique_ptr<CompletionQueue> makeCompletionQueue(CompletionForm form, uint32_t capacity,
+                                                     uint64_t start = 0);
 
 } // namespace occl::queue
