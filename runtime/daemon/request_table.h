@@ -4,7 +4,7 @@
 #include "runtime/base/status.h"
 #include "runtime/queue/bounded_ring.h"
 
-#include <atomic>
+#include "runtime/base/atomic.h"
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,7 +60,7 @@ private:
   /// All that others than its owner read is in one word, so that a late reader of a slot that has
   /// been recycled reads nothing half.
   struct alignas(64) Slot {
-    std::atomic<uint64_t> word{pack(1, Free)};
+    Atomic<uint64_t> word{pack(1, Free)};
     Callback callback;
   };
 

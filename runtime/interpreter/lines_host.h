@@ -9,6 +9,7 @@
 // its slot is returned, or for ever.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/interpreter/invocation.h"
 
 #include <algorithm>
@@ -20,14 +21,14 @@ namespace occl::interpreter::lines {
 namespace detail {
 
 inline uint64_t loadWord(const char *line) {
-  return __atomic_load_n(reinterpret_cast<const uint64_t *>(line), __ATOMIC_RELAXED);
+  return loadShared(reinterpret_cast<const uint64_t *>(line), std::memory_order_relaxed);
 }
 
 inline bool hasFlag(const LineFormat &format, const char *line, uint64_t flag) {
   if (format.bytes == kWordLineBytes)
     return static_cast<uint32_t>(loadWord(line) >> 32) == static_cast<uint32_t>(flag);
-  return __atomic_load_n(reinterpret_cast<const uint64_t *>(line + format.dataBytes),
-                         __ATOMIC_ACQUIRE) == flag;
+  return loadShared(reinterpret_cast<const uint64_t *>(line + format.dataBytes),
+                    std::memory_order_acquire) == flag;
 }
 
 /// Calls visit(line, offset, bytes) for every line of a slice of `bytes`, at least one.
@@ -79,13 +80,13 @@ inline void pack(const LineFormat &format, const char *from, char *lines, uint64
   detail::forEach(format, lines, bytes, [&](char *line, uint64_t offset, uint64_t size) {
     if (!inWords) {
       detail::copyLine(line, from + offset, size);
-      __atomic_store_n(reinterpret_cast<uint64_t *>(line + format.dataBytes), flag,
-                       __ATOMIC_RELEASE);
+      storeShared(reinterpret_cast<uint64_t *>(line + format.dataBytes), flag,
+                  std::memory_order_release);
       return;
     }
     uint32_t data = 0;
     std::memcpy(&data, from + offset, size);
-    __atomic_store_n(reinterpret_cast<uint64_t *>(line), flag << 32 | data, __ATOMIC_RELAXED);
+    storeShared(reinterpret_cast<uint64_t *>(line), flag << 32 | data, std::memory_order_relaxed);
   });
 }
 

@@ -47,6 +47,7 @@ public:
 
   std::optional<T> pop() {
     uint64_t position = head.load(std::memory_order_relaxed);
+    bool fenced = false;
     for (;;) {
       Slot &slot = slots[position & mask];
       uint64_t turn = slot.turn.load(std::memory_order_acquire);
@@ -56,9 +57,14 @@ public:
           slot.turn.store(position + mask + 1, std::memory_order_release);
           return entry;
         }
-      } else if (turn < position + 1) {
+      } else if (turn < position + 1 && fenced) {
         return std::nullopt;
       } else {
+        // Two who push and then pop must not both look before their entries are visible: each
+        // would find the other's place empty.
+        if (!fenced)
+          threadFence(std::memory_order_seq_cst);
+        fenced = true;
         position = head.load(std::memory_order_relaxed);
       }
     }

@@ -1,0 +1,212 @@
+// The queues, the request table and the announce records under all small schedules.
+#include "runtime/base/atomic.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
+#include "runtime/daemon/request_table.h"
+#include "runtime/queue/bounded_ring.h"
+#include "runtime/queue/completion_queue.h"
+#include "runtime/queue/submission_queue.h"
+#include "runtime/transport/announce.h"
+#include "runtime/transport/failure_word.h"
+#include "runtime/transport/wait_edges.h"
+#include "test/explore/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+constexpr uint64_t kMostSchedules = 15000;
+
+/// Under all schedules with few preemptions, as far as they go, and under random ones.
+void expectNoDefect(const std::function<void()> &body) {
+  Settings settings;
+  settings.strategy = Settings::Strategy::Exhaustive;
+  settings.preemptions = 2;
+  settings.schedules = kMostSchedules;
+  EXPECT_EQ(explore(settings, body).defect, "");
+  settings.strategy = Settings::Strategy::Random;
+  settings.schedules = 2000;
+  EXPECT_EQ(explore(settings, body).defect, "");
+}
+
+/// What several consumers have got: each entry once, and those of one consumer in order.
+void checkShared(const std::vector<std::vector<uint64_t>> &got, uint64_t numEntries) {
+  std::vector<uint64_t> all;
+  for (const auto &entries : got) {
+    require(std::is_sorted(entries.begin(), entries.end()), "entries overtake each other");
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  std::sort(all.begin(), all.end());
+  for (uint64_t i = 0; i < numEntries; ++i)
+    require(all.size() == numEntries && all[i] == i, "an entry is lost or doubled");
+}
+
+TEST(SubmissionQueue, OneProducerTwoConsumersAndARingOfTwo) {
+  expectNoDefect([] {
+    constexpr uint64_t kEntries = 4;
+    queue::SubmissionQueue<uint64_t> queue(2);
+    std::vector<std::vector<uint64_t>> got(2);
+    Atomic<uint32_t> left{kEntries};
+    auto consume = [&](uint32_t consumer) {
+      while (left.load(std::memory_order_acquire) != 0)
+        if (auto entry = queue.pop()) {
+          got[consumer].push_back(*entry);
+          left.fetch_sub(1, std::memory_order_acq_rel);
+        } else {
+          yieldProcessor();
+        }
+    };
+    Thread first(consume, 0), second(consume, 1);
+    for (uint64_t i = 0; i < kEntries; ++i)
+      while (!queue.push(i))
+        yieldProcessor();
+    first.join();
+    second.join();
+    checkShared(got, kEntries);
+  });
+}
+
+TEST(BoundedRing, TwoProducersWhoDrainWhatTheyPush) {
+  expectNoDefect([] {
+    queue::BoundedRing<uint64_t> queue(4);
+    std::vector<std::vector<uint64_t>> got(2);
+    auto produce = [&](uint32_t producer) {
+      require(queue.push(producer), "a queue with room refuses");
+      while (auto entry = queue.pop())
+        got[producer].push_back(*entry);
+    };
+    Thread first(produce, 0), second(produce, 1);
+    first.join();
+    second.join();
+    std::vector<uint64_t> all = got[0];
+    all.insert(all.end(), got[1].begin(), got[1].end());
+    std::sort(all.begin(), all.end());
+    require(all == std::vector<uint64_t>({0, 1}), "an entry is left behind, lost or doubled");
+  });
+}
+
+/// Two producers, each of whom sees to it that somebody pops: whoever gets to be the consumer.
+void shareConsumer(queue::CompletionForm form) {
+  constexpr uint32_t kEach = 2;
+  auto queue = queue::makeCompletionQueue(form, 2);
+  std::vector<uint64_t> got;
+  Mutex consumer;
+  auto produce = [&](uint32_t producer) {
+    for (uint32_t i = 0; i < kEach; ++i) {
+      while (!queue->push(1 + producer * kEach + i))
+        yieldProcessor();
+      std::lock_guard lock(consumer);
+      while (auto entry = queue->pop())
+        got.push_back(*entry - 1);
+    }
+  };
+  Thread first(produce, 0), second(produce, 1);
+  first.join();
+  second.join();
+  std::sort(got.begin(), got.end());
+  checkShared({got}, 2 * kEach);
+}
+
+TEST(CompletionQueue, Ring) {
+  expectNoDefect([] { shareConsumer(queue::CompletionForm::Ring); });
+}
+TEST(CompletionQueue, PackedRing) {
+  expectNoDefect([] { shareConsumer(queue::CompletionForm::PackedRing); });
+}
+TEST(CompletionQueue, Slots) {
+  expectNoDefect([] { shareConsumer(queue::CompletionForm::Slots); });
+}
+
+TEST(RequestTable, OneCompletesTwoTake) {
+  expectNoDefect([] {
+    daemon::RequestTable table(2);
+    daemon::RequestId request = *table.open({});
+    Atomic<uint32_t> taken{0};
+    auto take = [&] {
+      while (table.phase(request) == daemon::RequestTable::Phase::InFlight)
+        yieldProcessor();
+      if (auto result = table.take(request)) {
+        require(*result == StatusCode::Aborted, "the result is not what it was completed with");
+        taken.fetch_add(1);
+      }
+    };
+    Thread first(take), second(take);
+    table.complete(request, StatusCode::Aborted);
+    first.join();
+    second.join();
+    require(taken.load() == 1, "a result is taken once");
+    // Its slot and the other one are free again, each once.
+    require(table.open({}) && table.open({}) && !table.open({}), "a slot is lost or doubled");
+  });
+}
+
+TEST(Announce, ARecordIsSeenWholeAndInItsTurn) {
+  expectNoDefect([] {
+    auto cell = std::make_unique<transport::AnnounceCell>();
+    constexpr uint64_t kInvocations = 10; // more than records
+    Atomic<uint64_t> read{0};
+    Thread reader([&] {
+      for (uint64_t ordinal = 0; ordinal < kInvocations; ++ordinal) {
+        const transport::AnnounceRecord *record;
+        while (!(record = cell->find(ordinal)))
+          yieldProcessor();
+        require(record->arenaOffset == ordinal * 64 && record->traits.count == ordinal,
+                "a record is read before it is whole");
+        read.store(ordinal + 1, std::memory_order_release);
+      }
+    });
+    for (uint64_t ordinal = 0; ordinal < kInvocations; ++ordinal) {
+      while (ordinal >= read.load(std::memory_order_acquire) + transport::AnnounceCell::kRecords)
+        yieldProcessor();
+      transport::CollectiveTraits traits;
+      traits.count = ordinal;
+      cell->publish(ordinal, ordinal * 64, traits);
+    }
+    reader.join();
+  });
+}
+
+TEST(FailureWord, TheFirstCauseCountsAndIsReadWhole) {
+  expectNoDefect([] {
+    transport::FailureWord word;
+    auto write = [&](StatusCode code, const char *text) { word.writeCause({code, text}); };
+    Thread first(write, StatusCode::Timeout, "late"), second(write, StatusCode::Aborted, "aborted");
+    Status seen = word.readCause();
+    require(seen.ok() ||
+                seen.message() == (seen.code() == StatusCode::Timeout ? "late" : "aborted"),
+            "text and code of two causes are mixed");
+    first.join();
+    second.join();
+    require(!word.readCause().ok(), "a cause is lost");
+  });
+}
+
+TEST(WaitEdges, ASnapshotIsOfOnePublication) {
+  expectNoDefect([] {
+    auto board = std::make_unique<transport::WaitEdgeBoard>();
+    Thread reader([&] {
+      for (int i = 0; i < 3; ++i) {
+        transport::WaitSnapshot snapshot = board->read();
+        for (const transport::WaitEdge &edge : snapshot.edges)
+          require(edge.collective == snapshot.edges.size() && edge.peer == edge.collective,
+                  "a snapshot mixes two publications");
+      }
+    });
+    for (uint32_t edges : {1u, 2u}) {
+      transport::WaitEdge edge;
+      edge.collective = edge.peer = edges;
+      board->publish(std::vector<transport::WaitEdge>(edges, edge));
+    }
+    board->clear();
+    reader.join();
+  });
+}
+
+} // namespace
+} // namespace occl::explore
