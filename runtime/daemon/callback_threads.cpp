@@ -1,0 +1,106 @@
+#include "runtime/daemon/callback_threads.h"
+
+#include <system_error>
+#include <utility>
+
+namespace occl::daemon {
+
+CallbackThreads::~CallbackThreads() {
+  Lock lock(mutex);
+  stopping = true;
+  changed.notify_all();
+  changed.wait(lock, [this] { return threads.empty(); });
+  joinEnded(lock);
+}
+
+Status CallbackThreads::ensureThread() {
+  Lock lock(mutex);
+  return threads.empty() ? addThread() : Status();
+}
+
+void CallbackThreads::add(const CallbackJob &job) {
+  Lock lock(mutex);
+  jobs.push_back(job);
+  if (numIdle() == 0)
+    (void)addThread(); // without it the job waits for the threads that are there
+  changed.notify_one();
+}
+
+uint32_t CallbackThreads::numThreads() {
+  Lock lock(mutex);
+  return static_cast<uint32_t>(threads.size());
+}
+
+Status CallbackThreads::addThread() {
+  if (threads.size() >= mostThreads)
+    return {StatusCode::SystemError, "all threads for callbacks are busy"};
+  Threads one(1);
+  try {
+    one.front() = Thread([this, self = one.begin()] { loop(self); });
+  } catch (const std::system_error &error) {
+    return systemError("starting a thread for callbacks", error.code().value());
+  }
+  threads.splice(threads.end(), one); // iterators stay good
+  return {};
+}
+
+void CallbackThreads::joinEnded(Lock &lock) {
+  Threads leaving;
+  leaving.splice(leaving.end(), ended);
+  lock.unlock();
+  for (Thread &thread : leaving)
+    thread.join(); // it is on its last instructions
+  lock.lock();
+}
+
+bool CallbackThreads::awaitJob(Lock &lock) {
+  auto idleSince = SteadyClock::now();
+  for (;;) {
+    auto now = SteadyClock::now();
+    if (jobs.empty()) {
+      bool isLeftOver = numIdle() > 1 && now - idleSince >= kSpare;
+      if (stopping || isLeftOver)
+        return false;
+      changed.wait_for(lock, kSpare, [this] { return stopping || !jobs.empty(); });
+      continue;
+    }
+    if (numActive == 0)
+      return true;
+    if (now - lastBegin >= kPatience) {
+      // Those that are at it seem to be blocked.
+      ++round;
+      numActive = 0;
+      return true;
+    }
+    changed.wait_for(lock, lastBegin + kPatience - now,
+                     [this] { return jobs.empty() || numActive == 0; });
+  }
+}
+
+void CallbackThreads::runFirst(Lock &lock) {
+  const CallbackJob job = jobs.front();
+  jobs.pop_front();
+  const uint64_t ownRound = round;
+  ++numRunning;
+  ++numActive;
+  lastBegin = SteadyClock::now();
+  if (!jobs.empty() && numIdle() == 0)
+    (void)addThread();
+  lock.unlock();
+  job.run(job.owner, job.entry);
+  lock.lock();
+  --numRunning;
+  if (ownRound == round)
+    --numActive;
+}
+
+void CallbackThreads::loop(Threads::iterator self) {
+  Lock lock(mutex);
+  joinEnded(lock);
+  while (awaitJob(lock))
+    runFirst(lock);
+  ended.splice(ended.end(), threads, self);
+  changed.notify_all();
+}
+
+} // namespace occl::daemon
