@@ -63,14 +63,12 @@ TEST(BlockImage, HoldsAllThatABlockNeeds) {
 
 TEST(Plans, AreCorrect) {
   for (uint32_t ranks : {2u, 3u, 8u})
-    for (uint32_t blocks : {1u, 3u})
-      for (const plan::Plan &plan :
-           {oneShotAllReduce(ranks, blocks), oneShotAfterCopies(ranks, blocks, 2),
-            twoShotAllReduce(ranks, blocks), ringAllReduce(ranks, blocks)}) {
-        auto result = plan::verifyPlan(plan);
-        ASSERT_TRUE(result.isOk()) << plan.name << ": " << result.text();
-        check(plan);
-      }
+    for (uint32_t blocks : {1u, 3u}) {
+      plan::Plan plan = oneShotAfterCopies(ranks, blocks, 2);
+      auto result = plan::verifyPlan(plan);
+      ASSERT_TRUE(result.isOk()) << result.text();
+      check(plan);
+    }
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 #include "bench/gpu/check.h"
 
 #include "bench/gpu/interpreter_run.h"
-#include "bench/gpu/plans.h"
 #include "plan/names.h"
+#include "plan/testing/example_plans.h"
 #include "runtime/interpreter/conformance/reference.h"
 #include "runtime/loader/plan_loader.h"
 
@@ -61,7 +61,7 @@ public:
 
   /// Ranks that receive before they send wait for ever: the kernel must end and name them.
   Status checkGivingUp() {
-    plan::Plan plan = oneShotAllReduce(group.numRanks(), 1);
+    plan::Plan plan = plan::testing::oneShotAllReduce(group.numRanks());
     for (const plan::ThreadBlock &block : plan.threadBlocks)
       std::swap(plan.instructions[block.firstInstruction],
                 plan.instructions[block.firstInstruction + 1]);

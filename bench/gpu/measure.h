@@ -12,6 +12,9 @@ namespace occl::bench {
 /// a device for each rank.
 Status measureAll(DeviceGroup &group, const std::string &planDirectory);
 
+/// Prints the times of the protocols beside each other, and NCCL's. Needs a device for each rank.
+Status measureProtocols(DeviceGroup &group, const std::string &planDirectory);
+
 /// Prints what a step costs, and where its cycles go. Ranks may share a device.
 Status measureSteps(DeviceGroup &group, const std::string &planDirectory);
 

@@ -20,7 +20,7 @@ static void print(const PhaseAccount &account) {
 static Status measure(Measurement &measurement, const char *algorithm, Placement placement) {
   const char *direction = placement == Placement::AtSource ? "pull" : "push";
   for (bool shared : {true, false}) {
-    auto run = measurement.prepare(algorithm, 1, placement, 1, shared);
+    auto run = measurement.prepare({algorithm, 1, placement, 1, shared});
     if (!run.ok())
       return run.status();
     auto time = (*run)->loop(20, kInvocations);

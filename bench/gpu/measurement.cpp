@@ -52,31 +52,40 @@ StatusOr<Best> Measurement::handWritten(Probe probe) {
   return best;
 }
 
-StatusOr<InterpretedTimes> Measurement::interpreted(const char *algorithm, Placement placement) {
+bool Measurement::isSensible(const Variant &variant) const {
+  if (!isSensible(variant.blocks))
+    return false;
+  uint64_t message = count * sizeof(float) / variant.blocks / numRanks();
+  // A slice of less than 16 KiB is all overhead; one of lines has 480 bytes, and is a step.
+  if (variant.protocol == plan::Protocol::Simple)
+    return variant.slices == 1 || message >= variant.slices * (16 << 10);
+  return variant.slices == 1 && message <= 4 << 10;
+}
+
+StatusOr<InterpretedTimes> Measurement::interpreted(const char *algorithm, Placement placement,
+                                                    plan::Protocol protocol) {
   InterpretedTimes times;
   for (uint32_t blocks : kBlockCounts)
     for (uint32_t slices : {1u, 4u}) {
-      // A slice of less than 16 KiB is all overhead.
-      uint64_t message = count * sizeof(float) / blocks / numRanks();
-      if (!isSensible(blocks) || (slices > 1 && message < slices * (16 << 10)))
+      Variant variant = {algorithm, blocks, placement, slices, true, protocol};
+      if (!isSensible(variant))
         continue;
-      if (Status status = offer(times, algorithm, blocks, placement, slices); !status.ok())
+      if (Status status = offer(times, variant); !status.ok())
         return status;
     }
   return times;
 }
 
-Status Measurement::offer(InterpretedTimes &times, const char *algorithm, uint32_t blocks,
-                          Placement placement, uint32_t slices) {
-  std::string how =
-      "b" + std::to_string(blocks) + (slices > 1 ? " s" + std::to_string(slices) : "");
-  auto run = prepare(algorithm, blocks, placement, slices, true);
+Status Measurement::offer(InterpretedTimes &times, const Variant &variant) {
+  std::string how = "b" + std::to_string(variant.blocks) +
+                    (variant.slices > 1 ? " s" + std::to_string(variant.slices) : "");
+  auto run = prepare(variant);
   if (!run.ok())
     return run.status();
   auto time = (*run)->loop(kWarmUp, invocations());
   if (!time.ok())
     return time.status();
-  if (Status status = verify(algorithm); !status.ok())
+  if (Status status = verify(variant.algorithm); !status.ok())
     return status;
   times.loop.offer(*time / 1e3, how);
   spoilOutputs();
@@ -84,7 +93,7 @@ Status Measurement::offer(InterpretedTimes &times, const char *algorithm, uint32
   if (!graphTime.ok())
     return graphTime.status();
   times.graph.offer(*graphTime, how);
-  return verify(algorithm);
+  return verify(variant.algorithm);
 }
 
 StatusOr<Best> Measurement::ncclInGraph() {
@@ -98,22 +107,21 @@ StatusOr<Best> Measurement::ncclInGraph() {
   return best;
 }
 
-StatusOr<std::unique_ptr<InterpreterRun>> Measurement::prepare(const char *algorithm,
-                                                               uint32_t blocks, Placement placement,
-                                                               uint32_t slices,
-                                                               bool tablesInShared) {
+StatusOr<std::unique_ptr<InterpreterRun>> Measurement::prepare(const Variant &variant) {
   auto loaded =
-      loader::loadPlan(planDirectory + "/" + algorithm + "_" + std::to_string(numRanks()) + "x" +
-                       std::to_string(blocks) + ".cbor");
+      loader::loadPlan(planDirectory + "/" + variant.algorithm + "_" + std::to_string(numRanks()) +
+                       "x" + std::to_string(variant.blocks) + ".cbor");
   if (!loaded.ok())
     return loaded.status();
+  plan::Plan plan = (*loaded)->plan;
+  plan.protocol = variant.protocol;
   spoilOutputs();
   RunOptions options;
   options.count = count;
-  options.placement = placement;
-  options.tiles = {1 << 30, slices}; // one tile
-  options.tablesInShared = tablesInShared;
-  return InterpreterRun::make(group, (*loaded)->plan, buffers, options);
+  options.placement = variant.placement;
+  options.tiles = {1 << 30, variant.slices}; // one tile
+  options.tablesInShared = variant.tablesInShared;
+  return InterpreterRun::make(group, plan, buffers, options);
 }
 
 void Measurement::spoilOutputs() {

@@ -40,20 +40,29 @@ public:
 
   /// A hand-written kernel with its best number of thread blocks.
   StatusOr<Best> handWritten(Probe probe);
-  /// A plan file with its best numbers of thread blocks and of slices a message.
-  StatusOr<InterpretedTimes> interpreted(const char *algorithm, interpreter::Placement placement);
+  /// A plan file with its best numbers of thread blocks and of slices a message. With lines (LL,
+  /// LL128) nothing is tried whose messages have too many slices to be of use.
+  StatusOr<InterpretedTimes> interpreted(const char *algorithm, interpreter::Placement placement,
+                                         plan::Protocol protocol = plan::Protocol::Simple);
   StatusOr<Best> ncclInGraph();
 
+  /// How a plan is to be run: its file is of <algorithm> and so many thread blocks a rank.
+  struct Variant {
+    const char *algorithm;
+    uint32_t blocks = 1;
+    interpreter::Placement placement = interpreter::Placement::AtSource;
+    uint32_t slices = 1;
+    bool tablesInShared = true;
+    plan::Protocol protocol = plan::Protocol::Simple;
+  };
   /// A run of one plan, ready to start.
-  StatusOr<std::unique_ptr<InterpreterRun>> prepare(const char *algorithm, uint32_t blocks,
-                                                    interpreter::Placement placement,
-                                                    uint32_t slices, bool tablesInShared);
+  StatusOr<std::unique_ptr<InterpreterRun>> prepare(const Variant &variant);
   /// Every element of every rank's output.
   Status verify(const char *what);
 
 private:
-  Status offer(InterpretedTimes &times, const char *algorithm, uint32_t blocks,
-               interpreter::Placement placement, uint32_t slices);
+  Status offer(InterpretedTimes &times, const Variant &variant);
+  bool isSensible(const Variant &variant) const;
   bool isSensible(uint32_t blocks) const;
   uint32_t invocations() const { return count <= 1 << 18 ? 400 : count <= 1 << 22 ? 60 : 20; }
   uint32_t replays() const { return count <= 1 << 18 ? 10 : 2; }

@@ -46,6 +46,7 @@ if [ "$what" = check ]; then
   done
 elif [ -z "$mode" ]; then
   run 240 "$slice" measure "$plans" "$ranks"
+  run 120 "$slice" protocols "$plans" "$ranks"
   run 60 "$slice" steps "$plans" "$ranks"
 fi
 exit $failed

@@ -12,12 +12,13 @@ mkdir -p "$destination/plans"
 install -m 755 bazel-bin/bench/gpu/interpreter_slice bench/gpu/run_slice.sh "$destination/"
 strip "$destination/interpreter_slice"
 bazel-bin/bench/gpu/make_plans "$destination/plans"
-# Plans of one thread block a rank come from the compiler; it does not yet spread an all-reduce over
-# several.
+# Each instance of an algorithm is a thread block with a part of the data and a channel of its own.
 for ranks in 2 4 8; do
   for pair in one_shot:one_shot two_shot:all_pairs ring:ring; do
-    bazel-bin/tools/occlc/occlc compile "algorithms/allreduce/${pair#*:}.coll" -D "ranks=$ranks" \
-      -o "$destination/plans/${pair%:*}_${ranks}x1.cbor"
+    for blocks in 1 2 4 8 16 32 64; do
+      bazel-bin/tools/occlc/occlc compile "algorithms/allreduce/${pair#*:}.coll" -D "ranks=$ranks" \
+        --instances "$blocks" -o "$destination/plans/${pair%:*}_${ranks}x$blocks.cbor"
+    done
   done
 done
 git rev-parse --short HEAD > "$destination/commit"

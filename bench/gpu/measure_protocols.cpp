@@ -1,0 +1,63 @@
+#include "bench/gpu/measure.h"
+
+#include "bench/gpu/measurement.h"
+#include "plan/names.h"
+
+#include <cstdio>
+
+namespace occl::bench {
+
+using namespace interpreter;
+
+static constexpr plan::Protocol kProtocols[] = {plan::Protocol::Simple, plan::Protocol::LL,
+                                                plan::Protocol::LL128};
+static constexpr const char *kAlgorithms[] = {"one_shot", "two_shot"};
+
+static void print(const Best &best) {
+  if (best.time == 0)
+    std::printf(" | ");
+  else
+    std::printf(" | %.2f (%s)", best.time, best.how.c_str());
+}
+
+/// All algorithms and protocols for one size, then NCCL.
+static Status measureRow(Measurement &measurement, uint64_t bytes) {
+  measurement.setBytes(bytes);
+  std::printf("| %llu", static_cast<unsigned long long>(bytes));
+  for (const char *algorithm : kAlgorithms)
+    for (plan::Protocol protocol : kProtocols) {
+      auto times = measurement.interpreted(algorithm, Placement::AtDestination, protocol);
+      if (!times.ok())
+        return times.status();
+      print(times->loop);
+      print(times->graph);
+    }
+  auto nccl = measurement.ncclInGraph();
+  if (!nccl.ok())
+    return nccl.status();
+  std::printf(" | %.2f |\n", nccl->time);
+  std::fflush(stdout);
+  return {};
+}
+
+Status measureProtocols(DeviceGroup &group, const std::string &planDirectory) {
+  if (group.numDevices() != group.numRanks())
+    return {StatusCode::InvalidArgument, "measuring needs a device for each rank"};
+  Measurement measurement(group, planDirectory);
+  std::printf("\nProtocols, pushed, us: in a loop in the kernel, and in a graph\n\n| bytes");
+  for (const char *algorithm : kAlgorithms)
+    for (plan::Protocol protocol : kProtocols) {
+      std::string name(plan::nameOf(protocol));
+      std::printf(" | %s %s, loop | graph", algorithm, name.c_str());
+    }
+  std::printf(" | NCCL, graph |\n|");
+  for (unsigned i = 0; i < 14; ++i)
+    std::printf("---|");
+  std::printf("\n");
+  for (uint64_t bytes = 1 << 10; bytes <= 1 << 20; bytes *= 4)
+    if (Status status = measureRow(measurement, bytes); !status.ok())
+      return status;
+  return {};
+}
+
+} // namespace occl::bench
