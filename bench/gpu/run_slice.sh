@@ -37,7 +37,7 @@ else
   mode=
 fi
 # shellcheck disable=SC2086
-run 90 "$slice" check "$plans" "$ranks" $mode || exit 1
+run 150 "$slice" check "$plans" "$ranks" $mode || exit 1
 if [ "$what" = check ]; then
   for tool in memcheck racecheck; do
     echo "compute-sanitizer $tool"
@@ -45,7 +45,7 @@ if [ "$what" = check ]; then
       "$ranks" one-device
   done
 elif [ -z "$mode" ]; then
-  run 240 "$slice" measure "$plans" "$ranks"
+  run 280 "$slice" measure "$plans" "$ranks"
   run 120 "$slice" protocols "$plans" "$ranks"
   run 60 "$slice" steps "$plans" "$ranks"
 fi
