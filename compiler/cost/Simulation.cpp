@@ -1,13 +1,16 @@
 #include "compiler/cost/Simulation.h"
 
+#include "plan/trace_names.h"
+
 #include <algorithm>
 
 namespace occl::cost {
 
 const char *nameOf(Wait wait) {
-  constexpr const char *kNames[] = {
-      "nothing",     "a message", "room on a connection", "another thread block",
-      "an executor", "bandwidth"};
+  namespace names = plan::trace;
+  constexpr std::array<const char *, kNumWaits> kNames = {
+      "nothing",          names::kMessage, names::kSignal, names::kCredit,
+      names::kDependency, "an executor",   "bandwidth"};
   return kNames[static_cast<size_t>(wait)];
 }
 

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace occl::cost {
 namespace {
 
@@ -50,6 +53,15 @@ Prediction mustPredict(const plan::Plan &plan, const Topology &topology, Predict
   plan::Expected<Prediction> result = predict(plan, topology, options);
   EXPECT_TRUE(result) << result.message();
   return result ? *result : Prediction();
+}
+
+TEST(Waits, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (size_t wait = 0; wait < kNumWaits; ++wait)
+    names.insert(nameOf(static_cast<Wait>(wait)));
+  EXPECT_EQ(names.size(), kNumWaits);
+  EXPECT_STREQ(nameOf(Wait::Credit), "room on a connection");
+  EXPECT_STREQ(nameOf(Wait::Bandwidth), "bandwidth");
 }
 
 TEST(Predict, AMessageTakesItsSenderItsWayAndItsReceiver) {

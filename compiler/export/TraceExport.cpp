@@ -3,6 +3,7 @@
 #include "compiler/cost/Predict.h"
 #include "compiler/export/WaitText.h"
 #include "plan/printer.h"
+#include "plan/trace_names.h"
 
 #include <nlohmann/json.hpp>
 
@@ -81,11 +82,13 @@ private:
     plan::Place place = plan::placeOf(plan, step.instruction);
     const plan::Instruction &instruction = plan.instructions[step.instruction];
     if (step.begin > step.ready) {
-      writeEvent("wait", std::string("wait: ") + cost::nameOf(step.wait), place, step.ready,
+      writeEvent(plan::trace::kWait,
+                 plan::trace::kWaitPrefix + std::string(cost::nameOf(step.wait)), place, step.ready,
                  step.begin);
       out << ",\"args\":{\"for\":" << quoted(waitText(plan, step.wait, step.cause)) << "}}";
     }
-    writeEvent("instruction", plan::mnemonic(instruction.opcode), place, step.begin, step.end);
+    writeEvent(plan::trace::kInstruction, plan::mnemonic(instruction.opcode), place, step.begin,
+               step.end);
     out << ",\"args\":{\"instruction\":" << place.instruction << ",\"tile\":" << step.tile
         << ",\"does\":" << quoted(plan::describeAction(plan, instruction));
     std::string source = plan::describeLocation(plan, instruction.location);

@@ -9,11 +9,15 @@ namespace occl::transport {
 
 namespace {
 
-using Words = std::array<uint64_t, 4>;
+using Words = std::array<uint64_t, 6>;
 
 Words encode(const WaitEdge &edge) {
-  return {edge.collective, edge.ordinal, uint64_t{edge.block} << 32 | edge.instruction,
-          uint64_t{static_cast<uint32_t>(edge.reason)} << 32 | edge.peer};
+  return {edge.collective,
+          edge.ordinal,
+          uint64_t{edge.block} << 32 | edge.instruction,
+          uint64_t{static_cast<uint32_t>(edge.reason)} << 32 | edge.peer,
+          edge.thing,
+          edge.since};
 }
 
 WaitEdge decode(const Words &words) {
@@ -22,7 +26,9 @@ WaitEdge decode(const Words &words) {
           static_cast<uint32_t>(words[2] >> 32),
           static_cast<uint32_t>(words[2]),
           static_cast<WaitReason>(words[3] >> 32),
-          static_cast<uint32_t>(words[3])};
+          static_cast<uint32_t>(words[3]),
+          static_cast<uint32_t>(words[4]),
+          words[5]};
 }
 
 } // namespace
@@ -39,6 +45,8 @@ const char *toString(WaitReason reason) {
     return "another thread block";
   case WaitReason::Signal:
     return "a signal";
+  case WaitReason::Begin:
+    return "its turn";
   }
   return "something unknown";
 }

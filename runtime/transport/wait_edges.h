@@ -4,13 +4,22 @@
 
 #include "runtime/base/atomic.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace occl::transport {
 
-enum class WaitReason : uint32_t { Announce, Data, Credit, Dependency, Signal };
+enum class WaitReason : uint32_t {
+  Announce,   // the peer has not submitted the invocation
+  Data,       // a message
+  Credit,     // room for one
+  Dependency, // another thread block of the rank
+  Signal,
+  Begin, // the peer has submitted the invocation, and not finished the one before
+};
+inline constexpr size_t kNumWaitReasons = 6;
 
 const char *toString(WaitReason reason);
 
@@ -23,6 +32,9 @@ struct WaitEdge {
   uint32_t instruction = 0; // position in the block
   WaitReason reason = WaitReason::Announce;
   uint32_t peer = 0;
+  uint32_t thing = 0; // for a dependency: the thread block
+  /// Since when, in ticks(), which processes of a machine share; 0 if unknown.
+  uint64_t since = 0;
 
   bool operator==(const WaitEdge &) const = default;
 };
@@ -55,7 +67,7 @@ public:
   WaitSnapshot read() const;
 
 private:
-  static constexpr uint32_t kWordsPerEdge = 4;
+  static constexpr uint32_t kWordsPerEdge = 6;
 
   bool holds(std::span<const WaitEdge> edges) const;
 

@@ -1,0 +1,20 @@
+// The names that traces of a plan use, predicted by the compiler or recorded by the runtime, so
+// that both can be laid side by side. Both have a process for each rank and a thread for each
+// thread block.
+#pragma once
+
+namespace occl::plan::trace {
+
+// Categories. The name of an instruction's event is its mnemonic; that of a wait begins with
+// kWaitPrefix.
+inline constexpr const char *kInstruction = "instruction";
+inline constexpr const char *kWait = "wait";
+inline constexpr const char *kWaitPrefix = "wait: ";
+
+// What is waited for.
+inline constexpr const char *kMessage = "a message";
+inline constexpr const char *kSignal = "a signal";
+inline constexpr const char *kCredit = "room on a connection";
+inline constexpr const char *kDependency = "another thread block";
+
+} // namespace occl::plan::trace

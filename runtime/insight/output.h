@@ -1,0 +1,19 @@
+// Where reports, traces and statistics go: standard error or files with the rank in their names.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace occl::insight {
+
+/// `pattern` with %r replaced by the rank, %p by the process and %% by %. One without %r gets
+/// ".<rank>" at its end if `numRanks` is more than 1, so that ranks never write the same file.
+std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks);
+
+/// Appends `text` to the file, in one piece; an empty path is standard error. SystemError.
+Status append(const std::string &path, std::string_view text);
+
+} // namespace occl::insight

@@ -1,0 +1,52 @@
+#include "runtime/insight/wait_report.h"
+
+#include "runtime/insight/wait_text.h"
+
+namespace occl::insight {
+
+namespace {
+
+using transport::WaitEdge;
+using transport::WaitReason;
+
+std::string describe(uint32_t rank, const WaitEdge &edge, const KnownCollective &known,
+                     const TickScale &scale, Ticks now) {
+  std::string text = "rank " + std::to_string(rank) + " waits for " +
+                     describeAwaited(edge.reason, edge.peer, edge.thing) + ": collective " +
+                     known.name + ", invocation " + std::to_string(edge.ordinal) + ", " +
+                     describePosition(known.plan.get(), {rank, edge.block, edge.instruction});
+  if (edge.since != 0)
+    text += ", for " + describeDuration(scale.nanoseconds(elapsed(edge.since, now)));
+  return text;
+}
+
+} // namespace
+
+std::string describeRanks(std::span<const uint32_t> ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+std::string describeWaits(std::span<const RankReport> ranks, std::span<const MissingRanks> missing,
+                          const LookUp &lookUp, Ticks now) {
+  std::string text;
+  TickScale scale;
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    for (const WaitEdge &edge : ranks[r].edges) {
+      text += describe(r, edge, lookUp(edge.collective), scale, now);
+      text += ranks[r].isFresh ? "\n" : " (it does not answer)\n";
+    }
+    if (ranks[r].edges.empty())
+      text += "rank " + std::to_string(r) + " waits for nobody\n";
+  }
+  for (const MissingRanks &invocation : missing)
+    if (!invocation.ranks.empty())
+      text += "collective " + lookUp(invocation.collective).name + ", invocation " +
+              std::to_string(invocation.ordinal) + ": not submitted by " +
+              describeRanks(invocation.ranks) + "\n";
+  return text;
+}
+
+} // namespace occl::insight

@@ -1,0 +1,63 @@
+#include "runtime/insight/wait_text.h"
+
+#include "plan/printer.h"
+
+#include <cstdio>
+
+namespace occl::insight {
+
+using transport::WaitReason;
+
+const plan::Instruction *findInstruction(const plan::Plan &plan, const plan::Place &place) {
+  if (place.rank >= plan.numRanks)
+    return nullptr;
+  auto blocks = plan.threadBlocksOf(plan.ranks[place.rank]);
+  if (place.threadBlock >= blocks.size())
+    return nullptr;
+  auto instructions = plan.instructionsOf(blocks[place.threadBlock]);
+  return place.instruction < instructions.size() ? &instructions[place.instruction] : nullptr;
+}
+
+std::string describePosition(const plan::Plan *plan, const plan::Place &place) {
+  std::string text = "thread block " + std::to_string(place.threadBlock) + ", instruction " +
+                     std::to_string(place.instruction);
+  const plan::Instruction *instruction = plan ? findInstruction(*plan, place) : nullptr;
+  if (!instruction)
+    return text;
+  text += std::string(" (") + plan::mnemonic(instruction->opcode) + ")";
+  std::string source = plan::describeLocation(*plan, instruction->location);
+  return source.empty() ? text : text + " at " + source;
+}
+
+std::string describeAwaited(WaitReason reason, uint32_t peer, uint32_t thing) {
+  std::string rank = "rank " + std::to_string(peer);
+  switch (reason) {
+  case WaitReason::Announce:
+    return rank + ", which has not submitted it";
+  case WaitReason::Begin:
+    return rank + ", which has not finished the invocation before";
+  case WaitReason::Data:
+    return "data from " + rank;
+  case WaitReason::Credit:
+    return rank + " to read what it was sent";
+  case WaitReason::Dependency:
+    return "thread block " + std::to_string(thing) + " of the same rank";
+  case WaitReason::Signal:
+    return "a signal from " + rank;
+  }
+  return "something unknown";
+}
+
+std::string describeDuration(uint64_t nanoseconds) {
+  char text[40];
+  auto time = static_cast<double>(nanoseconds);
+  if (nanoseconds < 1'000'000)
+    std::snprintf(text, sizeof text, "%.0f us", time / 1e3);
+  else if (nanoseconds < 1'000'000'000)
+    std::snprintf(text, sizeof text, "%.1f ms", time / 1e6);
+  else
+    std::snprintf(text, sizeof text, "%.2f s", time / 1e9);
+  return text;
+}
+
+} // namespace occl::insight
