@@ -30,9 +30,9 @@ test:
 
 bench:
 	@tools/setup.sh bench
-	@$(BAZEL) build //tools/occlc //bench:host_allreduce
-	@bench/host_allreduce.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_allreduce \
-		algorithms/allreduce bench/results
+	@$(BAZEL) build //tools/occlc //bench:host_collectives
+	@bench/host_collectives.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_collectives \
+		algorithms bench/results
 
 PROGRAMS ?= 100000
 SEED ?= 1

@@ -37,6 +37,7 @@ public:
     chooseLines();
     if (Status status = setSizes(); !status.ok())
       return status;
+    findReferences();
     layOutArenas();
     if (Status status = bindBlocks(); !status.ok())
       return status;
@@ -56,6 +57,8 @@ private:
     uint32_t firstMailbox = 0; // one, or one for each destination
     uint32_t maxCount = 0;
     uint32_t messagesPerTile = 0;
+    bool mayRefer = false;
+    std::vector<bool> isCopied; // by message of a tile: by all its receivers
   };
 
   void setScalars();
@@ -65,12 +68,19 @@ private:
   uint64_t lineBytes(uint64_t dataBytes) const;
   Status setSizes();
   void layOutArenas();
+  void findReferences();
+  void findCopies();
+  bool referencesFit() const;
+  bool staysAsItIs(uint32_t rank, const plan::Instruction &instruction,
+                   const plan::Operand &operand) const;
+  const plan::Operand *referredTo(uint32_t rank, const plan::Instruction &instruction) const;
   void layOutCounters();
   uint64_t lastCredit(size_t connection) const;
   Status bindBlocks();
   Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
   void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
                    bool isSource);
+  void bindReference(const plan::Instruction &instruction, BoundInstruction &bound) const;
   void bindDependencies(const plan::Instruction &instruction, uint32_t block);
   void pushWait(uint32_t connection, uint32_t value);
   uint32_t receivingEnd(uint32_t connection);
@@ -117,6 +127,8 @@ private:
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> ends;
   uint32_t maxCount = 0;       // chunks of the largest message; 0 if there is none
   std::set<uint32_t> accessed; // other ranks, directly
+  /// By rank: how many instructions store to each chunk of its output.
+  std::vector<std::vector<uint32_t>> numStores;
 };
 
 void Binder::setScalars() {
@@ -188,6 +200,103 @@ void Binder::chooseLines() {
   for (const Layout &layout : layouts)
     messagesPerTile = std::max<uint64_t>(messagesPerTile, layout.messagesPerTile);
   program.flagsPerInvocation = program.numTiles * messagesPerTile * program.slicesPerMessage + 1;
+}
+
+bool Binder::referencesFit() const {
+  auto isDirect = [](const plan::Instruction &instruction) {
+    return instruction.opcode == plan::Opcode::LoadReduceStore;
+  };
+  const Program &program = binding->bound;
+  return request.referenceBytes != 0 && plan.protocol == plan::Protocol::Simple && isAtSource() &&
+         plan.outOfPlace && program.depth * program.slicesPerMessage <= kMaxReferences &&
+         std::ranges::none_of(plan.instructions, isDirect);
+}
+
+/// Which connections may have references.
+void Binder::findReferences() {
+  if (!referencesFit())
+    return;
+  findCopies();
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block))
+        if (referredTo(r, instruction))
+          for (const plan::Operand &operand : plan.destinationsOf(instruction))
+            if (operand.kind == plan::OperandKind::Connection)
+              layouts[operand.index].mayRefer = true;
+}
+
+/// Which messages their receivers only copy, and how often each chunk is stored to.
+void Binder::findCopies() {
+  for (Layout &layout : layouts)
+    layout.isCopied.assign(layout.messagesPerTile, true);
+  numStores.resize(plan.numRanks);
+  for (uint32_t r = 0; r < plan.numRanks; ++r) {
+    numStores[r].resize(plan.ranks[r].outputChunks);
+    std::map<uint32_t, uint32_t> received; // messages so far, by connection
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
+        for (const plan::Operand &operand : plan.sourcesOf(instruction))
+          if (operand.kind == plan::OperandKind::Connection && !isCounter(operand.index)) {
+            uint32_t message = received[operand.index]++;
+            if (instruction.numSources > 1 || instruction.final)
+              layouts[operand.index].isCopied[message] = false;
+          }
+        for (const plan::Operand &operand : plan.destinationsOf(instruction))
+          if (operand.kind == plan::OperandKind::Output)
+            for (uint32_t i = 0; i < instruction.count; ++i)
+              ++numStores[r][operand.index + i];
+      }
+  }
+}
+
+/// Whether nobody stores to a local operand's chunks after the instruction, whatever the
+/// instruction itself does: an input is never stored to out of place, an output chunk once.
+bool Binder::staysAsItIs(uint32_t rank, const plan::Instruction &instruction,
+                         const plan::Operand &operand) const {
+  if (operand.kind != plan::OperandKind::Output)
+    return operand.kind == plan::OperandKind::Input;
+  auto chunks = std::span(numStores[rank]).subspan(operand.index, instruction.count);
+  return std::ranges::all_of(chunks, [](uint32_t stores) { return stores == 1; });
+}
+
+/// The operand that holds what the instruction sends, if receivers may read it there; or nullptr.
+const plan::Operand *Binder::referredTo(uint32_t rank, const plan::Instruction &instruction) const {
+  const Program &program = binding->bound;
+  auto sources = plan.sourcesOf(instruction), destinations = plan.destinationsOf(instruction);
+  auto isMessage = [this](const plan::Operand &operand) {
+    return operand.kind == plan::OperandKind::Connection && !isCounter(operand.index);
+  };
+  auto isScratch = [](const plan::Operand &operand) {
+    return operand.kind == plan::OperandKind::Scratch;
+  };
+  if (instruction.count == 0 || !std::ranges::any_of(destinations, isMessage) ||
+      (instruction.count > 1 && program.numTiles > 1) || std::ranges::any_of(sources, isScratch) ||
+      std::ranges::any_of(destinations, isScratch) ||
+      sliceElements(instruction.count) * program.elementBytes < request.referenceBytes)
+    return nullptr;
+  bool isCopy = sources.size() == 1 && !instruction.final;
+  const plan::Operand *holder = isCopy && !isMessage(sources[0]) ? &sources[0] : nullptr;
+  for (const plan::Operand &operand : destinations)
+    if (!holder && !isMessage(operand))
+      holder = &operand;
+  return holder && staysAsItIs(rank, instruction, *holder) ? holder : nullptr;
+}
+
+/// After its operands.
+void Binder::bindReference(const plan::Instruction &instruction, BoundInstruction &bound) const {
+  const plan::Operand *holder = numStores.empty() ? nullptr : referredTo(request.rank, instruction);
+  if (!holder)
+    return;
+  bool isSource = holder < plan.destinationsOf(instruction).data();
+  bound.refers = static_cast<uint16_t>(isSource ? 1 : bound.numSources + 1);
+  bound.copyReceivers = true;
+  for (size_t i = bound.firstOperand + bound.numSources + bound.numLocalDestinations;
+       i < binding->operands.size(); ++i) {
+    const BoundOperand &operand = binding->operands[i];
+    const Layout &layout = layouts[binding->ends[operand.end].connection];
+    bound.copyReceivers &= layout.isCopied[operand.message];
+  }
 }
 
 /// Of the lines that hold so many bytes of data.
@@ -262,6 +371,8 @@ void Binder::layOutCounters() {
 uint64_t Binder::lastCredit(size_t connection) const {
   const Program &program = binding->bound;
   uint64_t messages = program.numTiles * layouts[connection].messagesPerTile;
+  if (layouts[connection].mayRefer)
+    return messages * program.slicesPerMessage;
   return messages > program.depth && !isCounter(connection)
              ? (messages - program.depth) * program.slicesPerMessage
              : 0;
@@ -270,12 +381,15 @@ uint64_t Binder::lastCredit(size_t connection) const {
 Status Binder::bindBlocks() {
   for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b) {
     const plan::ThreadBlock &block = plan.threadBlocks[rankPlan.firstThreadBlock + b];
-    binding->blocks.push_back(
-        {static_cast<uint32_t>(binding->instructions.size()), block.numInstructions});
+    binding->blocks.push_back({static_cast<uint32_t>(binding->instructions.size()),
+                               block.numInstructions,
+                               static_cast<uint32_t>(binding->drains.size())});
     binding->firstInstructions.push_back(block.firstInstruction);
     for (const plan::Instruction &instruction : plan.instructionsOf(block))
       if (Status status = bindInstruction(instruction, b); !status.ok())
         return status;
+    binding->blocks.back().numDrains =
+        static_cast<uint32_t>(binding->drains.size()) - binding->blocks.back().firstDrain;
   }
   for (const BoundDependency &dependency : binding->dependencies) {
     const BoundBlock &block = binding->blocks[dependency.block];
@@ -307,8 +421,13 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
   bool usesScratch = false;
   for (const plan::Operand &operand : plan.sourcesOf(instruction))
     bindOperand(instruction, operand, true);
-  for (const plan::Operand &operand : plan.destinationsOf(instruction))
-    bindOperand(instruction, operand, false);
+  for (bool connections : {false, true})
+    for (const plan::Operand &operand : plan.destinationsOf(instruction))
+      if ((operand.kind == plan::OperandKind::Connection) == connections) {
+        bindOperand(instruction, operand, false);
+        bound.numLocalDestinations += !connections;
+      }
+  bindReference(instruction, bound);
   size_t numOperands = binding->operands.size() - bound.firstOperand;
   if (numOperands > plan::limits::kMaxOperands)
     return refuse("an instruction with " + std::to_string(numOperands) +
@@ -397,6 +516,8 @@ uint32_t Binder::sendingEnd(uint32_t index, uint32_t mailbox) {
     auto destinations = plan.destinationsOf(plan.connections[index]);
     position->second = makeEnd(index, mailbox, mailbox,
                                isAtSource() ? destinations : destinations.subspan(mailbox, 1));
+    if (layouts[index].mayRefer)
+      binding->drains.push_back(position->second);
   }
   return position->second;
 }
@@ -412,6 +533,7 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
   end.slotsOffset = box.slotsOffset;
   end.slotBytes = layout.slotBytes;
   end.isCounter = isCounter(index);
+  end.mayRefer = layout.mayRefer;
   end.lastCredit = lastCredit(index);
   end.dataRank = box.rank;
   end.creditRank = plan.connections[index].source;
@@ -436,6 +558,7 @@ void Binder::finish() {
   program.dependencies = binding->dependencies.data();
   program.ends = binding->ends.data();
   program.peers = binding->peers.data();
+  program.drains = binding->drains.data();
   program.chunkBegins = binding->chunkBegins.data();
 }
 

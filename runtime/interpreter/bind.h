@@ -27,6 +27,8 @@ struct BindRequest {
   TilePolicy tiles = {};
   Placement placement = Placement::AtSource; // all ranks must use the same
   LinePolicy lines = {};
+  /// Slices of so many bytes or more may be references; 0: none. All ranks must use the same.
+  uint64_t referenceBytes = 0;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
@@ -70,7 +72,7 @@ private:
   std::vector<BoundOperand> operands;
   std::vector<BoundDependency> dependencies;
   std::vector<ConnectionEnd> ends;
-  std::vector<uint32_t> peers;
+  std::vector<uint32_t> peers, drains;
   std::vector<uint64_t> chunkBegins;
   std::vector<uint64_t> arenaSizes, controlSizes, counterSizes; // by rank
   std::vector<uint32_t> usedArenas, accessedRanks;

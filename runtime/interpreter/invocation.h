@@ -24,6 +24,11 @@
 // Lines. With the protocols LL and LL128 a slot is a row of lines, each of data and a flag that
 // come together, and there is no tail: a slice is there when the flags of all its lines are what
 // the tail would be, plus Invocation::flagBase. Memory of lines holds nothing else.
+//
+// References. Instead of data a slot of protocol Simple may stand for the place in the sender's
+// buffer where the data lies; it is the sender's choice, slice by slice. Beside the tail lies a
+// word for each slot: 0, or where. The sender keeps the place as it is until all its heads have
+// reached the tail, and its thread block does not finish before that.
 #pragma once
 
 #include "plan/plan.h"
@@ -75,11 +80,20 @@ struct BoundInstruction {
   bool divides = false;
   /// Some block depends on it: its completion is published.
   bool published = false;
+  /// What its receivers may be referred to: 1 + the position of the operand, or 0.
+  uint16_t refers = 0;
+  /// Its destinations that are not connections; they come first.
+  uint16_t numLocalDestinations = 0;
+  /// All that receive what it sends copy it and do nothing else.
+  bool copyReceivers = false;
 };
 
 struct BoundBlock {
   uint32_t firstInstruction = 0;
   uint32_t numInstructions = 0;
+  /// In Program::drains: sending ends whose messages must be consumed before it is finished.
+  uint32_t firstDrain = 0;
+  uint32_t numDrains = 0;
 };
 
 /// Where the slots and the tail of a connection lie. Heads always lie in the source's arena block.
@@ -116,7 +130,16 @@ struct ConnectionEnd {
   uint32_t connection = 0; // in Plan::connections, for reports
   /// It carries signals, which need no credit.
   bool isCounter = false;
+  /// Its slots may refer to the sender's buffers.
+  bool mayRefer = false;
 };
+
+/// A place in a buffer of another rank: with kMappedReference an offset in that rank's memory as
+/// this one maps it (PeerMemory), else an address of the other process.
+using Reference = uint64_t;
+inline constexpr Reference kMappedReference = 1ull << 63;
+/// Slots that a connection with references can have.
+inline constexpr uint64_t kMaxReferences = 7;
 
 /// Bytes between control words.
 inline constexpr uint64_t kControlStride = 64;
@@ -145,6 +168,7 @@ struct Program {
   const BoundDependency *dependencies = nullptr;
   const ConnectionEnd *ends = nullptr;
   const uint32_t *peers = nullptr;
+  const uint32_t *drains = nullptr; // in `ends`
   /// [k] for k in [0, partChunks]: first element of chunk k of a part.
   const uint64_t *chunkBegins = nullptr;
 
@@ -171,6 +195,8 @@ struct Program {
   ReduceOp op = ReduceOp::Sum;
 };
 
+struct PeerMemory;
+
 struct Invocation {
   const Program *program = nullptr;
   /// The input, output and scratch of this rank, indexed by OperandKind. Any alignment. Nothing is
@@ -187,6 +213,10 @@ struct Invocation {
   /// block
   /// + instruction + 1 of the last published completion.
   char *progress = nullptr;
+  /// Input and output as receivers may refer to them, or 0.
+  Reference references[2] = {0, 0};
+  /// Host: [r]: how to access what rank r refers to.
+  const PeerMemory *peerMemory = nullptr;
   /// Lines: no line of the arena blocks has a flag in (flagBase, flagBase + flagsPerInvocation) at
   /// the start. 0 for blocks whose lines are zero; the same on all ranks.
   uint64_t flagBase = 0;

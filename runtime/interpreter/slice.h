@@ -73,6 +73,22 @@ messageElements(const Program &program, const BoundInstruction &instruction, uin
   return total;
 }
 
+/// The first sending end of a thread block with a destination that has not consumed everything.
+template <class Target>
+OCCL_HOST_DEVICE Obstacle pollDrains(const Invocation &invocation, const BoundBlock &block,
+                                     Target &target) {
+  const Program &program = *invocation.program;
+  for (uint32_t i = target.thread(); i < block.numDrains; i += target.numThreads()) {
+    const ConnectionEnd &end = program.ends[program.drains[block.firstDrain + i]];
+    for (uint32_t p = 0; p < end.numPeers; ++p) {
+      char *head = invocation.arenas[end.creditRank] + end.headsOffset + p * kControlStride;
+      if (target.acquire(reinterpret_cast<uint64_t *>(head)) < end.lastCredit)
+        return {BlockReason::Credit, end.connection, program.peers[end.firstPeer + p]};
+    }
+  }
+  return {};
+}
+
 template <class Target> class Slice {
 public:
   OCCL_HOST_DEVICE Slice(const Invocation &invocation, const BoundBlock &block,
@@ -108,15 +124,17 @@ public:
     return hasLines() ? pollLines() : Obstacle();
   }
 
-  /// Only after all threads' polls found nothing missing.
-  OCCL_HOST_DEVICE void fold() {
+  /// Only after all threads' polls found nothing missing. False if a peer's memory is gone.
+  OCCL_HOST_DEVICE bool fold() {
     if (instruction.count == 0)
-      return;
+      return true;
     if (hasLines())
       unpackSources();
-    foldPieces();
+    if (!foldPieces())
+      return false;
     if (hasLines())
       packDestinations();
+    return true;
   }
 
   /// Only after all threads have folded.
@@ -128,6 +146,9 @@ public:
         continue;
       const ConnectionEnd &connection = program.ends[operands[i].end];
       if (i >= numSources) {
+        if constexpr (Target::kHasReferences)
+          if (connection.mayRefer)
+            target.store(referenceWord(connection, operands[i]), referenceOfSlice());
         if (!isInLines(connection))
           target.release(tailWord(connection), counter(connection, operands[i]));
       } else if (returnsCredit(connection, operands[i]))
@@ -138,6 +159,9 @@ public:
     if constexpr (Target::kHasDoorbells)
       ring();
   }
+
+  /// Whose memory fold() could not read.
+  OCCL_HOST_DEVICE const Obstacle &lost() const { return lostPeer; }
 
   OCCL_HOST_DEVICE void advance(BlockContext &next) const {
     if (!isLast) {
@@ -152,12 +176,11 @@ public:
   }
 
 private:
-  OCCL_HOST_DEVICE void foldPieces() {
+  OCCL_HOST_DEVICE bool foldPieces() {
     if (instruction.contiguous) {
       // With several chunks there is one tile only.
       uint64_t element = context.tile * program.tileElements + begin;
-      foldPiece(0, element, element, end - begin);
-      return;
+      return foldPiece(0, element, element, end - begin);
     }
     uint64_t packed = 0; // where in the message the chunk's piece begins
     ChunkCursor cursor(program, instruction.extent);
@@ -167,11 +190,13 @@ private:
       if (from < to) {
         uint64_t element = context.tile * program.tileElements + from - packed;
         target.barrier(); // the addresses of the piece before are no longer in use
-        foldPiece(from - begin, cursor.position + element, i * program.scratchStride + element,
-                  to - from);
+        if (!foldPiece(from - begin, cursor.position + element, i * program.scratchStride + element,
+                       to - from))
+          return false;
       }
       packed += length;
     }
+    return true;
   }
 
   OCCL_HOST_DEVICE uint64_t message(const ConnectionEnd &connection,
@@ -296,12 +321,35 @@ private:
     return {};
   }
 
+  /// What the slice's receivers are referred to; 0: its data goes into slots.
+  OCCL_HOST_DEVICE Reference referenceOfSlice() const {
+    if (instruction.refers == 0)
+      return 0;
+    const BoundOperand &operand = operands[instruction.refers - 1];
+    Reference base = invocation.references[static_cast<uint32_t>(operand.kind)];
+    // Who does not copy would need a copy of the data to fold from: a slot is no worse.
+    if (base == 0 || (!(base & kMappedReference) && !instruction.copyReceivers))
+      return 0;
+    return base + operand.offset +
+           (context.tile * program.tileElements + begin) * program.elementBytes;
+  }
+
+  OCCL_HOST_DEVICE uint64_t *referenceWord(const ConnectionEnd &connection,
+                                           const BoundOperand &operand) const {
+    return tailWord(connection) + 1 + slotIndex(connection, operand);
+  }
+
   /// `elements` elements, `inSlice` elements after the slice's begin; in user buffers `inUser`
   /// elements after the first chunk's begin, in scratch `inScratch`.
-  OCCL_HOST_DEVICE void foldPiece(uint64_t inSlice, uint64_t inUser, uint64_t inScratch,
+  OCCL_HOST_DEVICE bool foldPiece(uint64_t inSlice, uint64_t inUser, uint64_t inScratch,
                                   uint64_t elements) {
-    uint32_t numSources = instruction.numSources;
-    uint32_t numOperands = numSources + instruction.numDestinations;
+    uint32_t numSources = instruction.numSources, numDestinations = instruction.numDestinations;
+    if constexpr (Target::kHasReferences)
+      if (referenceOfSlice() != 0)
+        numDestinations = instruction.numLocalDestinations;
+    if (numDestinations == 0)
+      return true;
+    uint32_t numOperands = numSources + numDestinations;
     char **pointers = target.pointers();
     for (uint32_t i = target.thread(); i < numOperands; i += target.numThreads()) {
       const BoundOperand &operand = operands[i];
@@ -313,8 +361,37 @@ private:
       pointers[i] = bufferOf(operand) + operand.offset + element * program.elementBytes;
     }
     target.barrier();
-    target.fold(program, numSources, instruction.numDestinations, elements,
+    if constexpr (Target::kHasReferences)
+      for (uint32_t i = 0; i < numSources; ++i)
+        if (operands[i].kind == plan::OperandKind::Connection &&
+            !followReference(i, inSlice, elements))
+          return false;
+    target.fold(program, numSources, numDestinations, elements,
                 instruction.divides ? program.numRanks : 1);
+    return true;
+  }
+
+  /// The address of source i's piece, or the piece itself, if its slot refers to the sender's
+  /// buffer.
+  bool followReference(uint32_t i, uint64_t inSlice, uint64_t elements) {
+    const ConnectionEnd &connection = program.ends[operands[i].end];
+    if (!connection.mayRefer)
+      return true;
+    Reference reference = target.load(referenceWord(connection, operands[i]));
+    if (reference == 0)
+      return true;
+    reference += inSlice * program.elementBytes;
+    lostPeer = {BlockReason::Data, connection.connection, connection.dataRank};
+    const auto &memory = invocation.peerMemory[connection.dataRank];
+    uint64_t bytes = elements * program.elementBytes;
+    char **pointers = target.pointers();
+    if (reference & kMappedReference) {
+      pointers[i] = target.mapped(memory, reference, bytes);
+      return pointers[i] != nullptr;
+    }
+    // Only to receivers that copy: the first destination's other ones are filled from there.
+    pointers[i] = pointers[instruction.numSources];
+    return target.read(memory, reference, pointers[i], bytes);
   }
 
   OCCL_HOST_DEVICE char *bufferOf(const BoundOperand &operand) const {
@@ -323,13 +400,15 @@ private:
                           : target.acquire(invocation.peerBuffers + operand.rank * 3 + kind);
   }
 
+  OCCL_HOST_DEVICE uint64_t slotIndex(const ConnectionEnd &connection,
+                                      const BoundOperand &operand) const {
+    return (message(connection, operand) & (program.depth - 1)) * program.slicesPerMessage +
+           context.slice;
+  }
   OCCL_HOST_DEVICE char *slot(const BoundOperand &operand) const {
     const ConnectionEnd &connection = program.ends[operand.end];
-    uint64_t index =
-        (message(connection, operand) & (program.depth - 1)) * program.slicesPerMessage +
-        context.slice;
     return invocation.arenas[connection.dataRank] + connection.slotsOffset +
-           index * connection.slotBytes;
+           slotIndex(connection, operand) * connection.slotBytes;
   }
 
   /// The ranks that may sleep until what was just published; the own one for the sake of executors
@@ -361,6 +440,7 @@ private:
   Target &target;
   uint64_t begin, end; // elements of the message
   bool isLast;         // of its slices
+  Obstacle lostPeer;
 };
 
 } // namespace detail

@@ -16,11 +16,14 @@
 
 namespace occl::interpreter {
 
-enum class StepStatus : uint8_t { Progressed, Finished, Blocked };
+/// PeerLost: memory that a peer has referred to cannot be read any more. The step has published
+/// nothing.
+enum class StepStatus : uint8_t { Progressed, Finished, Blocked, PeerLost };
 
 struct StepResult {
   StepStatus status = StepStatus::Progressed;
-  Obstacle obstacle; // if Blocked; of the asking thread's operands on targets with many threads
+  /// If Blocked (of the asking thread's operands on targets with many threads) or PeerLost.
+  Obstacle obstacle;
   /// runBlock: slices done before that.
   uint32_t slices = 0;
 };
@@ -31,13 +34,17 @@ OCCL_HOST_DEVICE StepResult stepBlock(const Invocation &invocation, uint32_t blo
                                       BlockContext &context, Target &target) {
   const Program &program = *invocation.program;
   const BoundBlock &bound = program.blocks[block];
-  if (context.tile == program.numTiles || bound.numInstructions == 0)
-    return {StepStatus::Finished, {}, 0};
+  if (context.tile == program.numTiles || bound.numInstructions == 0) {
+    Obstacle undrained = detail::pollDrains(invocation, bound, target);
+    bool drained = target.vote(undrained.reason == BlockReason::None);
+    return {drained ? StepStatus::Finished : StepStatus::Blocked, undrained, 0};
+  }
   detail::Slice<Target> slice(invocation, bound, context, target);
   Obstacle obstacle = slice.poll();
   if (!target.vote(obstacle.reason == BlockReason::None))
     return {StepStatus::Blocked, obstacle, 0};
-  slice.fold();
+  if (!slice.fold())
+    return {StepStatus::PeerLost, slice.lost(), 0};
   target.barrier();
   slice.publish(block);
   slice.advance(context);

@@ -122,6 +122,8 @@ public:
   }
 
   static constexpr bool kHasDoorbells = false;
+  /// Programs are bound without.
+  static constexpr bool kHasReferences = false;
 
 private:
   /// So little is folded by the first warp alone: the barriers cost more than they gain.

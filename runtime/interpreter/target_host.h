@@ -7,6 +7,7 @@
 #include "runtime/interpreter/fold_host.h"
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_host.h"
+#include "runtime/interpreter/peer_memory.h"
 
 #include <cstdint>
 
@@ -31,6 +32,19 @@ public:
   }
   static void release(uint64_t *word, uint64_t value) {
     storeShared(word, value, std::memory_order_release);
+  }
+
+  static constexpr bool kHasReferences = true;
+  /// Words that a tail orders.
+  static uint64_t load(const uint64_t *word) { return loadShared(word, std::memory_order_relaxed); }
+  static void store(uint64_t *word, uint64_t value) {
+    storeShared(word, value, std::memory_order_relaxed);
+  }
+  static char *mapped(const PeerMemory &memory, Reference reference, uint64_t bytes) {
+    return memory.at(reference, bytes);
+  }
+  static bool read(const PeerMemory &memory, Reference reference, char *to, uint64_t bytes) {
+    return memory.read(reference, to, bytes);
   }
 
   /// Room for the addresses of an instruction's operands.

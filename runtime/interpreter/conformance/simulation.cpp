@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 namespace occl::interpreter::conformance {
 
@@ -19,7 +20,7 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
-                             options.placement, options.lines});
+                             options.placement, options.lines, options.referenceBytes});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
@@ -58,6 +59,14 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   rank.invocation.buffers[2] = rank.scratch.data();
   rank.invocation.arenas = rank.arenas.data();
   rank.invocation.peerBuffers = rank.peerBuffers.data();
+  // All of this process's memory, from address 0 on.
+  rank.memory.resize(plan.numRanks, {nullptr, ~kMappedReference, getpid()});
+  rank.invocation.peerMemory = rank.memory.data();
+  Reference tag = options.mapped ? kMappedReference : 0;
+  for (int kind = 0; kind < 2 && options.referenceBytes != 0; ++kind)
+    if (kind == 1 || !options.inPlace)
+      rank.invocation.references[kind] =
+          tag | reinterpret_cast<uint64_t>(rank.invocation.buffers[kind]);
   rank.invocation.progress = reinterpret_cast<char *>(rank.progress.data());
 }
 
@@ -151,6 +160,8 @@ Status runRandomly(Simulation &simulation, uint64_t seed, uint32_t maxSlices) {
       BlockContext &context = simulation.context(rank, block);
       StepResult result = runBlock(simulation.invocation(rank), block, context, *target, maxSlices);
       moved = result.slices > 0;
+      if (result.status == StepStatus::PeerLost)
+        return {StatusCode::PeerFailed, describe(rank, block, context, {})};
       if (result.status == StepStatus::Progressed)
         open.push_back({rank, block});
       if (result.status == StepStatus::Blocked) {

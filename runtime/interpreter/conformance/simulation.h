@@ -8,6 +8,7 @@
 #include "runtime/interpreter/bind.h"
 #include "runtime/interpreter/conformance/guarded_buffer.h"
 #include "runtime/interpreter/invocation.h"
+#include "runtime/interpreter/peer_memory.h"
 
 #include <chrono>
 #include <cstdint>
@@ -26,6 +27,10 @@ struct SimulationOptions {
   LinePolicy lines = {};
   /// Of the user's buffers from a multiple of 16 bytes.
   uint64_t misalignment = 0;
+  /// As in BindRequest; references are to memory that is mapped, or to be read as another
+  /// process's.
+  uint64_t referenceBytes = 0;
+  bool mapped = true;
 };
 
 class Simulation {
@@ -64,6 +69,7 @@ private:
     GuardedBuffer scratch;
     GuardedBuffer arena;
     std::vector<char *> arenas, peerBuffers;
+    std::vector<PeerMemory> memory;
     std::vector<uint64_t> progress;
     std::vector<BlockContext> contexts;
   };

@@ -1,0 +1,32 @@
+// Access to the buffers of ranks in other processes.
+#pragma once
+
+#include "runtime/interpreter/invocation.h"
+
+#include <cstdint>
+
+namespace occl::interpreter {
+
+/// What a rank knows of another one's memory.
+struct PeerMemory {
+  /// Memory of the other rank that is mapped here, too.
+  char *mapped = nullptr;
+  uint64_t mappedBytes = 0;
+  /// Its process, if that may be read; else 0.
+  int32_t process = 0;
+
+  /// Where `bytes` at a mapped reference lie here; nullptr if they do not lie in the memory.
+  char *at(Reference reference, uint64_t bytes) const {
+    uint64_t offset = reference & ~kMappedReference;
+    return offset <= mappedBytes && bytes <= mappedBytes - offset ? mapped + offset : nullptr;
+  }
+  /// Copies `bytes` at a reference that is not mapped. Bounded: the kernel copies or refuses.
+  /// False, with errno, if the process or its memory is gone; then anything may have been written.
+  bool read(Reference reference, char *to, uint64_t bytes) const;
+};
+
+/// Whether the system lets this process read the memory of another one, which has `probe` at
+/// `address`.
+bool canRead(int32_t process, const uint64_t *address, uint64_t probe);
+
+} // namespace occl::interpreter
