@@ -79,14 +79,16 @@ __device__ inline void beginInvocation(BlockState &state, const ImageHeader &hea
   if (threadIdx.x < numRanks)
     state.arenas[threadIdx.x] =
         inRing(rank.arenas[threadIdx.x], rank.arenaStrides[threadIdx.x], number);
-  if (threadIdx.x == 0)
-    state.invocation = {&header.program,
-                        {rank.buffers[0], rank.buffers[1], rank.buffers[2]},
-                        state.arenas,
-                        nullptr,
-                        inRing(rank.progress, rank.progressStride, number),
-                        number * header.program.flagsPerInvocation,
-                        nullptr};
+  if (threadIdx.x == 0) {
+    Invocation invocation;
+    invocation.program = &header.program;
+    for (uint32_t kind = 0; kind < 3; ++kind)
+      invocation.buffers[kind] = rank.buffers[kind];
+    invocation.arenas = state.arenas;
+    invocation.progress = inRing(rank.progress, rank.progressStride, number);
+    invocation.flagBase = number * header.program.flagsPerInvocation;
+    state.invocation = invocation;
+  }
   clearControls(header, inRing(rank.arenas[self], rank.arenaStrides[self], number + 2),
                 inRing(rank.progress, rank.progressStride, number + 2));
   __syncwarp();
