@@ -10,6 +10,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/base/status.h"
+#include "runtime/bootstrap/shared_bell.h"
 
 #include <chrono>
 #include <cstddef>
@@ -41,6 +42,9 @@ public:
   /// own address. The size is the same for all ranks. All may read and write it.
   std::span<std::byte> segment(uint32_t rank) const { return mapped[rank]; }
 
+  /// The doorbell of the device that `rank` lives on.
+  Doorbell &bell(uint32_t rank) const { return bells[rank]->bell(); }
+
   /// Whether the process of `rank` still exists. Costs a system call across processes.
   bool isAlive(uint32_t rank) const { return !processes || occl::isAlive(members[rank]); }
   /// The process that `rank` lives in.
@@ -56,14 +60,15 @@ protected:
 
   uint32_t ownRank = 0;
   bool processes = false;
-  std::vector<std::span<std::byte>> mapped; // by rank
-  std::vector<ProcessIdentity> members;     // by rank
+  std::vector<std::span<std::byte>> mapped;       // by rank
+  std::vector<ProcessIdentity> members;           // by rank
+  std::vector<std::shared_ptr<SharedBell>> bells; // by rank
 };
 
-/// numRanks ranks in this process; element r of the result is rank r. segmentBytes is rounded up to
-/// whole pages.
-StatusOr<std::vector<std::unique_ptr<Group>>> formThreadGroup(uint32_t numRanks,
-                                                              uint64_t segmentBytes);
+/// Ranks in this process, one for each bell: element r of the result is rank r, on the device of
+/// bells[r]. segmentBytes is rounded up to whole pages.
+StatusOr<std::vector<std::unique_ptr<Group>>>
+formThreadGroup(const std::vector<std::shared_ptr<SharedBell>> &bells, uint64_t segmentBytes);
 
 struct ProcessGroupOptions {
   uint32_t numRanks = 0;
@@ -74,6 +79,8 @@ struct ProcessGroupOptions {
   /// The same on all ranks; rounded up to whole pages.
   uint64_t segmentBytes = 0;
   std::chrono::milliseconds timeout{30000};
+  /// Of this rank's device; made with makeShared().
+  std::shared_ptr<SharedBell> bell;
 };
 
 /// One rank of a group of processes. Returns when all ranks have joined and mapped all segments.

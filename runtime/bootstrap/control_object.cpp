@@ -20,7 +20,7 @@ namespace occl::bootstrap {
 namespace {
 
 constexpr uint32_t kMagic = 0x6c63636f; // "occl"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kObjectBytes = sizeof(ControlHeader) + kMaxRanks * sizeof(RankSlot);
 constexpr const char *kDirectory = "/dev/shm";
 constexpr const char *kPrefix = "occl-";
@@ -133,13 +133,14 @@ Status ControlObject::checkFits(uint32_t numRanks, uint64_t segmentBytes) const 
   return {};
 }
 
-Status ControlObject::claim(uint32_t rank, int segmentDescriptor) {
+Status ControlObject::claim(uint32_t rank, const RankFiles &files) {
   RankSlot &own = slot(rank);
   if (own.state.load(std::memory_order_acquire) != RankState::Missing)
     return {StatusCode::Mismatch,
             "group '" + name + "': rank " + std::to_string(rank) + " is already taken by process " +
                 std::to_string(own.process.pid) + "; is the name used by two groups?"};
-  own.segmentDescriptor = segmentDescriptor;
+  own.segmentDescriptor = files.segment;
+  own.bellDescriptor = files.bell;
   own.process = ownProcess();
   own.state.store(RankState::Joined, std::memory_order_release);
   return {};
@@ -192,11 +193,11 @@ Status ControlObject::prepare(uint32_t numRanks, uint64_t segmentBytes) {
 }
 
 Status ControlObject::takePlace(uint32_t numRanks, uint32_t rank, uint64_t segmentBytes,
-                                int segmentDescriptor) {
+                                const RankFiles &files) {
   Status fits = checkFits(numRanks, segmentBytes);
   if (!fits.ok() && rank >= header().numRanks)
     return fits;
-  if (Status status = claim(rank, segmentDescriptor); !status.ok())
+  if (Status status = claim(rank, files); !status.ok())
     return status;
   // A rank that does not fit has taken its place all the same: so the others learn at once that no
   // group will form.
@@ -211,7 +212,7 @@ Status ControlObject::takePlace(uint32_t numRanks, uint32_t rank, uint64_t segme
 
 StatusOr<ControlObject> ControlObject::join(const std::string &name, uint32_t numRanks,
                                             uint32_t rank, uint64_t segmentBytes,
-                                            int segmentDescriptor, const Deadline &deadline) {
+                                            const RankFiles &files, const Deadline &deadline) {
   while (true) {
     auto object = open(name, O_CREAT);
     if (!object.ok())
@@ -227,8 +228,7 @@ StatusOr<ControlObject> ControlObject::join(const std::string &name, uint32_t nu
       object->removeName();
       continue;
     }
-    if (Status status = object->takePlace(numRanks, rank, segmentBytes, segmentDescriptor);
-        !status.ok())
+    if (Status status = object->takePlace(numRanks, rank, segmentBytes, files); !status.ok())
       return status;
     return object;
   }

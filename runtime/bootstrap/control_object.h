@@ -28,9 +28,16 @@ enum class RankState : uint32_t {
 struct RankSlot {
   Atomic<RankState> state;
   int32_t segmentDescriptor; // of its segment, in its own process
+  int32_t bellDescriptor;    // of its device's doorbell, likewise
   ProcessIdentity process;
   Atomic<uint32_t> barriers; // entered
   Atomic<bool> left;         // it gave up, or its group was destroyed
+};
+
+/// What a rank shows the others, as descriptors of its process.
+struct RankFiles {
+  int segment = -1;
+  int bell = -1;
 };
 
 /// Whether the rank had joined, and has left or is dead.
@@ -50,7 +57,7 @@ public:
   /// Joins as `rank`, creating the object if this is the first rank; removes stale ones. The last
   /// rank to join takes the name away.
   static StatusOr<ControlObject> join(const std::string &name, uint32_t numRanks, uint32_t rank,
-                                      uint64_t segmentBytes, int segmentDescriptor,
+                                      uint64_t segmentBytes, const RankFiles &files,
                                       const Deadline &deadline);
 
   RankSlot &slot(uint32_t rank) const;
@@ -87,8 +94,8 @@ private:
   bool hasLivingRank() const;
   bool allJoined() const;
   Status checkFits(uint32_t numRanks, uint64_t segmentBytes) const;
-  Status claim(uint32_t rank, int segmentDescriptor);
-  Status takePlace(uint32_t numRanks, uint32_t rank, uint64_t segmentBytes, int segmentDescriptor);
+  Status claim(uint32_t rank, const RankFiles &files);
+  Status takePlace(uint32_t numRanks, uint32_t rank, uint64_t segmentBytes, const RankFiles &files);
 
   std::string name; // without "/occl-"
   Descriptor file;

@@ -1,8 +1,9 @@
 #include "runtime/bootstrap/mapping.h"
 
 #include <cerrno>
-#include <string>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace occl::bootstrap {
@@ -41,6 +42,28 @@ StatusOr<Mapping> Mapping::ofFile(int descriptor, uint64_t size, const char *wha
   Mapping mapping;
   mapping.bytes = *bytes;
   return mapping;
+}
+
+StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const std::string &what) {
+  Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.valid())
+    return systemError("cannot open " + what + ", " + path, errno);
+  struct stat info;
+  if (fstat(file.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) != size)
+    return Status(StatusCode::Mismatch, what + " is not of " + std::to_string(size) + " bytes");
+  return ofFile(file.get(), size, what.c_str());
+}
+
+StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes) {
+  Descriptor file(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return systemError("cannot create " + std::to_string(bytes) + " bytes of " + label, errno);
+  return file;
+}
+
+std::string descriptorPath(int pid, int number) {
+  return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
 }
 
 StatusOr<uint64_t> wholePages(uint64_t bytes) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace occl::bootstrap {
@@ -44,12 +45,21 @@ public:
   static StatusOr<Mapping> anonymous(uint64_t size);
   /// The first `size` bytes of a file; `what` names it in errors.
   static StatusOr<Mapping> ofFile(int descriptor, uint64_t size, const char *what);
+  /// The same for a file that must have exactly that size: Mismatch if it has another.
+  static StatusOr<Mapping> ofPath(const std::string &path, uint64_t size, const std::string &what);
 
   std::span<std::byte> get() const { return bytes; }
 
 private:
   std::span<std::byte> bytes;
 };
+
+/// A file of zeros without a name that lives as long as someone has it open or mapped. Sealed:
+/// nobody can shrink it under another's feet.
+StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes);
+
+/// Where another process opens descriptor `number` of process `pid`.
+std::string descriptorPath(int pid, int number);
 
 /// `bytes` rounded up to whole pages; InvalidArgument if it is 0 or too large to map.
 StatusOr<uint64_t> wholePages(uint64_t bytes);

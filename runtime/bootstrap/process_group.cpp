@@ -3,18 +3,13 @@
 #include "runtime/bootstrap/mapping.h"
 #include "runtime/bootstrap/name.h"
 
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 namespace occl::bootstrap {
 namespace {
 
 class ProcessGroup final : public Group {
 public:
-  ProcessGroup(ControlObject control, uint32_t rank) : control(std::move(control)) {
+  ProcessGroup(ControlObject control, uint32_t rank, std::shared_ptr<SharedBell> bell)
+      : control(std::move(control)), ownBell(std::move(bell)) {
     ownRank = rank;
     processes = true;
   }
@@ -25,30 +20,32 @@ public:
   Status barrier(const Deadline &deadline) override;
 
 private:
-  Status mapSegment(uint32_t rank, uint64_t segmentBytes);
+  Status mapRank(uint32_t rank, uint64_t segmentBytes);
 
   ControlObject control;
+  std::shared_ptr<SharedBell> ownBell;
   std::vector<Mapping> segments;
 };
 
-Status ProcessGroup::mapSegment(uint32_t rank, uint64_t segmentBytes) {
+Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
   const RankSlot &slot = control.slot(rank);
-  std::string what = "the segment of rank " + std::to_string(rank) + " (process " +
-                     std::to_string(slot.process.pid) + ")";
-  std::string path =
-      "/proc/" + std::to_string(slot.process.pid) + "/fd/" + std::to_string(slot.segmentDescriptor);
-  Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.valid() && isGone(slot))
-    return control.peerFailed(rank);
-  if (!file.valid())
-    return systemError("cannot open " + what + ", " + path, errno);
-  struct stat info;
-  if (fstat(file.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) != segmentBytes)
-    return {StatusCode::Mismatch, what + " is not of " + std::to_string(segmentBytes) + " bytes"};
-  auto mapping = Mapping::ofFile(file.get(), segmentBytes, what.c_str());
-  if (!mapping.ok())
-    return mapping.status();
-  segments.push_back(std::move(*mapping));
+  std::string whose =
+      " of rank " + std::to_string(rank) + " (process " + std::to_string(slot.process.pid) + ")";
+  auto pathOf = [&](int descriptor) { return descriptorPath(slot.process.pid, descriptor); };
+  auto segment =
+      Mapping::ofPath(pathOf(slot.segmentDescriptor), segmentBytes, "the segment" + whose);
+  // A rank that is gone has taken its descriptors along.
+  if (!segment.ok())
+    return isGone(slot) ? control.peerFailed(rank) : segment.status();
+  if (rank != ownRank) {
+    auto bell = SharedBell::open(pathOf(slot.bellDescriptor), "the doorbell" + whose);
+    if (!bell.ok())
+      return isGone(slot) ? control.peerFailed(rank) : bell.status();
+    bells.push_back(std::move(*bell));
+  } else {
+    bells.push_back(ownBell);
+  }
+  segments.push_back(std::move(*segment));
   mapped.push_back(segments.back().get());
   members.push_back(slot.process);
   return {};
@@ -62,7 +59,7 @@ Status ProcessGroup::connect(uint32_t numRanks, uint64_t segmentBytes, const Dea
   if (Status status = control.awaitAll(joined, "did not start", deadline); !status.ok())
     return status;
   for (uint32_t rank = 0; rank < numRanks; ++rank)
-    if (Status status = mapSegment(rank, segmentBytes); !status.ok())
+    if (Status status = mapRank(rank, segmentBytes); !status.ok())
       return status;
   control.slot(ownRank).state.store(RankState::Mapped, std::memory_order_release);
   control.announceChange();
@@ -83,16 +80,6 @@ Status ProcessGroup::barrier(const Deadline &deadline) {
       "did not reach the barrier", deadline);
 }
 
-/// A segment that lives as long as someone has it open or mapped. Sealed: no rank can shrink it
-/// under another's feet.
-StatusOr<Descriptor> createSegment(uint64_t bytes) {
-  Descriptor file(memfd_create("occl-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
-      fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return systemError("cannot create a segment of " + std::to_string(bytes) + " bytes", errno);
-  return file;
-}
-
 } // namespace
 
 StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &options) {
@@ -100,6 +87,9 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
     return status;
   if (Status status = checkName(options.name); !status.ok())
     return status;
+  if (!options.bell || options.bell->descriptor() < 0)
+    return Status(StatusCode::InvalidArgument,
+                  "a rank of a group of processes needs a shared bell");
   auto segmentBytes = wholePages(options.segmentBytes);
   if (!segmentBytes.ok())
     return segmentBytes.status();
@@ -107,14 +97,14 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
   Deadline deadline(options.timeout);
   ControlObject::removeStale();
   // Kept open until all have mapped it.
-  auto segment = createSegment(*segmentBytes);
+  auto segment = createSealedFile("occl-segment", *segmentBytes);
   if (!segment.ok())
     return segment.status();
   auto control = ControlObject::join(options.name, options.numRanks, options.rank, *segmentBytes,
-                                     segment->get(), deadline);
+                                     {segment->get(), options.bell->descriptor()}, deadline);
   if (!control.ok())
     return control.status();
-  auto group = std::make_unique<ProcessGroup>(std::move(*control), options.rank);
+  auto group = std::make_unique<ProcessGroup>(std::move(*control), options.rank, options.bell);
   if (Status status = group->connect(options.numRanks, *segmentBytes, deadline); !status.ok())
     return status;
   return std::unique_ptr<Group>(std::move(group));

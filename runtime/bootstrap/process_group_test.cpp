@@ -36,6 +36,7 @@ ProcessGroupOptions optionsFor(const std::string &name, uint32_t numRanks, uint3
   options.rank = rank;
   options.segmentBytes = 10000;
   options.timeout = 20s;
+  options.bell = *SharedBell::makeShared();
   return options;
 }
 
@@ -88,6 +89,29 @@ TEST(ProcessGroup, ranksSeeEachOthersSegments) {
       EXPECT_EQ(finish(child), kAsExpected);
     EXPECT_FALSE(objectExists(name));
   }
+}
+
+/// All ranks ring their neighbour's doorbell while all are about to sleep on their own.
+int ringTheNext(const ProcessGroupOptions &options) {
+  auto group = formProcessGroup(options);
+  if (!group.ok())
+    return exitFor(group.status(), StatusCode::Success, "");
+  Doorbell &own = (*group)->bell(options.rank);
+  uint32_t ticket = own.prepareSleep();
+  if (!(*group)->barrier(Deadline(20s)).ok())
+    return 2;
+  (*group)->bell((options.rank + 1) % options.numRanks).ring();
+  own.sleep(ticket, 20s);
+  return own.word.load() != ticket && (*group)->barrier(Deadline(20s)).ok() ? kAsExpected : 3;
+}
+
+TEST(ProcessGroup, ranksRingEachOthersDoorbells) {
+  std::string name = uniqueName();
+  std::vector<pid_t> children;
+  for (uint32_t rank = 0; rank < 3; ++rank)
+    children.push_back(start([&] { return ringTheNext(optionsFor(name, 3, rank)); }));
+  for (pid_t child : children)
+    EXPECT_EQ(finish(child), kAsExpected);
 }
 
 TEST(ProcessGroup, timeoutNamesTheMissingRanks) {

@@ -11,6 +11,7 @@ namespace {
 /// What the ranks of a group of threads have in common.
 struct Shared {
   std::vector<Mapping> segments;
+  std::vector<std::shared_ptr<SharedBell>> bells; // by rank
   Mutex mutex;
   ConditionVariable changed;
   std::vector<uint64_t> barriers; // entered, by rank
@@ -21,6 +22,7 @@ class ThreadGroup final : public Group {
 public:
   ThreadGroup(std::shared_ptr<Shared> common, uint32_t rank) : shared(std::move(common)) {
     ownRank = rank;
+    bells = shared->bells;
     for (const Mapping &segment : shared->segments)
       mapped.push_back(segment.get());
     members.assign(mapped.size(), ownProcess());
@@ -56,14 +58,16 @@ Status ThreadGroup::barrier(const Deadline &deadline) {
 
 } // namespace
 
-StatusOr<std::vector<std::unique_ptr<Group>>> formThreadGroup(uint32_t numRanks,
-                                                              uint64_t segmentBytes) {
+StatusOr<std::vector<std::unique_ptr<Group>>>
+formThreadGroup(const std::vector<std::shared_ptr<SharedBell>> &bells, uint64_t segmentBytes) {
+  auto numRanks = static_cast<uint32_t>(bells.size());
   if (Status status = checkGroup(numRanks, 0); !status.ok())
     return status;
   auto size = wholePages(segmentBytes);
   if (!size.ok())
     return size.status();
   auto shared = std::make_shared<Shared>();
+  shared->bells = bells;
   shared->barriers.resize(numRanks);
   shared->left.resize(numRanks);
   for (uint32_t rank = 0; rank < numRanks; ++rank) {

@@ -9,15 +9,15 @@ using namespace occl::communicator;
 
 namespace {
 
-void fill(occlStats_t &to, const daemon::Stats &from) {
+void fill(occlStats_t &to, const daemon::Stats &from, const daemon::DeviceStats &device) {
   to.submitted = from.submitted;
   to.completed = from.completed;
   to.failed = from.failed;
   to.preemptions = from.preemptions;
   to.contextLoads = from.contextLoads;
   to.contextSaves = from.contextSaves;
-  to.quits = from.quits;
-  to.restarts = from.restarts;
+  to.quits = device.quits;
+  to.restarts = device.restarts;
   to.bytesSent = from.bytesSent;
   to.bytesReceived = from.bytesReceived;
   to.maxQueueLength = from.maxQueueLength;
@@ -47,7 +47,7 @@ occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
     return reportInvalid("occlCommGetStats",
                          "comm and stats must not be NULL, and stats->size must be set");
   occlStats_t known{};
-  fill(known, comm->daemon->stats());
+  fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
   known.size = std::min(stats->size, sizeof known);
   std::memcpy(stats, &known, known.size);
   return occlSuccess;

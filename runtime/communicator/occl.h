@@ -61,14 +61,17 @@ typedef struct occlPlan *occlPlan_t;
 /* A submitted invocation. 0 is never one. */
 typedef uint64_t occlRequest_t;
 
-/* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. */
+/* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
+ * belong to a device: each rank of occlCommInitAll has its own, the communicators that a process
+ * makes with occlCommInitRank share one. preemption, workers and spinMicroseconds are the device's:
+ * 0 means what it has, and what differs from that is occlInvalidArgument. */
 typedef struct {
   size_t size;        /* sizeof(occlConfig_t), for later extension */
   uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own; default
                          30000 */
   uint32_t
       preemption; /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
-  uint32_t workers; /* executor threads of a rank; default 1 */
+  uint32_t workers; /* executor threads of the device; default 1 */
   uint32_t
       spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
   uint64_t
@@ -110,8 +113,8 @@ typedef struct {
   uint64_t submitted, completed, failed;
   uint64_t preemptions; /* a block was left because its wait outlasted its budget */
   uint64_t contextLoads, contextSaves;
-  uint64_t quits,
-      restarts; /* of executors: voluntary quits with nothing to do or nothing that moves */
+  uint64_t quits, restarts; /* of the executors, whatever communicator they execute: voluntary quits
+                               with nothing to do or nothing that moves */
   uint64_t bytesSent, bytesReceived;
   uint64_t maxQueueLength; /* of the task queue */
   double meanQueueLength;  /* over the times that a task was picked */
@@ -168,10 +171,10 @@ OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
 OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                  void *recvBuffer, occlCallback_t callback, void *user,
                                  occlRequest_t *request);
-/* Executes this rank's part of whatever is in flight until the request is complete; returns its
- * result. A request that was submitted without callback is forgotten once waited or tested to
- * completion; waiting again for what is forgotten returns occlSuccess, or why the communicator
- * failed. */
+/* Executes what is in flight on this rank's device, of all its communicators, until the request is
+ * complete; returns its result. A request that was submitted without callback is forgotten once
+ * waited or tested to completion; waiting again for what is forgotten returns occlSuccess, or why
+ * the communicator failed. */
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
 /* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);

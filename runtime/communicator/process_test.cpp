@@ -1,19 +1,14 @@
-// Ranks that are processes. Each rank is a child of the test; what it finds out is its exit status.
+// Ranks that are processes.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/processes.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace occl::communicator::testing {
@@ -21,48 +16,6 @@ namespace {
 
 using namespace plan::testing;
 using namespace std::chrono_literals;
-
-/// Runs body(rank) in numRanks processes, which return "" or what is wrong.
-class Processes {
-public:
-  Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body) {
-    for (uint32_t r = 0; r < numRanks; ++r) {
-      pid_t pid = fork();
-      if (pid == 0)
-        runChild(r, body);
-      pids.push_back(pid);
-    }
-  }
-  /// Waits for rank r, at most a minute; its exit status, or -1 if it was killed.
-  int join(uint32_t r) {
-    for (auto end = std::chrono::steady_clock::now() + 60s;
-         std::chrono::steady_clock::now() < end;) {
-      int status = 0;
-      if (waitpid(pids[r], &status, WNOHANG) == pids[r])
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-      std::this_thread::sleep_for(2ms);
-    }
-    kill(r);
-    ADD_FAILURE() << "rank " << r << " hangs";
-    return -1;
-  }
-  void kill(uint32_t r) const { ::kill(pids[r], SIGKILL); }
-
-private:
-  [[noreturn]] static void runChild(uint32_t rank,
-                                    const std::function<std::string(uint32_t)> &body) {
-    std::string wrong = body(rank);
-    if (!wrong.empty())
-      std::fprintf(stderr, "rank %u: %s\n", rank, wrong.c_str());
-    _exit(wrong.empty() ? 0 : 1);
-  }
-
-  std::vector<pid_t> pids;
-};
-
-std::string jobName(const char *test) { return std::string(test) + "-" + std::to_string(getpid()); }
-
-std::string lastError(const char *call) { return std::string(call) + ": " + occlGetLastError(); }
 
 /// Submits all jobs in the order of the iteration, waits, checks.
 std::string iterate(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank, uint32_t iterations) {

@@ -3,6 +3,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/daemon/device_registry.h"
 #include "runtime/transport/segment.h"
 
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 /// A configuration with its defaults applied.
 struct Settings {
   daemon::Options options;
+  daemon::DeviceRequest device;
   uint64_t segmentBytes = 0;
 };
 
@@ -39,10 +41,12 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
   daemon::Options &options = settings.options;
   if (given.timeoutMs != 0)
     options.timeout = std::chrono::milliseconds(given.timeoutMs);
-  options.preemption = given.preemption != 2;
+  if (given.preemption != 0)
+    settings.device.preemption = given.preemption != 2;
   if (given.workers != 0)
-    options.workers = given.workers;
-  options.spin = std::chrono::microseconds(given.spinMicroseconds);
+    settings.device.workers = given.workers;
+  if (given.spinMicroseconds != 0)
+    settings.device.spin = std::chrono::microseconds(given.spinMicroseconds);
   if (given.maxInFlight != 0)
     options.maxInFlight = given.maxInFlight;
   constexpr uint64_t kDefaultArenaBytes = 256 << 20;
@@ -51,19 +55,36 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
   return settings;
 }
 
-StatusOr<std::unique_ptr<occlComm>> startOn(std::unique_ptr<daemon::Fabric> fabric,
-                                            const daemon::Options &options) {
-  auto started = daemon::Daemon::start(std::move(fabric), options);
-  if (!started.ok())
-    return started.status();
-  return std::make_unique<occlComm>(std::move(*started));
+std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
+                                  std::unique_ptr<daemon::Fabric> fabric,
+                                  const daemon::Options &options) {
+  return std::make_unique<occlComm>(
+      std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options));
+}
+
+StatusOr<std::vector<std::shared_ptr<daemon::Device>>>
+makeDevices(uint32_t number, const daemon::DeviceRequest &request) {
+  std::vector<std::shared_ptr<daemon::Device>> devices;
+  for (uint32_t d = 0; d < number; ++d) {
+    auto device = daemon::makeDevice(request, false);
+    if (!device.ok())
+      return device.status();
+    devices.push_back(std::move(*device));
+  }
+  return devices;
 }
 
 Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings.status();
-  auto groups = bootstrap::formThreadGroup(numRanks, settings->segmentBytes);
+  auto devices = makeDevices(numRanks, settings->device);
+  if (!devices.ok())
+    return devices.status();
+  std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
+  for (const auto &device : *devices)
+    bells.push_back(device->sharedBell);
+  auto groups = bootstrap::formThreadGroup(bells, settings->segmentBytes);
   if (!groups.ok())
     return groups.status();
   std::vector<std::unique_ptr<daemon::Fabric>> fabrics;
@@ -73,34 +94,32 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
     if (!formatted.ok())
       return formatted;
   }
-  std::vector<std::unique_ptr<occlComm>> started;
   for (auto &fabric : fabrics) {
     Status connected = fabric->connect();
     if (!connected.ok())
       return connected;
   }
-  for (auto &fabric : fabrics) {
-    auto comm = startOn(std::move(fabric), settings->options);
-    if (!comm.ok())
-      return comm.status();
-    started.push_back(std::move(*comm));
-  }
   for (uint32_t r = 0; r < numRanks; ++r)
-    comms[r] = started[r].release();
+    comms[r] = startOn((*devices)[r], std::move(fabrics[r]), settings->options).release();
   return {};
 }
 
-Status initRank(occlComm_t *comm, bootstrap::Identity identity, const occlConfig_t *config) {
+Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occlConfig_t *config) {
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings.status();
   Deadline deadline(settings->options.timeout);
+  daemon::PlaceInProcess place(identity.name);
+  auto device = place.device(settings->device);
+  if (!device.ok())
+    return device.status();
   bootstrap::ProcessGroupOptions options;
   options.numRanks = identity.numRanks;
   options.rank = identity.rank;
-  options.name = std::move(identity.name);
+  options.name = identity.name;
   options.segmentBytes = settings->segmentBytes;
   options.timeout = settings->options.timeout;
+  options.bell = (*device)->sharedBell;
   auto group = bootstrap::formProcessGroup(options);
   if (!group.ok())
     return group.status();
@@ -112,10 +131,7 @@ Status initRank(occlComm_t *comm, bootstrap::Identity identity, const occlConfig
     status = fabric->connect();
   if (!status.ok())
     return status;
-  auto started = startOn(std::move(fabric), settings->options);
-  if (!started.ok())
-    return started.status();
-  *comm = started->release();
+  *comm = startOn(std::move(*device), std::move(fabric), settings->options).release();
   return {};
 }
 

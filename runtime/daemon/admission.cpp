@@ -1,5 +1,7 @@
 #include "runtime/daemon/admission.h"
 
+#include "runtime/base/atomic.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -107,14 +109,11 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
   auto timeout =
       collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
   invocation.deadline = OpenInvocation::Clock::now() + timeout;
-  core.open.fetch_add(1, std::memory_order_relaxed);
-  if (invocation.hasCallback)
-    core.openWithCallback.fetch_add(1, std::memory_order_relaxed);
-  Stats::add(core.stats.submitted, 1);
+  core.countOpen(invocation.hasCallback);
   announce(invocation);
-  core.board.submit(invocation); // as many slots as requests: never full
+  core.device->board.submit(invocation); // as many slots as requests: never full
   // From here on the invocation may be complete.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  threadFence(std::memory_order_seq_cst);
   for (uint32_t reader : collective.readers)
     if (Doorbell *bell = core.fabric->doorbells()[reader])
       bell->ringFenced();

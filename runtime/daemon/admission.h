@@ -2,13 +2,13 @@
 // nothing, before any peer hears of it. What is admitted waits for no resource.
 #pragma once
 
+#include "runtime/base/mutex.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/workspace_pool.h"
 #include "runtime/transport/arena.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,7 +47,7 @@ private:
   void sweepRemoved();
 
   Core &core;
-  std::mutex mutex; // guards all below
+  Mutex mutex; // guards all below
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
   std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
   transport::Arena arena;

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
 #include "runtime/interpreter/bind.h"
 #include "runtime/transport/announce.h"
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -42,7 +42,7 @@ struct Collective {
   std::vector<uint32_t> readers;
   /// Of these, those that access its buffers.
   std::vector<uint32_t> accessors;
-  bool hasDirectAccess = false; // on any rank
+  bool hasDirectAccess = false;              // on any rank
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// input == output + inPlaceBytes is in place.
   int64_t inPlaceBytes = 0;
@@ -64,7 +64,7 @@ struct IdState {
   const uint64_t id;
   transport::AnnounceCell *cell = nullptr; // in the own segment
   /// In the peers' segments, once found.
-  std::vector<std::atomic<const transport::AnnounceCell *>> peerCells;
+  std::vector<Atomic<const transport::AnnounceCell *>> peerCells;
 
   // Under the admission's lock.
   uint64_t nextOrdinal = 0;

@@ -1,40 +1,25 @@
 #include "runtime/daemon/core.h"
 
-#include "runtime/scheduler/calibration.h"
+#include "runtime/base/atomic.h"
 
-#include <thread>
 #include <utility>
 
 namespace occl::daemon {
 
-namespace {
-
-/// With more ranks than processors the peer that is waited for most likely does not run, and
-/// polling keeps it from it: one look, then the next task or the processor to somebody else.
-scheduler::BudgetLimits limitsFor(const Options &options, uint32_t numRanks) {
-  auto limits = scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
-  if (options.spin.count() == 0 && numRanks > std::thread::hardware_concurrency())
-    limits.cap = limits.floor = scheduler::Nanoseconds(0);
-  return limits;
-}
-
-} // namespace
-
-Core::Core(std::unique_ptr<Fabric> joined, const Options &options)
-    : options(options), fabric(std::move(joined)), budget(limitsFor(options, fabric->numRanks())),
-      board(order, options.preemption, options.maxInFlight), requests(options.maxInFlight),
+Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const Options &options)
+    : options(options), device(std::move(device)), fabric(std::move(joined)),
+      place(options.maxInFlight, stats), requests(options.maxInFlight),
       completions(options.maxInFlight) {}
 
+void Core::countOpen(bool hasCallback) {
+  device->open.fetch_add(1, std::memory_order_relaxed);
+  if (hasCallback)
+    device->openWithCallback.fetch_add(1, std::memory_order_relaxed);
+  Stats::addLocked(stats.submitted, 1);
+}
+
 void Core::finish(OpenInvocation &invocation, StatusCode result) {
-  const Collective &collective = *invocation.collective;
   Completion completion{invocation.request, result, invocation.hasCallback};
-  if (result == StatusCode::Success) {
-    Stats::add(stats.completed, 1);
-    Stats::add(stats.bytesSent, collective.bytesSent);
-    Stats::add(stats.bytesReceived, collective.bytesReceived);
-  } else {
-    Stats::add(stats.failed, 1);
-  }
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
   completions.push(completion); // as many slots as requests: never full
 }
@@ -44,19 +29,19 @@ void Core::runCompletions() {
   while (auto completion = completions.pop()) {
     requests.complete(completion->request, completion->result);
     if (completion->hasCallback)
-      openWithCallback.fetch_sub(1, std::memory_order_relaxed);
-    open.fetch_sub(1, std::memory_order_release);
+      device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
+    device->open.fetch_sub(1, std::memory_order_release);
+    ended.fetch_add(1, std::memory_order_release);
     any = true;
   }
   if (any)
-    fabric->own().header().doorbell.ring(); // threads in wait()
+    device->bell.ring(); // threads in wait()
 }
 
 void Core::settleFailure() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  board.stop();
+  threadFence(std::memory_order_seq_cst);
   StatusCode code = fabric->failure().code();
-  for (OpenInvocation *invocation : board.takeAll())
+  for (OpenInvocation *invocation : device->board.abandon(place))
     finish(*invocation, code);
   runCompletions();
 }

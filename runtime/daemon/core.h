@@ -1,17 +1,16 @@
-// What the parts of a rank's daemon share: executors, admission, watchdog.
+// What the parts of a communicator's rank share: its admission, its watchdog, and the executors of
+// its device.
 #pragma once
 
-#include "runtime/base/doorbell.h"
+#include "runtime/base/atomic.h"
+#include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/request_table.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
 #include "runtime/queue/bounded_ring.h"
-#include "runtime/scheduler/front_heavy_budget.h"
-#include "runtime/scheduler/priority_order.h"
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -25,37 +24,33 @@ struct Completion {
 };
 
 struct Core {
-  Core(std::unique_ptr<Fabric> joined, const Options &options);
+  Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const Options &options);
 
   const Options options;
+  const std::shared_ptr<Device> device;
   const std::unique_ptr<Fabric> fabric;
-  const scheduler::PriorityOrder order; // first in, first out among equal priorities
-  const scheduler::FrontHeavyBudget budget;
-  TaskBoard board;
+  Stats stats;
+  /// What it has on the device's task board.
+  BoardPlace place;
   RequestTable requests;
   queue::BoundedRing<Completion> completions;
-  Stats stats;
+  /// Invocations that are complete, with their callbacks returned.
+  Atomic<uint64_t> ended{0};
 
-  /// Submitted and not yet complete with its callback returned.
-  std::atomic<uint32_t> open{0};
-  /// Of these, those with a callback: nobody needs to wait for them.
-  std::atomic<uint32_t> openWithCallback{0};
-  /// Threads inside wait().
-  std::atomic<uint32_t> helpers{0};
-  std::atomic<bool> stopping{false};
-  /// On it sleep workers that have nothing to do; the doorbell in the segment is for those that are
-  /// stuck.
-  Doorbell workBell;
-  /// Workers that have armed nothing: they look again by themselves after a short time.
-  std::atomic<uint32_t> lingering{0};
-
+  /// Whether a submission that this thread knows of has not ended.
+  bool hasOpen() const {
+    uint64_t known = stats.submitted.load(std::memory_order_relaxed);
+    return ended.load(std::memory_order_acquire) < known;
+  }
+  /// An invocation has been admitted. Under the admission's lock.
+  void countOpen(bool hasCallback);
   /// Completes an invocation that no executor of this rank refers to any more. The user gets the
   /// result by runCompletions(), to be called afterwards.
   void finish(OpenInvocation &invocation, StatusCode result);
   /// Runs what completions demand, on this thread, until there is none.
   void runCompletions();
-  /// After a failure: ends everything that is open as soon as no task is claimed. Any thread, any
-  /// number of times.
+  /// After a failure: ends everything that is open as soon as no task is claimed. Any thread that
+  /// keeps the core from being detached, any number of times.
   void settleFailure();
 };
 

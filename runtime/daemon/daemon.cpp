@@ -1,33 +1,23 @@
 #include "runtime/daemon/daemon.h"
 
-#include <algorithm>
+#include "runtime/daemon/executor.h"
+
 #include <utility>
 
 namespace occl::daemon {
 
-StatusOr<std::unique_ptr<Daemon>> Daemon::start(std::unique_ptr<Fabric> fabric,
-                                                const Options &options) {
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(fabric), options));
-  for (uint32_t w = 0; w < options.workers; ++w) {
-    auto worker = Worker::start(daemon->core, daemon->watchdog);
-    if (!worker.ok())
-      return worker.status();
-    daemon->workers.push_back(std::move(*worker));
-  }
-  return daemon;
+Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
+               const Options &options)
+    : core(std::move(device), std::move(fabric), options), admission(core),
+      watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }) {
+  core.device->attach(core, watchdog);
 }
 
-Daemon::Daemon(std::unique_ptr<Fabric> fabric, const Options &options)
-    : core(std::move(fabric), options), admission(core),
-      watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }) {}
-
 Daemon::~Daemon() {
-  Executor executor(core, watchdog);
-  core.helpers.fetch_add(1, std::memory_order_seq_cst);
-  executor.runUntil([&] { return core.open.load(std::memory_order_acquire) == 0; });
-  core.helpers.fetch_sub(1, std::memory_order_seq_cst);
-  core.stopping.store(true, std::memory_order_seq_cst);
-  workers.clear();
+  core.device->helpers.fetch_add(1, std::memory_order_seq_cst);
+  Executor(*core.device).runUntil([&] { return !core.hasOpen(); });
+  leaveWait();
+  core.device->detach(core);
   core.fabric->leave();
 }
 
@@ -54,27 +44,27 @@ StatusOr<RequestId> Daemon::submit(uint64_t id, const void *input, void *output,
 }
 
 void Daemon::wakeFor(const Callback &callback) {
-  core.fabric->own()
-      .header()
-      .doorbell.ringFenced(); // executors of this rank that are stuck with something else
-  if (core.helpers.load(std::memory_order_relaxed) != 0)
+  Device &device = *core.device;
+  device.bell.ringFenced(); // executors that are stuck with something else
+  if (device.helpers.load(std::memory_order_relaxed) != 0)
     return;
-  if (callback && core.lingering.load(std::memory_order_relaxed) != 0)
-    core.workBell.ringAll();
+  if (callback && device.lingering.load(std::memory_order_relaxed) != 0)
+    device.workBell.ringAll();
   else
-    core.workBell.ringFenced();
+    device.workBell.ringFenced();
 }
 
 void Daemon::leaveWait() {
-  core.helpers.fetch_sub(1, std::memory_order_seq_cst);
-  if (core.open.load(std::memory_order_relaxed) == 0 ||
-      core.helpers.load(std::memory_order_relaxed) != 0)
+  Device &device = *core.device;
+  device.helpers.fetch_sub(1, std::memory_order_seq_cst);
+  if (device.open.load(std::memory_order_relaxed) == 0 ||
+      device.helpers.load(std::memory_order_relaxed) != 0)
     return;
   // Whatever else is open is the workers' now.
-  if (core.openWithCallback.load(std::memory_order_relaxed) != 0)
-    core.workBell.ringAll();
+  if (device.openWithCallback.load(std::memory_order_relaxed) != 0)
+    device.workBell.ringAll();
   else
-    core.workBell.ring();
+    device.workBell.ring();
 }
 
 Status Daemon::wait(RequestId request) {
@@ -82,8 +72,8 @@ Status Daemon::wait(RequestId request) {
   case RequestTable::Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
   case RequestTable::Phase::InFlight: {
-    core.helpers.fetch_add(1, std::memory_order_seq_cst);
-    Executor executor(core, watchdog);
+    core.device->helpers.fetch_add(1, std::memory_order_seq_cst);
+    Executor executor(*core.device);
     executor.runUntil(
         [&] { return core.requests.phase(request) != RequestTable::Phase::InFlight; });
     leaveWait();
@@ -108,12 +98,12 @@ Status Daemon::take(RequestId request) {
 Status Daemon::test(RequestId request) {
   using Phase = RequestTable::Phase;
   if (core.requests.phase(request) == Phase::InFlight)
-    Executor(core, watchdog).pass();
+    Executor(*core.device).pass();
   switch (core.requests.phase(request)) {
   case Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
   case Phase::InFlight:
-    watchdog.tick();
+    core.device->tick();
     return {StatusCode::InProgress, "request " + std::to_string(request) + " is in flight"};
   case Phase::Complete:
   case Phase::Forgotten:

@@ -1,26 +1,23 @@
-// One rank's daemon: takes submissions, runs them in whatever order the peers allow, tells who
-// waits.
+// One communicator's rank: takes submissions, has its device run them in whatever order the peers
+// allow, tells who waits.
 #pragma once
 
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/watchdog.h"
-#include "runtime/daemon/worker.h"
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace occl::daemon {
 
 /// Thread safety: any. After a failure every function returns it at once.
 class Daemon {
 public:
-  /// The fabric is connected.
-  static StatusOr<std::unique_ptr<Daemon>> start(std::unique_ptr<Fabric> fabric,
-                                                 const Options &options);
-  /// Waits until nothing is in flight: that takes no longer than the deadlines of what is. Then
-  /// tells the peers that this rank has left, and stops the workers. Not from a callback.
+  /// Attaches to the device. The fabric is connected.
+  Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric, const Options &options);
+  /// Waits until nothing of it is in flight: that takes no longer than the deadlines of what is.
+  /// Then detaches and tells the peers that this rank has left. Not from a callback.
   ~Daemon();
 
   uint32_t rank() const { return core.fabric->rank(); }
@@ -30,7 +27,7 @@ public:
   Status remove(uint64_t id);
   StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
                              const Callback &callback);
-  /// Runs this rank's tasks on the calling thread until the request is complete; its result.
+  /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
   /// InProgress, or as wait(). Runs each task at most once, without polling.
   Status test(RequestId request);
@@ -42,11 +39,10 @@ public:
   Status failure() const { return core.fabric->failure(); }
 
   const Stats &stats() const { return core.stats; }
+  const std::shared_ptr<Device> &device() const { return core.device; }
   std::string report() { return watchdog.report(); }
 
 private:
-  Daemon(std::unique_ptr<Fabric> fabric, const Options &options);
-
   void wakeFor(const Callback &callback);
   void leaveWait();
   Status take(RequestId request);
@@ -54,7 +50,6 @@ private:
   Core core;
   Admission admission;
   Watchdog watchdog;
-  std::vector<std::unique_ptr<Worker>> workers;
 };
 
 } // namespace occl::daemon

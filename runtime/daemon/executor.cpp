@@ -1,6 +1,6 @@
 #include "runtime/daemon/executor.h"
 
-#include <sched.h>
+#include "runtime/base/thread.h"
 
 namespace occl::daemon {
 
@@ -17,34 +17,28 @@ constexpr uint32_t kQuantumSlices = 64;
 /// Visits between two looks at the clock for the watchdog while everything moves.
 constexpr uint32_t kVisitsPerTick = 256;
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 } // namespace
 
 void Executor::completeAll() {
-  for (OpenInvocation *invocation : complete)
-    core.finish(*invocation, StatusCode::Success);
+  for (OpenInvocation *invocation : complete) {
+    completing.push_back(invocation->core);
+    completing.back()->finish(*invocation, StatusCode::Success);
+  }
   complete.clear();
-  core.runCompletions();
+  for (Core *core : completing) {
+    core->runCompletions();
+    core->place.unpin();
+  }
+  completing.clear();
 }
 
 bool Executor::visitOne(Patience patience) {
-  if (core.fabric->failed()) {
-    core.settleFailure();
-    return false;
-  }
   if (++visitsSinceTick == kVisitsPerTick) {
     visitsSinceTick = 0;
-    watchdog.tick();
+    device.tick();
   }
   scheduler::Visit visit;
-  BlockTask *task = core.board.claim(cursor, visit, complete);
+  BlockTask *task = device.board.claim(cursor, visit, complete);
   lastQueueLength = task ? visit.queueLength : 0;
   bool moved = !complete.empty();
   if (task)
@@ -56,17 +50,23 @@ bool Executor::visitOne(Patience patience) {
 }
 
 bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience) {
-  Stats::add(core.stats.contextLoads, 1);
-  Stats::add(core.stats.queueLengthSum, visit.queueLength);
-  Stats::raise(core.stats.maxQueueLength, visit.queueLength);
-
-  VisitOutcome outcome = run(task, visit, patience);
-  if (OpenInvocation *ended = core.board.release(task, outcome))
-    complete.push_back(ended);
+  Core &core = *task.invocation->core;
+  VisitOutcome outcome;
+  outcome.failed = core.fabric->failed();
+  if (!outcome.failed)
+    outcome = run(core, task, visit, patience);
+  Released released = device.board.release(task, outcome);
+  if (released.complete)
+    complete.push_back(released.complete);
+  if (released.mustSettle) {
+    core.settleFailure();
+    core.place.unpin();
+  }
   return outcome.moved || outcome.finished;
 }
 
-VisitOutcome Executor::run(BlockTask &task, const scheduler::Visit &visit, Patience patience) {
+VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &visit,
+                           Patience patience) {
   OpenInvocation &invocation = *task.invocation;
   interpreter::BlockContext context = task.context;
   VisitOutcome outcome;
@@ -87,17 +87,16 @@ VisitOutcome Executor::run(BlockTask &task, const scheduler::Visit &visit, Patie
       else if (*bound)
         continue;
     }
-    if (patience == Patience::OnePoll || core.fabric->failed() ||
-        !keepsPolling(visit, pollingSince)) {
+    outcome.failed = core.fabric->failed();
+    if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, pollingSince)) {
+      outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;
       outcome.obstacle = step.obstacle;
       break;
     }
     relax();
   }
-  if (outcome.moved) {
+  if (outcome.moved)
     task.context = context;
-    Stats::add(core.stats.contextSaves, 1);
-  }
   outcome.instruction = context.instruction;
   return outcome;
 }
@@ -106,11 +105,8 @@ bool Executor::keepsPolling(const scheduler::Visit &visit, Clock::time_point &po
   auto now = Clock::now();
   if (pollingSince == Clock::time_point{})
     pollingSince = now;
-  if (now - pollingSince < core.budget.budgetFor(visit))
-    return visit.queueLength > 1 || !core.board.hasSubmissions();
-  if (visit.queueLength > 1)
-    Stats::add(core.stats.preemptions, 1);
-  return false;
+  return now - pollingSince < device.budget().budgetFor(visit) &&
+         (visit.queueLength > 1 || !device.board.hasSubmissions());
 }
 
 bool Executor::pass() {
@@ -135,16 +131,16 @@ bool Executor::yieldsOn() {
     yieldingSince = now;
   if (now - yieldingSince >= kYieldTime)
     return false;
-  sched_yield();
+  yieldProcessor();
   return true;
 }
 
-void Executor::quit(Doorbell &bell, uint32_t ticket) {
-  core.fabric->own().header().waitEdges.confirm();
-  Stats::add(core.stats.quits, 1);
-  bell.sleep(ticket, kLongestSleep);
-  Stats::add(core.stats.restarts, 1);
-  watchdog.tick();
+void Executor::quit(uint32_t ticket) {
+  device.confirmWaits();
+  DeviceStats::add(device.stats.quits, 1);
+  device.bell.sleep(ticket, kLongestSleep);
+  DeviceStats::add(device.stats.restarts, 1);
+  device.tick();
 }
 
 } // namespace occl::daemon

@@ -1,9 +1,10 @@
-// Runs tasks of a rank, one visit after another. A worker has one, and every thread inside wait()
+// Runs tasks of a device, one visit after another. A worker has one, and every thread inside wait()
 // has one: they differ only in when they stop.
 #pragma once
 
+#include "runtime/base/clock.h"
 #include "runtime/daemon/core.h"
-#include "runtime/daemon/watchdog.h"
+#include "runtime/daemon/device.h"
 #include "runtime/interpreter/target_host.h"
 
 #include <chrono>
@@ -15,7 +16,7 @@ namespace occl::daemon {
 /// Used by one thread at a time.
 class Executor {
 public:
-  Executor(Core &core, Watchdog &watchdog) : core(core), watchdog(watchdog) {}
+  explicit Executor(Device &device) : device(device) {}
 
   /// Visits tasks until done() says so; it is asked between visits. While nothing moves: polls,
   /// then yields the processor, then leaves it until the doorbell rings (voluntary quit).
@@ -36,12 +37,12 @@ public:
   bool pass();
 
 private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
   enum class Patience { Budget, OnePoll };
 
   bool visitOne(Patience patience);
   bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience);
-  VisitOutcome run(BlockTask &task, const scheduler::Visit &visit, Patience patience);
+  VisitOutcome run(Core &core, BlockTask &task, const scheduler::Visit &visit, Patience patience);
   bool keepsPolling(const scheduler::Visit &visit, Clock::time_point &pollingSince);
   void completeAll();
   bool isIdle() const { return yieldingSince != Clock::time_point{}; }
@@ -51,22 +52,21 @@ private:
   template <class Done> void idle(Done done) {
     if (!passIsOver() || yieldsOn())
       return;
-    Doorbell &bell = core.fabric->own().header().doorbell;
-    uint32_t ticket = bell.prepareSleep();
+    uint32_t ticket = device.bell.prepareSleep();
     if (done() || pass())
       return;
-    quit(bell, ticket);
+    quit(ticket);
   }
-  void quit(Doorbell &bell, uint32_t ticket);
+  void quit(uint32_t ticket);
 
-  Core &core;
-  Watchdog &watchdog;
+  Device &device;
   size_t cursor = 0;
   size_t lastQueueLength = 0;
   size_t unmovedVisits = 0;
   uint32_t visitsSinceTick = 0;
   Clock::time_point yieldingSince{};
-  std::vector<OpenInvocation *> complete;
+  std::vector<OpenInvocation *> complete; // their places are pinned
+  std::vector<Core *> completing;         // the cores of these, as often
   interpreter::HostTarget target;
 };
 

@@ -22,7 +22,7 @@ Status Fabric::connect() {
     if (!segment.ok())
       return segment.status();
     segments[r] = *segment;
-    bells[r] = r == rank() ? nullptr : &segments[r].header().doorbell;
+    bells[r] = r == rank() ? nullptr : &group->bell(r);
   }
   return {};
 }
@@ -50,7 +50,7 @@ void Fabric::fail(const Status &cause) {
     uint32_t none = 0;
     of(r).header().failure.failedBy.compare_exchange_strong(none, decided,
                                                             std::memory_order_acq_rel);
-    of(r).header().doorbell.ring();
+    group->bell(r).ring();
   }
 }
 

@@ -82,7 +82,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   invocation.blocksLeft = binding.program().numBlocks;
   for (uint32_t b = 0; b < invocation.blocksLeft; ++b) {
     auto *task = new (tasks + b) BlockTask;
-    task->group = invocation.request;
+    task->group = reinterpret_cast<uintptr_t>(&invocation);
     task->priority = collective.spec.priority;
     task->invocation = &invocation;
     task->block = b;

@@ -1,6 +1,8 @@
 // One submitted invocation on one rank, from admission until its memory is free again.
 #pragma once
 
+#include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/request_table.h"
@@ -9,7 +11,6 @@
 #include "runtime/scheduler/task_queue.h"
 #include "runtime/transport/wait_edges.h"
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,10 +30,15 @@ struct BlockTask : scheduler::Task {
   uint32_t instruction = 0;
 };
 
+class BoardPlace;
+struct Core;
+
 struct OpenInvocation {
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
 
   // Constant from admission on.
+  Core *core = nullptr;
+  BoardPlace *place = nullptr; // the core's
   Collective *collective = nullptr;
   IdState *id = nullptr;
   uint64_t ordinal = 0;
@@ -49,7 +55,7 @@ struct OpenInvocation {
   OpenInvocation *nextWaiting = nullptr; // of the same id
 
   /// Set when no executor of this rank refers to it any more.
-  std::atomic<bool> finished{false};
+  Atomic<bool> finished{false};
 
   // Under the admission's lock: all invocations that are not reclaimed.
   OpenInvocation *previous = nullptr, *next = nullptr;

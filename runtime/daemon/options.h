@@ -1,20 +1,33 @@
-// Settings of a rank's daemon, all with their defaults applied.
+// Settings of devices and of communicator ranks.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace occl::daemon {
 
-struct Options {
-  /// Of every collective that has no deadline of its own.
-  std::chrono::milliseconds timeout{30000};
+/// With all defaults applied.
+struct DeviceOptions {
   /// Off: an executor keeps to the first invocation of its queue until that is complete.
   bool preemption = true;
   /// Executor threads; at least 1.
   uint32_t workers = 1;
   /// Spin budget at the front of the task queue; 0: measured.
   std::chrono::nanoseconds spin{0};
+};
+
+/// The same as a communicator asks for them: nothing is whatever the device has, or the default.
+struct DeviceRequest {
+  std::optional<bool> preemption;
+  std::optional<uint32_t> workers;
+  std::optional<std::chrono::nanoseconds> spin;
+};
+
+/// Of one communicator's rank, with all defaults applied.
+struct Options {
+  /// Of every collective that has no deadline of its own.
+  std::chrono::milliseconds timeout{30000};
   /// Invocations admitted at once; at most RequestTable::kMaxCapacity.
   uint32_t maxInFlight = 1024;
 };

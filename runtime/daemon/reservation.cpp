@@ -106,6 +106,8 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
     return again("a request: " + std::to_string(core.requests.countUntaken()) +
                  " are complete and nobody has waited for them");
   OpenInvocation *invocation = takeInvocation();
+  invocation->core = &core;
+  invocation->place = &core.place;
   invocation->collective = id.registered.get();
   invocation->id = &id;
   invocation->ordinal = id.nextOrdinal;

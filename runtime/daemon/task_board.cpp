@@ -1,5 +1,9 @@
 #include "runtime/daemon/task_board.h"
 
+#include "runtime/base/atomic.h"
+#include "runtime/base/thread.h"
+
+#include <algorithm>
 #include <utility>
 
 namespace occl::daemon {
@@ -12,6 +16,12 @@ void publishDone(const OpenInvocation &invocation) {
   invocation.id->cell->done.store(invocation.ordinal + 1, std::memory_order_release);
 }
 
+void countComplete(const OpenInvocation &invocation, Stats &stats) {
+  Stats::addLocked(stats.completed, 1);
+  Stats::addLocked(stats.bytesSent, invocation.collective->bytesSent);
+  Stats::addLocked(stats.bytesReceived, invocation.collective->bytesReceived);
+}
+
 /// Tells the ranks that access the invocation's buffers that they may, from now on until it is
 /// done.
 void publishBegun(const OpenInvocation &invocation) {
@@ -19,7 +29,7 @@ void publishBegun(const OpenInvocation &invocation) {
   if (accessors.empty())
     return;
   invocation.id->cell->begun.store(invocation.ordinal + 1, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  threadFence(std::memory_order_seq_cst);
   for (uint32_t accessor : accessors)
     if (Doorbell *bell = invocation.view.doorbells[accessor])
       bell->ringFenced();
@@ -27,9 +37,41 @@ void publishBegun(const OpenInvocation &invocation) {
 
 } // namespace
 
-void TaskBoard::drainSubmissions(std::vector<OpenInvocation *> &complete) {
-  while (auto submitted = submissions.pop()) {
-    OpenInvocation &invocation = **submitted;
+void TaskBoard::attach(BoardPlace &place) {
+  std::lock_guard lock(mutex);
+  places.push_back(&place);
+}
+
+void TaskBoard::detach(BoardPlace &place) {
+  {
+    std::lock_guard lock(mutex);
+    std::erase(places, &place);
+  }
+  // Whoever has pinned it is on its way out.
+  while (place.pins.load(std::memory_order_acquire) != 0)
+    yieldProcessor();
+}
+
+bool TaskBoard::submit(OpenInvocation &invocation) {
+  if (!invocation.place->submissions.push(&invocation))
+    return false;
+  submitted.store(true, std::memory_order_release);
+  return true;
+}
+
+void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete) {
+  // An exchange, so that what is pushed after the look into its queue sets the word again.
+  if (!submitted.load(std::memory_order_relaxed) ||
+      !submitted.exchange(false, std::memory_order_acq_rel))
+    return;
+  for (BoardPlace *place : places)
+    if (!place->stopped) // else abandon() takes them
+      drain(*place, complete);
+}
+
+void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete) {
+  while (auto next = place.submissions.pop()) {
+    OpenInvocation &invocation = **next;
     IdState &id = *invocation.id;
     if (!id.running) {
       start(invocation, complete);
@@ -66,44 +108,56 @@ void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &compl
 BlockTask *TaskBoard::claim(size_t &cursor, scheduler::Visit &visit,
                             std::vector<OpenInvocation *> &complete) {
   std::lock_guard lock(mutex);
-  if (stopped)
-    return nullptr;
   if (!emptySuccessors.empty())
     complete.insert(complete.end(), emptySuccessors.begin(), emptySuccessors.end());
   emptySuccessors.clear();
-  if (!submissions.empty())
-    drainSubmissions(complete);
+  drainAll(complete);
+  for (OpenInvocation *invocation : complete) {
+    countComplete(*invocation, invocation->place->stats);
+    invocation->place->pin();
+  }
   auto *task = static_cast<BlockTask *>(queue.claimNext(cursor, !preemption, visit));
-  if (task)
-    ++numClaimed;
+  if (task) {
+    BoardPlace &place = placeOf(*task);
+    ++place.numClaimed;
+    Stats::addLocked(place.stats.contextLoads, 1);
+    Stats::addLocked(place.stats.queueLengthSum, visit.queueLength);
+    Stats::raiseLocked(place.stats.maxQueueLength, visit.queueLength);
+  }
   return task;
 }
 
-OpenInvocation *TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
+Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   std::lock_guard lock(mutex);
-  --numClaimed;
+  BoardPlace &place = placeOf(task);
+  --place.numClaimed;
   queue.release(task);
+  if (outcome.moved)
+    Stats::addLocked(place.stats.contextSaves, 1);
+  if (outcome.preempted)
+    Stats::addLocked(place.stats.preemptions, 1);
+  if (place.stopped || outcome.failed) {
+    place.pin();
+    return {nullptr, true};
+  }
   task.movedLast = outcome.moved;
   task.obstacle = outcome.obstacle;
   task.instruction = outcome.instruction;
-  if (outcome.moved && published) {
-    published->clear();
-    published = nullptr;
+  if (outcome.moved && place.published) {
+    place.published->clear();
+    place.published = nullptr;
   }
   if (!outcome.finished)
-    return nullptr;
+    return {};
   queue.remove(task);
   OpenInvocation &invocation = *task.invocation;
   if (--invocation.blocksLeft != 0)
-    return nullptr;
+    return {};
   publishDone(invocation);
   startSuccessor(*invocation.id, emptySuccessors);
-  return &invocation;
-}
-
-void TaskBoard::stop() {
-  std::lock_guard lock(mutex);
-  stopped = true;
+  countComplete(invocation, place.stats);
+  place.pin();
+  return {&invocation, false};
 }
 
 void TaskBoard::takeWithSuccessors(OpenInvocation &invocation,
@@ -115,32 +169,48 @@ void TaskBoard::takeWithSuccessors(OpenInvocation &invocation,
   id.running = id.firstWaiting = id.lastWaiting = nullptr;
 }
 
-std::vector<OpenInvocation *> TaskBoard::takeAll() {
-  std::lock_guard lock(mutex);
-  if (!stopped || numClaimed != 0)
-    return {};
-  std::vector<OpenInvocation *> taken = std::exchange(emptySuccessors, {});
-  drainSubmissions(taken);
-  for (size_t i = 0; i < queue.length(); ++i) {
-    OpenInvocation &invocation = *static_cast<BlockTask &>(queue.at(i)).invocation;
+void TaskBoard::stop(BoardPlace &place) {
+  place.stopped = true;
+  queue.removeIf([&](const scheduler::Task &queued) {
+    OpenInvocation &invocation = *static_cast<const BlockTask &>(queued).invocation;
+    if (invocation.place != &place)
+      return false;
     if (invocation.id->running == &invocation)
-      takeWithSuccessors(invocation, taken);
-  }
-  queue.clear();
+      takeWithSuccessors(invocation, place.abandoned);
+    return true;
+  });
+  std::erase_if(emptySuccessors, [&](OpenInvocation *invocation) {
+    if (invocation->place != &place)
+      return false;
+    place.abandoned.push_back(invocation);
+    return true;
+  });
+}
+
+std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
+  std::lock_guard lock(mutex);
+  if (!place.stopped)
+    stop(place);
+  if (place.numClaimed != 0)
+    return {};
+  std::vector<OpenInvocation *> taken = std::exchange(place.abandoned, {});
+  while (auto next = place.submissions.pop())
+    taken.push_back(*next);
+  Stats::addLocked(place.stats.failed, taken.size());
   return taken;
 }
 
-void TaskBoard::publishWaits(transport::WaitEdgeBoard &edges, uint32_t ownRank) {
+void TaskBoard::publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges, uint32_t ownRank) {
   std::lock_guard lock(mutex);
   std::vector<transport::WaitEdge> waits;
   for (size_t i = 0; i < queue.length() && waits.size() < transport::WaitEdgeBoard::kMaxEdges;
        ++i) {
     const auto &task = static_cast<const BlockTask &>(queue.at(i));
-    if (task.obstacle.reason != interpreter::BlockReason::None)
+    if (&placeOf(task) == &place && task.obstacle.reason != interpreter::BlockReason::None)
       waits.push_back(edgeOf(task, ownRank));
   }
   edges.publish(waits);
-  published = &edges;
+  place.published = &edges;
 }
 
 } // namespace occl::daemon

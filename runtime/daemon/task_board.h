@@ -1,14 +1,16 @@
-// What a rank has to run: submissions that have not been looked at, invocations that wait for their
-// predecessor, and the task queue. Its lock is held for a few instructions at a time, never while a
-// task runs.
+// What a device has to run: submissions that have not been looked at, invocations that wait for
+// their predecessor, and the task queue. Its lock is held for a few instructions at a time, never
+// while a task runs.
 #pragma once
 
+#include "runtime/base/atomic.h"
+#include "runtime/base/mutex.h"
 #include "runtime/daemon/open_invocation.h"
+#include "runtime/daemon/stats.h"
 #include "runtime/queue/submission_queue.h"
 #include "runtime/scheduler/policy.h"
 #include "runtime/scheduler/task_queue.h"
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -19,57 +21,99 @@ namespace occl::daemon {
 struct VisitOutcome {
   bool finished = false;
   bool moved = false;
+  bool preempted = false;         // others wait, and it has outlasted its budget
+  bool failed = false;            // its communicator has
   interpreter::Obstacle obstacle; // if it is neither finished nor at the end of its quantum
   uint32_t instruction = 0;       // where it stands
+};
+
+/// What a visit leaves to do, in this order, for who made it.
+struct Released {
+  OpenInvocation *complete = nullptr; // this was its last block; its place is pinned
+  bool mustSettle = false;            // the communicator has failed; its place is pinned
+};
+
+/// What one communicator rank has on its device's board.
+class BoardPlace {
+public:
+  /// `capacity` is the submission queue's.
+  BoardPlace(uint32_t capacity, Stats &stats) : stats(stats), submissions(capacity) {}
+
+  /// Keeps detach() from returning. The caller knows that it has not returned yet.
+  void pin() { pins.fetch_add(1, std::memory_order_relaxed); }
+  /// The last that the caller does with the place and its communicator.
+  void unpin() { pins.fetch_sub(1, std::memory_order_release); }
+
+private:
+  friend class TaskBoard;
+
+  Stats &stats;
+  queue::SubmissionQueue<OpenInvocation *> submissions;
+  Atomic<uint32_t> pins{0};
+  // Under the board's lock.
+  uint32_t numClaimed = 0;
+  bool stopped = false;
+  transport::WaitEdgeBoard *published = nullptr; // where wait edges are to be seen
+  std::vector<OpenInvocation *> abandoned;       // since it was stopped
 };
 
 /// Thread safety: any, except where a function says otherwise.
 class TaskBoard {
 public:
-  TaskBoard(const scheduler::OrderPolicy &order, bool preemption, uint32_t capacity)
-      : preemption(preemption), submissions(capacity), queue(order) {}
+  TaskBoard(const scheduler::OrderPolicy &order, bool preemption)
+      : preemption(preemption), queue(order) {}
 
-  /// One thread at a time. False if the submission queue is full.
-  bool submit(OpenInvocation &invocation) { return submissions.push(&invocation); }
-  bool hasSubmissions() const { return !submissions.empty(); }
+  void attach(BoardPlace &place);
+  /// Returns when nobody refers to the place. It has nothing open.
+  void detach(BoardPlace &place);
 
-  /// Claims a task to visit; nullptr if there is none, or after stop(). The cursor is the
-  /// executor's place in the queue. Invocations that have no thread block on this rank are complete
-  /// at once: they are appended to `complete`.
+  /// One thread at a time for each place. False if the submission queue is full.
+  bool submit(OpenInvocation &invocation);
+  bool hasSubmissions() const { return submitted.load(std::memory_order_relaxed); }
+
+  /// Claims a task to visit; nullptr if there is none. The cursor is the executor's place in the
+  /// queue. Invocations that have no thread block on this rank are complete at once: they are
+  /// appended to `complete`, each with its place pinned.
   BlockTask *claim(size_t &cursor, scheduler::Visit &visit,
                    std::vector<OpenInvocation *> &complete);
-  /// Ends a visit. Returns the task's invocation if this was its last block, else nullptr.
-  OpenInvocation *release(BlockTask &task, const VisitOutcome &outcome);
+  /// Ends a visit.
+  Released release(BlockTask &task, const VisitOutcome &outcome);
 
-  /// No task is claimed from now on.
-  void stop();
-  /// After stop(): all invocations that are not complete, once, as soon as no task is claimed;
-  /// until then nothing. Who releases the last task calls it again.
-  std::vector<OpenInvocation *> takeAll();
+  /// No task of the place is claimed from now on, and none is in the queue. Returns all its
+  /// invocations that are not complete, each once, as soon as none of its tasks is claimed; until
+  /// then nothing. Who releases the last one calls it again.
+  std::vector<OpenInvocation *> abandon(BoardPlace &place);
 
-  /// Calls inspect(task) for every task in the queue, in order, under the lock.
-  template <class Inspect> void forEachTask(Inspect inspect) {
+  /// Calls inspect(task) for every task of the place in the queue, in order, under the lock.
+  template <class Inspect> void forEachTask(const BoardPlace &place, Inspect inspect) {
     std::lock_guard lock(mutex);
-    for (size_t i = 0; i < queue.length(); ++i)
-      inspect(static_cast<const BlockTask &>(queue.at(i)));
+    for (size_t i = 0; i < queue.length(); ++i) {
+      const auto &task = static_cast<const BlockTask &>(queue.at(i));
+      if (&placeOf(task) == &place)
+        inspect(task);
+    }
   }
-  /// Publishes what the blocked tasks wait for, and takes it back as soon as one of them moves.
-  void publishWaits(transport::WaitEdgeBoard &edges, uint32_t ownRank);
+  /// Publishes what the place's blocked tasks wait for, and takes it back as soon as one of them
+  /// moves.
+  void publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges, uint32_t ownRank);
 
 private:
-  void drainSubmissions(std::vector<OpenInvocation *> &complete);
+  static BoardPlace &placeOf(const BlockTask &task) { return *task.invocation->place; }
+
+  void drainAll(std::vector<OpenInvocation *> &complete);
+  void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete);
   void start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete);
   void startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete);
+  void stop(BoardPlace &place);
   void takeWithSuccessors(OpenInvocation &invocation, std::vector<OpenInvocation *> &taken);
 
   const bool preemption;
-  queue::SubmissionQueue<OpenInvocation *> submissions;
+  /// Some place may have submissions. Set after each push; who takes it back drains all.
+  Atomic<bool> submitted{false};
 
-  std::mutex mutex; // guards all below
+  Mutex mutex; // guards all below
+  std::vector<BoardPlace *> places;
   scheduler::TaskQueue queue;
-  uint32_t numClaimed = 0;
-  bool stopped = false;
-  transport::WaitEdgeBoard *published = nullptr; // where wait edges are to be seen
   std::vector<OpenInvocation *> emptySuccessors; // started by release(), complete at once
 };
 

@@ -10,7 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using interpreter::BlockReason;
 
-constexpr auto kTickPeriod = 5ms;
 constexpr auto kPeerCheckPeriod = 20ms;
 
 /// Waits for another rank.
@@ -34,28 +33,23 @@ std::string whatHolds(const OpenInvocation &invocation) {
 Watchdog::Watchdog(Core &core, NameOf nameOf)
     : core(core), nameOf(std::move(nameOf)), seenLeft(core.fabric->numRanks(), false) {}
 
-void Watchdog::tick() {
-  auto now = Clock::now();
-  if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))
+void Watchdog::round(Clock::time_point now) {
+  if (core.fabric->failed())
     return;
-  std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock.owns_lock() || core.fabric->failed())
-    return;
-  nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
-  core.board.publishWaits(core.fabric->own().header().waitEdges, core.fabric->rank());
+  publishWaits();
   checkDeadlines(now);
   if (now >= nextPeerCheck) {
     nextPeerCheck = now + kPeerCheckPeriod;
     checkPeers();
   }
-  if (!core.options.preemption)
+  if (!core.device->options.preemption)
     checkDeadlock();
 }
 
 void Watchdog::checkDeadlines(Clock::time_point now) {
   const OpenInvocation *overdue = nullptr;
   std::string text;
-  core.board.forEachTask([&](const BlockTask &task) {
+  core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (overdue || task.invocation->deadline > now)
       return;
     overdue = task.invocation;
@@ -68,7 +62,7 @@ void Watchdog::checkDeadlines(Clock::time_point now) {
 
 std::string Watchdog::describeWaitFor(uint32_t peer) {
   std::string text;
-  core.board.forEachTask([&](const BlockTask &task) {
+  core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (text.empty() && waitsForPeer(task) && task.obstacle.peer == peer)
       text = "collective " + task.invocation->describe() + " on rank " +
              std::to_string(core.fabric->rank()) + ": " + describeObstacle(task);
@@ -78,7 +72,7 @@ std::string Watchdog::describeWaitFor(uint32_t peer) {
 
 void Watchdog::checkPeers() {
   std::vector<bool> waitedFor(core.fabric->numRanks(), false);
-  core.board.forEachTask([&](const BlockTask &task) {
+  core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (waitsForPeer(task) && task.obstacle.peer < waitedFor.size())
       waitedFor[task.obstacle.peer] = true;
   });
@@ -94,6 +88,11 @@ void Watchdog::checkPeers() {
       return core.fabric->fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
                                                             " is gone; " + describeWaitFor(r)});
   }
+}
+
+void Watchdog::publishWaits() {
+  core.device->board.publishWaits(core.place, core.fabric->own().header().waitEdges,
+                                  core.fabric->rank());
 }
 
 std::vector<transport::WaitSnapshot> Watchdog::readAll() const {
@@ -125,7 +124,7 @@ void Watchdog::checkDeadlock() {
 }
 
 std::string Watchdog::report() {
-  core.board.publishWaits(core.fabric->own().header().waitEdges, core.fabric->rank());
+  publishWaits();
   std::string text;
   std::vector<transport::WaitSnapshot> ranks = readAll();
   for (uint32_t r = 0; r < ranks.size(); ++r) {

@@ -2,20 +2,19 @@
 // and, without preemption, cycles. It also publishes what the rank waits for.
 #pragma once
 
+#include "runtime/base/clock.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/deadlock.h"
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
 namespace occl::daemon {
 
-/// Thread safety: any.
+/// Looks after one communicator's rank.
 class Watchdog {
 public:
   /// The name that a collective is known by here: "'name' (id 7)".
@@ -23,28 +22,29 @@ public:
 
   Watchdog(Core &core, NameOf nameOf);
 
-  /// Does its rounds if some time has passed since the last ones; cheap if not. Makes the
-  /// communicator fail if it finds a cause.
-  void tick();
+  using Clock = SteadyClock;
+
+  /// One round; `now` is the time. Makes the communicator fail if it finds a cause. One thread at a
+  /// time.
+  void round(Clock::time_point now);
 
   /// Who waits for whom, on all ranks, one line each; of the other ranks what they published last.
+  /// Any thread.
   std::string report();
 
 private:
-  using Clock = std::chrono::steady_clock;
-
   void checkDeadlines(Clock::time_point now);
   void checkPeers();
   void checkDeadlock();
+  void publishWaits();
   std::vector<transport::WaitSnapshot> readAll() const;
   std::string describe(const RankWait &wait) const;
   std::string describeWaitFor(uint32_t peer);
 
   Core &core;
   NameOf nameOf;
-  std::atomic<Clock::rep> nextTick{0};
 
-  std::mutex mutex; // one round at a time; guards all below
+  // Of the thread that does a round.
   Clock::time_point nextPeerCheck{};
   std::vector<bool> seenLeft; // by rank: had left at the last check, and was waited for
   DeadlockDetector detector;

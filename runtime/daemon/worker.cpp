@@ -1,5 +1,8 @@
 #include "runtime/daemon/worker.h"
 
+#include "runtime/base/atomic.h"
+#include "runtime/base/thread.h"
+
 #include <system_error>
 
 namespace occl::daemon {
@@ -16,10 +19,10 @@ constexpr auto kLongestSleep = 200ms;
 
 } // namespace
 
-StatusOr<std::unique_ptr<Worker>> Worker::start(Core &core, Watchdog &watchdog) {
-  std::unique_ptr<Worker> worker(new Worker(core, watchdog));
+StatusOr<std::unique_ptr<Worker>> Worker::start(Device &device) {
+  std::unique_ptr<Worker> worker(new Worker(device));
   try {
-    worker->thread = std::thread([self = worker.get()] { self->loop(); });
+    worker->thread = Thread([self = worker.get()] { self->loop(); });
   } catch (const std::system_error &error) {
     return systemError("starting an executor thread", error.code().value());
   }
@@ -27,21 +30,22 @@ StatusOr<std::unique_ptr<Worker>> Worker::start(Core &core, Watchdog &watchdog) 
 }
 
 Worker::~Worker() {
-  core.workBell.ringAll();
-  core.fabric->own().header().doorbell.ringAll();
+  device.workBell.ringAll();
+  device.bell.ringAll();
   if (thread.joinable())
     thread.join();
 }
 
 bool Worker::hasWork() const {
-  return core.open.load(std::memory_order_acquire) != 0 &&
-         core.helpers.load(std::memory_order_acquire) == 0;
+  return device.open.load(std::memory_order_acquire) != 0 &&
+         device.helpers.load(std::memory_order_acquire) == 0;
 }
 
 void Worker::loop() {
-  while (!core.stopping.load(std::memory_order_acquire)) {
-    executor.runUntil([&] { return !hasWork() || core.stopping.load(std::memory_order_acquire); });
-    uint64_t submissions = core.stats.submitted.load(std::memory_order_relaxed);
+  while (!device.stopping.load(std::memory_order_acquire)) {
+    executor.runUntil(
+        [&] { return !hasWork() || device.stopping.load(std::memory_order_acquire); });
+    uint64_t submissions = device.countSubmissions();
     quietLingers = submissions == seenSubmissions ? quietLingers + 1 : 0;
     seenSubmissions = submissions;
     if (quietLingers < kQuietLingers)
@@ -52,21 +56,21 @@ void Worker::loop() {
 }
 
 void Worker::linger() {
-  uint32_t ticket = core.workBell.quietTicket();
-  core.lingering.fetch_add(1, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  uint32_t ticket = device.workBell.quietTicket();
+  device.lingering.fetch_add(1, std::memory_order_seq_cst);
+  threadFence(std::memory_order_seq_cst);
   // Only submissions with a callback ring a lingering worker; such a one may have come before it
   // was seen to linger.
-  bool wanted = core.openWithCallback.load(std::memory_order_relaxed) != 0 && hasWork();
-  if (!wanted && !core.stopping.load(std::memory_order_acquire))
-    core.workBell.sleep(ticket, kLinger);
-  core.lingering.fetch_sub(1, std::memory_order_relaxed);
+  bool wanted = device.openWithCallback.load(std::memory_order_relaxed) != 0 && hasWork();
+  if (!wanted && !device.stopping.load(std::memory_order_acquire))
+    device.workBell.sleep(ticket, kLinger);
+  device.lingering.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Worker::sleepUntilRung() {
-  uint32_t ticket = core.workBell.prepareSleep();
-  if (!hasWork() && !core.stopping.load(std::memory_order_acquire))
-    core.workBell.sleep(ticket, kLongestSleep);
+  uint32_t ticket = device.workBell.prepareSleep();
+  if (!hasWork() && !device.stopping.load(std::memory_order_acquire))
+    device.workBell.sleep(ticket, kLongestSleep);
 }
 
 } // namespace occl::daemon

@@ -1,37 +1,36 @@
-// A rank's own executor thread: runs what nobody waits for.
+// A device's own executor thread: runs what nobody waits for.
 #pragma once
 
-#include "runtime/daemon/core.h"
+#include "runtime/base/thread.h"
+#include "runtime/daemon/device.h"
 #include "runtime/daemon/executor.h"
-#include "runtime/daemon/watchdog.h"
 
 #include <memory>
-#include <thread>
 
 namespace occl::daemon {
 
-/// While some thread of the rank is inside wait(), it runs everything, and a worker would only cost
-/// a hand-over: the worker then lingers, asleep for a short time, unwoken by submissions that
+/// While some thread of the device is inside wait(), it runs everything, and a worker would only
+/// cost a hand-over: the worker then lingers, asleep for a short time, unwoken by submissions that
 /// someone is going to wait for. If it finds such a submission still open and nobody waiting, it
 /// takes over. With nothing to do it sleeps until it is rung.
 class Worker {
 public:
   /// SystemError if there is no thread to be had.
-  static StatusOr<std::unique_ptr<Worker>> start(Core &core, Watchdog &watchdog);
-  /// Core::stopping must have been set.
+  static StatusOr<std::unique_ptr<Worker>> start(Device &device);
+  /// Device::stopping must have been set.
   ~Worker();
 
 private:
-  Worker(Core &core, Watchdog &watchdog) : core(core), executor(core, watchdog) {}
+  explicit Worker(Device &device) : device(device), executor(device) {}
 
   void loop();
   bool hasWork() const;
   void linger();
   void sleepUntilRung();
 
-  Core &core;
+  Device &device;
   Executor executor;
-  std::thread thread;
+  Thread thread;
   uint64_t seenSubmissions = 0;
   uint32_t quietLingers = 0;
 };

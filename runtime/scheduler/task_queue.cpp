@@ -18,11 +18,6 @@ void TaskQueue::remove(Task &task) {
   tasks.erase(found);
 }
 
-void TaskQueue::clear() {
-  tasks.clear();
-  priorities.clear();
-}
-
 size_t TaskQueue::frontGroupLength() const {
   auto end = std::find_if(tasks.begin(), tasks.end(),
                           [&](const Task *task) { return task->group != tasks.front()->group; });

@@ -26,7 +26,19 @@ public:
   void insert(Task &task);
   /// The task may be claimed.
   void remove(Task &task);
-  void clear();
+  /// Removes the tasks that doomed(task) is true for, claimed or not; asked once for each, in
+  /// order.
+  template <class Doomed> void removeIf(Doomed doomed) {
+    size_t kept = 0;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      if (doomed(*tasks[i]))
+        continue;
+      priorities[kept] = priorities[i];
+      tasks[kept++] = tasks[i];
+    }
+    tasks.resize(kept);
+    priorities.resize(kept);
+  }
 
   /// Claims the first unclaimed task at or after position `cursor`, wrapping around, sets `cursor`
   /// behind it and tells the visit. nullptr if all are claimed. With onlyFrontGroup no other than

@@ -1,4 +1,4 @@
-// The memory of one rank that all ranks map: who it is, its doorbell, failure word and wait edges,
+// The memory of one rank that all ranks map: who it is, failure word and wait edges,
 // its announce table, and the arena from which the connectors of its invocations come. Ranks map it
 // at different addresses, so everything in it is an offset.
 //
@@ -6,7 +6,6 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
-#include "runtime/base/doorbell.h"
 #include "runtime/base/status.h"
 #include "runtime/transport/announce.h"
 #include "runtime/transport/failure_word.h"
@@ -20,7 +19,7 @@ namespace occl::transport {
 
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -32,7 +31,6 @@ struct SegmentHeader {
   uint64_t arenaBytes = 0;
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
   alignas(64) Atomic<uint32_t> state{Alive};
-  Doorbell doorbell;
   FailureWord failure;
   WaitEdgeBoard waitEdges;
 };

@@ -1,0 +1,38 @@
+// A device's doorbell, in memory of its own: one word that the ranks of every communicator of the
+// device map and ring, so that an executor sleeps on one word whatever it waits for.
+#pragma once
+
+#include "runtime/base/doorbell.h"
+#include "runtime/base/status.h"
+#include "runtime/bootstrap/mapping.h"
+
+#include <memory>
+#include <string>
+
+namespace occl::bootstrap {
+
+/// Owns the memory, or one mapping of it. The bell stays good for whoever still holds a mapping
+/// when its device is gone: ringing it then wakes nobody. Thread safety: that of Doorbell.
+class SharedBell {
+public:
+  /// For a device whose peers are all in this process.
+  static StatusOr<std::shared_ptr<SharedBell>> makePrivate();
+  /// For a device whose peers may be other processes: they map it through descriptor().
+  static StatusOr<std::shared_ptr<SharedBell>> makeShared();
+  /// Maps what makeShared() has made; `path` leads to the descriptor, `what` names the bell in
+  /// errors.
+  static StatusOr<std::shared_ptr<SharedBell>> open(const std::string &path,
+                                                    const std::string &what);
+
+  Doorbell &bell() const { return *reinterpret_cast<Doorbell *>(memory.get().data()); }
+  /// -1 if it is private or opened.
+  int descriptor() const { return file.get(); }
+
+private:
+  SharedBell(Descriptor file, Mapping memory) : file(std::move(file)), memory(std::move(memory)) {}
+
+  Descriptor file;
+  Mapping memory;
+};
+
+} // namespace occl::bootstrap

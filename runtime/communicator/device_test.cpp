@@ -1,0 +1,180 @@
+// Several communicators on one device: the ranks are processes, each with its communicators.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/processes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+
+/// A rank's communicators, all of the same ranks.
+class Communicators {
+public:
+  Communicators(uint32_t number, uint32_t numRanks, uint32_t rank, const std::string &name) {
+    for (uint32_t c = 0; c < number; ++c) {
+      comms.emplace_back();
+      std::string own = name + "-" + std::to_string(c);
+      if (occlCommInitRank(&comms.back(), numRanks, rank, own.c_str(), nullptr) != occlSuccess)
+        wrong = lastError("occlCommInitRank");
+    }
+  }
+  ~Communicators() {
+    for (occlComm_t comm : comms)
+      occlCommDestroy(comm);
+  }
+
+  std::vector<occlComm_t> comms;
+  std::string wrong;
+};
+
+std::vector<Job> jobsFor(uint32_t number, uint32_t numRanks) {
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < number; ++j)
+    jobs.emplace_back(1, handleOf(j % 2 ? ringAllReduce(numRanks) : twoShotAllReduce(numRanks)),
+                      50u << (2 * j));
+  return jobs;
+}
+
+/// One job on each communicator, in another order on each rank; waits in the order of submission.
+std::string iterate(const std::vector<occlComm_t> &comms, std::vector<Job> &jobs, uint32_t rank,
+                    uint32_t iterations) {
+  for (size_t c = 0; c < comms.size(); ++c)
+    if (jobs[c].registerOn(comms[c]) != occlSuccess)
+      return lastError("occlRegister");
+  for (uint32_t i = 0; i < iterations; ++i) {
+    std::vector<uint32_t> order = latinOrder(static_cast<uint32_t>(comms.size()), rank, i);
+    std::vector<occlRequest_t> requests(comms.size());
+    for (uint32_t c : order)
+      if (jobs[c].submit(comms[c], rank, &requests[c]) != occlSuccess)
+        return lastError("occlSubmit");
+    for (uint32_t c : order) {
+      if (occlWait(comms[c], requests[c]) != occlSuccess)
+        return lastError("occlWait");
+      if (std::string text = jobs[c].check(rank); !text.empty())
+        return text;
+    }
+  }
+  return {};
+}
+
+void expectAllRight(Processes &processes, uint32_t numRanks) {
+  for (uint32_t r = 0; r < numRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0);
+}
+
+TEST(Device, CommunicatorsAreSubmittedToInConflictingOrders) {
+  constexpr uint32_t kRanks = 3;
+  std::string name = jobName("device-orders");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    Communicators ranks(4, kRanks, rank, name);
+    if (!ranks.wrong.empty())
+      return ranks.wrong;
+    std::vector<Job> jobs = jobsFor(4, kRanks);
+    return iterate(ranks.comms, jobs, rank, 30);
+  });
+  expectAllRight(processes, kRanks);
+}
+
+TEST(Device, AFailedCommunicatorLeavesTheOthersAlone) {
+  constexpr uint32_t kRanks = 2;
+  std::string name = jobName("device-failure");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    Communicators ranks(2, kRanks, rank, name);
+    if (!ranks.wrong.empty())
+      return ranks.wrong;
+    std::vector<Job> jobs = jobsFor(2, kRanks);
+    // In flight on the communicator that fails: what rank 1 never submits.
+    occlRequest_t stuck = 0;
+    if (jobs[1].registerOn(ranks.comms[1]) != occlSuccess ||
+        (rank == 0 && jobs[1].submit(ranks.comms[1], rank, &stuck) != occlSuccess))
+      return lastError("occlSubmit");
+    std::string wrong = iterate({ranks.comms[0]}, jobs, rank, 20);
+    if (rank == 1)
+      occlCommAbort(ranks.comms[1]);
+    else if (wrong.empty() && occlWait(ranks.comms[1], stuck) != occlAborted)
+      return "the aborted collective did not end so: " + lastError("occlWait");
+    if (!wrong.empty() || occlDeregister(ranks.comms[0], 1) != occlSuccess)
+      return wrong + lastError("occlDeregister");
+    return iterate({ranks.comms[0]}, jobs, rank, 20);
+  });
+  expectAllRight(processes, kRanks);
+}
+
+TEST(Device, WaitingForOneCommunicatorRunsTheOthers) {
+  constexpr uint32_t kRanks = 2;
+  std::string name = jobName("device-wait");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    Communicators ranks(2, kRanks, rank, name);
+    if (!ranks.wrong.empty())
+      return ranks.wrong;
+    std::vector<Job> jobs = jobsFor(2, kRanks);
+    occlRequest_t first = 0, second = 0;
+    for (uint32_t c = 0; c < 2; ++c)
+      if (jobs[c].registerOn(ranks.comms[c]) != occlSuccess)
+        return lastError("occlRegister");
+    // Rank 1 waits for `second` only, and rank 0 submits that only when `first` is complete.
+    if (jobs[0].submit(ranks.comms[0], rank, &first) != occlSuccess)
+      return lastError("occlSubmit");
+    if (rank == 0 && occlWait(ranks.comms[0], first) != occlSuccess)
+      return lastError("occlWait");
+    if (jobs[1].submit(ranks.comms[1], rank, &second) != occlSuccess ||
+        occlWait(ranks.comms[1], second) != occlSuccess)
+      return lastError("occlWait");
+    if (occlWait(ranks.comms[0], first) != occlSuccess)
+      return lastError("occlWait");
+    return jobs[0].check(rank) + jobs[1].check(rank);
+  });
+  expectAllRight(processes, kRanks);
+}
+
+TEST(Device, SettingsOfItsExecutorsAreTheSameForAll) {
+  std::string name = jobName("device-settings");
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.workers = 2;
+  occlComm_t first = nullptr, second = nullptr;
+  ASSERT_EQ(occlCommInitRank(&first, 1, 0, (name + "a").c_str(), &config), occlSuccess);
+  ASSERT_EQ(occlCommInitRank(&second, 1, 0, (name + "b").c_str(), nullptr), occlSuccess)
+      << "the defaults are what the device has";
+  occlCommDestroy(second);
+  config.workers = 3;
+  EXPECT_EQ(occlCommInitRank(&second, 1, 0, (name + "c").c_str(), &config), occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("config->workers"), std::string::npos);
+  occlCommDestroy(first);
+  ASSERT_EQ(occlCommInitRank(&second, 1, 0, (name + "d").c_str(), &config), occlSuccess)
+      << "the device went with its last communicator";
+  occlCommDestroy(second);
+}
+
+TEST(Device, RanksOfOneCommunicatorInOneProcessHaveDevicesOfTheirOwn) {
+  constexpr uint32_t kRanks = 3;
+  std::string name = jobName("device-threads");
+  std::vector<Job> jobs = jobsFor(2, kRanks);
+  std::vector<std::string> wrong(kRanks);
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+      config.preemption = 2; // on one device together they would hold each other up
+      occlComm_t comm = nullptr;
+      if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), &config) != occlSuccess) {
+        wrong[rank] = lastError("occlCommInitRank");
+        return;
+      }
+      wrong[rank] = iterate({comm}, jobs, rank, 10);
+      occlCommDestroy(comm);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &text : wrong)
+    EXPECT_EQ(text, "");
+}
+
+} // namespace
+} // namespace occl::communicator::testing

@@ -1,0 +1,52 @@
+#include "runtime/communicator/testing/processes.h"
+
+#include "runtime/communicator/occl.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace occl::communicator::testing {
+
+using namespace std::chrono_literals;
+
+[[noreturn]] static void runChild(uint32_t rank, const std::function<std::string(uint32_t)> &body) {
+  std::string wrong = body(rank);
+  if (!wrong.empty())
+    std::fprintf(stderr, "rank %u: %s\n", rank, wrong.c_str());
+  _exit(wrong.empty() ? 0 : 1);
+}
+
+Processes::Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body) {
+  for (uint32_t r = 0; r < numRanks; ++r) {
+    pid_t pid = fork();
+    if (pid == 0)
+      runChild(r, body);
+    pids.push_back(pid);
+  }
+}
+
+int Processes::join(uint32_t r) {
+  for (auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {
+    int status = 0;
+    if (waitpid(pids[r], &status, WNOHANG) == pids[r])
+      return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    std::this_thread::sleep_for(2ms);
+  }
+  kill(r);
+  ADD_FAILURE() << "rank " << r << " hangs";
+  return -1;
+}
+
+void Processes::kill(uint32_t r) const { ::kill(pids[r], SIGKILL); }
+
+std::string jobName(const char *test) { return std::string(test) + "-" + std::to_string(getpid()); }
+
+std::string lastError(const char *call) { return std::string(call) + ": " + occlGetLastError(); }
+
+} // namespace occl::communicator::testing

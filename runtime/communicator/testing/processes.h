@@ -1,0 +1,34 @@
+// For tests of ranks that are processes: each rank is a child of the test; what it finds out is its
+// exit status.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace occl::communicator::testing {
+
+/// Runs body(rank) in numRanks processes, which return "" or what is wrong. To be made before the
+/// test itself has started threads.
+class Processes {
+public:
+  Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body);
+
+  /// Waits for rank r, at most a minute; its exit status, 0 if nothing was wrong, or -1 if it was
+  /// killed.
+  int join(uint32_t r);
+  void kill(uint32_t r) const;
+
+private:
+  std::vector<pid_t> pids;
+};
+
+/// A name for a communicator of the calling test.
+std::string jobName(const char *test);
+
+/// "call: text of the last error".
+std::string lastError(const char *call);
+
+} // namespace occl::communicator::testing

@@ -1,0 +1,118 @@
+#include "runtime/daemon/device.h"
+
+#include "runtime/daemon/core.h"
+#include "runtime/daemon/watchdog.h"
+#include "runtime/daemon/worker.h"
+#include "runtime/scheduler/calibration.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTickPeriod = 5ms;
+
+scheduler::BudgetLimits limitsFor(const DeviceOptions &options) {
+  return scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
+}
+
+} // namespace
+
+Device::Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> shared)
+    : options(options), sharedBell(std::move(shared)), bell(sharedBell->bell()),
+      board(order, options.preemption), budgetForFew(limitsFor(options)),
+      budgetForMany({scheduler::Nanoseconds(0), scheduler::Nanoseconds(0)}),
+      budgetInForce(&budgetForFew) {}
+
+StatusOr<std::shared_ptr<Device>> Device::start(const DeviceOptions &options,
+                                                std::shared_ptr<bootstrap::SharedBell> bell) {
+  std::shared_ptr<Device> device(new Device(options, std::move(bell)));
+  Status started = device->startWorkers();
+  if (!started.ok())
+    return started;
+  return device;
+}
+
+Status Device::startWorkers() {
+  for (uint32_t w = 0; w < options.workers; ++w) {
+    auto worker = Worker::start(*this);
+    if (!worker.ok())
+      return worker.status();
+    workers.push_back(std::move(*worker));
+  }
+  return {};
+}
+
+Device::~Device() {
+  stopping.store(true, std::memory_order_seq_cst);
+  workers.clear();
+}
+
+void Device::attach(Core &core, Watchdog &watchdog) {
+  std::lock_guard lock(mutex);
+  members.push_back({&core, &watchdog});
+  // With more ranks than processors the peer that is waited for most likely does not run, and
+  // polling keeps it from it: one look, then the next task or the processor to somebody else. The
+  // ranks of a communicator that has gone are still there.
+  if (options.spin.count() == 0 && core.fabric->numRanks() > std::thread::hardware_concurrency())
+    budgetInForce.store(&budgetForMany, std::memory_order_relaxed);
+  board.attach(core.place);
+}
+
+void Device::detach(Core &core) {
+  {
+    std::lock_guard lock(mutex);
+    std::erase_if(members, [&](const Member &member) { return member.core == &core; });
+  }
+  board.detach(core.place);
+}
+
+void Device::confirmWaits() {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock())
+    return; // another executor does the like
+  for (const Member &member : members)
+    member.core->fabric->own().header().waitEdges.confirm();
+}
+
+uint64_t Device::countSubmissions() const {
+  std::lock_guard lock(mutex);
+  uint64_t count = 0;
+  for (const Member &member : members)
+    count += member.core->stats.submitted.load(std::memory_order_relaxed);
+  return count;
+}
+
+void Device::tick() {
+  auto now = Clock::now();
+  if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))
+    return;
+  for (Core *core : round(now)) {
+    core->settleFailure();
+    core->place.unpin();
+  }
+}
+
+/// Pins and returns the cores that have failed and are not settled.
+std::vector<Core *> Device::round(Clock::time_point now) {
+  std::vector<Core *> failed;
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock())
+    return failed;
+  nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
+  for (const Member &member : members) {
+    member.watchdog->round(now);
+    if (member.core->fabric->failed() && member.core->hasOpen()) {
+      member.core->place.pin();
+      failed.push_back(member.core);
+    }
+  }
+  return failed;
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,104 @@
+// A device: the scheduler state that all communicators of a processor share. There is one for the
+// process (occlCommInitRank), or one for each rank where ranks are threads that stand for devices
+// of their own (occlCommInitAll).
+//
+// It owns the task board, the executors' budgets, the worker threads, the watchdog's rounds and the
+// doorbell. Communicator ranks attach to it and detach from it while it runs; whoever executes,
+// a worker or a thread inside wait() of one communicator, executes tasks of all of them. A
+// communicator that fails takes its own tasks off the board and leaves those of the others.
+#pragma once
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/doorbell.h"
+#include "runtime/base/mutex.h"
+#include "runtime/bootstrap/shared_bell.h"
+#include "runtime/daemon/options.h"
+#include "runtime/daemon/stats.h"
+#include "runtime/daemon/task_board.h"
+#include "runtime/scheduler/front_heavy_budget.h"
+#include "runtime/scheduler/priority_order.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace occl::daemon {
+
+struct Core;
+class Watchdog;
+class Worker;
+
+/// Thread safety: any.
+class Device {
+public:
+  /// With its workers running. SystemError if there are no threads or no memory to be had.
+  static StatusOr<std::shared_ptr<Device>> start(const DeviceOptions &options,
+                                                 std::shared_ptr<bootstrap::SharedBell> bell);
+  /// Nothing is attached any more. Not on one of its own workers.
+  ~Device();
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  /// From now on the device executes what the communicator rank submits to the board.
+  void attach(Core &core, Watchdog &watchdog);
+  /// Returns when no executor refers to the core any more. Nothing of it is open: so this takes as
+  /// long as the last callback of it needs to return.
+  void detach(Core &core);
+
+  /// Does the watchdog's round of all communicators if some time has passed since the last one;
+  /// cheap if not. Runs callbacks of communicators that have failed.
+  void tick();
+
+  /// An executor has looked at every task once more and found nothing to do.
+  void confirmWaits();
+
+  /// The budget policy in force.
+  const scheduler::BudgetPolicy &budget() const {
+    return *budgetInForce.load(std::memory_order_relaxed);
+  }
+  /// Submissions so far of what is attached: to tell whether there were any.
+  uint64_t countSubmissions() const;
+
+  const DeviceOptions options;
+  const std::shared_ptr<bootstrap::SharedBell> sharedBell;
+  /// Executors that are stuck sleep on it; peers of all communicators ring it.
+  Doorbell &bell;
+  TaskBoard board;
+  DeviceStats stats;
+
+  /// Of all communicators: submitted and not yet complete with the callback returned.
+  Atomic<uint32_t> open{0};
+  /// Of these, those with a callback: nobody needs to wait for them.
+  Atomic<uint32_t> openWithCallback{0};
+  /// Threads inside wait().
+  Atomic<uint32_t> helpers{0};
+  Atomic<bool> stopping{false};
+  /// On it sleep workers that have nothing to do.
+  Doorbell workBell;
+  /// Workers that have armed nothing: they look again by themselves after a short time.
+  Atomic<uint32_t> lingering{0};
+
+private:
+  using Clock = SteadyClock;
+  struct Member {
+    Core *core;
+    Watchdog *watchdog;
+  };
+
+  Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> bell);
+  Status startWorkers();
+  std::vector<Core *> round(Clock::time_point now);
+
+  const scheduler::PriorityOrder order;
+  const scheduler::FrontHeavyBudget budgetForFew, budgetForMany;
+  Atomic<const scheduler::BudgetPolicy *> budgetInForce;
+  Atomic<Clock::rep> nextTick{0};
+
+  mutable Mutex mutex; // guards `members`; held during a round
+  std::vector<Member> members;
+  std::vector<std::unique_ptr<Worker>> workers;
+};
+
+} // namespace occl::daemon

@@ -1,0 +1,96 @@
+#include "runtime/daemon/device_registry.h"
+
+#include "runtime/base/mutex.h"
+
+#include <mutex>
+#include <set>
+#include <unistd.h>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+/// What the threads of this process know of its device.
+struct Registry {
+  Mutex mutex; // guards all below
+  std::set<std::string> forming;
+  std::weak_ptr<Device> device;
+  pid_t owner = 0; // a forked child has the parent's memory, but not its threads
+};
+
+Registry &registry() {
+  static Registry instance;
+  return instance;
+}
+
+template <class T>
+Status check(const char *setting, const std::optional<T> &requested, const T &running) {
+  if (!requested || *requested == running)
+    return {};
+  return {StatusCode::InvalidArgument,
+          std::string("config->") + setting +
+              " differs from what the device of this process runs with: all communicators of a "
+              "process share its executors. Leave it 0, or destroy the others first"};
+}
+
+Status check(const DeviceRequest &request, const DeviceOptions &running) {
+  Status status = check("preemption", request.preemption, running.preemption);
+  if (status.ok())
+    status = check("workers", request.workers, running.workers);
+  if (status.ok())
+    status = check("spinMicroseconds", request.spin, running.spin);
+  return status;
+}
+
+DeviceOptions optionsFrom(const DeviceRequest &request) {
+  DeviceOptions options;
+  options.preemption = request.preemption.value_or(options.preemption);
+  options.workers = request.workers.value_or(options.workers);
+  options.spin = request.spin.value_or(options.spin);
+  return options;
+}
+
+} // namespace
+
+StatusOr<std::shared_ptr<Device>> makeDevice(const DeviceRequest &request, bool shared) {
+  auto bell = shared ? bootstrap::SharedBell::makeShared() : bootstrap::SharedBell::makePrivate();
+  if (!bell.ok())
+    return bell.status();
+  return Device::start(optionsFrom(request), std::move(*bell));
+}
+
+PlaceInProcess::PlaceInProcess(std::string name) : communicator(std::move(name)) {
+  Registry &known = registry();
+  std::lock_guard lock(known.mutex);
+  isFirst = known.forming.insert(communicator).second;
+}
+
+PlaceInProcess::~PlaceInProcess() {
+  Registry &known = registry();
+  std::lock_guard lock(known.mutex);
+  if (isFirst)
+    known.forming.erase(communicator);
+}
+
+StatusOr<std::shared_ptr<Device>> PlaceInProcess::device(const DeviceRequest &request) const {
+  if (!isFirst)
+    return makeDevice(request, true);
+  Registry &known = registry();
+  std::lock_guard lock(known.mutex);
+  auto running = known.device.lock();
+  if (running && known.owner == getpid()) {
+    Status fits = check(request, running->options);
+    if (!fits.ok())
+      return fits;
+    return running;
+  }
+  auto made = makeDevice(request, true);
+  if (!made.ok())
+    return made;
+  known.device = *made;
+  known.owner = getpid();
+  return made;
+}
+
+} // namespace occl::daemon
