@@ -24,6 +24,7 @@ enum class StatusCode : uint8_t {
   Deadlock = 9,
   SystemError = 10,
   InternalError = 11,
+  CallbackFailed = 12,
 };
 
 /// Success, or a code with a message that says where, what, and what to do.

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <random>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -154,9 +155,16 @@ StatusOr<ControlObject> ControlObject::open(const std::string &name, int flags) 
   struct stat info;
   if (fstat(file.get(), &info) != 0)
     return systemError("cannot examine shared memory " + path, errno);
-  // Every process gives a new object the same size, so that this needs no lock.
-  if (info.st_size == 0 && ftruncate(file.get(), kObjectBytes) != 0)
-    return systemError("cannot allocate shared memory " + path, errno);
+  // Every process gives a new object the same size, so that this needs no lock. With its memory,
+  // since /dev/shm may be full.
+  if (int error = info.st_size == 0 ? growFile(file.get(), kObjectBytes, true) : 0; error != 0) {
+    FileLock lock(file.get());
+    if (lock.held() && fstat(file.get(), &info) == 0 && info.st_size == 0 && info.st_nlink > 0)
+      shm_unlink(path.c_str());
+    return systemError("cannot allocate " + std::to_string(kObjectBytes) +
+                           " bytes of shared memory " + kDirectory + path,
+                       error);
+  }
   if (info.st_size != 0 && info.st_size != static_cast<off_t>(kObjectBytes))
     return Status(StatusCode::Mismatch, "shared memory " + path + " has " +
                                             std::to_string(info.st_size) + " bytes, expected " +
@@ -176,6 +184,7 @@ Status ControlObject::prepare(uint32_t numRanks, uint64_t segmentBytes) {
     header().numRanks = numRanks;
     header().segmentBytes = segmentBytes;
     header().pidNamespace = ownPidNamespace();
+    header().token = std::random_device()() | uint64_t{std::random_device()()} << 32;
     return {};
   }
   if (magic != kMagic || header().version != kVersion || header().numRanks > kMaxRanks)

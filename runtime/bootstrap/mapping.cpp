@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,11 +55,23 @@ StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const 
   return ofFile(file.get(), size, what.c_str());
 }
 
+int growFile(int descriptor, uint64_t bytes, bool reserve) {
+  rlimit limit;
+  // Beyond the limit a file cannot grow, and trying is the end of the process (SIGXFSZ).
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    return EFBIG;
+  if (reserve)
+    return posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  return ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+}
+
 StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes) {
   Descriptor file(memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
-      fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return systemError("cannot create " + std::to_string(bytes) + " bytes of " + label, errno);
+  int error = file.valid() ? growFile(file.get(), bytes, false) : errno;
+  if (error == 0 && fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    error = errno;
+  if (error != 0)
+    return systemError("cannot create " + std::to_string(bytes) + " bytes of " + label, error);
   return file;
 }
 

@@ -54,6 +54,11 @@ private:
   std::span<std::byte> bytes;
 };
 
+/// Gives an empty file of shared memory its size and, if `reserve`, all its memory: without that,
+/// touching it where there is none to be had is the end of the process (SIGBUS). The number of the
+/// error, or 0.
+int growFile(int descriptor, uint64_t bytes, bool reserve);
+
 /// A file of zeros without a name that lives as long as someone has it open or mapped. Sealed:
 /// nobody can shrink it under another's feet.
 StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes);

@@ -3,6 +3,7 @@
 
 #include "runtime/base/data_type.h"
 
+#include <exception>
 #include <utility>
 
 using namespace occl;
@@ -32,6 +33,8 @@ Status checkCollective(const occlCollective_t &given) {
     return invalid("dataType " + std::to_string(given.dataType) + " is unknown");
   if (static_cast<unsigned>(given.op) >= kNumReduceOps)
     return invalid("op " + std::to_string(given.op) + " is unknown");
+  if (given.callbacksNeverBlock > 1)
+    return invalid("callbacksNeverBlock must be 0 or 1");
   return {};
 }
 
@@ -60,12 +63,20 @@ StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t *collective) {
   spec.op = static_cast<ReduceOp>(given.op);
   spec.priority = given.priority;
   spec.timeout = std::chrono::milliseconds(given.timeoutMs);
+  spec.callbacksNeverBlock = given.callbacksNeverBlock != 0;
   return spec;
 }
 
 /// The one place that knows the type of the user's function.
-void callBack(void (*function)(), daemon::RequestId request, StatusCode result, void *user) {
-  reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
+Status callBack(void (*function)(), daemon::RequestId request, StatusCode result, void *user) {
+  try {
+    reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
+    return {};
+  } catch (const std::exception &error) {
+    return {StatusCode::CallbackFailed, error.what()};
+  } catch (...) {
+    return {StatusCode::CallbackFailed, "something that is not a std::exception"};
+  }
 }
 
 } // namespace

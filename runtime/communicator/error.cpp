@@ -18,6 +18,7 @@ static_assert(static_cast<int>(StatusCode::PeerFailed) == occlPeerFailed);
 static_assert(static_cast<int>(StatusCode::Deadlock) == occlDeadlock);
 static_assert(static_cast<int>(StatusCode::SystemError) == occlSystemError);
 static_assert(static_cast<int>(StatusCode::InternalError) == occlInternalError);
+static_assert(static_cast<int>(StatusCode::CallbackFailed) == occlCallbackFailed);
 
 static_assert(static_cast<int>(DataType::Uint8) == occlUint8);
 static_assert(static_cast<int>(DataType::Int32) == occlInt32);
@@ -80,6 +81,8 @@ const char *occlGetErrorString(occlResult_t result) {
     return "the operating system refused";
   case occlInternalError:
     return "internal error";
+  case occlCallbackFailed:
+    return "a callback threw an exception";
   }
   return "unknown result";
 }

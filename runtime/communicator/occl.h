@@ -41,7 +41,8 @@ typedef enum {
   occlPeerFailed = 8,      /* the process of a rank is gone */
   occlDeadlock = 9,        /* only with preemption off: the ranks wait for each other in a cycle */
   occlSystemError = 10,    /* the operating system refused: memory, shared memory, threads, files */
-  occlInternalError = 11
+  occlInternalError = 11,
+  occlCallbackFailed = 12 /* a callback threw a C++ exception, on some rank */
 } occlResult_t;
 
 typedef enum {
@@ -81,10 +82,14 @@ typedef struct {
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0 }
 
-/* Called once when an invocation ends, by a thread of the library or by one inside occlWait,
- * occlTest, occlSubmit or occlCommAbort. It may call any function but those that destroy its
- * communicator; it must return, and not throw. result is occlSuccess or why the invocation failed,
- * which is then why the communicator failed. */
+/* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
+ * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes as
+ * long as that ends: it runs on a thread of the library that is there for callbacks, and while it
+ * blocks others run on further threads, up to 64 of a process. Callbacks of a rank are begun in the
+ * order in which its invocations ended, one after the other unless one takes longer than a
+ * millisecond. See callbacksNeverBlock for those that need no thread of their own.
+ * It must not destroy its communicator (that returns occlInvalidArgument). What it throws ends the
+ * communicator with occlCallbackFailed and goes no further. */
 typedef void (*occlCallback_t)(occlRequest_t request, occlResult_t result, void *user);
 
 /* What is registered. */
@@ -103,9 +108,15 @@ typedef struct {
   occlRedOp_t op;     /* ignored where the plan reduces nothing; a scan has no occlAvg */
   int32_t priority;   /* larger is more urgent; default 0 */
   uint32_t timeoutMs; /* from submission; 0: the communicator's */
+  uint32_t
+      callbacksNeverBlock; /* 1: its callbacks return at once, so whoever completes an invocation
+                              runs them: a thread of the library or one inside occlWait, occlTest,
+                              occlSubmit or occlCommAbort. One at a time, in the order in which
+                              invocations ended; faster by a change of thread. One that blocks all
+                              the same holds up the other callbacks of its rank */
 } occlCollective_t;
 #define OCCL_COLLECTIVE_INITIALIZER                                                                \
-  { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0 }
+  { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0, 0 }
 
 /* Counters of a communicator's rank since its start. */
 typedef struct {

@@ -98,6 +98,7 @@ struct Collective {
   occlRedOp_t op = occlSum;
   int32_t priority = 0;
   uint32_t timeoutMs = 0;
+  bool callbacksNeverBlock = false;
 };
 
 /// A submitted invocation, of which the communicator must outlive. Copies are the same request.
@@ -177,6 +178,7 @@ public:
     given.op = collective.op;
     given.priority = collective.priority;
     given.timeoutMs = collective.timeoutMs;
+    given.callbacksNeverBlock = collective.callbacksNeverBlock;
     check(occlRegister(handle(), &given));
   }
   void remove(uint64_t id) { check(occlDeregister(handle(), id)); }

@@ -163,6 +163,8 @@ occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *config) {
 }
 
 occlResult_t occlCommDestroy(occlComm_t comm) {
+  if (comm && comm->daemon->isCallingBack())
+    return reportInvalid("occlCommDestroy", "called from a callback of the same communicator");
   delete comm;
   return occlSuccess;
 }

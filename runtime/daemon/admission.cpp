@@ -100,6 +100,9 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
   Status buffers = checkBuffers(collective, input, output);
   if (!buffers.ok())
     return buffers;
+  if (callback && !collective.spec.callbacksNeverBlock)
+    if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
+      return thread;
   auto reserved = reserve(*found->second, callback);
   if (!reserved.ok())
     return reserved.status();

@@ -30,6 +30,7 @@ struct CollectiveSpec {
   ReduceOp op = ReduceOp::Sum;
   int32_t priority = 0;
   std::chrono::milliseconds timeout{0};
+  bool callbacksNeverBlock = false;
 };
 
 /// A registered collective of one rank. Immutable but for `unreclaimed`.

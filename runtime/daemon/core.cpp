@@ -2,14 +2,35 @@
 
 #include "runtime/base/atomic.h"
 
+#include <string>
 #include <utility>
 
 namespace occl::daemon {
 
+namespace {
+
+/// In an entry of the completion queue; the rest is 1 + the request's slot.
+constexpr queue::CompletionEntry kNeverBlocks = 1u << 31;
+static_assert(RequestTable::kMaxCapacity < kNeverBlocks);
+
+/// The callbacks that this thread is in, a list on its stack.
+struct CallbackScope {
+  explicit CallbackScope(const Core &core) : core(core), outer(innermost) { innermost = this; }
+  ~CallbackScope() { innermost = outer; }
+
+  static thread_local const CallbackScope *innermost;
+  const Core &core;
+  const CallbackScope *const outer;
+};
+
+thread_local const CallbackScope *CallbackScope::innermost = nullptr;
+
+} // namespace
+
 Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const Options &options)
     : options(options), device(std::move(device)), fabric(std::move(joined)),
       place(options.maxInFlight, stats), requests(options.maxInFlight),
-      completions(options.maxInFlight) {}
+      completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)) {}
 
 void Core::countOpen(bool hasCallback) {
   device->open.fetch_add(1, std::memory_order_relaxed);
@@ -19,23 +40,62 @@ void Core::countOpen(bool hasCallback) {
 }
 
 void Core::finish(OpenInvocation &invocation, StatusCode result) {
-  Completion completion{invocation.request, result, invocation.hasCallback};
+  const RequestId request = invocation.request;
+  const bool hasCallback = invocation.hasCallback;
+  const bool neverBlocks = invocation.collective->spec.callbacksNeverBlock;
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
-  completions.push(completion); // as many slots as requests: never full
+  requests.complete(request, result);
+  device->open.fetch_sub(1, std::memory_order_release);
+  if (hasCallback) {
+    device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
+    // As many places as requests: never full.
+    completions->push(RequestTable::slotOf(request) + 1 + (neverBlocks ? kNeverBlocks : 0));
+  } else {
+    ended.fetch_add(1, std::memory_order_release);
+    device->bell.ring(); // threads in wait()
+  }
 }
 
-void Core::runCompletions() {
-  bool any = false;
-  while (auto completion = completions.pop()) {
-    requests.complete(completion->request, completion->result);
-    if (completion->hasCallback)
-      device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
-    device->open.fetch_sub(1, std::memory_order_release);
-    ended.fetch_add(1, std::memory_order_release);
-    any = true;
+void Core::runCallbacks() {
+  if (callbackTurns.fetch_add(1, std::memory_order_acq_rel) != 0)
+    return; // who is at it looks again
+  uint32_t seen = 1;
+  do {
+    while (auto entry = completions->pop()) {
+      if (*entry & kNeverBlocks) {
+        callBack(*entry);
+        continue;
+      }
+      place.pin();
+      device->callbacks.add({callBackOnThread, this, *entry});
+    }
+  } while (!callbackTurns.compare_exchange_strong(seen, 0, std::memory_order_acq_rel));
+}
+
+void Core::callBack(queue::CompletionEntry entry) {
+  CallbackScope scope(*this);
+  RequestTable::CallbackEnd end = requests.callBack((entry & ~kNeverBlocks) - 1);
+  if (!end.status.ok()) {
+    fabric->fail({StatusCode::CallbackFailed,
+                  "the callback of collective " + nameOf(end.origin.collective) + ", invocation " +
+                      std::to_string(end.origin.ordinal) + ", threw an exception on rank " +
+                      std::to_string(fabric->rank()) + ": " + end.status.message()});
+    settleFailure();
   }
-  if (any)
-    device->bell.ring(); // threads in wait()
+  ended.fetch_add(1, std::memory_order_release);
+  device->bell.ring(); // threads that destroy the communicator
+}
+
+void Core::callBackOnThread(void *core, queue::CompletionEntry entry) {
+  static_cast<Core *>(core)->callBack(entry);
+  static_cast<Core *>(core)->place.unpin();
+}
+
+bool Core::isCallingBack() const {
+  for (const CallbackScope *scope = CallbackScope::innermost; scope; scope = scope->outer)
+    if (&scope->core == this)
+      return true;
+  return false;
 }
 
 void Core::settleFailure() {
@@ -43,7 +103,7 @@ void Core::settleFailure() {
   StatusCode code = fabric->failure().code();
   for (OpenInvocation *invocation : device->board.abandon(place))
     finish(*invocation, code);
-  runCompletions();
+  runCallbacks();
 }
 
 } // namespace occl::daemon

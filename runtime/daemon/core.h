@@ -9,19 +9,14 @@
 #include "runtime/daemon/request_table.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
-#include "runtime/queue/bounded_ring.h"
+#include "runtime/queue/completion_queue.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace occl::daemon {
-
-/// An invocation has ended.
-struct Completion {
-  RequestId request = 0;
-  StatusCode result = StatusCode::Success;
-  bool hasCallback = false;
-};
 
 struct Core {
   Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const Options &options);
@@ -33,7 +28,7 @@ struct Core {
   /// What it has on the device's task board.
   BoardPlace place;
   RequestTable requests;
-  queue::BoundedRing<Completion> completions;
+  const std::unique_ptr<queue::CompletionQueue> completions; // of those with a callback
   /// Invocations that are complete, with their callbacks returned.
   Atomic<uint64_t> ended{0};
 
@@ -44,14 +39,28 @@ struct Core {
   }
   /// An invocation has been admitted. Under the admission's lock.
   void countOpen(bool hasCallback);
-  /// Completes an invocation that no executor of this rank refers to any more. The user gets the
-  /// result by runCompletions(), to be called afterwards.
+  /// Completes an invocation that no executor of this rank refers to any more: its result becomes
+  /// visible and its callback is queued, to be run by runCallbacks().
   void finish(OpenInvocation &invocation, StatusCode result);
-  /// Runs what completions demand, on this thread, until there is none.
-  void runCompletions();
+  /// Sees to it that queued callbacks are run: those that never block on this thread, unless
+  /// another is at it, the others by the device's threads. Nothing is claimed or locked. The place
+  /// is pinned.
+  void runCallbacks();
+  /// Whether this thread is inside a callback of this communicator's rank.
+  bool isCallingBack() const;
   /// After a failure: ends everything that is open as soon as no task is claimed. Any thread that
   /// keeps the core from being detached, any number of times.
   void settleFailure();
+
+  /// "'name' (id 7)".
+  std::function<std::string(uint64_t collective)> nameOf;
+
+private:
+  void callBack(queue::CompletionEntry entry);
+  static void callBackOnThread(void *core, queue::CompletionEntry entry);
+
+  /// 0 while nobody runs callbacks; else how often that was asked for since.
+  Atomic<uint32_t> callbackTurns{0};
 };
 
 } // namespace occl::daemon

@@ -10,6 +10,7 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
     : core(std::move(device), std::move(fabric), options), admission(core),
       watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }) {
+  core.nameOf = [this](uint64_t id) { return admission.nameOf(id); };
   core.device->attach(core, watchdog);
 }
 

@@ -38,6 +38,9 @@ public:
   /// Why the communicator has failed; Success if it has not.
   Status failure() const { return core.fabric->failure(); }
 
+  /// Whether the calling thread is inside a callback of this rank.
+  bool isCallingBack() const { return core.isCallingBack(); }
+
   const Stats &stats() const { return core.stats; }
   const std::shared_ptr<Device> &device() const { return core.device; }
   std::string report() { return watchdog.report(); }

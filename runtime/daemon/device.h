@@ -13,6 +13,7 @@
 #include "runtime/base/doorbell.h"
 #include "runtime/base/mutex.h"
 #include "runtime/bootstrap/shared_bell.h"
+#include "runtime/daemon/callback_threads.h"
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
@@ -68,7 +69,7 @@ public:
   TaskBoard board;
   DeviceStats stats;
 
-  /// Of all communicators: submitted and not yet complete with the callback returned.
+  /// Of all communicators: submitted and not yet complete.
   Atomic<uint32_t> open{0};
   /// Of these, those with a callback: nobody needs to wait for them.
   Atomic<uint32_t> openWithCallback{0};
@@ -99,6 +100,10 @@ private:
   mutable Mutex mutex; // guards `members`; held during a round
   std::vector<Member> members;
   std::vector<std::unique_ptr<Worker>> workers;
+
+public:
+  /// Run callbacks that may block.
+  CallbackThreads callbacks{kMostCallbackThreads};
 };
 
 } // namespace occl::daemon

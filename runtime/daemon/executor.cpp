@@ -26,7 +26,7 @@ void Executor::completeAll() {
   }
   complete.clear();
   for (Core *core : completing) {
-    core->runCompletions();
+    core->runCallbacks();
     core->place.unpin();
   }
   completing.clear();

@@ -1,11 +1,16 @@
 // Settings of devices and of communicator ranks.
 #pragma once
 
+#include "runtime/queue/completion_queue.h"
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
 
 namespace occl::daemon {
+
+/// Of a device, all together.
+inline constexpr uint32_t kMostCallbackThreads = 64;
 
 /// With all defaults applied.
 struct DeviceOptions {
@@ -30,6 +35,8 @@ struct Options {
   std::chrono::milliseconds timeout{30000};
   /// Invocations admitted at once; at most RequestTable::kMaxCapacity.
   uint32_t maxInFlight = 1024;
+  /// The fastest that keeps the order of completions: bench/runtime:completion_queues.
+  queue::CompletionForm completionForm = queue::CompletionForm::PackedRing;
 };
 
 } // namespace occl::daemon

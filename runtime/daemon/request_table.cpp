@@ -8,12 +8,14 @@ RequestTable::RequestTable(uint32_t capacity)
     freeSlots.push(index);
 }
 
-std::optional<RequestId> RequestTable::open(const Callback &callback) {
+std::optional<RequestId> RequestTable::open(const Callback &callback,
+                                            const RequestOrigin &origin) {
   std::optional<uint32_t> index = freeSlots.pop();
   if (!index)
     return std::nullopt;
   Slot &slot = slots[*index];
   slot.callback = callback;
+  slot.origin = origin;
   uint64_t generation = generationIn(slot.word.load(std::memory_order_relaxed));
   slot.word.store(pack(generation, Open), std::memory_order_release);
   return generation << kIndexBits | *index;
@@ -29,14 +31,20 @@ void RequestTable::recycle(RequestId request) {
 
 void RequestTable::complete(RequestId request, StatusCode result) {
   Slot &slot = slots[indexOf(request)];
-  Callback callback = slot.callback;
   // After this store a slot without callback is the taker's.
-  slot.word.store(pack(generationOf(request), callback ? CallingBack : Done, result),
+  slot.word.store(pack(generationOf(request), slot.callback ? CallingBack : Done, result),
                   std::memory_order_release);
-  if (!callback)
-    return;
-  callback.invoke(callback.function, request, result, callback.user);
+}
+
+RequestTable::CallbackEnd RequestTable::callBack(uint32_t index) {
+  Slot &slot = slots[index];
+  uint64_t word = slot.word.load(std::memory_order_acquire);
+  RequestId request = generationIn(word) << kIndexBits | index;
+  const Callback &callback = slot.callback;
+  CallbackEnd end{callback.invoke(callback.function, request, resultIn(word), callback.user),
+                  slot.origin};
   recycle(request);
+  return end;
 }
 
 RequestTable::Phase RequestTable::phase(RequestId request) const {
@@ -62,7 +70,7 @@ std::optional<StatusCode> RequestTable::take(RequestId request) {
   uint64_t word = slot.word.load(std::memory_order_acquire);
   if (generationIn(word) != generationOf(request))
     return std::nullopt;
-  auto result = static_cast<StatusCode>(word >> 2 & 63);
+  StatusCode result = resultIn(word);
   if (stateIn(word) == CallingBack)
     return result;
   if (stateIn(word) != Done ||

@@ -16,11 +16,18 @@ using RequestId = uint64_t;
 
 /// The user's function, of a type that only `invoke` knows.
 struct Callback {
-  void (*invoke)(void (*function)(), RequestId request, StatusCode result, void *user) = nullptr;
+  /// Calls it; an error says what it threw.
+  Status (*invoke)(void (*function)(), RequestId request, StatusCode result, void *user) = nullptr;
   void (*function)() = nullptr;
   void *user = nullptr;
 
   explicit operator bool() const { return invoke != nullptr; }
+};
+
+/// Whose request it is, for messages.
+struct RequestOrigin {
+  uint64_t collective = 0;
+  uint64_t ordinal = 0;
 };
 
 /// A fixed number of slots. A request without callback keeps its slot until someone has taken its
@@ -32,11 +39,20 @@ public:
   explicit RequestTable(uint32_t capacity);
 
   /// Nothing if all slots are taken.
-  std::optional<RequestId> open(const Callback &callback);
+  std::optional<RequestId> open(const Callback &callback, const RequestOrigin &origin = {});
   /// Gives back a request that was never started.
   void cancel(RequestId request);
-  /// Publishes the result, then runs the callback, on this thread. Once for each request.
+  /// Publishes the result, once for each request. One with a callback then needs callBack().
   void complete(RequestId request, StatusCode result);
+  /// The slot of a request, as callBack() takes it: less than 2^20.
+  static uint32_t slotOf(RequestId request) { return indexOf(request); }
+  /// Runs the callback of the complete request in this slot, on this thread, and forgets the
+  /// request. What the callback threw, and whose it was.
+  struct CallbackEnd {
+    Status status;
+    RequestOrigin origin;
+  };
+  CallbackEnd callBack(uint32_t slot);
 
   enum class Phase {
     Never,    // no such request was ever opened
@@ -62,6 +78,7 @@ private:
   struct alignas(64) Slot {
     Atomic<uint64_t> word{pack(1, Free)};
     Callback callback;
+    RequestOrigin origin;
   };
 
   static constexpr uint64_t pack(uint64_t generation, State state,
@@ -69,6 +86,7 @@ private:
     return generation << 8 | static_cast<uint64_t>(result) << 2 | state;
   }
   static uint64_t generationIn(uint64_t word) { return word >> 8; }
+  static StatusCode resultIn(uint64_t word) { return static_cast<StatusCode>(word >> 2 & 63); }
   static State stateIn(uint64_t word) { return static_cast<State>(word & 3); }
 
   static uint64_t generationOf(RequestId request) { return request >> kIndexBits; }

@@ -11,7 +11,10 @@ namespace {
 using Phase = RequestTable::Phase;
 
 /// Counts its calls in *user.
-void count(void (*)(), RequestId, StatusCode, void *user) { ++*static_cast<int *>(user); }
+Status count(void (*)(), RequestId, StatusCode result, void *user) {
+  ++*static_cast<int *>(user);
+  return result == StatusCode::Success ? Status() : Status(StatusCode::CallbackFailed, "thrown");
+}
 
 TEST(RequestTable, ARequestIsTakenOnce) {
   RequestTable table(2);
@@ -33,10 +36,26 @@ TEST(RequestTable, ACallbackRunsOnceAndForgetsItsRequest) {
   RequestId request = *table.open({count, nullptr, &calls});
   EXPECT_FALSE(table.open({}).has_value()) << "the only slot is taken";
   table.complete(request, StatusCode::Success);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(table.phase(request), Phase::Complete);
+  EXPECT_EQ(table.take(request), StatusCode::Success) << "the result is there before the callback";
+  EXPECT_TRUE(table.callBack(RequestTable::slotOf(request)).status.ok());
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(table.phase(request), Phase::Forgotten);
   RequestId next = *table.open({});
   EXPECT_NE(next, request);
+  EXPECT_EQ(table.phase(request), Phase::Forgotten);
+}
+
+TEST(RequestTable, WhatACallbackThrowsComesWithItsOrigin) {
+  RequestTable table(1);
+  int calls = 0;
+  RequestId request = *table.open({count, nullptr, &calls}, {7, 3});
+  table.complete(request, StatusCode::Timeout);
+  RequestTable::CallbackEnd end = table.callBack(RequestTable::slotOf(request));
+  EXPECT_EQ(end.status.message(), "thrown");
+  EXPECT_EQ(end.origin.collective, 7u);
+  EXPECT_EQ(end.origin.ordinal, 3u);
   EXPECT_EQ(table.phase(request), Phase::Forgotten);
 }
 

@@ -101,7 +101,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   if (id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords])
     return again("a record: " + std::to_string(AnnounceCell::kRecords) +
                  " invocations of collective " + id.registered->describe() + " are under way");
-  auto request = core.requests.open(callback);
+  auto request = core.requests.open(callback, {id.id, id.nextOrdinal});
   if (!request)
     return again("a request: " + std::to_string(core.requests.countUntaken()) +
                  " are complete and nobody has waited for them");

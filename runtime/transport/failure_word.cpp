@@ -20,7 +20,7 @@ Status FailureWord::readCause() const {
   if (causeState.load(std::memory_order_acquire) != 2)
     return {};
   // Another process wrote this: it may be damaged.
-  uint32_t last = static_cast<uint32_t>(StatusCode::InternalError);
+  uint32_t last = static_cast<uint32_t>(StatusCode::CallbackFailed);
   StatusCode known =
       code == 0 || code > last ? StatusCode::InternalError : static_cast<StatusCode>(code);
   return {known, std::string(text, strnlen(text, kTextBytes))};

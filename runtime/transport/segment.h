@@ -9,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/transport/announce.h"
 #include "runtime/transport/failure_word.h"
+#include "runtime/transport/shrink_board.h"
 #include "runtime/transport/wait_edges.h"
 
 #include <cstddef>
@@ -32,6 +33,7 @@ struct SegmentHeader {
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
   alignas(64) Atomic<uint32_t> state{Alive};
   FailureWord failure;
+  ShrinkBoard shrink;
   WaitEdgeBoard waitEdges;
 };
 

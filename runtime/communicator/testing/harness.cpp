@@ -81,6 +81,7 @@ occlResult_t Job::registerOn(occlComm_t comm) const {
   given.count = count;
   given.dataType = static_cast<occlDataType_t>(type);
   given.op = static_cast<occlRedOp_t>(op);
+  given.callbacksNeverBlock = callbackKind == CallbackKind::NeverBlocks;
   return occlRegister(comm, &given);
 }
 

@@ -47,6 +47,8 @@ private:
 using PlanHandle = std::shared_ptr<occlPlan>;
 PlanHandle handleOf(plan::Plan plan);
 
+enum class CallbackKind { MayBlock, NeverBlocks };
+
 /// One collective with the buffers of all ranks and what must be in the outputs.
 class Job {
 public:
@@ -57,6 +59,8 @@ public:
 
   const std::string &name() const { return label; }
   uint64_t id() const { return collective; }
+  /// Before it is registered; at first they may block.
+  void setCallbackKind(CallbackKind kind) { callbackKind = kind; }
   occlResult_t registerOn(occlComm_t comm) const;
   /// New inputs from a seed, outputs cleared; for all ranks, by one thread.
   void fill(uint64_t seed);
@@ -73,6 +77,7 @@ private:
   uint64_t count;
   DataType type;
   ReduceOp op;
+  CallbackKind callbackKind = CallbackKind::MayBlock;
   std::string label;
   std::vector<std::vector<char>> inputs, outputs, expected; // by rank
 };
