@@ -24,19 +24,6 @@ namespace occl::bootstrap {
 
 inline constexpr uint32_t kMaxRanks = 1024;
 
-/// Which ranks of a group form another one.
-struct SubgroupOptions {
-  /// Ranks of the group, in the order of their ranks in the new one; this rank is among them.
-  std::vector<uint32_t> members;
-  /// 1 to 32 of [A-Za-z0-9_-]; the same on all members, and never again in the life of the group.
-  std::string tag;
-  /// The same on all members; rounded up to whole pages.
-  uint64_t segmentBytes = 0;
-  std::chrono::milliseconds timeout{30000};
-  /// Of this rank's device; made with makeShared() if the group is one of processes.
-  std::shared_ptr<SharedBell> bell;
-};
-
 /// One rank's view of its group. Everything is valid for the life of the Group; segments are
 /// unmapped by its destructor, which neither waits nor tells the others. Thread safety: all
 /// functions, from any thread.
@@ -68,16 +55,8 @@ public:
   /// of a rank at a time.
   virtual Status barrier(const Deadline &deadline) = 0;
 
-  /// One rank of a new group of some ranks of this one; it does not depend on this one later.
-  /// Errors: those of formProcessGroup; among threads a member that is missing shows at the new
-  /// group's first barrier.
-  virtual StatusOr<std::unique_ptr<Group>> subgroup(const SubgroupOptions &options) const = 0;
-
 protected:
   Group() = default;
-
-  /// The place of this rank among the members; InvalidArgument if it is not one.
-  StatusOr<uint32_t> placeIn(const std::vector<uint32_t> &newMembers) const;
 
   uint32_t ownRank = 0;
   bool processes = false;

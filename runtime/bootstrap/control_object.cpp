@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
-#include <random>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -184,7 +183,6 @@ Status ControlObject::prepare(uint32_t numRanks, uint64_t segmentBytes) {
     header().numRanks = numRanks;
     header().segmentBytes = segmentBytes;
     header().pidNamespace = ownPidNamespace();
-    header().token = std::random_device()() | uint64_t{std::random_device()()} << 32;
     return {};
   }
   if (magic != kMagic || header().version != kVersion || header().numRanks > kMaxRanks)

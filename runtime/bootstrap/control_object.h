@@ -50,7 +50,6 @@ struct ControlHeader {
   Atomic<uint32_t> changes; // futex: any change of any slot
   uint64_t segmentBytes;
   uint64_t pidNamespace; // the pids in the slots mean nothing in another one
-  uint64_t token;        // random: tells this group from all others
 };
 
 class ControlObject {
@@ -62,7 +61,6 @@ public:
                                       const Deadline &deadline);
 
   RankSlot &slot(uint32_t rank) const;
-  uint64_t token() const { return header().token; }
   /// Says to the others that the state or barrier count of a slot has changed.
   void announceChange() const;
 

@@ -3,9 +3,6 @@
 #include "runtime/bootstrap/mapping.h"
 #include "runtime/bootstrap/name.h"
 
-#include <cstdio>
-#include <utility>
-
 namespace occl::bootstrap {
 namespace {
 
@@ -21,7 +18,6 @@ public:
   /// Waits for all ranks, then maps their segments of `segmentBytes` bytes.
   Status connect(uint32_t numRanks, uint64_t segmentBytes, const Deadline &deadline);
   Status barrier(const Deadline &deadline) override;
-  StatusOr<std::unique_ptr<Group>> subgroup(const SubgroupOptions &options) const override;
 
 private:
   Status mapRank(uint32_t rank, uint64_t segmentBytes);
@@ -82,22 +78,6 @@ Status ProcessGroup::barrier(const Deadline &deadline) {
         return static_cast<int32_t>(slot.barriers.load(std::memory_order_acquire) - entered) >= 0;
       },
       "did not reach the barrier", deadline);
-}
-
-StatusOr<std::unique_ptr<Group>> ProcessGroup::subgroup(const SubgroupOptions &options) const {
-  auto place = placeIn(options.members);
-  if (!place.ok())
-    return place.status();
-  char token[17];
-  std::snprintf(token, sizeof token, "%016llx", static_cast<unsigned long long>(control.token()));
-  ProcessGroupOptions whole;
-  whole.numRanks = static_cast<uint32_t>(options.members.size());
-  whole.rank = *place;
-  whole.name = std::string("sub-") + token + "-" + options.tag;
-  whole.segmentBytes = options.segmentBytes;
-  whole.timeout = options.timeout;
-  whole.bell = options.bell;
-  return formProcessGroup(whole);
 }
 
 } // namespace

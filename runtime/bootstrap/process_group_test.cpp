@@ -91,43 +91,6 @@ TEST(ProcessGroup, ranksSeeEachOthersSegments) {
   }
 }
 
-/// Ranks 2 and 0 of three form a group; then the larger one goes.
-int formAPair(const ProcessGroupOptions &options) {
-  auto group = formProcessGroup(options);
-  if (!group.ok())
-    return exitFor(group.status(), StatusCode::Success, "");
-  SubgroupOptions pair;
-  pair.members = {2, 0};
-  pair.tag = "pair";
-  pair.segmentBytes = 100;
-  pair.timeout = 20s;
-  pair.bell = options.bell;
-  if (options.rank == 1)
-    return exitFor((*group)->subgroup(pair).status(), StatusCode::InvalidArgument, "rank 1");
-  auto formed = (*group)->subgroup(pair);
-  if (!formed.ok())
-    return exitFor(formed.status(), StatusCode::Success, "");
-  group->reset();
-  Group &ranks = **formed;
-  ranks.segment(ranks.rank())[0] = std::byte(ranks.rank() + 1);
-  if (ranks.numRanks() != 2 || ranks.rank() != (options.rank == 2 ? 0 : 1) ||
-      !ranks.barrier(Deadline(20s)).ok())
-    return 2;
-  uint32_t other = 1 - ranks.rank();
-  if (ranks.segment(other)[0] != std::byte(other + 1))
-    return 3;
-  return ranks.barrier(Deadline(20s)).ok() ? kAsExpected : 4;
-}
-
-TEST(ProcessGroup, someRanksFormAGroupOfTheirOwn) {
-  std::string name = uniqueName();
-  std::vector<pid_t> children;
-  for (uint32_t rank = 0; rank < 3; ++rank)
-    children.push_back(start([&] { return formAPair(optionsFor(name, 3, rank)); }));
-  for (pid_t child : children)
-    EXPECT_EQ(finish(child), kAsExpected);
-}
-
 /// All ranks ring their neighbour's doorbell while all are about to sleep on their own.
 int ringTheNext(const ProcessGroupOptions &options) {
   auto group = formProcessGroup(options);

@@ -3,9 +3,7 @@
 #include "runtime/bootstrap/mapping.h"
 #include "runtime/bootstrap/name.h"
 
-#include <map>
 #include <mutex>
-#include <utility>
 
 namespace occl::bootstrap {
 namespace {
@@ -18,29 +16,7 @@ struct Shared {
   ConditionVariable changed;
   std::vector<uint64_t> barriers; // entered, by rank
   std::vector<bool> left;         // by rank
-  /// By tag; whoever of a subgroup comes first makes it.
-  std::map<std::string, std::weak_ptr<Shared>> subgroups;
 };
-
-/// segmentBytes is rounded up to whole pages.
-StatusOr<std::shared_ptr<Shared>> makeShared(std::vector<std::shared_ptr<SharedBell>> bells,
-                                             uint64_t segmentBytes) {
-  const size_t numRanks = bells.size();
-  auto size = wholePages(segmentBytes);
-  if (!size.ok())
-    return size.status();
-  auto shared = std::make_shared<Shared>();
-  shared->bells = std::move(bells);
-  shared->barriers.resize(numRanks);
-  shared->left.resize(numRanks);
-  for (size_t rank = 0; rank < numRanks; ++rank) {
-    auto segment = Mapping::anonymous(*size);
-    if (!segment.ok())
-      return segment.status();
-    shared->segments.push_back(std::move(*segment));
-  }
-  return shared;
-}
 
 class ThreadGroup final : public Group {
 public:
@@ -60,7 +36,6 @@ public:
   }
 
   Status barrier(const Deadline &deadline) override;
-  StatusOr<std::unique_ptr<Group>> subgroup(const SubgroupOptions &options) const override;
 
 private:
   std::shared_ptr<Shared> shared;
@@ -81,24 +56,6 @@ Status ThreadGroup::barrier(const Deadline &deadline) {
   return {};
 }
 
-StatusOr<std::unique_ptr<Group>> ThreadGroup::subgroup(const SubgroupOptions &options) const {
-  auto place = placeIn(options.members);
-  if (!place.ok())
-    return place.status();
-  std::lock_guard lock(shared->mutex);
-  std::weak_ptr<Shared> &made = shared->subgroups[options.tag];
-  if (std::shared_ptr<Shared> there = made.lock())
-    return std::unique_ptr<Group>(std::make_unique<ThreadGroup>(std::move(there), *place));
-  std::vector<std::shared_ptr<SharedBell>> memberBells;
-  for (uint32_t member : options.members)
-    memberBells.push_back(shared->bells[member]);
-  auto fresh = makeShared(std::move(memberBells), options.segmentBytes);
-  if (!fresh.ok())
-    return fresh.status();
-  made = *fresh;
-  return std::unique_ptr<Group>(std::make_unique<ThreadGroup>(std::move(*fresh), *place));
-}
-
 } // namespace
 
 StatusOr<std::vector<std::unique_ptr<Group>>>
@@ -106,12 +63,22 @@ formThreadGroup(const std::vector<std::shared_ptr<SharedBell>> &bells, uint64_t 
   auto numRanks = static_cast<uint32_t>(bells.size());
   if (Status status = checkGroup(numRanks, 0); !status.ok())
     return status;
-  auto shared = makeShared(bells, segmentBytes);
-  if (!shared.ok())
-    return shared.status();
+  auto size = wholePages(segmentBytes);
+  if (!size.ok())
+    return size.status();
+  auto shared = std::make_shared<Shared>();
+  shared->bells = bells;
+  shared->barriers.resize(numRanks);
+  shared->left.resize(numRanks);
+  for (uint32_t rank = 0; rank < numRanks; ++rank) {
+    auto segment = Mapping::anonymous(*size);
+    if (!segment.ok())
+      return segment.status();
+    shared->segments.push_back(std::move(*segment));
+  }
   std::vector<std::unique_ptr<Group>> groups;
   for (uint32_t rank = 0; rank < numRanks; ++rank)
-    groups.push_back(std::make_unique<ThreadGroup>(*shared, rank));
+    groups.push_back(std::make_unique<ThreadGroup>(shared, rank));
   return groups;
 }
 

@@ -62,28 +62,6 @@ TEST(ThreadGroup, barrierEndsWithoutTheOthers) {
   EXPECT_EQ((*groups)[0]->barrier(Deadline(10s)).code(), StatusCode::PeerFailed);
 }
 
-TEST(ThreadGroup, someRanksFormAGroupOfTheirOwn) {
-  auto groups = formThreadGroup(makeBells(4), 1);
-  ASSERT_TRUE(groups.ok());
-  SubgroupOptions options;
-  options.members = {3, 1};
-  options.tag = "a";
-  options.segmentBytes = 100;
-  auto third = (*groups)[3]->subgroup(options);
-  auto first = (*groups)[1]->subgroup(options);
-  ASSERT_TRUE(third.ok() && first.ok());
-  EXPECT_EQ((*third)->rank(), 0u) << "in the order of the members";
-  EXPECT_EQ((*first)->rank(), 1u);
-  EXPECT_EQ((*first)->numRanks(), 2u);
-  EXPECT_EQ(&(*first)->bell(0), &(*groups)[0]->bell(3));
-  EXPECT_EQ((*groups)[0]->subgroup(options).status().code(), StatusCode::InvalidArgument);
-  options.tag = "b";
-  EXPECT_NE((*(*groups)[1]->subgroup(options))->segment(0).data(), (*first)->segment(0).data());
-  groups->clear();
-  (*third)->segment(1)[0] = std::byte{7};
-  EXPECT_EQ((*first)->segment(1)[0], std::byte{7}) << "it does not depend on the larger group";
-}
-
 TEST(ThreadGroup, refusesWrongSizes) {
   EXPECT_EQ(formThreadGroup(makeBells(0), 1).status().code(), StatusCode::InvalidArgument);
   EXPECT_EQ(formThreadGroup(makeBells(kMaxRanks + 1), 1).status().code(),
