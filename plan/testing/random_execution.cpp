@@ -49,7 +49,7 @@ public:
           blocks.erase(blocks.begin() + static_cast<ptrdiff_t>(i)), progressed = true;
       }
       if (!progressed)
-        return fault.empty() ? "deadlock" : fault;
+        return "deadlock"; // whatever was read before
     }
     for (const auto &[key, queue] : queues)
       if (!queue.empty())
