@@ -11,8 +11,8 @@ help:
 	@echo "make test                  build everything, run all tests"
 	@echo "make bench                 compare with Open MPI on this machine"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
-	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; minutes"
-	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importer in turn, each so long"
+	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
+	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
 	@echo "make format                clang-format over the sources"
@@ -50,10 +50,11 @@ FUZZ_SECONDS ?= 3600
 
 fuzz:
 	@tools/setup.sh fuzz
-	@test/fuzz/fuzz.sh frontend $(FUZZ_SECONDS) algorithms
-	@test/fuzz/fuzz.sh formatter $(FUZZ_SECONDS) algorithms
+	@test/fuzz/fuzz.sh frontend $(FUZZ_SECONDS) algorithms topologies test
+	@test/fuzz/fuzz.sh formatter $(FUZZ_SECONDS) algorithms topologies test
 	@test/fuzz/fuzz.sh plan $(FUZZ_SECONDS)
-	@test/fuzz/fuzz.sh msccl $(FUZZ_SECONDS)
+	@test/fuzz/fuzz.sh msccl $(FUZZ_SECONDS) test/interchange/Inputs
+	@test/fuzz/fuzz.sh synthesis $(FUZZ_SECONDS)
 
 install:
 	@tools/setup.sh

@@ -10,7 +10,8 @@ using plan::OperandKind;
 
 PlanExecution::PlanExecution(const plan::Plan &plan, bool inPlace, uint32_t depth,
                              Expressions &expressions, Random &random)
-    : plan(plan), inPlace(inPlace), depth(depth), expressions(expressions), random(random) {
+    : plan(plan), inPlace(inPlace), depth(depth), expressions(expressions), random(random),
+      signals(plan.connections.size()) {
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     const plan::RankPlan &rank = plan.ranks[r];
     for (uint32_t c = 0; c < rank.inputChunks; ++c)
@@ -77,6 +78,10 @@ bool PlanExecution::isEnabled(const Block &block, const Instruction &instruction
     if (other->done <= dependency.instruction)
       return false;
   }
+  if (instruction.opcode == plan::Opcode::Wait)
+    return std::ranges::all_of(plan.sourcesOf(instruction), [&](const Operand &counter) {
+      return signals[counter.index] >= instruction.value;
+    });
   for (const Operand &source : plan.sourcesOf(instruction))
     if (source.kind == OperandKind::Connection && queues.at({source.index, block.rank}).empty())
       return false;
@@ -87,6 +92,12 @@ bool PlanExecution::isEnabled(const Block &block, const Instruction &instruction
 }
 
 void PlanExecution::execute(const Block &block, const Instruction &instruction) {
+  if (instruction.opcode == plan::Opcode::Wait)
+    return;
+  if (instruction.opcode == plan::Opcode::Signal) {
+    ++signals[plan.destinationsOf(instruction)[0].index];
+    return;
+  }
   std::vector<Contents> operands;
   for (const Operand &source : plan.sourcesOf(instruction))
     operands.push_back(load(block, source, instruction.count));
@@ -109,7 +120,7 @@ PlanExecution::Contents PlanExecution::load(const Block &block, const Operand &o
     return contents;
   }
   for (uint32_t i = 0; i < count; ++i) {
-    auto found = memory.find(address(block.rank, operand.kind, operand.index + i));
+    auto found = memory.find(address(operand.rank, operand.kind, operand.index + i));
     if (found == memory.end())
       fail("rank " + std::to_string(block.rank) + " reads what was never written");
     else
@@ -152,7 +163,7 @@ void PlanExecution::store(const Block &block, const Operand &operand, const Cont
     if (!plan.uniformChunks && operand.kind != OperandKind::Scratch &&
         chunk % plan.partChunks != contents[i].extent)
       fail("a value is stored where chunks have another size");
-    memory[address(block.rank, operand.kind, chunk)] = contents[i];
+    memory[address(operand.rank, operand.kind, chunk)] = contents[i];
   }
 }
 

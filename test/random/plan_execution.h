@@ -66,6 +66,7 @@ private:
   std::vector<Block> blocks;
   std::map<Address, Content> memory;
   std::map<std::pair<uint32_t, uint32_t>, std::deque<Contents>> queues; // connection, destination
+  std::vector<uint32_t> signals; // given so far, of each connection that is a counter
   std::string error;
 };
 

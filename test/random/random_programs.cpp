@@ -1,7 +1,7 @@
 // Compiles random programs with random options, verifies the plans and executes each in random
 // orders against a direct execution of its source.
 //
-//   random_programs [--programs n] [--seed s] [--schedules n]
+//   random_programs [--programs n] [--seed s] [--schedules n] [--until-failure]
 //
 // A failure prints the program, its options, and the seed that makes this program alone.
 
@@ -9,6 +9,7 @@
 #include "compiler/dialect/Inst.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/export/PlanExport.h"
+#include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/Frontend.h"
 #include "plan/verifier.h"
 #include "test/random/generator.h"
@@ -30,6 +31,7 @@ struct Settings {
   uint64_t seed = 1;
   uint64_t programs = 300;
   uint32_t schedules = 20;
+  bool untilFailure = false;
 };
 
 struct Options {
@@ -40,7 +42,9 @@ struct Options {
     return "multicast " + std::to_string(pipeline.multicast) + ", fuse " +
            std::to_string(pipeline.fuse) + ", aggregate " + std::to_string(pipeline.aggregate) +
            ", thread blocks " + std::to_string(pipeline.maxThreadBlocks) + ", depth " +
-           std::to_string(depth);
+           std::to_string(depth) + ", direct groups of " +
+           std::to_string(pipeline.directGroupSize) + ", order through ranks " +
+           std::to_string(pipeline.orderThroughRanks);
   }
 };
 
@@ -63,6 +67,8 @@ public:
     Generator(program, random).run();
     uint32_t instances = random.chance(40) ? random.between(2, 4) : 1;
     source = program.text(instances == 1 ? "" : " instances " + std::to_string(instances));
+    options.pipeline.directGroupSize = random.oneOf({0u, 0u, 2u, 3u, 16u});
+    options.pipeline.orderThroughRanks = random.chance(30);
   }
 
   std::string run() {
@@ -114,6 +120,8 @@ std::string Trial::compile() {
   if (mlir::failed(exported))
     return "there is no plan: " + messages;
   plan = std::move(*exported);
+  if (options.pipeline.orderThroughRanks)
+    exporter::leaveOutRemoteDependencies(plan);
   return "";
 }
 
@@ -199,6 +207,8 @@ uint64_t runAll(const Settings &settings) {
     std::printf("--- random_programs --programs 1 --seed %llu\n%s\n%s\n",
                 static_cast<unsigned long long>(currentSeed), trial.describe().c_str(),
                 error.c_str());
+    if (settings.untilFailure)
+      break;
   }
   std::printf("%llu programs, %llu of them without output, %llu failures\n",
               static_cast<unsigned long long>(settings.programs),
@@ -219,6 +229,8 @@ int main(int argc, char **argv) {
       ->capture_default_str();
   app.add_option("--schedules", settings.schedules, "random orders of each plan and alias mode")
       ->capture_default_str();
+  app.add_flag("--until-failure", settings.untilFailure, "end after the first failure")
+      ->envname("OCCL_TEST_UNTIL_FAILURE");
   CLI11_PARSE(app, argc, argv);
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGALRM})
     std::signal(signal, reportSignal);

@@ -1,0 +1,23 @@
+// Any text as an algorithm of SCCL or TACCL: it must be refused with a reason, or be emitted.
+#include "compiler/frontend/Testing.h"
+#include "compiler/interchange/Synthesis.h"
+
+#include <cstddef>
+#include <cstdlib>
+
+using namespace occl;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  frontend::SourceManager sources;
+  frontend::DiagnosticEngine diagnostics(sources);
+  frontend::testing::RecordingEmitter emitter;
+  frontend::FileId file =
+      sources.addText("fuzz.json", std::string(reinterpret_cast<const char *>(data), size));
+  auto algorithm = interchange::synthesis::parse(sources, file, diagnostics);
+  bool isEmitted =
+      algorithm && interchange::synthesis::emit(*algorithm, file, emitter, diagnostics);
+  diagnostics.render();
+  if (isEmitted == diagnostics.hasErrors())
+    std::abort();
+  return 0;
+}
