@@ -63,6 +63,14 @@ TEST(Direct, Shapes) {
   EXPECT_EQ(wordsOn(plan), place + "1: it moves no chunks, but has a count, an extent or a "
                                    "reduction's final mark [E311]");
   plan = testing::directAllReduce(3);
+  at(plan, 1, 1).extent = 1;
+  EXPECT_EQ(wordsOn(plan), place + "1: it moves no chunks, but has a count, an extent or a "
+                                   "reduction's final mark [E311]");
+  plan = testing::directAllReduce(3);
+  at(plan, 1, 1).final = true;
+  EXPECT_EQ(wordsOn(plan), place + "1: it moves no chunks, but has a count, an extent or a "
+                                   "reduction's final mark [E311]");
+  plan = testing::directAllReduce(3);
   at(plan, 1, 1).value = 1;
   EXPECT_EQ(wordsOn(plan), place + "1: only wait, gate and arrive have a value [E311]");
   plan = testing::directAllReduce(3);
@@ -86,6 +94,10 @@ TEST(Direct, Shapes) {
             place + "0: connection 1 is a counter: only signal and wait take one [E315]");
   plan = testing::directAllReduce(3);
   plan.connections[1].channel = 1;
+  EXPECT_EQ(wordsOn(plan), "malformed plan: connection 1: it is a counter, which has "
+                           "no channel and is not marked ordered [E305]");
+  plan.connections[1].channel = 0;
+  plan.connections[1].isOrdered = true;
   EXPECT_EQ(wordsOn(plan), "malformed plan: connection 1: it is a counter, which has "
                            "no channel and is not marked ordered [E305]");
 }
@@ -128,6 +140,19 @@ TEST(Direct, WaitsMayDeadlock) {
       "signal of connection 1 (rank 1 to rank 0, counter)\n"
       "  rank 1, thread block 0, instruction 1: wait for signal 1 of rank 0 waits for a "
       "signal of connection 0 (rank 0 to rank 1, counter)");
+}
+
+TEST(Direct, TheAccessThatOutlivesIsNamed) {
+  Plan plan = testing::directAllReduce(3);
+  // Rank 0 waits for rank 1's signal only.
+  Instruction &wait = at(plan, 0, 2);
+  plan.operands.erase(plan.operands.begin() + wait.firstOperand + 1);
+  --wait.numSources;
+  for (size_t i = static_cast<size_t>(&wait - plan.instructions.data()) + 1;
+       i < plan.instructions.size(); ++i)
+    --plan.instructions[i].firstOperand;
+  EXPECT_EQ(wordsOn(plan).substr(0, 76),
+            "access outside of a buffer's lifetime, rank 2, thread block 0, instruction 0");
 }
 
 TEST(Direct, AccessesMustNotOutliveTheirBuffer) {

@@ -1,7 +1,9 @@
 // What verifyPlan says of malformed instructions: one bad plan for each rule.
 #include "plan/builder.h"
 #include "plan/limits.h"
+#include "plan/names.h"
 #include "plan/testing/example_plans.h"
+#include "plan/testing/small_plans.h"
 #include "plan/verifier.h"
 
 #include <functional>
@@ -48,6 +50,10 @@ TEST(Instructions, Fields) {
       wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Gate; }),
       kPlace +
           "gate cannot be proved correct by this version: use sends and receives instead [E309]");
+  EXPECT_EQ(
+      wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Arrive; }),
+      kPlace +
+          "arrive cannot be proved correct by this version: use sends and receives instead [E309]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.location = 99; }),
             kPlace + "there is no source location 99 [E310]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 0; }),
@@ -74,6 +80,82 @@ TEST(Instructions, Shapes) {
             kPlace + "recvReduceCopy has the wrong kind or number of sources [E312]");
   EXPECT_EQ(wordsOn([](Instruction &, Operand *o) { o[2] = connection(0); }),
             kPlace + "recvReduceCopy has the wrong kind or number of destinations [E312]");
+}
+
+/// Numbers of operands: local and connections.
+struct Numbers {
+  uint32_t localSources, receives, localDestinations, sends;
+};
+
+bool isAllowed(Opcode opcode, const Numbers &n) {
+  uint32_t sources = n.localSources + n.receives;
+  bool stores = n.localDestinations == 1 && n.sends == 0;
+  bool folds = sources >= 2 && n.receives >= 1;
+  switch (opcode) {
+  case Opcode::Copy:
+    return n.localSources == 1 && n.receives == 0 && stores;
+  case Opcode::Reduce:
+    return n.localSources >= 2 && n.receives == 0 && stores;
+  case Opcode::Send:
+    return n.localSources == 1 && n.receives == 0 && n.localDestinations == 0 && n.sends >= 1;
+  case Opcode::Recv:
+    return n.localSources == 0 && n.receives == 1 && stores;
+  case Opcode::RecvReduceCopy:
+    return folds && stores;
+  case Opcode::RecvCopySend:
+    return n.localSources == 0 && n.receives == 1 && n.localDestinations <= 1 && n.sends >= 1;
+  case Opcode::RecvReduceSend:
+    return folds && n.localDestinations == 0 && n.sends >= 1;
+  case Opcode::RecvReduceCopySend:
+    return folds && n.localDestinations == 1 && n.sends >= 1;
+  case Opcode::LoadReduceStore:
+    return n.localSources >= 1 && n.receives == 0 && n.localDestinations >= 1 && n.sends == 0;
+  case Opcode::Signal:
+    return sources == 0 && n.localDestinations == 0 && n.sends == 1;
+  case Opcode::Wait:
+    return n.localSources == 0 && n.receives >= 1 && n.localDestinations == 0 && n.sends == 0;
+  default:
+    return false;
+  }
+}
+
+/// Rank 0 of two does this one instruction, which moves a chunk of scratch.
+Plan withOperands(Opcode opcode, const Numbers &n) {
+  PlanBuilder builder = testing::start(2);
+  std::vector<Operand> sources, destinations;
+  auto addConnection = [&](uint32_t from, uint32_t channel) {
+    uint32_t index = isControl(opcode) ? builder.addCounter(from, {1 - from})
+                                       : builder.addConnection(from, channel, {1 - from});
+    return connection(index);
+  };
+  for (uint32_t i = 0; i < n.localSources; ++i)
+    sources.push_back(scratch(0, i));
+  for (uint32_t i = 0; i < n.receives; ++i)
+    sources.push_back(addConnection(1, i));
+  for (uint32_t i = 0; i < n.localDestinations; ++i)
+    destinations.push_back(scratch(0, 4 + i));
+  for (uint32_t i = 0; i < n.sends; ++i)
+    destinations.push_back(addConnection(0, i));
+  builder.beginRank({.inputChunks = 1, .scratchChunks = 8});
+  builder.beginThreadBlock();
+  Instruction instruction = {.opcode = opcode, .count = isControl(opcode) ? 0u : 1u};
+  instruction.value = opcode == Opcode::Wait ? 1 : 0;
+  builder.addInstruction(instruction, std::span<const Operand>(sources), destinations);
+  builder.beginRank({.outputChunks = 1});
+  return std::move(builder).take();
+}
+
+TEST(Instructions, AllShapes) {
+  for (unsigned opcode = 0; opcode <= static_cast<unsigned>(Opcode::Wait); ++opcode)
+    for (unsigned numbers = 0; numbers < 81; ++numbers) {
+      Numbers n = {numbers % 3, numbers / 3 % 3, numbers / 9 % 3, numbers / 27};
+      Plan plan = withOperands(static_cast<Opcode>(opcode), n);
+      bool isRefused = wordsOn(plan).find("has the wrong kind or number") != std::string::npos;
+      EXPECT_EQ(isRefused, !isAllowed(static_cast<Opcode>(opcode), n))
+          << mnemonic(static_cast<Opcode>(opcode)) << " of " << n.localSources << " and "
+          << n.receives << " sources, " << n.localDestinations << " and " << n.sends
+          << " destinations";
+    }
 }
 
 TEST(Instructions, Operands) {
@@ -118,8 +200,38 @@ TEST(Instructions, PartialOverlap) {
   EXPECT_EQ(words(input(0, 1), output(0, 0), true),
             "malformed plan (in place), rank 0, thread block 0, instruction 0: input chunks from 1 "
             "and output chunks from 0 overlap: split the instruction [E317]");
+  EXPECT_EQ(words(output(0, 0), output(0, 1), true),
+            kPlace + "output chunks from 0 and output chunks from 1 overlap: split the "
+                     "instruction [E317]");
+  for (auto [source, destination] : {std::pair(scratch(0, 0), output(0, 1)),
+                                     {input(0, 0), scratch(0, 1)},
+                                     {scratch(0, 1), output(0, 0)}})
+    EXPECT_EQ(words(source, destination, true).find("overlap"), std::string::npos);
   EXPECT_NE(words(input(0, 1), output(0, 0), false).find("wrong result"), std::string::npos);
   EXPECT_NE(words(input(0, 2), output(0, 0), true).find("wrong result"), std::string::npos);
+}
+
+TEST(Instructions, PartialOverlapWhereTheInputIsInsideTheOutput) {
+  // Rank 1's input is output chunks 2 and 3.
+  auto words = [](uint32_t destination) {
+    Plan plan = testing::ringAllGather(2);
+    plan.partChunks = 2;
+    for (RankPlan &rank : plan.ranks) {
+      rank.inputChunks *= 2;
+      rank.outputChunks *= 2;
+      rank.inPlaceOffset *= 2;
+    }
+    plan.uniformChunks = true;
+    Instruction &copy = plan.instructions[plan.threadBlocks[1].firstInstruction];
+    copy.count = 2;
+    plan.operands[copy.firstOperand + 1].index = destination;
+    return wordsOn(plan);
+  };
+  for (uint32_t destination : {0u, 2u})
+    EXPECT_EQ(words(destination).find("overlap"), std::string::npos);
+  EXPECT_EQ(words(1), "malformed plan (in place), rank 1, thread block 0, instruction 0: input "
+                      "chunks from 0 and output chunks from 1 overlap: split the instruction "
+                      "[E317]");
 }
 
 TEST(Instructions, LoadReduceStore) {

@@ -2,6 +2,7 @@
 // real ones would take gigabytes. The reader refuses early, the verifier whatever was built in
 // memory.
 #include "plan/reader.h"
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "plan/verifier.h"
 #include "plan/writer.h"
@@ -120,6 +121,20 @@ TEST(Limits, OfChunksThatRequirementsName) {
   limits.chunkAccesses = 8;
   EXPECT_EQ(verifyPlan(shift(), {.limits = limits}).error->message,
             "up to here the plan accesses more than 8 chunks");
+}
+
+TEST(Limits, OfPairsThatAreCompared) {
+  // Two ranks: one loadReduceStore each, of one chunk, 2 sources and 1 or 2 destinations.
+  Plan plan = testing::directAllReduce(2);
+  uint64_t work = 0;
+  for (const Instruction &instruction : plan.instructions) {
+    uint64_t operands = uint64_t{instruction.numSources} + instruction.numDestinations;
+    if (instruction.opcode == Opcode::LoadReduceStore)
+      work += operands * (instruction.count + instruction.numDestinations);
+  }
+  EXPECT_TRUE(verifyPlan(plan, {.limits = {.chunkAccesses = work}}));
+  EXPECT_EQ(verifyPlan(plan, {.limits = {.chunkAccesses = work - 1}}).error->message,
+            "up to here the plan accesses more than " + std::to_string(work - 1) + " chunks");
 }
 
 } // namespace

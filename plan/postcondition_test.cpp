@@ -101,10 +101,48 @@ TEST(Postcondition, WhatDoesNotFit) {
             "rank 0 of 'shift' has 4 chunks of input and 0 of output; reduce has 4 and 4");
   EXPECT_EQ(wordsOn(foreign(testing::shift(3, 4))),
             "'shift' has no postcondition to prove anything against");
+  Plan longer = testing::shift(3, 4);
+  longer.ranks[1].inputChunks = 8;
+  EXPECT_EQ(wordsOn(longer),
+            "rank 1 of 'shift' has 4 chunks of input and 4 of output; shift has 8 and 4");
   Plan inPlace = testing::shift(3, 4);
   inPlace.outOfPlace = false;
   EXPECT_EQ(wordsOn(inPlace),
             "one of 'shift' and shift is for in place only, the other one for out of place only");
+}
+
+TEST(Postcondition, InPlaceOnly) {
+  Plan plan = foreign(testing::shift(3));
+  plan.outOfPlace = false;
+  plan.inPlace = true;
+  ASSERT_TRUE(adoptPostcondition(plan, testing::shift(3)));
+  EXPECT_TRUE(plan.inPlace);
+  EXPECT_FALSE(plan.outOfPlace);
+}
+
+TEST(Postcondition, PartsThatBeginElsewhere) {
+  Plan model = testing::shift(3, 2);
+  model.requirements[0].outputChunk = 1;
+  Plan plan = foreign(testing::shift(3, 4));
+  ASSERT_TRUE(adoptPostcondition(plan, model));
+  EXPECT_TRUE(plan.uniformChunks);
+  // Chunks that are not cut keep their sizes.
+  plan = foreign(testing::shift(3, 2));
+  ASSERT_TRUE(adoptPostcondition(plan, model));
+  EXPECT_FALSE(plan.uniformChunks);
+}
+
+TEST(Postcondition, WhatIsNoPlan) {
+  for (int what = 0; what < 3; ++what) {
+    Plan plan = foreign(testing::shift(3)), model = testing::shift(3);
+    if (what == 0)
+      plan.ranks.pop_back();
+    else if (what == 1)
+      model.ranks.pop_back();
+    else
+      model.partChunks = 0;
+    EXPECT_EQ(adoptPostcondition(plan, model).message(), "'shift' or 'shift' is no plan");
+  }
 }
 
 } // namespace

@@ -74,6 +74,35 @@ TEST(Deadlock, TooLittleDepth) {
       "2 to rank 0, channel 0): rank 0 has not received the 1 messages before");
 }
 
+/// Two ranks that send each other so many messages before they receive any.
+Plan sendFirst(uint32_t messages, uint32_t depth) {
+  PlanBuilder builder = start(2);
+  builder.header().depth = depth;
+  builder.addConnection(0, 0, {1});
+  builder.addConnection(1, 0, {0});
+  for (uint32_t rank : {0u, 1u}) {
+    builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+    builder.beginThreadBlock();
+    for (uint32_t i = 0; i < messages; ++i)
+      builder.addInstruction(one(Opcode::Send), {input(rank, 0)}, {connection(rank)});
+    for (uint32_t i = 0; i < messages; ++i)
+      builder.addInstruction(one(Opcode::Recv), {connection(1 - rank)}, {output(rank, 0)});
+  }
+  return std::move(builder).take();
+}
+
+TEST(Deadlock, SmallestDepth) {
+  for (uint32_t messages : {1u, 2u, 3u, 5u, 6u, 7u, 8u}) {
+    EXPECT_EQ(verifyPlan(sendFirst(messages, 8)).facts.smallestDepth, messages);
+    EXPECT_EQ(verifyPlan(sendFirst(messages, messages)).facts.smallestDepth, messages);
+  }
+  for (uint32_t messages : {3u, 4u, 5u, 7u, 64u})
+    EXPECT_EQ(verifyPlan(sendFirst(messages, 2)).error->message,
+              "the plan deadlocks at depth 2; depth " + std::to_string(messages) + " is needed");
+  EXPECT_EQ(verifyPlan(sendFirst(65, 2)).error->message,
+            "the plan deadlocks at depth 2; depth 65 is needed, but allowed are 64");
+}
+
 TEST(Deadlock, AtAnyDepth) {
   // Both ranks receive before they send.
   PlanBuilder builder = start(2);
@@ -373,6 +402,31 @@ TEST(Postcondition, ModesAreProvedApart) {
             "0: the contribution");
   plan.inPlace = false;
   EXPECT_EQ(wordsOn(plan), "accepted");
+}
+
+TEST(Result, OneContributionCountedTwice) {
+  // Rank 1 broadcasts; rank 0 adds what it gets to itself.
+  PlanBuilder builder;
+  builder.header() = testing::chainBroadcast(2, 1, 1);
+  Plan &plan = builder.header();
+  plan.ranks.clear();
+  plan.threadBlocks.clear();
+  plan.instructions.clear();
+  plan.operands.clear();
+  plan.connections.clear();
+  plan.destinations.clear();
+  uint32_t link = builder.addConnection(1, 0, {0});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Recv), {connection(link)}, {scratch(0, 0)});
+  builder.addInstruction(one(Opcode::Reduce), {scratch(0, 0), scratch(0, 0)}, {output(0, 0)});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Send), {input(1, 0)}, {connection(link)});
+  builder.addInstruction(one(Opcode::Copy), {input(1, 0)}, {output(1, 0)});
+  EXPECT_NE(wordsOn(std::move(builder).take())
+                .find("the contribution of rank 1's input chunk 0 is counted 2 times [E341]"),
+            std::string::npos);
 }
 
 } // namespace

@@ -225,6 +225,88 @@ TEST(Witness, OfInstructionsInStep) {
   EXPECT_EQ(result.facts.searchedOrders, 0u);
 }
 
+TEST(Race, InStepOfWhatIsReadTwice) {
+  // Rank 0's first thread block reads chunk 1 of scratch as the second of a pair, then as the
+  // first of another; when it comes back, its second thread block overwrites that as a first.
+  PlanBuilder builder = start(2);
+  auto two = [](Opcode opcode) { return Instruction{.opcode = opcode, .count = 2}; };
+  uint32_t links[3];
+  for (uint32_t i = 0; i < 3; ++i) {
+    links[i] = builder.addConnection((i + 1) % 2, i / 2, {i % 2});
+    builder.markOrdered(links[i]);
+  }
+  builder.beginRank({.inputChunks = 1, .scratchChunks = 4});
+  builder.beginThreadBlock();
+  for (uint32_t chunk : {0u, 1u, 2u})
+    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, chunk)});
+  builder.addInstruction(two(Opcode::RecvReduceSend),
+                         {scratch(0, 0), scratch(0, 1), connection(links[0])},
+                         {connection(links[1])});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::Recv), {connection(links[2])}, {scratch(0, 1)});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 2});
+  builder.beginThreadBlock();
+  for (uint32_t chunk : {0u, 1u})
+    builder.addInstruction(one(Opcode::Copy), {input(1, 0)}, {scratch(1, chunk)});
+  builder.addInstruction(two(Opcode::Send), {scratch(1, 0)}, {connection(links[0])});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::RecvCopySend), {connection(links[1])}, {connection(links[2])});
+  VerifyResult result = verifyPlan(std::move(builder).take());
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->code, Code::Race) << result.text();
+}
+
+/// Rank 0 sends chunks 0 and 1 of scratch around three times, each time by another thread block;
+/// the last one stores them in chunks 1 and 2.
+Plan sentAroundTwice() {
+  PlanBuilder builder = start(2);
+  auto two = [](Opcode opcode) { return Instruction{.opcode = opcode, .count = 2}; };
+  uint32_t links[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    links[i] = builder.addConnection(i % 2, i / 2, {1 - i % 2});
+    builder.markOrdered(links[i]);
+  }
+  builder.beginRank({.inputChunks = 1, .scratchChunks = 4});
+  builder.beginThreadBlock();
+  for (uint32_t chunk : {0u, 1u})
+    builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, chunk)});
+  builder.addInstruction(two(Opcode::Send), {scratch(0, 0)}, {connection(links[0])});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::RecvCopySend), {connection(links[1])}, {connection(links[2])});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::Recv), {connection(links[3])}, {scratch(0, 1)});
+  builder.beginThreadBlock();
+  builder.addInstruction(one(Opcode::Copy), {input(0, 0)}, {scratch(0, 3)});
+  builder.beginRank({.outputChunks = 1, .scratchChunks = 2});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::RecvCopySend), {connection(links[0])},
+                         {scratch(1, 0), connection(links[1])});
+  builder.addInstruction(one(Opcode::Copy), {scratch(1, 0)}, {output(1, 0)});
+  builder.beginThreadBlock();
+  builder.addInstruction(two(Opcode::RecvCopySend), {connection(links[2])}, {connection(links[3])});
+  return std::move(builder).take();
+}
+
+TEST(Witness, InStepWithWhatIsInStep) {
+  Plan plan = sentAroundTwice();
+  plan.witnesses = {{0, 3}, {3, 3}};
+  plan.places = {{0, 0, 2}, {1, 0, 0}, {0, 1, 0}, {0, 1, 0}, {1, 1, 0}, {0, 2, 0}};
+  VerifyResult result = verifyPlan(plan);
+  ASSERT_TRUE(result.error) << "chunk 0 of the third may come before chunk 1 of the first";
+  EXPECT_EQ(result.error->code, Code::Race) << result.text();
+}
+
+TEST(Witness, TellsOfNoOthers) {
+  Plan plan = sentAroundTwice();
+  plan.operands[plan.instructions[4].firstOperand + 1].index = 0; // as it was sent: in step
+  EXPECT_EQ(wordsOn(plan), "accepted");
+  plan.operands[plan.instructions[5].firstOperand + 1].index = 0; // and another writes there
+  EXPECT_EQ(verifyPlan(plan).error->code, Code::Race);
+  EXPECT_EQ(verifyPlan(withWitness(plan, {{0, 0, 2}, {1, 0, 0}, {0, 1, 0}, {1, 1, 0}, {0, 2, 0}}))
+                .error->code,
+            Code::Race);
+}
+
 TEST(Witness, MustBeRight) {
   auto wordsOnWitness = [](std::vector<Place> places, Plan plan = roundTrip()) {
     return wordsOn(withWitness(std::move(plan), std::move(places)));
@@ -232,6 +314,15 @@ TEST(Witness, MustBeRight) {
   EXPECT_EQ(
       wordsOnWitness({{0, 0, 0}, {0, 2, 0}}),
       "race: witness 0: there is no instruction at rank 0, thread block 2, instruction 0 [E331]");
+  EXPECT_EQ(
+      wordsOnWitness({{9, 0, 0}, {0, 0, 0}}),
+      "race: witness 0: there is no instruction at rank 9, thread block 0, instruction 0 [E331]");
+  EXPECT_EQ(
+      wordsOnWitness({{0, 0, 7}, {0, 0, 0}}),
+      "race: witness 0: there is no instruction at rank 0, thread block 0, instruction 7 [E331]");
+  EXPECT_EQ(
+      wordsOnWitness({{0, 0, 0}}),
+      "race: witness 0: it has to lead from an instruction to another one of the same rank [E331]");
   EXPECT_EQ(
       wordsOnWitness({{0, 0, 0}, {0, 0, 1}, {1, 0, 0}}),
       "race: witness 0: it has to lead from an instruction to another one of the same rank [E331]");

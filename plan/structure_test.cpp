@@ -24,8 +24,11 @@ std::string wordsOn(const std::function<void(Plan &)> &damage,
 TEST(Structure, Head) {
   EXPECT_EQ(wordsOn([](Plan &p) { p.schemaVersion = 2; }),
             "malformed plan: the schema version is 2, expected 1 [E301]");
-  EXPECT_EQ(wordsOn([](Plan &p) { p.sourceHash = "0123456789ABCDEF"; }),
-            "malformed plan: sourceHash is not 16 lower-case hexadecimal digits [E301]");
+  for (const char *hash : {"0123456789ABCDEF", "0123456789abcde", "0123456789abcdef0"})
+    EXPECT_EQ(wordsOn([&](Plan &p) { p.sourceHash = hash; }),
+              "malformed plan: sourceHash is not 16 lower-case hexadecimal digits [E301]");
+  EXPECT_EQ(wordsOn([](Plan &p) { p.collective = ""; }),
+            "malformed plan: the name of the algorithm or of the collective is empty [E301]");
   EXPECT_EQ(wordsOn([](Plan &p) { p.name = ""; }),
             "malformed plan: the name of the algorithm or of the collective is empty [E301]");
   EXPECT_EQ(wordsOn([](Plan &p) { p.files[0] = std::string(limits::kMaxNameLength, 'x'); }),
@@ -93,6 +96,11 @@ TEST(Structure, FlatArrays) {
   EXPECT_EQ(wordsOn([](Plan &p) { ++p.instructions[1].numDependencies; }),
             "malformed plan: the dependencies of instructions do not follow each other in the "
             "plan's arrays [E303]");
+  EXPECT_EQ(wordsOn([](Plan &p) {
+              p.witnesses = {{1, 0}};
+            }),
+            "malformed plan: the places of witnesses do not follow each other in the plan's arrays "
+            "[E303]");
   EXPECT_EQ(
       wordsOn([](Plan &p) { p.destinations.push_back(0); }),
       "malformed plan: the destinations of connections do not cover the plan's arrays [E303]");
@@ -107,6 +115,9 @@ TEST(Structure, Ranks) {
             "malformed plan: rank 1: a buffer has 4194305 chunks, allowed are 4194304 [E302]");
   EXPECT_EQ(
       wordsOn([](Plan &p) { p.ranks[1].inputChunks = 3; }),
+      "malformed plan: rank 1: input and output do not consist of whole parts of 2 chunks [E304]");
+  EXPECT_EQ(
+      wordsOn([](Plan &p) { p.ranks[1].outputChunks = 3; }),
       "malformed plan: rank 1: input and output do not consist of whole parts of 2 chunks [E304]");
   EXPECT_EQ(wordsOn([](Plan &p) {
               p.threadBlocks.resize(limits::kMaxThreadBlocks + 2,
@@ -176,6 +187,11 @@ TEST(Structure, Requirements) {
   EXPECT_EQ(onShift([](Plan &p) { p.requirements[1].rank = 3; }),
             "malformed plan: requirement 1: there is no rank 3 [E306]");
   EXPECT_EQ(onShift([](Plan &p) { p.requirements[1].count = 0; }),
+            "malformed plan: requirement 1: it has no chunk or no contribution [E306]");
+  EXPECT_EQ(onShift([](Plan &p) {
+              p.requirements[1].numContributions = 0;
+              p.contributions.pop_back();
+            }),
             "malformed plan: requirement 1: it has no chunk or no contribution [E306]");
   EXPECT_EQ(onShift([](Plan &p) { p.requirements[1].outputChunk = 1; }),
             "malformed plan: requirement 1: it lies outside of the output [E306]");

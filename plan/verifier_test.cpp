@@ -42,6 +42,16 @@ TEST(Verifier, ReportsFacts) {
   EXPECT_EQ(result.facts.dependencies, 9u);
   EXPECT_TRUE(result.facts.outOfPlace);
   EXPECT_FALSE(result.facts.inPlace);
+  EXPECT_EQ(result.text().substr(0, 21), "proved out of place: ");
+  plan.inPlace = true;
+  plan.outOfPlace = false;
+  EXPECT_EQ(verifyPlan(plan).text().substr(0, 17), "proved in place: ");
+}
+
+TEST(Verifier, SmallestDepthIfAskedFor) {
+  VerifyResult result = verifyPlan(testing::ringAllReduce(4), {.findSmallestDepth = false});
+  EXPECT_EQ(result.facts.smallestDepth, 0u);
+  EXPECT_EQ(result.text().find("suffices"), std::string::npos);
 }
 
 } // namespace

@@ -14,8 +14,9 @@ config.environment["PATH"] = os.pathsep.join(
     [os.path.join(root, d) for d in ("tools/occlc", "tools/occl-opt", "tools/occl-run", "external/llvm/bin")]
     + [os.environ["PATH"]]
 )
-if "OCCL_MUTANT" in os.environ:  # see test/mutation
-    config.environment["OCCL_MUTANT"] = os.environ["OCCL_MUTANT"]
+for name in ("OCCL_MUTANT", "OCCL_MUTANT_TRACE"):  # see test/mutation
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.substitutions.append(("%python", "python3"))
 config.substitutions.append(("%algorithms", os.path.join(root, "algorithms")))

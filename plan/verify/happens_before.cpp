@@ -184,8 +184,6 @@ void RankClocks::enter(uint32_t instruction) {
 
 bool RankClocks::isOrdered(uint32_t earlier, uint32_t entered, bool inStep) {
   uint32_t block = network.blockOf[earlier], position = network.positionOf(earlier);
-  if (block == network.blockOf[entered])
-    return true;
   uint32_t *clock = clockOf(network.blockOf[entered]);
   if (clock[block - firstBlock] > position)
     return true;
@@ -196,7 +194,7 @@ bool RankClocks::isOrdered(uint32_t earlier, uint32_t entered, bool inStep) {
   bool isOrdered = search.leads(earlier, entered, inStep);
   // Keep all that the search came by: the next question is mostly about a neighbour.
   for (auto [reached, numInstructions] : search.reachedBlocks())
-    if (reached - firstBlock < numBlocks && reached != network.blockOf[entered])
+    if (reached - firstBlock < numBlocks)
       raise(clock[reached - firstBlock], numInstructions);
   return isOrdered;
 }

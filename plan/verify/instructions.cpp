@@ -205,9 +205,9 @@ private:
   Finding checkPair(const Instruction &instruction, const Operand &a, const Operand &b,
                     bool mayBeSame) const {
     bool aliases = plan.inPlace && a.kind != b.kind && isUserBuffer(a.kind) && isUserBuffer(b.kind);
-    if (a.rank != b.rank || a.kind == OperandKind::Connection || (a.kind != b.kind && !aliases))
+    if (a.rank != b.rank || (a.kind != b.kind && !aliases))
       return {};
-    int64_t distance = position(a, aliases) - position(b, aliases);
+    int64_t distance = position(a) - position(b);
     if ((distance == 0 && mayBeSame) || std::abs(distance) >= instruction.count)
       return {};
     Finding overlap = error(
@@ -223,10 +223,11 @@ private:
     return kind == OperandKind::Input || kind == OperandKind::Output;
   }
 
-  /// The chunk number of a range's begin in the buffer that it shares with another range.
-  int64_t position(const Operand &operand, bool aliases) const {
-    bool shifts = aliases && operand.kind == OperandKind::Input;
-    return int64_t{operand.index} + (shifts ? plan.ranks[operand.rank].inPlaceOffset : 0);
+  /// The chunk number of a range's begin where input and output share a buffer. Two ranges of the
+  /// input have the same distance anyway.
+  int64_t position(const Operand &operand) const {
+    bool isInput = operand.kind == OperandKind::Input;
+    return int64_t{operand.index} + (isInput ? plan.ranks[operand.rank].inPlaceOffset : 0);
   }
 
   Finding checkDependencies(const Instruction &instruction) {

@@ -100,11 +100,9 @@ private:
     Finding none = recorder.run(execution.order, &steps);
     Explanation explanation =
         explainContributions(plan, recorder, steps, value.origin - 1, expected);
-    if (explanation.text.empty()) {
+    if (explanation.text.empty()) { // a final value has several contributions
       explanation.code = Code::WrongFinal;
-      explanation.text = value.isFinal
-                             ? "a reduction is marked final, but there is nothing to reduce"
-                             : "no reduction on its way is marked final";
+      explanation.text = "no reduction on its way is marked final";
     }
     VerifyError failure = error(explanation.code, rank, chunk, explanation.text);
     uint32_t writer = symbolic.instructionOf(value.origin - 1);

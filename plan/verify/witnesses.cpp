@@ -42,9 +42,7 @@ private:
   bool isComplete(uint32_t from, uint32_t to) const {
     if (network.blockOf[from] == network.blockOf[to])
       return from < to;
-    uint32_t rank = network.rankOf(to);
-    if (network.rankOf(from) != rank)
-      return false;
+    uint32_t rank = network.rankOf(to); // and of all that it depends on
     std::span<const Dependency> dependencies = plan.dependenciesOf(plan.instructions[to]);
     return std::any_of(dependencies.begin(), dependencies.end(),
                        [&](const Dependency &d) { return network.target(rank, d) == from; });

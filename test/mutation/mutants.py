@@ -1,30 +1,64 @@
-"""Mutants: single conditions of the sources, broken. Read from *.mutants files beside this one.
+"""The mutants: what they break in which file, which are left out and why, and the sources with all of them in.
 
-An entry is
+Most are found in the sources of PATTERNS, see conditions.py. Those that put a particular mistake back are in *.mutants:
 
-    [fuse-one-reader]
-    what  = 1 (copies): nobody else reads
-    file  = compiler/passes/FusionRules.cpp
-    find  = if (readers.size() != 1)
-    with  = if (!BROKEN && readers.size() != 1)
-    tests = //test/passes/... //test/random/...
+    [any-owner]
+    what = two thread blocks may own an end
+    file = compiler/passes/ThreadBlocks.cpp
+    find = blockOf(a) >= 0
+    with = (!BROKEN && @)
 
-`find` occurs in `file` exactly once; BROKEN is true while this mutant is the chosen one. `env`, optional, is set for the tests.
+`find` occurs in `file` exactly once, @ stands for it, and BROKEN is true while this mutant is the chosen one. What breaks
+nothing that a test could see is left out, by *.leftout:
+
+    [searches]
+    why    = a search ends later: the same verdict
+    file   = plan/verify/happens_before.cpp
+    breaks =
+        false: seen[next]
+
+with a line for each, as `mutate.py --list` prints it; `#2` is the second of the same text.
 """
 import configparser
+import fnmatch
 import glob
 import os
-from collections import namedtuple
+from collections import Counter, namedtuple
 
-Mutant = namedtuple("Mutant", "name what file find replacement tests env")
+from conditions import breaks_of
 
-# Chosen by an environment variable, so that all mutants are built at once.
-PRELUDE = """#include <cstdlib>
-#include <string_view>
-[[maybe_unused]] static bool isChosenMutant(const char *name) {
-  const char *chosen = std::getenv("OCCL_MUTANT");
-  return chosen && std::string_view(chosen) == name;
-}
+# `name` chooses the mutant; `before` and `after` go around [begin, end) of its file; `text` is what `find` or the condition is.
+Mutant = namedtuple("Mutant", "name what file begin end before after why_left_out is_mistake")
+
+# What the compiler rewrites, schedules and synchronizes by, and what the verifier proves; not what only explains.
+PATTERNS = ["compiler/passes/*.cpp", "compiler/analysis/*.cpp", "compiler/export/PlanExport.cpp", "compiler/export/RemoteOrders.cpp",
+            "plan/verify/*.cpp", "plan/verifier.cpp", "plan/collective.cpp", "plan/postcondition.cpp"]
+OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/explain.cpp", "plan/verify/finding.cpp"]
+
+# Chosen by an environment variable, so that all mutants are built at once; another names a file that learns which were asked for.
+PRELUDE = """#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+[[maybe_unused]] static bool isMutant(unsigned number) {{
+  static const unsigned chosen = [] {{
+    const char *name = std::getenv("OCCL_MUTANT");
+    size_t length = std::strlen("{file}:");
+    return name && std::strncmp(name, "{file}:", length) == 0 ? std::atoi(name + length) : -1u;
+  }}();
+  static const char *trace = std::getenv("OCCL_MUTANT_TRACE");
+  static std::atomic<bool> seen[{count}];
+  if (trace && !seen[number].exchange(true)) {{
+    std::string line = "{file}:" + std::to_string(number) + "\\n";
+    int file = open(trace, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (write(file, line.data(), line.size()) < 0)
+      std::abort();
+    close(file);
+  }}
+  return number == chosen;
+}}
 #line 1
 """
 
@@ -33,45 +67,104 @@ class MutantError(Exception):
     pass
 
 
-def read_mutants(folder):
-    mutants, names = [], set()
-    for path in sorted(glob.glob(os.path.join(folder, "*.mutants"))):
-        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=("#",),
-                                           strict=True)
+def _sections(folder, suffix, keys):
+    """Yields (name, entry) of all files with the suffix."""
+    for path in sorted(glob.glob(os.path.join(folder, "*" + suffix))):
+        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), comment_prefixes=("#",))
         parser.read(path, encoding="utf-8")
         for name in parser.sections():
-            entry = parser[name]
-            if name in names:
-                raise MutantError(f"{path}: mutant {name} occurs twice")
-            names.add(name)
-            missing = [key for key in ("what", "file", "find", "with", "tests") if key not in entry]
+            missing = [key for key in keys if key not in parser[name]]
             if missing:
-                raise MutantError(f"{path}: mutant {name} lacks {', '.join(missing)}")
-            if "BROKEN" not in entry["with"]:
-                raise MutantError(f"{path}: mutant {name} is never broken: 'with' lacks BROKEN")
-            env = dict(pair.split("=", 1) for pair in entry.get("env", "").split())
-            mutants.append(Mutant(name, entry["what"], entry["file"], entry["find"], entry["with"],
-                                  entry["tests"].split(), env))
-    return mutants
+                raise MutantError(f"{path}: {name} lacks {', '.join(missing)}")
+            yield name, parser[name]
 
 
-def chosen(name):
-    """An expression that is true in the run of that mutant; it looks once."""
-    return f'([] {{ static const bool is = isChosenMutant("{name}"); return is; }}())'
+def read_written(folder):
+    """The mutants of *.mutants: {file: [(name, what, find, with)]}."""
+    written = {}
+    for name, entry in _sections(folder, ".mutants", ("what", "file", "find", "with")):
+        if "BROKEN" not in entry["with"] or entry["with"].count("@") != 1:
+            raise MutantError(f"mutant {name}: 'with' has to have BROKEN, and @ once")
+        written.setdefault(entry["file"], []).append((name, entry["what"], entry["find"], entry["with"]))
+    return written
+
+
+def read_left_out(folder):
+    """What *.leftout says: {(file, what): why}."""
+    reasons = {}
+    for _, entry in _sections(folder, ".leftout", ("why", "file", "breaks")):
+        for line in entry["breaks"].split("\n"):
+            if line and not line.startswith(("true: ", "false: ")):
+                raise MutantError(f"'{line}' is not '<value>: <condition>'")
+            if line:
+                reasons[entry["file"], line] = entry["why"].replace("\n", " ")
+    return reasons
+
+
+def mutants_of(file, text, written, left_out):
+    """The mutants of a file; what `left_out` names is taken from there."""
+    found = []
+    for name, what, find, replacement in written:
+        if text.count(find) != 1:
+            raise MutantError(f"mutant {name}: {file} has {text.count(find)} times: {find}")
+        before, after = replacement.split("@")
+        begin = text.index(find)
+        found.append((begin, begin + len(find), f"{name}: {what}", before, after, None, True))
+    seen = Counter()
+    for broken in breaks_of(text):
+        what = f"{str(broken.value).lower()}: {broken.text}"
+        seen[what] += 1
+        if seen[what] > 1:
+            what += f" #{seen[what]}"
+        why = left_out.pop((file, what), None)
+        if broken.name:
+            before, after = "", f"; {broken.name} && !BROKEN"
+        else:
+            before, after = ("(BROKEN || (" if broken.value else "(!BROKEN && ("), "))"
+        found.append((broken.begin, broken.end, what, before, after, why, False))
+    found.sort(key=lambda mutant: (mutant[0], -mutant[1]))
+    return [Mutant(f"{file}:{number}", what, file, begin, end, before.replace("BROKEN", f"isMutant({number})"),
+                   after.replace("BROKEN", f"isMutant({number})"), *rest)
+            for number, (begin, end, what, before, after, *rest) in enumerate(found)]
 
 
 def mutate(text, mutants):
-    """The text of a file with all its mutants."""
+    """The text of a file with all its mutants, which lie within each other or apart."""
+    pieces, at, open_ones = [], 0, []
+
+    def close(position):
+        nonlocal at
+        while open_ones and open_ones[-1].end <= position:
+            mutant = open_ones.pop()
+            pieces.extend((text[at:mutant.end], mutant.after))
+            at = mutant.end
     for mutant in mutants:
-        count = text.count(mutant.find)
-        if count != 1:
-            raise MutantError(f"mutant {mutant.name}: {mutant.file} has {count} times: {mutant.find}")
-        text = text.replace(mutant.find, mutant.replacement.replace("BROKEN", chosen(mutant.name)))
-    return PRELUDE + text
+        close(mutant.begin)
+        if open_ones and open_ones[-1].end < mutant.end:
+            raise MutantError(f"mutants {open_ones[-1].name} and {mutant.name} overlap in part")
+        pieces.extend((text[at:mutant.begin], mutant.before))
+        at = mutant.begin
+        open_ones.append(mutant)
+    close(len(text))
+    prelude = PRELUDE.format(file=mutants[0].file, count=len(mutants)) if mutants else ""
+    return prelude + "".join(pieces) + text[at:]
 
 
-def mutated_files(root, mutants):
-    """Yields (path, text) for each file that has mutants."""
-    for path in sorted({mutant.file for mutant in mutants}):
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            yield path, mutate(file.read(), [mutant for mutant in mutants if mutant.file == path])
+def source_files(root):
+    files = {os.path.relpath(path, root) for pattern in PATTERNS for path in glob.glob(os.path.join(root, pattern))}
+    return sorted(file for file in files if not any(fnmatch.fnmatch(file, other) for other in OTHERS))
+
+
+def read_all(root, folder):
+    """{file: (text, mutants)}; an error if an entry fits nothing."""
+    written, left_out = read_written(folder), read_left_out(folder)
+    result = {}
+    for file in source_files(root):
+        with open(os.path.join(root, file), encoding="utf-8") as source:
+            text = source.read()
+        result[file] = (text, mutants_of(file, text, written.pop(file, []), left_out))
+    if written:
+        raise MutantError("mutants are not looked for in " + ", ".join(written))
+    if left_out:
+        raise MutantError("left out, but there is no such condition: " + "; ".join(map(" ".join, left_out)))
+    return result

@@ -1,87 +1,121 @@
 #!/usr/bin/env python3
-"""Breaks each rewrite condition and each proof rule in turn, and sees the tests fail.
+"""Breaks each condition of the passes and of the proofs in turn, and sees the tests fail.
 
-usage: mutate.py [--only NAME ...] [--list]
-
-The tree is copied, all mutants are compiled into it at once, and the tests named by each mutant run with that mutant
-chosen. A mutant for which no test fails survives; then the exit status is 1.
+The tree is copied, all mutants are compiled into it at once, and each test runs once to see that it passes and which conditions it
+asks for. Then, for each mutant, the tests that ask for its condition run with it chosen, the quickest first, until one fails. A mutant
+for which none fails survives; then the exit status is 1. A mistake that is put back has to be found by random programs.
 """
 import argparse
+import concurrent.futures
 import os
+import re
 import shutil
-import subprocess
 import sys
+import threading
 import time
 
-from mutants import MutantError, mutated_files, read_mutants
+from mutants import MutantError, mutate, read_all
+from runner import Bazel, trace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-TESTS_FAILED = 3  # Bazel's exit status
+PATTERNS = ["//plan/...", "//compiler/analysis/...", "//compiler/export/...", "//compiler/passes/...", "//test/passes/...",
+            "//test/tools/...", "//test/algorithms/...", "//test/random/...", "//test/plans/..."]
+RANDOM_PROGRAMS = "//test/random:random_programs"
+MOST_PROGRAMS = 2000
 
 
-def copy_tree(target):
-    """The files that git knows, as they are now; what is equal keeps its time, so that Bazel stays warm."""
-    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=True).stdout
-    for name in names.decode().rstrip("\0").split("\0"):
-        source, copy = os.path.join(ROOT, name), os.path.join(target, name)
+def copy_tree(bazel):
+    """The files that git knows, as they are now, with the mutants. Bazel's own folder for the copy stays, and with it what is built."""
+    if os.path.isdir(bazel.folder):
+        shutil.rmtree(bazel.folder)
+    for name in bazel.known_files(ROOT):
+        source, copy = os.path.join(ROOT, name), os.path.join(bazel.folder, name)
         if os.path.exists(source):
             os.makedirs(os.path.dirname(copy), exist_ok=True)
             shutil.copy2(source, copy)
+    files = read_all(ROOT, HERE)
+    for file, (text, mutants) in files.items():
+        with open(os.path.join(bazel.folder, file), "w", encoding="utf-8") as copy:
+            copy.write(mutate(text, mutants))
+    return [mutant for _, mutants in files.values() for mutant in mutants]
 
 
-def bazel(folder, *arguments, output=None):
-    return subprocess.run([os.path.join(folder, "tools/dev/bazel.sh"), *arguments], cwd=folder, stdout=output,
-                          stderr=subprocess.STDOUT if output else None, check=False).returncode
+def killer_of(mutant, tests):
+    """The test that fails, or None."""
+    asking = [test for test in tests if mutant.name in test.asked]
+    # First the tests that often notice what is wrong with this file, for the time that they take.
+    for test in sorted(asking, key=lambda test: test.seconds / (1 + test.kills.get(mutant.file, 0))):
+        if not test.passes(mutant.name):
+            test.kills[mutant.file] = test.kills.get(mutant.file, 0) + 1
+            return test
+    return None
 
 
-def run_tests(folder, mutant, targets, env, log):
-    options = [f"--test_env=OCCL_MUTANT={mutant}", *(f"--test_env={key}={value}" for key, value in env.items())]
-    return bazel(folder, "test", "--notest_keep_going", "--test_output=errors", *options, *targets, output=log)
+def programs_to_find(mutant, tests):
+    """How many random programs it takes to notice a mistake, or None."""
+    random_programs = next(test for test in tests if test.label == RANDOM_PROGRAMS)
+    output = random_programs.output(mutant.name, ["--programs", str(MOST_PROGRAMS), "--seed", "1", "--until-failure"])
+    found = re.search(r"^---.*--seed (\d+)", output, re.M)
+    return int(found.group(1)) if found else None
 
 
-def try_mutant(folder, mutant):
-    """Whether a test noticed; the log of the run is kept beside the copy."""
-    begin = time.monotonic()
-    with open(f"{folder}.{mutant.name}.log", "w", encoding="utf-8") as log:
-        status = run_tests(folder, mutant.name, mutant.tests, mutant.env, log)
-    if status not in (0, TESTS_FAILED):
-        raise MutantError(f"mutant {mutant.name}: bazel ended with {status}, see {log.name}")
-    verdict = "survives" if status == 0 else "killed"
-    print(f"{verdict:9} {mutant.name}: {mutant.what} ({time.monotonic() - begin:.0f} s)", flush=True)
-    return status != 0
+def find_mistakes(mutants, tests):
+    """Prints a line for each mutant; returns those that no random program finds."""
+    missed = []
+    for mutant in mutants:
+        programs = programs_to_find(mutant, tests)
+        if programs is None:
+            missed.append(mutant)
+        print(f"{'missed' if programs is None else 'found'}     {mutant.name} {mutant.what}: " +
+              (f"no program of {MOST_PROGRAMS}" if programs is None else f"random program {programs}"), flush=True)
+    return missed
 
 
-def check_unbroken(folder, mutants):
-    targets = sorted({test for mutant in mutants for test in mutant.tests})
-    print(f"{len(mutants)} mutants; building and testing the unbroken tree: {' '.join(targets)}", flush=True)
-    if bazel(folder, "test", "--test_output=errors", "--test_env=OCCL_MUTANT=none", *targets):
-        raise MutantError("the tests fail without any mutant")
+def try_all(mutants, tests):
+    """Prints a line for each mutant; returns those that survive."""
+    survivors, lock = [], threading.Lock()
+
+    def attempt(mutant):
+        killer = killer_of(mutant, tests)
+        with lock:
+            if not killer:
+                survivors.append(mutant)
+            print(f"killed    {mutant.name} {mutant.what} by {killer.label}" if killer else f"survives  {mutant.name} {mutant.what}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(attempt, mutants))
+    return survivors
 
 
 def main():
-    parser = argparse.ArgumentParser(description="breaks each rule in turn, and sees the tests fail")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these mutants only")
+    parser = argparse.ArgumentParser(description="breaks each condition in turn, and sees the tests fail")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose file or description has one of these")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--quick", type=float, default=600, metavar="SECONDS", help="leave out tests that take longer")
+    parser.add_argument("--left-out", action="store_true", help="try those that are left out: none is killed")
     arguments = parser.parse_args()
-    mutants = read_mutants(HERE)
-    unknown = set(arguments.only or []) - {mutant.name for mutant in mutants}
-    if unknown:
-        raise MutantError(f"there is no mutant {', '.join(sorted(unknown))}")
     if arguments.list:
-        for mutant in mutants:
-            print(f"{mutant.name}: {mutant.what} ({mutant.file})")
+        for file, (text, mutants) in read_all(ROOT, HERE).items():
+            for mutant in mutants:
+                line = text.count("\n", 0, mutant.begin) + 1
+                print(f"{file}:{line}: {mutant.what}" + (f" (left out: {mutant.why_left_out})" if mutant.why_left_out else ""))
         return 0
-    folder = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"occl-mutants-{os.getuid()}")
-    copy_tree(folder)
-    for path, text in mutated_files(ROOT, mutants):
-        with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
-            file.write(text)
-    wanted = [mutant for mutant in mutants if not arguments.only or mutant.name in arguments.only]
-    check_unbroken(folder, wanted)
-    survivors = [mutant.name for mutant in wanted if not try_mutant(folder, mutant)]
-    print(f"{len(wanted) - len(survivors)} killed, {len(survivors)} survive {' '.join(survivors)}")
-    return 1 if survivors else 0
+    bazel = Bazel(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"occl-mutants-{os.getuid()}"))
+    mutants = [mutant for mutant in copy_tree(bazel) if bool(mutant.why_left_out) == arguments.left_out]
+    if arguments.only:
+        mutants = [mutant for mutant in mutants if any(text in f"{mutant.name} {mutant.what}" for text in arguments.only)]
+    print(f"{len(mutants)} mutants; building", flush=True)
+    tests = bazel.build(PATTERNS)
+    print(f"{len(tests)} tests; running them without a mutant", flush=True)
+    trace(tests)
+    tests = [test for test in tests if test.seconds <= arguments.quick]
+    begin = time.monotonic()
+    missed = find_mistakes([mutant for mutant in mutants if mutant.is_mistake], tests)
+    survivors = try_all([mutant for mutant in mutants if not mutant.is_mistake], tests)
+    bad = [mutant for mutant in mutants if (mutant in survivors) != arguments.left_out]
+    print(f"{len(mutants) - len(survivors) - len(missed)} killed or found, {len(survivors)} survive, {len(missed)} missed, "
+          f"{time.monotonic() - begin:.0f} s")
+    return 1 if bad or missed else 0
 
 
 if __name__ == "__main__":

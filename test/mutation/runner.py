@@ -1,0 +1,115 @@
+"""Builds tests with Bazel and runs them without it, and lit's without lit, which is quicker."""
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import tempfile
+import xml.etree.ElementTree
+
+from mutants import MutantError
+
+TOOLS = ("tools/occlc", "tools/occl-opt", "tools/occl-run", "external/llvm/bin")  # as in test/lit.cfg.py
+
+
+class Test:
+    """A test that is built."""
+
+    def __init__(self, folder, label, args):
+        self.label = label
+        path = os.path.join(folder, "bazel-bin", label[2:].replace(":", "/"))
+        package = label[2:].split(":")[0]
+        self.command = [path] + [re.sub(r"\$\(rootpaths? ([^)]*)\)", lambda match: _root_path(package, match.group(1)), arg) for arg in args]
+        self.runfiles = path + ".runfiles"
+        self.script = None  # that lit wrote: text, path in the scratch folder, scratch folder
+        self.seconds, self.asked, self.kills = 0.0, set(), {}
+
+    def run(self, scratch, env, limit, command=None, output=subprocess.DEVNULL):
+        """Exit status and seconds of work; a process that works for more than `limit` seconds is ended and has failed."""
+        root = os.path.join(self.runfiles, "occl")
+        env = {"PATH": os.environ["PATH"], "HOME": scratch, "TEST_SRCDIR": self.runfiles, "RUNFILES_DIR": self.runfiles,
+               "TEST_WORKSPACE": "occl", "TEST_TMPDIR": scratch, "GTEST_FAIL_FAST": "1", "OCCL_TEST_UNTIL_FAILURE": "true", **env}
+        folder, command = root, command or self.command
+        if self.script:
+            text, path, old = self.script
+            path = os.path.join(scratch, path)
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(old, scratch))
+            folder, command = os.path.dirname(os.path.dirname(path)), ["bash", path]
+            env["PATH"] = os.pathsep.join([os.path.join(root, tool) for tool in TOOLS] + [env["PATH"]])
+            env["FILECHECK_OPTS"] = "-enable-var-scope"
+        # Seconds of work, not of the clock: the machine may be loaded.
+        process = subprocess.Popen(["/bin/sh", "-c", f'ulimit -t {limit}; exec "$0" "$@"', *command], cwd=folder, env=env,
+                                   start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, usage.ru_utime + usage.ru_stime
+
+    def passes(self, mutant):
+        with tempfile.TemporaryDirectory() as scratch:
+            return self.run(scratch, {"OCCL_MUTANT": mutant}, 5 + int(5 * self.seconds))[0] == 0
+
+    def output(self, mutant, args):
+        """What it prints with other arguments."""
+        with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile() as output:
+            self.run(scratch, {"OCCL_MUTANT": mutant}, 600, [self.command[0], *args], output)
+            output.seek(0)
+            return output.read().decode(errors="replace")
+
+    def learn(self):
+        """Runs it without a mutant, to see which it asks for."""
+        with tempfile.TemporaryDirectory() as scratch:
+            trace = os.path.join(scratch, "asked")
+            status, self.seconds = self.run(scratch, {"OCCL_MUTANT_TRACE": trace}, 600)
+            if status != 0:
+                raise MutantError(f"{self.label} fails without any mutant")
+            if os.path.exists(trace):
+                with open(trace, encoding="utf-8") as file:
+                    self.asked = set(file.read().split())
+            for path in glob.glob(os.path.join(scratch, "**/*.script"), recursive=True):
+                with open(path, encoding="utf-8") as file:
+                    self.script = file.read(), os.path.relpath(path, scratch), scratch
+
+
+def _root_path(package, label):
+    """The runfile of a label."""
+    if not label.startswith("//"):
+        return f"{package}/{label.lstrip(':')}"
+    path, _, name = label[2:].partition(":")
+    return f"{path}/{name or os.path.basename(path)}"
+
+
+def trace(tests):
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(Test.learn, tests))
+
+
+class Bazel:
+    """A copy of the tree."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    @staticmethod
+    def known_files(root):
+        names = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True,
+                               check=True).stdout
+        return names.decode().rstrip("\0").split("\0")
+
+    def _run(self, *arguments, **options):
+        return subprocess.run([os.path.join(self.folder, "tools/dev/bazel.sh"), *arguments], cwd=self.folder, check=False, **options)
+
+    def build(self, patterns):
+        """Builds the tests of the patterns."""
+        query = self._run("query", "--output=xml", f"tests({' + '.join(patterns)})", capture_output=True)
+        if query.returncode:
+            raise MutantError(f"bazel query: {query.stderr.decode()}")
+        tests = []
+        for rule in xml.etree.ElementTree.fromstring(query.stdout).iter("rule"):
+            args = [value.get("value") for value in rule.findall("list[@name='args']/string")]
+            tests.append(Test(self.folder, rule.get("name"), args))
+        # Libraries are linked statically, so that each source is compiled once.
+        if self._run("build", "--dynamic_mode=off", *(test.label for test in tests)).returncode:
+            raise MutantError("the mutants do not compile")
+        return tests
