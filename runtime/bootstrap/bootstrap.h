@@ -44,6 +44,7 @@ public:
 
   /// The doorbell of the device that `rank` lives on.
   Doorbell &bell(uint32_t rank) const { return bells[rank]->bell(); }
+  const std::shared_ptr<SharedBell> &sharedBell(uint32_t rank) const { return bells[rank]; }
 
   /// Whether the process of `rank` still exists. Costs a system call across processes.
   bool isAlive(uint32_t rank) const { return !processes || occl::isAlive(members[rank]); }

@@ -158,6 +158,17 @@ OCCL_API occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint
  * occl-run), or those of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) or of Open MPI's
  * mpirun and Slurm's srun. */
 OCCL_API occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *config);
+/* Divides a communicator: all its ranks call it, and those that give the same colour come together
+ * in a new communicator, ordered by key, then by their rank in the old one. A rank that gives a
+ * negative colour is in none: *newComm is NULL. The new communicator lives on the same device and
+ * is otherwise on its own: it has ids, requests and failures of its own, may overlap with others,
+ * may be divided again, and either may be destroyed first. config may be NULL: then as the old one;
+ * it is the same on all ranks of a colour. Returns when all ranks are there, or within the timeout:
+ * occlTimeout naming the missing ones. Not from a callback. Divide a communicator by one thread at
+ * a time; the ranks' first calls belong together, then their second ones, also after errors. */
+#define OCCL_NO_COLOUR (-1)
+OCCL_API occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key,
+                                    const occlConfig_t *config, occlComm_t *newComm);
 OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
 OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
 /* Waits for what is in flight, no longer than the deadlines of that, then frees everything:

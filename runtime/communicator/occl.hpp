@@ -164,6 +164,15 @@ public:
     return ranks;
   }
 
+  /// This rank's communicator of its colour; nothing with a negative colour.
+  std::optional<Communicator> split(int32_t colour, int32_t key) {
+    occlComm_t divided = nullptr;
+    check(occlCommSplit(handle(), colour, key, nullptr, &divided));
+    if (!divided)
+      return std::nullopt;
+    return Communicator(divided);
+  }
+
   void add(const Collective &collective) {
     std::vector<occlPlan_t> plans;
     for (const Plan &plan : collective.plans)

@@ -23,10 +23,7 @@ struct Settings {
 
 Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
 
-StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
-  occlConfig_t given = OCCL_CONFIG_INITIALIZER;
-  if (config && !copySized(given, config))
-    return invalid("config->size is not set; start from OCCL_CONFIG_INITIALIZER");
+Status checkRanges(const occlConfig_t &given) {
   constexpr uint32_t kMaxWorkers = 256;
   constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
   if (given.preemption > 2)
@@ -37,6 +34,16 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     return invalid("config->maxInFlight must be at most 2^20");
   if (given.arenaBytes > kMaxArenaBytes)
     return invalid("config->arenaBytes must be at most 2^40");
+  return {};
+}
+
+StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
+  occlConfig_t given = OCCL_CONFIG_INITIALIZER;
+  if (config && !copySized(given, config))
+    return invalid("config->size is not set; start from OCCL_CONFIG_INITIALIZER");
+  Status inRange = checkRanges(given);
+  if (!inRange.ok())
+    return inRange;
   Settings settings;
   daemon::Options &options = settings.options;
   if (given.timeoutMs != 0)
@@ -135,6 +142,28 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   return {};
 }
 
+/// Without a configuration, the parent's.
+Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
+             occlComm_t *newComm) {
+  daemon::Daemon &parent = *comm->daemon;
+  auto settings = settingsFrom(config);
+  if (!settings.ok())
+    return settings.status();
+  if (!config) {
+    settings->options = parent.options();
+    settings->segmentBytes = parent.segmentBytes();
+  }
+  Status fits = daemon::checkSettings(settings->device, *parent.device());
+  if (!fits.ok())
+    return fits;
+  auto divided = parent.split({colour, key, settings->segmentBytes}, settings->options);
+  if (!divided.ok())
+    return divided.status();
+  if (*divided)
+    *newComm = new occlComm(std::move(*divided));
+  return {};
+}
+
 } // namespace
 
 occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
@@ -160,6 +189,14 @@ occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *config) {
       return identity.status();
     return initRank(comm, *identity, config);
   });
+}
+
+occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
+                           occlComm_t *newComm) {
+  if (!comm || !newComm)
+    return reportInvalid("occlCommSplit", "comm and newComm must not be NULL");
+  *newComm = nullptr;
+  return guarded([&] { return split(comm, colour, key, config, newComm); });
 }
 
 occlResult_t occlCommDestroy(occlComm_t comm) {

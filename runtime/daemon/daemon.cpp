@@ -9,7 +9,7 @@ namespace occl::daemon {
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
     : core(std::move(device), std::move(fabric), options), admission(core),
-      watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }) {
+      watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }), splitter(*core.fabric) {
   core.nameOf = [this](uint64_t id) { return admission.nameOf(id); };
   core.device->attach(core, watchdog);
 }
@@ -111,6 +111,18 @@ Status Daemon::test(RequestId request) {
     break;
   }
   return take(request);
+}
+
+StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
+                                                const Options &options) {
+  if (core.fabric->failed())
+    return failure();
+  auto fabric = splitter.split(request, Deadline(options.timeout));
+  if (!fabric.ok())
+    return fabric.status();
+  if (!*fabric)
+    return std::unique_ptr<Daemon>();
+  return std::make_unique<Daemon>(core.device, std::move(*fabric), options);
 }
 
 void Daemon::fail(const Status &cause) {

@@ -4,6 +4,7 @@
 
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
+#include "runtime/daemon/split.h"
 #include "runtime/daemon/watchdog.h"
 
 #include <memory>
@@ -32,6 +33,13 @@ public:
   /// InProgress, or as wait(). Runs each task at most once, without polling.
   Status test(RequestId request);
 
+  /// Divides the communicator: see Splitter. The new one's daemon, on the same device, or null
+  /// without a colour. Not from a callback.
+  StatusOr<std::unique_ptr<Daemon>> split(const SplitRequest &request, const Options &options);
+  /// Of this rank's segment.
+  uint64_t segmentBytes() const { return core.fabric->ranks().segment(rank()).size(); }
+  const Options &options() const { return core.options; }
+
   /// Ends everything in flight on all ranks with this cause, unless there is one already. Always
   /// returns.
   void fail(const Status &cause);
@@ -53,6 +61,7 @@ private:
   Core core;
   Admission admission;
   Watchdog watchdog;
+  Splitter splitter;
 };
 
 } // namespace occl::daemon

@@ -30,17 +30,8 @@ Status check(const char *setting, const std::optional<T> &requested, const T &ru
     return {};
   return {StatusCode::InvalidArgument,
           std::string("config->") + setting +
-              " differs from what the device of this process runs with: all communicators of a "
-              "process share its executors. Leave it 0, or destroy the others first"};
-}
-
-Status check(const DeviceRequest &request, const DeviceOptions &running) {
-  Status status = check("preemption", request.preemption, running.preemption);
-  if (status.ok())
-    status = check("workers", request.workers, running.workers);
-  if (status.ok())
-    status = check("spinMicroseconds", request.spin, running.spin);
-  return status;
+              " differs from what the device runs with, whose executors all its communicators "
+              "share. Leave it 0, or destroy the others first"};
 }
 
 DeviceOptions optionsFrom(const DeviceRequest &request) {
@@ -52,6 +43,16 @@ DeviceOptions optionsFrom(const DeviceRequest &request) {
 }
 
 } // namespace
+
+Status checkSettings(const DeviceRequest &request, const Device &device) {
+  const DeviceOptions &running = device.options;
+  Status status = check("preemption", request.preemption, running.preemption);
+  if (status.ok())
+    status = check("workers", request.workers, running.workers);
+  if (status.ok())
+    status = check("spinMicroseconds", request.spin, running.spin);
+  return status;
+}
 
 StatusOr<std::shared_ptr<Device>> makeDevice(const DeviceRequest &request, bool shared) {
   auto bell = shared ? bootstrap::SharedBell::makeShared() : bootstrap::SharedBell::makePrivate();
@@ -80,7 +81,7 @@ StatusOr<std::shared_ptr<Device>> PlaceInProcess::device(const DeviceRequest &re
   std::lock_guard lock(known.mutex);
   auto running = known.device.lock();
   if (running && known.owner == getpid()) {
-    Status fits = check(request, running->options);
+    Status fits = checkSettings(request, *running);
     if (!fits.ok())
       return fits;
     return running;

@@ -14,6 +14,9 @@ namespace occl::daemon {
 /// process. Peers in other processes can ring it if `shared`.
 StatusOr<std::shared_ptr<Device>> makeDevice(const DeviceRequest &request, bool shared);
 
+/// InvalidArgument naming the setting if the device runs with another than is requested.
+Status checkSettings(const DeviceRequest &request, const Device &device);
+
 /// Finds the device of one rank of a communicator of processes, and keeps the place while the
 /// communicator is being formed. All communicators of a process share one device, made with the
 /// first and gone with the last. Ranks of one communicator never share a device, since without

@@ -34,6 +34,8 @@ public:
   /// By rank; null for this rank.
   Doorbell *const *doorbells() const { return bells.data(); }
 
+  const bootstrap::Group &ranks() const { return *group; }
+
   /// The process of rank r is gone.
   bool isDead(uint32_t r) const { return !group->isAlive(r); }
   /// Rank r has destroyed its communicator.

@@ -10,6 +10,7 @@
 #include "runtime/transport/announce.h"
 #include "runtime/transport/failure_word.h"
 #include "runtime/transport/shrink_board.h"
+#include "runtime/transport/split_record.h"
 #include "runtime/transport/wait_edges.h"
 
 #include <cstddef>
@@ -20,7 +21,7 @@ namespace occl::transport {
 
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 2;
+  static constexpr uint32_t kVersion = 3;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -35,6 +36,7 @@ struct SegmentHeader {
   FailureWord failure;
   ShrinkBoard shrink;
   WaitEdgeBoard waitEdges;
+  SplitRecord split;
 };
 
 /// One rank's segment as mapped here. A view: the memory is the caller's. Thread safety: that of
