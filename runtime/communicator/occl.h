@@ -83,10 +83,10 @@ typedef struct {
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0 }
 
 /* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
- * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes as
- * long as that ends: it runs on a thread of the library that is there for callbacks, and while it
- * blocks others run on further threads, up to 64 of a process. Callbacks of a rank are begun in the
- * order in which its invocations ended, one after the other unless one takes longer than a
+ * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes
+ * as long as that ends: it runs on a thread of the library that is there for callbacks, and while
+ * it blocks others run on further threads, up to 64 of a process. Callbacks of a rank are begun in
+ * the order in which its invocations ended, one after the other unless one takes longer than a
  * millisecond. See callbacksNeverBlock for those that need no thread of their own.
  * It must not destroy its communicator (that returns occlInvalidArgument). What it throws ends the
  * communicator with occlCallbackFailed and goes no further. */
