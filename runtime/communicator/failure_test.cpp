@@ -131,6 +131,60 @@ TEST(Failure, AbortFromAnotherThreadEndsAWait) {
   });
 }
 
+TEST(Failure, AbortEndsADestructionThatWaits) {
+  Ranks ranks(2, withTimeout(120000));
+  Job job(1, handleOf(ringAllReduce(2)), 1000);
+  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
+  occlRequest_t request = 0;
+  ASSERT_EQ(job.submit(ranks[0], 0, &request), occlSuccess);
+  occlComm_t waiting = ranks[0];
+  auto start = std::chrono::steady_clock::now();
+  std::thread destroyer([&] { ranks.destroy(0); });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(occlCommAbort(waiting), occlSuccess);
+  destroyer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 60s);
+  EXPECT_EQ(occlCommAbort(waiting), occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(), "occlCommAbort: this communicator has been destroyed");
+}
+
+TEST(Failure, AbortEndsADivisionThatWaits) {
+  Ranks ranks(2, withTimeout(120000));
+  std::thread aborter([&] {
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(occlCommAbort(ranks[1]), occlSuccess);
+  });
+  occlComm_t part = nullptr;
+  EXPECT_EQ(occlCommSplit(ranks[0], 0, 0, nullptr, &part), occlAborted) << occlGetLastError();
+  aborter.join();
+}
+
+TEST(Failure, AbortFromACallback) {
+  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
+    Ranks ranks(2);
+    PlanHandle handle = handleOf(ringAllReduce(2));
+    Job first(1, handle, 1000), second(2, handle, 1000);
+    first.setCallbackKind(kind);
+    ranks.run([&](uint32_t r) {
+      ASSERT_EQ(first.registerOn(ranks[r]), occlSuccess);
+      ASSERT_EQ(second.registerOn(ranks[r]), occlSuccess);
+      occlCallback_t abort = [](occlRequest_t, occlResult_t, void *user) {
+        EXPECT_EQ(occlCommAbort(static_cast<occlComm_t>(user)), occlSuccess);
+      };
+      occlRequest_t request = 0;
+      if (r == 1) { // rank 0 never submits it
+        ASSERT_EQ(second.submit(ranks[r], r, &request), occlSuccess);
+      }
+      occlResult_t submitted =
+          occlSubmit(ranks[r], 1, first.input(r), first.output(r), abort, ranks[r], nullptr);
+      EXPECT_TRUE(submitted == occlSuccess || submitted == occlAborted) << occlGetLastError();
+      if (r == 1) {
+        EXPECT_EQ(occlWait(ranks[r], request), occlAborted);
+      }
+    });
+  }
+}
+
 TEST(Failure, AbortInTheMiddleOfTheStorm) {
   constexpr uint32_t kRanks = 4, kJobs = 6;
   PlanHandle handle = handleOf(twoShotAllReduce(kRanks));

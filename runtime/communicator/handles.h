@@ -16,7 +16,7 @@ struct occlPlan {
 };
 
 struct occlComm {
-  explicit occlComm(std::unique_ptr<occl::daemon::Daemon> daemon) : daemon(std::move(daemon)) {}
+  explicit occlComm(std::unique_ptr<occl::daemon::Daemon> daemon);
 
   std::unique_ptr<occl::daemon::Daemon> daemon;
   std::once_flag failureFlag;

@@ -169,15 +169,25 @@ OCCL_API occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *
 #define OCCL_NO_COLOUR (-1)
 OCCL_API occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key,
                                     const occlConfig_t *config, occlComm_t *newComm);
+/* Makes a smaller communicator of the ranks that are left, after a failure or without one. All of
+ * them call it; ranks in `exclude` (of any caller; NULL with 0: nobody), ranks that are gone, and
+ * ranks that have not called within the timeout, are left out. All that are in get the same
+ * members, in their old order; a rank that was left out gets occlPeerFailed, now and whenever it
+ * calls again. Returns within two timeouts, and two more for every rank that is lost meanwhile.
+ * Nothing is taken over: register with plans for the new size. The old communicator stays as it
+ * was, shrunk or not may be destroyed first, and a shrunk one may be shrunk again. config: as for
+ * occlCommSplit. */
+OCCL_API occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t numExclude,
+                                     const occlConfig_t *config, occlComm_t *newComm);
 OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
 OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
 /* Waits for what is in flight, no longer than the deadlines of that, then frees everything:
  * requests, collectives, the handle. Peers that still wait for this rank get occlPeerFailed. Not
- * from a callback, nor while another thread is inside a call with this communicator. NULL is
- * nothing to do. */
+ * from a callback, nor while another thread is inside a call with this communicator but
+ * occlCommAbort. NULL is nothing to do. */
 OCCL_API occlResult_t occlCommDestroy(occlComm_t comm);
-/* Ends everything in flight on all ranks with occlAborted. Any thread, any state; always returns.
- */
+/* Ends everything in flight on all ranks with occlAborted. Any thread, any state, also while
+ * another thread waits, divides or destroys the communicator; always returns. */
 OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* --- Collectives. */

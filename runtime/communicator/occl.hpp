@@ -173,6 +173,14 @@ public:
     return Communicator(divided);
   }
 
+  /// A smaller communicator of the ranks that are left, without those in `exclude`.
+  Communicator shrink(const std::vector<uint32_t> &exclude = {}) {
+    occlComm_t smaller = nullptr;
+    check(occlCommShrink(handle(), exclude.data(), static_cast<uint32_t>(exclude.size()), nullptr,
+                         &smaller));
+    return Communicator(smaller);
+  }
+
   void add(const Collective &collective) {
     std::vector<occlPlan_t> plans;
     for (const Plan &plan : collective.plans)

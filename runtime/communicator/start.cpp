@@ -3,9 +3,11 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/live_handles.h"
 #include "runtime/daemon/device_registry.h"
 #include "runtime/transport/segment.h"
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -130,25 +132,18 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   auto group = bootstrap::formProcessGroup(options);
   if (!group.ok())
     return group.status();
-  auto fabric = std::make_unique<daemon::Fabric>(std::move(*group));
-  Status status = fabric->format();
-  if (status.ok())
-    status = fabric->meet(deadline);
-  if (status.ok())
-    status = fabric->connect();
-  if (!status.ok())
-    return status;
-  *comm = startOn(std::move(*device), std::move(fabric), settings->options).release();
+  auto fabric = daemon::makeFabric(std::move(*group), deadline);
+  if (!fabric.ok())
+    return fabric.status();
+  *comm = startOn(std::move(*device), std::move(*fabric), settings->options).release();
   return {};
 }
 
-/// Without a configuration, the parent's.
-Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
-             occlComm_t *newComm) {
-  daemon::Daemon &parent = *comm->daemon;
+/// Of a communicator of ranks of another one: without a configuration, the other's.
+StatusOr<Settings> settingsWithin(const daemon::Daemon &parent, const occlConfig_t *config) {
   auto settings = settingsFrom(config);
   if (!settings.ok())
-    return settings.status();
+    return settings;
   if (!config) {
     settings->options = parent.options();
     settings->segmentBytes = parent.segmentBytes();
@@ -156,11 +151,44 @@ Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *c
   Status fits = daemon::checkSettings(settings->device, *parent.device());
   if (!fits.ok())
     return fits;
-  auto divided = parent.split({colour, key, settings->segmentBytes}, settings->options);
+  return settings;
+}
+
+Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
+             occlComm_t *newComm) {
+  auto settings = settingsWithin(*comm->daemon, config);
+  if (!settings.ok())
+    return settings.status();
+  auto divided = comm->daemon->split({colour, key, settings->segmentBytes}, settings->options);
   if (!divided.ok())
     return divided.status();
   if (*divided)
     *newComm = new occlComm(std::move(*divided));
+  return {};
+}
+
+Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConfig_t *config,
+              occlComm_t *newComm) {
+  auto settings = settingsWithin(*comm->daemon, config);
+  if (!settings.ok())
+    return settings.status();
+  daemon::ShrinkRequest request;
+  request.excluded.resize(comm->daemon->numRanks(), false);
+  for (uint32_t rank : exclude) {
+    if (rank >= comm->daemon->numRanks() || rank == comm->daemon->rank())
+      return {StatusCode::InvalidArgument,
+              "exclude holds rank " + std::to_string(rank) +
+                  (rank == comm->daemon->rank() ? ", which calls; a rank that is to be left out "
+                                                  "destroys its communicator"
+                                                : ", which there is not")};
+    request.excluded[rank] = true;
+  }
+  request.segmentBytes = settings->segmentBytes;
+  request.timeout = settings->options.timeout;
+  auto smaller = comm->daemon->shrink(request, settings->options);
+  if (!smaller.ok())
+    return smaller.status();
+  *newComm = new occlComm(std::move(*smaller));
   return {};
 }
 
@@ -199,19 +227,34 @@ occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key, const o
   return guarded([&] { return split(comm, colour, key, config, newComm); });
 }
 
+occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t numExclude,
+                            const occlConfig_t *config, occlComm_t *newComm) {
+  if (!comm || !newComm || (!exclude && numExclude != 0))
+    return reportInvalid("occlCommShrink", "comm, newComm and exclude must not be NULL");
+  *newComm = nullptr;
+  return guarded([&] { return shrink(comm, std::span(exclude, numExclude), config, newComm); });
+}
+
 occlResult_t occlCommDestroy(occlComm_t comm) {
   if (comm && comm->daemon->isCallingBack())
     return reportInvalid("occlCommDestroy", "called from a callback of the same communicator");
+  if (!comm)
+    return occlSuccess;
+  comm->daemon->drain(); // meanwhile it may be aborted
+  liveHandles().remove(comm);
   delete comm;
   return occlSuccess;
 }
 
 occlResult_t occlCommAbort(occlComm_t comm) {
-  if (!comm)
-    return reportInvalid("occlCommAbort", "comm must not be NULL");
-  return guarded([&]() -> Status {
+  if (!comm || !liveHandles().hold(comm))
+    return reportInvalid("occlCommAbort",
+                         comm ? "this communicator has been destroyed" : "comm must not be NULL");
+  occlResult_t result = guarded([&]() -> Status {
     comm->daemon->fail({StatusCode::Aborted, "occlCommAbort was called on rank " +
                                                  std::to_string(comm->daemon->rank())});
     return {};
   });
+  liveHandles().letGo(comm);
+  return result;
 }

@@ -35,14 +35,23 @@ Status Agreement::leftOut(const std::string &why) {
 }
 
 StatusOr<std::vector<uint32_t>> Agreement::agree(const std::vector<bool> &excluded,
+                                                 const SegmentOffer &offer,
                                                  const Deadline &deadline) {
   if (!outcome.ok())
     return outcome;
   ++current;
   ShrinkBoard &own = boardOf(fabric, fabric.rank());
   ofAttempt(own.excluded, current).store(excluded);
+  ofAttempt(own.offer, current).store(offer.handle, std::memory_order_relaxed);
+  ofAttempt(own.offeredBytes, current).store(offer.bytes, std::memory_order_relaxed);
   own.entered.store(current, std::memory_order_release);
   return awaitDecision(deadline);
+}
+
+SegmentOffer Agreement::offerOf(uint32_t member) const {
+  const ShrinkBoard &board = boardOf(fabric, member);
+  return {ofAttempt(board.offer, current).load(std::memory_order_relaxed),
+          ofAttempt(board.offeredBytes, current).load(std::memory_order_relaxed)};
 }
 
 StatusOr<std::vector<uint32_t>> Agreement::awaitDecision(const Deadline &deadline) {

@@ -17,6 +17,12 @@
 
 namespace occl::daemon {
 
+/// The segment that a rank brings along.
+struct SegmentOffer {
+  uint64_t handle = 0; // see bootstrap::SubgroupOffer
+  uint64_t bytes = 0;
+};
+
 /// One rank's part in the attempts on one communicator. Thread safety: none.
 class Agreement {
 public:
@@ -26,17 +32,14 @@ public:
   /// begun the same attempt by the deadline are not among them. PeerFailed if the others go on
   /// without this rank, who or why; from then on every call returns that.
   StatusOr<std::vector<uint32_t>> agree(const std::vector<bool> &excluded,
-                                        const Deadline &deadline);
+                                        const SegmentOffer &offer, const Deadline &deadline);
+  /// What a member has offered in this attempt.
+  SegmentOffer offerOf(uint32_t member) const;
   /// This rank has formed the group of the members, or could not. Whether all have; if not, all
   /// that are left begin a new attempt.
   bool conclude(const std::vector<uint32_t> &members, bool formed, const Deadline &deadline);
 
-  /// Grows with every attempt; names the group.
-  uint32_t attempt() const { return current; }
-
 private:
-  enum class Answer { Missing, Taking, Out };
-
   StatusOr<std::vector<uint32_t>> awaitDecision(const Deadline &deadline);
   bool propose(uint64_t decided, bool isLate);
   bool isExcluded(uint32_t r) const;

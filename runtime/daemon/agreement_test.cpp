@@ -58,7 +58,7 @@ std::vector<bool> without(uint32_t numRanks, const Members &excluded) {
 TEST(Agreement, AllThatAnswerAreMembers) {
   onAll(4, [](uint32_t, Fabric &, Agreement &agreement) {
     for (int attempt = 0; attempt < 5; ++attempt) {
-      auto members = agreement.agree(without(4, {}), Deadline(60s));
+      auto members = agreement.agree(without(4, {}), {}, Deadline(60s));
       ASSERT_TRUE(members.ok()) << members.status().message();
       EXPECT_EQ(*members, (Members{0, 1, 2, 3}));
       EXPECT_TRUE(agreement.conclude(*members, true, Deadline(60s)));
@@ -68,7 +68,8 @@ TEST(Agreement, AllThatAnswerAreMembers) {
 
 TEST(Agreement, WhomAnyMemberExcludesIsOutAndToldSo) {
   onAll(4, [](uint32_t rank, Fabric &, Agreement &agreement) {
-    auto members = agreement.agree(without(4, rank == 3 ? Members{1} : Members{}), Deadline(60s));
+    auto members =
+        agreement.agree(without(4, rank == 3 ? Members{1} : Members{}), {}, Deadline(60s));
     if (rank != 1) {
       ASSERT_TRUE(members.ok()) << members.status().message();
       EXPECT_EQ(*members, (Members{0, 2, 3}));
@@ -76,7 +77,7 @@ TEST(Agreement, WhomAnyMemberExcludesIsOutAndToldSo) {
     }
     EXPECT_EQ(members.status().code(), StatusCode::PeerFailed);
     EXPECT_NE(members.status().message().find("rank 1 is not a member"), std::string::npos);
-    EXPECT_FALSE(agreement.agree(without(4, {}), Deadline(60s)).ok()) << "for good";
+    EXPECT_FALSE(agreement.agree(without(4, {}), {}, Deadline(60s)).ok()) << "for good";
   });
 }
 
@@ -84,7 +85,7 @@ TEST(Agreement, WhoDoesNotAnswerIsOut) {
   onAll(3, [](uint32_t rank, Fabric &, Agreement &agreement) {
     if (rank == 0)
       std::this_thread::sleep_for(300ms);
-    auto members = agreement.agree(without(3, {}), Deadline(rank == 0 ? 60s : 50ms));
+    auto members = agreement.agree(without(3, {}), {}, Deadline(rank == 0 ? 60s : 50ms));
     if (rank != 0) {
       ASSERT_TRUE(members.ok()) << members.status().message();
       EXPECT_EQ(*members, (Members{1, 2}));
@@ -98,7 +99,7 @@ TEST(Agreement, WhoHasLeftIsNotWaitedFor) {
   onAll(3, [](uint32_t rank, Fabric &fabric, Agreement &agreement) {
     if (rank == 2)
       return fabric.leave();
-    auto members = agreement.agree(without(3, {}), Deadline(60s));
+    auto members = agreement.agree(without(3, {}), {}, Deadline(60s));
     ASSERT_TRUE(members.ok()) << members.status().message();
     EXPECT_EQ(*members, (Members{0, 1}));
   });
@@ -106,12 +107,12 @@ TEST(Agreement, WhoHasLeftIsNotWaitedFor) {
 
 TEST(Agreement, WhereOneCannotFormTheGroupAllTryAgain) {
   onAll(3, [](uint32_t rank, Fabric &fabric, Agreement &agreement) {
-    auto members = agreement.agree(without(3, {}), Deadline(60s));
+    auto members = agreement.agree(without(3, {}), {}, Deadline(60s));
     ASSERT_TRUE(members.ok());
     EXPECT_FALSE(agreement.conclude(*members, rank != 1, Deadline(60s)));
     if (rank == 1)
       return fabric.leave();
-    members = agreement.agree(without(3, {}), Deadline(60s));
+    members = agreement.agree(without(3, {}), {}, Deadline(60s));
     ASSERT_TRUE(members.ok()) << members.status().message();
     EXPECT_EQ(*members, (Members{0, 2}));
     EXPECT_TRUE(agreement.conclude(*members, true, Deadline(60s)));
@@ -145,7 +146,7 @@ TEST(Agreement, AllMembersGetTheSameListWhateverHappens) {
         fabric.leave();
       if (!plan.comes)
         return;
-      auto members = agreement.agree(without(kRanks, plan.excluded), Deadline(100ms));
+      auto members = agreement.agree(without(kRanks, plan.excluded), {}, Deadline(100ms));
       if (members.ok())
         got[rank] = *members;
     });

@@ -9,15 +9,20 @@ namespace occl::daemon {
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
     : core(std::move(device), std::move(fabric), options), admission(core),
-      watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }), splitter(*core.fabric) {
+      watchdog(core, [this](uint64_t id) { return admission.nameOf(id); }), splitter(*core.fabric),
+      shrinker(*core.fabric) {
   core.nameOf = [this](uint64_t id) { return admission.nameOf(id); };
   core.device->attach(core, watchdog);
 }
 
-Daemon::~Daemon() {
+void Daemon::drain() {
   core.device->helpers.fetch_add(1, std::memory_order_seq_cst);
   Executor(*core.device).runUntil([&] { return !core.hasOpen(); });
   leaveWait();
+}
+
+Daemon::~Daemon() {
+  drain();
   core.device->detach(core);
   core.fabric->leave();
 }
@@ -122,6 +127,14 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
     return fabric.status();
   if (!*fabric)
     return std::unique_ptr<Daemon>();
+  return std::make_unique<Daemon>(core.device, std::move(*fabric), options);
+}
+
+StatusOr<std::unique_ptr<Daemon>> Daemon::shrink(const ShrinkRequest &request,
+                                                 const Options &options) {
+  auto fabric = shrinker.shrink(request);
+  if (!fabric.ok())
+    return fabric.status();
   return std::make_unique<Daemon>(core.device, std::move(*fabric), options);
 }
 

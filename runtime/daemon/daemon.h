@@ -4,6 +4,7 @@
 
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
+#include "runtime/daemon/shrink.h"
 #include "runtime/daemon/split.h"
 #include "runtime/daemon/watchdog.h"
 
@@ -17,9 +18,11 @@ class Daemon {
 public:
   /// Attaches to the device. The fabric is connected.
   Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric, const Options &options);
-  /// Waits until nothing of it is in flight: that takes no longer than the deadlines of what is.
-  /// Then detaches and tells the peers that this rank has left. Not from a callback.
+  /// drain(), then detaches and tells the peers that this rank has left. Not from a callback.
   ~Daemon();
+  /// Waits until nothing of it is in flight: that takes no longer than the deadlines of what is,
+  /// and what callbacks take to return.
+  void drain();
 
   uint32_t rank() const { return core.fabric->rank(); }
   uint32_t numRanks() const { return core.fabric->numRanks(); }
@@ -36,6 +39,9 @@ public:
   /// Divides the communicator: see Splitter. The new one's daemon, on the same device, or null
   /// without a colour. Not from a callback.
   StatusOr<std::unique_ptr<Daemon>> split(const SplitRequest &request, const Options &options);
+  /// A smaller communicator of the ranks that are left, also after a failure: see Shrinker. The new
+  /// one's daemon, on the same device.
+  StatusOr<std::unique_ptr<Daemon>> shrink(const ShrinkRequest &request, const Options &options);
   /// Of this rank's segment.
   uint64_t segmentBytes() const { return core.fabric->ranks().segment(rank()).size(); }
   const Options &options() const { return core.options; }
@@ -62,6 +68,7 @@ private:
   Admission admission;
   Watchdog watchdog;
   Splitter splitter;
+  Shrinker shrinker;
 };
 
 } // namespace occl::daemon

@@ -67,4 +67,17 @@ Status Fabric::failure() const {
           "rank " + std::to_string(failedBy - 1) + " failed without saying why"};
 }
 
+StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
+                                             const Deadline &deadline) {
+  auto fabric = std::make_unique<Fabric>(std::move(group));
+  Status status = fabric->format();
+  if (status.ok())
+    status = fabric->meet(deadline);
+  if (status.ok())
+    status = fabric->connect();
+  if (!status.ok())
+    return status;
+  return fabric;
+}
+
 } // namespace occl::daemon

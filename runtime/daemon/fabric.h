@@ -59,4 +59,8 @@ private:
   std::vector<Doorbell *> bells;            // by rank
 };
 
+/// A connected view of a group's ranks: makes this rank's segment, meets the others, opens theirs.
+StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
+                                             const Deadline &deadline);
+
 } // namespace occl::daemon

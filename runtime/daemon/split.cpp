@@ -126,15 +126,7 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
   auto group = bootstrap::formSubgroup(fabric.ranks(), members, *offer, deadline);
   if (!group.ok())
     return group.status();
-  auto formed = std::make_unique<Fabric>(std::move(*group));
-  status = formed->format();
-  if (status.ok())
-    status = formed->meet(deadline);
-  if (status.ok())
-    status = formed->connect();
-  if (!status.ok())
-    return status;
-  return formed;
+  return makeFabric(std::move(*group), deadline);
 }
 
 StatusOr<std::unique_ptr<Fabric>> Splitter::split(const SplitRequest &request,

@@ -20,6 +20,10 @@ struct ShrinkBoard {
   /// The last attempt whose smaller group this rank has joined.
   Atomic<uint32_t> joined{0};
   RankSet excluded[kGenerations]; // whom it wants to be left out
+  /// The segment that it offers for the smaller group: what bootstrap::SubgroupOffer calls its
+  /// handle, and its size.
+  Atomic<uint64_t> offer[kGenerations];
+  Atomic<uint64_t> offeredBytes[kGenerations];
   RankSet proposed[kGenerations]; // who goes on, as it sees it
 
   // In rank 0's segment only, written by compare-and-swap.

@@ -1,0 +1,47 @@
+#include "runtime/communicator/live_handles.h"
+
+#include "runtime/communicator/handles.h"
+
+#include <utility>
+
+namespace occl::communicator {
+
+void LiveHandles::add(occlComm_t comm) {
+  std::lock_guard lock(mutex);
+  entries[comm] = {};
+}
+
+bool LiveHandles::hold(occlComm_t comm) {
+  std::lock_guard lock(mutex);
+  auto found = entries.find(comm);
+  if (found == entries.end() || found->second.isLeaving)
+    return false;
+  ++found->second.holders;
+  return true;
+}
+
+void LiveHandles::letGo(occlComm_t comm) {
+  std::lock_guard lock(mutex);
+  if (--entries[comm].holders == 0)
+    released.notify_all();
+}
+
+void LiveHandles::remove(occlComm_t comm) {
+  std::unique_lock lock(mutex);
+  Entry &entry = entries[comm];
+  entry.isLeaving = true;
+  released.wait(lock, [&] { return entry.holders == 0; });
+  entries.erase(comm);
+}
+
+LiveHandles &liveHandles() {
+  // Not destroyed: a thread may abort while the program ends.
+  static auto *handles = new LiveHandles;
+  return *handles;
+}
+
+} // namespace occl::communicator
+
+occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started) : daemon(std::move(started)) {
+  occl::communicator::liveHandles().add(this);
+}

@@ -1,0 +1,37 @@
+// Which communicators there are, so that one may be aborted while another thread destroys it.
+#pragma once
+
+#include "runtime/communicator/occl.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace occl::communicator {
+
+/// Thread safety: any.
+class LiveHandles {
+public:
+  void add(occlComm_t comm);
+  /// Keeps remove() from returning until letGo(). False if there is no such communicator.
+  bool hold(occlComm_t comm);
+  void letGo(occlComm_t comm);
+  /// Returns when nobody holds it; from the call on nobody can.
+  void remove(occlComm_t comm);
+
+private:
+  struct Entry {
+    uint32_t holders = 0;
+    bool isLeaving = false;
+  };
+
+  std::mutex mutex;
+  std::condition_variable released;
+  std::map<occlComm_t, Entry> entries;
+};
+
+/// Of this process.
+LiveHandles &liveHandles();
+
+} // namespace occl::communicator
