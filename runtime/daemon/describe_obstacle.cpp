@@ -28,18 +28,23 @@ std::string what(const interpreter::Obstacle &obstacle) {
 } // namespace
 
 std::string describeObstacle(const BlockTask &task) {
-  const Collective &collective = *task.invocation->collective;
+  return describeObstacle(*task.invocation, task.block, task.instruction, task.obstacle);
+}
+
+std::string describeObstacle(const OpenInvocation &invocation, uint32_t block,
+                             uint32_t instructionNumber, const interpreter::Obstacle &obstacle) {
+  const Collective &collective = *invocation.collective;
   const plan::Plan &plan = *collective.spec.plan;
   const plan::Instruction &instruction =
-      plan.instructions[collective.binding->planInstruction(task.block, task.instruction)];
-  std::string text = "thread block " + std::to_string(task.block) + ", instruction " +
-                     std::to_string(task.instruction) + " (" + plan::mnemonic(instruction.opcode) +
+      plan.instructions[collective.binding->planInstruction(block, instructionNumber)];
+  std::string text = "thread block " + std::to_string(block) + ", instruction " +
+                     std::to_string(instructionNumber) + " (" + plan::mnemonic(instruction.opcode) +
                      ")";
   if (instruction.location != plan::kNoLocation) {
     const plan::Location &location = plan.locations[instruction.location];
     text += " at " + plan.files[location.file] + ":" + std::to_string(location.line);
   }
-  return text + " waits for " + what(task.obstacle);
+  return text + " waits for " + what(obstacle);
 }
 
 } // namespace occl::daemon

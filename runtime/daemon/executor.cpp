@@ -83,7 +83,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     if (step.obstacle.reason == interpreter::BlockReason::Announce) {
       auto bound = bindPeers(invocation, *core.fabric, step.obstacle.peer);
       if (!bound.ok())
-        core.fabric->fail(bound.status());
+        core.fabric->fail(
+            {bound.status().code(),
+             bound.status().message() + "; " +
+                 describeObstacle(invocation, task.block, context.instruction, step.obstacle)});
       else if (*bound)
         continue;
     }

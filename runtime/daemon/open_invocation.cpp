@@ -1,6 +1,7 @@
 #include "runtime/daemon/open_invocation.h"
 
 #include "runtime/base/cache_line.h"
+#include "runtime/transport/arena.h"
 
 #include <algorithm>
 #include <cstring>
@@ -128,16 +129,20 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 const transport::AnnounceRecord &record) {
   if (record.traits != invocation.collective->traits)
     return disagreement(invocation, fabric.rank(), r, record.traits);
+  // Another process wrote it: it may be damaged.
   const transport::Segment &segment = fabric.of(r);
-  uint64_t end = record.arenaOffset + invocation.collective->binding->arenaBytes(r);
-  if (end < record.arenaOffset || end > segment.arenaBytes())
-    return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
-                                           std::to_string(r) +
-                                           " announced memory outside its arena"};
+  const uint64_t offset = record.arenaOffset;
+  const uint64_t bytes = invocation.collective->binding->arenaBytes(r);
+  if (offset % transport::Arena::kAlignment != 0 || offset + bytes < offset ||
+      offset + bytes > segment.arenaBytes())
+    return {StatusCode::InternalError,
+            "collective " + invocation.describe() + ": rank " + std::to_string(r) + " announced " +
+                std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                " of its arena, which has " + std::to_string(segment.arenaBytes()) +
+                "; something has overwritten its announce record"};
   if (isAccessed(invocation, r))
     bindBuffers(invocation, r, record);
-  __atomic_store_n(&invocation.view.arenas[r], charsAt(segment.arena(), record.arenaOffset),
-                   __ATOMIC_RELEASE);
+  __atomic_store_n(&invocation.view.arenas[r], charsAt(segment.arena(), offset), __ATOMIC_RELEASE);
   return {};
 }
 

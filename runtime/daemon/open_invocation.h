@@ -86,5 +86,8 @@ transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank);
 /// "thread block 0, instruction 2 (recv) at ring.coll:12 waits for data from rank 3", or that it
 /// was not reached yet.
 std::string describeObstacle(const BlockTask &task);
+/// The same for a block that is at this instruction and meets this obstacle.
+std::string describeObstacle(const OpenInvocation &invocation, uint32_t block, uint32_t instruction,
+                             const interpreter::Obstacle &obstacle);
 
 } // namespace occl::daemon

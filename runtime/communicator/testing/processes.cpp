@@ -43,7 +43,9 @@ int Processes::join(uint32_t r) {
   return -1;
 }
 
-void Processes::kill(uint32_t r) const { ::kill(pids[r], SIGKILL); }
+void Processes::signal(uint32_t r, int number) const { ::kill(pids[r], number); }
+
+void Processes::kill(uint32_t r) const { signal(r, SIGKILL); }
 
 std::string jobName(const char *test) { return std::string(test) + "-" + std::to_string(getpid()); }
 

@@ -19,6 +19,7 @@ public:
   /// Waits for rank r, at most a minute; its exit status, 0 if nothing was wrong, or -1 if it was
   /// killed.
   int join(uint32_t r);
+  void signal(uint32_t r, int number) const;
   void kill(uint32_t r) const;
 
 private:
