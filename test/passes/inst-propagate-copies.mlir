@@ -172,3 +172,55 @@ inst.program "stuck" implements "custom" ranks 2 attributes {input_chunks = arra
     %3 = inst.recv transfer(1) into output[1]
   }
 }
+
+// -----
+
+// Copies from two buffers are no copy of a range of one, also if the numbers of the chunks go on.
+// CHECK-LABEL: "two_buffers"
+inst.program "two_buffers" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send scratch[0] into transfer(0) count 2
+    %0 = inst.copy input[0] into scratch[0]
+    %1 = inst.copy output[1] into scratch[1]
+    %2 = inst.send scratch[0] into transfer(0) count 2
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0] count 2
+  }
+}
+
+// -----
+
+// What the older of two copies took was overwritten before the newer one.
+// CHECK-LABEL: "older_behind"
+inst.program "older_behind" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 4, 4>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send scratch[0] into transfer(0) count 2
+    %0 = inst.copy output[1] into scratch[1]
+    %1 = inst.copy input[1] into output[1]
+    %2 = inst.copy output[0] into scratch[0]
+    %3 = inst.send scratch[0] into transfer(0) count 2
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0] count 2
+  }
+}
+
+// -----
+
+// A sum may read the original where it stores its result.
+// CHECK-LABEL: "same_place"
+inst.program "same_place" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.reduce output[0], input[0] into output[0]
+    %0 = inst.copy output[0] into scratch[0]
+    %1 = inst.reduce scratch[0], input[0] into output[0]
+  }
+}

@@ -146,3 +146,36 @@ chunk.program "hints" implements "custom" ranks 2 attributes {input_chunks = arr
   %2 = chunk.read input[0][1]
   %3 = chunk.copy %2 into output[0][1] hint 1
 }
+
+// -----
+
+// What stays on its rank may be asked of one thread block, as its sender or as its receiver or as both.
+// CHECK-LABEL: "local_blocks"
+chunk.program "local_blocks" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>, output_chunks = array<i32: 4>,
+    scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>, part_chunks = 1 : i32, in_place = false,
+    hints = array<i32: 1, -1, -1, 2, 1, -1, 3, -1, 1, -1, 4, 4>} {
+  // CHECK: inst.copy input[0] into output[0] block 2
+  // CHECK-NEXT: inst.copy input[0] into output[1] block 3
+  // CHECK-NEXT: inst.copy input[0] into output[2] block 4
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into output[0][0] hint 0
+  %2 = chunk.copy %0 into output[0][1] hint 1
+  %3 = chunk.copy %0 into output[0][2] hint 2
+}
+
+// -----
+
+// A range whose extents do not follow each other is cut, also if they go on behind.
+// CHECK-LABEL: "there_and_back"
+chunk.program "there_and_back" implements "custom" ranks 1 attributes {input_chunks = array<i32: 2>, output_chunks = array<i32: 4>,
+    scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>, part_chunks = 2 : i32, in_place = false} {
+  // CHECK: inst.copy scratch[0] into output[0]{{( extent 0)?$}}
+  // CHECK-NEXT: inst.copy scratch[1] into output[1]{{( extent 0)?$}}
+  // CHECK-NEXT: inst.copy scratch[2] into output[2]{{( extent 0)?$}}
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into scratch[0][0]
+  %2 = chunk.copy %0 into scratch[0][1]
+  %3 = chunk.copy %0 into scratch[0][2]
+  %4 = chunk.read scratch[0][0] count 3
+  %5 = chunk.copy %4 into output[0][0] count 3
+}
