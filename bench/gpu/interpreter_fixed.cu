@@ -4,8 +4,8 @@ namespace occl::bench {
 
 int launchFixed(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks,
                 void *stream) {
-  return launch<CudaTarget<cuda::FixedFold<Plain<float>, Sum>>>(arguments, blocks, localRanks,
-                                                                stream);
+  return launch<CudaTarget<cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>>(
+      arguments, blocks, localRanks, stream);
 }
 
 } // namespace occl::bench

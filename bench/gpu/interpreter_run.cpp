@@ -152,6 +152,8 @@ LoopArguments InterpreterRun::argumentsFor(uint32_t device) const {
 
 InterpreterRun::Launch InterpreterRun::kernel() const {
   bool fixed = options.type == DataType::Float32 && options.op == ReduceOp::Sum && !options.anyFold;
+  if (bindings[0]->program().line.bytes != 0)
+    return fixed ? launchFixedLines : launchAnyLines;
   return fixed ? launchFixed : launchAny;
 }
 

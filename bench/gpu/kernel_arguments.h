@@ -89,10 +89,16 @@ struct ProbeArguments {
   uint64_t patience = 0;
 };
 
-/// Enqueue one launch on the current device. Return a cudaError_t.
+/// Enqueue one launch on the current device: floats and sum, or any type and operation; without or
+/// with lines (protocols LL and LL128). Return a cudaError_t.
 int launchFixed(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream);
 int launchAny(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream);
+int launchFixedLines(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks,
+                     void *stream);
+int launchAnyLines(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks,
+                   void *stream);
 
+/// Floats and sum, without lines, keeping account.
 int launchTimed(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream);
 
 enum class Probe : uint8_t { OneShotLL, OneShotPush, OneShotPull, TwoShotDirect };

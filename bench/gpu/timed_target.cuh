@@ -9,8 +9,9 @@
 
 namespace occl::bench {
 
-template <class Fold> class TimedTarget : public interpreter::CudaTarget<Fold> {
-  using Base = interpreter::CudaTarget<Fold>;
+template <class Fold>
+class TimedTarget : public interpreter::CudaTarget<Fold, interpreter::Protocols::Simple> {
+  using Base = interpreter::CudaTarget<Fold, interpreter::Protocols::Simple>;
 
 public:
   using Base::Base;

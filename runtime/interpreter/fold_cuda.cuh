@@ -34,16 +34,16 @@ struct FoldOperands {
   }
 };
 
-/// The elements in 16 bytes, as they are folded.
-template <class Element> struct Lanes {
+/// The elements in 16 bytes, or those in a word, as they are folded.
+template <class Element, class Raw = uint4> struct Lanes {
   using Storage = typename Element::Storage;
-  static constexpr uint32_t kCount = 16 / sizeof(Storage);
+  static constexpr uint32_t kCount = sizeof(Raw) / sizeof(Storage);
   struct Packed {
     Storage values[kCount];
   };
   typename Element::Accumulator values[kCount];
 
-  __device__ explicit Lanes(uint4 raw) {
+  __device__ explicit Lanes(Raw raw) {
     Packed packed = __builtin_bit_cast(Packed, raw);
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i)
@@ -54,12 +54,12 @@ template <class Element> struct Lanes {
     for (uint32_t i = 0; i < kCount; ++i)
       values[i] = Operation::apply(values[i], other.values[i]);
   }
-  __device__ uint4 pack(uint64_t divisor) const {
+  __device__ Raw pack(uint64_t divisor) const {
     Packed packed;
 #pragma unroll
     for (uint32_t i = 0; i < kCount; ++i)
       packed.values[i] = Element::store(divisor > 1 ? divide(values[i], divisor) : values[i]);
-    return __builtin_bit_cast(uint4, packed);
+    return __builtin_bit_cast(Raw, packed);
   }
 };
 

@@ -152,6 +152,9 @@ struct LineFormat {
 /// Of protocol LL: 4 bytes of data and the low half of the flag, stored as one word.
 inline constexpr uint32_t kWordLineBytes = 8;
 
+/// What a target executes: programs without lines, those with lines, or both.
+enum class Protocols : uint8_t { Simple, Lines, All };
+
 /// How protocols LL and LL128 cut messages. All ranks must use the same.
 struct LinePolicy {
   uint32_t wideLineBytes = 64; // of LL128; the last 8 are the flag
@@ -159,7 +162,8 @@ struct LinePolicy {
   /// What a target has room for: every operand of an instruction takes a slice of it.
   uint32_t stageBytes = 32 << 10;
 };
-inline constexpr LinePolicy kDeviceLines = {128, 480, 16 << 10};
+/// A slice is what the threads of a block hold in registers, and no staging area bounds it.
+inline constexpr LinePolicy kDeviceLines = {128, 3840, 1 << 30};
 
 struct Program {
   const BoundBlock *blocks = nullptr;

@@ -33,6 +33,10 @@ struct Obstacle {
   uint32_t peer = 0; // rank
 };
 
+/// PeerLost: memory that a peer has referred to cannot be read any more. The step has published
+/// nothing.
+enum class StepStatus : uint8_t { Progressed, Finished, Blocked, PeerLost };
+
 namespace detail {
 
 OCCL_HOST_DEVICE constexpr uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -89,7 +93,9 @@ OCCL_HOST_DEVICE Obstacle pollDrains(const Invocation &invocation, const BoundBl
   return {};
 }
 
-template <class Target> class Slice {
+/// kLines: of a program with protocol LL or LL128. Known when compiled, so that programs without
+/// lines have nothing of their code among theirs.
+template <class Target, bool kLines> class Slice {
 public:
   OCCL_HOST_DEVICE Slice(const Invocation &invocation, const BoundBlock &block,
                          const BlockContext &context, Target &target)
@@ -121,20 +127,27 @@ public:
           completion(program.blocks[dependency.block], dependency.instruction))
         return {BlockReason::Dependency, dependency.block, program.rank};
     }
-    return hasLines() ? pollLines() : Obstacle();
+    if constexpr (kLines && !Target::kLinesInRegisters)
+      return pollLines();
+    return {};
   }
 
-  /// Only after all threads' polls found nothing missing. False if a peer's memory is gone.
-  OCCL_HOST_DEVICE bool fold() {
+  /// Only after all threads' polls found nothing missing. Progressed; PeerLost if a peer's memory
+  /// is gone; Blocked, with nothing stored, where the target looks at lines while it folds them.
+  OCCL_HOST_DEVICE StepStatus fold() {
     if (instruction.count == 0)
-      return true;
-    if (hasLines())
-      unpackSources();
-    if (!foldPieces())
-      return false;
-    if (hasLines())
-      packDestinations();
-    return true;
+      return StepStatus::Progressed;
+    if constexpr (kLines && Target::kLinesInRegisters) {
+      return foldLines();
+    } else {
+      if constexpr (kLines)
+        unpackSources();
+      if (!foldPieces())
+        return StepStatus::PeerLost;
+      if constexpr (kLines)
+        packDestinations();
+      return StepStatus::Progressed;
+    }
   }
 
   /// Only after all threads have folded.
@@ -160,8 +173,8 @@ public:
       ring();
   }
 
-  /// Whose memory fold() could not read.
-  OCCL_HOST_DEVICE const Obstacle &lost() const { return lostPeer; }
+  /// What fold() found missing, or whose memory it could not read.
+  OCCL_HOST_DEVICE const Obstacle &missing() const { return missingInFold; }
 
   OCCL_HOST_DEVICE void advance(BlockContext &next) const {
     if (!isLast) {
@@ -247,9 +260,8 @@ private:
     return {BlockReason::Announce, 0, operand.rank};
   }
 
-  OCCL_HOST_DEVICE bool hasLines() const { return program.line.bytes != 0; }
   OCCL_HOST_DEVICE bool isInLines(const ConnectionEnd &connection) const {
-    return hasLines() && !connection.isCounter;
+    return kLines && !connection.isCounter;
   }
   OCCL_HOST_DEVICE bool isInLines(const BoundOperand &operand) const {
     return operand.kind == plan::OperandKind::Connection && isInLines(program.ends[operand.end]);
@@ -262,19 +274,45 @@ private:
     return target.stage() + operand * program.stageStride;
   }
 
-  /// The threads share out the lines of every source.
   OCCL_HOST_DEVICE Obstacle pollLines() const {
-    for (uint32_t i = 0; i < instruction.numSources; ++i) {
-      if (!isInLines(operands[i]))
-        continue;
-      const ConnectionEnd &connection = program.ends[operands[i].end];
-      uint32_t source = program.peers[connection.firstPeer];
-      if (!isAnnounced(connection))
-        return {BlockReason::Announce, connection.connection, source};
-      if (!target.linesArrived(program.line, slot(operands[i]), sliceBytes(), flag(operands[i])))
-        return {BlockReason::Data, connection.connection, source};
-    }
+    for (uint32_t i = 0; i < instruction.numSources; ++i)
+      if (isInLines(operands[i]) &&
+          !target.linesArrived(program.line, slot(operands[i]), sliceBytes(), flag(operands[i])))
+        return lineOf(i);
     return {};
+  }
+  OCCL_HOST_DEVICE Obstacle lineOf(uint32_t source) const {
+    const ConnectionEnd &connection = program.ends[operands[source].end];
+    return {BlockReason::Data, connection.connection, program.peers[connection.firstPeer]};
+  }
+
+  /// For targets that hold a slice in registers.
+  OCCL_HOST_DEVICE StepStatus foldLines() {
+    auto &task = target.lineTask();
+    uint32_t numOperands = instruction.numSources + instruction.numDestinations;
+    target.barrier(); // the task before is no longer in use
+    for (uint32_t i = target.thread(); i < numOperands; i += target.numThreads()) {
+      const BoundOperand &operand = operands[i];
+      if (isInLines(operand))
+        task.operands[i] = {slot(operand), flag(operand), false};
+      else
+        task.operands[i] = {bufferOf(operand) + operand.offset, 0,
+                            operand.kind == plan::OperandKind::Scratch};
+    }
+    if (target.thread() == 0) {
+      task.program = &program;
+      task.instruction = &instruction;
+      task.tile = context.tile;
+      task.begin = begin;
+      task.end = end;
+      task.divisor = instruction.divides ? program.numRanks : 1;
+      task.numSources = instruction.numSources;
+      task.numDestinations = instruction.numDestinations;
+    }
+    if (target.foldLines())
+      return StepStatus::Progressed;
+    missingInFold = lineOf(task.missing);
+    return StepStatus::Blocked;
   }
 
   OCCL_HOST_DEVICE void unpackSources() {
@@ -295,11 +333,11 @@ private:
 
   OCCL_HOST_DEVICE Obstacle pollData(const BoundOperand &operand) const {
     const ConnectionEnd &connection = program.ends[operand.end];
-    if (isInLines(connection))
-      return {};
     uint32_t source = program.peers[connection.firstPeer];
     if (!isAnnounced(connection))
       return {BlockReason::Announce, connection.connection, source};
+    if (isInLines(connection))
+      return {};
     if (target.acquire(tailWord(connection)) < counter(connection, operand))
       return {connection.isCounter ? BlockReason::Signal : BlockReason::Data, connection.connection,
               source};
@@ -354,7 +392,7 @@ private:
     for (uint32_t i = target.thread(); i < numOperands; i += target.numThreads()) {
       const BoundOperand &operand = operands[i];
       if (operand.kind == plan::OperandKind::Connection) {
-        pointers[i] = (hasLines() ? stageOf(i) : slot(operand)) + inSlice * program.elementBytes;
+        pointers[i] = placeOf(i) + inSlice * program.elementBytes;
         continue;
       }
       uint64_t element = operand.kind == plan::OperandKind::Scratch ? inScratch : inUser;
@@ -371,6 +409,14 @@ private:
     return true;
   }
 
+  /// Where the slice of a connection's operand is folded from or to.
+  OCCL_HOST_DEVICE char *placeOf(uint32_t i) const {
+    if constexpr (kLines && !Target::kLinesInRegisters)
+      return stageOf(i);
+    else
+      return slot(operands[i]);
+  }
+
   /// The address of source i's piece, or the piece itself, if its slot refers to the sender's
   /// buffer.
   bool followReference(uint32_t i, uint64_t inSlice, uint64_t elements) {
@@ -381,7 +427,7 @@ private:
     if (reference == 0)
       return true;
     reference += inSlice * program.elementBytes;
-    lostPeer = {BlockReason::Data, connection.connection, connection.dataRank};
+    missingInFold = {BlockReason::Data, connection.connection, connection.dataRank};
     const auto &memory = invocation.peerMemory[connection.dataRank];
     uint64_t bytes = elements * program.elementBytes;
     char **pointers = target.pointers();
@@ -440,7 +486,7 @@ private:
   Target &target;
   uint64_t begin, end; // elements of the message
   bool isLast;         // of its slices
-  Obstacle lostPeer;
+  Obstacle missingInFold;
 };
 
 } // namespace detail

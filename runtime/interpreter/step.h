@@ -16,10 +16,6 @@
 
 namespace occl::interpreter {
 
-/// PeerLost: memory that a peer has referred to cannot be read any more. The step has published
-/// nothing.
-enum class StepStatus : uint8_t { Progressed, Finished, Blocked, PeerLost };
-
 struct StepResult {
   StepStatus status = StepStatus::Progressed;
   /// If Blocked (of the asking thread's operands on targets with many threads) or PeerLost.
@@ -27,6 +23,25 @@ struct StepResult {
   /// runBlock: slices done before that.
   uint32_t slices = 0;
 };
+
+namespace detail {
+
+template <bool kLines, class Target>
+OCCL_HOST_DEVICE StepResult stepSlice(const Invocation &invocation, uint32_t block,
+                                      BlockContext &context, Target &target) {
+  Slice<Target, kLines> slice(invocation, invocation.program->blocks[block], context, target);
+  Obstacle obstacle = slice.poll();
+  if (!target.vote(obstacle.reason == BlockReason::None))
+    return {StepStatus::Blocked, obstacle, 0};
+  if (StepStatus folded = slice.fold(); folded != StepStatus::Progressed)
+    return {folded, slice.missing(), 0};
+  target.barrier();
+  slice.publish(block);
+  slice.advance(context);
+  return {};
+}
+
+} // namespace detail
 
 /// Executes at most one slice. Finished if the block had nothing left: then nothing was done.
 template <class Target>
@@ -39,16 +54,13 @@ OCCL_HOST_DEVICE StepResult stepBlock(const Invocation &invocation, uint32_t blo
     bool drained = target.vote(undrained.reason == BlockReason::None);
     return {drained ? StepStatus::Finished : StepStatus::Blocked, undrained, 0};
   }
-  detail::Slice<Target> slice(invocation, bound, context, target);
-  Obstacle obstacle = slice.poll();
-  if (!target.vote(obstacle.reason == BlockReason::None))
-    return {StepStatus::Blocked, obstacle, 0};
-  if (!slice.fold())
-    return {StepStatus::PeerLost, slice.lost(), 0};
-  target.barrier();
-  slice.publish(block);
-  slice.advance(context);
-  return {};
+  if constexpr (Target::kProtocols == Protocols::Simple)
+    return detail::stepSlice<false>(invocation, block, context, target);
+  else if constexpr (Target::kProtocols == Protocols::Lines)
+    return detail::stepSlice<true>(invocation, block, context, target);
+  else
+    return program.line.bytes != 0 ? detail::stepSlice<true>(invocation, block, context, target)
+                                   : detail::stepSlice<false>(invocation, block, context, target);
 }
 
 /// Steps until the block is finished or blocked, or `maxSlices` are done (then Progressed).

@@ -29,13 +29,14 @@ inline constexpr uint32_t kControlThreads = 32;
 /// In shared memory: what the first warp hands to the others.
 struct CudaTeam {
   /// Operands of the largest instruction that this target executes.
-  static constexpr uint32_t kMaxOperands = 64;
+  static constexpr uint32_t kMaxOperands = cuda::LineTask::kMaxOperands;
 
   char *addresses[kMaxOperands];
-  alignas(16) char stage[kDeviceLines.stageBytes];
+  cuda::LineTask lines;
+  bool isOver; // nothing more will come
   uint64_t elements;
   uint64_t divisor;
-  uint32_t numSources; // 0: nothing more will come
+  uint32_t numSources;
   uint32_t numDestinations;
   uint32_t elementBytes;
   DataType type;
@@ -44,11 +45,18 @@ struct CudaTeam {
 
 /// Fold: cuda::AnyFold, or cuda::FixedFold for a kernel that serves one type and operation.
 ///
+/// kWhich: Simple or Lines. One kernel with the code of both runs either 1.4 times as slow.
+///
 /// All addresses in Invocation::arenas are set before the kernel starts: looking one up costs no
 /// system-wide acquire.
-template <class Fold> class CudaTarget {
+template <class Fold, Protocols kWhich> class CudaTarget {
 public:
-  __device__ explicit CudaTarget(CudaTeam &team) : team(team) {}
+  static constexpr Protocols kProtocols = kWhich;
+  /// The first warp.
+  __device__ explicit CudaTarget(CudaTeam &team) : team(team) {
+    if (threadIdx.x == 0)
+      team.isOver = false;
+  }
 
   __device__ static uint32_t thread() { return threadIdx.x; }
   __device__ static uint32_t numThreads() { return kControlThreads; }
@@ -89,35 +97,37 @@ public:
     meet();
   }
 
-  /// For programs that were bound with kDeviceLines.
-  __device__ char *stage() { return team.stage; }
-  __device__ static bool linesArrived(const LineFormat &format, const char *lines, uint64_t bytes,
-                                      uint64_t flag) {
-    return cuda::linesArrived(format, lines, bytes, flag, threadIdx.x);
-  }
-  __device__ static void unpackLines(const LineFormat &format, const char *from, char *to,
-                                     uint64_t bytes) {
-    cuda::unpackLines(format, from, to, bytes, threadIdx.x);
-  }
-  __device__ static void packLines(const LineFormat &format, const char *from, char *to,
-                                   uint64_t bytes, uint64_t flag) {
-    cuda::packLines(format, from, to, bytes, flag, threadIdx.x);
+  /// For programs that were bound with kDeviceLines, and blocks of at least 480 threads.
+  static constexpr bool kLinesInRegisters = true;
+  __device__ cuda::LineTask &lineTask() { return team.lines; }
+  /// The task is filled in. False: a source has not arrived, and nothing was stored.
+  __device__ bool foldLines() {
+    barrier();
+    if (team.lines.numUnits() <= kControlThreads)
+      return cuda::FoldLines<Fold>::run(team.lines, VoteInWarp());
+    meet();
+    bool arrived = cuda::FoldLines<Fold>::run(team.lines, VoteInBlock());
+    meet();
+    return arrived;
   }
 
   /// What the other warps do until they are dismissed.
   __device__ static void serve(CudaTeam &team) {
     for (;;) {
       meet();
-      if (team.numSources == 0)
+      if (team.isOver)
         return;
-      runShare(team);
+      if constexpr (kWhich == Protocols::Lines)
+        cuda::FoldLines<Fold>::run(team.lines, VoteInBlock());
+      else
+        runShare(team);
       meet();
     }
   }
   /// Once, at the end, by all lanes of the first warp.
   __device__ void dismiss() {
     if (threadIdx.x == 0)
-      team.numSources = 0;
+      team.isOver = true;
     meet();
   }
 
@@ -128,6 +138,21 @@ public:
 private:
   /// So little is folded by the first warp alone: the barriers cost more than they gain.
   static constexpr uint64_t kAloneBytes = 1024;
+
+  struct VoteInWarp {
+    __device__ bool operator()(bool ready) const { return vote(ready); }
+  };
+  struct VoteInBlock {
+    __device__ bool operator()(bool ready) const {
+      uint32_t all;
+      asm volatile("{ .reg .pred in, out; setp.ne.u32 in, %1, 0; barrier.red.and.pred out, 2, in; "
+                   "selp.u32 %0, 1, 0, out; }"
+                   : "=r"(all)
+                   : "r"(static_cast<uint32_t>(ready))
+                   : "memory");
+      return all != 0;
+    }
+  };
 
   /// All warps. It has a number of its own: they come from different places in the code.
   __device__ static void meet() { asm volatile("barrier.sync 1;" ::: "memory"); }

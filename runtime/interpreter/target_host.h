@@ -61,6 +61,8 @@ public:
         addresses, numSources, numDestinations, elements, divisor);
   }
 
+  static constexpr Protocols kProtocols = Protocols::All;
+  static constexpr bool kLinesInRegisters = false;
   /// Room for LinePolicy's stageBytes.
   char *stage() { return stagingAreas; }
   static bool linesArrived(const LineFormat &format, const char *lines, uint64_t bytes,
