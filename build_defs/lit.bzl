@@ -9,7 +9,15 @@ _LIT_DATA = [
 ]
 
 def lit_tests(srcs, data, size = "small"):
-    """A sh_test named `<file>.test` for each of srcs; `data` are the tools and inputs that the files use."""
+    """A sh_test named `<file>.test` for each of srcs; `data` are the tools and inputs that the files use.
+
+    `lit_files` are srcs themselves, for tests that read them.
+    """
+    native.filegroup(
+        name = "lit_files",
+        srcs = srcs,
+        visibility = ["//test:__subpackages__"],
+    )
     for src in srcs:
         native.sh_test(
             name = src + ".test",

@@ -408,7 +408,10 @@ bool PlanAssembler::tupleElement(Frame frame, uint32_t index, const Scalar &valu
 }
 
 bool PlanAssembler::hasRoom(size_t used, uint64_t limit, const char *what) {
-  return used < limit || fail("more than " + std::to_string(limit) + " " + what);
+  if (used < limit)
+    return true;
+  code = ReadCode::AboveLimit;
+  return fail("more than " + std::to_string(limit) + " " + what);
 }
 
 bool PlanAssembler::fail(const std::string &what) {

@@ -9,6 +9,7 @@
 
 #include "plan/builder.h"
 #include "plan/limits.h"
+#include "plan/read_code.h"
 #include "plan/status.h"
 
 #include <optional>
@@ -37,6 +38,8 @@ public:
 
   /// Empty unless an event function returned false.
   const std::string &error() const { return message; }
+  /// What kind of mistake that is.
+  ReadCode errorCode() const { return code; }
 
   /// The plan, after the outermost object ended.
   Plan take() && { return std::move(builder).take(); }
@@ -111,6 +114,7 @@ private:
   std::vector<Level> levels;
   bool isComplete = false;
   std::string message;
+  ReadCode code = ReadCode::WrongContent;
 
   // The element being read.
   uint32_t declaredRanks = 0;

@@ -16,9 +16,10 @@ Status CborDecoder::run() {
       return Status::error("byte " + std::to_string(itemStart) + ": " + cause);
     }
   } while (!levels.empty());
-  if (position != bytes.size())
-    return Status::error("byte " + std::to_string(position) + ": something follows the plan");
-  return {};
+  if (position == bytes.size())
+    return {};
+  message = "something follows the plan";
+  return Status::error("byte " + std::to_string(position) + ": " + message);
 }
 
 bool CborDecoder::item() {

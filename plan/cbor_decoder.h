@@ -21,6 +21,8 @@ public:
 
   /// Feeds the one item that `bytes` must consist of to the assembler. An error names the byte.
   Status run();
+  /// The kind of the error that run() returned.
+  ReadCode errorCode() const { return message.empty() ? assembler.errorCode() : ReadCode::BadCbor; }
 
 private:
   struct Level {

@@ -1,4 +1,5 @@
 // The example in docs/plan.md is a correct plan, as the writer would write it.
+#include "plan/read_code.h"
 #include "plan/reader.h"
 #include "plan/verifier.h"
 #include "plan/writer.h"
@@ -24,6 +25,10 @@ TEST(Documentation, AllCodes) {
     std::string row = "| " + nameOf(info.code) + " | " + info.text + " |\n";
     EXPECT_NE(document.find(row), std::string::npos) << row;
     EXPECT_EQ(proofOf(info.code), info.proof);
+  }
+  for (const ReadCodeInfo &info : kReadCodes) {
+    std::string row = "| " + nameOf(info.code) + " | " + info.text + " |\n";
+    EXPECT_NE(document.find(row), std::string::npos) << row;
   }
 }
 

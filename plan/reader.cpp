@@ -3,6 +3,7 @@
 #include "plan/assembler.h"
 #include "plan/cbor_decoder.h"
 #include "plan/limits.h"
+#include "plan/read_code.h"
 #include "plan/text_check.h"
 
 #include <filesystem>
@@ -46,20 +47,34 @@ private:
   PlanAssembler &assembler;
 };
 
-Status parseJson(std::string_view bytes, PlanAssembler &assembler) {
+Status failure(const std::string &text, ReadCode code) {
+  return Status::error(text + " [" + nameOf(code) + "]");
+}
+
+Status parseJson(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
   JsonEvents events(assembler);
   if (json::sax_parse(bytes.begin(), bytes.end(), &events))
     return {};
-  return Status::error(events.syntaxError.empty() ? assembler.error() : events.syntaxError);
+  if (events.syntaxError.empty())
+    return failure(origin + assembler.error(), assembler.errorCode());
+  return failure(origin + events.syntaxError, ReadCode::BadJson);
 }
 
-Status parse(std::string_view bytes, PlanAssembler &assembler) {
+Status parseCbor(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
+  CborDecoder decoder(bytes, assembler);
+  Status status = decoder.run();
+  return status ? status : failure(origin + status.message(), decoder.errorCode());
+}
+
+/// `origin` begins every message.
+Status parse(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
   size_t start = bytes.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos && bytes[start] == '{')
-    return parseJson(bytes, assembler);
+    return parseJson(bytes, assembler, origin);
   if (!bytes.empty() && static_cast<unsigned char>(bytes[0]) >> 5 == 5)
-    return CborDecoder(bytes, assembler).run();
-  return Status::error("this is no plan: neither a JSON object nor a CBOR map");
+    return parseCbor(bytes, assembler, origin);
+  return failure(origin + "this is no plan: neither a JSON object nor a CBOR map",
+                 ReadCode::NoPlan);
 }
 
 } // namespace
@@ -68,33 +83,36 @@ Expected<Plan> readPlan(std::string_view bytes, const std::string &origin, const
   // The standard library and nlohmann report lack of memory by exceptions, and those end here.
   try {
     PlanAssembler assembler(limits);
-    Status status = parse(bytes, assembler);
+    Status status = parse(bytes, assembler, origin + ": ");
     if (!status)
-      return Status::error(origin + ": " + status.message());
+      return status;
     return std::move(assembler).take();
-  } catch (const std::exception &failure) {
-    return Status::error(origin + ": cannot read the plan: " + failure.what());
+  } catch (const std::exception &cause) {
+    return failure(origin + ": cannot read the plan: " + cause.what(), ReadCode::Unreadable);
   }
 }
 
 Expected<Plan> readPlanFile(const std::string &path) {
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(path, failure))
-    return Status::error(path + ": there is no such file, or it is not a regular file");
-  uintmax_t size = std::filesystem::file_size(path, failure);
-  if (failure || size > limits::kMaxFileBytes)
-    return Status::error(path + ": the file has more than " +
-                         std::to_string(limits::kMaxFileBytes) + " bytes or cannot be read");
+  std::error_code problem;
+  if (!std::filesystem::is_regular_file(path, problem))
+    return failure(path + ": there is no such file, or it is not a regular file",
+                   ReadCode::Unreadable);
+  uintmax_t size = std::filesystem::file_size(path, problem);
+  if (problem || size > limits::kMaxFileBytes)
+    return failure(path + ": the file has more than " + std::to_string(limits::kMaxFileBytes) +
+                       " bytes or cannot be read",
+                   ReadCode::Unreadable);
   std::ifstream file(path, std::ios::binary);
   try {
     std::string bytes(size, '\0');
     file.read(bytes.data(), static_cast<std::streamsize>(size));
     if (!file)
-      return Status::error(path + ": the file cannot be read: check its permissions");
+      return failure(path + ": the file cannot be read: check its permissions",
+                     ReadCode::Unreadable);
     return readPlan(bytes, path);
   } catch (const std::exception &) {
-    return Status::error(path + ": there is not enough memory for its " + std::to_string(size) +
-                         " bytes");
+    return failure(path + ": there is not enough memory for its " + std::to_string(size) + " bytes",
+                   ReadCode::Unreadable);
   }
 }
 

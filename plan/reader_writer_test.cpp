@@ -2,6 +2,7 @@
 // plans.
 #include "plan/hash.h"
 #include "plan/limits.h"
+#include "plan/read_code.h"
 #include "plan/reader.h"
 #include "plan/testing/example_plans.h"
 #include "plan/writer.h"
@@ -36,10 +37,35 @@ std::string edited(const std::string &from, const std::string &to) {
   return text.replace(at, from.size(), to);
 }
 
+/// What the reader says, without the code.
 std::string errorOf(const std::string &bytes) {
   Expected<Plan> plan = readPlan(bytes);
   EXPECT_FALSE(plan);
-  return plan.message();
+  size_t code = plan.message().rfind(" [E35");
+  EXPECT_NE(code, std::string::npos) << plan.message();
+  return plan.message().substr(0, code);
+}
+
+TEST(ReaderWriter, EveryErrorHasItsCode) {
+  auto messageOf = [](const std::string &bytes) { return readPlan(bytes).message(); };
+  Limits few;
+  few.ranks = 1;
+  std::vector<std::string> messages = {
+      readPlanFile("no/such/file").message(),
+      messageOf("plan"),
+      messageOf("{\"schemaVersion\": 1"),
+      messageOf("\xbf"),
+      messageOf("{}"),
+      readPlan(encodePlan(testing::shift(2), Format::Cbor), "plan", few).message()};
+  std::vector<std::string> expected = {
+      "no/such/file: there is no such file, or it is not a regular file [E350]",
+      "plan: this is no plan: neither a JSON object nor a CBOR map [E351]",
+      "plan: byte 20: this is not JSON, or is cut off, near '1' [E352]",
+      "plan: byte 0: plans have no items of indefinite length [E353]",
+      "plan: at the top: the key 'schemaVersion' is missing [E354]",
+      "plan: byte 438: at ranks[1]: more than 1 ranks [E355]"};
+  EXPECT_EQ(messages, expected);
+  EXPECT_EQ(std::size(kReadCodes), expected.size());
 }
 
 TEST(ReaderWriter, RoundTripKeepsEverything) {
@@ -104,9 +130,9 @@ TEST(ReaderWriter, FilesByExtension) {
     EXPECT_EQ(hashPlan(*copy), hashPlan(plan));
   }
   EXPECT_EQ(readPlanFile(folder + "/none").message(),
-            folder + "/none: there is no such file, or it is not a regular file");
+            folder + "/none: there is no such file, or it is not a regular file [E350]");
   EXPECT_EQ(readPlanFile("/dev/zero").message(),
-            "/dev/zero: there is no such file, or it is not a regular file");
+            "/dev/zero: there is no such file, or it is not a regular file [E350]");
   EXPECT_EQ(writePlanFile(plan, folder + "/no/such").message(),
             "cannot open '" + folder + "/no/such' for writing: check folder and permissions");
   EXPECT_EQ(writePlanFile(plan, "/dev/full").message(),

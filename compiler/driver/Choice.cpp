@@ -95,13 +95,15 @@ std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions
   for (size_t i = 0; i < choice.candidates.size(); ++i) {
     Candidate &candidate = choice.candidates[i];
     CompileOptions tried = optionsOf(options, candidate);
-    // What is wrong with the program is wrong with the first candidate, too.
-    if (i > 0)
-      tried.diagnosticFormat = DiagnosticFormat::None;
+    tried.diagnosticFormat = DiagnosticFormat::None;
     tried.pipeline.printTiming = false;
     bool isGood = tryCandidate(tried, choice, candidate);
-    if (!isGood && i == 0)
+    if (!isGood && i == 0) {
+      // What is wrong with the program is wrong with the first candidate, too: once more, aloud.
+      tried.diagnosticFormat = options.diagnosticFormat;
+      tryCandidate(tried, choice, candidate);
       return std::nullopt;
+    }
     if (!isGood)
       candidate.makespans.clear();
     else if (score(candidate) < score(choice.candidates[choice.chosen]))

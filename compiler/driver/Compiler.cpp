@@ -33,14 +33,22 @@ bool Compiler::load() {
   llvm::StringRef path = options.path;
   bool isIR = path.ends_with(".mlir") || path.ends_with(".mlirbc");
   bool isSynthesis = path.ends_with(".json");
-  return (isIR ? loadIR() : isSynthesis ? loadSynthesis() : loadSource()) && applyOptions();
+  if (!(isIR ? loadIR() : isSynthesis ? loadSynthesis() : loadSource()))
+    return false;
+  if (options.directInTopology && !machine) {
+    printError("groups of ranks by topology need one: give --topology", options.diagnosticFormat);
+    return false;
+  }
+  if (options.directInTopology)
+    options.pipeline.directGroups = machine->directGroups();
+  return applyOptions();
 }
 
 bool Compiler::loadSynthesis() {
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);
   ir = interchange::synthesis::compileFileToChunks(context, sources, options.path, diagnostics);
-  llvm::errs() << diagnostics.render();
+  print(diagnostics, sources, options.diagnosticFormat);
   return ir && !diagnostics.hasErrors();
 }
 
@@ -66,8 +74,11 @@ bool Compiler::loadSource() {
   if (!diagnostics.hasErrors())
     ir = frontend::compileFileToChunks(context, sources, options.path, settings, diagnostics,
                                        &loadedVersion);
-  print(diagnostics, sources, options.diagnosticFormat);
-  return ir && !diagnostics.hasErrors();
+  // The first version has shown the warnings of all.
+  if (diagnostics.hasErrors() || options.version == 0)
+    print(diagnostics, sources, options.diagnosticFormat);
+  return ir && !diagnostics.hasErrors() &&
+         (diagnostics.numWarnings() == 0 || !options.warningsAreErrors);
 }
 
 std::optional<topology::Topology> loadTopology(const std::string &path,
@@ -115,10 +126,11 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Everything besides the source that decides what the plan is.
 static std::string describeOptions(const PipelineOptions &options) {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8}", options.multicast, options.fuse,
-                       options.aggregate, options.maxThreadBlocks, options.maxDepth,
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10:$[,]}", options.multicast,
+                       options.fuse, options.aggregate, options.maxThreadBlocks, options.maxDepth,
                        options.instances, options.maxChannels, options.orderThroughRanks,
-                       options.directGroupSize)
+                       options.directGroupSize, options.reassociate,
+                       llvm::make_range(options.directGroups.begin(), options.directGroups.end()))
       .str();
 }
 

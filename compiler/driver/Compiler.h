@@ -41,8 +41,12 @@ struct CompileOptions {
   std::optional<uint64_t> minBytes, maxBytes;
   std::string protocol; // simple, ll or ll128; may be empty
 
+  /// Sets pipeline.directGroups as the topology says.
+  bool directInTopology = false;
+
   PipelineOptions pipeline;
   DiagnosticFormat diagnosticFormat = DiagnosticFormat::Text;
+  bool warningsAreErrors = false;
 };
 
 /// One compilation. Errors have been printed to standard error when a function returns nothing. Not

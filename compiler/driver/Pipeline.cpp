@@ -23,7 +23,7 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
   if (options.multicast)
     passes.addPass(passes::createInstMergeMulticast());
   if (options.fuse)
-    passes.addPass(passes::createInstFuse());
+    passes.addPass(passes::createInstFuse({options.reassociate}));
   if (options.aggregate)
     passes.addPass(passes::createInstAggregate());
 }
@@ -33,8 +33,9 @@ void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
       passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels}));
   passes.addPass(passes::createInstSchedule({options.maxDepth}));
   passes.addPass(passes::createInstSynchronize());
-  if (options.directGroupSize != 0)
-    passes.addPass(passes::createInstUseDirectAccess({options.directGroupSize}));
+  if (options.directGroupSize != 0 || !options.directGroups.empty())
+    passes.addPass(passes::createInstUseDirectAccess(
+        {options.directGroupSize, options.directGroups, options.reassociate}));
 }
 
 struct Phase {

@@ -6,6 +6,7 @@
 #include "plan/limits.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace occl::driver {
 
@@ -24,8 +25,13 @@ struct PipelineOptions {
   bool orderThroughRanks = false;
   /// The depth may be raised up to this where the program needs it.
   uint32_t maxDepth = 64;
+  /// Lets a chain of reductions be one, and one be divided, which changes how often 16-bit floats
+  /// are rounded. No other option changes a bit of a result.
+  bool reassociate = false;
   /// Ranks that access each other's memory: rank r is of group r / directGroupSize. 0: none do.
   uint32_t directGroupSize = 0;
+  /// Of each rank, the number of its group, in place of directGroupSize unless it is empty.
+  std::vector<uint32_t> directGroups = {};
   /// Prints the time of each pass to standard error.
   bool printTiming = false;
   /// Writes the program to IR after each pass and runs the dialects' verifiers on it.

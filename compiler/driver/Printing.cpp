@@ -28,6 +28,16 @@ void print(const frontend::DiagnosticEngine &diagnostics, const frontend::Source
     printJson(report, format);
 }
 
+/// Passes, the reader of plans and the exporter end their messages in the code, as it is shown to
+/// people.
+static void setMessage(Report &report, llvm::StringRef message) {
+  auto [text, code] = message.rsplit(" [");
+  bool hasCode = code.size() == 5 && (code[0] == 'E' || code[0] == 'W') && code.ends_with("]");
+  report.message = (hasCode ? text : message).str();
+  if (hasCode)
+    report.code = code.drop_back().str();
+}
+
 /// The file and line that an op comes from; the file that was compiled, if it has none.
 static Range rangeOf(Location location, const std::string &path) {
   auto place = dyn_cast<FileLineColLoc>(location);
@@ -41,16 +51,7 @@ static Report reportOf(Diagnostic &diagnostic, const std::string &path) {
   Report report;
   if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
     report.severity = diagnostics::Severity::Warning;
-  report.message = diagnostic.str();
-  // Passes end their messages in the code, as it is shown to people.
-  llvm::StringRef message = report.message;
-  if (message.ends_with("]")) {
-    auto [text, code] = message.drop_back().rsplit(" [");
-    if (code.size() == 4 && code.starts_with("E")) {
-      report.code = code.str();
-      report.message = text.str();
-    }
-  }
+  setMessage(report, diagnostic.str());
   report.range = rangeOf(diagnostic.getLocation(), path);
   for (Diagnostic &note : diagnostic.getNotes())
     report.notes.push_back({rangeOf(note.getLocation(), path), note.str()});
@@ -83,7 +84,8 @@ void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::
 
 void printWarning(const std::string &message, frontend::SourceRange place,
                   const frontend::SourceManager &sources, DiagnosticFormat format) {
-  Report report{.severity = diagnostics::Severity::Warning, .message = message};
+  Report report{.severity = diagnostics::Severity::Warning};
+  setMessage(report, message);
   report.range = frontend::rangeOf(place, sources);
   if (format != DiagnosticFormat::Text)
     return printJson(report, format);
@@ -94,8 +96,11 @@ void printWarning(const std::string &message, frontend::SourceRange place,
 }
 
 void printError(const std::string &message, DiagnosticFormat format) {
-  if (format != DiagnosticFormat::Text)
-    return printJson(Report{.message = message}, format);
+  if (format != DiagnosticFormat::Text) {
+    Report report;
+    setMessage(report, message);
+    return printJson(report, format);
+  }
   llvm::errs() << "error: " << message << '\n';
 }
 

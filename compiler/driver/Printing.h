@@ -24,7 +24,7 @@ void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::
 void printWarning(const std::string &message, frontend::SourceRange place,
                   const frontend::SourceManager &sources, DiagnosticFormat format);
 
-/// Of something that has no place in a file.
+/// Of something that has no place in a file. A message that ends in "[E123]" has that code.
 void printError(const std::string &message, DiagnosticFormat format);
 
 } // namespace occl::driver

@@ -154,7 +154,7 @@ enum class StmtKind : uint8_t {
   For,        // for generators body
   If,         // if expr body else elseBody
   Assert,     // assert expr, message;
-  Scratch,    // scratch name[expr];
+  Scratch,    // scratch name[expr]; or scratch name[rank]: expr;
   Return,     // return expr; or return;
   Hints,      // channel(...) body, and the like
   When,       // when bytes in ... body: version `slot` of the algorithm
@@ -174,6 +174,8 @@ struct Stmt {
   std::vector<Stmt *> elseBody;
   std::string_view message;
   const HintArguments *hints = nullptr; // of Hints
+  SourceRange rankRange;                // of Scratch: the variable for the rank, in `rankSlot`
+  uint32_t rankSlot = 0;
   const TopologyItem *item = nullptr;
 };
 
@@ -220,18 +222,23 @@ struct PostItem {
   std::vector<Requirement> requirements;
 };
 
-/// Inputs that hold data at entry.
+/// Inputs that hold data at entry: what is `equal`, if it is given, the same.
+struct DefinedInput {
+  Expr *input = nullptr;
+  Expr *equal = nullptr;
+};
+
 struct PreItem {
   SourceRange range;
   Generators generators;
-  std::vector<Expr *> inputs;
+  std::vector<DefinedInput> inputs;
 };
 
 struct CollectiveDecl : Decl {
   RankItem input, output, inplace;
   Expr *part = nullptr;
   std::vector<Stmt *> bindings; // asserts and lets, in order
-  std::vector<PreItem> pres;    // without any, all inputs hold data
+  std::vector<PreItem> pres;    // if none names inputs alone, all hold data
   std::vector<PostItem> posts;
 };
 

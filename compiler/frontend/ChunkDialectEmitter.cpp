@@ -105,14 +105,13 @@ void ChunkDialectEmitter::recordHints() {
 
 mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo &info,
                                                               const std::string &sourceHash) {
-  llvm::SmallVector<int32_t> scratch(info.numRanks, static_cast<int32_t>(info.scratchChunks));
   auto header = mlir::cast<chunk::ProgramOp>(program);
   header.setAlgorithm(info.name);
   header.setCollective(info.collective);
   header.setNumRanks(info.numRanks);
   header.setInputChunks(toSigned(info.inputChunks));
   header.setOutputChunks(toSigned(info.outputChunks));
-  header.setScratchChunks(scratch);
+  header.setScratchChunks(toSigned(info.scratchChunks));
   header.setInPlaceOffsets(info.inPlaceOffsets);
   header.setPartChunks(info.partChunks);
   header.setRoot(info.root);

@@ -61,7 +61,7 @@ struct ProgramInfo {
   uint32_t partChunks = 0;
   uint32_t root = 0;
   std::vector<uint32_t> inputChunks, outputChunks;
-  uint32_t scratchChunks = 0; // the same on all ranks
+  std::vector<uint32_t> scratchChunks; // of each rank
   std::vector<int32_t> inPlaceOffsets;
   bool outOfPlace = true;
   bool inPlace = false;

@@ -13,6 +13,8 @@ std::optional<diagnostics::Range> rangeOf(SourceRange range, const SourceManager
 
 static diagnostics::Report reportOf(const Diagnostic &diagnostic, const SourceManager &sources) {
   diagnostics::Report report;
+  if (isWarning(diagnostic.code))
+    report.severity = diagnostics::Severity::Warning;
   report.code = codeOf(diagnostic.code);
   report.message = diagnostic.message;
   report.range = rangeOf(diagnostic.range, sources);

@@ -69,11 +69,16 @@ const char *codeOf(DiagnosticCode code) { return kCodes[static_cast<size_t>(code
 const char *summaryOf(DiagnosticCode code) { return kCodes[static_cast<size_t>(code)].summary; }
 std::span<const DiagnosticCode> allDiagnosticCodes() { return kAllCodes; }
 
+bool isWarning(DiagnosticCode code) { return codeOf(code)[0] == 'W'; }
+
 Diagnostic &DiagnosticEngine::error(DiagnosticCode code, SourceRange range, std::string message) {
-  if (isFull() || isRepetition(code, range)) {
+  bool isOneTooMany = isWarning(code) ? hasErrors() || numWarnings() >= kMaxErrors : isFull();
+  if (isOneTooMany || isRepetition(code, range)) {
     dummy = Diagnostic{};
     return dummy;
   }
+  if (!isWarning(code) && errors++ == 0)
+    diagnostics.clear();
   return diagnostics.emplace_back(Diagnostic{code, range, std::move(message), {}, {}});
 }
 
@@ -88,7 +93,8 @@ std::string DiagnosticEngine::render() const {
   std::string out;
   for (const Diagnostic &diagnostic : diagnostics) {
     renderPlace(sources, diagnostic.range, out);
-    out += "error: " + diagnostic.message + " [" + codeOf(diagnostic.code) + "]\n";
+    out += (isWarning(diagnostic.code) ? "warning: " : "error: ") + diagnostic.message + " [" +
+           codeOf(diagnostic.code) + "]\n";
     renderLine(sources, diagnostic.range, out);
     renderFixIts(diagnostic, sources, out);
     for (const Note &note : diagnostic.notes) {
@@ -100,8 +106,8 @@ std::string DiagnosticEngine::render() const {
   if (diagnostics.empty())
     return out;
   size_t count = diagnostics.size();
-  out += std::to_string(count) + (count == 1 ? " error" : " errors");
-  out += isFull() ? ", and perhaps more.\n" : ".\n";
+  out += std::to_string(count) + (hasErrors() ? " error" : " warning") + (count == 1 ? "" : "s");
+  out += count >= kMaxErrors ? ", and perhaps more.\n" : ".\n";
   return out;
 }
 

@@ -20,7 +20,9 @@ enum class DiagnosticCode : uint16_t {
 const char *codeOf(DiagnosticCode code);
 /// What the code means, in a few words.
 const char *summaryOf(DiagnosticCode code);
-/// Every code, in ascending order.
+/// Whether the code, which then begins with W, is no mistake for certain.
+bool isWarning(DiagnosticCode code);
+/// Every code: errors in ascending order, then warnings.
 std::span<const DiagnosticCode> allDiagnosticCodes();
 
 struct Note {
@@ -51,8 +53,9 @@ struct Diagnostic {
   }
 };
 
-/// Collects the errors of one compilation. At most kMaxErrors are kept, and one of each code at
-/// each place: a loop repeats its mistakes. Not thread-safe.
+/// Collects the errors of one compilation, or its warnings as long as there is no error. At most
+/// kMaxErrors are kept, and one of each code at each place: a loop repeats its mistakes. Not
+/// thread-safe.
 class DiagnosticEngine {
 public:
   static constexpr size_t kMaxErrors = 20;
@@ -60,23 +63,24 @@ public:
   explicit DiagnosticEngine(const SourceManager &sources) : sources(sources) {}
 
   /// The result may be given notes until the next call; it is a dummy if the error is a repetition
-  /// or one too many.
+  /// or one too many. The code may be one of a warning.
   Diagnostic &error(DiagnosticCode code, SourceRange range, std::string message);
 
   /// Adds a note to the last error, if there is one.
   void noteLast(SourceRange place, std::string text) {
-    if (hasErrors())
+    if (!diagnostics.empty())
       diagnostics.back().note(place, std::move(text));
   }
 
-  bool hasErrors() const { return !diagnostics.empty(); }
-  size_t numErrors() const { return diagnostics.size(); }
+  bool hasErrors() const { return errors > 0; }
+  size_t numErrors() const { return errors; }
+  size_t numWarnings() const { return diagnostics.size() - errors; }
   /// More errors would not be kept: stop looking.
-  bool isFull() const { return diagnostics.size() >= kMaxErrors; }
+  bool isFull() const { return errors >= kMaxErrors; }
   const std::deque<Diagnostic> &all() const { return diagnostics; }
 
-  /// All errors in the order of their discovery, and a last line that counts them; empty without
-  /// errors.
+  /// All of them in the order of their discovery, and a last line that counts them; empty without
+  /// any.
   std::string render() const;
 
 private:
@@ -84,6 +88,7 @@ private:
 
   const SourceManager &sources;
   std::deque<Diagnostic> diagnostics;
+  size_t errors = 0;
   Diagnostic dummy{};
 };
 

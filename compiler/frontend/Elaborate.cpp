@@ -43,6 +43,7 @@ std::optional<ProgramInfo> Elaborator::run() {
     checkPostcondition();
   if (!isComplete || diagnostics.hasErrors())
     return std::nullopt;
+  warn();
   info.scratchChunks = layout.scratchChunks();
   return std::move(info);
 }

@@ -110,6 +110,8 @@ private:
   Flow executeIf(const Stmt &statement);
   bool executeAssert(const Stmt &statement);
   void executeScratch(const Stmt &statement);
+  /// Appends the number of slots on the rank.
+  bool evaluateSlots(const Stmt &statement, uint32_t rank, std::vector<uint32_t> &out);
   void bind(uint32_t slot, const Expr *expr);
   /// Runs `body` for all values of the loop variables.
   Flow forEach(const Generators &generators, const Body &body, size_t depth = 0);
@@ -177,6 +179,14 @@ private:
   void emitStore(std::span<const Operand> sources, const Place &destination, const Expr &expr,
                  Chunk &out);
 
+  // Warnings, for a program that is right
+  void warn();
+  void warnOfSizes();
+  void warnOfScratch();
+  void warnOfMoves();
+  /// Unmarks in `isDead` the moves without which an output would be another one, in this mode.
+  void findDead(const Memory &memory, std::vector<bool> &isDead) const;
+
   // Budget
   bool spendSteps(uint64_t count, SourceRange place);
   bool spendOp(SourceRange place);
@@ -184,6 +194,9 @@ private:
 
   // Precondition
   bool readPrecondition();
+  bool readDefinedInput(const DefinedInput &defined);
+  /// Of an input, the first one that is said to hold the same.
+  Contribution sameAs(const Contribution &input) const;
   std::optional<LocationId> findUndefined(const Place &place) const;
   bool checkDefined(const Place &place, const Expr &expr);
 
@@ -196,7 +209,14 @@ private:
   bool isNewRequirement(const Requirement &requirement);
   bool collectContributions(const Requirement &requirement, uint32_t count);
   void checkRequirement(const RequirementInstance &instance);
+  /// Whether the location holds what is wanted, if inputs that hold the same are told apart by
+  /// nobody.
+  bool holdsSame(const Memory &memory, LocationId location,
+                 const std::vector<Contribution> &wanted);
+  std::vector<Contribution> contentsOf(const Memory &memory, LocationId location);
   void recordRequirement(const RequirementInstance &instance);
+  /// One more of the program's requirements, or more chunks of the last one.
+  void appendRequirement(const Place &output, std::span<const Contribution> contributions);
 
   // Topologies
   void executeTopologyItem(const TopologyItem &item);
@@ -280,9 +300,13 @@ private:
   std::vector<ListRef> lastLists;
   const Requirement *freeSlotsOf = nullptr;
   std::vector<uint32_t> freeSlots;
-  std::vector<bool> isDefined;  // input locations that hold data at entry; empty: all
-  std::vector<bool> isRequired; // output locations that the postcondition has spoken of
+  std::vector<bool> isDefined;         // input locations that hold data at entry; empty: all
+  std::vector<LocationId> equalInput;  // of each location, one that holds the same; empty: itself
+  std::vector<const Stmt *> scratches; // that were declared, by number
+  std::vector<bool> isRequired;        // output locations that the postcondition has spoken of
   size_t failedRequirements = 0;
+  size_t lastRecorded = 0;  // where the last of info.requirements begins
+  uint64_t numRecorded = 0; // contributions in them
   unsigned callDepth = 0;
   uint64_t steps = 0;
   uint64_t ops = 0;

@@ -87,20 +87,22 @@ bool Elaborator::executeAssert(const Stmt &statement) {
 }
 
 void Elaborator::executeScratch(const Stmt &statement) {
-  int64_t slots;
   Value &value = slot(statement.slot);
   value = Value();
-  if (!evaluateScalar(*statement.expr, slots))
-    return;
-  if (slots < 0 || slots > plan::limits::kMaxChunks - layout.scratchChunks()) {
-    error(DiagnosticCode::BadSize, statement.expr->range,
-          "a scratch cannot have " + std::to_string(slots) +
-              " slots; all scratches of a rank together have 0 to " +
-              std::to_string(plan::limits::kMaxChunks));
-    return;
+  std::vector<uint32_t> slots;
+  bool isUniform = !statement.rankRange.isValid();
+  for (uint32_t rank = 0; rank < layout.numRanks(); ++rank) {
+    if (!isUniform) {
+      slot(statement.rankSlot).type = Type::Int;
+      slot(statement.rankSlot).scalar = rank;
+    }
+    if (isUniform && rank > 0)
+      slots.push_back(slots.back());
+    else if (!evaluateSlots(statement, rank, slots))
+      return;
   }
   std::optional<uint32_t> scratch =
-      layout.addScratch(std::string(statement.name), static_cast<uint32_t>(slots));
+      layout.addScratch(std::string(statement.name), std::move(slots));
   if (!scratch) {
     error(DiagnosticCode::BadSize, statement.expr->range,
           "all buffers of all ranks together have more than " + std::to_string(kMaxLocations) +
@@ -109,8 +111,25 @@ void Elaborator::executeScratch(const Stmt &statement) {
   }
   for (Memory &memory : memories)
     memory.grow();
+  scratches.push_back(&statement);
   value.type = Type::Buffer;
   value.scalar = *scratch;
+}
+
+bool Elaborator::evaluateSlots(const Stmt &statement, uint32_t rank, std::vector<uint32_t> &out) {
+  int64_t slots;
+  if (!evaluateScalar(*statement.expr, slots))
+    return false;
+  if (slots < 0 || slots > plan::limits::kMaxChunks - layout.scratchChunks()[rank]) {
+    error(DiagnosticCode::BadSize, statement.expr->range,
+          "a scratch cannot have " + std::to_string(slots) +
+              " slots; all scratches of a rank together have 0 to " +
+              std::to_string(plan::limits::kMaxChunks) +
+              (statement.rankRange.isValid() ? " (rank " + std::to_string(rank) + ")" : ""));
+    return false;
+  }
+  out.push_back(static_cast<uint32_t>(slots));
+  return true;
 }
 
 Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &body, size_t depth) {

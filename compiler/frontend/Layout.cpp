@@ -10,6 +10,7 @@ void Layout::setBuffers(std::vector<uint32_t> inputChunks, std::vector<uint32_t>
   inputs = std::move(inputChunks);
   outputs = std::move(outputChunks);
   offsets = std::move(inPlaceOffsets);
+  scratchTotals.assign(numRanks(), 0);
   for (uint32_t rank = 0; rank < numRanks(); ++rank) {
     firstInput.push_back(total);
     total += inputs[rank];
@@ -26,13 +27,20 @@ void Layout::setBuffers(std::vector<uint32_t> inputChunks, std::vector<uint32_t>
     }
 }
 
-std::optional<uint32_t> Layout::addScratch(std::string name, uint32_t slots) {
-  uint64_t locations = static_cast<uint64_t>(slots) * numRanks();
-  if (total + locations > kMaxLocations)
+std::optional<uint32_t> Layout::addScratch(std::string name, std::vector<uint32_t> slots) {
+  uint64_t end = std::accumulate(slots.begin(), slots.end(), uint64_t{total});
+  if (end > kMaxLocations)
     return std::nullopt;
-  scratches.push_back({std::move(name), slots, scratchTotal, total});
-  scratchTotal += slots;
-  total += static_cast<uint32_t>(locations);
+  Scratch &scratch = scratches.emplace_back();
+  scratch.name = std::move(name);
+  scratch.firstChunk = scratchTotals;
+  for (uint32_t rank = 0; rank < numRanks(); ++rank) {
+    scratch.firstLocation.push_back(total);
+    total += slots[rank];
+    scratchTotals[rank] += slots[rank];
+  }
+  scratch.firstLocation.push_back(total);
+  scratch.slots = std::move(slots);
   return static_cast<uint32_t>(scratches.size() - 1);
 }
 
@@ -43,7 +51,7 @@ uint32_t Layout::size(const Place &place) const {
   case BufferKind::Output:
     return outputs[place.rank];
   case BufferKind::Scratch:
-    return scratches[place.scratch].slots;
+    return scratches[place.scratch].slots[place.rank];
   }
   return 0;
 }
@@ -54,31 +62,30 @@ LocationId Layout::first(const Place &place) const {
     return firstInput[place.rank] + place.index;
   case BufferKind::Output:
     return firstOutput[place.rank] + place.index;
-  case BufferKind::Scratch: {
-    const Scratch &scratch = scratches[place.scratch];
-    return scratch.firstLocation + place.rank * scratch.slots + place.index;
-  }
+  case BufferKind::Scratch:
+    return scratches[place.scratch].firstLocation[place.rank] + place.index;
   }
   return 0;
 }
 
 ChunkRange Layout::range(const Place &place) const {
-  uint32_t base = place.buffer == BufferKind::Scratch ? scratches[place.scratch].firstChunk : 0;
+  uint32_t base =
+      place.buffer == BufferKind::Scratch ? scratches[place.scratch].firstChunk[place.rank] : 0;
   return {place.rank, place.buffer, base + place.index, place.count};
 }
 
 Place Layout::placeOf(LocationId location) const {
-  auto scratch = std::find_if(scratches.begin(), scratches.end(), [&](const Scratch &entry) {
-    return location >= entry.firstLocation &&
-           location - entry.firstLocation < entry.slots * numRanks();
-  });
-  if (scratch != scratches.end()) {
-    uint32_t offset = location - scratch->firstLocation;
-    return {BufferKind::Scratch, static_cast<uint32_t>(scratch - scratches.begin()),
-            offset / scratch->slots, offset % scratch->slots};
-  }
-  auto rank = static_cast<uint32_t>(
-      std::upper_bound(firstInput.begin(), firstInput.end(), location) - firstInput.begin() - 1);
+  auto rankIn = [&](const std::vector<LocationId> &first) {
+    return static_cast<uint32_t>(std::upper_bound(first.begin(), first.end(), location) -
+                                 first.begin() - 1);
+  };
+  for (uint32_t i = 0; i < scratches.size(); ++i)
+    if (const std::vector<LocationId> &first = scratches[i].firstLocation;
+        location >= first.front() && location < first.back()) {
+      uint32_t rank = rankIn(first);
+      return {BufferKind::Scratch, i, rank, location - first[rank]};
+    }
+  uint32_t rank = rankIn(firstInput);
   if (location < firstOutput[rank])
     return {BufferKind::Input, 0, rank, location - firstInput[rank]};
   return {BufferKind::Output, 0, rank, location - firstOutput[rank]};

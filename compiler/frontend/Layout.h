@@ -30,9 +30,9 @@ struct Place {
 
 struct Scratch {
   std::string name;
-  uint32_t slots = 0;      // a rank
-  uint32_t firstChunk = 0; // in the rank's scratch buffer
-  LocationId firstLocation = 0;
+  std::vector<uint32_t> slots;           // of each rank
+  std::vector<uint32_t> firstChunk;      // in the rank's scratch buffer
+  std::vector<LocationId> firstLocation; // of each rank, and the end
 };
 
 class Layout {
@@ -40,12 +40,14 @@ public:
   /// The vectors have one element a rank; the sums stay below kMaxLocations.
   void setBuffers(std::vector<uint32_t> inputChunks, std::vector<uint32_t> outputChunks,
                   std::vector<int32_t> inPlaceOffsets);
-  /// The number of the new scratch; nullopt if there would be too many locations.
-  std::optional<uint32_t> addScratch(std::string name, uint32_t slots);
+  /// The number of the new scratch, which has so many slots on each rank; nullopt if there would be
+  /// too many locations.
+  std::optional<uint32_t> addScratch(std::string name, std::vector<uint32_t> slots);
 
   uint32_t numRanks() const { return static_cast<uint32_t>(inputs.size()); }
   uint32_t numLocations() const { return total; }
-  uint32_t scratchChunks() const { return scratchTotal; }
+  /// Of all scratches together, on each rank.
+  const std::vector<uint32_t> &scratchChunks() const { return scratchTotals; }
   const std::vector<uint32_t> &inputChunks() const { return inputs; }
   const std::vector<uint32_t> &outputChunks() const { return outputs; }
   const std::vector<int32_t> &inPlaceOffsets() const { return offsets; }
@@ -54,6 +56,11 @@ public:
   uint32_t size(const Place &place) const;
   LocationId first(const Place &place) const;
   ChunkRange range(const Place &place) const;
+  /// The locations of a scratch, on all ranks: from the first up to, not including, the second.
+  std::pair<LocationId, LocationId> scratchLocations(uint32_t scratch) const {
+    const std::vector<LocationId> &first = scratches[scratch].firstLocation;
+    return {first.front(), first.back()};
+  }
   /// The place of one chunk.
   Place placeOf(LocationId location) const;
 
@@ -74,7 +81,7 @@ private:
   std::vector<LocationId> firstInput, firstOutput; // by rank
   std::vector<LocationId> aliases;                 // of input and output locations
   std::deque<Scratch> scratches;
-  uint32_t scratchTotal = 0;
+  std::vector<uint32_t> scratchTotals; // by rank
   uint32_t total = 0;
 };
 

@@ -171,8 +171,18 @@ Stmt *Parser::parseScratch() {
   bool good = expectName("of a scratch", statement->name, statement->nameRange) &&
               expect(TokenKind::LeftBracket, "before the number of slots") &&
               (statement->expr = parseExpr()) &&
-              expect(TokenKind::RightBracket, "after the number of slots") && finish(*statement);
-  return good ? statement : nullptr;
+              expect(TokenKind::RightBracket, "after the number of slots");
+  if (good && is(TokenKind::Colon)) {
+    statement->rankRange = statement->expr->range;
+    if (statement->expr->kind != ExprKind::Name) {
+      diagnostics.error(DiagnosticCode::ExpectedToken, statement->rankRange,
+                        "expected the name of the rank before ':', as in 'scratch s[r]: r + 1;'");
+      return nullptr;
+    }
+    take();
+    good = (statement->expr = parseExpr());
+  }
+  return good && finish(*statement) ? statement : nullptr;
 }
 
 Stmt *Parser::parseReturn() {

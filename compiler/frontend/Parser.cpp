@@ -354,10 +354,12 @@ bool Parser::parsePre(CollectiveDecl &decl) {
   if (!expect(TokenKind::LeftBrace, "before the precondition"))
     return false;
   while (!atBlockEnd()) {
-    Expr *input = parsePostfix();
-    if (input)
-      pre.inputs.push_back(input);
-    if (!input || !expect(TokenKind::Semicolon, "after the input"))
+    DefinedInput defined;
+    bool good = (defined.input = parsePostfix()) &&
+                (!accept(TokenKind::Equal) || (defined.equal = parsePostfix()));
+    if (good)
+      pre.inputs.push_back(defined);
+    if (!good || !expect(TokenKind::Semicolon, "after the input"))
       skipStatement();
   }
   decl.pres.push_back(std::move(pre));

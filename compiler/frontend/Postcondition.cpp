@@ -1,5 +1,6 @@
 #include "compiler/frontend/Elaborator.h"
 #include "compiler/frontend/Provenance.h"
+#include "plan/limits.h"
 
 #include <algorithm>
 
@@ -124,16 +125,21 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
   constexpr size_t kMaxFailures = 3;
   for (uint32_t i = 0; i < instance.output.count; ++i) {
     LocationId location = layout.first(instance.output) + i;
-    auto fails = [&](const Memory &memory) {
+    auto isOther = [&](const Memory &memory) {
       return memory.version(location) == kUnwritten || memory.content(location) != expected[i];
     };
-    auto memory = std::find_if(memories.begin(), memories.end(), fails);
-    if (memory == memories.end())
+    if (std::none_of(memories.begin(), memories.end(), isOther))
       continue;
     std::vector<Contribution> wanted;
     for (const Place &place : instance.contributions)
-      wanted.push_back({place.rank, place.index + i});
-    Provenance(layout, trace, memory->isInPlace())
+      wanted.push_back(sameAs({place.rank, place.index + i}));
+    auto fails = [&](const Memory &memory) {
+      return isOther(memory) && !holdsSame(memory, location, wanted);
+    };
+    auto memory = std::find_if(memories.begin(), memories.end(), fails);
+    if (memory == memories.end() || stopped)
+      continue;
+    Provenance(layout, trace, memory->isInPlace(), equalInput)
         .report(location, std::move(wanted),
                 {modeText(*memory, fails), algorithm.nameRange, instance.requirement->range,
                  trace.describe(context())},
@@ -143,18 +149,84 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
   }
 }
 
+bool Elaborator::holdsSame(const Memory &memory, LocationId location,
+                           const std::vector<Contribution> &wanted) {
+  if (equalInput.empty() || memory.version(location) == kUnwritten ||
+      memory.content(location).count != wanted.size())
+    return false;
+  std::vector<Contribution> actual = contentsOf(memory, location), expectedHere = wanted;
+  for (Contribution &contribution : actual)
+    contribution = sameAs(contribution);
+  std::sort(actual.begin(), actual.end());
+  std::sort(expectedHere.begin(), expectedHere.end());
+  return actual == expectedHere;
+}
+
+std::vector<Contribution> Elaborator::contentsOf(const Memory &memory, LocationId location) {
+  const ContributionSum &sum = memory.content(location);
+  if (sum.count == 1)
+    return {soleContribution(sum)};
+  if (!spendSteps(trace.numEvents(), algorithm.nameRange))
+    return {};
+  return Provenance(layout, trace, memory.isInPlace()).contentsOf(location);
+}
+
 void Elaborator::recordRequirement(const RequirementInstance &instance) {
   if (!spendSteps(instance.contributions.size(), instance.requirement->range))
     return;
+  // Of inputs that hold the same, the plan is to give the one that the program uses: a promise that
+  // needs no precondition.
+  bool isChosen = !equalInput.empty() && !options.promiseOnly;
+  if (isChosen && diagnostics.hasErrors())
+    return;
+  std::vector<Contribution> contributions;
+  for (const Place &place : instance.contributions)
+    contributions.push_back({place.rank, place.index});
+  if (!isChosen)
+    return appendRequirement(instance.output, contributions);
+  Place output = instance.output;
+  output.count = 1;
+  for (; output.index < instance.output.index + instance.output.count; ++output.index)
+    appendRequirement(output, contentsOf(memories.front(), layout.first(output)));
+}
+
+void Elaborator::appendRequirement(const Place &output,
+                                   std::span<const Contribution> contributions) {
+  constexpr size_t kHeader = 4;
   std::vector<int32_t> &out = info.requirements;
+  auto isNext = [&](size_t at, uint64_t value) {
+    return static_cast<uint64_t>(out[at]) + static_cast<uint64_t>(out[lastRecorded + 2]) == value;
+  };
+  bool continues = out.size() == lastRecorded + kHeader + 2 * contributions.size() &&
+                   out[lastRecorded] == static_cast<int32_t>(output.rank) &&
+                   isNext(lastRecorded + 1, output.index);
+  for (size_t i = 0, at = lastRecorded + kHeader; i < contributions.size() && continues;
+       ++i, at += 2)
+    continues = out[at] == static_cast<int32_t>(contributions[i].rank) &&
+                isNext(at + 1, contributions[i].chunk);
+  if (continues) {
+    out[lastRecorded + 2] += static_cast<int32_t>(output.count);
+    return;
+  }
+  numRecorded += contributions.size();
+  if (numRecorded > plan::limits::kMaxTotalContributions) {
+    error(DiagnosticCode::BadSize, algorithm.collective->nameRange,
+          "the postcondition names more than " +
+              std::to_string(plan::limits::kMaxTotalContributions) +
+              " contributions, as many as a plan can say; ranges of chunks count once")
+        .note(algorithm.collectiveRange, "in the collective of this algorithm");
+    stopped = true;
+    return;
+  }
+  lastRecorded = out.size();
   auto push = [&](uint64_t number) { out.push_back(static_cast<int32_t>(number)); };
-  push(instance.output.rank);
-  push(instance.output.index);
-  push(instance.output.count);
-  push(instance.contributions.size());
-  for (const Place &place : instance.contributions) {
-    push(place.rank);
-    push(place.index);
+  push(output.rank);
+  push(output.index);
+  push(output.count);
+  push(contributions.size());
+  for (const Contribution &contribution : contributions) {
+    push(contribution.rank);
+    push(contribution.chunk);
   }
 }
 

@@ -52,12 +52,20 @@ Provenance::Contents Provenance::contentOf(LocationId location) const {
     return known->second;
   Place place = layout.placeOf(location);
   if (place.buffer == BufferKind::Input)
-    return {{place.rank, place.index}};
+    return contentAtEntry(place);
   // In place, an output that nobody has written yet is an input by another name.
   int64_t index = static_cast<int64_t>(place.index) - layout.inPlaceOffsets()[place.rank];
   bool isInput = inPlace && place.buffer == BufferKind::Output && index >= 0 &&
                  index < layout.inputChunks()[place.rank];
-  return isInput ? Contents{{place.rank, static_cast<uint32_t>(index)}} : Contents{};
+  if (!isInput)
+    return {};
+  return contentAtEntry({BufferKind::Input, 0, place.rank, static_cast<uint32_t>(index)});
+}
+
+Provenance::Contents Provenance::contentAtEntry(Place input) const {
+  if (!equalInput.empty())
+    input = layout.placeOf(equalInput[layout.first(input)]);
+  return {{input.rank, input.index}};
 }
 
 void Provenance::replay() {

@@ -6,6 +6,7 @@
 #include "compiler/frontend/Memory.h"
 #include "compiler/frontend/Trace.h"
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,8 +15,10 @@ namespace occl::frontend {
 
 class Provenance {
 public:
-  Provenance(const Layout &layout, const Trace &trace, bool inPlace)
-      : layout(layout), trace(trace), inPlace(inPlace) {}
+  /// `equalInput` has, unless it is empty, for each input location the one that stands for it.
+  Provenance(const Layout &layout, const Trace &trace, bool inPlace,
+             std::span<const LocationId> equalInput = {})
+      : layout(layout), trace(trace), inPlace(inPlace), equalInput(equalInput) {}
 
   struct Setting {
     std::string mode;        // prefix of the message
@@ -41,6 +44,7 @@ private:
   void sliceBackwards(LocationId output);
   void replay();
   Contents contentOf(LocationId location) const;
+  Contents contentAtEntry(Place input) const;
   std::string describe(const Contribution &contribution) const;
   void noteReduction(Diagnostic &diagnostic) const;
   void noteHistory(const Contribution &contribution, Diagnostic &diagnostic) const;
@@ -51,6 +55,7 @@ private:
   const Layout &layout;
   const Trace &trace;
   bool inPlace;
+  std::span<const LocationId> equalInput;
   std::vector<Step> steps;       // in the order of execution
   std::vector<Contents> results; // of the steps
   std::unordered_map<LocationId, Contents> cells;

@@ -99,6 +99,7 @@ Type Resolver::resolveExpr(Expr *expr) {
 void Resolver::resolveName(Expr &expr) {
   Variable *variable = scope.find(expr.name);
   if (variable) {
+    variable->isUsed = true;
     expr.kind = variable->type == Type::Buffer ? ExprKind::Scratch : ExprKind::Variable;
     expr.type = variable->type;
     expr.slot = variable->slot;

@@ -103,13 +103,16 @@ void Resolver::resolvePre(PreItem &pre) {
   size_t mark = scope.open();
   resolveGenerators(pre.generators);
   allowBuffers = true;
-  for (Expr *input : pre.inputs) {
-    want(input, Type::Location, "what a precondition names");
-    bool isInput = input->kind == ExprKind::Location && input->a->kind == ExprKind::Input;
-    if (input->type == Type::Location && !isInput)
-      diagnostics.error(DiagnosticCode::WrongType, input->range,
-                        "a precondition names places of 'input'");
-  }
+  for (const DefinedInput &defined : pre.inputs)
+    for (Expr *input : {defined.input, defined.equal}) {
+      if (!input)
+        continue;
+      want(input, Type::Location, "what a precondition names");
+      bool isInput = input->kind == ExprKind::Location && input->a->kind == ExprKind::Input;
+      if (input->type == Type::Location && !isInput)
+        diagnostics.error(DiagnosticCode::WrongType, input->range,
+                          "a precondition names places of 'input'");
+    }
   allowBuffers = false;
   scope.close(mark);
 }
@@ -161,6 +164,7 @@ void Resolver::resolveAlgorithm(AlgorithmDecl &decl) {
   resolveVersions(decl);
   allowBuffers = true;
   resolveBody(decl.body);
+  warnOfUnused(0);
   decl.numSlots = scope.slotsUsed();
 }
 
@@ -234,7 +238,19 @@ void Resolver::resolveBody(std::vector<Stmt *> &body) {
   for (Stmt *statement : body)
     resolveStatement(*statement);
   --blockDepth;
+  warnOfUnused(mark);
   scope.close(mark);
+}
+
+void Resolver::warnOfUnused(size_t mark) {
+  // What others have written is not the business of who imports it.
+  bool isOfMainFile = !scope.all().empty() && scope.all().back().range.file == program.main().file;
+  for (size_t i = mark; i < scope.all().size() && isOfMainFile; ++i) {
+    const Variable &variable = scope.all()[i];
+    if (!variable.isUsed && variable.type != Type::Buffer && variable.type != Type::Error)
+      diagnostics.error(DiagnosticCode::UnusedName, variable.range,
+                        "'" + std::string(variable.name) + "' is never used");
+  }
 }
 
 void Resolver::resolveStatement(Stmt &statement) {
@@ -336,7 +352,12 @@ void Resolver::resolveAssign(Stmt &statement) {
 }
 
 void Resolver::resolveScratch(Stmt &statement) {
+  size_t mark = scope.open();
+  if (statement.rankRange.isValid())
+    statement.rankSlot =
+        slotOf(declare(sources.text(statement.rankRange), statement.rankRange, Type::Int, false));
   want(statement.expr, Type::Int, "the number of slots");
+  scope.close(mark);
   if (function || blockDepth != 1)
     diagnostics.error(DiagnosticCode::MisplacedDeclaration, statement.range,
                       "a scratch is declared directly in the body of an algorithm");

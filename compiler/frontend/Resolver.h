@@ -39,6 +39,8 @@ private:
 
   // Statements
   void resolveBody(std::vector<Stmt *> &body);
+  /// Of the variables that were declared since the mark.
+  void warnOfUnused(size_t mark);
   void resolveStatement(Stmt &statement);
   void resolveBinding(Stmt &statement);
   void resolveAssign(Stmt &statement);

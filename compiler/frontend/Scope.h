@@ -15,6 +15,7 @@ struct Variable {
   Type type = Type::Error;
   uint32_t slot = 0;
   bool isAssignable = false;
+  bool isUsed = false;
 };
 
 /// Nested blocks of names. A name means one thing at a time: an inner block may not declare what is
@@ -30,7 +31,7 @@ public:
   /// The name must not be visible. Every variable has a slot of its own.
   Variable &declare(std::string_view name, SourceRange range, Type type, bool isAssignable) {
     visible[name] = variables.size();
-    return variables.emplace_back(Variable{name, range, type, numSlots++, isAssignable});
+    return variables.emplace_back(Variable{name, range, type, numSlots++, isAssignable, false});
   }
 
   size_t open() const { return variables.size(); }

@@ -34,9 +34,13 @@ void annotate(plan::Plan &plan) {
   std::vector<bool> completes(first.back());
   visitReductions(plan, [&](uint32_t rank, uint32_t chunk) {
     uint32_t reduction = flow.outputAt(rank, chunk).reduction;
-    if (reduction != ValueFlow::kNone)
-      completes[reduction] = true;
+    if (reduction == ValueFlow::kNone)
+      return;
+    completes[reduction] = true;
+    plan.average &= !flow.isReducedFurther(reduction);
   });
+  if (!plan.average)
+    completes.assign(completes.size(), false);
   bool isMixed = false;
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     plan::Instruction &instruction = plan.instructions[i];

@@ -114,8 +114,10 @@ private:
       size_t sign = value.starts_with('-') ? 1 : 0;
       bool isNumber =
           value.size() > sign && value.find_first_not_of("0123456789", sign) == std::string::npos;
-      if (!isNumber && value != "true" && value != "false")
-        return fail("-D " + define + ": '" + value + "' is no integer, true or false");
+      bool isList = value.starts_with('[') &&
+                    value.find_first_not_of("0123456789-,.[] ") == std::string::npos;
+      if (!isNumber && !isList && value != "true" && value != "false")
+        return fail("-D " + define + ": '" + value + "' is no integer, list, true or false");
       values[key] = value;
     }
     return true;

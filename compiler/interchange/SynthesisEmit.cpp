@@ -218,7 +218,7 @@ private:
 
   void describe() {
     info.name = algorithm.name;
-    info.scratchChunks = *std::max_element(scratchSizes.begin(), scratchSizes.end());
+    info.scratchChunks.assign(scratchSizes.begin(), scratchSizes.end());
     info.parameters = {{"ranks", info.numRanks}};
     info.inPlaceOffsets.assign(info.numRanks, 0);
     std::string name = algorithm.collective.substr(0, algorithm.collective.find_first_of("(,"));

@@ -25,6 +25,7 @@ ValueFlow::ValueFlow(const plan::Plan &plan)
   firstResult.push_back(0);
   for (const Instruction &instruction : plan.instructions)
     firstResult.push_back(firstResult.back() + instruction.count);
+  isReduced.resize(firstResult.back());
 }
 
 /// In place only, an input chunk that is also an output chunk is that one. (A plan for both modes
@@ -150,6 +151,8 @@ ValueFlow::Value ValueFlow::fold(uint32_t rank, const Instruction &instruction, 
     isMixed |= source.kind != OperandKind::Connection && source.kind != OperandKind::Scratch &&
                (source.index + chunk) % plan.partChunks != value.extent;
     isMixed |= !isFirst && value.extent != result.extent;
+    if (instruction.numSources > 1 && value.reduction != kNone)
+      isReduced[value.reduction] = true;
     if (isFirst)
       result = value;
     isFirst = false;

@@ -30,6 +30,8 @@ public:
   const std::vector<uint32_t> &extents() const { return extent; }
   /// Whether some chunk was used as another chunk of a part than it is.
   bool mixesExtents() const { return isMixed; }
+  /// Whether a result was an operand of a reduction.
+  bool isReducedFurther(uint32_t result) const { return isReduced[result]; }
   /// What a rank's output chunk holds now.
   Value outputAt(uint32_t rank, uint32_t chunk) const {
     return valueAt(rank, plan::OperandKind::Output, chunk);
@@ -72,6 +74,7 @@ private:
   std::vector<uint32_t> ready;      // thread blocks to look at
   std::vector<uint32_t> extent;
   std::vector<uint64_t> firstResult;
+  std::vector<bool> isReduced; // of each result
   bool isMixed = false;
 };
 

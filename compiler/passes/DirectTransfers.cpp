@@ -59,8 +59,8 @@ const Place *valueOf(const Instruction &sender) {
 
 class Conversion {
 public:
-  Conversion(Program &program, std::vector<StepRef> &order, uint32_t groupSize)
-      : program(program), order(order), groupSize(groupSize) {
+  Conversion(Program &program, std::vector<StepRef> &order, const DirectOptions &options)
+      : program(program), order(order), options(options) {
     for (const Rank &rank : program.ranks)
       firstStep.push_back(firstStep.back() + static_cast<uint32_t>(rank.steps.size()));
     position.resize(firstStep.back());
@@ -167,7 +167,7 @@ private:
 
   bool isOfOneGroup(const Message &message) const {
     return llvm::all_of(message.receivers, [&](StepRef receiver) {
-      return receiver.rank / groupSize == message.sender.rank / groupSize;
+      return options.groups[receiver.rank] == options.groups[message.sender.rank];
     });
   }
   bool canStore(const Message &message) const {
@@ -370,7 +370,10 @@ private:
   void split(StepRef ref, Operands operands, Rewritten &result, Add add) const {
     uint32_t free = program.ranks[ref.rank].scratchChunks;
     const Place scratch = {PlaceKind::Scratch, -1, free};
-    result.isLegal = operands.runs.size() <= 2 && free + at(ref).count <= plan::limits::kMaxChunks;
+    // Two folds in place of one round 16-bit floats twice.
+    bool keepsBits = operands.runs.size() == 1 || operands.runs.front().size() == 1;
+    result.isLegal = operands.runs.size() <= 2 && (keepsBits || options.reassociate) &&
+                     free + at(ref).count <= plan::limits::kMaxChunks;
     if (!result.isLegal)
       return;
     inst::Places last = operands.runs.back();
@@ -443,7 +446,7 @@ private:
 
   Program &program;
   std::vector<StepRef> &order;
-  uint32_t groupSize;
+  const DirectOptions &options;
   std::vector<uint32_t> firstStep = {0}; // of each rank
   std::vector<uint32_t> position;        // of each step in the order
   std::vector<Message> messages;
@@ -455,14 +458,14 @@ private:
 /// Gives the members of the sender's group connections of their own where others hear the same,
 /// except for the connections that are to stay whole. Returns, for each new connection, which one
 /// it is of.
-std::vector<uint32_t> splitByGroups(Program &program, uint32_t groupSize,
+std::vector<uint32_t> splitByGroups(Program &program, llvm::ArrayRef<uint32_t> groups,
                                     const std::vector<bool> &staysWhole) {
   constexpr uint32_t kNone = ~0u;
   std::vector<uint32_t> partOf, newOf(program.connections.size(), kNone);
   for (uint32_t c = 0; c < newOf.size(); ++c) {
     inst::Connection near = program.connections[c];
     inst::Connection &far = program.connections[c]; // until the next one is appended
-    auto isFar = [&](uint32_t rank) { return rank / groupSize != far.source / groupSize; };
+    auto isFar = [&](uint32_t rank) { return groups[rank] != groups[far.source]; };
     llvm::erase_if(near.destinations, isFar);
     if (staysWhole[c] || near.destinations.empty() ||
         near.destinations.size() == far.destinations.size())
@@ -476,7 +479,7 @@ std::vector<uint32_t> splitByGroups(Program &program, uint32_t groupSize,
     for (Step &step : program.ranks[r].steps) {
       Instruction &instruction = step.instruction;
       forEachMessage(instruction.sources, [&](Place &place) {
-        bool isNear = r / groupSize == program.connections[place.index].source / groupSize;
+        bool isNear = groups[r] == groups[program.connections[place.index].source];
         if (newOf[place.index] != kNone && isNear)
           place.index = newOf[place.index];
       });
@@ -492,7 +495,8 @@ std::vector<uint32_t> splitByGroups(Program &program, uint32_t groupSize,
 
 } // namespace
 
-bool useDirectTransfers(Program &program, std::vector<StepRef> &order, uint32_t groupSize) {
+bool useDirectTransfers(Program &program, std::vector<StepRef> &order,
+                        const DirectOptions &options) {
   size_t numConnections = program.connections.size();
   std::vector<bool> staysWhole(numConnections, false);
   // What was split for nothing is put together again: the first round finds nearly all of it.
@@ -501,8 +505,8 @@ bool useDirectTransfers(Program &program, std::vector<StepRef> &order, uint32_t 
     if (round + 1 == kRounds)
       staysWhole.assign(numConnections, true);
     Program candidate = program;
-    std::vector<uint32_t> partOf = splitByGroups(candidate, groupSize, staysWhole);
-    Conversion conversion(candidate, order, groupSize);
+    std::vector<uint32_t> partOf = splitByGroups(candidate, options.groups, staysWhole);
+    Conversion conversion(candidate, order, options);
     bool hasDirect = conversion.choose();
     std::vector<bool> isUsed = conversion.usedConnections();
     bool isSplitForNothing = false;

@@ -3,9 +3,18 @@
 
 #include "compiler/passes/LinearOrder.h"
 
+#include <vector>
+
 namespace occl::passes {
 
-/// Turns transfers within groups of `groupSize` consecutive ranks into loads from the sender's
+struct DirectOptions {
+  /// Of each rank, the number of its group: its members access each other's memory.
+  std::vector<uint32_t> groups;
+  /// Whether a fold may be divided so that 16-bit floats are rounded once more.
+  bool reassociate = false;
+};
+
+/// Turns transfers within groups into loads from the sender's
 /// buffer or stores to the receivers' buffers. `order` is a linear order of `program`; both are
 /// replaced, and all dependencies are dropped: what must wait for what follows from the new order
 /// and the memory that its steps access. False if no transfer is turned; then nothing has changed.
@@ -14,6 +23,6 @@ namespace occl::passes {
 /// for accesses by another rank (a load or a store must not cost more waiting than the message
 /// did), or mix connections and peers' buffers in an instruction that cannot be split.
 bool useDirectTransfers(analysis::Program &program, std::vector<StepRef> &order,
-                        uint32_t groupSize);
+                        const DirectOptions &options);
 
 } // namespace occl::passes

@@ -38,9 +38,10 @@ constexpr uint32_t kNone = ~0u;
 class Absorption {
 public:
   Absorption(const Program &program, const Network &network, Rank &rank,
-             const std::vector<bool> &apart)
-      : program(program), network(network), rank(rank), apart(apart), dependences(program, rank),
-        consumers(consumersOf(rank, dependences)), doneBy(rank.steps.size()) {}
+             const passes::FusionOptions &options)
+      : program(program), network(network), rank(rank), options(options),
+        dependences(program, rank), consumers(consumersOf(rank, dependences)),
+        doneBy(rank.steps.size()) {}
 
   /// Backwards, to know which message of a connection comes next, and what is overwritten next.
   void run() {
@@ -92,14 +93,16 @@ private:
       if (place.isLocal())
         return true;
       auto next = nextReceiver.find(network.connectionOf(place));
-      return !apart[place.index] && (next == nextReceiver.end() || next->second > consumer);
+      return !options.apart[place.index] && (next == nextReceiver.end() || next->second > consumer);
     });
   }
 
-  /// Whether a fold (or a copy) that is the first source of a reduction can be a part of it: what
-  /// it reads is still there.
+  /// Whether a fold (or a copy) that is the first source of a reduction can be a part of it: it may
+  /// go without rounding its result, and what it reads is still there.
   bool canFoldLater(const Instruction &instruction, uint32_t consumer) {
     const Instruction &reduction = rank.steps[consumer].instruction;
+    if (instruction.sources.size() > 1 && !options.reassociate)
+      return false;
     size_t operands =
         instruction.sources.size() + reduction.sources.size() - 1 + reduction.destinations.size();
     if (instruction.final || operands > plan::limits::kMaxOperands)
@@ -146,7 +149,7 @@ private:
   const Program &program;
   const Network &network;
   Rank &rank;
-  const std::vector<bool> &apart;
+  const passes::FusionOptions &options;
   RankDependences dependences;
   std::vector<llvm::SmallVector<uint32_t, 2>> consumers;
   std::vector<uint32_t> doneBy; // of each step from here on: the one that does its work
@@ -212,9 +215,9 @@ private:
 } // namespace
 
 void passes::absorbSources(const Program &program, const Network &network, Rank &rank,
-                           const std::vector<bool> &apart) {
+                           const FusionOptions &options) {
   if (llvm::any_of(rank.steps, [](const Step &step) { return mayAbsorb(step.instruction); }))
-    Absorption(program, network, rank, apart).run();
+    Absorption(program, network, rank, options).run();
 }
 
 void passes::fuseSends(const Program &program, const Network &network, Rank &rank,

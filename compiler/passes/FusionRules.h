@@ -21,15 +21,21 @@ std::optional<uint32_t> exactProducer(const analysis::Rank &rank,
 /// all who read the value can read it there.
 void forwardCopies(const analysis::Program &program, analysis::Rank &rank);
 
-/// Lets a reduction that alone reads a value compute it: what arrives becomes a source of it; a
-/// fold that is its first source is folded there, so that a chain of reductions is one. Not if a
-/// later message of a connection is received in between, or an operand is overwritten. `apart` has
-/// a flag for each transfer that must not be fused.
+struct FusionOptions {
+  std::vector<bool> apart;  // of each transfer: whether it must not be fused
+  bool reassociate = false; // whether folds may round 16-bit floats less often
+};
+
+/// Lets a reduction that alone reads a value compute it: what arrives, or is a copy, becomes a
+/// source of it; if `reassociate`, a fold that is its first source is folded there, so that a chain
+/// of reductions is one. Not if a later message of a connection is received in between, or an
+/// operand is overwritten.
 void absorbSources(const analysis::Program &program, const analysis::Network &network,
-                   analysis::Rank &rank, const std::vector<bool> &apart);
+                   analysis::Rank &rank, const FusionOptions &options);
 
 /// Makes a send of exactly what an instruction received, or reduced from what it received, a
 /// destination of that instruction, if no other message is sent on the connection in between.
+/// `apart` is as above.
 void fuseSends(const analysis::Program &program, const analysis::Network &network,
                analysis::Rank &rank, const std::vector<bool> &apart);
 

@@ -17,13 +17,13 @@ using inst::Place;
 
 namespace {
 
-Program fuse(const Program &original, const std::vector<bool> &apart) {
+Program fuse(const Program &original, const passes::FusionOptions &options) {
   Program program = original;
   Network network(program);
   for (Rank &rank : program.ranks) {
     passes::forwardCopies(program, rank);
-    passes::absorbSources(program, network, rank, apart);
-    passes::fuseSends(program, network, rank, apart);
+    passes::absorbSources(program, network, rank, options);
+    passes::fuseSends(program, network, rank, options.apart);
     passes::dropDeadStores(program, rank);
   }
   return program;
@@ -49,22 +49,24 @@ bool separate(const Program &program, llvm::ArrayRef<uint32_t> stuck, std::vecto
 }
 
 class InstFusePass : public passes::impl::InstFuseBase<InstFusePass> {
+  using InstFuseBase::InstFuseBase;
+
   void runOnOperation() override {
-    auto transform = [](Program &program, inst::ProgramOp op) {
+    auto transform = [&](Program &program, inst::ProgramOp op) {
       if (failed(passes::requireTransfers(op)))
         return failure();
       // A few rounds find the culprits of usual programs; then nothing is fused.
       constexpr unsigned kRounds = 8;
-      std::vector<bool> apart(program.numTransfers);
+      passes::FusionOptions options{std::vector<bool>(program.numTransfers), reassociate};
       for (unsigned round = 0; round < kRounds; ++round) {
-        Program fused = fuse(program, apart);
+        Program fused = fuse(program, options);
         std::vector<uint32_t> stuck;
         if (completes(fused, fused.depth, &stuck)) {
           program = std::move(fused);
           break;
         }
-        if (!separate(fused, stuck, apart))
-          apart.assign(program.numTransfers, true);
+        if (!separate(fused, stuck, options.apart))
+          options.apart.assign(program.numTransfers, true);
       }
       for (Rank &rank : program.ranks)
         passes::compactScratch(rank);

@@ -17,17 +17,21 @@ namespace {
 /// Clocks of larger programs would take more than 256 MiB; they keep their connections.
 constexpr uint64_t kMaxClockWords = uint64_t{1} << 26;
 
-LogicalResult useDirectAccess(Program &program, inst::ProgramOp op, uint32_t groupSize) {
+LogicalResult useDirectAccess(Program &program, inst::ProgramOp op,
+                              const passes::DirectOptions &options) {
   if (program.numTransfers != 0)
     return op.emitOpError("has transfers; this pass runs after inst-synchronize");
-  if (groupSize < 2 || passes::signalPlacementWords(program) > kMaxClockWords)
+  if (options.groups.size() != program.ranks.size())
+    return op.emitOpError("has ") << program.ranks.size() << " ranks, but groups are given for "
+                                  << options.groups.size();
+  if (passes::signalPlacementWords(program) > kMaxClockWords)
     return success();
   std::optional<std::vector<passes::StepRef>> order = passes::linearOrder(program);
   if (!order)
     return op.emitOpError(
         "does not complete with its ranks' instructions in their order; this pass "
         "runs after inst-schedule");
-  if (passes::useDirectTransfers(program, *order, groupSize))
+  if (passes::useDirectTransfers(program, *order, options))
     passes::placeSignals(program, *order);
   return success();
 }
@@ -38,7 +42,11 @@ class InstUseDirectAccessPass
 
   void runOnOperation() override {
     auto transform = [&](Program &program, inst::ProgramOp op) {
-      return useDirectAccess(program, op, groupSize);
+      passes::DirectOptions options{{groups.begin(), groups.end()}, reassociate};
+      if (options.groups.empty())
+        for (uint32_t rank = 0; rank < program.ranks.size(); ++rank)
+          options.groups.push_back(rank / std::max<uint32_t>(groupSize, 1));
+      return useDirectAccess(program, op, options);
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))
       signalPassFailure();

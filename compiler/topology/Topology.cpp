@@ -93,4 +93,26 @@ BytesPerSecond Topology::bandwidth(uint32_t from, uint32_t to) const {
   return narrowest;
 }
 
+std::vector<uint32_t> Topology::directGroups() const {
+  std::vector<uint32_t> groupOf(numRanks());
+  std::vector<std::vector<uint32_t>> groups;
+  for (uint32_t node = 0; node < numNodes(); ++node) {
+    size_t firstOfNode = groups.size();
+    for (uint32_t rank = firstRankOf(node); rank < firstRankOf(node) + ranksOf(node); ++rank) {
+      auto group =
+          std::find_if(groups.begin() + static_cast<ptrdiff_t>(firstOfNode), groups.end(),
+                       [&](const std::vector<uint32_t> &members) {
+                         return std::all_of(members.begin(), members.end(), [&](uint32_t member) {
+                           return route(rank, member, 0) && route(member, rank, 0);
+                         });
+                       });
+      groupOf[rank] = static_cast<uint32_t>(group - groups.begin());
+      if (group == groups.end())
+        group = groups.emplace(groups.end());
+      group->push_back(rank);
+    }
+  }
+  return groupOf;
+}
+
 } // namespace occl::topology

@@ -149,6 +149,10 @@ public:
   std::optional<Route> route(uint32_t from, uint32_t to, uint32_t channel) const;
   /// Bytes a second of the narrowest part of the way, or 0 if there is none.
   BytesPerSecond bandwidth(uint32_t from, uint32_t to) const;
+  /// For each rank, the number of its group, of ranks that can access each other's memory: they are
+  /// on one node and have a way to each other. A rank is of the first group of its node that has
+  /// it so, in order of ranks.
+  std::vector<uint32_t> directGroups() const;
 
 private:
   struct Port {

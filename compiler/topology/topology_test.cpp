@@ -32,6 +32,22 @@ TEST(Topology, LinksComeBeforeSwitchesBeforeNics) {
   EXPECT_EQ(topology.bandwidth(2, 0), 48 * kGigabyte) << "links have one direction";
 }
 
+TEST(Topology, RanksOfANodeWithLinksToEachOtherAreADirectGroup) {
+  EXPECT_EQ(nvlinkSwitch(2, 3).directGroups(), (std::vector<uint32_t>{0, 0, 1, 1, 2, 2}));
+  // Two pairs on a node, joined by a link in one direction only; links between nodes do not count.
+  Topology topology;
+  topology.addNode(4);
+  topology.addNode(1);
+  for (uint32_t rank : {0, 1}) {
+    topology.addLink({rank, rank + 2, 1, 1});
+    topology.addLink({rank + 2, rank, 1, 1});
+  }
+  topology.addLink({0, 1, 1, 1});
+  topology.addLink({0, 4, 1, 1});
+  topology.addLink({4, 0, 1, 1});
+  EXPECT_EQ(topology.directGroups(), (std::vector<uint32_t>{0, 1, 0, 1, 2}));
+}
+
 TEST(Topology, ChannelsTakeTurnsOnParallelWays) {
   Topology topology;
   topology.addNode(2);

@@ -1,4 +1,5 @@
-// RUN: occl-opt %s -split-input-file -inst-fuse | FileCheck %s
+// RUN: occl-opt %s -split-input-file -inst-fuse=reassociate | FileCheck %s
+// RUN: occl-opt %s -split-input-file -inst-fuse | FileCheck %s --check-prefix=EXACT
 
 // Receiving and passing on is one instruction; what nobody reads is not stored, and its scratch goes.
 // CHECK-LABEL: "relay"
@@ -569,8 +570,10 @@ inst.program "blocks" implements "custom" ranks 3 attributes {input_chunks = arr
 
 // -----
 
-// A chain of reductions is one, from left to right, and takes messages as they are needed.
+// With `reassociate`, a chain of reductions is one, from left to right, and takes messages as they are needed. Else each of them
+// rounds what it gives, as the source says; what arrives still goes straight into the reduction that wants it.
 // CHECK-LABEL: "chain"
+// EXACT-LABEL: "chain"
 // CHECK-SAME: scratch_chunks = array<i32: 0, 0, 0>
 inst.program "chain" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
     output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
@@ -585,6 +588,11 @@ inst.program "chain" implements "custom" ranks 3 attributes {input_chunks = arra
     // CHECK: inst.rank 2
     // CHECK-NEXT: inst.recv_reduce_copy input[0], transfer(0), transfer(1), input[1] into output[0] final{{$}}
     // CHECK-NEXT: }
+    // EXACT: inst.rank 2
+    // EXACT-NEXT: inst.recv_reduce_copy input[0], transfer(0) into output[0]{{$}}
+    // EXACT-NEXT: inst.recv_reduce_copy output[0], transfer(1) into scratch[0]{{$}}
+    // EXACT-NEXT: inst.reduce scratch[0], input[1] into output[0] final{{$}}
+    // EXACT-NEXT: }
     %0 = inst.recv_reduce_copy input[0], transfer(0) into output[0]
     %1 = inst.recv transfer(1) into scratch[0]
     %2 = inst.reduce output[0], scratch[0] into scratch[1]

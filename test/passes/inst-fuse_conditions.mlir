@@ -1,4 +1,4 @@
-// RUN: occl-opt %s -split-input-file -inst-fuse | FileCheck %s
+// RUN: occl-opt %s -split-input-file -inst-fuse=reassociate | FileCheck %s
 // Of each condition of the rules, a program that only it tells from one that may be fused.
 
 // A message is no place of the rank's memory: its number says nothing of what the target overlaps.

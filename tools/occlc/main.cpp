@@ -48,17 +48,24 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
                  "which algorithm of the file, if it has several");
   app.add_option("--topology", options.topology,
                  "a file with the topology that it is for; -D sets its parameters, too");
+  app.add_flag("--werror", options.warningsAreErrors, "fail where there is a warning");
   app.add_option("--max-ops", options.maxOps,
                  "reads, copies and reductions that a program may consist of");
 }
 
-/// An option whose value can be left to the cost model; `set` is false for what is no value.
-void addChosen(CLI::App &app, const char *name, const char *what, bool &isChosen,
-               std::function<bool(const std::string &)> set) {
-  app.add_option_function<std::string>(
+/// Whether the text is a number in this range, which `out` gets then.
+bool parseNumber(const std::string &text, uint32_t low, uint32_t high, uint32_t &out) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out >= low && out <= high;
+}
+
+/// An option whose value can be left to what `word` names; `set` is false for what is no value.
+CLI::Option *addChosen(CLI::App &app, const char *name, const char *word, const char *what,
+                       bool &isChosen, std::function<bool(const std::string &)> set) {
+  return app.add_option_function<std::string>(
       name,
-      [&isChosen, set, name](const std::string &text) {
-        isChosen = text == "auto";
+      [&isChosen, set, name, word](const std::string &text) {
+        isChosen = text == word;
         if (!isChosen && !set(text))
           throw CLI::ValidationError(name, "'" + text + "' is no value of this option");
       },
@@ -79,16 +86,13 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
                  "channels that connections may use")
       ->check(CLI::Range(1u, plan::limits::kMaxChannels))
       ->capture_default_str();
-  addChosen(app, "--instances",
+  addChosen(app, "--instances", "auto",
             "into how many parts to cut every copy and reduction, each on "
             "channels of its own; auto: as the prediction says",
             choice.instances, [&options](const std::string &text) {
-              uint32_t &value = options.pipeline.instances;
-              auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-              return error == std::errc() && end == text.data() + text.size() && value >= 1 &&
-                     value <= plan::limits::kMaxChannels;
+              return parseNumber(text, 1, plan::limits::kMaxChannels, options.pipeline.instances);
             });
-  addChosen(app, "--protocol",
+  addChosen(app, "--protocol", "auto",
             "simple, ll or ll128, whatever the source says; auto: as the prediction says",
             choice.protocol, [&options](const std::string &text) {
               options.protocol = text;
@@ -100,10 +104,18 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
   auto *direct = app.add_flag_callback(
       "--direct", [&options] { options.pipeline.directGroupSize = ~0u; },
       "let all ranks access each other's buffers: ranks that are threads of one process");
-  app.add_option("--direct-groups", options.pipeline.directGroupSize,
-                 "the same for groups of so many consecutive ranks")
-      ->check(CLI::Range(2u, plan::limits::kMaxRanks))
+  addChosen(
+      app, "--direct-groups", "topology",
+      "the same for groups of so many consecutive ranks; topology: for those of a node of the "
+      "topology that have links to each other",
+      options.directInTopology,
+      [&options](const std::string &text) {
+        return parseNumber(text, 2, plan::limits::kMaxRanks, options.pipeline.directGroupSize);
+      })
       ->excludes(direct);
+  app.add_flag("--reassociate", options.pipeline.reassociate,
+               "make one reduction of several, or several of one, which changes how often 16-bit "
+               "floats are rounded");
   app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
   app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
   auto flag = [&](const char *name, bool &value, const char *what) {
