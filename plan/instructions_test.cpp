@@ -136,7 +136,7 @@ Plan withOperands(Opcode opcode, const Numbers &n) {
     destinations.push_back(scratch(0, 4 + i));
   for (uint32_t i = 0; i < n.sends; ++i)
     destinations.push_back(addConnection(0, i));
-  builder.beginRank({.inputChunks = 1, .scratchChunks = 8});
+  builder.beginRank({.inputChunks = 1, .scratchChunks = 512});
   builder.beginThreadBlock();
   Instruction instruction = {.opcode = opcode, .count = isControl(opcode) ? 0u : 1u};
   instruction.value = opcode == Opcode::Wait ? 1 : 0;
@@ -156,6 +156,11 @@ TEST(Instructions, AllShapes) {
           << n.receives << " sources, " << n.localDestinations << " and " << n.sends
           << " destinations";
     }
+}
+
+TEST(Instructions, ManyDestinations) {
+  Plan plan = withOperands(Opcode::LoadReduceStore, {1, 0, 256, 0});
+  EXPECT_EQ(wordsOn(plan).find("has the wrong kind or number"), std::string::npos);
 }
 
 TEST(Instructions, Operands) {
