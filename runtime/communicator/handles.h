@@ -3,6 +3,7 @@
 
 #include "plan/plan.h"
 #include "runtime/communicator/occl.h"
+#include "runtime/communicator/watching.h"
 #include "runtime/daemon/daemon.h"
 
 #include <cstdint>
@@ -16,9 +17,14 @@ struct occlPlan {
 };
 
 struct occlComm {
-  explicit occlComm(std::unique_ptr<occl::daemon::Daemon> daemon);
+  /// OCCL_TRACE is for the communicators that come first: in those made of them other ranks have
+  /// the same numbers.
+  occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst);
+  /// Nothing is in flight.
+  ~occlComm() { watching.end(); }
 
   std::unique_ptr<occl::daemon::Daemon> daemon;
+  occl::communicator::Watching watching;
   std::once_flag failureFlag;
   std::string failureText; // once it has failed; for occlCommGetLastError
 };

@@ -1,5 +1,6 @@
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/insight/report_signal.h"
 
 #include <algorithm>
 #include <cstring>
@@ -58,7 +59,7 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
     return reportInvalid("occlCommReport",
                          "comm must not be NULL, nor buffer unless capacity is 0");
   return guarded([&]() -> Status {
-    std::string text = comm->daemon->report();
+    std::string text = comm->daemon->insight().report();
     if (length)
       *length = text.size();
     if (capacity != 0)
@@ -75,4 +76,20 @@ const char *occlCommGetLastError(occlComm_t comm) {
     return "";
   std::call_once(comm->failureFlag, [&] { comm->failureText = failure.message(); });
   return comm->failureText.c_str();
+}
+
+occlResult_t occlReportOnSignal(int signal, const char *path) {
+  return guarded([&] { return insight::reportOnSignal(signal, path ? path : ""); });
+}
+
+occlResult_t occlTraceStart(occlComm_t comm, const char *path) {
+  if (!comm || !path)
+    return reportInvalid("occlTraceStart", "comm and path must not be NULL");
+  return guarded([&] { return comm->daemon->insight().startTrace(path); });
+}
+
+occlResult_t occlTraceStop(occlComm_t comm) {
+  if (!comm)
+    return reportInvalid("occlTraceStop", "comm must not be NULL");
+  return guarded([&] { return comm->daemon->insight().stopTrace(); });
 }

@@ -42,6 +42,7 @@ LiveHandles &liveHandles() {
 
 } // namespace occl::communicator
 
-occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started) : daemon(std::move(started)) {
+occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst)
+    : daemon(std::move(started)), watching(*daemon, isFirst) {
   occl::communicator::liveHandles().add(this);
 }

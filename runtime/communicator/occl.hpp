@@ -247,6 +247,33 @@ public:
     check(occlCommGetStats(handle(), &stats));
     return stats;
   }
+  /// Counters of a registered collective, and of one or all of its thread blocks.
+  occlCollectiveStats_t stats(uint64_t id) const {
+    occlCollectiveStats_t stats{};
+    stats.size = sizeof stats;
+    check(occlCollectiveGetStats(handle(), id, &stats));
+    return stats;
+  }
+  occlBlockStats_t blockStats(uint64_t id, uint32_t block = OCCL_ALL_BLOCKS) const {
+    occlBlockStats_t stats{};
+    stats.size = sizeof stats;
+    check(occlCollectiveGetBlockStats(handle(), id, block, &stats));
+    return stats;
+  }
+  /// The ids of all registered collectives, ascending.
+  std::vector<uint64_t> collectives() const {
+    std::vector<uint64_t> ids;
+    size_t count = 0;
+    do {
+      ids.resize(count);
+      check(occlCommGetCollectives(handle(), ids.data(), ids.size(), &count));
+    } while (count > ids.size());
+    ids.resize(count);
+    return ids;
+  }
+  /// Records until stopTrace(), which writes the file.
+  void startTrace(const std::string &path) { check(occlTraceStart(handle(), path.c_str())); }
+  void stopTrace() { check(occlTraceStop(handle())); }
   /// Who waits for whom, now.
   std::string report() const {
     size_t length = 0;

@@ -68,7 +68,7 @@ std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
                                   std::unique_ptr<daemon::Fabric> fabric,
                                   const daemon::Options &options) {
   return std::make_unique<occlComm>(
-      std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options));
+      std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options), true);
 }
 
 StatusOr<std::vector<std::shared_ptr<daemon::Device>>>
@@ -163,7 +163,7 @@ Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *c
   if (!divided.ok())
     return divided.status();
   if (*divided)
-    *newComm = new occlComm(std::move(*divided));
+    *newComm = new occlComm(std::move(*divided), false);
   return {};
 }
 
@@ -188,7 +188,7 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
   auto smaller = comm->daemon->shrink(request, settings->options);
   if (!smaller.ok())
     return smaller.status();
-  *newComm = new occlComm(std::move(*smaller));
+  *newComm = new occlComm(std::move(*smaller), false);
   return {};
 }
 

@@ -82,12 +82,24 @@ void Admission::sweepRemoved() {
   std::erase_if(removed, [](const auto &collective) { return collective->unreclaimed == 0; });
 }
 
-std::string Admission::nameOf(uint64_t id) {
-  std::lock_guard lock(mutex);
-  auto found = ids.find(id);
-  if (found == ids.end() || !found->second->registered)
-    return "id " + std::to_string(id);
-  return found->second->registered->describe();
+insight::KnownCollective Admission::lookUp(uint64_t id) {
+  insight::KnownCollective known{"id " + std::to_string(id), nullptr};
+  inspect(id, [&](const Collective &collective) {
+    known = {collective.describe(), collective.spec.plan};
+  });
+  return known;
+}
+
+std::vector<uint64_t> Admission::registered() {
+  std::vector<uint64_t> found;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[id, state] : ids)
+      if (state->registered)
+        found.push_back(id);
+  }
+  std::ranges::sort(found);
+  return found;
 }
 
 StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *output,
@@ -103,6 +115,9 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
   if (callback && !collective.spec.callbacksNeverBlock)
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
+  if (!collective.counters)
+    collective.counters =
+        std::make_unique<insight::CollectiveCounters>(collective.binding->program().numBlocks);
   auto reserved = reserve(*found->second, callback);
   if (!reserved.ok())
     return reserved.status();
@@ -112,6 +127,11 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
   auto timeout =
       collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
   invocation.deadline = OpenInvocation::Clock::now() + timeout;
+  invocation.times.reset(ticks());
+  collective.counters->submitted.add(1);
+  if (core.trace.isOn())
+    core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
+                              invocation.times.submitted));
   core.countOpen(invocation.hasCallback);
   announce(invocation);
   core.device->board.submit(invocation); // as many slots as requests: never full

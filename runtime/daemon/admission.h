@@ -5,6 +5,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/workspace_pool.h"
+#include "runtime/insight/known_collective.h"
 #include "runtime/transport/arena.h"
 
 #include <cstdint>
@@ -28,8 +29,19 @@ public:
   StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
                              const Callback &callback);
 
-  /// "'name' (id 7)", or "id 7" if it is not registered here.
-  std::string nameOf(uint64_t id);
+  /// Name and plan; "id 7" and none if it is not registered here.
+  insight::KnownCollective lookUp(uint64_t id);
+  /// Ids of what is registered, ascending.
+  std::vector<uint64_t> registered();
+  /// Calls look(collective) while nobody removes it. False if no such collective is registered.
+  template <class Look> bool inspect(uint64_t id, Look look) {
+    std::lock_guard lock(mutex);
+    auto found = ids.find(id);
+    if (found == ids.end() || !found->second->registered)
+      return false;
+    look(static_cast<const Collective &>(*found->second->registered));
+    return true;
+  }
 
 private:
   StatusOr<OpenInvocation *> reserve(IdState &id, const Callback &callback);

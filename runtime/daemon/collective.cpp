@@ -51,24 +51,10 @@ std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank,
 }
 
 void countBytes(Collective &collective) {
-  const interpreter::Program &program = collective.binding->program();
-  for (uint32_t b = 0; b < program.numBlocks; ++b) {
-    const interpreter::BoundBlock &block = program.blocks[b];
-    for (uint32_t i = 0; i < block.numInstructions; ++i) {
-      const auto &instruction = program.instructions[block.firstInstruction + i];
-      uint64_t bytes = instruction.elements * program.elementBytes;
-      for (uint32_t o = 0; o < uint32_t{instruction.numSources} + instruction.numDestinations;
-           ++o) {
-        const auto &operand = program.operands[instruction.firstOperand + o];
-        bool isMessage = operand.kind == plan::OperandKind::Connection;
-        if (!isMessage && operand.rank == program.rank)
-          continue;
-        if (o < instruction.numSources)
-          collective.bytesReceived += bytes;
-        else
-          collective.bytesSent += bytes * (isMessage ? program.ends[operand.end].numPeers : 1);
-      }
-    }
+  for (uint32_t b = 0; b < collective.binding->program().numBlocks; ++b) {
+    BlockBytes bytes = bytesOf(collective, b);
+    collective.bytesSent += bytes.sent;
+    collective.bytesReceived += bytes.received;
   }
 }
 
@@ -84,6 +70,27 @@ int64_t inPlaceBytesOf(const plan::Plan &plan, uint32_t rank, uint64_t count,
 }
 
 } // namespace
+
+BlockBytes bytesOf(const Collective &collective, uint32_t block) {
+  const interpreter::Program &program = collective.binding->program();
+  const interpreter::BoundBlock &bound = program.blocks[block];
+  BlockBytes moved;
+  for (uint32_t i = 0; i < bound.numInstructions; ++i) {
+    const auto &instruction = program.instructions[bound.firstInstruction + i];
+    uint64_t bytes = instruction.elements * program.elementBytes;
+    for (uint32_t o = 0; o < uint32_t{instruction.numSources} + instruction.numDestinations; ++o) {
+      const auto &operand = program.operands[instruction.firstOperand + o];
+      bool isMessage = operand.kind == plan::OperandKind::Connection;
+      if (!isMessage && operand.rank == program.rank)
+        continue;
+      if (o < instruction.numSources)
+        moved.received += bytes;
+      else
+        moved.sent += bytes * (isMessage ? program.ends[operand.end].numPeers : 1);
+    }
+  }
+  return moved;
+}
 
 std::string Collective::describe() const {
   return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +

@@ -5,6 +5,7 @@
 #include "plan/plan.h"
 #include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
+#include "runtime/insight/collective_counters.h"
 #include "runtime/interpreter/bind.h"
 #include "runtime/transport/announce.h"
 
@@ -33,7 +34,7 @@ struct CollectiveSpec {
   bool callbacksNeverBlock = false;
 };
 
-/// A registered collective of one rank. Immutable but for `unreclaimed`.
+/// A registered collective of one rank. Immutable but for `counters` and `unreclaimed`.
 struct Collective {
   CollectiveSpec spec;
   std::shared_ptr<const interpreter::Binding> binding;
@@ -47,12 +48,22 @@ struct Collective {
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// input == output + inPlaceBytes is in place.
   int64_t inPlaceBytes = 0;
+  /// From the first submission on.
+  std::unique_ptr<insight::CollectiveCounters> counters;
   /// Invocations that refer to it; under the admission's lock.
   uint32_t unreclaimed = 0;
 
   /// "'name' (id 7)".
   std::string describe() const;
 };
+
+/// Of one invocation of a collective.
+struct BlockBytes {
+  uint64_t sent = 0, received = 0;
+};
+
+/// What thread block `block` moves to and from other ranks.
+BlockBytes bytesOf(const Collective &collective, uint32_t block);
 
 /// Binds the plan for rank `rank`. Errors: those of bind().
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank);

@@ -43,6 +43,12 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
   const RequestId request = invocation.request;
   const bool hasCallback = invocation.hasCallback;
   const bool neverBlocks = invocation.collective->spec.callbacksNeverBlock;
+  if (trace.isOn()) {
+    Ticks now = ticks();
+    insight::TraceEvent event = eventOf(insight::TraceKind::Complete, invocation, now, now);
+    event.detail = {static_cast<uint64_t>(result), 0};
+    trace.record(event);
+  }
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
   requests.complete(request, result);
   device->open.fetch_sub(1, std::memory_order_release);
@@ -74,7 +80,14 @@ void Core::runCallbacks() {
 
 void Core::callBack(queue::CompletionEntry entry) {
   CallbackScope scope(*this);
+  const Ticks begin = trace.isOn() ? ticks() : 0;
   RequestTable::CallbackEnd end = requests.callBack((entry & ~kNeverBlocks) - 1);
+  if (begin != 0) {
+    insight::TraceEvent event{.kind = insight::TraceKind::Callback, .begin = begin, .end = ticks()};
+    event.collective = end.origin.collective;
+    event.ordinal = end.origin.ordinal;
+    trace.record(event);
+  }
   if (!end.status.ok()) {
     fabric->fail({StatusCode::CallbackFailed,
                   "the callback of collective " + nameOf(end.origin.collective) + ", invocation " +

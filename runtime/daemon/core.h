@@ -9,6 +9,7 @@
 #include "runtime/daemon/request_table.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
+#include "runtime/insight/trace.h"
 #include "runtime/queue/completion_queue.h"
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct Core {
   const std::shared_ptr<Device> device;
   const std::unique_ptr<Fabric> fabric;
   Stats stats;
+  insight::Trace trace;
   /// What it has on the device's task board.
   BoardPlace place;
   RequestTable requests;

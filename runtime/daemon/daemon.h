@@ -4,12 +4,14 @@
 
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
+#include "runtime/daemon/rank_insight.h"
 #include "runtime/daemon/shrink.h"
 #include "runtime/daemon/split.h"
 #include "runtime/daemon/watchdog.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace occl::daemon {
 
@@ -57,7 +59,12 @@ public:
 
   const Stats &stats() const { return core.stats; }
   const std::shared_ptr<Device> &device() const { return core.device; }
-  std::string report() { return watchdog.report(); }
+  RankInsight &insight() { return rankInsight; }
+  /// Ids of the registered collectives, ascending.
+  std::vector<uint64_t> registered() { return admission.registered(); }
+  insight::KnownCollective lookUp(uint64_t id) { return admission.lookUp(id); }
+  /// See Admission::inspect.
+  template <class Look> bool inspect(uint64_t id, Look look) { return admission.inspect(id, look); }
 
 private:
   void wakeFor(const Callback &callback);
@@ -69,6 +76,7 @@ private:
   Watchdog watchdog;
   Splitter splitter;
   Shrinker shrinker;
+  RankInsight rankInsight;
 };
 
 } // namespace occl::daemon

@@ -1,5 +1,7 @@
 #include "runtime/daemon/executor.h"
 
+#include "runtime/daemon/visit_recorder.h"
+
 #include "runtime/base/thread.h"
 
 namespace occl::daemon {
@@ -71,8 +73,9 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   interpreter::BlockContext context = task.context;
   VisitOutcome outcome;
   Clock::time_point pollingSince{};
-  for (;;) {
-    auto step = interpreter::runBlock(invocation.view, task.block, context, target, kQuantumSlices);
+  VisitRecorder recorder(core, task, visit);
+  for (;; recorder.lookAgain()) {
+    auto step = recorder.run(context, target, kQuantumSlices);
     if (step.slices != 0) {
       outcome.moved = true;
       pollingSince = {};
@@ -87,9 +90,12 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
             {bound.status().code(),
              bound.status().message() + "; " +
                  describeObstacle(invocation, task.block, context.instruction, step.obstacle)});
-      else if (*bound)
+      else if (*bound) {
+        recorder.sawAnnouncement();
         continue;
+      }
     }
+    recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
     outcome.failed = core.fabric->failed();
     if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, pollingSince)) {
       outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;
@@ -101,6 +107,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   if (outcome.moved)
     task.context = context;
   outcome.instruction = context.instruction;
+  recorder.end(outcome);
   return outcome;
 }
 

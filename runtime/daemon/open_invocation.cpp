@@ -87,6 +87,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
     task->priority = collective.spec.priority;
     task->invocation = &invocation;
     task->block = b;
+    task->meter = insight::BlockMeter(&collective.counters->blocks[b]);
   }
   invocation.tasks = {tasks, invocation.blocksLeft};
 }
@@ -162,34 +163,60 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
   return true;
 }
 
-transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank) {
+insight::BlockMeter::Wait waitFor(const interpreter::Obstacle &obstacle, uint32_t instruction,
+                                  OpenInvocation &invocation, const Fabric &fabric) {
   using interpreter::BlockReason;
   using transport::WaitReason;
-  transport::WaitEdge edge;
-  edge.collective = task.invocation->collective->spec.id;
-  edge.ordinal = task.invocation->ordinal;
-  edge.block = task.block;
-  edge.instruction = task.instruction;
-  edge.peer = task.obstacle.peer;
-  switch (task.obstacle.reason) {
+  insight::BlockMeter::Wait wait{WaitReason::Announce, instruction, obstacle.peer};
+  switch (obstacle.reason) {
   case BlockReason::None:
-  case BlockReason::Announce:
-    edge.reason = WaitReason::Announce;
     break;
-  case BlockReason::Data:
-    edge.reason = WaitReason::Data;
-    break;
-  case BlockReason::Credit:
-    edge.reason = WaitReason::Credit;
-    break;
-  case BlockReason::Dependency:
-    edge.reason = WaitReason::Dependency;
-    edge.peer = ownRank;
-    break;
-  case BlockReason::Signal:
-    edge.reason = WaitReason::Signal;
+  case BlockReason::Announce: {
+    const transport::AnnounceCell *cell = isAccessed(invocation, obstacle.peer)
+                                              ? peerCell(*invocation.id, fabric, obstacle.peer)
+                                              : nullptr;
+    if (cell && cell->find(invocation.ordinal))
+      wait.reason = WaitReason::Begin;
     break;
   }
+  case BlockReason::Data:
+    wait.reason = WaitReason::Data;
+    break;
+  case BlockReason::Credit:
+    wait.reason = WaitReason::Credit;
+    break;
+  case BlockReason::Dependency:
+    wait.reason = WaitReason::Dependency;
+    wait.peer = fabric.rank();
+    break;
+  case BlockReason::Signal:
+    wait.reason = WaitReason::Signal;
+    break;
+  }
+  return wait;
+}
+
+insight::TraceEvent eventOf(insight::TraceKind kind, const OpenInvocation &invocation, Ticks from,
+                            Ticks to) {
+  insight::TraceEvent event;
+  event.kind = kind;
+  event.begin = from;
+  event.end = to;
+  event.collective = invocation.id->id;
+  event.ordinal = invocation.ordinal;
+  return event;
+}
+
+transport::WaitEdge edgeOf(const BlockTask &task) {
+  transport::WaitEdge edge;
+  edge.collective = task.invocation->id->id;
+  edge.ordinal = task.invocation->ordinal;
+  edge.block = task.block;
+  edge.instruction = task.wait.wait.instruction;
+  edge.reason = task.wait.wait.reason;
+  edge.peer = task.wait.wait.peer;
+  edge.thing = task.obstacle.what;
+  edge.since = task.wait.from;
   return edge;
 }
 

@@ -6,6 +6,8 @@
 #include "runtime/daemon/collective.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/request_table.h"
+#include "runtime/insight/collective_counters.h"
+#include "runtime/insight/trace_event.h"
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/scheduler/task_queue.h"
@@ -28,6 +30,9 @@ struct BlockTask : scheduler::Task {
   /// What its last visit was blocked by, and at which instruction.
   interpreter::Obstacle obstacle;
   uint32_t instruction = 0;
+  insight::BlockMeter::Span wait; // the same, and since when
+  /// The claimer's.
+  insight::BlockMeter meter;
 };
 
 class BoardPlace;
@@ -45,6 +50,7 @@ struct OpenInvocation {
   RequestId request = 0;
   bool hasCallback = false;
   Clock::time_point deadline;
+  insight::InvocationTimes times;
   uint64_t arenaOffset = 0;       // of its block, if it has one
   std::byte *workspace = nullptr; // arenas, progress, tasks, scratch
   interpreter::Invocation view;
@@ -80,8 +86,16 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
 /// it.
 const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint32_t r);
 
+/// What `obstacle` means for a task that stands at `instruction`.
+insight::BlockMeter::Wait waitFor(const interpreter::Obstacle &obstacle, uint32_t instruction,
+                                  OpenInvocation &invocation, const Fabric &fabric);
+
+/// An event of the invocation.
+insight::TraceEvent eventOf(insight::TraceKind kind, const OpenInvocation &invocation, Ticks from,
+                            Ticks to);
+
 /// What a blocked task waits for, as its rank publishes it.
-transport::WaitEdge edgeOf(const BlockTask &task, uint32_t ownRank);
+transport::WaitEdge edgeOf(const BlockTask &task);
 
 /// "thread block 0, instruction 2 (recv) at ring.coll:12 waits for data from rank 3", or that it
 /// was not reached yet.

@@ -95,8 +95,7 @@ private:
 
   uint32_t capacity;
   std::unique_ptr<Slot[]> slots;
-  queue::BoundedRing<uint32_t>
-      freeSlots; // a ring, so that a slot rests before it is used again
+  queue::BoundedRing<uint32_t> freeSlots; // a ring, so that a slot rests before it is used again
 };
 
 } // namespace occl::daemon

@@ -2,6 +2,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/thread.h"
+#include "runtime/daemon/core.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,7 +17,14 @@ void publishDone(const OpenInvocation &invocation) {
   invocation.id->cell->done.store(invocation.ordinal + 1, std::memory_order_release);
 }
 
-void countComplete(const OpenInvocation &invocation, Stats &stats) {
+void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
+  invocation.collective->counters->finish(invocation.times, now);
+  insight::Trace &trace = invocation.core->trace;
+  if (trace.isOn()) {
+    Ticks announced = invocation.times.announced.load(std::memory_order_relaxed);
+    trace.record(eventOf(insight::TraceKind::Announced, invocation, announced, announced));
+    trace.record(eventOf(insight::TraceKind::Finish, invocation, now, now));
+  }
   Stats::addLocked(stats.completed, 1);
   Stats::addLocked(stats.bytesSent, invocation.collective->bytesSent);
   Stats::addLocked(stats.bytesReceived, invocation.collective->bytesReceived);
@@ -84,6 +92,13 @@ void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete
 
 void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete) {
   publishBegun(invocation);
+  Ticks now = ticks();
+  invocation.collective->counters->start(invocation.times, queue.length(), now);
+  if (invocation.core->trace.isOn()) {
+    insight::TraceEvent event = eventOf(insight::TraceKind::Start, invocation, now, now);
+    event.detail = {queue.length(), 0};
+    invocation.core->trace.record(event);
+  }
   if (invocation.blocksLeft == 0) {
     publishDone(invocation);
     complete.push_back(&invocation);
@@ -113,7 +128,7 @@ BlockTask *TaskBoard::claim(size_t &cursor, scheduler::Visit &visit,
   emptySuccessors.clear();
   drainAll(complete);
   for (OpenInvocation *invocation : complete) {
-    countComplete(*invocation, invocation->place->stats);
+    countComplete(*invocation, invocation->times.started, invocation->place->stats);
     invocation->place->pin();
   }
   auto *task = static_cast<BlockTask *>(queue.claimNext(cursor, !preemption, visit));
@@ -143,6 +158,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   task.movedLast = outcome.moved;
   task.obstacle = outcome.obstacle;
   task.instruction = outcome.instruction;
+  task.wait = outcome.wait;
   if (outcome.moved && place.published) {
     place.published->clear();
     place.published = nullptr;
@@ -155,7 +171,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
     return {};
   publishDone(invocation);
   startSuccessor(*invocation.id, emptySuccessors);
-  countComplete(invocation, place.stats);
+  countComplete(invocation, outcome.endedAt, place.stats);
   place.pin();
   return {&invocation, false};
 }
@@ -197,17 +213,19 @@ std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
   while (auto next = place.submissions.pop())
     taken.push_back(*next);
   Stats::addLocked(place.stats.failed, taken.size());
+  for (OpenInvocation *invocation : taken)
+    invocation->collective->counters->failed.add(1);
   return taken;
 }
 
-void TaskBoard::publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges, uint32_t ownRank) {
+void TaskBoard::publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges) {
   std::lock_guard lock(mutex);
   std::vector<transport::WaitEdge> waits;
   for (size_t i = 0; i < queue.length() && waits.size() < transport::WaitEdgeBoard::kMaxEdges;
        ++i) {
     const auto &task = static_cast<const BlockTask &>(queue.at(i));
     if (&placeOf(task) == &place && task.obstacle.reason != interpreter::BlockReason::None)
-      waits.push_back(edgeOf(task, ownRank));
+      waits.push_back(edgeOf(task));
   }
   edges.publish(waits);
   place.published = &edges;

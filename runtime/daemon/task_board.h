@@ -25,6 +25,8 @@ struct VisitOutcome {
   bool failed = false;            // its communicator has
   interpreter::Obstacle obstacle; // if it is neither finished nor at the end of its quantum
   uint32_t instruction = 0;       // where it stands
+  insight::BlockMeter::Span wait; // since when, if for something
+  Ticks endedAt = 0;              // after its last slice
 };
 
 /// What a visit leaves to do, in this order, for who made it.
@@ -95,7 +97,7 @@ public:
   }
   /// Publishes what the place's blocked tasks wait for, and takes it back as soon as one of them
   /// moves.
-  void publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges, uint32_t ownRank);
+  void publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges);
 
 private:
   static BoardPlace &placeOf(const BlockTask &task) { return *task.invocation->place; }

@@ -1,5 +1,7 @@
 #include "runtime/daemon/watchdog.h"
 
+#include "runtime/insight/wait_report.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -30,8 +32,8 @@ std::string whatHolds(const OpenInvocation &invocation) {
 
 } // namespace
 
-Watchdog::Watchdog(Core &core, NameOf nameOf)
-    : core(core), nameOf(std::move(nameOf)), seenLeft(core.fabric->numRanks(), false) {}
+Watchdog::Watchdog(Core &core, insight::LookUp lookUp)
+    : core(core), lookUp(std::move(lookUp)), seenLeft(core.fabric->numRanks(), false) {}
 
 void Watchdog::round(Clock::time_point now) {
   if (core.fabric->failed())
@@ -91,49 +93,24 @@ void Watchdog::checkPeers() {
 }
 
 void Watchdog::publishWaits() {
-  core.device->board.publishWaits(core.place, core.fabric->own().header().waitEdges,
-                                  core.fabric->rank());
-}
-
-std::vector<transport::WaitSnapshot> Watchdog::readAll() const {
-  std::vector<transport::WaitSnapshot> ranks;
-  for (uint32_t r = 0; r < core.fabric->numRanks(); ++r)
-    ranks.push_back(core.fabric->of(r).header().waitEdges.read());
-  return ranks;
-}
-
-std::string Watchdog::describe(const RankWait &wait) const {
-  const transport::WaitEdge &edge = wait.edge;
-  std::string peer = edge.reason == transport::WaitReason::Dependency
-                         ? "itself"
-                         : "rank " + std::to_string(edge.peer);
-  return "rank " + std::to_string(wait.waiter) + " waits for " + peer + " (" +
-         toString(edge.reason) + ") in collective " + nameOf(edge.collective) + ", invocation " +
-         std::to_string(edge.ordinal) + ", thread block " + std::to_string(edge.block) +
-         ", instruction " + std::to_string(edge.instruction);
+  transport::SegmentHeader &header = core.fabric->own().header();
+  uint32_t asked = header.reports.asked.load(std::memory_order_acquire);
+  core.device->board.publishWaits(core.place, header.waitEdges);
+  header.reports.answered.store(asked, std::memory_order_release);
 }
 
 void Watchdog::checkDeadlock() {
-  std::vector<RankWait> cycle = detector.update(readAll(), core.fabric->rank());
+  std::vector<transport::WaitSnapshot> ranks;
+  for (uint32_t r = 0; r < core.fabric->numRanks(); ++r)
+    ranks.push_back(core.fabric->of(r).header().waitEdges.read());
+  std::vector<RankWait> cycle = detector.update(std::move(ranks), core.fabric->rank());
   if (cycle.empty())
     return;
   std::string text = "deadlock: preemption is off and the ranks wait for each other in a cycle:";
+  TickScale scale;
   for (const RankWait &wait : cycle)
-    text += "\n  " + describe(wait);
+    text += "\n  " + insight::describeWait(wait.waiter, wait.edge, lookUp, scale, ticks());
   core.fabric->fail({StatusCode::Deadlock, text});
-}
-
-std::string Watchdog::report() {
-  publishWaits();
-  std::string text;
-  std::vector<transport::WaitSnapshot> ranks = readAll();
-  for (uint32_t r = 0; r < ranks.size(); ++r) {
-    for (const transport::WaitEdge &edge : ranks[r].edges)
-      text += describe({r, edge}) + "\n";
-    if (ranks[r].edges.empty())
-      text += "rank " + std::to_string(r) + " waits for nobody\n";
-  }
-  return text;
 }
 
 } // namespace occl::daemon

@@ -5,10 +5,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/deadlock.h"
+#include "runtime/insight/known_collective.h"
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,10 +17,8 @@ namespace occl::daemon {
 /// Looks after one communicator's rank.
 class Watchdog {
 public:
-  /// The name that a collective is known by here: "'name' (id 7)".
-  using NameOf = std::function<std::string(uint64_t collective)>;
-
-  Watchdog(Core &core, NameOf nameOf);
+  /// `lookUp` says what is known of a collective here.
+  Watchdog(Core &core, insight::LookUp lookUp);
 
   using Clock = SteadyClock;
 
@@ -28,21 +26,17 @@ public:
   /// time.
   void round(Clock::time_point now);
 
-  /// Who waits for whom, on all ranks, one line each; of the other ranks what they published last.
-  /// Any thread.
-  std::string report();
+  /// Publishes what the rank waits for now, and that it has, to who has asked. Any thread.
+  void publishWaits();
 
 private:
   void checkDeadlines(Clock::time_point now);
   void checkPeers();
   void checkDeadlock();
-  void publishWaits();
-  std::vector<transport::WaitSnapshot> readAll() const;
-  std::string describe(const RankWait &wait) const;
   std::string describeWaitFor(uint32_t peer);
 
   Core &core;
-  NameOf nameOf;
+  insight::LookUp lookUp;
 
   // Of the thread that does a round.
   Clock::time_point nextPeerCheck{};

@@ -56,8 +56,14 @@ class BlockMeter {
 public:
   explicit BlockMeter(BlockCounters *counters = nullptr) : counters(counters) {}
 
-  struct Span {
+  struct Wait {
     WaitReason reason = WaitReason::Announce;
+    uint32_t instruction = 0; // position in the thread block
+    uint32_t peer = 0;
+    bool operator==(const Wait &) const = default;
+  };
+  struct Span {
+    Wait wait;
     Ticks from = 0, to = 0; // from == 0: nothing
     explicit operator bool() const { return from != 0; }
   };
@@ -76,34 +82,34 @@ public:
     return ended;
   }
   /// A look at `now` found something missing. Returns the wait for something else that ended so.
-  Span blocked(WaitReason reason, Ticks now) {
-    if (wait && wait.reason == reason)
+  Span blocked(const Wait &wait, Ticks now) {
+    if (span && span.wait == wait)
       return {};
     Span ended = endWait(now);
-    wait = {reason, now, now};
+    span = {wait, now, now};
     return ended;
   }
   void preempted() { counters->preemptions.add(1); }
   void saved() { counters->contextSaves.add(1); }
 
-  /// When the present wait began; 0 if there is none.
-  Ticks waitingSince() const { return wait.from; }
+  /// The present wait, if there is one: since `from`.
+  const Span &present() const { return span; }
 
 private:
   Span endWait(Ticks now) {
-    if (!wait)
+    if (!span)
       return {};
-    Span ended = wait;
+    Span ended = span;
     ended.to = now > ended.from ? now : ended.from;
-    WaitCounter &counter = counters->waits[static_cast<size_t>(ended.reason)];
+    WaitCounter &counter = counters->waits[static_cast<size_t>(ended.wait.reason)];
     counter.count.add(1);
     counter.ticks.add(ended.to - ended.from);
-    wait = {};
+    span = {};
     return ended;
   }
 
   BlockCounters *counters;
-  Span wait;
+  Span span;
 };
 
 } // namespace occl::insight

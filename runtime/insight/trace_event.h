@@ -14,7 +14,7 @@ enum class TraceKind : uint8_t {
   Run,      // slices of one instruction of a thread block; detail: tile, slice
   Wait,     // of a thread block, for `peer`, for `reason`
   Visit,    // by an executor; detail: position in the queue, its length
-  Callback, // the user's, by an executor; detail: result
+  Callback, // the user's, by whatever thread
   // Moments.
   Submit,
   Announced, // by all ranks that this one needs

@@ -3,6 +3,7 @@
 #include "plan/printer.h"
 #include "plan/trace_names.h"
 #include "runtime/insight/wait_text.h"
+#include "runtime/transport/wait_edges.h"
 
 #include <nlohmann/json.hpp>
 
@@ -129,7 +130,7 @@ private:
                        (collectives.size() > 1 ? " of " + collective.known.name : ""));
     nameThread(kRequests, "requests");
     for (const auto &[ring, executor] : executors)
-      nameThread(kFirstExecutor + executor, "executor " + std::to_string(executor));
+      nameThread(kFirstExecutor + executor, "thread " + std::to_string(executor));
   }
 
   void write(const TraceEvent &event) {
@@ -207,7 +208,7 @@ private:
     uint32_t thread = kFirstExecutor + executors.at(event.executor);
     if (event.kind == TraceKind::Callback) {
       writeSpan("callback", "callback", thread, event);
-      writeInvocation(event, collective) << ",\"result\":" << event.detail[0] << "}}";
+      writeInvocation(event, collective) << "}}";
       return;
     }
     writeSpan("visit", collective.known.name, thread, event);

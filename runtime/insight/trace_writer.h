@@ -16,7 +16,8 @@ struct TraceHeader {
 };
 
 /// A process is the rank; threads are the thread blocks of its collectives, in the order of the
-/// collectives' ids, then "requests" and the executors. Times are microseconds on
+/// collectives' ids, then "requests" and the threads that
+/// execute or call back. Times are microseconds on
 /// a clock that processes of a machine share, so that their traces fit together.
 void writeTrace(std::ostream &out, const TraceHeader &header, const Trace::Recording &recording,
                 const LookUp &lookUp);

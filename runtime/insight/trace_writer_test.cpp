@@ -127,11 +127,11 @@ TEST(TraceWriter, ExecutorsAndRequests) {
   auto visits = eventsOf(trace, "visit"), callbacks = eventsOf(trace, "callback"),
        moments = eventsOf(trace, "request");
   ASSERT_EQ(visits.size(), 2u);
-  EXPECT_EQ(threadName(trace, visits[0]), "executor 1");
+  EXPECT_EQ(threadName(trace, visits[0]), "thread 1");
   EXPECT_EQ(visits[0]["args"]["position"], 2);
   EXPECT_EQ(visits[0]["args"]["queueLength"], 5);
   ASSERT_EQ(callbacks.size(), 1u);
-  EXPECT_EQ(threadName(trace, callbacks[0]), "executor 0");
+  EXPECT_EQ(threadName(trace, callbacks[0]), "thread 0");
   ASSERT_EQ(moments.size(), 4u);
   EXPECT_EQ(moments[0]["name"], "submitted");
   EXPECT_EQ(moments[1]["args"]["queueLength"], 4);

@@ -4,23 +4,23 @@
 
 namespace occl::insight {
 
-namespace {
-
 using transport::WaitEdge;
 using transport::WaitReason;
 
-std::string describe(uint32_t rank, const WaitEdge &edge, const KnownCollective &known,
-                     const TickScale &scale, Ticks now) {
+std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &lookUp,
+                         const TickScale &scale, Ticks now) {
+  KnownCollective known = lookUp(edge.collective);
+  bool isOwn = edge.reason == WaitReason::Dependency;
   std::string text = "rank " + std::to_string(rank) + " waits for " +
-                     describeAwaited(edge.reason, edge.peer, edge.thing) + ": collective " +
-                     known.name + ", invocation " + std::to_string(edge.ordinal) + ", " +
+                     (isOwn ? "itself (thread block " + std::to_string(edge.thing)
+                            : "rank " + std::to_string(edge.peer) + " (" + toString(edge.reason)) +
+                     ") in collective " + known.name + ", invocation " +
+                     std::to_string(edge.ordinal) + ", " +
                      describePosition(known.plan.get(), {rank, edge.block, edge.instruction});
   if (edge.since != 0)
     text += ", for " + describeDuration(scale.nanoseconds(elapsed(edge.since, now)));
   return text;
 }
-
-} // namespace
 
 std::string describeRanks(std::span<const uint32_t> ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -35,10 +35,12 @@ std::string describeWaits(std::span<const RankReport> ranks, std::span<const Mis
   TickScale scale;
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     for (const WaitEdge &edge : ranks[r].edges) {
-      text += describe(r, edge, lookUp(edge.collective), scale, now);
-      text += ranks[r].isFresh ? "\n" : " (it does not answer)\n";
+      text += describeWait(r, edge, lookUp, scale, now);
+      text += ranks[r].isFresh ? "\n" : "; it does not answer\n";
     }
-    if (ranks[r].edges.empty())
+    if (!ranks[r].note.empty())
+      text += "rank " + std::to_string(r) + " " + ranks[r].note + "\n";
+    else if (ranks[r].edges.empty())
       text += "rank " + std::to_string(r) + " waits for nobody\n";
   }
   for (const MissingRanks &invocation : missing)

@@ -18,6 +18,7 @@ struct RankReport {
   /// open, or it does not run.
   bool isFresh = false;
   std::vector<transport::WaitEdge> edges;
+  std::string note; // "is gone", if anything
 };
 
 /// An invocation that is open on some rank, and the ranks of its plan that have not submitted it.
@@ -26,6 +27,11 @@ struct MissingRanks {
   uint64_t ordinal = 0;
   std::vector<uint32_t> ranks;
 };
+
+/// "rank 0 waits for rank 3 (data) in collective 'sum' (id 7), invocation 0, thread block 0,
+/// instruction 2 (recv) at ring.coll:9:11, for 12.3 ms".
+std::string describeWait(uint32_t rank, const transport::WaitEdge &edge, const LookUp &lookUp,
+                         const TickScale &scale, Ticks now);
 
 /// A line for every wait, with rank, what it waits for, collective, instruction, source line and
 /// for how long at `now`; a line for every rank that waits for nobody; then who has not submitted

@@ -6,8 +6,6 @@
 
 namespace occl::insight {
 
-using transport::WaitReason;
-
 const plan::Instruction *findInstruction(const plan::Plan &plan, const plan::Place &place) {
   if (place.rank >= plan.numRanks)
     return nullptr;
@@ -27,25 +25,6 @@ std::string describePosition(const plan::Plan *plan, const plan::Place &place) {
   text += std::string(" (") + plan::mnemonic(instruction->opcode) + ")";
   std::string source = plan::describeLocation(*plan, instruction->location);
   return source.empty() ? text : text + " at " + source;
-}
-
-std::string describeAwaited(WaitReason reason, uint32_t peer, uint32_t thing) {
-  std::string rank = "rank " + std::to_string(peer);
-  switch (reason) {
-  case WaitReason::Announce:
-    return rank + ", which has not submitted it";
-  case WaitReason::Begin:
-    return rank + ", which has not finished the invocation before";
-  case WaitReason::Data:
-    return "data from " + rank;
-  case WaitReason::Credit:
-    return rank + " to read what it was sent";
-  case WaitReason::Dependency:
-    return "thread block " + std::to_string(thing) + " of the same rank";
-  case WaitReason::Signal:
-    return "a signal from " + rank;
-  }
-  return "something unknown";
 }
 
 std::string describeDuration(uint64_t nanoseconds) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "runtime/transport/wait_edges.h"
 
 #include <cstdint>
 #include <string>
@@ -15,10 +14,6 @@ const plan::Instruction *findInstruction(const plan::Plan &plan, const plan::Pla
 /// "thread block 0, instruction 2 (recv) at ring.coll:9:11"; without what is in brackets and behind
 /// them if the plan is unknown (nullptr) or does not have it.
 std::string describePosition(const plan::Plan *plan, const plan::Place &place);
-
-/// What is waited for, after "waits for ": "data from rank 3". `thing` is the thread block, for a
-/// dependency.
-std::string describeAwaited(transport::WaitReason reason, uint32_t peer, uint32_t thing);
 
 /// "640 us", "12.3 ms" or "4.20 s".
 std::string describeDuration(uint64_t nanoseconds);

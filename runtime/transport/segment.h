@@ -19,6 +19,19 @@
 
 namespace occl::transport {
 
+/// How others ask a rank to publish its wait edges at once. The owner stores into `answered` what
+/// it had read from `asked` before it published.
+struct ReportRequests {
+  alignas(64) Atomic<uint32_t> asked{0};
+  Atomic<uint32_t> answered{0};
+
+  /// The number to wait for.
+  uint32_t ask() { return asked.fetch_add(1, std::memory_order_acq_rel) + 1; }
+  bool hasAnswered(uint32_t number) const {
+    return static_cast<int32_t>(answered.load(std::memory_order_acquire) - number) >= 0;
+  }
+};
+
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
   static constexpr uint32_t kVersion = 3;
@@ -37,6 +50,7 @@ struct SegmentHeader {
   ShrinkBoard shrink;
   WaitEdgeBoard waitEdges;
   SplitRecord split;
+  ReportRequests reports;
 };
 
 /// One rank's segment as mapped here. A view: the memory is the caller's. Thread safety: that of

@@ -36,7 +36,7 @@ WaitEdge decode(const Words &words) {
 const char *toString(WaitReason reason) {
   switch (reason) {
   case WaitReason::Announce:
-    return "its start";
+    return "its submission";
   case WaitReason::Data:
     return "data";
   case WaitReason::Credit:
@@ -46,7 +46,7 @@ const char *toString(WaitReason reason) {
   case WaitReason::Signal:
     return "a signal";
   case WaitReason::Begin:
-    return "its turn";
+    return "the end of its invocation before";
   }
   return "something unknown";
 }

@@ -70,6 +70,8 @@ void Job::becomeRank(uint32_t rank, int errorPipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);
   sigprocmask(SIG_SETMASK, &inherited, nullptr);
+  // Asks for a report, which what makes no communicator, or none yet, must survive.
+  signal(SIGUSR1, SIG_IGN);
   int null = open("/dev/null", O_RDONLY);
   dup2(null, STDIN_FILENO);
   if (options.tagOutput) {
@@ -179,11 +181,13 @@ void Job::reap() {
 
 void Job::handleSignals() {
   signalfd_siginfo info;
-  while (read(signals, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) {
-      signalAll(static_cast<int>(info.ssi_signo));
+  while (read(signals, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD)
+      continue;
+    signalAll(static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo != SIGUSR1)
       fail(128 + static_cast<int>(info.ssi_signo));
-    }
+  }
 }
 
 void Job::enforceGrace() {
@@ -216,7 +220,7 @@ void Job::waitForEvent() {
 int Job::run() {
   name = jobName();
   sigemptyset(&watched);
-  for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP})
+  for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, &inherited);
   signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);

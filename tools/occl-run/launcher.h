@@ -26,8 +26,9 @@ struct LaunchOptions {
 /// environment, nothing on its standard input, in a process group of its own. Returns when all have
 /// ended: 0, or what an exit status should be: that of the first rank that failed, 128 + the signal
 /// that killed it or that was passed on, 127 if the command cannot be run. Says on standard error
-/// which rank failed and by what. Passes SIGINT, SIGTERM and SIGHUP on. Ranks die with this
-/// process, however it ends. To be called from the main thread, without other threads.
+/// which rank failed and by what. Passes SIGINT, SIGTERM and SIGHUP on, and SIGUSR1, which asks
+/// for reports, ends nothing, and is ignored at the ranks' start. Ranks die with this process,
+/// however it ends. To be called from the main thread, without other threads.
 int launch(const LaunchOptions &options);
 
 } // namespace occl::run

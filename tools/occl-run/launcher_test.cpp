@@ -75,6 +75,30 @@ TEST(Launcher, passesTheProgramsOwnOptions) {
   EXPECT_EQ(occlRun("-n 1 echo -n --help").output, "--help");
 }
 
+TEST(Launcher, passesTheRequestForAReportOn) {
+  std::string file = scratchFile("asked"), script = scratchFile("asked.py");
+  // Not a shell, which cannot trap what is ignored at its start.
+  std::ofstream(script) << "import os, signal, time\n"
+                           "def asked(*_):\n"
+                           "  with open('"
+                        << file
+                        << "', 'a') as out:\n"
+                           "    print(os.environ['OCCL_REPORT_SIGNAL'], file=out)\n"
+                           "  os._exit(0)\n"
+                           "signal.signal(signal.SIGUSR1, asked)\n"
+                           "os.kill(os.getppid(), signal.SIGUSR1)\n"
+                           "time.sleep(60)\n";
+  Result result = occlRun("-n 2 -- python3 " + script);
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(awaitLines(file, 2), (std::vector<std::string>{"USR1", "USR1"}));
+}
+
+TEST(Launcher, aRequestForAReportEndsNobody) {
+  Result result = occlRun("-n 2 -- sh -c 'kill -USR1 $PPID; sleep 0.3; echo alive'");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.output, "alive\nalive\n");
+}
+
 TEST(Launcher, returnsTheFirstFailureAndSaysWho) {
   Result result = occlRun("-n 3 --grace 10000 sh -c 'if [ $OCCL_RANK = 1 ]; then exit 5; fi'");
   EXPECT_EQ(result.status, 5);

@@ -1,4 +1,5 @@
 #include "tools/occl-run/elements.h"
+#include "tools/occl-run/insight.h"
 #include "tools/occl-run/launcher.h"
 #include "tools/occl-run/plan_run.h"
 
@@ -11,13 +12,16 @@ constexpr const char *kExamples =
     "  occl-run -n 8 ./train --epochs 3        8 processes; occlCommInitFromEnv joins them\n"
     "  occl-run -n 2 --tag-output -- date      \"[0] \" or \"[1] \" before every line\n"
     "  occl-run --plan ring.plan.json          the plan on random data, checked and timed\n"
-    "  occl-run --plan ring.plan.json --count 10007 --type half --op max --in-place --threads";
+    "  occl-run --plan ring.plan.json --count 10007 --type half --op max --in-place --threads\n"
+    "  occl-run --plan ring.plan.json --stats --trace ring.trace.json\n"
+    "  kill -USR1 <occl-run's process>         every rank says what it waits for";
 
 struct Options {
   uint32_t numRanks = 0, graceMs = 5000;
   bool tagOutput = false, noCheck = false;
   std::string type = "float", operation = "sum", preemption = "on";
   occl::run::PlanRunOptions planRun;
+  occl::run::InsightOptions insight;
 };
 
 template <class Names> std::vector<std::string> namesIn(const Names &pairs) {
@@ -42,6 +46,10 @@ void addOptions(CLI::App &app, Options &options) {
       "--grace", options.graceMs,
       "milliseconds that the other ranks have to end after one has failed; default 5000");
   app.add_flag("--tag-output", options.tagOutput, "put the rank before every line of output");
+  app.add_flag("--stats", options.insight.stats,
+               "each rank prints what its collectives did and waited for");
+  app.add_option("--trace", options.insight.trace,
+                 "file for a trace of all ranks, for ui.perfetto.dev or chrome://tracing");
   const char *group = "With --plan";
   app.add_option("--plan", run.plan, "run this plan instead of a program")->group(group);
   app.add_option("--count", run.count, "elements of a part; default 1048576")->group(group);
@@ -79,6 +87,17 @@ int launchProgram(const Options &options, std::vector<std::string> command) {
   return occl::run::launch(launch);
 }
 
+int runPlan(Options &options) {
+  occl::run::PlanRunOptions &run = options.planRun;
+  run.numRanks = options.numRanks;
+  run.grace = std::chrono::milliseconds(options.graceMs);
+  run.type = valueOf(occl::run::dataTypes(), options.type);
+  run.op = valueOf(occl::run::operations(), options.operation);
+  run.check = !options.noCheck;
+  run.preemption = options.preemption == "on";
+  return occl::run::runPlan(run);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -90,14 +109,8 @@ int main(int argc, char **argv) {
   app.prefix_command();
   CLI11_PARSE(app, argc, argv);
 
-  occl::run::PlanRunOptions &run = options.planRun;
-  if (run.plan.empty())
-    return launchProgram(options, app.remaining());
-  run.numRanks = options.numRanks;
-  run.grace = std::chrono::milliseconds(options.graceMs);
-  run.type = valueOf(occl::run::dataTypes(), options.type);
-  run.op = valueOf(occl::run::operations(), options.operation);
-  run.check = !options.noCheck;
-  run.preemption = options.preemption == "on";
-  return occl::run::runPlan(run);
+  occl::run::askForInsight(options.insight);
+  int status =
+      options.planRun.plan.empty() ? launchProgram(options, app.remaining()) : runPlan(options);
+  return occl::run::collectInsight(options.insight) || status != 0 ? status : 1;
 }

@@ -6,7 +6,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
 
 namespace {
 
@@ -96,6 +99,34 @@ TEST(PlanRun, refusesDamagedAndWrongPlans) {
   Result result = occlRun("--threads --plan " + save(wrong, "wrong.plan.json"));
   EXPECT_NE(result.status, 0);
   EXPECT_FALSE(contains(result, "wrong elements")) << result.output;
+}
+
+TEST(PlanRun, printsStatisticsAndWritesOneTrace) {
+  std::string trace = std::string(std::getenv("TEST_TMPDIR")) + "/100%r.json";
+  std::string plan = save(oneShotAllReduce(3), "stats.plan.json");
+  for (const char *how : {"", " --threads"}) {
+    Result result = occlRun("--plan " + plan + " --count 100 --iterations 4 --stats --trace '" +
+                            trace + "'" + how);
+    EXPECT_EQ(result.status, 0) << result.output;
+    for (const char *rank : {"OCCL: rank 0 of 3: ", "OCCL: rank 1 of 3: ", "OCCL: rank 2 of 3: "})
+      EXPECT_TRUE(contains(result, rank)) << result.output;
+    EXPECT_TRUE(contains(result, "stats.plan.json' (id 1): ")) << result.output;
+    std::ifstream file(trace);
+    nlohmann::json events = nlohmann::json::parse(file)["traceEvents"];
+    std::map<int, int> instructions;
+    for (const auto &event : events)
+      instructions[event["pid"]] += event.value("cat", "") == "instruction";
+    EXPECT_EQ(instructions, (std::map<int, int>{{0, 8}, {1, 8}, {2, 8}})) << "2 in each iteration";
+    EXPECT_FALSE(std::filesystem::exists(trace + ".0.part"));
+    std::filesystem::remove(trace);
+  }
+}
+
+TEST(PlanRun, saysThatNobodyWroteATrace) {
+  std::string trace = std::string(std::getenv("TEST_TMPDIR")) + "/none.json";
+  Result result = occlRun("-n 1 --trace " + trace + " -- true");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result, "no rank has written a trace")) << result.output;
 }
 
 } // namespace

@@ -1,0 +1,59 @@
+#include "runtime/communicator/watching.h"
+
+#include "runtime/communicator/counters.h"
+#include "runtime/communicator/stats_text.h"
+#include "runtime/insight/output.h"
+
+#include <cstdlib>
+#include <string>
+
+namespace occl::communicator {
+
+namespace {
+
+/// "" if it is not set.
+std::string environment(const char *name) {
+  const char *text = std::getenv(name);
+  return text ? text : "";
+}
+
+std::string statsOf(daemon::Daemon &daemon) {
+  std::vector<NamedStats> all;
+  for (uint64_t id : daemon.registered()) {
+    NamedStats &stats = all.emplace_back();
+    stats.name = daemon.lookUp(id).name;
+    if (!readStats(daemon, id, stats.collective).ok() ||
+        !readBlockStats(daemon, id, OCCL_ALL_BLOCKS, stats.blocks).ok())
+      all.pop_back(); // deregistered meanwhile
+  }
+  return describeStats(daemon.rank(), daemon.numRanks(), all);
+}
+
+void complain(const Status &status) {
+  if (!status.ok())
+    (void)insight::append("", "OCCL: " + status.message() + "\n").ok();
+}
+
+} // namespace
+
+Watching::Watching(daemon::Daemon &daemon, bool tracesIfAsked) : daemon(daemon) {
+  complain(insight::reportAsEnvironmentSays());
+  if (std::string pattern = environment("OCCL_TRACE"); tracesIfAsked && !pattern.empty())
+    complain(daemon.insight().startTrace(pattern));
+  reporter = std::make_unique<insight::ReporterRegistration>(insight::Reporter{
+      daemon.rank(), daemon.numRanks(), [&daemon] { return daemon.insight().report(); }});
+}
+
+void Watching::end() {
+  reporter.reset();
+  if (daemon.insight().isTracing())
+    complain(daemon.insight().stopTrace());
+  std::string pattern = environment("OCCL_STATS");
+  if (pattern.empty())
+    return;
+  bool isFile = pattern != "-";
+  complain(insight::append(isFile ? insight::pathOf(pattern, daemon.rank(), daemon.numRanks()) : "",
+                           statsOf(daemon)));
+}
+
+} // namespace occl::communicator

@@ -1,0 +1,125 @@
+#include "runtime/daemon/rank_insight.h"
+
+#include "runtime/base/thread.h"
+#include "runtime/daemon/visit_recorder.h"
+#include "runtime/insight/output.h"
+#include "runtime/insight/trace_writer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+using namespace std::chrono_literals;
+using insight::MissingRanks;
+using insight::RankReport;
+
+/// Executors that wait sleep no longer than 20 ms, and look every 5 ms while they do not sleep.
+constexpr auto kPatience = 50ms;
+constexpr auto kBetweenLooks = 200us;
+
+std::vector<uint32_t> ranksWithWork(const plan::Plan *plan, uint32_t numRanks) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    if (!plan || plan->ranks[r].numThreadBlocks != 0)
+      ranks.push_back(r);
+  return ranks;
+}
+
+uint64_t traceOrigin() {
+  const char *text = std::getenv("OCCL_TRACE_ORIGIN");
+  return text ? std::strtoull(text, nullptr, 10) : 0;
+}
+
+} // namespace
+
+std::vector<RankReport> RankInsight::askAll() {
+  const Fabric &fabric = *core.fabric;
+  std::vector<RankReport> ranks(fabric.numRanks());
+  std::vector<uint32_t> numbers(fabric.numRanks());
+  for (uint32_t r = 0; r < numbers.size(); ++r) {
+    numbers[r] = fabric.of(r).header().reports.ask();
+    if (fabric.hasLeft(r))
+      ranks[r].note = "has destroyed its communicator";
+    else if (fabric.isDead(r))
+      ranks[r].note = "is gone: its process does not exist any more";
+  }
+  watchdog.publishWaits();
+  auto begin = SteadyClock::now();
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    const transport::SegmentHeader &header = fabric.of(r).header();
+    do
+      ranks[r].isFresh = header.reports.hasAnswered(numbers[r]);
+    while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < kPatience &&
+           (sleepFor(kBetweenLooks), true));
+    ranks[r].edges = header.waitEdges.read().edges;
+  }
+  return ranks;
+}
+
+bool RankInsight::hasSubmitted(uint32_t r, uint64_t collective, uint64_t ordinal) const {
+  const transport::AnnounceCell *cell = core.fabric->of(r).announceTable().find(collective);
+  return cell && (cell->done.load(std::memory_order_acquire) > ordinal || cell->find(ordinal));
+}
+
+std::vector<MissingRanks> RankInsight::findMissing(const std::vector<RankReport> &ranks) {
+  std::set<std::pair<uint64_t, uint64_t>> open;
+  core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
+    open.emplace(task.invocation->id->id, task.invocation->ordinal);
+  });
+  for (const RankReport &rank : ranks)
+    for (const transport::WaitEdge &edge : rank.edges)
+      open.emplace(edge.collective, edge.ordinal);
+  std::vector<MissingRanks> missing;
+  for (const auto &[collective, ordinal] : open) {
+    MissingRanks &invocation = missing.emplace_back(MissingRanks{collective, ordinal, {}});
+    auto plan = admission.lookUp(collective).plan;
+    for (uint32_t r : ranksWithWork(plan.get(), core.fabric->numRanks()))
+      if (!hasSubmitted(r, collective, ordinal))
+        invocation.ranks.push_back(r);
+  }
+  return missing;
+}
+
+std::string RankInsight::report() {
+  std::vector<RankReport> ranks = askAll();
+  return insight::describeWaits(
+      ranks, findMissing(ranks), [this](uint64_t id) { return admission.lookUp(id); }, ticks());
+}
+
+Status RankInsight::startTrace(const std::string &pattern) {
+  std::lock_guard lock(mutex);
+  if (!core.trace.start())
+    return {StatusCode::InvalidArgument, "rank " + std::to_string(core.fabric->rank()) +
+                                             " is being traced already; stop that first"};
+  tracePattern = pattern;
+  return {};
+}
+
+Status RankInsight::stopTrace() {
+  std::lock_guard lock(mutex);
+  if (!core.trace.isOn())
+    return {StatusCode::InvalidArgument,
+            "rank " + std::to_string(core.fabric->rank()) + " is not being traced"};
+  insight::Trace::Recording recording = core.trace.stop();
+  core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
+    if (!task.wait)
+      return;
+    recording.events.push_back(waitEvent(task, task.wait));
+    recording.events.back().end = std::max(ticks(), task.wait.from);
+  });
+  insight::TraceHeader header{core.fabric->rank(), core.fabric->numRanks(), traceOrigin()};
+  std::ostringstream text;
+  insight::writeTrace(text, header, recording,
+                      [this](uint64_t id) { return admission.lookUp(id); });
+  std::string path = insight::pathOf(tracePattern, header.rank, header.numRanks);
+  std::remove(path.c_str());
+  return insight::append(path, text.view());
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,86 @@
+#include "tools/occl-run/insight.h"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <fstream>
+#include <vector>
+
+namespace occl::run {
+namespace {
+
+/// More than a communicator has.
+constexpr uint32_t kMaxRanks = 1024;
+
+std::string partOf(const std::string &path, uint32_t rank) {
+  return fmt::format("{}.{}.part", path, rank);
+}
+
+/// `text` as part of a pattern.
+std::string escaped(const std::string &text) {
+  std::string pattern;
+  for (char c : text)
+    pattern += c == '%' ? std::string("%%") : std::string(1, c);
+  return pattern;
+}
+
+/// The events of a rank's trace, which has one a line between its first and its last line.
+std::vector<std::string> eventsIn(std::ifstream &file) {
+  std::vector<std::string> events;
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line) && line != "]}") {
+    if (line.ends_with(','))
+      line.pop_back();
+    events.push_back(std::move(line));
+  }
+  return events;
+}
+
+} // namespace
+
+void askForInsight(const InsightOptions &options) {
+  constexpr int kKeep = 0, kOverwrite = 1;
+  setenv("OCCL_REPORT_SIGNAL", "USR1", kKeep);
+  if (options.stats)
+    setenv("OCCL_STATS", "-", kKeep);
+  if (options.trace.empty())
+    return;
+  for (uint32_t rank = 0; rank < kMaxRanks; ++rank)
+    std::remove(partOf(options.trace, rank).c_str());
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  setenv("OCCL_TRACE", (escaped(options.trace) + ".%r.part").c_str(), kOverwrite);
+  setenv("OCCL_TRACE_ORIGIN", std::to_string(now.count()).c_str(), kOverwrite);
+}
+
+bool collectInsight(const InsightOptions &options) {
+  if (options.trace.empty())
+    return true;
+  std::ofstream out(options.trace);
+  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  const char *separator = "\n";
+  bool isAny = false;
+  for (uint32_t rank = 0; rank < kMaxRanks; ++rank) {
+    std::ifstream file(partOf(options.trace, rank));
+    if (!file)
+      continue;
+    isAny = true;
+    for (const std::string &event : eventsIn(file)) {
+      out << separator << event;
+      separator = ",\n";
+    }
+    std::remove(partOf(options.trace, rank).c_str());
+  }
+  out << "\n]}\n";
+  out.close();
+  if (!out)
+    fmt::print(stderr, "occl-run: cannot write '{}'\n", options.trace);
+  else if (!isAny)
+    fmt::print(stderr, "occl-run: no rank has written a trace: they make none of OCCL's "
+                       "communicators, or did not destroy them\n");
+  return out && isAny;
+}
+
+} // namespace occl::run
