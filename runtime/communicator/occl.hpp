@@ -219,8 +219,8 @@ public:
     check(result);
     return Request(handle(), request);
   }
-  /// Calls onEnd(result) once when the invocation ends, on a thread of the library or of a waiter;
-  /// it must not throw. False, and onEnd is dropped, if too much is in flight.
+  /// Calls onEnd(result) once when the invocation ends, as occlCallback_t says: what it throws ends
+  /// the communicator. False, and onEnd is dropped, if too much is in flight.
   bool trySubmit(uint64_t id, const void *send, void *receive,
                  std::function<void(occlResult_t)> onEnd) {
     auto held = std::make_unique<std::function<void(occlResult_t)>>(std::move(onEnd));
