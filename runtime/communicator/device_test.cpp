@@ -152,6 +152,42 @@ TEST(Device, SettingsOfItsExecutorsAreTheSameForAll) {
   occlCommDestroy(second);
 }
 
+TEST(Device, EveryPolicyAndSeveralWorkersGiveTheRightResults) {
+  constexpr uint32_t kRanks = 3, kJobs = 5;
+  for (uint32_t order : {occlOrderPriority, occlOrderFifo, occlOrderNewest})
+    for (uint32_t budget : {occlBudgetFrontHeavy, occlBudgetFlat, occlBudgetNoPolling}) {
+      occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+      config.orderPolicy = order;
+      config.budgetPolicy = budget;
+      config.workers = budget; // 1 to 3 beside the threads that wait
+      Ranks ranks(kRanks, config);
+      std::vector<Job> jobs = jobsFor(kJobs, kRanks);
+      ranks.run([&](uint32_t r) {
+        std::vector<occlComm_t> divided(kJobs);
+        for (occlComm_t &comm : divided)
+          ASSERT_EQ(occlCommSplit(ranks[r], 0, 0, nullptr, &comm), occlSuccess);
+        EXPECT_EQ(iterate(divided, jobs, r, 10), "") << "policies " << order << ", " << budget;
+        for (occlComm_t comm : divided)
+          occlCommDestroy(comm);
+      });
+    }
+}
+
+TEST(Device, RanksMustAgreeOnTheOrderPolicy) {
+  std::string name = jobName("device-policy");
+  Processes processes(2, [&](uint32_t rank) -> std::string {
+    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+    config.orderPolicy = rank == 0 ? occlOrderFifo : occlOrderNewest;
+    occlComm_t comm = nullptr;
+    occlResult_t result = occlCommInitRank(&comm, 2, rank, name.c_str(), &config);
+    std::string text = occlGetLastError();
+    bool isRight = result == occlMismatch &&
+                   text.find("use the same config->orderPolicy") != std::string::npos;
+    return isRight ? "" : "not refused: " + text;
+  });
+  expectAllRight(processes, 2);
+}
+
 TEST(Device, RanksOfOneCommunicatorInOneProcessHaveDevicesOfTheirOwn) {
   constexpr uint32_t kRanks = 3;
   std::string name = jobName("device-threads");

@@ -62,10 +62,25 @@ typedef struct occlPlan *occlPlan_t;
 /* A submitted invocation. 0 is never one. */
 typedef uint64_t occlRequest_t;
 
+/* In which order a rank turns to what is in flight: the same on all ranks of a communicator. */
+typedef enum {
+  occlOrderPriority = 1, /* larger priorities first, equal ones first in, first out; default */
+  occlOrderFifo = 2,     /* first in, first out, whatever the priorities */
+  occlOrderNewest = 3    /* the newest first */
+} occlOrderPolicy_t;
+
+/* How long what does not move is polled before the next is tried. */
+typedef enum {
+  occlBudgetFrontHeavy = 1, /* longest at the front, falling with position, rising on success;
+                               default while there is a processor for every rank */
+  occlBudgetFlat = 2,       /* everything equally long */
+  occlBudgetNoPolling = 3   /* one look; default with more ranks than processors */
+} occlBudgetPolicy_t;
+
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
  * belong to a device: each rank of occlCommInitAll has its own, the communicators that a process
- * makes with occlCommInitRank share one. preemption, workers and spinMicroseconds are the device's:
- * 0 means what it has, and what differs from that is occlInvalidArgument. */
+ * makes with occlCommInitRank share one. preemption, workers, spinMicroseconds and the policies are
+ * the device's: 0 means what it has, and what differs from that is occlInvalidArgument. */
 typedef struct {
   size_t size;        /* sizeof(occlConfig_t), for later extension */
   uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own; default
@@ -77,10 +92,12 @@ typedef struct {
       spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
-  uint32_t maxInFlight; /* invocations admitted at once; default 1024 */
+  uint32_t maxInFlight;  /* invocations admitted at once; default 1024 */
+  uint32_t orderPolicy;  /* an occlOrderPolicy_t */
+  uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
  * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes

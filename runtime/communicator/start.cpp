@@ -16,6 +16,13 @@ using namespace occl::communicator;
 
 namespace {
 
+static_assert(static_cast<int>(scheduler::OrderKind::Priority) == occlOrderPriority);
+static_assert(static_cast<int>(scheduler::OrderKind::Fifo) == occlOrderFifo);
+static_assert(static_cast<int>(scheduler::OrderKind::Newest) == occlOrderNewest);
+static_assert(static_cast<int>(scheduler::BudgetKind::FrontHeavy) == occlBudgetFrontHeavy);
+static_assert(static_cast<int>(scheduler::BudgetKind::Flat) == occlBudgetFlat);
+static_assert(static_cast<int>(scheduler::BudgetKind::NoPolling) == occlBudgetNoPolling);
+
 /// A configuration with its defaults applied.
 struct Settings {
   daemon::Options options;
@@ -36,6 +43,10 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->maxInFlight must be at most 2^20");
   if (given.arenaBytes > kMaxArenaBytes)
     return invalid("config->arenaBytes must be at most 2^40");
+  if (given.orderPolicy > occlOrderNewest)
+    return invalid("config->orderPolicy is none of occlOrderPolicy_t");
+  if (given.budgetPolicy > occlBudgetNoPolling)
+    return invalid("config->budgetPolicy is none of occlBudgetPolicy_t");
   return {};
 }
 
@@ -56,6 +67,10 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     settings.device.workers = given.workers;
   if (given.spinMicroseconds != 0)
     settings.device.spin = std::chrono::microseconds(given.spinMicroseconds);
+  if (given.orderPolicy != 0)
+    settings.device.order = static_cast<scheduler::OrderKind>(given.orderPolicy);
+  if (given.budgetPolicy != 0)
+    settings.device.budget = static_cast<scheduler::BudgetKind>(given.budgetPolicy);
   if (given.maxInFlight != 0)
     options.maxInFlight = given.maxInFlight;
   constexpr uint64_t kDefaultArenaBytes = 256 << 20;
@@ -69,6 +84,10 @@ std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
                                   const daemon::Options &options) {
   return std::make_unique<occlComm>(
       std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options), true);
+}
+
+uint32_t orderOf(const daemon::Device &device) {
+  return static_cast<uint32_t>(device.options.order);
 }
 
 StatusOr<std::vector<std::shared_ptr<daemon::Device>>>
@@ -99,7 +118,7 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
   std::vector<std::unique_ptr<daemon::Fabric>> fabrics;
   for (auto &group : *groups) {
     fabrics.push_back(std::make_unique<daemon::Fabric>(std::move(group)));
-    Status formatted = fabrics.back()->format();
+    Status formatted = fabrics.back()->format(orderOf(*(*devices)[fabrics.size() - 1]));
     if (!formatted.ok())
       return formatted;
   }
@@ -132,7 +151,7 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   auto group = bootstrap::formProcessGroup(options);
   if (!group.ok())
     return group.status();
-  auto fabric = daemon::makeFabric(std::move(*group), deadline);
+  auto fabric = daemon::makeFabric(std::move(*group), orderOf(**device), deadline);
   if (!fabric.ok())
     return fabric.status();
   *comm = startOn(std::move(*device), std::move(*fabric), settings->options).release();

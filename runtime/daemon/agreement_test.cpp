@@ -28,7 +28,7 @@ std::vector<std::unique_ptr<Fabric>> makeFabrics(uint32_t numRanks) {
   std::vector<std::unique_ptr<Fabric>> fabrics;
   for (auto &group : *groups) {
     fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
-    EXPECT_TRUE(fabrics.back()->format().ok());
+    EXPECT_TRUE(fabrics.back()->format(1).ok());
   }
   for (auto &fabric : fabrics)
     EXPECT_TRUE(fabric->connect().ok());

@@ -26,7 +26,7 @@ protected:
     auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(kArenaBytes));
     for (auto &group : *groups) {
       fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
-      ASSERT_TRUE(fabrics.back()->format().ok());
+      ASSERT_TRUE(fabrics.back()->format(1).ok());
     }
     for (auto &fabric : fabrics)
       ASSERT_TRUE(fabric->connect().ok());

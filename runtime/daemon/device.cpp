@@ -17,17 +17,19 @@ using namespace std::chrono_literals;
 
 constexpr auto kTickPeriod = 5ms;
 
-scheduler::BudgetLimits limitsFor(const DeviceOptions &options) {
-  return scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin);
+std::unique_ptr<scheduler::BudgetPolicy> budgetFor(const DeviceOptions &options) {
+  return scheduler::makeBudget(options.budget.value_or(scheduler::BudgetKind::FrontHeavy),
+                               scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin));
 }
 
 } // namespace
 
 Device::Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> shared)
     : options(options), sharedBell(std::move(shared)), bell(sharedBell->bell()),
-      board(order, options.preemption), budgetForFew(limitsFor(options)),
-      budgetForMany({scheduler::Nanoseconds(0), scheduler::Nanoseconds(0)}),
-      budgetInForce(&budgetForFew) {}
+      order(scheduler::makeOrder(options.order)), board(*order, options.preemption),
+      budgetForFew(budgetFor(options)),
+      budgetForMany(scheduler::makeBudget(scheduler::BudgetKind::NoPolling, {})),
+      budgetInForce(budgetForFew.get()) {}
 
 StatusOr<std::shared_ptr<Device>> Device::start(const DeviceOptions &options,
                                                 std::shared_ptr<bootstrap::SharedBell> bell) {
@@ -56,11 +58,10 @@ Device::~Device() {
 void Device::attach(Core &core, Watchdog &watchdog) {
   std::lock_guard lock(mutex);
   members.push_back({&core, &watchdog});
-  // With more ranks than processors the peer that is waited for most likely does not run, and
-  // polling keeps it from it: one look, then the next task or the processor to somebody else. The
-  // ranks of a communicator that has gone are still there.
-  if (options.spin.count() == 0 && core.fabric->numRanks() > std::thread::hardware_concurrency())
-    budgetInForce.store(&budgetForMany, std::memory_order_relaxed);
+  // The ranks of a communicator that has gone are still there, so this is never taken back.
+  if (options.spin.count() == 0 && !options.budget &&
+      core.fabric->numRanks() > std::thread::hardware_concurrency())
+    budgetInForce.store(budgetForMany.get(), std::memory_order_relaxed);
   board.attach(core.place);
 }
 

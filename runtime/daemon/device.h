@@ -17,8 +17,7 @@
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
-#include "runtime/scheduler/front_heavy_budget.h"
-#include "runtime/scheduler/priority_order.h"
+#include "runtime/scheduler/policies.h"
 
 #include <chrono>
 #include <cstdint>
@@ -66,6 +65,7 @@ public:
   const std::shared_ptr<bootstrap::SharedBell> sharedBell;
   /// Executors that are stuck sleep on it; peers of all communicators ring it.
   Doorbell &bell;
+  const std::unique_ptr<scheduler::OrderPolicy> order;
   TaskBoard board;
   DeviceStats stats;
 
@@ -92,8 +92,7 @@ private:
   Status startWorkers();
   std::vector<Core *> round(Clock::time_point now);
 
-  const scheduler::PriorityOrder order;
-  const scheduler::FrontHeavyBudget budgetForFew, budgetForMany;
+  const std::unique_ptr<scheduler::BudgetPolicy> budgetForFew, budgetForMany;
   Atomic<const scheduler::BudgetPolicy *> budgetInForce;
   Atomic<Clock::rep> nextTick{0};
 

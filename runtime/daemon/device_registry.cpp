@@ -39,6 +39,8 @@ DeviceOptions optionsFrom(const DeviceRequest &request) {
   options.preemption = request.preemption.value_or(options.preemption);
   options.workers = request.workers.value_or(options.workers);
   options.spin = request.spin.value_or(options.spin);
+  options.order = request.order.value_or(options.order);
+  options.budget = request.budget;
   return options;
 }
 
@@ -51,6 +53,11 @@ Status checkSettings(const DeviceRequest &request, const Device &device) {
     status = check("workers", request.workers, running.workers);
   if (status.ok())
     status = check("spinMicroseconds", request.spin, running.spin);
+  if (status.ok())
+    status = check("orderPolicy", request.order, running.order);
+  if (status.ok() && request.budget)
+    status =
+        check<std::optional<scheduler::BudgetKind>>("budgetPolicy", request.budget, running.budget);
   return status;
 }
 

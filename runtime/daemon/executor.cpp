@@ -40,7 +40,7 @@ bool Executor::visitOne(Patience patience) {
     device.tick();
   }
   scheduler::Visit visit;
-  BlockTask *task = device.board.claim(cursor, visit, complete);
+  BlockTask *task = device.board.claim(visit, complete);
   lastQueueLength = task ? visit.queueLength : 0;
   bool moved = !complete.empty();
   if (task)

@@ -60,7 +60,6 @@ private:
   void quit(uint32_t ticket);
 
   Device &device;
-  size_t cursor = 0;
   size_t lastQueueLength = 0;
   size_t unmovedVisits = 0;
   uint32_t visitsSinceTick = 0;

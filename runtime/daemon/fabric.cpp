@@ -8,11 +8,12 @@ namespace occl::daemon {
 Fabric::Fabric(std::unique_ptr<bootstrap::Group> joined)
     : group(std::move(joined)), segments(group->numRanks()), bells(group->numRanks(), nullptr) {}
 
-Status Fabric::format() {
+Status Fabric::format(uint32_t orderPolicy) {
   auto segment = transport::Segment::format(group->segment(rank()), rank(), numRanks());
   if (!segment.ok())
     return segment.status();
   segments[rank()] = *segment;
+  own().header().orderPolicy = orderPolicy;
   return {};
 }
 
@@ -21,6 +22,12 @@ Status Fabric::connect() {
     auto segment = transport::Segment::open(group->segment(r), r, numRanks());
     if (!segment.ok())
       return segment.status();
+    uint32_t theirs = segment->header().orderPolicy, mine = own().header().orderPolicy;
+    if (theirs != mine)
+      return {StatusCode::Mismatch, "rank " + std::to_string(r) + " has order policy " +
+                                        std::to_string(theirs) + ", rank " +
+                                        std::to_string(rank()) + " has " + std::to_string(mine) +
+                                        "; use the same config->orderPolicy on all ranks"};
     segments[r] = *segment;
     bells[r] = r == rank() ? nullptr : &group->bell(r);
   }
@@ -68,9 +75,9 @@ Status Fabric::failure() const {
 }
 
 StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
-                                             const Deadline &deadline) {
+                                             uint32_t orderPolicy, const Deadline &deadline) {
   auto fabric = std::make_unique<Fabric>(std::move(group));
-  Status status = fabric->format();
+  Status status = fabric->format(orderPolicy);
   if (status.ok())
     status = fabric->meet(deadline);
   if (status.ok())

@@ -18,11 +18,12 @@ public:
   /// `group` is not null.
   explicit Fabric(std::unique_ptr<bootstrap::Group> group);
 
-  /// Makes this rank's segment. All ranks do it, then all meet, then all connect.
-  Status format();
+  /// Makes this rank's segment. All ranks do it, then all meet, then all connect. `orderPolicy` is
+  /// the number of the one that the rank's device has.
+  Status format(uint32_t orderPolicy);
   /// Returns when all ranks have called it; errors as bootstrap::Group::barrier.
   Status meet(const Deadline &deadline) { return group->barrier(deadline); }
-  /// Opens the segments of all ranks.
+  /// Opens the segments of all ranks. Mismatch if one has another layout or order policy.
   Status connect();
 
   uint32_t rank() const { return group->rank(); }
@@ -61,6 +62,6 @@ private:
 
 /// A connected view of a group's ranks: makes this rank's segment, meets the others, opens theirs.
 StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
-                                             const Deadline &deadline);
+                                             uint32_t orderPolicy, const Deadline &deadline);
 
 } // namespace occl::daemon

@@ -84,7 +84,6 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   for (uint32_t b = 0; b < invocation.blocksLeft; ++b) {
     auto *task = new (tasks + b) BlockTask;
     task->group = reinterpret_cast<uintptr_t>(&invocation);
-    task->priority = collective.spec.priority;
     task->invocation = &invocation;
     task->block = b;
     task->meter = insight::BlockMeter(&collective.counters->blocks[b]);

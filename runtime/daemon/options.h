@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/queue/completion_queue.h"
+#include "runtime/scheduler/policies.h"
 
 #include <chrono>
 #include <cstdint>
@@ -20,6 +21,9 @@ struct DeviceOptions {
   uint32_t workers = 1;
   /// Spin budget at the front of the task queue; 0: measured.
   std::chrono::nanoseconds spin{0};
+  scheduler::OrderKind order = scheduler::OrderKind::Priority;
+  /// Nothing: front-heavy, and no polling with more ranks than processors.
+  std::optional<scheduler::BudgetKind> budget;
 };
 
 /// The same as a communicator asks for them: nothing is whatever the device has, or the default.
@@ -27,6 +31,8 @@ struct DeviceRequest {
   std::optional<bool> preemption;
   std::optional<uint32_t> workers;
   std::optional<std::chrono::nanoseconds> spin;
+  std::optional<scheduler::OrderKind> order;
+  std::optional<scheduler::BudgetKind> budget;
 };
 
 /// Of one communicator's rank, with all defaults applied.

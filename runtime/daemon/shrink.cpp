@@ -29,7 +29,7 @@ StatusOr<std::unique_ptr<Fabric>> form(const Fabric &from, const Agreement &agre
   auto group = bootstrap::formSubgroup(from.ranks(), members, own, deadline);
   if (!group.ok())
     return group.status();
-  return makeFabric(std::move(*group), deadline);
+  return makeFabric(std::move(*group), from.own().header().orderPolicy, deadline);
 }
 
 } // namespace

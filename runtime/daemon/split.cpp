@@ -126,7 +126,7 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
   auto group = bootstrap::formSubgroup(fabric.ranks(), members, *offer, deadline);
   if (!group.ok())
     return group.status();
-  return makeFabric(std::move(*group), deadline);
+  return makeFabric(std::move(*group), fabric.own().header().orderPolicy, deadline);
 }
 
 StatusOr<std::unique_ptr<Fabric>> Splitter::split(const SplitRequest &request,

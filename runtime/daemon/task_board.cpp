@@ -105,8 +105,12 @@ void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> 
     return;
   }
   invocation.id->running = &invocation;
-  for (BlockTask &task : invocation.tasks)
+  ++arrivals;
+  for (BlockTask &task : invocation.tasks) {
+    task.standing.priority = invocation.collective->spec.priority;
+    task.standing.arrival = arrivals;
     queue.insert(task);
+  }
 }
 
 void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete) {
@@ -120,8 +124,7 @@ void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &compl
   }
 }
 
-BlockTask *TaskBoard::claim(size_t &cursor, scheduler::Visit &visit,
-                            std::vector<OpenInvocation *> &complete) {
+BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete) {
   std::lock_guard lock(mutex);
   if (!emptySuccessors.empty())
     complete.insert(complete.end(), emptySuccessors.begin(), emptySuccessors.end());
@@ -131,7 +134,7 @@ BlockTask *TaskBoard::claim(size_t &cursor, scheduler::Visit &visit,
     countComplete(*invocation, invocation->times.started, invocation->place->stats);
     invocation->place->pin();
   }
-  auto *task = static_cast<BlockTask *>(queue.claimNext(cursor, !preemption, visit));
+  auto *task = static_cast<BlockTask *>(queue.claimNext(!preemption, visit));
   if (task) {
     BoardPlace &place = placeOf(*task);
     ++place.numClaimed;

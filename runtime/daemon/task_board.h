@@ -73,11 +73,9 @@ public:
   bool submit(OpenInvocation &invocation);
   bool hasSubmissions() const { return submitted.load(std::memory_order_relaxed); }
 
-  /// Claims a task to visit; nullptr if there is none. The cursor is the executor's place in the
-  /// queue. Invocations that have no thread block on this rank are complete at once: they are
-  /// appended to `complete`, each with its place pinned.
-  BlockTask *claim(size_t &cursor, scheduler::Visit &visit,
-                   std::vector<OpenInvocation *> &complete);
+  /// Claims a task to visit; nullptr if there is none. Invocations that have no thread block on
+  /// this rank are complete at once: they are appended to `complete`, each with its place pinned.
+  BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete);
   /// Ends a visit.
   Released release(BlockTask &task, const VisitOutcome &outcome);
 
@@ -116,6 +114,7 @@ private:
   Mutex mutex; // guards all below
   std::vector<BoardPlace *> places;
   scheduler::TaskQueue queue;
+  uint64_t arrivals = 0;                         // invocations started
   std::vector<OpenInvocation *> emptySuccessors; // started by release(), complete at once
 };
 

@@ -1,4 +1,4 @@
-// Order policy: first submitted, first in the queue.
+// Order policy: first submitted, first in the queue, whatever the priorities.
 #pragma once
 
 #include "runtime/scheduler/policy.h"
@@ -7,8 +7,8 @@ namespace occl::scheduler {
 
 class FifoOrder final : public OrderPolicy {
 public:
-  size_t positionFor(int32_t, std::span<const int32_t> queued) const override {
-    return queued.size();
+  bool goesBefore(const Standing &left, const Standing &right) const override {
+    return left.arrival < right.arrival;
   }
 };
 

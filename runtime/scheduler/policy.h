@@ -12,13 +12,19 @@ namespace occl::scheduler {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
+/// What an order goes by. Tasks of one invocation have the same, those of others another.
+struct Standing {
+  int32_t priority = 0;
+  /// When it came into this queue.
+  uint64_t arrival = 0;
+};
+
 /// All ranks of a communicator use the same. Called under the queue's lock: a few instructions.
 class OrderPolicy {
 public:
   virtual ~OrderPolicy() = default;
-  /// Where a new task goes, in [0, queued.size()], given the priorities of those that are there, in
-  /// order.
-  virtual size_t positionFor(int32_t priority, std::span<const int32_t> queued) const = 0;
+  /// Whether `left` goes before `right`: a strict order.
+  virtual bool goesBefore(const Standing &left, const Standing &right) const = 0;
 };
 
 /// A task that is about to be visited.

@@ -7,11 +7,10 @@ namespace occl::scheduler {
 
 class PriorityOrder final : public OrderPolicy {
 public:
-  size_t positionFor(int32_t priority, std::span<const int32_t> queued) const override {
-    size_t position = queued.size();
-    while (position > 0 && queued[position - 1] < priority)
-      --position;
-    return position;
+  bool goesBefore(const Standing &left, const Standing &right) const override {
+    if (left.priority != right.priority)
+      return left.priority > right.priority;
+    return left.arrival < right.arrival;
   }
 };
 

@@ -1,12 +1,18 @@
 #include "runtime/scheduler/calibration.h"
 #include "runtime/scheduler/fifo_order.h"
 #include "runtime/scheduler/front_heavy_budget.h"
+#include "runtime/scheduler/policies.h"
 #include "runtime/scheduler/priority_order.h"
 #include "runtime/scheduler/task_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <random>
+#include <vector>
 
 namespace occl::scheduler {
 namespace {
@@ -19,10 +25,9 @@ TEST(TaskQueue, VisitsInOrderAndWrapsAround) {
   std::array<Task, 3> tasks;
   for (Task &task : tasks)
     queue.insert(task);
-  size_t cursor = 0;
   Visit visit;
   for (size_t i = 0; i < 7; ++i) {
-    Task *task = queue.claimNext(cursor, false, visit);
+    Task *task = queue.claimNext(false, visit);
     ASSERT_EQ(task, &tasks[i % 3]);
     EXPECT_EQ(visit.position, i % 3);
     EXPECT_EQ(visit.queueLength, 3u);
@@ -36,13 +41,12 @@ TEST(TaskQueue, ClaimedTasksAreSkipped) {
   std::array<Task, 2> tasks;
   for (Task &task : tasks)
     queue.insert(task);
-  size_t mine = 0, other = 0;
   Visit visit;
-  EXPECT_EQ(queue.claimNext(mine, false, visit), &tasks[0]);
-  EXPECT_EQ(queue.claimNext(other, false, visit), &tasks[1]);
-  EXPECT_EQ(queue.claimNext(mine, false, visit), nullptr);
+  EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
+  EXPECT_EQ(queue.claimNext(false, visit), &tasks[1]);
+  EXPECT_EQ(queue.claimNext(false, visit), nullptr);
   queue.release(tasks[1]);
-  EXPECT_EQ(queue.claimNext(mine, false, visit), &tasks[1]);
+  EXPECT_EQ(queue.claimNext(false, visit), &tasks[1]);
 }
 
 TEST(TaskQueue, WithoutPreemptionOnlyTheFirstInvocationIsVisited) {
@@ -53,16 +57,15 @@ TEST(TaskQueue, WithoutPreemptionOnlyTheFirstInvocationIsVisited) {
     tasks[i].group = i / 2;
     queue.insert(tasks[i]);
   }
-  size_t cursor = 0;
   Visit visit;
   for (size_t i = 0; i < 4; ++i) {
-    Task *task = queue.claimNext(cursor, true, visit);
+    Task *task = queue.claimNext(true, visit);
     ASSERT_EQ(task, &tasks[i % 2]);
     queue.release(*task);
   }
   queue.remove(tasks[0]);
   queue.remove(tasks[1]);
-  EXPECT_EQ(queue.claimNext(cursor, true, visit), &tasks[2]);
+  EXPECT_EQ(queue.claimNext(true, visit), &tasks[2]);
 }
 
 TEST(TaskQueue, RemovingKeepsTheOthersInOrder) {
@@ -76,10 +79,8 @@ TEST(TaskQueue, RemovingKeepsTheOthersInOrder) {
   ASSERT_EQ(queue.length(), 2u);
   EXPECT_EQ(&queue.at(0), &tasks[0]);
   EXPECT_EQ(&queue.at(1), &tasks[2]);
-  size_t cursor = 5;
   Visit visit;
-  EXPECT_EQ(queue.claimNext(cursor, false, visit), &tasks[0])
-      << "a cursor beyond the end wraps around";
+  EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
 }
 
 TEST(PriorityOrder, LargerFirstEqualAsSubmitted) {
@@ -88,12 +89,129 @@ TEST(PriorityOrder, LargerFirstEqualAsSubmitted) {
   std::array<Task, 4> tasks;
   const std::array<int32_t, 4> priorities{0, 5, 0, 5};
   for (size_t i = 0; i < tasks.size(); ++i) {
-    tasks[i].priority = priorities[i];
+    tasks[i].standing.priority = priorities[i];
+    tasks[i].standing.arrival = i;
     queue.insert(tasks[i]);
   }
   const std::array<size_t, 4> expected{1, 3, 0, 2};
   for (size_t i = 0; i < tasks.size(); ++i)
     EXPECT_EQ(&queue.at(i), &tasks[expected[i]]);
+}
+
+/// The order of the tasks with these standings, as numbers of theirs.
+std::vector<size_t> ordered(OrderKind kind, const std::vector<Standing> &standings) {
+  auto order = makeOrder(kind);
+  TaskQueue queue(*order);
+  std::vector<Task> tasks(standings.size());
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].standing = standings[i];
+    queue.insert(tasks[i]);
+  }
+  std::vector<size_t> result;
+  for (size_t i = 0; i < queue.length(); ++i)
+    result.push_back(static_cast<size_t>(&queue.at(i) - tasks.data()));
+  return result;
+}
+
+TEST(OrderPolicies, GoByPriorityOrAge) {
+  const std::vector<Standing> standings = {{1, 0}, {9, 1}, {1, 2}, {5, 3}};
+  EXPECT_EQ(ordered(OrderKind::Priority, standings), (std::vector<size_t>{1, 3, 0, 2}));
+  EXPECT_EQ(ordered(OrderKind::Fifo, standings), (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_EQ(ordered(OrderKind::Newest, standings), (std::vector<size_t>{3, 2, 1, 0}));
+}
+
+/// Executors that claim and release at random while tasks come and end.
+class RandomQueue {
+public:
+  RandomQueue(OrderKind kind, unsigned seed)
+      : order(makeOrder(kind)), queue(*order), random(seed) {}
+
+  /// The most claims of others between two of one task, or since it came.
+  size_t longestWait(size_t steps) {
+    for (size_t step = 0; step < steps; ++step) {
+      if (open.size() < kWindow && random() % 3 != 0)
+        add();
+      if (claimed.size() < kExecutors && random() % 3 != 0)
+        claim();
+      else if (!claimed.empty())
+        release(random() % claimed.size());
+    }
+    return longest;
+  }
+  static constexpr size_t kWindow = 24, kExecutors = 3;
+
+private:
+  void add() {
+    Task &task = all.emplace_back();
+    task.standing = {static_cast<int32_t>(random() % 4), ++clock};
+    queue.insert(task);
+    open.push_back(&task);
+    lastClaim[&task] = numClaims;
+  }
+  void claim() {
+    Visit visit;
+    Task *task = queue.claimNext(false, visit);
+    if (!task)
+      return;
+    ++numClaims;
+    longest = std::max(longest, numClaims - lastClaim[task]);
+    lastClaim[task] = numClaims;
+    claimed.push_back(task);
+  }
+  void release(size_t index) {
+    Task *task = claimed[index];
+    claimed.erase(claimed.begin() + static_cast<std::ptrdiff_t>(index));
+    queue.release(*task);
+    lastClaim[task] = numClaims; // it may have been held for long
+    if (open.size() < kWindow / 2 || random() % 3 == 0)
+      return;
+    queue.remove(*task);
+    std::erase(open, task);
+  }
+
+  std::unique_ptr<OrderPolicy> order;
+  TaskQueue queue;
+  std::mt19937 random;
+  std::deque<Task> all;
+  std::vector<Task *> open, claimed;
+  std::map<const Task *, size_t> lastClaim;
+  uint64_t clock = 0;
+  size_t numClaims = 0, longest = 0;
+};
+
+TEST(TaskQueue, EveryTaskIsVisitedInBoundedTimeUnderEveryOrder) {
+  const unsigned seed = std::random_device()();
+  std::printf("seed %u\n", seed);
+  for (OrderKind kind : {OrderKind::Priority, OrderKind::Fifo, OrderKind::Newest})
+    for (unsigned round = 0; round < 20; ++round)
+      EXPECT_LE(RandomQueue(kind, seed + round).longestWait(5000), 4 * RandomQueue::kWindow)
+          << "order " << static_cast<int>(kind) << ", seed " << seed + round;
+}
+
+TEST(TaskQueue, AStreamOfNewTasksAtTheFrontDoesNotStarveTheBack) {
+  auto order = makeOrder(OrderKind::Newest);
+  TaskQueue queue(*order);
+  std::deque<Task> tasks(2);
+  queue.insert(tasks[0]);
+  Visit visit;
+  size_t sinceOldest = 0;
+  for (uint64_t arrival = 0; arrival < 1000;) {
+    while (queue.length() < 4) {
+      tasks.emplace_back().standing.arrival = ++arrival;
+      queue.insert(tasks.back());
+    }
+    Task *task = queue.claimNext(false, visit);
+    sinceOldest = task == &tasks[0] ? 0 : sinceOldest + 1;
+    ASSERT_LE(sinceOldest, 16u) << "two passes";
+    queue.release(*task);
+    if (task != &tasks[0])
+      queue.remove(*task);
+  }
+}
+
+TEST(BudgetPolicies, TheOthersAreConstant) {
+  EXPECT_EQ(makeBudget(BudgetKind::Flat, {100ns, 1600ns})->budgetFor({7, 10, true}), 1600ns);
+  EXPECT_EQ(makeBudget(BudgetKind::NoPolling, {100ns, 1600ns})->budgetFor({0, 10, true}), 0ns);
 }
 
 TEST(FrontHeavyBudget, FallsWithPositionWithinItsLimits) {

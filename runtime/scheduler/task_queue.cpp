@@ -4,17 +4,38 @@
 
 namespace occl::scheduler {
 
+void TaskQueue::beginPass(size_t length) {
+  ++pass;
+  next = 0;
+  hasBegun = false;
+  atStart = length;
+  newcomers = 0;
+}
+
 void TaskQueue::insert(Task &task) {
-  auto position = static_cast<std::ptrdiff_t>(order.positionFor(task.priority, priorities));
-  tasks.insert(tasks.begin() + position, &task);
-  priorities.insert(priorities.begin() + position, task.priority);
+  if (tasks.empty())
+    beginPass(0);
+  bool hasTurn = !hasBegun || newcomers < atStart;
+  ++(hasBegun ? newcomers : atStart);
+  task.pass = hasTurn ? pass - 1 : pass;
+  auto position =
+      std::upper_bound(tasks.begin(), tasks.end(), &task, [&](const Task *left, const Task *right) {
+        return order.goesBefore(left->standing, right->standing);
+      });
+  auto index = static_cast<size_t>(position - tasks.begin());
+  tasks.insert(position, &task);
+  if (task.pass == pass && index < next)
+    ++next;
+  else
+    next = std::min(next, index);
 }
 
 void TaskQueue::remove(Task &task) {
   auto found = std::find(tasks.begin(), tasks.end(), &task);
   if (found == tasks.end())
     return;
-  priorities.erase(priorities.begin() + (found - tasks.begin()));
+  if (static_cast<size_t>(found - tasks.begin()) < next)
+    --next;
   tasks.erase(found);
 }
 
@@ -24,17 +45,21 @@ size_t TaskQueue::frontGroupLength() const {
   return static_cast<size_t>(end - tasks.begin());
 }
 
-Task *TaskQueue::claimNext(size_t &cursor, bool onlyFrontGroup, Visit &visit) {
+Task *TaskQueue::claimNext(bool onlyFrontGroup, Visit &visit) {
   size_t length = onlyFrontGroup ? frontGroupLength() : tasks.size();
-  for (size_t i = 0; i < length; ++i) {
-    size_t position = cursor < length ? cursor : 0;
-    cursor = position + 1;
-    Task &task = *tasks[position];
-    if (task.claimed)
-      continue;
-    task.claimed = true;
-    visit = {position, length, task.movedLast};
-    return &task;
+  // The rest of this pass, then the next one.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    for (; next < length; ++next) {
+      Task &task = *tasks[next];
+      if (task.claimed || task.pass == pass)
+        continue;
+      hasBegun = true;
+      task.claimed = true;
+      task.pass = pass;
+      visit = {next++, length, task.movedLast};
+      return &task;
+    }
+    beginPass(length);
   }
   return nullptr;
 }

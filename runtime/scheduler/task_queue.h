@@ -1,4 +1,9 @@
-// The open thread blocks of a rank, in the order of a policy, and who runs which.
+// The open thread blocks of a device, in the order of a policy, and who runs which.
+//
+// Executors go through the queue together, in passes: within one, each task is claimed at most
+// once, from the front to the back. A task that comes in or moves up while a pass is under way has
+// its turn in it, but no more new ones than were there when it began, so that every pass ends
+// however many come, and every task is visited within two passes whatever the order.
 #pragma once
 
 #include "runtime/scheduler/policy.h"
@@ -13,9 +18,10 @@ namespace occl::scheduler {
 struct Task {
   /// Tasks of one invocation have the same group, another than all others in the queue.
   uint64_t group = 0;
-  int32_t priority = 0;
+  Standing standing;
   bool claimed = false;
   bool movedLast = false;
+  uint64_t pass = 0; // the queue's: the last in which it has had its turn
 };
 
 /// Refers to tasks, does not own them. Thread safety: none; the owner has a lock.
@@ -23,6 +29,7 @@ class TaskQueue {
 public:
   explicit TaskQueue(const OrderPolicy &order) : order(order) {}
 
+  /// A new task, where its standing belongs.
   void insert(Task &task);
   /// The task may be claimed.
   void remove(Task &task);
@@ -30,20 +37,17 @@ public:
   /// order.
   template <class Doomed> void removeIf(Doomed doomed) {
     size_t kept = 0;
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      if (doomed(*tasks[i]))
-        continue;
-      priorities[kept] = priorities[i];
-      tasks[kept++] = tasks[i];
-    }
+    for (Task *task : tasks)
+      if (!doomed(*task))
+        tasks[kept++] = task;
     tasks.resize(kept);
-    priorities.resize(kept);
+    next = 0; // who has had its turn is skipped
   }
 
-  /// Claims the first unclaimed task at or after position `cursor`, wrapping around, sets `cursor`
-  /// behind it and tells the visit. nullptr if all are claimed. With onlyFrontGroup no other than
-  /// the first task's invocation is considered (an executor without preemption).
-  Task *claimNext(size_t &cursor, bool onlyFrontGroup, Visit &visit);
+  /// Claims the next task of the pass and tells the visit. nullptr if all are claimed. With
+  /// onlyFrontGroup no other than the first task's invocation is considered (an executor without
+  /// preemption).
+  Task *claimNext(bool onlyFrontGroup, Visit &visit);
   void release(Task &task) { task.claimed = false; }
 
   size_t length() const { return tasks.size(); }
@@ -51,10 +55,15 @@ public:
 
 private:
   size_t frontGroupLength() const;
+  void beginPass(size_t length);
 
   const OrderPolicy &order;
   std::vector<Task *> tasks;
-  std::vector<int32_t> priorities; // of tasks, side by side for the policy
+  uint64_t pass = 1;
+  size_t next = 0;       // in this pass, all before it have had their turn or came too late
+  bool hasBegun = false; // a task has been claimed in this pass
+  size_t atStart = 0;    // tasks when it began
+  size_t newcomers = 0;  // since then, that have a turn in it
 };
 
 } // namespace occl::scheduler

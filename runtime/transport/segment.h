@@ -34,7 +34,7 @@ struct ReportRequests {
 
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 3;
+  static constexpr uint32_t kVersion = 4;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -42,6 +42,7 @@ struct SegmentHeader {
   uint32_t version = kVersion;
   uint32_t rank = 0;
   uint32_t numRanks = 0;
+  uint32_t orderPolicy = 0; // all ranks must use the same; set before others open the segment
   uint64_t arenaOffset = 0; // from the start of the segment
   uint64_t arenaBytes = 0;
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
