@@ -92,6 +92,8 @@ private:
     } catch (const json::parse_error &error) {
       auto at = static_cast<uint32_t>(std::min(error.byte > 0 ? error.byte - 1 : 0, text.size()));
       fail(DiagnosticCode::JsonMalformed, "this is not JSON", {file, at, at + 1});
+    } catch (const json::out_of_range &) {
+      fail(DiagnosticCode::JsonMalformed, "a number is too large");
     }
     return {};
   }
