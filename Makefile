@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench random mutate fuzz install asan ubsan tsan format
+.PHONY: help demo test bench bench-stickiness random mutate fuzz install asan ubsan tsan format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -10,6 +10,7 @@ help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
 	@echo "make test                  build everything, run all tests"
 	@echo "make bench                 compare with Open MPI on this machine"
+	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
@@ -33,6 +34,13 @@ bench:
 	@$(BAZEL) build //tools/occlc //bench:host_collectives
 	@bench/host_collectives.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_collectives \
 		algorithms bench/results
+
+bench-stickiness:
+	@tools/setup.sh
+	@$(BAZEL) build //tools/occlc //tools/occl-run //bench/stickiness:stickiness_rank
+	@bench/stickiness/stickiness.py $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run \
+		$(BIN)/bench/stickiness/stickiness_rank algorithms/allreduce \
+		--report bench/results/$$(date +%F)-stickiness
 
 PROGRAMS ?= 100000
 SEED ?= 1
