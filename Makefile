@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness random mutate fuzz install asan ubsan tsan format
+.PHONY: help demo test bench bench-stickiness random soak mutate fuzz install asan ubsan tsan format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -12,6 +12,7 @@ help:
 	@echo "make bench                 compare with Open MPI on this machine"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
+	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
@@ -44,11 +45,17 @@ bench-stickiness:
 
 PROGRAMS ?= 100000
 SEED ?= 1
+OPERATIONS ?= 1000000
 
 random:
 	@tools/setup.sh
 	@$(BAZEL) build //test/random:random_programs
 	@$(BIN)/test/random/random_programs --programs $(PROGRAMS) --seed $(SEED)
+
+soak:
+	@tools/setup.sh
+	@$(BAZEL) build //test/chaos:soak_test
+	@OCCL_SOAK_OPERATIONS=$(OPERATIONS) $(BIN)/test/chaos/soak_test
 
 mutate:
 	@tools/setup.sh

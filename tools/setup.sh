@@ -10,6 +10,7 @@ packages=(
   libexpat1-dev # reads XML of other tools
   libgtest-dev libgmock-dev
   pkg-config # the example that builds against the installed library
+  spin # verifies the model of the daemon (test/model)
 )
 for group in "$@"; do
   case "$group" in

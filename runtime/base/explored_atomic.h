@@ -41,7 +41,8 @@ template <class T>
 void storeShared(T *word, std::type_identity_t<T> value, std::memory_order order,
                  explored::Where where = explored::Where::current()) {
   explored::reach("store", word, where);
-  if (explored::isFull(order))
+  // Who has loaded a pointer reads it again as plain memory: it must be there.
+  if (explored::isFull(order) || std::is_pointer_v<T>)
     explored::drain();
   else if (explored::keepStore(word, explored::bitsOf(value), sizeof value))
     return;
@@ -88,6 +89,12 @@ public:
     else if (explored::keepStore(&value, explored::bitsOf(desired), sizeof desired))
       return;
     value.store(desired, order);
+  }
+
+  operator T() const { return load(); }
+  T operator=(T desired) {
+    store(desired);
+    return desired;
   }
 
   T exchange(T desired, Order order = Order::seq_cst, Where where = Where::current()) {

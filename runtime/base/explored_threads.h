@@ -61,7 +61,7 @@ public:
   template <class Lock, class Condition>
   void wait(Lock &lock, Condition condition, Where where = Where::current()) {
     while (!condition())
-      parkUnlocked(lock, SteadyClock::time_point::max(), where);
+      parkUnlocked(lock, SteadyClock::time_point::max(), explored::Sleep::Backstop, where);
   }
 
   template <class Lock, class Condition>
@@ -69,7 +69,7 @@ public:
                 Where where = Where::current()) {
     auto deadline = SteadyClock::now() + std::min(atMost, std::chrono::nanoseconds(1ll << 60));
     while (!condition())
-      if (!parkUnlocked(lock, deadline, where))
+      if (!parkUnlocked(lock, deadline, explored::Sleep::Timed, where))
         return condition();
     return true;
   }
@@ -77,9 +77,10 @@ public:
 private:
   /// Nobody runs between the release of the lock and the sleep, as with the real one.
   template <class Lock>
-  bool parkUnlocked(Lock &lock, SteadyClock::time_point deadline, const Where &where) {
+  bool parkUnlocked(Lock &lock, SteadyClock::time_point deadline, explored::Sleep kind,
+                    const Where &where) {
     lock.unlock();
-    bool woken = explored::park(this, deadline, explored::Sleep::Backstop, where);
+    bool woken = explored::park(this, deadline, kind, where);
     lock.lock();
     return woken;
   }

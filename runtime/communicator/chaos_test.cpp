@@ -57,7 +57,7 @@ void submitInOrder(std::vector<Job> &jobs, const Ranks &ranks, uint32_t iteratio
 }
 
 TEST(Chaos, LatinSquareOrders) {
-  constexpr uint32_t kIterations = 50 / kSlowness;
+  constexpr uint32_t kIterations = 200 / kSlowness;
   std::vector<Job> jobs = makeJobs();
   Ranks ranks(kRanks);
   submitInOrder(jobs, ranks, kIterations,

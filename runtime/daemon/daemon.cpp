@@ -63,8 +63,10 @@ void Daemon::wakeFor(const Callback &callback) {
 void Daemon::leaveWait() {
   Device &device = *core.device;
   device.helpers.fetch_sub(1, std::memory_order_seq_cst);
-  if (device.open.load(std::memory_order_relaxed) == 0 ||
-      device.helpers.load(std::memory_order_relaxed) != 0)
+  if (device.open.load(std::memory_order_relaxed) == 0)
+    return;
+  device.handOver();
+  if (device.helpers.load(std::memory_order_relaxed) != 0)
     return;
   // Whatever else is open is the workers' now.
   if (device.openWithCallback.load(std::memory_order_relaxed) != 0)
@@ -104,7 +106,8 @@ Status Daemon::take(RequestId request) {
 Status Daemon::test(RequestId request) {
   using Phase = RequestTable::Phase;
   if (core.requests.phase(request) == Phase::InFlight)
-    Executor(*core.device).pass();
+    if (Executor(*core.device).pass())
+      core.device->handOver();
   switch (core.requests.phase(request)) {
   case Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};

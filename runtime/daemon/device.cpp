@@ -1,12 +1,12 @@
 #include "runtime/daemon/device.h"
 
+#include "runtime/base/thread.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/watchdog.h"
 #include "runtime/daemon/worker.h"
 #include "runtime/scheduler/calibration.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace occl::daemon {
@@ -60,7 +60,7 @@ void Device::attach(Core &core, Watchdog &watchdog) {
   members.push_back({&core, &watchdog});
   // The ranks of a communicator that has gone are still there, so this is never taken back.
   if (options.spin.count() == 0 && !options.budget &&
-      core.fabric->numRanks() > std::thread::hardware_concurrency())
+      core.fabric->numRanks() > Thread::hardware_concurrency())
     budgetInForce.store(budgetForMany.get(), std::memory_order_relaxed);
   board.attach(core.place);
 }

@@ -51,6 +51,13 @@ public:
   /// cheap if not. Runs callbacks of communicators that have failed.
   void tick();
 
+  /// An executor that has moved something stops: with that it may have enabled what another one,
+  /// asleep, has to run.
+  void handOver() {
+    if (open.load(std::memory_order_relaxed) != 0)
+      bell.ring();
+  }
+
   /// An executor has looked at every task once more and found nothing to do.
   void confirmWaits();
 

@@ -1,5 +1,6 @@
 #include "runtime/daemon/open_invocation.h"
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/cache_line.h"
 #include "runtime/transport/arena.h"
 
@@ -121,8 +122,8 @@ const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabr
 /// Other executors may be doing the same.
 void bindBuffers(OpenInvocation &invocation, uint32_t r, const transport::AnnounceRecord &record) {
   for (size_t kind = 0; kind < record.buffers.size(); ++kind)
-    __atomic_store_n(&invocation.view.peerBuffers[r * 3 + kind],
-                     reinterpret_cast<char *>(record.buffers[kind]), __ATOMIC_RELAXED);
+    storeShared(&invocation.view.peerBuffers[r * 3 + kind],
+                reinterpret_cast<char *>(record.buffers[kind]), std::memory_order_relaxed);
 }
 
 Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
@@ -142,7 +143,8 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 "; something has overwritten its announce record"};
   if (isAccessed(invocation, r))
     bindBuffers(invocation, r, record);
-  __atomic_store_n(&invocation.view.arenas[r], charsAt(segment.arena(), offset), __ATOMIC_RELEASE);
+  storeShared(&invocation.view.arenas[r], charsAt(segment.arena(), offset),
+              std::memory_order_release);
   return {};
 }
 
@@ -152,7 +154,7 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
   if (!recordOf(invocation, fabric, awaited))
     return false;
   for (uint32_t r : invocation.collective->binding->arenaRanks()) {
-    if (__atomic_load_n(&invocation.view.arenas[r], __ATOMIC_RELAXED) != nullptr)
+    if (loadShared(&invocation.view.arenas[r], std::memory_order_relaxed) != nullptr)
       continue;
     const transport::AnnounceRecord *record = recordOf(invocation, fabric, r);
     Status bound = record ? bindPeer(invocation, fabric, r, *record) : Status();

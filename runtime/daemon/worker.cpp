@@ -45,6 +45,7 @@ void Worker::loop() {
   while (!device.stopping.load(std::memory_order_acquire)) {
     executor.runUntil(
         [&] { return !hasWork() || device.stopping.load(std::memory_order_acquire); });
+    device.handOver();
     uint64_t submissions = device.countSubmissions();
     quietLingers = submissions == seenSubmissions ? quietLingers + 1 : 0;
     seenSubmissions = submissions;
@@ -63,7 +64,7 @@ void Worker::linger() {
   // was seen to linger.
   bool wanted = device.openWithCallback.load(std::memory_order_relaxed) != 0 && hasWork();
   if (!wanted && !device.stopping.load(std::memory_order_acquire))
-    device.workBell.sleep(ticket, kLinger);
+    device.workBell.nap(ticket, kLinger);
   device.lingering.fetch_sub(1, std::memory_order_relaxed);
 }
 

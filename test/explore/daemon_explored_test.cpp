@@ -1,0 +1,267 @@
+// Whole communicators under made-up schedules: what users do, in few steps.
+#include "plan/testing/example_plans.h"
+#include "runtime/base/thread.h"
+#include "runtime/communicator/testing/harness.h"
+#include "runtime/scheduler/calibration.h"
+#include "test/explore/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using namespace std::chrono_literals;
+using communicator::testing::handleOf;
+using communicator::testing::Job;
+using communicator::testing::PlanHandle;
+using communicator::testing::Ranks;
+
+constexpr uint32_t kRanks = 2;
+
+/// What all schedules of a test have in common, and what a process does once.
+class Daemon : public ::testing::Test {
+protected:
+  Daemon() {
+    ring = handleOf(plan::testing::ringAllReduce(kRanks));
+    twoShot = handleOf(plan::testing::twoShotAllReduce(kRanks));
+    Settings once;
+    once.schedules = 1;
+    explore(once, [] { scheduler::flagRoundTrip(); });
+  }
+
+  std::vector<Job> makeJobs(uint32_t number, const PlanHandle &plan) {
+    std::vector<Job> jobs;
+    for (uint32_t j = 0; j < number; ++j)
+      jobs.emplace_back(j, plan, 4, DataType::Int32);
+    return jobs;
+  }
+
+  void expectNoDefect(uint64_t schedules, const std::function<void()> &body) {
+    Settings settings;
+    settings.schedules = schedules;
+    Outcome outcome = explore(settings, body);
+    EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
+  }
+
+  PlanHandle ring, twoShot;
+};
+
+occlConfig_t withWorkers(uint32_t workers) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.workers = workers;
+  config.arenaBytes = 1 << 16;
+  return config;
+}
+
+/// Runs body(rank) on a thread for each rank.
+void runRanks(const std::function<void(uint32_t)> &body) {
+  std::vector<Thread> threads;
+  for (uint32_t r = 0; r < kRanks; ++r)
+    threads.emplace_back(body, r);
+  for (Thread &thread : threads)
+    thread.join();
+}
+
+void registerAll(const Ranks &ranks, const std::vector<Job> &jobs) {
+  for (uint32_t r = 0; r < kRanks; ++r)
+    for (const Job &job : jobs)
+      require(job.registerOn(ranks[r]) == occlSuccess, "registration fails");
+}
+
+void expectRight(const std::vector<Job> &jobs, uint32_t rank) {
+  for (const Job &job : jobs)
+    require(job.check(rank).empty(), job.check(rank));
+}
+
+TEST_F(Daemon, OppositeOrders) {
+  for (const PlanHandle &plan : {ring, twoShot}) {
+    std::vector<Job> jobs = makeJobs(2, plan);
+    expectNoDefect(150, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        occlRequest_t requests[2];
+        for (uint32_t i = 0; i < 2; ++i)
+          require(jobs[(i + r) % 2].submit(ranks[r], r, &requests[i]) == occlSuccess, "submit");
+        for (occlRequest_t request : requests)
+          require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        expectRight(jobs, r);
+      });
+    });
+  }
+}
+
+TEST_F(Daemon, SeveralThreadsOfARankWait) {
+  std::vector<Job> jobs = makeJobs(2, twoShot);
+  for (uint32_t workers : {1, 2})
+    expectNoDefect(150, [&] {
+      Ranks ranks(kRanks, withWorkers(workers));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        auto runOne = [&](Job &job) {
+          occlRequest_t request;
+          require(job.submit(ranks[r], r, &request) == occlSuccess, "submit");
+          require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        };
+        Thread other([&] { runOne(jobs[r]); });
+        runOne(jobs[1 - r]);
+        other.join();
+        expectRight(jobs, r);
+      });
+    });
+}
+
+TEST_F(Daemon, WorkersQuitAndComeBack) {
+  std::vector<Job> jobs = makeJobs(1, ring);
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      for (uint32_t i = 0; i < 2; ++i) {
+        occlRequest_t request;
+        require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+        while (occlTest(ranks[r], request) == occlInProgress)
+          sleepFor(r == 0 ? 3ms : 20ms); // the workers linger meanwhile, or sleep for good
+      }
+    });
+  });
+}
+
+TEST_F(Daemon, AbortAtAnyTime) {
+  std::vector<Job> jobs = makeJobs(2, twoShot);
+  expectNoDefect(200, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    Thread aborter([&] { require(occlCommAbort(ranks[0]) == occlSuccess, "abort"); });
+    runRanks([&](uint32_t r) {
+      std::vector<occlRequest_t> requests;
+      for (uint32_t i = 0; i < 2; ++i) {
+        occlRequest_t request;
+        occlResult_t result = jobs[(i + r) % 2].submit(ranks[r], r, &request);
+        require(result == occlSuccess || result == occlAborted, "submit after abort");
+        if (result == occlSuccess)
+          requests.push_back(request);
+      }
+      for (occlRequest_t request : requests) {
+        occlResult_t result = occlWait(ranks[r], request);
+        require(result == occlSuccess || result == occlAborted, "wait after abort");
+      }
+    });
+    aborter.join();
+  });
+}
+
+TEST_F(Daemon, AbortEndsWhatThePeerNeverSubmits) {
+  std::vector<Job> jobs = makeJobs(1, ring);
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    Thread waiter([&] {
+      occlRequest_t request;
+      occlResult_t result = jobs[0].submit(ranks[0], 0, &request);
+      if (result == occlSuccess)
+        result = occlWait(ranks[0], request);
+      require(result == occlAborted, "not aborted");
+    });
+    require(occlCommAbort(ranks[1]) == occlSuccess, "abort");
+    waiter.join();
+  });
+}
+
+TEST_F(Daemon, AgainUntilThePeerHasFinished) {
+  std::vector<Job> jobs = makeJobs(3, ring);
+  occlConfig_t config = withWorkers(1);
+  config.maxInFlight = 2;
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      std::vector<occlRequest_t> requests;
+      for (uint32_t i = 0; i < 3; ++i) {
+        occlRequest_t request;
+        occlResult_t result;
+        while ((result = jobs[(i + r) % 3].submit(ranks[r], r, &request)) == occlAgain) {
+          for (occlRequest_t former : requests)
+            require(occlTest(ranks[r], former) <= occlInProgress, "test");
+          yieldProcessor();
+        }
+        require(result == occlSuccess, "submit");
+        requests.push_back(request);
+      }
+      for (occlRequest_t request : requests)
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      expectRight(jobs, r);
+    });
+  });
+}
+
+TEST_F(Daemon, OneCollectiveInFlightTwice) {
+  std::vector<Job> jobs = makeJobs(1, twoShot);
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      occlRequest_t requests[3];
+      for (occlRequest_t &request : requests)
+        require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+      for (occlRequest_t request : requests)
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      expectRight(jobs, r);
+    });
+  });
+}
+
+TEST_F(Daemon, RemovedAndRegisteredAgainWhileOthersRun) {
+  std::vector<Job> jobs = makeJobs(2, ring);
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      occlRequest_t longer, shorter;
+      require(jobs[0].submit(ranks[r], r, &longer) == occlSuccess, "submit");
+      for (uint32_t i = 0; i < 2; ++i) {
+        require(jobs[1].submit(ranks[r], r, &shorter) == occlSuccess, "submit");
+        require(occlWait(ranks[r], shorter) == occlSuccess, "wait");
+        require(occlDeregister(ranks[r], 1) == occlSuccess, "deregister");
+        require(jobs[1].registerOn(ranks[r]) == occlSuccess, "register again");
+      }
+      require(occlWait(ranks[r], longer) == occlSuccess, "wait");
+      expectRight(jobs, r);
+    });
+  });
+}
+
+/// Without preemption the same orders are a deadlock, and the explorer's schedules reach it.
+TEST_F(Daemon, WithoutPreemptionOppositeOrdersAreADeadlock) {
+  std::vector<Job> jobs = makeJobs(2, ring);
+  occlConfig_t config = withWorkers(1);
+  config.preemption = 2;
+  uint32_t deadlocks = 0;
+  Settings settings;
+  settings.schedules = 40;
+  settings.lostWakeUps = false; // the deadlock is found by looking again and again
+  settings.mostSteps = 5000000;
+  Outcome outcome = explore(settings, [&] {
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      occlRequest_t requests[2];
+      for (uint32_t i = 0; i < 2; ++i)
+        if (jobs[(i + r) % 2].submit(ranks[r], r, &requests[i]) != occlSuccess)
+          return;
+      for (occlRequest_t request : requests) {
+        occlResult_t result = occlWait(ranks[r], request);
+        require(result == occlSuccess || result == occlDeadlock, "wait");
+        deadlocks += result == occlDeadlock;
+      }
+    });
+  });
+  EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
+  EXPECT_GT(deadlocks, 0u);
+}
+
+} // namespace
+} // namespace occl::explore

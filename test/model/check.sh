@@ -1,0 +1,42 @@
+#!/bin/bash
+# Verifies runtime.pml by spin and expects a certain outcome.
+#   check.sh <model> ok|deadlock|assertion safety|liveness [-D<switch>]...
+# deadlock: some state from which nobody can go on; assertion: one that does not hold. At most
+# MINUTES (default 5) and MEGABYTES (default 2000).
+set -euo pipefail
+model=$(realpath "$1")
+expected=$2 kind=$3
+shift 3
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/model.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+cp "$model" runtime.pml
+
+spin -a "$@" runtime.pml >spin.log 2>&1 || { cat spin.log; exit 1; }
+options=(-O2 -w -DCOLLAPSE -DVECTORSZ=2048 "-DMEMLIM=${MEGABYTES:-2000}")
+arguments=(-m20000)
+case "$kind" in
+safety) options+=(-DSAFETY -DNOCLAIM); arguments+=(-noclaim) ;;
+liveness) options+=(-DNFAIR=3); arguments+=(-a -f -N everybodyEnds) ;; # under weak fairness
+*) echo "check.sh: '$kind' is neither safety nor liveness" >&2; exit 2 ;;
+esac
+gcc "${options[@]}" -o pan pan.c
+timeout "${MINUTES:-5}m" ./pan "${arguments[@]}" >pan.log 2>&1 || true
+grep -E 'errors:|states, stored|pan:[0-9]|elapsed|Search not completed|max search depth|reached' pan.log || true
+
+fail() {
+  echo "$1; expected: $expected"
+  tail -20 pan.log
+  [ -e runtime.pml.trail ] && spin -t -p -g runtime.pml | tail -60
+  exit 1
+}
+grep -q 'errors: ' pan.log || fail "the search was cut short"
+case "$expected" in
+ok)
+  grep -q 'errors: 0' pan.log || fail "the model has a defect"
+  ! grep -qE 'max search depth too small|out of memory|Search not completed' pan.log || fail "the search is not complete"
+  ;;
+deadlock) grep -qE 'pan:[0-9]+: (invalid end state|acceptance cycle)' pan.log || fail "no deadlock was found" ;;
+assertion) grep -qE 'pan:[0-9]+: assertion violated' pan.log || fail "no assertion was violated" ;;
+*) echo "check.sh: '$expected' is no outcome" >&2; exit 2 ;;
+esac

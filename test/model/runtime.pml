@@ -1,0 +1,538 @@
+/* The daemon: submission, announce, reservation, preemption, quit and restart, completion, shutdown
+ * and abort, of two ranks that submit the same invocations in any orders. README.md says which part
+ * of the code each process and word stands for.
+ *
+ * Nothing here knows time: a sleep ends only when somebody ends it, so a lost wake-up is a deadlock.
+ * Memory is sequentially consistent; test/explore has store buffers.
+ *
+ * -DHELP            the program of rank 0 runs what is open while it waits, beside the worker; two
+ *                   invocations
+ * -DANY_ORDER       rank 1 submits in any order; else in the order opposite to rank 0's
+ * -DTWICE           invocations 0 and 1 are of one collective, and start in the order of their ordinals
+ * -DABORT           somebody aborts at some time, and rank 1 may stop submitting before
+ * -DPOLLING         executors poll on as long as they like before they sleep (for liveness)
+ * -DBREAK_<defect>  one of the defects that README.md lists
+ */
+#define RANKS 2
+#ifdef HELP
+#define N 2
+#else
+#ifndef N
+#define N 3 /* invocations that each rank submits */
+#endif
+#endif
+#define B 2 /* thread blocks of each */
+#define NEED 2 /* units of memory that an invocation holds */
+#define UNITS 4 /* units that a rank has: two invocations at a time */
+
+#define INVOCATION(r, i) ((r) * N + (i))
+#define TASK(r, i, b) (INVOCATION(r, i) * B + (b))
+#define PEER(r) (1 - (r))
+
+/* Of an invocation on a rank. */
+#define UNKNOWN 0
+#define SUBMITTED 1 /* in the submission queue */
+#define OPEN 2      /* in the task queue */
+#define FINISHED 3  /* the rank does not touch its memory any more */
+#define COMPLETE 4  /* the callback has run, the result is visible */
+byte state[RANKS * N];
+bit announced[RANKS * N];
+bit hasCallback[RANKS * N];
+bit reclaimed[RANKS * N];
+
+/* A block has one slice. Block 0 reads what the peer has announced; block 1 comes after block 0, and
+ * reads what the peer's block 0 has written. */
+bit isDone[RANKS * N * B];
+bit claimed[RANKS * N * B];
+byte numClaimed[RANKS];
+
+byte freeUnits[RANKS];
+byte numOpen[RANKS];
+byte helpers[RANKS];
+bit failed[RANKS];
+bit stopping[RANKS];
+bit workerEnded[RANKS];
+#ifdef BREAK_FULL_QUEUE
+byte toRead[RANKS]; /* completions that the reader has not seen */
+#endif
+bit ended[RANKS];
+
+/* Doorbells: of executors that are stuck, and of workers that have nothing to do. The code has a word
+ * that every ring changes and a flag that somebody may be asleep; who goes to sleep takes the word as
+ * his ticket and sets the flag. Here each who may sleep has taken a ticket or not, and it is still
+ * good or not. */
+#define AWAKE 0
+#define TICKET 1 /* marked as asleep, and nobody has rung since */
+#define RUNG 2
+#define WORKER 0
+#define USER 1
+byte stuck[RANKS * 2], idle[RANKS];
+
+inline ring(who) {
+  d_step {
+    if
+    :: stuck[who * 2] == TICKET -> stuck[who * 2] = RUNG
+    :: else
+    fi;
+    if
+    :: stuck[who * 2 + 1] == TICKET -> stuck[who * 2 + 1] = RUNG
+    :: else
+    fi
+  }
+}
+
+inline ringWorker(who) {
+  if
+  :: d_step { idle[who] == TICKET -> idle[who] = RUNG }
+  :: else
+  fi
+}
+
+/* The lock of the admission: memory comes back when both ranks are through. */
+#define CAN_RECLAIM(r, i)                                                                         \
+  (state[INVOCATION(r, i)] >= FINISHED && !reclaimed[INVOCATION(r, i)] &&                          \
+   state[INVOCATION(PEER(r), i)] >= FINISHED)
+
+inline reclaim(r) {
+  for (j : 0 .. N - 1) {
+    if
+    :: CAN_RECLAIM(r, j) ->
+      reclaimed[INVOCATION(r, j)] = 1;
+      freeUnits[r] = freeUnits[r] + NEED
+    :: else
+    fi
+  }
+  j = 0
+}
+
+#ifdef BREAK_ABORT_CHECK
+#define FAILED(r) 0
+#else
+#define FAILED(r) failed[r]
+#endif
+
+#ifdef BREAK_POOL
+#define AT_ONCE 1 /* the other unit is taken when it starts: held and waited for */
+#else
+#define AT_ONCE NEED
+#endif
+
+/* Reserves all, or nothing; announces; hands over to the executors. Then rings whoever sleeps. */
+inline submit(r, i) {
+  atomic {
+    reclaim(r);
+    if
+    :: failed[r] -> refused = 1
+    :: !failed[r] && freeUnits[r] >= AT_ONCE ->
+      freeUnits[r] = freeUnits[r] - AT_ONCE;
+      numOpen[r]++;
+      again = 0;
+      announced[INVOCATION(r, i)] = 1;
+#ifdef BREAK_SAME_ID
+      /* One place for the collective's callback and state, whoever is there. */
+      if
+      :: i == 1 && state[INVOCATION(r, 0)] < FINISHED -> state[INVOCATION(r, 0)] = UNKNOWN
+      :: else
+      fi;
+#endif
+#ifndef BREAK_CALLBACK
+      hasCallback[INVOCATION(r, i)] = 1;
+#endif
+      state[INVOCATION(r, i)] = SUBMITTED
+    :: else -> again = 1
+    fi
+  }
+  if
+  :: refused || again
+  :: else ->
+#ifdef BREAK_CALLBACK
+    hasCallback[INVOCATION(r, i)] = 1;
+#endif
+    if
+    :: FAILED(r) -> settle(r)
+    :: else
+    fi;
+    atomic {
+      ring(PEER(r));
+      ring(r);
+      if
+      :: helpers[r] == 0 -> ringWorker(r)
+      :: else
+      fi
+    }
+  fi
+}
+
+/* After a failure: all that is open ends, as soon as nobody is at it. */
+inline settle(r) {
+  atomic {
+    if
+    :: numClaimed[r] == 0 ->
+      for (j : 0 .. N - 1) {
+        if
+        :: state[INVOCATION(r, j)] == SUBMITTED || state[INVOCATION(r, j)] == OPEN ->
+          state[INVOCATION(r, j)] = COMPLETE;
+          numOpen[r]--
+        :: else
+        fi
+      };
+      j = 0
+    :: else
+    fi
+  }
+  ring(r)
+}
+
+#if defined(TWICE)
+#define MAY_START(r, i) (i != 1 || state[INVOCATION(r, 0)] >= FINISHED)
+#elif defined(BREAK_POOL)
+#define MAY_START(r, i) (freeUnits[r] != 0)
+#else
+#define MAY_START(r, i) 1
+#endif
+
+#define IS_FREE(r, i, b)                                                                           \
+  (state[INVOCATION(r, i)] == OPEN && !claimed[TASK(r, i, b)] &&               \
+   !isDone[TASK(r, i, b)])
+#define CAN_RUN(r, i, b)                                                                           \
+  (b == 0 -> announced[INVOCATION(PEER(r), i)]                                                     \
+          : isDone[TASK(r, i, 0)] && isDone[TASK(PEER(r), i, 0)])
+
+/* Which task an executor takes. Ours looks at all, in whatever order the policy says, and leaves
+ * what cannot run: as conditions stay true, that is one look at all of them. */
+#if defined(BREAK_PREEMPTION) || defined(BREAK_POINTER_EXCHANGE)
+#define TAKES(r, i, b) IS_FREE(r, i, b)
+#else
+#define TAKES(r, i, b) (IS_FREE(r, i, b) && CAN_RUN(r, i, b))
+#endif
+
+/* The task board's lock: what has been submitted starts, and a task is claimed. */
+inline drain(r) {
+  for (j : 0 .. N - 1) {
+    if
+    :: state[INVOCATION(r, j)] == SUBMITTED && MAY_START(r, j) ->
+#ifdef BREAK_POOL
+      freeUnits[r]--;
+#endif
+      state[INVOCATION(r, j)] = OPEN
+    :: else
+    fi
+  }
+  j = 0
+}
+
+/* One visit: a slice of some task, or nothing if nothing can run. After the first look at nothing the
+ * executor marks itself asleep; there is a second look, so that the two are one step costs nothing. */
+#ifdef BREAK_SECOND_LOOK
+#define MARK(first, r) skip
+#else
+#define MARK(first, r)                                                                             \
+  if                                                                                               \
+  :: first -> stuck[r * 2 + me] = TICKET                                                           \
+  :: else                                                                                          \
+  fi
+#endif
+
+inline look(r, first) {
+  atomic {
+    moved = 0;
+    mustSettle = FAILED(r);
+    if
+    :: mustSettle
+    :: else ->
+      drain(r);
+      if
+      :: TAKES(r, 0, 0) -> invocation = 0; block = 0; moved = 1
+      :: TAKES(r, 0, 1) -> invocation = 0; block = 1; moved = 1
+      :: TAKES(r, 1, 0) -> invocation = 1; block = 0; moved = 1
+      :: TAKES(r, 1, 1) -> invocation = 1; block = 1; moved = 1
+#if N > 2
+      :: TAKES(r, 2, 0) -> invocation = 2; block = 0; moved = 1
+      :: TAKES(r, 2, 1) -> invocation = 2; block = 1; moved = 1
+#endif
+      :: else
+      fi
+    fi;
+    if
+    :: moved ->
+      claimed[TASK(r, invocation, block)] = 1;
+      numClaimed[r]++;
+#ifdef BREAK_POINTER_EXCHANGE
+      announced[INVOCATION(PEER(r), invocation)]; /* waits, and nothing else runs meanwhile */
+      if
+      :: CAN_RUN(r, invocation, block) -> isDone[TASK(r, invocation, block)] = 1
+      :: else
+      fi
+#else
+#ifdef BREAK_PREEMPTION
+      CAN_RUN(r, invocation, block);
+#endif
+#ifndef HELP
+      isDone[TASK(r, invocation, block)] = 1
+#endif
+#endif
+    :: else -> MARK(first, r)
+    fi
+  }
+}
+
+inline carryOut(r) {
+  if
+  :: mustSettle -> mustSettle = 0; settle(r)
+  :: !mustSettle && moved ->
+#ifdef HELP
+    isDone[TASK(r, invocation, block)] = 1; /* while others see the claim */
+#endif
+    atomic {
+      if
+      :: block == 0 -> ring(PEER(r)) /* block 1 has nothing for the peer */
+      :: else
+      fi;
+      claimed[TASK(r, invocation, block)] = 0;
+      numClaimed[r]--;
+      last = (isDone[TASK(r, invocation, 0)] && isDone[TASK(r, invocation, 1)] &&
+              state[INVOCATION(r, invocation)] == OPEN);
+      if
+      :: last -> state[INVOCATION(r, invocation)] = FINISHED
+      :: else -> invocation = 0
+      fi;
+      block = 0
+    };
+    if
+    :: last -> complete(r, invocation)
+    :: else
+    fi
+  :: else
+  fi
+}
+
+/* Whoever ends an invocation runs its callback, with nothing claimed. */
+inline complete(r, i) {
+#ifdef BREAK_FULL_QUEUE
+  toRead[r] < 1; /* spins while the queue is full */
+  toRead[r]++;
+#endif
+  atomic {
+    assert(hasCallback[INVOCATION(r, i)]);
+    assert(state[INVOCATION(r, i)] == FINISHED);
+    state[INVOCATION(r, i)] = COMPLETE;
+    numOpen[r]--;
+    last = 0;
+    i = 0
+  };
+  ring(r)
+}
+
+/* The executor, until `done`. */
+inline execute(r, done) {
+  do
+  :: done -> break
+#ifdef HELP
+  :: !(done) ->
+    look(r, 1); /* what is asked and what is looked at may change in between */
+#else
+  :: atomic { !(done) -> look(r, 1) };
+#endif
+    carryOut(r);
+    if
+    :: moved
+#ifdef POLLING
+    :: !moved
+#endif
+#ifdef BREAK_SECOND_LOOK
+    :: !moved ->
+      stuck[r * 2 + me] = TICKET;
+      atomic { stuck[r * 2 + me] == RUNG -> stuck[r * 2 + me] = AWAKE }
+#else
+    :: !moved ->
+      if
+      :: done -> break
+      :: atomic { !(done) -> look(r, 0) };
+        carryOut(r)
+      fi;
+      atomic {
+        moved || stuck[r * 2 + me] == RUNG;
+        stuck[r * 2 + me] = AWAKE
+      }
+#endif
+    fi
+  od;
+  atomic { moved = 0; stuck[r * 2 + me] = AWAKE }
+}
+
+/* Who stops executing may have enabled what another executor of the rank, asleep, waits for. */
+inline leave(r) {
+#ifdef BREAK_LEAVE
+  skip
+#else
+  if
+  :: numOpen[r] != 0 -> ring(r)
+  :: else
+  fi
+#endif
+}
+
+/* A thread inside of wait(): an executor until `done`, then what is left is the others'. */
+inline help(r, done) {
+  helpers[r]++;
+  execute(r, done);
+  helpers[r]--;
+  leave(r);
+  if
+  :: numOpen[r] != 0 && helpers[r] == 0 -> ringWorker(r)
+  :: else
+  fi
+}
+
+#define HAS_WORK(r) (numOpen[r] != 0 && helpers[r] == 0)
+
+/* A rank's own thread. */
+proctype Worker(byte r) {
+  byte j, invocation, block;
+  byte me = WORKER;
+  bit last, moved, mustSettle;
+  do
+#ifdef BREAK_QUIT
+  :: stopping[r] -> break /* whatever is unfinished */
+#else
+  :: stopping[r] && numOpen[r] == 0 -> break
+#endif
+  :: else ->
+#ifdef BREAK_QUIT
+    execute(r, (!HAS_WORK(r) || stopping[r]));
+#else
+    execute(r, !HAS_WORK(r));
+#endif
+    leave(r);
+#ifdef BREAK_COND_WAIT
+    /* Looks, then waits for a signal: one that comes in between is lost. */
+    if
+    :: !HAS_WORK(r) && !stopping[r] ->
+      idle[r] = TICKET;
+      atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+    :: else
+    fi
+#else
+    idle[r] = TICKET;
+    if
+    :: HAS_WORK(r) || stopping[r] -> idle[r] = AWAKE
+    :: else ->
+      atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+    fi
+#endif
+  od;
+  workerEnded[r] = 1
+}
+
+#ifdef BREAK_FULL_QUEUE
+/* Reads the completion queue; its callback waits until the daemon is idle, as one that synchronises
+ * with a device does. */
+active [RANKS] proctype Reader() {
+  do
+  :: toRead[_pid] > 0 ->
+    toRead[_pid]--;
+    stuck[_pid * 2] == TICKET || idle[_pid] == TICKET || workerEnded[_pid]
+  :: ended[_pid] && toRead[_pid] == 0 -> break
+  od
+}
+#endif
+
+#define IS_OVER(r, i)                                                                              \
+  (state[INVOCATION(r, i)] == COMPLETE || (state[INVOCATION(r, i)] == UNKNOWN && failed[r]))
+#if N > 2
+#define ALL_OVER(r) (IS_OVER(r, 0) && IS_OVER(r, 1) && IS_OVER(r, 2))
+#define SOMETHING_TO_RECLAIM(r) (CAN_RECLAIM(r, 0) || CAN_RECLAIM(r, 1) || CAN_RECLAIM(r, 2))
+#else
+#define ALL_OVER(r) (IS_OVER(r, 0) && IS_OVER(r, 1))
+#define SOMETHING_TO_RECLAIM(r) (CAN_RECLAIM(r, 0) || CAN_RECLAIM(r, 1))
+#endif
+#define ALL_GIVEN ((1 << N) - 1)
+
+/* Names of the collectives do not matter: rank 0 submits them as 0, 1, 2, rank 1 in any order, or,
+ * which leaves less to search, the other way round. */
+#ifdef ANY_ORDER
+#define IS_NEXT(r, i) (r == 1 || given == (1 << i) - 1)
+#else
+#define IS_NEXT(r, i) (given == (r == 0 -> (1 << i) - 1 : ALL_GIVEN - (2 << i) + 1))
+#endif
+#ifdef TWICE
+#define MAY_SUBMIT(r, i) (!(given & (1 << i)) && (i != 1 || given & 1) && IS_NEXT(r, i))
+#else
+#define MAY_SUBMIT(r, i) (!(given & (1 << i)) && IS_NEXT(r, i))
+#endif
+
+/* The program. */
+proctype User(byte r) {
+  #undef me
+  byte me = USER;
+  byte j, invocation, block, given, wanted;
+  bit last, moved, mustSettle, refused, again;
+  do
+  :: given == ALL_GIVEN -> break
+#ifdef ABORT
+  :: r == 1 && given != ALL_GIVEN -> failed[1]; break /* silent until the others give up */
+#endif
+  :: MAY_SUBMIT(r, 0) -> wanted = 0; goto next
+  :: MAY_SUBMIT(r, 1) -> wanted = 1; goto next
+#if N > 2
+  :: MAY_SUBMIT(r, 2) -> wanted = 2; goto next
+#endif
+  :: 0 ->
+next:
+    submit(r, wanted);
+    if
+    :: refused -> break
+    :: !refused && again -> SOMETHING_TO_RECLAIM(r) || failed[r] /* calls again then */
+    :: else -> given = given | (1 << wanted)
+    fi;
+    again = 0
+  od;
+#ifndef BREAK_QUIT
+#ifdef HELP
+  /* Rank 0 waits for one of them, by running what is open; the callback tells of the other. */
+  if
+  :: r == 0 && state[INVOCATION(r, 1)] != UNKNOWN -> help(r, state[INVOCATION(r, 1)] == COMPLETE)
+  :: else
+  fi;
+#endif
+  ALL_OVER(r);
+#endif
+  /* The end of the communicator. */
+  stopping[r] = 1;
+  ringWorker(r);
+  ring(r);
+  workerEnded[r];
+  ALL_OVER(r);
+  ended[r] = 1
+}
+
+#ifdef ABORT
+/* occlCommAbort on rank 0, by a thread of its own, at any time. */
+proctype Abort() {
+  byte j;
+  failed[0] = 1;
+  ring(0);
+  failed[1] = 1;
+  ring(1);
+#ifndef BREAK_ABORT_CHECK
+  settle(0)
+#endif
+}
+#endif
+
+init {
+  atomic {
+    freeUnits[0] = UNITS;
+    freeUnits[1] = UNITS;
+    run User(0);
+    run User(1);
+    run Worker(0);
+    run Worker(1);
+#ifdef ABORT
+    run Abort()
+#endif
+  }
+}
+
+/* Under weak fairness every program ends: no request is lost or starved. */
+ltl everybodyEnds { <> (ended[0] && ended[1]) }
