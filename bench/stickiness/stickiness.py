@@ -125,7 +125,7 @@ def write_report(arguments, results, load):
   the same order; rank {arguments.late_rank} sleeps {arguments.delay_us} us before each of its submissions.
 - before: a visit polls for the same short time wherever its thread block stands in the queue (`spinMicroseconds` =
   {POLICIES["before"]}, about the floor). after: up to {POLICIES["after"]} us at the front, half of that at the next position and so on, twice as long for what
-  moved at its last visit. First in, first out in both. The two take turns in {arguments.rounds} rounds of {arguments.iterations} iterations (after one
+  moved at its last visit. The default order of the queue in both. The two take turns in {arguments.rounds} rounds of {arguments.iterations} iterations (after one
   that does not count); numbers are medians of the iterations.
 - A context switch is a visit that moved nothing; a preemption one that polled its budget out while others were open. The length of the
   queue, in thread blocks, is that when the collective came in. As in figure 9 of the OCCL paper, for a rank on time and the late one.
