@@ -4,16 +4,14 @@
     bench/schedules/schedules.py [PLANS] [--measure] [--only TEXT] [--options "OPTIONS OF occlc compile"]
 
 Channels, thread blocks and steps are those of rows.tsv and of the plans compiled here. Each program is compiled for no more thread blocks and
-channels than MSCCLang's has, with and without multicast and with several numbers of instances; the plan that is predicted to be the
-fastest counts. With PLANS, a folder of MSCCL XML plans named as in rows.tsv, it imports them, all with the protocol Simple, and compares the
-predicted times at several sizes of a part; with --measure also the times on the runtime, the ranks threads of one process."""
+channels than MSCCLang's has, for the alias modes that it has (options in rows.tsv); the cost model chooses the rest: one plan for all
+sizes, and one for each size at which that is predicted to be slower than MSCCLang's. With PLANS, a folder of MSCCL XML plans named as in rows.tsv, it imports them, all with the protocol Simple, and compares the
+predicted times at several sizes of a part; with --measure also the times on the runtime, the ranks threads of one process, of MSCCLang's plan and of one that is chosen for that."""
 
 import argparse
 import collections
 import csv
-import itertools
 import json
-import math
 import os
 import re
 import shlex
@@ -63,28 +61,34 @@ class Tools:
         self.options, self.folder = options, folder
 
     def make(self, command, row, name):
-        """Runs occlc; the schedule that it wrote, or why there is none."""
+        """Runs occlc; the schedule that it wrote, or nothing, and what it said."""
         path = os.path.join(self.folder, name + ".plan.json")
         done = subprocess.run([self.options.occlc, *command, "-o", path], capture_output=True, text=True, check=False)
         if done.returncode:
             return None, (done.stderr.strip().splitlines() or ["exit status %d" % done.returncode])[0]
-        return schedule_of(path, self.predict(path, row)), ""
+        return schedule_of(path, self.predict(path, row)), done.stderr
 
-    def compile(self, row):
-        """The fastest of the plans within the budget, the options that it took, and why there is none."""
-        budget, instances = [], [1]
+    def compile(self, row, sizes, name, on_host=False):
+        """The plan that the cost model chooses for these sizes within the budget, for GPUs or for threads of a host; the options that it
+        stands for; why there is none."""
+        command = ["compile", os.path.join(ROOT, row["file"]), *shlex.split(row["options"]), "--stats", "--tune", "on"]
+        if not on_host:
+            command += ["--topology", self.options.topology, *self.machine(row, row["options"])]
+        for size in sizes:
+            command += ["--bytes", size]
         if row["blocks"] != "-":
-            budget = ["--max-thread-blocks", row["blocks"], "--max-channels", row["channels"]]
-            instances = [n for n in (1, 2, 4, 8, 16, 32) if n <= min(int(row["channels"]), int(row["blocks"]))]
-        best, chosen, reason = None, [], ""
-        for variant in itertools.product([[], ["--no-multicast"]], [["--instances", str(n)] for n in instances]):
-            words = variant[0] + (variant[1] if variant[1][1] != "1" else [])
-            command = ["compile", os.path.join(ROOT, row["file"]), *shlex.split(row["options"]), *budget, *words]
-            found, why = self.make(command + shlex.split(self.options.options), row, "_".join(["ours", *words]))
-            if found and (best is None or total(found) < total(best)):
-                best, chosen = found, words
-            reason = reason or why
-        return best, " ".join(chosen), reason
+            command += ["--max-thread-blocks", row["blocks"], "--max-channels", row["channels"], "--instances", "auto"]
+        found, output = self.make(command + shlex.split(self.options.options), row, name)
+        chosen = re.search(r"chosen by prediction: protocol of the source, (.*)", output)
+        return found, chosen.group(1).replace("1 instance, ", "") if chosen else "", output
+
+    @staticmethod
+    def machine(row, said=""):
+        """-D for the parameters of the topology that `said` does not have already."""
+        nodes = int(row["nodes"])
+        sizes = {"nodes": nodes, "gpus": int(row["ranks"]) // nodes}
+        return [word for name, value in sizes.items() if "-D %s=" % name not in said
+                for word in ("-D", "%s=%d" % (name, value))]
 
     def import_xml(self, row):
         path = os.path.join(self.options.plans, row["plan"] + ".xml")
@@ -93,35 +97,42 @@ class Tools:
         simple = os.path.join(self.folder, "theirs.xml")
         with open(path, encoding="utf-8") as source, open(simple, "w", encoding="utf-8") as copy:
             copy.write(re.sub(r'proto="\w+"', 'proto="Simple"', source.read()))
-        return self.make(["import", simple], row, "theirs")
+        found, output = self.make(["import", simple], row, "theirs")
+        return found, "" if found else output
 
     def predict(self, path, row):
         """Microseconds at each of SIZES, on nodes of GPUs."""
-        nodes = int(row["nodes"])
-        command = [self.options.occlc, "stats", path, "--topology", self.options.topology, "-D", "nodes=%d" % nodes,
-                   "-D", "gpus=%d" % (int(row["ranks"]) // nodes)]
+        command = [self.options.occlc, "stats", path, "--topology", self.options.topology, *self.machine(row)]
         for size in SIZES:
             command += ["--bytes", size]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         found = re.findall(r"^ +[0-9.]+ [KMG]?i?B +([0-9.]+) (ns|us|ms|s)  ", done.stdout, re.MULTILINE)
         return [float(number) * MICROSECONDS[unit] for number, unit in found[: len(SIZES)]]
 
-    def measure(self, schedule):
-        """Median microseconds of an iteration on the runtime; None if it fails."""
-        done = subprocess.run([self.options.occl_run, "--plan", schedule.path, "--threads", "--count",
-                               str(self.options.count), "--iterations", "20"],
+    def measure(self, schedules):
+        """Microseconds of an iteration on the runtime: of each schedule the least of all in three runs, in turns; None where
+        there is no schedule or it fails."""
+        rounds = [[schedule and self.run(schedule.path) for schedule in schedules] for _ in range(3)]
+        return [None if None in times else min(times) for times in zip(*rounds)]
+
+    def run(self, path):
+        """Microseconds of the fastest iteration, which tells most where the machine has other work; None if it fails."""
+        with open(path, encoding="utf-8") as file:
+            is_in_place = json.load(file)["inPlace"]
+        done = subprocess.run([self.options.occl_run, "--plan", path, "--threads", "--count", str(self.options.count),
+                               "--iterations", "20", *(["--in-place"] if is_in_place else [])],
                               capture_output=True, text=True, check=False, timeout=300)
-        found = re.search(r"median ([0-9.]+) us", done.stdout)
+        found = re.search(r"best ([0-9.]+) us", done.stdout)
         return float(found.group(1)) if done.returncode == 0 and found else None
-
-
-def total(schedule):
-    """What a schedule costs, each size counted alike."""
-    return sum(map(math.log, schedule.times))
 
 
 def text(value):
     return "-" if value is None else "%.1f" % value
+
+
+def slower_at(ours, theirs):
+    """The sizes at which the schedule is predicted to be slower than MSCCLang's, by their position."""
+    return [i for i in range(len(SIZES)) if theirs and ours.times[i] > theirs.times[i] * TOLERANCE]
 
 
 def behind(row, ours, theirs):
@@ -129,25 +140,38 @@ def behind(row, ours, theirs):
     found = [what for what in ("channels", "blocks") if row[what] != "-" and getattr(ours, what) > int(row[what])]
     if ours.relays:
         found.append("relays")
-    for size, mine, other in zip(SIZES, ours.times, theirs.times if theirs else []):
-        if mine > other * TOLERANCE:
-            found.append("time at %s by %.0f %%" % (size, 100 * (mine / other - 1)))
+    for i in slower_at(ours, theirs):
+        found.append("time at %s by %.0f %%" % (SIZES[i], 100 * (ours.times[i] / theirs.times[i] - 1)))
     return found
 
 
+def with_own_plans(row, tools, ours, theirs, chosen):
+    """`ours` with the times of plans for single sizes where one for all of them is behind."""
+    for i in slower_at(ours, theirs):
+        found, options, _ = tools.compile(row, [SIZES[i]], "ours_" + SIZES[i])
+        if found and found.times[i] < ours.times[i]:
+            times = [*ours.times[:i], found.times[i], *ours.times[i + 1 :]]
+            ours = ours._replace(times=times, channels=max(ours.channels, found.channels),
+                                 blocks=max(ours.blocks, found.blocks), relays=max(ours.relays, found.relays))
+            chosen += "; for %s: %s" % (SIZES[i], options)
+    return ours, chosen
+
+
 def print_row(row, tools, options):
-    ours, chosen, reason = tools.compile(row)
+    ours, chosen, reason = tools.compile(row, SIZES, "ours")
     if not ours:
         print("| %s | %s |" % (row["name"], reason))
         return False
     theirs, reason = tools.import_xml(row) if options.plans else (None, "")
+    ours, chosen = with_own_plans(row, tools, ours, theirs, chosen)
     cells = [row["name"]]
     cells += ["%s / %d" % (row[field], getattr(ours, field)) for field in ("channels", "blocks", "steps", "max_steps")]
-    cells += ["%d" % ours.relays, chosen or "-"]
+    cells += ["%d" % ours.relays, chosen]
     for i in range(len(SIZES)):
         cells.append(" / ".join(text(s.times[i] if s and s.times else None) for s in (theirs, ours)))
     if options.measure:
-        cells.append(" / ".join(text(tools.measure(s) if s else None) for s in (theirs, ours)))
+        on_host, _, _ = tools.compile(row, ["%dB" % (4 * options.count)], "on_host", on_host=True)
+        cells.append(" / ".join(map(text, tools.measure([theirs, on_host]))))
     found = behind(row, ours, theirs)
     print("| %s | %s |" % (" | ".join(cells), ", ".join(found) or reason), flush=True)
     return not found

@@ -1,7 +1,6 @@
 #include "compiler/analysis/ListScheduler.h"
 
 #include "compiler/analysis/InOrder.h"
-#include "compiler/analysis/StepWork.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -79,6 +78,7 @@ private:
       if (isNew) {
         queues.emplace_back();
         blockEnds.push_back(0);
+        blockBegins.push_back(UINT64_MAX);
       }
       queueOfStep[step] = entry->second;
     }
@@ -198,8 +198,11 @@ private:
       if (state.sent.size() >= depth)
         begin = std::max(begin, state.freed[state.sent.size() - depth]);
     }
+    uint64_t &blockBegin = blockBegins[queueOfStep[step]];
+    blockBegin = std::min(blockBegin, begin);
     blockEnd = begin + durationOf(instructionAt(step));
     result.makespan = std::max(result.makespan, blockEnd);
+    result.interval = std::max(result.interval, blockEnd - blockBegin);
     return blockEnd;
   }
 
@@ -233,7 +236,7 @@ private:
   std::vector<uint32_t> released;
   std::vector<uint64_t> ready; // when what each step waits for has ended
   std::vector<Queue> queues;   // of each thread block
-  std::vector<uint64_t> blockEnds;
+  std::vector<uint64_t> blockBegins, blockEnds;
   llvm::DenseMap<std::pair<uint32_t, int32_t>, uint32_t> queueIndex;
   std::vector<uint32_t> queueOfStep;
   size_t numRun = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/analysis/StepGraph.h"
+#include "compiler/analysis/StepWork.h"
 
 namespace occl::analysis {
 
@@ -14,8 +15,14 @@ struct Schedule {
   /// When the last step ends if each thread block runs its steps in this order as early as it can,
   /// and each takes durationOf (StepWork.h).
   uint64_t makespan = 0;
+  /// The longest time from the first step of a thread block to its last: the next tile of the data
+  /// begins that much later.
+  uint64_t interval = 0;
   /// If not complete: global steps that only wait for a message or for room on a connection.
   std::vector<uint32_t> stuck;
+
+  /// How long kTypicalTiles (StepWork.h) take; less is better.
+  uint64_t duration() const { return makespan + (kTypicalTiles - 1) * interval; }
 };
 
 /// Runs in rounds: each thread block of each rank runs at most one step a round, the one with the

@@ -182,5 +182,22 @@ TEST(Schedule, PredictionKnowsThreadBlocks) {
   EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, kStepOverhead + 2);
 }
 
+TEST(Schedule, IntervalIsTheLongestTimeFromABlocksFirstStepToItsLast) {
+  // Rank 1 passes a chunk on and does nothing else; rank 0 waits for the answer in the same block,
+  // or in another one.
+  Program p = program({{step({input(0)}, {transfer(0)}), step({transfer(1)}, {output(0)})},
+                       {step({transfer(0)}, {transfer(1)})}});
+  uint64_t one = kStepOverhead + 2;
+  Schedule together = scheduleOf(p, 1, MessageOrder::Free);
+  EXPECT_EQ(together.makespan, 3 * one + 2 * kMessageLatency);
+  EXPECT_EQ(together.interval, together.makespan);
+  EXPECT_EQ(together.duration(), kTypicalTiles * together.makespan);
+  p.ranks[0].steps[1].instruction.threadBlock = 1;
+  Schedule apart = scheduleOf(p, 1, MessageOrder::Free);
+  EXPECT_EQ(apart.makespan, together.makespan);
+  EXPECT_EQ(apart.interval, one);
+  EXPECT_EQ(apart.duration(), apart.makespan + (kTypicalTiles - 1) * one);
+}
+
 } // namespace
 } // namespace occl::analysis

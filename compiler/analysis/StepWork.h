@@ -16,6 +16,9 @@ inline uint64_t workOf(const inst::Instruction &instruction) {
 inline constexpr uint32_t kStepOverhead = 2;
 inline constexpr uint32_t kMessageLatency = 4;
 
+/// Into how many tiles a runtime cuts chunks that are worth much work on their schedule.
+inline constexpr uint32_t kTypicalTiles = 8;
+
 inline uint64_t durationOf(const inst::Instruction &instruction) {
   return kStepOverhead + workOf(instruction);
 }

@@ -6,7 +6,11 @@
 #include "compiler/driver/Printing.h"
 #include "compiler/topology/Machines.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
 
 namespace occl::driver {
 
@@ -14,6 +18,9 @@ namespace {
 
 /// More than that is out of proportion to what a link needs.
 constexpr uint32_t kMaxInstances = 32;
+
+/// Of a prediction; what follows in large buffers is like what went before.
+constexpr uint64_t kSimulatedSteps = 1u << 14;
 
 std::vector<Candidate> candidatesFor(const CompileOptions &options, const ChoiceOptions &choice) {
   std::vector<std::string> protocols{options.protocol};
@@ -27,41 +34,21 @@ std::vector<Candidate> candidatesFor(const CompileOptions &options, const Choice
   std::vector<Candidate> result;
   for (const std::string &protocol : protocols)
     for (uint32_t count : instances)
-      result.push_back({protocol, count, {}});
+      result.push_back({protocol, count, Tactics::of(options.pipeline), {}});
   return result;
 }
 
 CompileOptions optionsOf(CompileOptions options, const Candidate &candidate) {
   options.protocol = candidate.protocol;
   options.pipeline.instances = candidate.instances;
+  candidate.tactics.applyTo(options.pipeline);
   return options;
-}
-
-/// Compiles the candidate and predicts it; false if it gives no valid plan.
-bool tryCandidate(const CompileOptions &options, Choice &choice, Candidate &candidate) {
-  Compiler compiler(options);
-  if (!compiler.load() || !compiler.lower())
-    return false;
-  std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
-  if (!plan)
-    return false;
-  if (choice.bytes.empty())
-    choice.bytes = cost::usualSizes(*plan);
-  const topology::Topology machine =
-      compiler.topology() ? *compiler.topology() : topology::sharedMemory(plan->numRanks);
-  for (uint64_t bytes : choice.bytes) {
-    plan::Expected<cost::Prediction> prediction = cost::predict(*plan, machine, {.bytes = bytes});
-    if (!prediction) {
-      printError(prediction.message(), options.diagnosticFormat);
-      return false;
-    }
-    candidate.makespans.push_back(prediction->makespan);
-  }
-  return true;
 }
 
 /// The logarithm of the geometric mean, but for a factor.
 double score(const Candidate &candidate) {
+  if (candidate.makespans.empty())
+    return std::numeric_limits<double>::infinity();
   double sum = 0;
   for (topology::Picoseconds makespan : candidate.makespans)
     sum += std::log(static_cast<double>(makespan));
@@ -71,8 +58,150 @@ double score(const Candidate &candidate) {
 std::string describe(const Candidate &candidate) {
   return "protocol " + (candidate.protocol.empty() ? "of the source" : candidate.protocol) + ", " +
          std::to_string(candidate.instances) +
-         (candidate.instances == 1 ? " instance" : " instances");
+         (candidate.instances == 1 ? " instance" : " instances") +
+         (candidate.tactics == Tactics() ? "" : ", " + candidate.tactics.text());
 }
+
+/// Tries candidates, each once.
+class Search {
+public:
+  Search(const CompileOptions &options, const ChoiceOptions &asked) : options(options) {
+    choice.bytes = asked.bytes;
+    bool mayTune =
+        asked.tuning == Tuning::On || (asked.tuning == Tuning::Auto && !options.topology.empty());
+    largest = !mayTune ? 0 : asked.tuning == Tuning::On ? kLargestAsked : kLargest;
+    budget = asked.tuning == Tuning::On ? kBudgetAsked : kBudget;
+  }
+
+  /// Nothing if the first candidate gives no valid plan.
+  std::optional<Choice> run(const std::vector<Candidate> &candidates) {
+    PipelineOptions largestPipeline = options.pipeline;
+    largestPipeline.instances = candidates.back().instances;
+    dimensions = searchSpace(largestPipeline);
+    for (const Candidate &candidate : candidates)
+      if (evaluate(candidate); choice.candidates.front().makespans.empty())
+        return std::nullopt;
+    if (largest > 0)
+      descendFromAll(candidates);
+    for (size_t i = 1; i < choice.candidates.size(); ++i)
+      if (isBetter(choice.candidates[i], choice.candidates[choice.chosen]))
+        choice.chosen = i;
+    return std::move(choice);
+  }
+
+private:
+  /// Chunk operations of a program that is tuned, without and with being told to.
+  static constexpr size_t kLargest = 1u << 11, kLargestAsked = 1u << 15;
+  /// Instructions that all plans tried for their tactics have together.
+  static constexpr size_t kBudget = 1u << 14, kBudgetAsked = 1u << 19;
+  /// What a candidate counts at least, also one that gives no plan.
+  static constexpr size_t kOfAny = 1u << 6;
+  /// A change must be worth so much, or the simpler tactics stay.
+  static constexpr double kWorthwhile = 1e-3;
+
+  /// Of equally fast ones, the one that differs least from the usual.
+  static bool isBetter(const Candidate &a, const Candidate &b) {
+    double first = score(a), second = score(b);
+    return first != second ? first < second : a.tactics.text().size() < b.tactics.text().size();
+  }
+
+  /// The place among the candidates.
+  size_t evaluate(const Candidate &candidate) {
+    std::string name = describe(candidate);
+    auto [known, isNew] = tried.try_emplace(name, choice.candidates.size());
+    if (!isNew)
+      return known->second;
+    CompileOptions attempt = optionsOf(options, candidate);
+    attempt.diagnosticFormat = DiagnosticFormat::None;
+    attempt.pipeline.printTiming = false;
+    choice.candidates.push_back(candidate);
+    spent += kOfAny;
+    if (!compileAndPredict(attempt, choice.candidates.back())) {
+      // What is wrong with the program is wrong with the first candidate, too: once more, aloud.
+      attempt.diagnosticFormat = options.diagnosticFormat;
+      if (choice.candidates.size() == 1)
+        compileAndPredict(attempt, choice.candidates.back());
+      choice.candidates.back().makespans.clear();
+    }
+    return known->second;
+  }
+
+  /// False if it gives no valid plan.
+  bool compileAndPredict(const CompileOptions &attempt, Candidate &candidate) {
+    Compiler compiler(attempt);
+    if (!compiler.load())
+      return false;
+    if (size_t numOps = compiler.numOps(); numOps == 0 || numOps > largest)
+      largest = 0; // scheduled already, or large
+    if (!compiler.lower())
+      return false;
+    std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
+    if (!plan)
+      return false;
+    spent += plan->instructions.size();
+    if (choice.bytes.empty())
+      choice.bytes = cost::usualSizes(*plan);
+    const topology::Topology machine =
+        compiler.topology() ? *compiler.topology() : topology::sharedMemory(plan->numRanks);
+    for (uint64_t bytes : choice.bytes) {
+      plan::Expected<cost::Prediction> prediction =
+          cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = kSimulatedSteps});
+      if (!prediction) {
+        printError(prediction.message(), attempt.diagnosticFormat);
+        return false;
+      }
+      candidate.makespans.push_back(prediction->makespan);
+    }
+    return true;
+  }
+
+  /// The most promising first, as long as the budget lasts.
+  void descendFromAll(const std::vector<Candidate> &candidates) {
+    for (Candidate candidate : candidates) {
+      if (options.pipeline.maxThreadBlocks < 2)
+        break; // no block but one to store what arrives
+      candidate.tactics = candidate.tactics.staged();
+      evaluate(candidate);
+    }
+    std::vector<size_t> starts(choice.candidates.size());
+    std::iota(starts.begin(), starts.end(), size_t{0});
+    std::stable_sort(starts.begin(), starts.end(), [&](size_t a, size_t b) {
+      return score(choice.candidates[a]) < score(choice.candidates[b]);
+    });
+    spent = 0;
+    for (size_t start : starts)
+      descend(start);
+  }
+
+  /// Changes one dimension at a time to its best setting until nothing helps.
+  void descend(size_t current) {
+    for (bool improved = true; improved;) {
+      improved = false;
+      for (const Dimension &dimension : dimensions) {
+        size_t best = current;
+        for (const Tactics &tactics : dimension(choice.candidates[current].tactics)) {
+          if (spent > budget)
+            return;
+          Candidate candidate = choice.candidates[current];
+          candidate.tactics = tactics;
+          candidate.makespans.clear();
+          size_t index = evaluate(candidate);
+          if (score(choice.candidates[index]) < score(choice.candidates[best]) - kWorthwhile)
+            best = index;
+        }
+        improved |= best != current;
+        current = best;
+      }
+    }
+  }
+
+  const CompileOptions &options;
+  std::vector<Dimension> dimensions;
+  Choice choice;
+  std::map<std::string, size_t> tried; // candidates, by their description
+  size_t largest = 0;                  // chunk operations of a program that is tuned; 0: none is
+  size_t budget = 0, spent = 0;        // instructions
+};
 
 } // namespace
 
@@ -88,28 +217,15 @@ std::string Choice::text() const {
   return text;
 }
 
+bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &asked) {
+  return asked.protocol || asked.instances || asked.tuning == Tuning::On ||
+         (asked.tuning == Tuning::Auto && !options.topology.empty());
+}
+
 std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &asked) {
-  Choice choice;
-  choice.bytes = asked.bytes;
-  choice.candidates = candidatesFor(options, asked);
-  for (size_t i = 0; i < choice.candidates.size(); ++i) {
-    Candidate &candidate = choice.candidates[i];
-    CompileOptions tried = optionsOf(options, candidate);
-    tried.diagnosticFormat = DiagnosticFormat::None;
-    tried.pipeline.printTiming = false;
-    bool isGood = tryCandidate(tried, choice, candidate);
-    if (!isGood && i == 0) {
-      // What is wrong with the program is wrong with the first candidate, too: once more, aloud.
-      tried.diagnosticFormat = options.diagnosticFormat;
-      tryCandidate(tried, choice, candidate);
-      return std::nullopt;
-    }
-    if (!isGood)
-      candidate.makespans.clear();
-    else if (score(candidate) < score(choice.candidates[choice.chosen]))
-      choice.chosen = i;
-  }
-  options = optionsOf(options, choice.candidates[choice.chosen]);
+  std::optional<Choice> choice = Search(options, asked).run(candidatesFor(options, asked));
+  if (choice)
+    options = optionsOf(options, choice->candidates[choice->chosen]);
   return choice;
 }
 

@@ -2,22 +2,23 @@
 #pragma once
 
 #include "compiler/driver/Compiler.h"
+#include "compiler/driver/Tactics.h"
 
 namespace occl::driver {
 
 struct ChoiceOptions {
   bool protocol = false;
   bool instances = false;
+  Tuning tuning = Tuning::Auto;
   /// Bytes of a part to choose for; none: some from the range that the plan is meant for.
   std::vector<uint64_t> bytes;
-
-  bool isAsked() const { return protocol || instances; }
 };
 
 /// A way to compile that was tried.
 struct Candidate {
   std::string protocol;
   uint32_t instances = 1;
+  Tactics tactics;
   /// By size, in the order of Choice::bytes; empty if it gives no valid plan.
   std::vector<topology::Picoseconds> makespans;
 };
@@ -31,11 +32,15 @@ struct Choice {
   std::string text() const;
 };
 
+/// Whether there is anything to choose for these options.
+bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &choice);
+
 /// Compiles with every protocol that is to be chosen among, and with 1, 2, 4, ... instances up to
-/// the budget of thread blocks; sets `options` to those with the least predicted makespan on its
-/// topology, shared memory without one: over several sizes, the least geometric mean; the first of
-/// equal ones. Compiling with the options set gives the same plan as asking for them. nullopt,
-/// after printing errors, if the options as they are give no plan.
+/// the budget of thread blocks, and with other tactics, one changed at a time, as long as that
+/// helps. Sets `options` to those with the least predicted makespan on its topology, shared memory
+/// without one: over several sizes, the least geometric mean; of equal ones the usual or the first. Compiling
+/// with the options set gives the same plan as asking for them. nullopt, after printing errors, if
+/// the options as they are give no plan.
 std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &choice);
 
 } // namespace occl::driver

@@ -126,12 +126,31 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Everything besides the source that decides what the plan is.
 static std::string describeOptions(const PipelineOptions &options) {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10:$[,]}", options.multicast,
-                       options.fuse, options.aggregate, options.maxThreadBlocks, options.maxDepth,
-                       options.instances, options.maxChannels, options.orderThroughRanks,
-                       options.directGroupSize, options.reassociate,
-                       llvm::make_range(options.directGroups.begin(), options.directGroups.end()))
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10:$[,]} {11} {12} {13} {14} {15} "
+                       "{16} {17}",
+                       options.multicast, options.fuse, options.aggregate, options.maxThreadBlocks,
+                       options.maxDepth, options.instances, options.maxChannels,
+                       options.orderThroughRanks, options.directGroupSize, options.reassociate,
+                       llvm::make_range(options.directGroups.begin(), options.directGroups.end()),
+                       options.maxFanOut, options.layout, options.colors, options.spreadLocal,
+                       options.aggregateLocal, options.foldArrivals, options.shareChannels)
       .str();
+}
+
+/// Leaves the program the alias modes asked for; reports one that it does not have.
+static bool narrowModes(chunk::ProgramOp program, AliasModes modes) {
+  bool wantsInPlace = modes == AliasModes::InPlace;
+  if (modes == AliasModes::All)
+    return true;
+  if (wantsInPlace ? !program.getInPlace() : !program.getOutOfPlace()) {
+    program.emitError() << "'" << program.getAlgorithm() << "' does not work "
+                        << (wantsInPlace ? "in place" : "out of place")
+                        << ", which --modes asks for";
+    return false;
+  }
+  program.setInPlace(wantsInPlace);
+  program.setOutOfPlace(!wantsInPlace);
+  return true;
 }
 
 /// Puts options into the program's header, and their hash with that of the source.
@@ -147,11 +166,15 @@ bool Compiler::applyOptions() {
     program.setMaxBytes(*options.maxBytes);
   if (!options.protocol.empty())
     program.setProtocol(options.protocol);
+  if (!narrowModes(program, options.modes))
+    return false;
   uint64_t hash = mixHash(0xcbf29ce484222325, program.getSourceHash());
   hash = mixHash(hash, describeOptions(options.pipeline));
-  hash = mixHash(hash, llvm::formatv("{0} {1} {2} {3}", program.getDepth(), program.getMinBytes(),
-                                     program.getMaxBytes(), program.getProtocol())
-                           .str());
+  hash = mixHash(hash,
+                 llvm::formatv("{0} {1} {2} {3} {4} {5}", program.getDepth(), program.getMinBytes(),
+                               program.getMaxBytes(), program.getProtocol(), program.getInPlace(),
+                               program.getOutOfPlace())
+                     .str());
   program.setSourceHash(llvm::formatv("{0:x-16}", hash).str());
   return succeeded(program.verify());
 }
@@ -160,6 +183,11 @@ bool Compiler::lower() {
   if (isa<inst::ProgramOp>(ir->getBody()->front()))
     return true;
   return succeeded(runPipeline(*ir, options.pipeline));
+}
+
+size_t Compiler::numOps() {
+  auto program = dyn_cast<chunk::ProgramOp>(ir->getBody()->front());
+  return program ? program.getBody().front().getOperations().size() : 0;
 }
 
 ModuleOp Compiler::module() {

@@ -22,6 +22,9 @@ namespace occl::driver {
 /// (docs/tools.md), or not at all.
 enum class DiagnosticFormat : uint8_t { Text, Json, None };
 
+/// In which alias modes a plan is to work: all that the program claims, or one of them.
+enum class AliasModes : uint8_t { All, InPlace, OutOfPlace };
+
 struct CompileOptions {
   /// A .coll file; an algorithm of SCCL or TACCL (.json); or IR (.mlir, .mlirbc): a chunk.program,
   /// or an inst.program that is scheduled.
@@ -40,6 +43,7 @@ struct CompileOptions {
   std::optional<uint32_t> depth;
   std::optional<uint64_t> minBytes, maxBytes;
   std::string protocol; // simple, ll or ll128; may be empty
+  AliasModes modes = AliasModes::All;
 
   /// Sets pipeline.directGroups as the topology says.
   bool directInTopology = false;
@@ -68,6 +72,9 @@ public:
   const frontend::VersionInfo &version() const { return loadedVersion; }
   /// What verifyPlan found out about the plan.
   const plan::VerifyResult &verification() const { return verified; }
+  /// Chunk operations of the loaded program; 0 of an inst.program. Expects load() to have succeeded
+  /// and lower() not to have been called.
+  size_t numOps();
   /// The program as IR.
   mlir::ModuleOp module();
   /// Of the options' file, after load(); null if there is none.

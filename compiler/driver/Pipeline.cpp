@@ -12,7 +12,7 @@ namespace occl::driver {
 namespace {
 
 void addChunkPasses(OpPassManager &passes, const PipelineOptions &options) {
-  passes.addPass(passes::createChunkParallelize({options.instances}));
+  passes.addPass(passes::createChunkParallelize({options.instances, options.shareChannels}));
   passes.addPass(passes::createChunkMarkFinal());
 }
 
@@ -23,14 +23,16 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
   if (options.multicast)
     passes.addPass(passes::createInstMergeMulticast());
   if (options.fuse)
-    passes.addPass(passes::createInstFuse({options.reassociate}));
+    passes.addPass(
+        passes::createInstFuse({options.reassociate, options.foldArrivals, options.maxFanOut}));
   if (options.aggregate)
-    passes.addPass(passes::createInstAggregate());
+    passes.addPass(passes::createInstAggregate({options.aggregateLocal}));
 }
 
 void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
   passes.addPass(
-      passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels}));
+      passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels,
+                                            options.colors, options.layout, options.spreadLocal}));
   passes.addPass(passes::createInstSchedule({options.maxDepth}));
   passes.addPass(passes::createInstSynchronize());
   if (options.directGroupSize != 0 || !options.directGroups.empty())

@@ -6,6 +6,7 @@
 #include "plan/limits.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace occl::driver {
@@ -15,11 +16,24 @@ struct PipelineOptions {
   bool multicast = true;
   bool fuse = true;
   bool aggregate = true;
+  /// Whether local instructions of neighbouring chunks are joined, too.
+  bool aggregateLocal = true;
+  /// Whether what arrives is reduced as it arrives, instead of stored first.
+  bool foldArrivals = true;
+  /// Values that go on in more messages are passed on apart from what computes them.
+  uint32_t maxFanOut = plan::limits::kMaxOperands;
   /// Into how many parts every copy and reduction is cut, more than the source asks for.
   uint32_t instances = 1;
+  /// Leaves these parts on the channels asked for, instead of giving each its own.
+  bool shareChannels = false;
   /// What a rank may use. 0: as many thread blocks as the source asks for, and one if it does not.
   uint32_t maxThreadBlocks = 0;
   uint32_t maxChannels = plan::limits::kMaxChannels;
+  /// What thread blocks share, over how many of them flows are spread (0: as a schedule says), and
+  /// whether local instructions are distributed like messages; see inst-assign-thread-blocks.
+  std::string layout = "auto";
+  uint32_t colors = 0;
+  bool spreadLocal = false;
   /// Leaves out dependencies that follow from messages through other ranks. The connections of
   /// these messages are marked as ordered: the transport must fence them.
   bool orderThroughRanks = false;

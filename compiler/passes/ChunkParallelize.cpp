@@ -42,14 +42,16 @@ struct Demand {
   Operation *largest = nullptr; // an op of the most parts
   /// Part k works on channels and thread blocks k strides above those asked for.
   int32_t channelStride = 1, blockStride = 1;
+  bool namesBlocks = false;
   bool areAllParted = true, hasLongRange = false, stayInPart = true;
 };
 
 /// Cuts the ops of one program into their parts.
 class Parallelization {
 public:
-  Parallelization(chunk::ProgramOp op, int32_t instances)
-      : op(op), header(dialect::headerOf(op)), hints(op.getHints()), instances(instances) {}
+  Parallelization(chunk::ProgramOp op, int32_t instances, bool shareChannels)
+      : op(op), header(dialect::headerOf(op)), hints(op.getHints()), instances(instances),
+        shareChannels(shareChannels) {}
 
   LogicalResult run() {
     Demand demand = findDemand();
@@ -92,6 +94,7 @@ private:
       }
       dialect::HintRecord hint = dialect::hintAt(hints, hintOf(operation));
       demand.channelStride = std::max(demand.channelStride, channelOf(operation) + 1);
+      demand.namesBlocks |= hint.sendBlock >= 0 || hint.recvBlock >= 0;
       demand.blockStride = std::max({demand.blockStride, hint.sendBlock + 1, hint.recvBlock + 1});
       ChunkRange range = rangeOf(cast<chunk::ChunkOpInterface>(operation));
       demand.hasLongRange |= range.count > 1;
@@ -146,7 +149,8 @@ private:
     OpBuilder builder(&operation);
     for (int32_t part = 0; part < parts; ++part) {
       int32_t channel = channelOf(operation), hint = hintOf(operation);
-      if (part > 0)
+      // Parts with thread blocks of their own need channels of their own.
+      if (part > 0 && (!shareChannels || demand.namesBlocks))
         channel = std::max({channel, header.channel, 0}) + part * demand.channelStride;
       if (channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
         return emitError(operation.getLoc())
@@ -243,6 +247,7 @@ private:
   dialect::ProgramHeader header; // as it was before
   llvm::ArrayRef<int32_t> hints;
   int32_t instances;
+  bool shareChannels;
   SmallVector<int32_t> newHints;
   llvm::DenseMap<std::pair<int32_t, int32_t>, int32_t> recordOf; // of a hint and a part
   llvm::DenseMap<Operation *, std::vector<Value>> partsOfResult;
@@ -253,7 +258,7 @@ class ChunkParallelizePass : public passes::impl::ChunkParallelizeBase<ChunkPara
 
   void runOnOperation() override {
     for (auto program : getOperation().getOps<chunk::ProgramOp>())
-      if (failed(Parallelization(program, static_cast<int32_t>(instances)).run()))
+      if (failed(Parallelization(program, static_cast<int32_t>(instances), shareChannels).run()))
         signalPassFailure();
   }
 };

@@ -68,7 +68,8 @@ private:
     Instruction &reduction = rank.steps[consumer].instruction;
     if (instruction.destinations.size() != 1 || reduction.sources.size() < 2 ||
         reduction.count != instruction.count || reduction.extent != instruction.extent ||
-        !agreeOnBlock(reduction, instruction))
+        !agreeOnBlock(reduction, instruction) ||
+        (!options.foldArrivals && passes::receives(instruction)))
       return false;
     const Place stored = instruction.destinations.front();
     Place *source = onlySource(reduction, stored);
@@ -171,8 +172,11 @@ bool mayAbsorb(const Instruction &instruction) {
 class SendFusion {
 public:
   SendFusion(const Program &program, const Network &network, Rank &rank,
-             const std::vector<bool> &apart)
-      : network(network), rank(rank), apart(apart), dependences(program, rank) {}
+             const std::vector<bool> &apart, uint32_t maxFanOut)
+      : network(network), rank(rank), apart(apart), dependences(program, rank) {
+    if (maxFanOut < plan::limits::kMaxOperands)
+      findWide(maxFanOut);
+  }
 
   void run() {
     std::vector<bool> erased(rank.steps.size());
@@ -183,12 +187,24 @@ public:
   }
 
 private:
+  /// Finds the steps whose results go on in more messages than that.
+  void findWide(uint32_t maxFanOut) {
+    std::vector<uint32_t> fanOut(rank.steps.size(), 0);
+    for (uint32_t i = 0; i < rank.steps.size(); ++i)
+      if (opcodeOf(rank.steps[i].instruction) == plan::Opcode::Send)
+        if (auto producer = passes::exactProducer(rank, dependences, i))
+          fanOut[*producer] += rank.steps[i].instruction.destinations.size();
+    for (uint32_t messages : fanOut)
+      isWide.push_back(messages > maxFanOut);
+  }
+
   /// Fuses a send into its producer, or notes where it stands.
   bool fuse(uint32_t send) {
     auto producer = passes::exactProducer(rank, dependences, send);
     const inst::Places &transfers = rank.steps[send].instruction.destinations;
     bool possible =
         producer && passes::receives(rank.steps[*producer].instruction) &&
+        (isWide.empty() || !isWide[*producer]) &&
         agreeOnBlock(rank.steps[*producer].instruction, rank.steps[send].instruction) &&
         llvm::all_of(transfers, [&](Place place) {
           auto last = lastSender.find(network.connectionOf(place));
@@ -208,6 +224,7 @@ private:
   Rank &rank;
   const std::vector<bool> &apart; // transfers that must not be fused
   RankDependences dependences;
+  std::vector<bool> isWide; // of each step; empty: none is
   /// For each connection, the step that sent on it last, as of now.
   llvm::DenseMap<uint32_t, uint32_t> lastSender;
 };
@@ -221,6 +238,6 @@ void passes::absorbSources(const Program &program, const Network &network, Rank 
 }
 
 void passes::fuseSends(const Program &program, const Network &network, Rank &rank,
-                       const std::vector<bool> &apart) {
-  SendFusion(program, network, rank, apart).run();
+                       const std::vector<bool> &apart, uint32_t maxFanOut) {
+  SendFusion(program, network, rank, apart, maxFanOut).run();
 }

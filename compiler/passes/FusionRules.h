@@ -24,6 +24,7 @@ void forwardCopies(const analysis::Program &program, analysis::Rank &rank);
 struct FusionOptions {
   std::vector<bool> apart;  // of each transfer: whether it must not be fused
   bool reassociate = false; // whether folds may round 16-bit floats less often
+  bool foldArrivals = true; // whether transfers may be sources of reductions
 };
 
 /// Lets a reduction that alone reads a value compute it: what arrives, or is a copy, becomes a
@@ -34,9 +35,9 @@ void absorbSources(const analysis::Program &program, const analysis::Network &ne
                    analysis::Rank &rank, const FusionOptions &options);
 
 /// Makes a send of exactly what an instruction received, or reduced from what it received, a
-/// destination of that instruction, if no other message is sent on the connection in between.
-/// `apart` is as above.
+/// destination of that instruction, if no other message is sent on the connection in between, and
+/// the result goes on in at most `maxFanOut` messages. `apart` is as above.
 void fuseSends(const analysis::Program &program, const analysis::Network &network,
-               analysis::Rank &rank, const std::vector<bool> &apart);
+               analysis::Rank &rank, const std::vector<bool> &apart, uint32_t maxFanOut);
 
 } // namespace occl::passes

@@ -52,13 +52,14 @@ public:
     linkTransfers();
   }
 
-  void run() {
+  void run(bool joinLocal) {
     for (uint32_t transfer : heads)
       while (transfer != kNone)
         if (!tryMerge(transfer, following[transfer]) && !tryMerge(transfer, continuation(transfer)))
           transfer = following[transfer];
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
-      mergeLocal(r);
+      if (joinLocal)
+        mergeLocal(r);
       eraseSteps(program.ranks[r], erased[r]);
     }
   }
@@ -259,11 +260,13 @@ private:
 };
 
 class InstAggregatePass : public passes::impl::InstAggregateBase<InstAggregatePass> {
+  using InstAggregateBase::InstAggregateBase;
+
   void runOnOperation() override {
-    auto transform = [](Program &program, inst::ProgramOp op) {
+    auto transform = [&](Program &program, inst::ProgramOp op) {
       if (failed(passes::requireTransfers(op)))
         return failure();
-      Aggregation(program).run();
+      Aggregation(program).run(local);
       return success();
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))

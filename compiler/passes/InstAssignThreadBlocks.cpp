@@ -38,7 +38,7 @@ Demand demandOf(const Program &program) {
 
 /// How good an assignment is; less is better.
 struct Score {
-  uint64_t makespan = UINT64_MAX;
+  uint64_t duration = UINT64_MAX;
   size_t connections = 0;
   uint32_t threadBlocks = 0;
 
@@ -57,64 +57,101 @@ Score scoreOf(const Program &program) {
   if (auto heights = graph.heights())
     if (Schedule result = schedule(program, network, graph, program.depth, *heights);
         result.complete)
-      score.makespan = result.makespan;
+      score.duration = result.duration();
   return score;
 }
 
+/// What the options of the pass say.
+struct Request {
+  uint32_t maxThreadBlocks = 0; // 0: not said
+  uint32_t maxChannels = 0;
+  uint32_t colors = 0;                       // 0: to be tried
+  std::optional<passes::BlockLayout> layout; // nothing: to be tried
+  bool spreadLocal = false;
+};
+
 class Chooser {
 public:
-  Chooser(inst::ProgramOp op, uint32_t maxThreadBlocks, uint32_t maxChannels)
-      : op(op), maxThreadBlocks(maxThreadBlocks), maxChannels(maxChannels) {}
+  Chooser(inst::ProgramOp op, const Request &request) : op(op), request(request) {
+    options.spreadLocal = request.spreadLocal;
+  }
 
   /// Replaces the program by the best of what is tried.
   LogicalResult run(Program &program) {
     Demand demand = demandOf(program);
     // Without a number, as many blocks as the source says things may run side by side.
-    options.limit = maxThreadBlocks > 0
-                        ? maxThreadBlocks
+    options.limit = request.maxThreadBlocks > 0
+                        ? request.maxThreadBlocks
                         : std::max<uint32_t>(demand.channels.size(), demand.largestBlock + 1);
     mustNumber = demand.largestBlock >= 0 ||
                  (!demand.channels.empty() &&
-                  *demand.channels.rbegin() >= static_cast<int32_t>(maxChannels));
+                  *demand.channels.rbegin() >= static_cast<int32_t>(request.maxChannels));
     options.limit = std::max(options.limit, 1u);
-    if (maxThreadBlocks < 2)
-      return assign(program, {});
-    return chooseColors(program);
+    if (request.maxThreadBlocks < 2)
+      return assign(program, 1, passes::BlockLayout::Balanced);
+    return choose(program);
   }
 
 private:
-  /// Tries to keep the flows together, and to spread them over 2, 4, ... and all thread blocks. A
-  /// large program is spread without trying, which takes longer than the rest of the compilation.
-  LogicalResult chooseColors(Program &program) {
-    constexpr size_t kTryAll = size_t{1} << 18; // steps
+  /// Tries layouts, and to keep the flows together or to spread them over 2, 4, ... and all thread
+  /// blocks. A large program is spread without trying, which takes longer than the rest of the
+  /// compilation.
+  LogicalResult choose(Program &program) {
+    constexpr size_t kTryAll = size_t{1} << 18;     // steps
+    constexpr size_t kTryLayouts = size_t{1} << 12; // steps
     size_t numSteps = 0;
     for (const Rank &rank : program.ranks)
       numSteps += rank.steps.size();
-    if (numSteps > kTryAll)
-      return assign(program, passes::colorFlows(program, std::min(maxThreadBlocks, maxChannels)));
-    Program best = program;
-    if (failed(assign(best, {})))
-      return failure();
-    Score score = scoreOf(best);
-    for (uint32_t count = 2;; count = std::min(2 * count, maxThreadBlocks)) {
-      Program candidate = program;
-      uint32_t colors = std::min(count, maxChannels);
-      if (failed(assign(candidate, passes::colorFlows(program, colors))))
-        return failure();
-      if (Score other = scoreOf(candidate); other < score) {
-        score = other;
-        best = std::move(candidate);
+    const uint32_t most = std::min(request.maxThreadBlocks, request.maxChannels);
+    std::vector<uint32_t> numbers{request.colors > 0 ? std::min(request.colors, most) : 1};
+    if (request.colors == 0 && numSteps > kTryAll)
+      numbers = {most};
+    else if (request.colors == 0)
+      while (numbers.back() < most)
+        numbers.push_back(std::min(2 * numbers.back(), most));
+    std::vector<passes::BlockLayout> layouts{
+        request.layout.value_or(passes::BlockLayout::Balanced)};
+    if (!request.layout && numSteps <= kTryLayouts)
+      layouts.assign(std::begin(passes::kBlockLayouts), std::end(passes::kBlockLayouts));
+    if (numbers.size() == 1 && layouts.size() == 1)
+      return assign(program, numbers.front(), layouts.front());
+    return chooseAmong(program, numbers, layouts);
+  }
+
+  LogicalResult chooseAmong(Program &program, llvm::ArrayRef<uint32_t> numbers,
+                            llvm::ArrayRef<passes::BlockLayout> layouts) {
+    std::optional<Program> best;
+    Score score;
+    for (passes::BlockLayout layout : layouts)
+      for (uint32_t colors : numbers) {
+        Program candidate = program;
+        // More colors may need more channels than there are; then they are not for this program.
+        std::optional<ScopedDiagnosticHandler> silence;
+        if (best)
+          silence.emplace(op.getContext(), [](Diagnostic &) { return success(); });
+        if (failed(assign(candidate, colors, layout))) {
+          if (!best)
+            return failure();
+          continue;
+        }
+        if (Score other = scoreOf(candidate); !best || other < score) {
+          score = other;
+          best = std::move(candidate);
+        }
       }
-      if (count == maxThreadBlocks || colors == maxChannels)
-        break;
-    }
-    program = std::move(best);
+    program = std::move(*best);
     return success();
   }
 
-  LogicalResult assign(Program &program, llvm::ArrayRef<int32_t> colors) const {
+  LogicalResult assign(Program &program, uint32_t numColors, passes::BlockLayout layout) {
+    std::vector<int32_t> colors;
+    if (numColors > 1)
+      colors = passes::colorFlows(program, numColors);
+    options.layout = layout;
+    if (passes::asksForTimes(layout))
+      findBegins(program);
     if ((mustNumber || !colors.empty()) &&
-        failed(passes::assignChannels(program, colors, maxChannels)))
+        failed(passes::assignChannels(program, colors, request.maxChannels)))
       return failure();
     Network network(program);
     if (!messagesKeepOrder(program, network))
@@ -127,17 +164,36 @@ private:
             place = {PlaceKind::Connection, -1, network.connectionOf(place)};
           });
     program.connections = std::move(network.connections);
-    for (uint32_t r = 0; r < program.ranks.size(); ++r)
-      if (failed(passes::assignThreadBlocks(program, r, options)))
+    for (uint32_t r = 0; r < program.ranks.size(); ++r) {
+      passes::StepTimes times;
+      if (passes::asksForTimes(layout))
+        times = passes::StepTimes(begins).slice(firstStep[r], program.ranks[r].steps.size());
+      if (failed(passes::assignThreadBlocks(program, r, options, times)))
         return failure();
+    }
     return success();
   }
 
-  mutable inst::ProgramOp op;
-  uint32_t maxThreadBlocks; // 0: not said
-  uint32_t maxChannels;
+  /// Finds out when the steps can begin, once: it does not depend on channels.
+  void findBegins(const Program &program) {
+    if (!firstStep.empty())
+      return;
+    StepGraph graph(program, Network(program), MessageOrder::Free);
+    std::vector<uint32_t> durations;
+    for (const Rank &rank : program.ranks) {
+      firstStep.push_back(static_cast<uint32_t>(durations.size()));
+      for (const Step &step : rank.steps)
+        durations.push_back(static_cast<uint32_t>(durationOf(step.instruction)));
+    }
+    begins = graph.depths(durations);
+  }
+
+  inst::ProgramOp op;
+  Request request;
   bool mustNumber = false; // channels, although there are no colors
   passes::BlockOptions options;
+  std::vector<uint32_t> firstStep; // of each rank, among all steps
+  std::vector<uint32_t> begins;    // of all steps
 };
 
 class InstAssignThreadBlocksPass
@@ -145,10 +201,15 @@ class InstAssignThreadBlocksPass
   using InstAssignThreadBlocksBase::InstAssignThreadBlocksBase;
 
   void runOnOperation() override {
-    auto transform = [&](Program &program, inst::ProgramOp op) {
+    auto transform = [&](Program &program, inst::ProgramOp op) -> LogicalResult {
       if (failed(passes::requireTransfers(op)))
         return failure();
-      return Chooser(op, maxThreadBlocks, maxChannels).run(program);
+      Request request{maxThreadBlocks, maxChannels, colors, passes::blockLayoutOf(layout),
+                      spreadLocal};
+      if (!request.layout && layout != "auto")
+        return op.emitOpError() << "cannot have the layout '" << layout
+                                << "'; there are auto, balanced, phases, peers and earliest";
+      return Chooser(op, request).run(program);
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))
       signalPassFailure();

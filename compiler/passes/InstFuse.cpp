@@ -17,13 +17,13 @@ using inst::Place;
 
 namespace {
 
-Program fuse(const Program &original, const passes::FusionOptions &options) {
+Program fuse(const Program &original, const passes::FusionOptions &options, uint32_t maxFanOut) {
   Program program = original;
   Network network(program);
   for (Rank &rank : program.ranks) {
     passes::forwardCopies(program, rank);
     passes::absorbSources(program, network, rank, options);
-    passes::fuseSends(program, network, rank, options.apart);
+    passes::fuseSends(program, network, rank, options.apart, maxFanOut);
     passes::dropDeadStores(program, rank);
   }
   return program;
@@ -57,9 +57,10 @@ class InstFusePass : public passes::impl::InstFuseBase<InstFusePass> {
         return failure();
       // A few rounds find the culprits of usual programs; then nothing is fused.
       constexpr unsigned kRounds = 8;
-      passes::FusionOptions options{std::vector<bool>(program.numTransfers), reassociate};
+      passes::FusionOptions options{std::vector<bool>(program.numTransfers), reassociate,
+                                    foldArrivals};
       for (unsigned round = 0; round < kRounds; ++round) {
-        Program fused = fuse(program, options);
+        Program fused = fuse(program, options, maxFanOut);
         std::vector<uint32_t> stuck;
         if (completes(fused, fused.depth, &stuck)) {
           program = std::move(fused);

@@ -73,7 +73,7 @@ private:
     Schedule best = schedule(program, network, free, depth, *heights);
     auto consider = [&](const StepGraph &graph, llvm::ArrayRef<uint32_t> priorities) {
       Schedule other = schedule(program, network, graph, depth, priorities);
-      if (!best.complete || (other.complete && other.makespan < best.makespan))
+      if (!best.complete || (other.complete && other.duration() < best.duration()))
         best = std::move(other);
     };
     constexpr uint32_t kTryAll = 1u << 15; // steps

@@ -13,13 +13,16 @@ def ChunkParallelize : Pass<"chunk-parallelize", "::mlir::ModuleOp"> {
     Requires: chunk.program. Ensures: no hint asks for parts any more. Every chunk is cut into as many as the least
     common multiple of all parts, and the header with it; an op of p parts is p ops, part k on the channel and the
     thread blocks asked for plus k times one more than the largest that the program names. `instances` multiplies the
-    parts of all ops. Where every op has the same parts and ranges of several chunks stay within a part of a
+    parts of all ops. With `share-channels` all parts stay on the channel asked for unless the
+    program names thread blocks, so that inst-assign-thread-blocks can choose,
+    or neighbouring parts be one message. Where every op has the same parts and ranges of several chunks stay within a part of a
     buffer, the pieces are laid out so that the same part of all ops is a program of its own; elsewhere a part of a
     range is a contiguous range, and which parts depend on each other follows from the ranges as always. Refuses a
     program whose parts need more chunks, channels or thread blocks than a plan may have.
   }];
   let options = [
     Option<"instances", "instances", "uint32_t", "1", "into how many parts to cut every op, more than it asks for">,
+    Option<"shareChannels", "share-channels", "bool", "false", "leave all parts of an op on the channel that it asks for">,
   ];
 }
 
@@ -77,11 +80,15 @@ def InstFuse : Pass<"inst-fuse", "::mlir::ModuleOp"> {
     else, is folded there, left to right as before; a send of exactly what an instruction received, or reduced from what it received, is a destination of
     that instruction (recv_copy_send, recv_reduce_copy_send; lists where there are several); a store that nobody reads is
     dropped (recv_reduce_send). Messages move only past those of other connections. Transfers whose fusion keeps the
-    program from completing at its depth stay apart, and so do instructions that ask for different thread blocks. Ensures:
+    program from completing at its depth stay apart, and so do instructions that ask for different thread blocks. Without
+    `fold-arrivals` what arrives for a reduction is stored first, so that several thread blocks can receive. Values
+    that more than `max-fan-out` messages pass on stay apart from them, so that several thread blocks can send. Ensures:
     scratch that is no longer used is gone.
   }];
   let options = [
     Option<"reassociate", "reassociate", "bool", "false", "16-bit floats may be rounded less often">,
+    Option<"foldArrivals", "fold-arrivals", "bool", "true", "let reductions take what arrives">,
+    Option<"maxFanOut", "max-fan-out", "uint32_t", "4294967295", "messages that may pass a value on in the instruction that computes it">,
   ];
 }
 
@@ -90,9 +97,12 @@ def InstAggregate : Pass<"inst-aggregate", "::mlir::ModuleOp"> {
   let description = [{
     Requires: transfers, not connections. Ensures: messages of one connection whose sender and receivers work on
     neighbouring ranges of consecutive extents, in one group, and do not depend on what stands between, are one, along
-    all instructions that pass them on; likewise local copies and reductions. The program still completes at every
-    depth at which it did. Refuses nothing.
+    all instructions that pass them on; likewise local copies and reductions, if `local` is set. The program still completes at
+    every depth at which it did. Refuses nothing.
   }];
+  let options = [
+    Option<"local", "local", "bool", "true", "join local copies and reductions as well">,
+  ];
 }
 
 def InstAssignThreadBlocks : Pass<"inst-assign-thread-blocks", "::mlir::ModuleOp"> {
@@ -101,8 +111,10 @@ def InstAssignThreadBlocks : Pass<"inst-assign-thread-blocks", "::mlir::ModuleOp
     Requires: transfers. Ensures: connections, as few as sources, sets of destinations and channels asked for; every
     instruction has a thread block; the instructions at one end of a connection have the same. Channels and thread
     blocks asked for are used. With two or more `max-thread-blocks`, tries to give flows (messages that instructions tie
-    together) channels of their own, so that they can have thread blocks of their own, and keeps what a schedule
-    lets end first, and of that what takes the fewest connections. Without a number, the blocks are as many
+    together) channels of their own, so that they can have thread blocks of their own; and to give the blocks equal work, work of
+    the same time, work with the same ranks, or what can begin when they are free. Keeps what a schedule lets end first, several tiles one after the other, and of that
+    what takes the fewest connections. `colors` and `layout` say what to take instead. Local instructions stay with the message before
+    them, or with `spread-local` are distributed as well. Without a number, the blocks are as many
     as the channels and thread blocks that the source names, and one if it names none. Refuses an end of a
     connection with two owners, channels and thread blocks that are not allowed, and a program whose messages have
     different orders at the ends of a connection.
@@ -110,6 +122,9 @@ def InstAssignThreadBlocks : Pass<"inst-assign-thread-blocks", "::mlir::ModuleOp
   let options = [
     Option<"maxThreadBlocks", "max-thread-blocks", "uint32_t", "0", "thread blocks a rank may have; 0: as few as the source asks for">,
     Option<"maxChannels", "max-channels", "uint32_t", "4096", "channels between two ranks">,
+    Option<"colors", "colors", "uint32_t", "0", "over how many thread blocks to spread flows; 0: as the schedule says">,
+    Option<"layout", "layout", "std::string", "\"auto\"", "what thread blocks share: balanced (the work), phases (the time), peers (the other ranks), or earliest (who is free first); auto: as the schedule says">,
+    Option<"spreadLocal", "spread-local", "bool", "false", "distribute local instructions like others">,
   ];
 }
 

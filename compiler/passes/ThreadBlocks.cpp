@@ -28,8 +28,9 @@ public:
         asking[i] = i;
   }
 
-  /// Local steps belong to the message that came before them, unless they ask for another block.
-  LogicalResult form() {
+  /// Local steps belong to the message that came before them, unless they ask for another block or
+  /// are to be spread.
+  LogicalResult form(bool spreadLocal) {
     llvm::DenseMap<uint32_t, uint32_t> user; // a step at this rank's end of each connection
     uint32_t previous = 0;
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
@@ -43,7 +44,7 @@ public:
           if (failed(tie(i, user.try_emplace(place.index, i).first->second, place.index)))
             return failure();
         }
-      if (!hasMessage && blockOf(find(i)) < 0)
+      if (!hasMessage && !spreadLocal && blockOf(find(i)) < 0)
         join(i, previous);
       previous = i;
     }
@@ -125,13 +126,12 @@ private:
 /// Distributes groups over thread blocks.
 class Assignment {
 public:
-  Assignment(Rank &rank, Groups &groups, const passes::BlockOptions &options)
-      : rank(rank), groups(groups), options(options) {}
+  Assignment(Program &program, uint32_t index, Groups &groups, const passes::BlockOptions &options,
+             passes::StepTimes begins)
+      : program(program), rank(program.ranks[index]), groups(groups), options(options),
+        begins(begins) {}
 
   LogicalResult run() {
-    std::vector<uint64_t> work(rank.steps.size(), 0);
-    for (uint32_t i = 0; i < rank.steps.size(); ++i)
-      work[groups.find(i)] += workOf(rank.steps[i].instruction);
     std::vector<uint32_t> open; // groups that ask for nothing
     std::vector<int32_t> block(rank.steps.size(), -1);
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
@@ -143,7 +143,7 @@ public:
       else if (static_cast<uint32_t>(block[i]) >= options.limit)
         return report(block[i]);
     }
-    distribute(open, work, block);
+    distribute(open, block);
     renumber(block);
     for (uint32_t i = 0; i < rank.steps.size(); ++i)
       rank.steps[i].instruction.threadBlock = block[groups.find(i)];
@@ -151,19 +151,49 @@ public:
   }
 
 private:
-  /// The largest groups first, each to the block that has least.
-  void distribute(std::vector<uint32_t> &open, llvm::ArrayRef<uint64_t> work,
-                  std::vector<int32_t> &block) const {
-    llvm::stable_sort(open, [&](uint32_t a, uint32_t b) { return work[a] > work[b]; });
+  void distribute(llvm::ArrayRef<uint32_t> open, std::vector<int32_t> &block) {
+    std::vector<passes::StepGroup> described = describe();
     std::vector<uint64_t> load(options.limit, 0);
     for (auto [group, asked] : llvm::enumerate(block))
       if (asked >= 0)
-        load[asked] += work[group];
-    for (uint32_t group : open) {
-      auto least = llvm::min_element(load);
-      *least += work[group];
-      block[group] = static_cast<int32_t>(least - load.begin());
+        load[asked] += described[group].work;
+    std::vector<passes::StepGroup> toPlace;
+    for (uint32_t group : open)
+      toPlace.push_back(std::move(described[group]));
+    for (auto [group, place] :
+         llvm::zip(open, passes::layOut(options.layout, toPlace, std::move(load))))
+      block[group] = static_cast<int32_t>(place);
+  }
+
+  /// What groups do, by their number.
+  std::vector<passes::StepGroup> describe() {
+    std::vector<passes::StepGroup> described(rank.steps.size());
+    for (uint32_t i = 0; i < rank.steps.size(); ++i) {
+      const Instruction &instruction = rank.steps[i].instruction;
+      passes::StepGroup &group = described[groups.find(i)];
+      if (!begins.empty()) {
+        group.begin = group.work == 0 ? begins[i] : std::min<uint64_t>(group.begin, begins[i]);
+        group.end = std::max(group.end, begins[i] + durationOf(instruction));
+      }
+      group.work += workOf(instruction);
+      if (options.layout == passes::BlockLayout::Peers)
+        addPeers(instruction, group);
     }
+    for (passes::StepGroup &group : described) {
+      llvm::sort(group.peers);
+      group.peers.erase(std::unique(group.peers.begin(), group.peers.end()), group.peers.end());
+    }
+    return described;
+  }
+
+  void addPeers(const Instruction &instruction, passes::StepGroup &group) const {
+    forEachMessage(instruction.sources, [&](const Place &place) {
+      group.peers.push_back(program.connections[place.index].source);
+    });
+    forEachMessage(instruction.destinations, [&](const Place &place) {
+      const auto &receivers = program.connections[place.index].destinations;
+      group.peers.append(receivers.begin(), receivers.end());
+    });
   }
 
   /// Leaves out the blocks that have nothing to do.
@@ -189,17 +219,19 @@ private:
            << options.limit << ", from 0 on [E109]";
   }
 
+  Program &program;
   Rank &rank;
   Groups &groups;
   const passes::BlockOptions &options;
+  passes::StepTimes begins;
 };
 
 } // namespace
 
 LogicalResult passes::assignThreadBlocks(Program &program, uint32_t index,
-                                         const BlockOptions &options) {
+                                         const BlockOptions &options, StepTimes begins) {
   Groups groups(program, index);
-  if (failed(groups.form()))
+  if (failed(groups.form(options.spreadLocal)))
     return failure();
-  return Assignment(program.ranks[index], groups, options).run();
+  return Assignment(program, index, groups, options, begins).run();
 }

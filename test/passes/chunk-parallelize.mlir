@@ -1,5 +1,6 @@
 // RUN: occl-opt %s -split-input-file -chunk-parallelize | FileCheck %s
 // RUN: occl-opt %s -split-input-file -chunk-parallelize=instances=2 | FileCheck %s --check-prefix=TWICE
+// RUN: occl-opt %s -split-input-file -chunk-parallelize='instances=2 share-channels=true' | FileCheck %s --check-prefix=SHARED
 
 // Chunk i becomes [2i, 2i + 2); the second part goes on a channel of its own. Sizes, offsets and requirements grow with it.
 // CHECK-LABEL: "scale"
@@ -122,4 +123,31 @@ chunk.program "uneven" implements "mine" ranks 2 attributes {input_chunks = arra
   // TWICE-NEXT: chunk.copy %{{.*}} into output[1][2] count 2 channel 1{{$}}
   %0 = chunk.read input[0][0] count 2
   %1 = chunk.copy %0 into output[1][0] count 2
+}
+
+// -----
+
+// Parts share the channel of the source if they are told to; but not with thread blocks of their own.
+// SHARED-LABEL: "shared"
+chunk.program "shared" implements "mine" ranks 2 attributes {input_chunks = array<i32: 2, 2>,
+    output_chunks = array<i32: 2, 2>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>} {
+  // SHARED: into output[1][0] channel 3{{$}}
+  // SHARED: into output[1][1] channel 3{{$}}
+  // SHARED: into output[1][2]{{$}}
+  // SHARED: into output[1][3]{{$}}
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into output[1][0] channel 3
+  %2 = chunk.copy %0 into output[1][1]
+}
+
+// -----
+
+// SHARED-LABEL: "apart"
+chunk.program "apart" implements "mine" ranks 2 attributes {input_chunks = array<i32: 2, 2>,
+    output_chunks = array<i32: 2, 2>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
+    hints = array<i32: 1, 0, 0, -1>} {
+  // SHARED: into output[1][0] hint 0{{$}}
+  // SHARED: into output[1][1] channel 1 hint 1{{$}}
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into output[1][0] hint 0
 }

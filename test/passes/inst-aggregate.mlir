@@ -1,4 +1,5 @@
 // RUN: occl-opt %s -split-input-file -inst-aggregate | FileCheck %s
+// RUN: occl-opt %s -split-input-file -inst-aggregate=local=false | FileCheck %s --check-prefix=MESSAGES
 
 // Neighbouring chunks travel in one message, through all that pass them on.
 // CHECK-LABEL: "path"
@@ -244,5 +245,31 @@ inst.program "taken" implements "custom" ranks 2 attributes {input_chunks = arra
     %0 = inst.recv transfer(0) into output[2]
     %1 = inst.recv transfer(1) into output[2]
     %2 = inst.recv transfer(2) into output[3]
+  }
+}
+
+// -----
+
+// Local copies of neighbours stay apart if only messages are to be joined.
+// CHECK-LABEL: "messages"
+// MESSAGES-LABEL: "messages"
+inst.program "messages" implements "custom" ranks 2 attributes {input_chunks = array<i32: 4, 4>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
+    part_chunks = 4 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send input[0] into transfer(0) count 2
+    // CHECK-NEXT: inst.copy input[0] into output[0] count 2
+    // CHECK-NEXT: }
+    // MESSAGES: inst.send input[0] into transfer(0) count 2
+    // MESSAGES-NEXT: inst.copy input[0] into output[0]{{$}}
+    // MESSAGES-NEXT: inst.copy input[1] into output[1] extent 1
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1) extent 1
+    %2 = inst.copy input[0] into output[0]
+    %3 = inst.copy input[1] into output[1] extent 1
+  }
+  inst.rank 1 {
+    %0 = inst.recv transfer(0) into output[0]
+    %1 = inst.recv transfer(1) into output[1] extent 1
   }
 }

@@ -1,5 +1,7 @@
 // RUN: occl-opt %s -split-input-file -inst-fuse=reassociate | FileCheck %s
 // RUN: occl-opt %s -split-input-file -inst-fuse | FileCheck %s --check-prefix=EXACT
+// RUN: occl-opt %s -split-input-file -inst-fuse=max-fan-out=1 | FileCheck %s --check-prefix=NARROW
+// RUN: occl-opt %s -split-input-file -inst-fuse=fold-arrivals=false | FileCheck %s --check-prefix=STORED
 
 // Receiving and passing on is one instruction; what nobody reads is not stored, and its scratch goes.
 // CHECK-LABEL: "relay"
@@ -788,5 +790,48 @@ inst.program "read_before" implements "custom" ranks 3 attributes {input_chunks 
     %4 = inst.copy scratch[1] into output[0]
   }
   inst.rank 2 {
+  }
+}
+
+// -----
+
+// A value that goes on twice is sent apart if one message is all that may go along; one that goes on once stays fused.
+// What arrives for a reduction is stored first if arrivals are not to be folded.
+// CHECK-LABEL: "wide"
+// NARROW-LABEL: "wide"
+// STORED-LABEL: "wide"
+inst.program "wide" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.recv transfer(2) into output[0]
+  }
+  inst.rank 1 {
+    // CHECK: inst.rank 1
+    // CHECK-NEXT: inst.recv_reduce_copy_send transfer(0), input[0] into output[0], transfer(2), transfer(3)
+    // CHECK-NEXT: inst.recv_copy_send transfer(1) into output[1], transfer(4)
+    // NARROW: inst.rank 1
+    // NARROW-NEXT: inst.recv_reduce_copy transfer(0), input[0] into output[0]{{$}}
+    // NARROW-NEXT: inst.send output[0] into transfer(2)
+    // NARROW-NEXT: inst.send output[0] into transfer(3)
+    // NARROW-NEXT: inst.recv_copy_send transfer(1) into output[1], transfer(4)
+    // STORED: inst.rank 1
+    // STORED-NEXT: inst.recv transfer(0) into scratch[0]
+    // STORED-NEXT: inst.reduce scratch[0], input[0] into output[0]
+    // STORED-NEXT: inst.send output[0] into transfer(2)
+    // STORED-NEXT: inst.send output[0] into transfer(3)
+    // STORED-NEXT: inst.recv_copy_send transfer(1) into output[1], transfer(4)
+    %0 = inst.recv transfer(0) into scratch[0]
+    %1 = inst.reduce scratch[0], input[0] into output[0]
+    %2 = inst.send output[0] into transfer(2)
+    %3 = inst.send output[0] into transfer(3)
+    %4 = inst.recv transfer(1) into output[1]
+    %5 = inst.send output[1] into transfer(4)
+  }
+  inst.rank 2 {
+    %0 = inst.recv transfer(3) into output[0]
+    %1 = inst.recv transfer(4) into output[1]
   }
 }

@@ -8,6 +8,7 @@
 #include "compiler/dialect/Chunk.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/driver/Pipeline.h"
+#include "compiler/driver/Tactics.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/Frontend.h"
@@ -44,9 +45,20 @@ struct Options {
            ", thread blocks " + std::to_string(pipeline.maxThreadBlocks) + ", depth " +
            std::to_string(depth) + ", direct groups of " +
            std::to_string(pipeline.directGroupSize) + ", order through ranks " +
-           std::to_string(pipeline.orderThroughRanks);
+           std::to_string(pipeline.orderThroughRanks) + ", " +
+           driver::Tactics::of(pipeline).text();
   }
 };
+
+void addTactics(driver::PipelineOptions &pipeline, Random &random) {
+  pipeline.maxFanOut = random.oneOf({1u, 2u, 8u});
+  pipeline.foldArrivals = !random.chance(30);
+  pipeline.aggregateLocal = !random.chance(30);
+  pipeline.spreadLocal = random.chance(50);
+  pipeline.shareChannels = random.chance(50);
+  pipeline.colors = random.oneOf({0u, 1u, 2u, 4u});
+  pipeline.layout = random.oneOf({"auto", "balanced", "phases", "peers", "earliest"});
+}
 
 Options randomOptions(Random &random) {
   Options options;
@@ -69,6 +81,8 @@ public:
     source = program.text(instances == 1 ? "" : " instances " + std::to_string(instances));
     options.pipeline.directGroupSize = random.oneOf({0u, 0u, 2u, 3u, 16u});
     options.pipeline.orderThroughRanks = random.chance(30);
+    if (random.chance(50))
+      addTactics(options.pipeline, random);
   }
 
   std::string run() {

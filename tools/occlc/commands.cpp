@@ -48,7 +48,7 @@ std::optional<driver::CompileOptions> choose(const CompileCommand &command, std:
   if (!command.prediction.bytes.empty())
     options.bytes = command.prediction.bytes.front();
   driver::ChoiceOptions asked = command.choice;
-  if (!asked.isAsked())
+  if (command.emit == Emit::Chunk || !driver::isChoiceAsked(options, asked))
     return options;
   asked.bytes = command.prediction.bytes;
   std::optional<driver::Choice> result = driver::chooseOptions(options, asked);

@@ -72,6 +72,36 @@ CLI::Option *addChosen(CLI::App &app, const char *name, const char *word, const 
       what);
 }
 
+/// What the cost model chooses if it is asked to, unless it is said here.
+void addTactics(CLI::App &app, driver::PipelineOptions &pipeline) {
+  auto flag = [&](const char *name, bool &value, const char *what) {
+    app.add_flag_callback(
+        name, [&value] { value = false; }, what);
+  };
+  flag("--no-multicast", pipeline.multicast, "send a value to each of several ranks apart");
+  flag("--no-aggregate", pipeline.aggregate, "keep messages of neighbouring chunks apart");
+  flag("--no-aggregate-local", pipeline.aggregateLocal,
+       "keep local copies and reductions of neighbouring chunks apart");
+  flag("--no-fold-arrivals", pipeline.foldArrivals,
+       "store what arrives before it is reduced, so that several thread blocks receive");
+  app.add_flag("--share-channels", pipeline.shareChannels,
+               "leave the parts that --instances makes on the channels of the source");
+  app.add_option("--max-fan-out", pipeline.maxFanOut,
+                 "values that go on in more messages are sent apart from what computes them")
+      ->check(CLI::Range(1u, plan::limits::kMaxOperands))
+      ->capture_default_str();
+  app.add_option("--layout", pipeline.layout,
+                 "what thread blocks have in common: balanced (as much work), phases (its time), "
+                 "peers (the other ranks), earliest (whatever can begin), or auto")
+      ->check(CLI::IsMember({"auto", "balanced", "phases", "peers", "earliest"}).description(""))
+      ->option_text("TEXT [auto]");
+  app.add_option("--colors", pipeline.colors,
+                 "over how many thread blocks to spread flows; without it, as a schedule says")
+      ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks));
+  app.add_flag("--spread-local", pipeline.spreadLocal,
+               "give local copies and reductions thread blocks of their own");
+}
+
 void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice) {
   app.add_option("--depth", options.depth,
                  "messages in flight on a connection; raised if the program needs more")
@@ -98,6 +128,24 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
               options.protocol = text;
               return text == "simple" || text == "ll" || text == "ll128";
             });
+  static const std::map<std::string, driver::Tuning> kTunings = {
+      {"auto", driver::Tuning::Auto}, {"on", driver::Tuning::On}, {"off", driver::Tuning::Off}};
+  app.add_option(
+         "--tune", choice.tuning,
+         "try multicast, aggregation, fan-out and layouts, and keep what is predicted to be "
+         "fastest: on, off, or auto, for small programs with a topology")
+      ->transform(CLI::CheckedTransformer(kTunings).description(""))
+      ->option_text("TEXT [auto]");
+  static const std::map<std::string, driver::AliasModes> kModes = {
+      {"all", driver::AliasModes::All},
+      {"in_place", driver::AliasModes::InPlace},
+      {"out_of_place", driver::AliasModes::OutOfPlace}};
+  app.add_option("--modes", options.modes,
+                 "how buffers may lie in memory: in_place, out_of_place, or all that the algorithm "
+                 "claims")
+      ->transform(CLI::CheckedTransformer(kModes).description(""))
+      ->option_text("TEXT [all]");
+  addTactics(app, options.pipeline);
   app.add_flag(
       "--order-through-ranks", options.pipeline.orderThroughRanks,
       "leave out waits that messages through other ranks imply; for transports that fence");
@@ -118,13 +166,9 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
                "floats are rounded");
   app.add_option("--min-bytes", options.minBytes, "smallest size that the plan is meant for");
   app.add_option("--max-bytes", options.maxBytes, "largest size that the plan is meant for");
-  auto flag = [&](const char *name, bool &value, const char *what) {
-    app.add_flag_callback(
-        name, [&value] { value = false; }, what);
-  };
-  flag("--no-multicast", options.pipeline.multicast, "send a value to each of several ranks apart");
-  flag("--no-fuse", options.pipeline.fuse, "keep receiving, reducing and sending apart");
-  flag("--no-aggregate", options.pipeline.aggregate, "keep messages of neighbouring chunks apart");
+  app.add_flag_callback(
+      "--no-fuse", [&options] { options.pipeline.fuse = false; },
+      "keep receiving, reducing and sending apart");
   app.add_flag("--verify-each", options.pipeline.verifyEach,
                "check the IR after each pass, too (slow)");
   app.add_flag("--print-pass-timing", options.pipeline.printTiming,

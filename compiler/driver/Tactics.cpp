@@ -1,0 +1,133 @@
+#include "compiler/driver/Tactics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace occl::driver {
+
+namespace {
+
+const Tactics kUsual;
+
+/// A dimension whose settings addVariants(current, result) appends.
+template <typename Function> Dimension combine(Function addVariants) {
+  return [addVariants](const Tactics &current) {
+    std::vector<Tactics> result;
+    addVariants(current, result);
+    return result;
+  };
+}
+
+/// What one instruction receives, or sends to several ranks.
+Dimension concentration(const Tactics &base) {
+  return combine([base](const Tactics &current, std::vector<Tactics> &result) {
+    for (bool foldArrivals : {true, false})
+      for (uint32_t fanOut : {kUsual.maxFanOut, 1u})
+        for (bool multicast : {true, false}) {
+          Tactics &tactics = result.emplace_back(current);
+          tactics.foldArrivals = foldArrivals && base.foldArrivals;
+          tactics.maxFanOut = std::min(fanOut, base.maxFanOut);
+          tactics.multicast = multicast && base.multicast;
+        }
+  });
+}
+
+/// Whether neighbours are joined, and where local instructions go.
+Dimension neighbours(const Tactics &base) {
+  return combine([base](const Tactics &current, std::vector<Tactics> &result) {
+    for (auto [messages, local] : {std::pair(true, true), {true, false}, {false, false}})
+      for (bool spreadLocal : {false, true}) {
+        Tactics &tactics = result.emplace_back(current);
+        tactics.aggregate = messages && base.aggregate;
+        tactics.aggregateLocal = local && base.aggregateLocal;
+        tactics.spreadLocal = spreadLocal || base.spreadLocal;
+      }
+  });
+}
+
+/// All values of one field.
+template <typename Field, typename Value>
+Dimension settings(Field field, const std::vector<Value> &values) {
+  return combine([field, values](const Tactics &current, std::vector<Tactics> &result) {
+    for (const Value &value : values)
+      (result.emplace_back(current).*field) = value;
+  });
+}
+
+} // namespace
+
+Tactics Tactics::of(const PipelineOptions &options) {
+  Tactics tactics;
+  tactics.multicast = options.multicast;
+  tactics.aggregate = options.aggregate;
+  tactics.maxFanOut = options.maxFanOut;
+  tactics.layout = options.layout;
+  tactics.colors = options.colors;
+  tactics.spreadLocal = options.spreadLocal;
+  tactics.foldArrivals = options.foldArrivals;
+  tactics.aggregateLocal = options.aggregateLocal;
+  tactics.shareChannels = options.shareChannels;
+  return tactics;
+}
+
+void Tactics::applyTo(PipelineOptions &options) const {
+  options.multicast = multicast;
+  options.aggregate = aggregate;
+  options.maxFanOut = maxFanOut;
+  options.layout = layout;
+  options.colors = colors;
+  options.spreadLocal = spreadLocal;
+  options.shareChannels = shareChannels;
+  options.aggregateLocal = aggregateLocal;
+  options.foldArrivals = foldArrivals;
+}
+
+Tactics Tactics::staged() const {
+  Tactics tactics = *this;
+  tactics.foldArrivals = tactics.aggregateLocal = tactics.multicast = false;
+  tactics.maxFanOut = 1;
+  tactics.spreadLocal = tactics.shareChannels = true;
+  return tactics;
+}
+
+std::string Tactics::text() const {
+  std::string text;
+  auto add = [&](bool isUnusual, const std::string &option) {
+    if (isUnusual)
+      text += (text.empty() ? "" : " ") + option;
+  };
+  add(!multicast, "--no-multicast");
+  add(maxFanOut != kUsual.maxFanOut, "--max-fan-out " + std::to_string(maxFanOut));
+  add(!foldArrivals, "--no-fold-arrivals");
+  add(!aggregate, "--no-aggregate");
+  add(aggregate && !aggregateLocal, "--no-aggregate-local");
+  add(spreadLocal, "--spread-local");
+  add(shareChannels, "--share-channels");
+  add(layout != kUsual.layout, "--layout " + layout);
+  add(colors != kUsual.colors, "--colors " + std::to_string(colors));
+  return text;
+}
+
+std::vector<Dimension> searchSpace(const PipelineOptions &options) {
+  const Tactics base = Tactics::of(options);
+  std::vector<Dimension> dimensions;
+  if (!base.shareChannels && options.instances > 1)
+    dimensions.push_back(settings<bool Tactics::*, bool>(&Tactics::shareChannels, {false, true}));
+  dimensions.push_back(concentration(base));
+  dimensions.push_back(neighbours(base));
+  if (options.maxThreadBlocks < 2)
+    return dimensions;
+  if (base.layout == kUsual.layout)
+    dimensions.push_back(settings<std::string Tactics::*, std::string>(
+        &Tactics::layout, {"auto", "balanced", "phases", "peers", "earliest"}));
+  std::vector<uint32_t> numbers{0};
+  const uint32_t most = std::min(options.maxThreadBlocks, options.maxChannels);
+  for (uint32_t number = 1; number < most; number *= 2)
+    numbers.push_back(number);
+  numbers.push_back(most);
+  if (base.colors == kUsual.colors)
+    dimensions.push_back(settings<uint32_t Tactics::*, uint32_t>(&Tactics::colors, numbers));
+  return dimensions;
+}
+
+} // namespace occl::driver
