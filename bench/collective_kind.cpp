@@ -72,8 +72,7 @@ void Workload::runMpi(const float *input, float *output) const {
     MPI_Reduce_scatter_block(input, output, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     break;
   case CollectiveKind::Broadcast:
-    // MPI's has one buffer: the root's is its input, which ours leaves alone.
-    MPI_Bcast(rank == 0 ? const_cast<float *>(input) : output, part, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(output, part, MPI_FLOAT, 0, MPI_COMM_WORLD);
     break;
   case CollectiveKind::AllToAll:
     MPI_Alltoall(input, part, MPI_FLOAT, output, part, MPI_FLOAT, MPI_COMM_WORLD);

@@ -56,6 +56,7 @@ public:
 private:
   void registerCount(uint64_t id, const Workload &work);
   template <class Operation> double time(Operation operation);
+  void clearOutput(const Workload &work);
   void check(const char *whose, const Workload &work) const;
   void printRow(uint64_t bytes, const Times &own, const Times &peer, const Times &copying) const;
 
@@ -107,6 +108,12 @@ template <class Operation> double Comparison::time(Operation operation) {
   return MPI_Wtime() - begin;
 }
 
+void Comparison::clearOutput(const Workload &work) {
+  output.assign(work.outputElements(), 0);
+  if (work.isInPlace())
+    output = input;
+}
+
 void Comparison::check(const char *whose, const Workload &work) const {
   for (size_t i = 0; i < output.size(); ++i)
     if (output[i] != work.expected(i))
@@ -125,15 +132,15 @@ void Comparison::run(uint64_t bytes) {
   const uint64_t unit = numRanks * sizeof(float), id = bytes;
   const Workload work{kind, rank, numRanks, (bytes + unit - 1) / unit * numRanks};
   input = work.makeInput();
-  output.assign(work.outputElements(), 0);
+  clearOutput(work);
   registerCount(id, work);
+  const float *from = work.isInPlace() ? output.data() : input.data();
   auto ours = [&] {
     occlRequest_t request;
-    require(occlSubmit(comm, id, input.data(), output.data(), nullptr, nullptr, &request),
-            "submit");
+    require(occlSubmit(comm, id, from, output.data(), nullptr, nullptr, &request), "submit");
     require(occlWait(comm, request), "wait");
   };
-  auto peers = [&] { work.runMpi(input.data(), output.data()); };
+  auto peers = [&] { work.runMpi(from, output.data()); };
   // As many bytes as the smaller buffer has, over and over: as large as the larger one.
   auto copying = [&] {
     uint64_t step = std::min(input.size(), output.size()) * sizeof(float);
@@ -154,15 +161,10 @@ void Comparison::run(uint64_t bytes) {
       copied.samples.push_back(copyTime);
     }
   }
-  auto rootsOutput = [&] { // MPI's broadcast leaves the root's output alone
-    if (kind == CollectiveKind::Broadcast && rank == 0)
-      output = input;
-  };
-  std::fill(output.begin(), output.end(), 0.0f);
+  clearOutput(work);
   peers();
-  rootsOutput();
   check("Open MPI", work);
-  std::fill(output.begin(), output.end(), 0.0f);
+  clearOutput(work);
   ours();
   check("OCCL", work);
   require(occlDeregister(comm, id), "deregistering");

@@ -95,9 +95,11 @@ typedef struct {
   uint32_t maxInFlight;  /* invocations admitted at once; default 1024 */
   uint32_t orderPolicy;  /* an occlOrderPolicy_t */
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
+  uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
+                            touched as used */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
  * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes
@@ -273,6 +275,17 @@ OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendB
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
 /* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
+
+/* --- Memory. */
+
+/* Memory that all ranks of the communicator can access, aligned to 128 bytes: collectives between
+ * buffers of it copy nothing that they do not have to. Any buffer will do for any collective, but
+ * for those of plans compiled with --direct: between processes they need buffers of it. It must not
+ * be freed while a collective uses it, and ends with the communicator. occlAgain: the heap
+ * (occlConfig_t::heapBytes) has no such range free. */
+OCCL_API occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory);
+/* NULL is nothing to do. */
+OCCL_API occlResult_t occlMemFree(occlComm_t comm, void *memory);
 
 /* --- Insight. */
 

@@ -237,6 +237,15 @@ public:
     return true;
   }
 
+  /// Memory that all ranks can access; see occlMemAlloc. It ends with the communicator at the
+  /// latest.
+  void *allocate(size_t bytes) {
+    void *memory = nullptr;
+    check(occlMemAlloc(handle(), bytes, &memory));
+    return memory;
+  }
+  void release(void *memory) { check(occlMemFree(handle(), memory)); }
+
   /// Ends everything in flight on all ranks.
   void abort() { check(occlCommAbort(handle())); }
   /// Why the communicator failed; empty if it did not.

@@ -1,5 +1,4 @@
 // Ranks that are processes.
-#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
@@ -86,25 +85,6 @@ TEST(Process, AKilledRankIsAnErrorOnAllOthers) {
   EXPECT_EQ(processes.join(2), 0);
   EXPECT_EQ(processes.join(kVictim), -1);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s) << "long before the deadline of 30 s";
-}
-
-TEST(Process, DirectAccessIsRefusedByAll) {
-  constexpr uint32_t kRanks = 2;
-  std::string name = jobName("direct");
-  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
-    occlComm_t comm = nullptr;
-    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
-      return lastError("occlCommInitRank");
-    Job job(0, handleOf(plan::testing::directAllReduce(kRanks)), 100);
-    occlResult_t result = job.registerOn(comm);
-    std::string text = occlGetLastError();
-    occlCommDestroy(comm);
-    bool isRefused =
-        result == occlInvalidPlan && text.find("compile it without --direct") != std::string::npos;
-    return isRefused ? "" : "not refused: " + text;
-  });
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0);
 }
 
 TEST(Process, WithoutPreemptionTheCycleIsReportedByAll) {

@@ -27,7 +27,7 @@ static_assert(static_cast<int>(scheduler::BudgetKind::NoPolling) == occlBudgetNo
 struct Settings {
   daemon::Options options;
   daemon::DeviceRequest device;
-  uint64_t segmentBytes = 0;
+  uint64_t segmentBytes = 0, heapBytes = 0;
 };
 
 Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
@@ -47,6 +47,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->orderPolicy is none of occlOrderPolicy_t");
   if (given.budgetPolicy > occlBudgetNoPolling)
     return invalid("config->budgetPolicy is none of occlBudgetPolicy_t");
+  if (given.heapBytes > kMaxArenaBytes)
+    return invalid("config->heapBytes must be at most 2^40");
   return {};
 }
 
@@ -74,8 +76,10 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
   if (given.maxInFlight != 0)
     options.maxInFlight = given.maxInFlight;
   constexpr uint64_t kDefaultArenaBytes = 256 << 20;
-  settings.segmentBytes =
-      transport::Segment::bytesFor(given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes);
+  constexpr uint64_t kDefaultHeapBytes = 1 << 30;
+  settings.heapBytes = given.heapBytes != 0 ? given.heapBytes : kDefaultHeapBytes;
+  settings.segmentBytes = transport::Segment::bytesFor(
+      given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes, settings.heapBytes);
   return settings;
 }
 
@@ -117,7 +121,7 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
     return groups.status();
   std::vector<std::unique_ptr<daemon::Fabric>> fabrics;
   for (auto &group : *groups) {
-    fabrics.push_back(std::make_unique<daemon::Fabric>(std::move(group)));
+    fabrics.push_back(std::make_unique<daemon::Fabric>(std::move(group), settings->heapBytes));
     Status formatted = fabrics.back()->format(orderOf(*(*devices)[fabrics.size() - 1]));
     if (!formatted.ok())
       return formatted;
@@ -151,7 +155,8 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   auto group = bootstrap::formProcessGroup(options);
   if (!group.ok())
     return group.status();
-  auto fabric = daemon::makeFabric(std::move(*group), orderOf(**device), deadline);
+  auto fabric =
+      daemon::makeFabric(std::move(*group), orderOf(**device), deadline, settings->heapBytes);
   if (!fabric.ok())
     return fabric.status();
   *comm = startOn(std::move(*device), std::move(*fabric), settings->options).release();
@@ -166,6 +171,7 @@ StatusOr<Settings> settingsWithin(const daemon::Daemon &parent, const occlConfig
   if (!config) {
     settings->options = parent.options();
     settings->segmentBytes = parent.segmentBytes();
+    settings->heapBytes = parent.heap().size();
   }
   Status fits = daemon::checkSettings(settings->device, *parent.device());
   if (!fits.ok())
@@ -178,7 +184,8 @@ Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *c
   auto settings = settingsWithin(*comm->daemon, config);
   if (!settings.ok())
     return settings.status();
-  auto divided = comm->daemon->split({colour, key, settings->segmentBytes}, settings->options);
+  auto divided = comm->daemon->split({colour, key, settings->segmentBytes, settings->heapBytes},
+                                     settings->options);
   if (!divided.ok())
     return divided.status();
   if (*divided)
@@ -203,6 +210,7 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
     request.excluded[rank] = true;
   }
   request.segmentBytes = settings->segmentBytes;
+  request.heapBytes = settings->heapBytes;
   request.timeout = settings->options.timeout;
   auto smaller = comm->daemon->shrink(request, settings->options);
   if (!smaller.ok())

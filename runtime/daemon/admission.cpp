@@ -39,13 +39,14 @@ Status Admission::add(CollectiveSpec spec) {
     return {StatusCode::InvalidPlan,
             "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
                 " ranks, the communicator has " + std::to_string(core.fabric->numRanks())};
-  auto collective = makeCollective(std::move(spec), core.fabric->rank());
+  auto collective =
+      makeCollective(std::move(spec), core.fabric->rank(), !core.fabric->sharesAddresses());
   if (!collective.ok())
     return collective.status();
-  if ((*collective)->hasDirectAccess && !core.fabric->sharesAddresses())
+  if ((*collective)->accessesScratch && !core.fabric->sharesAddresses())
     return {StatusCode::InvalidPlan,
             "plan '" + (*collective)->spec.plan->name +
-                "' accesses the buffers of other ranks directly, which ranks that are processes of "
+                "' accesses the scratch of other ranks directly, which ranks that are processes of "
                 "their own cannot; compile it without --direct"};
   uint64_t need = (*collective)->binding->arenaBytes(core.fabric->rank());
   std::lock_guard lock(mutex);
@@ -72,6 +73,7 @@ Status Admission::remove(uint64_t id) {
     if (invocation && !invocation->finished.load(std::memory_order_acquire))
       return invalid("collective " + invocation->describe() +
                      " is in flight; wait for it before you deregister it");
+  state.resident = nullptr;
   removed.push_back(std::move(state.registered));
   reclaimAll();
   sweepRemoved();
@@ -144,11 +146,22 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
 }
 
 void Admission::announce(const OpenInvocation &invocation) {
-  transport::BufferAddresses buffers;
-  std::ranges::transform(invocation.view.buffers, buffers.begin(),
-                         [](char *address) { return reinterpret_cast<uint64_t>(address); });
+  transport::BufferAddresses buffers{};
+  const interpreter::Invocation &view = invocation.view;
+  if (!core.fabric->sharesAddresses()) {
+    const interpreter::Binding &binding = *invocation.collective->binding;
+    buffers[0] = core.fabric->referenceTo(view.buffers[0], binding.inputBytes());
+    buffers[1] = view.references[1];
+  } else {
+    std::ranges::transform(view.buffers, buffers.begin(),
+                           [](char *address) { return reinterpret_cast<uint64_t>(address); });
+  }
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
                                invocation.collective->traits, buffers);
+}
+
+bool Admission::isShared(const char *buffer, uint64_t bytes) const {
+  return bytes == 0 || core.fabric->heap().offsetOf(buffer, bytes);
 }
 
 Status Admission::checkBuffers(const Collective &collective, const void *input,
@@ -161,6 +174,11 @@ Status Admission::checkBuffers(const Collective &collective, const void *input,
     return invalid("collective " + collective.describe() + ": the " + (in ? "receive" : "send") +
                    " buffer is NULL and must have " +
                    std::to_string(in ? outputBytes : inputBytes) + " bytes");
+  if (collective.hasDirectAccess && !core.fabric->sharesAddresses() &&
+      !(isShared(in, inputBytes) && isShared(out, outputBytes)))
+    return invalid("collective " + collective.describe() +
+                   ": its plan accesses buffers directly, and between processes that takes buffers "
+                   "of occlMemAlloc; use such, or a plan compiled without --direct");
   if (inputBytes == 0 || outputBytes == 0)
     return {};
   const plan::Plan &plan = *collective.spec.plan;

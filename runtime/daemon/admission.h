@@ -44,11 +44,14 @@ public:
   }
 
 private:
+  void makeResident(IdState &id);
+  Status checkRing(IdState &id) const;
   StatusOr<OpenInvocation *> reserve(IdState &id, const Callback &callback);
   Status reserveMemory(OpenInvocation &invocation);
   void announce(const OpenInvocation &invocation);
   Status checkBuffers(const Collective &collective, const void *input, const void *output) const;
 
+  bool isShared(const char *buffer, uint64_t bytes) const;
   bool canReclaim(const OpenInvocation &invocation) const;
   bool reclaimAll();
   void reclaim(OpenInvocation &invocation);
@@ -63,6 +66,7 @@ private:
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
   std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
   transport::Arena arena;
+  uint64_t residentBytes = 0;
   WorkspacePool workspaces;
   std::vector<std::unique_ptr<OpenInvocation>> invocations; // all that ever were
   std::vector<OpenInvocation *> idle;                       // of these, those not in use

@@ -9,6 +9,9 @@ namespace occl::daemon {
 
 namespace {
 
+/// Smaller slices cost less to copy twice than to look up and acknowledge.
+constexpr uint64_t kReferenceBytes = 16 << 10;
+
 bool reduces(const plan::Plan &plan) {
   return std::any_of(
       plan.instructions.begin(), plan.instructions.end(),
@@ -23,7 +26,7 @@ std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
   return ranks;
 }
 
-/// Calls visit(accessor, owner) for each operand of an instruction that lies with another rank.
+/// Calls visit(accessor, operand) for each operand of an instruction that lies with another rank.
 template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit visit) {
   for (uint32_t r = 0; r < plan.numRanks; ++r)
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
@@ -33,7 +36,7 @@ template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit
         for (auto operands : {plan.sourcesOf(instruction), plan.destinationsOf(instruction)})
           for (const plan::Operand &operand : operands)
             if (operand.rank != r)
-              visit(r, operand.rank);
+              visit(r, operand);
       }
 }
 
@@ -97,8 +100,11 @@ std::string Collective::describe() const {
          std::to_string(spec.id) + ")";
 }
 
-StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank) {
-  auto binding = interpreter::bind(*spec.plan, {rank, spec.count, spec.type, spec.op, {}});
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank,
+                                                     bool acrossProcesses) {
+  interpreter::BindRequest request = {rank, spec.count, spec.type, spec.op};
+  request.referenceBytes = acrossProcesses ? kReferenceBytes : 0;
+  auto binding = interpreter::bind(*spec.plan, request);
   if (!binding.ok())
     return binding.status();
   auto collective = std::make_unique<Collective>();
@@ -106,13 +112,15 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
   std::vector<bool> accesses(spec.plan->numRanks, false);
-  forEachDirectAccess(*spec.plan, [&](uint32_t accessor, uint32_t owner) {
+  forEachDirectAccess(*spec.plan, [&](uint32_t accessor, const plan::Operand &operand) {
     collective->hasDirectAccess = true;
-    accesses[accessor] = accesses[accessor] || owner == rank;
+    collective->accessesScratch |= operand.kind == plan::OperandKind::Scratch;
+    accesses[accessor] = accesses[accessor] || operand.rank == rank;
   });
   collective->accessors = listOf(accesses);
   collective->readers = readersOf(*spec.plan, rank, collective->accessors);
   collective->inPlaceBytes = inPlaceBytesOf(*spec.plan, rank, spec.count, sizeOf(spec.type));
+  collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->hasDirectAccess;
   collective->spec = std::move(spec);
   countBytes(*collective);
   return collective;

@@ -45,7 +45,10 @@ struct Collective {
   /// Of these, those that access its buffers.
   std::vector<uint32_t> accessors;
   bool hasDirectAccess = false;              // on any rank
+  bool accessesScratch = false;              // of another rank
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
+  /// Its arena blocks are small and nothing but lines: see IdState::resident.
+  bool mayBeResident = false;
   /// input == output + inPlaceBytes is in place.
   int64_t inPlaceBytes = 0;
   /// From the first submission on.
@@ -65,8 +68,10 @@ struct BlockBytes {
 /// What thread block `block` moves to and from other ranks.
 BlockBytes bytesOf(const Collective &collective, uint32_t block);
 
-/// Binds the plan for rank `rank`. Errors: those of bind().
-StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank);
+/// Binds the plan for rank `rank`; ranks that are processes refer to large messages. Errors: those
+/// of bind().
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank,
+                                                     bool acrossProcesses = false);
 
 /// An id's announce cells, ordinals and invocations; lives as long as the daemon, so that ordinals
 /// go on when an id is registered again.
@@ -83,6 +88,13 @@ struct IdState {
   /// By ordinal % kRecords: invocations whose record and memory are not yet free.
   std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
   std::unique_ptr<Collective> registered;
+  /// Resident: a ring of arena blocks is its own for the life of the segment, and its lease says
+  /// where. Only the first registration that may be is; others reserve a block for each invocation.
+  const Collective *resident = nullptr;
+  bool hasLease = false;
+  uint64_t ringOffset = 0;
+  /// All readers have finished so many invocations, or more.
+  uint64_t finishedByReaders = 0;
 
   // Under the task board's lock: invocation i + 1 starts when i is finished on this rank.
   OpenInvocation *running = nullptr;

@@ -57,6 +57,7 @@ public:
   /// Whether the calling thread is inside a callback of this rank.
   bool isCallingBack() const { return core.isCallingBack(); }
 
+  transport::SharedHeap &heap() const { return core.fabric->heap(); }
   const Stats &stats() const { return core.stats; }
   const std::shared_ptr<Device> &device() const { return core.device; }
   RankInsight &insight() { return rankInsight; }

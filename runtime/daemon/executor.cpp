@@ -4,6 +4,10 @@
 
 #include "runtime/base/thread.h"
 
+#include <cerrno>
+#include <cstring>
+#include <string>
+
 namespace occl::daemon {
 
 namespace {
@@ -18,6 +22,14 @@ constexpr auto kLongestSleep = 20ms;
 constexpr uint32_t kQuantumSlices = 64;
 /// Visits between two looks at the clock for the watchdog while everything moves.
 constexpr uint32_t kVisitsPerTick = 256;
+
+Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
+  return {StatusCode::PeerFailed, "collective " + invocation.describe() + ": the buffers of rank " +
+                                      std::to_string(peer) + " cannot be read (" +
+                                      std::strerror(errno) +
+                                      "): its process is gone, or it has released them before "
+                                      "the collective was complete"};
+}
 
 } // namespace
 
@@ -67,6 +79,16 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
   return outcome.moved || outcome.finished;
 }
 
+/// A resident invocation does not wait for announcements. Once it has waited for data, it looks
+/// whether there will be any.
+void Executor::confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle) {
+  auto announced = confirmPeer(invocation, *core.fabric, obstacle.peer);
+  if (!announced.ok())
+    core.fabric->fail(announced.status());
+  else if (!*announced)
+    obstacle.reason = interpreter::BlockReason::Announce;
+}
+
 VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &visit,
                            Patience patience) {
   OpenInvocation &invocation = *task.invocation;
@@ -81,6 +103,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       pollingSince = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
+    if (step.status == interpreter::StepStatus::PeerLost) {
+      core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
+      outcome.failed = true;
+    }
     if (step.status != interpreter::StepStatus::Blocked)
       break;
     if (step.obstacle.reason == interpreter::BlockReason::Announce) {
@@ -95,6 +121,9 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
         continue;
       }
     }
+    if (invocation.isResident && patience == Patience::OnePoll &&
+        step.obstacle.reason == interpreter::BlockReason::Data)
+      confirm(core, invocation, step.obstacle);
     recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
     outcome.failed = core.fabric->failed();
     if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, pollingSince)) {

@@ -42,6 +42,7 @@ private:
 
   bool visitOne(Patience patience);
   bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience);
+  static void confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle);
   VisitOutcome run(Core &core, BlockTask &task, const scheduler::Visit &visit, Patience patience);
   bool keepsPolling(const scheduler::Visit &visit, Clock::time_point &pollingSince);
   void completeAll();

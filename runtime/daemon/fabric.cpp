@@ -5,19 +5,21 @@
 
 namespace occl::daemon {
 
-Fabric::Fabric(std::unique_ptr<bootstrap::Group> joined)
-    : group(std::move(joined)), segments(group->numRanks()), bells(group->numRanks(), nullptr) {}
+Fabric::Fabric(std::unique_ptr<bootstrap::Group> joined, uint64_t heapBytes)
+    : group(std::move(joined)), heapBytes(heapBytes), memory(group->numRanks()),
+      segments(group->numRanks()), bells(group->numRanks(), nullptr) {}
 
 Status Fabric::format(uint32_t orderPolicy) {
-  auto segment = transport::Segment::format(group->segment(rank()), rank(), numRanks());
+  auto segment = transport::Segment::format(group->segment(rank()), rank(), numRanks(), heapBytes);
   if (!segment.ok())
     return segment.status();
   segments[rank()] = *segment;
+  sharedHeap = std::make_unique<transport::SharedHeap>(segment->heap());
   own().header().orderPolicy = orderPolicy;
   return {};
 }
 
-Status Fabric::connect() {
+Status Fabric::connect(const Deadline &deadline) {
   for (uint32_t r = 0; r < numRanks(); ++r) {
     auto segment = transport::Segment::open(group->segment(r), r, numRanks());
     if (!segment.ok())
@@ -30,8 +32,35 @@ Status Fabric::connect() {
                                         "; use the same config->orderPolicy on all ranks"};
     segments[r] = *segment;
     bells[r] = r == rank() ? nullptr : &group->bell(r);
+    std::span<std::byte> heap = segment->heap();
+    memory[r] = {reinterpret_cast<char *>(heap.data()), heap.size(), 0};
   }
-  return {};
+  if (!group->acrossProcesses())
+    return {};
+  findReadable();
+  Status met = meet(deadline);
+  allReadAll = true;
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    allReadAll &= of(r).header().readsPeers.load(std::memory_order_acquire) != 0;
+  return met;
+}
+
+void Fabric::findReadable() {
+  bool readsAll = true;
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    const transport::SegmentHeader &header = of(r).header();
+    memory[r].process = group->process(r).pid;
+    readsAll &= interpreter::canRead(memory[r].process, header.magicAddress, header.magic);
+  }
+  own().header().readsPeers.store(readsAll, std::memory_order_release);
+}
+
+interpreter::Reference Fabric::referenceTo(const void *buffer, uint64_t bytes) const {
+  if (sharesAddresses())
+    return 0;
+  if (auto offset = sharedHeap->offsetOf(buffer, bytes))
+    return interpreter::kMappedReference | *offset;
+  return allReadAll ? reinterpret_cast<interpreter::Reference>(buffer) : 0;
 }
 
 bool Fabric::hasLeft(uint32_t r) const {
@@ -75,13 +104,14 @@ Status Fabric::failure() const {
 }
 
 StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
-                                             uint32_t orderPolicy, const Deadline &deadline) {
-  auto fabric = std::make_unique<Fabric>(std::move(group));
+                                             uint32_t orderPolicy, const Deadline &deadline,
+                                             uint64_t heapBytes) {
+  auto fabric = std::make_unique<Fabric>(std::move(group), heapBytes);
   Status status = fabric->format(orderPolicy);
   if (status.ok())
     status = fabric->meet(deadline);
   if (status.ok())
-    status = fabric->connect();
+    status = fabric->connect(deadline);
   if (!status.ok())
     return status;
   return fabric;

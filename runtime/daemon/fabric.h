@@ -4,7 +4,9 @@
 #include "runtime/base/doorbell.h"
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/interpreter/peer_memory.h"
 #include "runtime/transport/segment.h"
+#include "runtime/transport/shared_heap.h"
 
 #include <cstdint>
 #include <memory>
@@ -15,16 +17,18 @@ namespace occl::daemon {
 /// Thread safety: any, once connect() has succeeded.
 class Fabric {
 public:
-  /// `group` is not null.
-  explicit Fabric(std::unique_ptr<bootstrap::Group> group);
+  /// `group` is not null. Every rank has a shared heap of so many bytes, the same on all.
+  explicit Fabric(std::unique_ptr<bootstrap::Group> group, uint64_t heapBytes = 0);
 
   /// Makes this rank's segment. All ranks do it, then all meet, then all connect. `orderPolicy` is
   /// the number of the one that the rank's device has.
   Status format(uint32_t orderPolicy);
   /// Returns when all ranks have called it; errors as bootstrap::Group::barrier.
   Status meet(const Deadline &deadline) { return group->barrier(deadline); }
-  /// Opens the segments of all ranks. Mismatch if one has another layout or order policy.
-  Status connect();
+  /// Opens the segments of all ranks. Mismatch if one has another layout or order policy. Ranks
+  /// that are processes then find out whether they can read each other's memory; they meet for
+  /// that.
+  Status connect(const Deadline &deadline = Deadline(std::chrono::seconds(30)));
 
   uint32_t rank() const { return group->rank(); }
   uint32_t numRanks() const { return group->numRanks(); }
@@ -32,6 +36,13 @@ public:
   bool sharesAddresses() const { return !group->acrossProcesses(); }
   const transport::Segment &own() const { return segments[rank()]; }
   const transport::Segment &of(uint32_t r) const { return segments[r]; }
+  transport::SharedHeap &heap() const { return *sharedHeap; }
+  /// By rank: what this rank can access of it.
+  const interpreter::PeerMemory *peerMemory() const { return memory.data(); }
+  /// How others may refer to this rank's buffer: mapped if it lies in the heap, else as an address
+  /// if all can read this process; 0 if they cannot. Between threads always 0: a peer that reads
+  /// after a failure would do so behind its owner's back.
+  interpreter::Reference referenceTo(const void *buffer, uint64_t bytes) const;
   /// By rank; null for this rank.
   Doorbell *const *doorbells() const { return bells.data(); }
 
@@ -55,13 +66,20 @@ public:
   Status failure() const;
 
 private:
+  void findReadable();
+
   std::unique_ptr<bootstrap::Group> group;
+  const uint64_t heapBytes;
+  std::unique_ptr<transport::SharedHeap> sharedHeap;
+  std::vector<interpreter::PeerMemory> memory; // by rank
+  bool allReadAll = false;
   std::vector<transport::Segment> segments; // by rank
   std::vector<Doorbell *> bells;            // by rank
 };
 
 /// A connected view of a group's ranks: makes this rank's segment, meets the others, opens theirs.
 StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
-                                             uint32_t orderPolicy, const Deadline &deadline);
+                                             uint32_t orderPolicy, const Deadline &deadline,
+                                             uint64_t heapBytes);
 
 } // namespace occl::daemon

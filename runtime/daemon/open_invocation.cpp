@@ -58,40 +58,6 @@ uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks) {
   return WorkspaceLayout(collective, numRanks).total;
 }
 
-void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output) {
-  const Collective &collective = *invocation.collective;
-  const interpreter::Binding &binding = *collective.binding;
-  WorkspaceLayout layout(collective, fabric.numRanks());
-  std::memset(invocation.workspace, 0, layout.tasks);
-
-  auto **arenas = reinterpret_cast<char **>(invocation.workspace);
-  if (binding.arenaBytes(fabric.rank()) != 0) {
-    char *block = charsAt(fabric.own().arena(), invocation.arenaOffset);
-    std::memset(block, 0, binding.controlBytes(fabric.rank()));
-    arenas[fabric.rank()] = block;
-  }
-  interpreter::Invocation &view = invocation.view;
-  view.program = &binding.program();
-  view.buffers[0] = static_cast<char *>(const_cast<void *>(input));
-  view.buffers[1] = static_cast<char *>(output);
-  view.buffers[2] = charsAt(invocation.workspace, layout.scratch);
-  view.arenas = arenas;
-  view.peerBuffers = reinterpret_cast<char **>(invocation.workspace + layout.peerBuffers);
-  view.progress = charsAt(invocation.workspace, layout.progress);
-  view.doorbells = fabric.doorbells();
-
-  auto *tasks = reinterpret_cast<BlockTask *>(invocation.workspace + layout.tasks);
-  invocation.blocksLeft = binding.program().numBlocks;
-  for (uint32_t b = 0; b < invocation.blocksLeft; ++b) {
-    auto *task = new (tasks + b) BlockTask;
-    task->group = reinterpret_cast<uintptr_t>(&invocation);
-    task->invocation = &invocation;
-    task->block = b;
-    task->meter = insight::BlockMeter(&collective.counters->blocks[b]);
-  }
-  invocation.tasks = {tasks, invocation.blocksLeft};
-}
-
 const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint32_t r) {
   const transport::AnnounceCell *cell = id.peerCells[r].load(std::memory_order_relaxed);
   if (!cell) {
@@ -119,11 +85,21 @@ const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabr
   return cell->find(invocation.ordinal);
 }
 
-/// Other executors may be doing the same.
-void bindBuffers(OpenInvocation &invocation, uint32_t r, const transport::AnnounceRecord &record) {
-  for (size_t kind = 0; kind < record.buffers.size(); ++kind)
-    storeShared(&invocation.view.peerBuffers[r * 3 + kind],
-                reinterpret_cast<char *>(record.buffers[kind]), std::memory_order_relaxed);
+/// Other executors may be doing the same. False if a buffer is not where this rank could access it.
+bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
+                 const transport::AnnounceRecord &record) {
+  const interpreter::Program &program = *invocation.view.program;
+  for (size_t kind = 0; kind < record.buffers.size(); ++kind) {
+    uint64_t where = record.buffers[kind];
+    char *address = reinterpret_cast<char *>(where);
+    if (!fabric.sharesAddresses() && where != 0) {
+      address = fabric.peerMemory()[r].at(where, program.elementBytes);
+      if (!(where & interpreter::kMappedReference) || !address)
+        return false;
+    }
+    storeShared(&invocation.view.peerBuffers[r * 3 + kind], address, std::memory_order_relaxed);
+  }
+  return true;
 }
 
 Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
@@ -141,8 +117,10 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                 " of its arena, which has " + std::to_string(segment.arenaBytes()) +
                 "; something has overwritten its announce record"};
-  if (isAccessed(invocation, r))
-    bindBuffers(invocation, r, record);
+  if (isAccessed(invocation, r) && !bindBuffers(invocation, fabric, r, record))
+    return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
+                                           std::to_string(r) +
+                                           " announced buffers outside its shared heap"};
   storeShared(&invocation.view.arenas[r], charsAt(segment.arena(), offset),
               std::memory_order_release);
   return {};
@@ -161,6 +139,88 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
     if (!bound.ok())
       return bound;
   }
+  return true;
+}
+
+namespace {
+
+/// Where rank r's block of a resident invocation lies, if r has leased it.
+char *leasedBlock(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
+  const Collective &collective = *invocation.collective;
+  const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
+  const transport::BlockLease *lease = cell ? cell->findLease(collective.traits) : nullptr;
+  if (!lease)
+    return nullptr;
+  const transport::Segment &segment = fabric.of(r);
+  uint64_t bytes = ringBlockBytes(collective, r);
+  uint64_t ringBytes = bytes * transport::AnnounceCell::kRecords;
+  if (lease->arenaOffset > segment.arenaBytes() ||
+      ringBytes > segment.arenaBytes() - lease->arenaOffset)
+    return nullptr; // the record will tell what is wrong
+  return charsAt(segment.arena(), lease->arenaOffset + invocation.ordinal %
+                                                           transport::AnnounceCell::kRecords *
+                                                           bytes);
+}
+
+} // namespace
+
+uint64_t ringBlockBytes(const Collective &collective, uint32_t r) {
+  return alignUp(collective.binding->arenaBytes(r), transport::Arena::kAlignment);
+}
+
+void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output) {
+  const Collective &collective = *invocation.collective;
+  const interpreter::Binding &binding = *collective.binding;
+  WorkspaceLayout layout(collective, fabric.numRanks());
+  std::memset(invocation.workspace, 0, layout.tasks);
+
+  auto **arenas = reinterpret_cast<char **>(invocation.workspace);
+  if (binding.arenaBytes(fabric.rank()) != 0) {
+    char *block = charsAt(fabric.own().arena(), invocation.arenaOffset);
+    // The lines of a resident one hold flags of its own earlier invocations.
+    if (!invocation.isResident)
+      std::memset(block, 0, binding.controlBytes(fabric.rank()));
+    arenas[fabric.rank()] = block;
+  }
+  interpreter::Invocation &view = invocation.view;
+  view.program = &binding.program();
+  view.buffers[0] = static_cast<char *>(const_cast<void *>(input));
+  view.buffers[1] = static_cast<char *>(output);
+  view.buffers[2] = charsAt(invocation.workspace, layout.scratch);
+  view.arenas = arenas;
+  view.peerBuffers = reinterpret_cast<char **>(invocation.workspace + layout.peerBuffers);
+  view.flagBase = binding.flagBase(invocation.ordinal);
+  view.progress = charsAt(invocation.workspace, layout.progress);
+  view.doorbells = fabric.doorbells();
+  view.peerMemory = fabric.peerMemory();
+  view.inPlace = static_cast<const char *>(input) ==
+                 static_cast<const char *>(output) + collective.inPlaceBytes;
+  view.references[0] = fabric.referenceTo(input, binding.inputBytes());
+  view.references[1] = fabric.referenceTo(output, binding.outputBytes());
+
+  auto *tasks = reinterpret_cast<BlockTask *>(invocation.workspace + layout.tasks);
+  invocation.blocksLeft = binding.program().numBlocks;
+  for (uint32_t b = 0; b < invocation.blocksLeft; ++b) {
+    auto *task = new (tasks + b) BlockTask;
+    task->group = reinterpret_cast<uintptr_t>(&invocation);
+    task->invocation = &invocation;
+    task->block = b;
+    task->meter = insight::BlockMeter(&collective.counters->blocks[b]);
+  }
+  invocation.tasks = {tasks, invocation.blocksLeft};
+  if (invocation.isResident)
+    for (uint32_t r : binding.arenaRanks())
+      if (r != fabric.rank())
+        arenas[r] = leasedBlock(invocation, fabric, r);
+}
+
+StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer) {
+  const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, peer);
+  const transport::AnnounceRecord *record = cell ? cell->find(invocation.ordinal) : nullptr;
+  if (!record)
+    return false;
+  if (Status bound = bindPeer(invocation, fabric, peer, *record); !bound.ok())
+    return bound;
   return true;
 }
 

@@ -49,6 +49,7 @@ struct OpenInvocation {
   uint64_t ordinal = 0;
   RequestId request = 0;
   bool hasCallback = false;
+  bool isResident = false;
   Clock::time_point deadline;
   insight::InvocationTimes times;
   uint64_t arenaOffset = 0;       // of its block, if it has one
@@ -73,6 +74,9 @@ struct OpenInvocation {
 /// Private memory that an invocation of the collective takes.
 uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks);
 
+/// Of rank r's ring of blocks, if the collective is resident there.
+uint64_t ringBlockBytes(const Collective &collective, uint32_t r);
+
 /// Lays out the workspace of `invocation` (collective, id, workspace and arenaOffset are set) and
 /// makes it ready to run on the user's buffers. Zeroes the control words of its arena block.
 void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output);
@@ -81,6 +85,11 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
 /// one of them. True if it is. Mismatch if a peer has announced something else, saying what each
 /// has. Several executors may do it at once.
 StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint32_t awaited);
+
+/// For a resident invocation that waits for data of rank `peer`: whether `peer` has announced it.
+/// Binds the block that its record names, which is another one if `peer` has registered the
+/// collective anew. Mismatch as bindPeers.
+StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer);
 
 /// The cell of the invocation's collective in rank r's segment, or nullptr if r has never submitted
 /// it.

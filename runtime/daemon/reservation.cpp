@@ -2,6 +2,7 @@
 #include "runtime/daemon/admission.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace occl::daemon {
@@ -24,13 +25,13 @@ const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric
 
 bool Admission::canReclaim(const OpenInvocation &invocation) const {
   return invocation.finished.load(std::memory_order_acquire) &&
-         !firstReaderBehind(invocation, *core.fabric);
+         (invocation.isResident || !firstReaderBehind(invocation, *core.fabric));
 }
 
 void Admission::reclaim(OpenInvocation &invocation) {
   const Collective &collective = *invocation.collective;
   uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
-  if (bytes != 0)
+  if (bytes != 0 && !invocation.isResident)
     arena.release(invocation.arenaOffset, bytes);
   forget(invocation);
 }
@@ -72,6 +73,12 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
   const Collective &collective = *invocation.collective;
   uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
   invocation.arenaOffset = 0;
+  if (invocation.isResident) {
+    invocation.arenaOffset =
+        invocation.id->ringOffset + invocation.ordinal % AnnounceCell::kRecords *
+                                        ringBlockBytes(collective, core.fabric->rank());
+    bytes = 0;
+  }
   if (bytes != 0) {
     auto offset = arena.allocate(bytes);
     if (!offset && reclaimAll())
@@ -92,7 +99,52 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
                                        std::to_string(privateBytes) + " bytes of scratch"};
 }
 
+/// Gives the registered collective blocks of its own, if it may have some and there are few enough
+/// already: memory is to grow with what is in flight.
+void Admission::makeResident(IdState &id) {
+  constexpr uint64_t kMostBytes = 64 << 10, kMostBytesOfAll = 1 << 20;
+  const Collective &collective = *id.registered;
+  if (id.hasLease || !collective.mayBeResident)
+    return;
+  uint64_t bytes = ringBlockBytes(collective, core.fabric->rank()) * AnnounceCell::kRecords;
+  if (bytes > kMostBytes || residentBytes + bytes > kMostBytesOfAll)
+    return;
+  if (bytes != 0) {
+    auto offset = arena.allocate(bytes);
+    if (!offset)
+      return;
+    id.ringOffset = *offset;
+    std::memset(core.fabric->own().arena() + *offset, 0, bytes);
+    residentBytes += bytes;
+  }
+  id.hasLease = true;
+  id.resident = &collective;
+  id.cell->publishLease(id.ringOffset, collective.traits);
+}
+
+/// Whether the ring's next block is free. Looks at the readers' counts only when it does not know.
+Status Admission::checkRing(IdState &id) const {
+  if (id.nextOrdinal < id.finishedByReaders + AnnounceCell::kRecords)
+    return {};
+  uint64_t least = id.nextOrdinal;
+  for (uint32_t reader : id.registered->readers) {
+    const AnnounceCell *cell = peerCell(id, *core.fabric, reader);
+    uint64_t done = cell ? cell->done.load(std::memory_order_acquire) : 0;
+    if (done + AnnounceCell::kRecords <= id.nextOrdinal)
+      return {StatusCode::Again,
+              "nothing free now: a record: " + std::to_string(AnnounceCell::kRecords) +
+                  " invocations of collective " + id.registered->describe() +
+                  " are under way; held by " + id.registered->describe() + ", invocation " +
+                  std::to_string(done) + " (rank " + std::to_string(reader) +
+                  " has not finished it). Wait for a completion, then call again"};
+    least = std::min(least, done);
+  }
+  id.finishedByReaders = least;
+  return {};
+}
+
 StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callback) {
+  makeResident(id);
   // Most often the invocations before of the same collective are what can be had back, their memory
   // still warm.
   for (OpenInvocation *invocation : id.unreclaimed)
@@ -101,6 +153,9 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   if (id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords])
     return again("a record: " + std::to_string(AnnounceCell::kRecords) +
                  " invocations of collective " + id.registered->describe() + " are under way");
+  if (id.resident)
+    if (Status ring = checkRing(id); !ring.ok())
+      return ring;
   auto request = core.requests.open(callback, {id.id, id.nextOrdinal});
   if (!request)
     return again("a request: " + std::to_string(core.requests.countUntaken()) +
@@ -111,6 +166,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   invocation->collective = id.registered.get();
   invocation->id = &id;
   invocation->ordinal = id.nextOrdinal;
+  invocation->isResident = id.resident != nullptr;
   Status memory = reserveMemory(*invocation);
   if (!memory.ok()) {
     core.requests.cancel(*request);

@@ -13,23 +13,25 @@ namespace {
 /// Forms the group and connects it.
 StatusOr<std::unique_ptr<Fabric>> form(const Fabric &from, const Agreement &agreement,
                                        const std::vector<uint32_t> &ranks,
-                                       bootstrap::SubgroupOffer &own, uint64_t segmentBytes,
-                                       const Deadline &deadline) {
+                                       bootstrap::SubgroupOffer &own,
+                                       const ShrinkRequest &request) {
+  Deadline deadline(request.timeout);
   std::vector<bootstrap::SubgroupMember> members;
   for (uint32_t r : ranks) {
     SegmentOffer offer = agreement.offerOf(r);
-    if (offer.bytes != segmentBytes)
+    if (offer.bytes != request.segmentBytes)
       return Status(StatusCode::Mismatch, "shrinking the communicator: rank " + std::to_string(r) +
                                               " wants a segment of " + std::to_string(offer.bytes) +
                                               " bytes, rank " + std::to_string(from.rank()) +
-                                              " one of " + std::to_string(segmentBytes) +
-                                              "; use the same arenaBytes");
+                                              " one of " + std::to_string(request.segmentBytes) +
+                                              "; use the same arenaBytes and heapBytes");
     members.push_back({r, offer.handle});
   }
   auto group = bootstrap::formSubgroup(from.ranks(), members, own, deadline);
   if (!group.ok())
     return group.status();
-  return makeFabric(std::move(*group), from.own().header().orderPolicy, deadline);
+  return makeFabric(std::move(*group), from.own().header().orderPolicy, deadline,
+                    request.heapBytes);
 }
 
 } // namespace
@@ -43,8 +45,7 @@ StatusOr<std::unique_ptr<Fabric>> Shrinker::attempt(const ShrinkRequest &request
                                  Deadline(request.timeout));
   if (!members.ok())
     return members.status();
-  auto formed =
-      form(fabric, agreement, *members, **offer, request.segmentBytes, Deadline(request.timeout));
+  auto formed = form(fabric, agreement, *members, **offer, request);
   if (agreement.conclude(*members, formed.ok(), Deadline(request.timeout)))
     return formed;
   StatusCode code = formed.status().code();

@@ -16,6 +16,7 @@ namespace occl::daemon {
 struct ShrinkRequest {
   std::vector<bool> excluded; // by rank; empty: nobody
   uint64_t segmentBytes = 0;  // the same on all ranks
+  uint64_t heapBytes = 0;     // of these, the user's shared heap
   /// Of each step: for all to come, and to form the group.
   std::chrono::milliseconds timeout{0};
 };

@@ -80,11 +80,12 @@ StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request)
       continue;
     members.push_back(r);
     if (record.segmentBytes != request.segmentBytes)
-      return Status(StatusCode::Mismatch,
-                    "dividing the communicator: rank " + std::to_string(r) +
-                        " wants a segment of " + std::to_string(record.segmentBytes) +
-                        " bytes, rank " + std::to_string(fabric.rank()) + " one of " +
-                        std::to_string(request.segmentBytes) + "; use the same arenaBytes");
+      return Status(StatusCode::Mismatch, "dividing the communicator: rank " + std::to_string(r) +
+                                              " wants a segment of " +
+                                              std::to_string(record.segmentBytes) +
+                                              " bytes, rank " + std::to_string(fabric.rank()) +
+                                              " one of " + std::to_string(request.segmentBytes) +
+                                              "; use the same arenaBytes and heapBytes");
   }
   std::stable_sort(members.begin(), members.end(),
                    [&](uint32_t a, uint32_t b) { return recordOf(a).key < recordOf(b).key; });
@@ -126,7 +127,8 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
   auto group = bootstrap::formSubgroup(fabric.ranks(), members, *offer, deadline);
   if (!group.ok())
     return group.status();
-  return makeFabric(std::move(*group), fabric.own().header().orderPolicy, deadline);
+  return makeFabric(std::move(*group), fabric.own().header().orderPolicy, deadline,
+                    request.heapBytes);
 }
 
 StatusOr<std::unique_ptr<Fabric>> Splitter::split(const SplitRequest &request,

@@ -19,6 +19,7 @@ struct SplitRequest {
   /// Orders the ranks of the new communicator; equal ones as in the old.
   int32_t key = 0;
   uint64_t segmentBytes = 0; // the same on all ranks of a colour
+  uint64_t heapBytes = 0;    // of these, the user's shared heap
 };
 
 /// One rank's view of the divisions of its communicator, which are numbered alike on all ranks.

@@ -1,4 +1,4 @@
-#include "runtime/interpreter/bind.h"
+#include "runtime/interpreter/binder.h"
 
 #include "plan/chunking.h"
 #include "plan/limits.h"
@@ -22,114 +22,17 @@ static constexpr uint64_t kStageAlignment = 16;
 /// No buffer, scratch or arena block may have more bytes, so that no sum of a few overflows.
 static constexpr uint64_t kMaxBytes = 1ull << 62;
 
-/// Fills a Binding, phase by phase.
-class Binder {
-public:
-  Binder(const plan::Plan &plan, const BindRequest &request)
-      : plan(plan), request(request), rankPlan(plan.ranks[request.rank]),
-        chunking(plan::Chunking::of(request.count, plan.partChunks, sizeOf(request.type))),
-        grain(plan::kGrainBytes / sizeOf(request.type)), binding(new Binding) {}
+bool Binding::hasOnlyLines() const {
+  return bound.line.bytes != 0 &&
+         std::ranges::all_of(counterSizes, [](uint64_t bytes) { return bytes == 0; });
+}
 
-  StatusOr<std::shared_ptr<const Binding>> run() {
-    setScalars();
-    measureMessages();
-    chooseTiles();
-    chooseLines();
-    if (Status status = setSizes(); !status.ok())
-      return status;
-    findReferences();
-    layOutArenas();
-    if (Status status = bindBlocks(); !status.ok())
-      return status;
-    finish();
-    return std::shared_ptr<const Binding>(std::move(binding));
-  }
-
-private:
-  /// A tail and its slots.
-  struct Mailbox {
-    uint32_t rank = 0; // in whose arena
-    uint64_t tailOffset = 0, slotsOffset = 0;
-  };
-  /// Where a connection lies and how large it is; the same on all ranks.
-  struct Layout {
-    uint64_t headsOffset = 0, slotBytes = 0;
-    uint32_t firstMailbox = 0; // one, or one for each destination
-    uint32_t maxCount = 0;
-    uint32_t messagesPerTile = 0;
-    bool mayRefer = false;
-    std::vector<bool> isCopied; // by message of a tile: by all its receivers
-  };
-
-  void setScalars();
-  void measureMessages();
-  void chooseTiles();
-  void chooseLines();
-  uint64_t lineBytes(uint64_t dataBytes) const;
-  Status setSizes();
-  void layOutArenas();
-  void findReferences();
-  void findCopies();
-  bool referencesFit() const;
-  bool staysAsItIs(uint32_t rank, const plan::Instruction &instruction,
-                   const plan::Operand &operand) const;
-  const plan::Operand *referredTo(uint32_t rank, const plan::Instruction &instruction) const;
-  void layOutCounters();
-  uint64_t lastCredit(size_t connection) const;
-  Status bindBlocks();
-  Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
-  void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
-                   bool isSource);
-  void bindReference(const plan::Instruction &instruction, BoundInstruction &bound) const;
-  void bindDependencies(const plan::Instruction &instruction, uint32_t block);
-  void pushWait(uint32_t connection, uint32_t value);
-  uint32_t receivingEnd(uint32_t connection);
-  uint32_t sendingEnd(uint32_t connection, uint32_t mailbox);
-  uint32_t makeEnd(uint32_t connection, uint32_t mailbox, uint32_t head,
-                   std::span<const uint32_t> others);
-  void pushMessage(uint32_t end);
-  /// Mailboxes of a connection.
-  uint32_t numMailboxes(const plan::Connection &connection) const {
-    return isAtSource() ? 1 : connection.numDestinations;
-  }
-  bool isAtSource() const { return request.placement == Placement::AtSource; }
-  bool hasLines() const { return binding->bound.line.bytes != 0; }
-  bool isCounter(size_t connection) const { return plan.connections[connection].isCounter; }
-  void finish();
-
-  /// Elements of a chunk such that `count` chunks have about as many bytes as a message should.
-  uint64_t sliceOf(uint32_t count) const {
-    uint64_t wanted = request.tiles.messageBytes / (count * binding->bound.elementBytes);
-    return std::max(wanted / grain, uint64_t(1)) * grain;
-  }
-
-  uint64_t messageElements(uint32_t count) const {
-    return count * std::min(binding->bound.tileElements, chunking.maxSize());
-  }
-  uint64_t sliceElements(uint32_t count) const {
-    const Program &program = binding->bound;
-    if (hasLines())
-      return program.stageStride / program.elementBytes;
-    uint64_t message = messageElements(count);
-    uint64_t slice = (message + program.slicesPerMessage - 1) / program.slicesPerMessage;
-    return std::max<uint64_t>(alignUp(slice, grain), 1);
-  }
-
-  const plan::Plan &plan;
-  const BindRequest &request;
-  const plan::RankPlan &rankPlan;
-  const plan::Chunking chunking;
-  const uint64_t grain; // elements of 128 bytes
-  std::unique_ptr<Binding> binding;
-  std::vector<Layout> layouts; // by connection
-  std::vector<Mailbox> mailboxes;
-  /// By connection and, from 1, the sending end's mailbox; 0 is the receiving end.
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ends;
-  uint32_t maxCount = 0;       // chunks of the largest message; 0 if there is none
-  std::set<uint32_t> accessed; // other ranks, directly
-  /// By rank: how many instructions store to each chunk of its output.
-  std::vector<std::vector<uint32_t>> numStores;
-};
+uint64_t Binding::flagBase(uint64_t ordinal) const {
+  constexpr uint64_t kFlags = std::numeric_limits<uint32_t>::max();
+  if (bound.line.bytes == 0)
+    return 0;
+  return ordinal % (kFlags / bound.flagsPerInvocation) * bound.flagsPerInvocation;
+}
 
 void Binder::setScalars() {
   Program &program = binding->bound;
@@ -159,8 +62,11 @@ void Binder::measureMessages() {
 void Binder::chooseTiles() {
   Program &program = binding->bound;
   uint64_t chunk = std::max<uint64_t>(chunking.maxSize(), 1);
-  // Without messages there is nothing to bound: a tile is all, and slices keep steps short.
+  // Without messages there is nothing to bound: a tile is all, and slices keep steps short. Nor do
+  // messages that are read in place fill any cache.
   uint64_t wanted = maxCount == 0 ? chunk : sliceOf(maxCount);
+  if (isOneCopyEach())
+    wanted *= 8;
   program.numTiles = (chunk + wanted - 1) / wanted;
   // Tiles of about equal size; cutting at the grain may save the last one.
   program.tileElements = program.numTiles == 1
@@ -200,103 +106,6 @@ void Binder::chooseLines() {
   for (const Layout &layout : layouts)
     messagesPerTile = std::max<uint64_t>(messagesPerTile, layout.messagesPerTile);
   program.flagsPerInvocation = program.numTiles * messagesPerTile * program.slicesPerMessage + 1;
-}
-
-bool Binder::referencesFit() const {
-  auto isDirect = [](const plan::Instruction &instruction) {
-    return instruction.opcode == plan::Opcode::LoadReduceStore;
-  };
-  const Program &program = binding->bound;
-  return request.referenceBytes != 0 && plan.protocol == plan::Protocol::Simple && isAtSource() &&
-         plan.outOfPlace && program.depth * program.slicesPerMessage <= kMaxReferences &&
-         std::ranges::none_of(plan.instructions, isDirect);
-}
-
-/// Which connections may have references.
-void Binder::findReferences() {
-  if (!referencesFit())
-    return;
-  findCopies();
-  for (uint32_t r = 0; r < plan.numRanks; ++r)
-    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
-      for (const plan::Instruction &instruction : plan.instructionsOf(block))
-        if (referredTo(r, instruction))
-          for (const plan::Operand &operand : plan.destinationsOf(instruction))
-            if (operand.kind == plan::OperandKind::Connection)
-              layouts[operand.index].mayRefer = true;
-}
-
-/// Which messages their receivers only copy, and how often each chunk is stored to.
-void Binder::findCopies() {
-  for (Layout &layout : layouts)
-    layout.isCopied.assign(layout.messagesPerTile, true);
-  numStores.resize(plan.numRanks);
-  for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    numStores[r].resize(plan.ranks[r].outputChunks);
-    std::map<uint32_t, uint32_t> received; // messages so far, by connection
-    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
-      for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
-        for (const plan::Operand &operand : plan.sourcesOf(instruction))
-          if (operand.kind == plan::OperandKind::Connection && !isCounter(operand.index)) {
-            uint32_t message = received[operand.index]++;
-            if (instruction.numSources > 1 || instruction.final)
-              layouts[operand.index].isCopied[message] = false;
-          }
-        for (const plan::Operand &operand : plan.destinationsOf(instruction))
-          if (operand.kind == plan::OperandKind::Output)
-            for (uint32_t i = 0; i < instruction.count; ++i)
-              ++numStores[r][operand.index + i];
-      }
-  }
-}
-
-/// Whether nobody stores to a local operand's chunks after the instruction, whatever the
-/// instruction itself does: an input is never stored to out of place, an output chunk once.
-bool Binder::staysAsItIs(uint32_t rank, const plan::Instruction &instruction,
-                         const plan::Operand &operand) const {
-  if (operand.kind != plan::OperandKind::Output)
-    return operand.kind == plan::OperandKind::Input;
-  auto chunks = std::span(numStores[rank]).subspan(operand.index, instruction.count);
-  return std::ranges::all_of(chunks, [](uint32_t stores) { return stores == 1; });
-}
-
-/// The operand that holds what the instruction sends, if receivers may read it there; or nullptr.
-const plan::Operand *Binder::referredTo(uint32_t rank, const plan::Instruction &instruction) const {
-  const Program &program = binding->bound;
-  auto sources = plan.sourcesOf(instruction), destinations = plan.destinationsOf(instruction);
-  auto isMessage = [this](const plan::Operand &operand) {
-    return operand.kind == plan::OperandKind::Connection && !isCounter(operand.index);
-  };
-  auto isScratch = [](const plan::Operand &operand) {
-    return operand.kind == plan::OperandKind::Scratch;
-  };
-  if (instruction.count == 0 || !std::ranges::any_of(destinations, isMessage) ||
-      (instruction.count > 1 && program.numTiles > 1) || std::ranges::any_of(sources, isScratch) ||
-      std::ranges::any_of(destinations, isScratch) ||
-      sliceElements(instruction.count) * program.elementBytes < request.referenceBytes)
-    return nullptr;
-  bool isCopy = sources.size() == 1 && !instruction.final;
-  const plan::Operand *holder = isCopy && !isMessage(sources[0]) ? &sources[0] : nullptr;
-  for (const plan::Operand &operand : destinations)
-    if (!holder && !isMessage(operand))
-      holder = &operand;
-  return holder && staysAsItIs(rank, instruction, *holder) ? holder : nullptr;
-}
-
-/// After its operands.
-void Binder::bindReference(const plan::Instruction &instruction, BoundInstruction &bound) const {
-  const plan::Operand *holder = numStores.empty() ? nullptr : referredTo(request.rank, instruction);
-  if (!holder)
-    return;
-  bool isSource = holder < plan.destinationsOf(instruction).data();
-  bound.refers = static_cast<uint16_t>(isSource ? 1 : bound.numSources + 1);
-  bound.copyReceivers = true;
-  for (size_t i = bound.firstOperand + bound.numSources + bound.numLocalDestinations;
-       i < binding->operands.size(); ++i) {
-    const BoundOperand &operand = binding->operands[i];
-    const Layout &layout = layouts[binding->ends[operand.end].connection];
-    bound.copyReceivers &= layout.isCopied[operand.message];
-  }
 }
 
 /// Of the lines that hold so many bytes of data.

@@ -46,6 +46,11 @@ public:
   /// Bytes of tails and heads, at the begin of the control bytes. The rest of these are lines,
   /// which need not be zero if they were written by earlier invocations with smaller flagBase.
   uint64_t counterBytes(uint32_t r) const { return counterSizes[r]; }
+  /// Whether arena blocks are nothing but lines, of all ranks.
+  bool hasOnlyLines() const;
+  /// Of invocation `ordinal` of a collective: flags repeat themselves after 2^31 and more, and the
+  /// low half of none is 0.
+  uint64_t flagBase(uint64_t ordinal) const;
   /// Of one invocation; uninitialised memory will do.
   uint64_t scratchBytes() const { return scratchSize; }
   /// Zeroed at the start of an invocation.

@@ -86,6 +86,8 @@ struct BoundInstruction {
   uint16_t numLocalDestinations = 0;
   /// All that receive what it sends copy it and do nothing else.
   bool copyReceivers = false;
+  /// Also in place: nothing else is stored where it lies.
+  bool refersInPlace = false;
 };
 
 struct BoundBlock {
@@ -219,6 +221,8 @@ struct Invocation {
   char *progress = nullptr;
   /// Input and output as receivers may refer to them, or 0.
   Reference references[2] = {0, 0};
+  /// The input overlaps the output.
+  bool inPlace = false;
   /// Host: [r]: how to access what rank r refers to.
   const PeerMemory *peerMemory = nullptr;
   /// Lines: no line of the arena blocks has a flag in (flagBase, flagBase + flagsPerInvocation) at

@@ -23,12 +23,10 @@ bool PeerMemory::read(Reference reference, char *to, uint64_t bytes) const {
   return true;
 }
 
-bool canRead(int32_t process, const uint64_t *address, uint64_t probe) {
+bool canRead(int32_t process, Reference address, uint64_t probe) {
   uint64_t seen = 0;
   PeerMemory memory = {nullptr, 0, process};
-  return memory.read(reinterpret_cast<uint64_t>(address), reinterpret_cast<char *>(&seen),
-                     sizeof seen) &&
-         seen == probe;
+  return memory.read(address, reinterpret_cast<char *>(&seen), sizeof seen) && seen == probe;
 }
 
 } // namespace occl::interpreter

@@ -27,6 +27,6 @@ struct PeerMemory {
 
 /// Whether the system lets this process read the memory of another one, which has `probe` at
 /// `address`.
-bool canRead(int32_t process, const uint64_t *address, uint64_t probe);
+bool canRead(int32_t process, Reference address, uint64_t probe);
 
 } // namespace occl::interpreter

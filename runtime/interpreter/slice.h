@@ -82,6 +82,8 @@ template <class Target>
 OCCL_HOST_DEVICE Obstacle pollDrains(const Invocation &invocation, const BoundBlock &block,
                                      Target &target) {
   const Program &program = *invocation.program;
+  if ((invocation.references[0] | invocation.references[1]) == 0)
+    return {};
   for (uint32_t i = target.thread(); i < block.numDrains; i += target.numThreads()) {
     const ConnectionEnd &end = program.ends[program.drains[block.firstDrain + i]];
     for (uint32_t p = 0; p < end.numPeers; ++p) {
@@ -366,7 +368,8 @@ private:
     const BoundOperand &operand = operands[instruction.refers - 1];
     Reference base = invocation.references[static_cast<uint32_t>(operand.kind)];
     // Who does not copy would need a copy of the data to fold from: a slot is no worse.
-    if (base == 0 || (!(base & kMappedReference) && !instruction.copyReceivers))
+    if (base == 0 || (invocation.inPlace && !instruction.refersInPlace) ||
+        (!(base & kMappedReference) && !instruction.copyReceivers))
       return 0;
     return base + operand.offset +
            (context.tile * program.tileElements + begin) * program.elementBytes;

@@ -23,6 +23,17 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }
 
+void AnnounceCell::publishLease(uint64_t arenaOffset, const CollectiveTraits &traits) {
+  lease.arenaOffset = arenaOffset;
+  lease.traits = traits;
+  lease.valid.store(1, std::memory_order_release);
+}
+
+const BlockLease *AnnounceCell::findLease(const CollectiveTraits &traits) const {
+  return lease.valid.load(std::memory_order_acquire) != 0 && lease.traits == traits ? &lease
+                                                                                    : nullptr;
+}
+
 const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {
   const AnnounceRecord &record = records[ordinal % kRecords];
   return record.sequence.load(std::memory_order_acquire) == ordinal + 1 ? &record : nullptr;

@@ -38,6 +38,17 @@ struct alignas(64) AnnounceRecord {
   BufferAddresses buffers{};
 };
 
+/// Where the owner's blocks of all invocations of a collective lie, `kRecords` of them in turn:
+/// known once and for all, so that a reader need not wait for the record of an invocation. The
+/// memory is used for nothing else as long as the segment lives, and its lines carry flags that
+/// tell invocations apart: a reader that relies on a lease which is out of date waits, and finds
+/// the record. Written once.
+struct alignas(64) BlockLease {
+  Atomic<uint32_t> valid{0}; // 1 once all below is
+  uint64_t arenaOffset = 0;
+  CollectiveTraits traits;
+};
+
 struct AnnounceCell {
   static constexpr uint32_t kRecords = 8;
 
@@ -49,11 +60,16 @@ struct AnnounceCell {
   /// Invocations that this rank has begun, so that others may access its buffers: the invocation
   /// before is done here, whatever it used. Only for collectives with direct access.
   Atomic<uint64_t> begun{0};
+  BlockLease lease;
   AnnounceRecord records[kRecords];
 
   /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.
   void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
                const BufferAddresses &buffers = {});
+  /// Owner only, once.
+  void publishLease(uint64_t arenaOffset, const CollectiveTraits &traits);
+  /// The lease, if there is one for such a collective.
+  const BlockLease *findLease(const CollectiveTraits &traits) const;
   /// The record of `ordinal` if it has been published, else nullptr.
   const AnnounceRecord *find(uint64_t ordinal) const;
 };

@@ -50,6 +50,17 @@ TEST(AnnounceCell, RecordIsFoundByItsOrdinalOnly) {
   EXPECT_EQ(cell.find(AnnounceCell::kRecords)->arenaOffset, 256u);
 }
 
+TEST(AnnounceCell, ALeaseIsForWhatItWasMadeFor) {
+  auto memory = cellsOf(1);
+  AnnounceCell &cell = memory[0];
+  CollectiveTraits traits{1, 2, 3, 4}, others{1, 2, 3, 0};
+  EXPECT_EQ(cell.findLease(traits), nullptr);
+  cell.publishLease(640, traits);
+  ASSERT_NE(cell.findLease(traits), nullptr);
+  EXPECT_EQ(cell.findLease(traits)->arenaOffset, 640u);
+  EXPECT_EQ(cell.findLease(others), nullptr);
+}
+
 TEST(AnnounceTable, ReadersSeeWholeCellsWhileTheOwnerInserts) {
   auto memory = cellsOf(256);
   AnnounceTable table(std::span(memory.get(), 256));

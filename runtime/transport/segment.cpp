@@ -23,22 +23,26 @@ Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got
 
 } // namespace
 
-uint64_t Segment::bytesFor(uint64_t arenaBytes) {
-  return kArenaOffset + roundUp(arenaBytes, kPage);
+uint64_t Segment::bytesFor(uint64_t arenaBytes, uint64_t heapBytes) {
+  return kArenaOffset + roundUp(arenaBytes, kPage) + roundUp(heapBytes, kPage);
 }
 
-StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks) {
-  if (memory.size() < kArenaOffset)
-    return Status(StatusCode::InvalidArgument, "a segment needs " + std::to_string(kArenaOffset) +
-                                                   " bytes and its arena, got " +
-                                                   std::to_string(memory.size()));
+StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks,
+                                  uint64_t heapBytes) {
+  heapBytes = roundUp(heapBytes, kPage);
+  if (memory.size() < kArenaOffset + heapBytes)
+    return Status(StatusCode::InvalidArgument,
+                  "a segment needs " + std::to_string(kArenaOffset + heapBytes) +
+                      " bytes and its arena, got " + std::to_string(memory.size()));
   // The announce table is left alone: zero is an empty cell, and touching it would make it
   // resident.
   auto *header = new (memory.data()) SegmentHeader;
   header->rank = rank;
   header->numRanks = numRanks;
   header->arenaOffset = kArenaOffset;
-  header->arenaBytes = memory.size() - kArenaOffset;
+  header->arenaBytes = memory.size() - kArenaOffset - heapBytes;
+  header->heapBytes = heapBytes;
+  header->magicAddress = reinterpret_cast<uint64_t>(&header->magic);
   return Segment(memory.data());
 }
 
@@ -54,8 +58,11 @@ StatusOr<Segment> Segment::open(std::span<std::byte> memory, uint32_t rank, uint
     return mismatch(rank, "rank", rank, header.rank);
   if (header.numRanks != numRanks)
     return mismatch(rank, "number of ranks", numRanks, header.numRanks);
-  if (header.arenaOffset != kArenaOffset || header.arenaBytes != memory.size() - kArenaOffset)
-    return mismatch(rank, "arena bytes", memory.size() - kArenaOffset, header.arenaBytes);
+  uint64_t shared = memory.size() - kArenaOffset; // arena and heap
+  if (header.heapBytes > shared)
+    return mismatch(rank, "at most so many heap bytes", shared, header.heapBytes);
+  if (header.arenaOffset != kArenaOffset || header.arenaBytes != shared - header.heapBytes)
+    return mismatch(rank, "arena bytes", shared - header.heapBytes, header.arenaBytes);
   return Segment(memory.data());
 }
 

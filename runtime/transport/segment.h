@@ -2,7 +2,9 @@
 // its announce table, and the arena from which the connectors of its invocations come. Ranks map it
 // at different addresses, so everything in it is an offset.
 //
-//   header | announce cells (kCells) | arena
+//   header | announce cells (kCells) | arena | heap
+//
+// The heap is memory of the user's that all ranks can access.
 #pragma once
 
 #include "runtime/base/atomic.h"
@@ -45,6 +47,11 @@ struct SegmentHeader {
   uint32_t orderPolicy = 0; // all ranks must use the same; set before others open the segment
   uint64_t arenaOffset = 0; // from the start of the segment
   uint64_t arenaBytes = 0;
+  uint64_t heapBytes = 0;
+  /// Where the owner has `magic`: whoever can read it there can read the owner's memory.
+  uint64_t magicAddress = 0;
+  /// Whether the owner can read the memory of all other ranks.
+  Atomic<uint32_t> readsPeers{0};
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
   alignas(64) Atomic<uint32_t> state{Alive};
   FailureWord failure;
@@ -61,10 +68,11 @@ public:
   static constexpr uint32_t kCells = 1u << 14;
 
   /// Memory that a segment with such an arena needs, in bytes.
-  static uint64_t bytesFor(uint64_t arenaBytes);
+  static uint64_t bytesFor(uint64_t arenaBytes, uint64_t heapBytes = 0);
   /// Makes a segment of `memory`, which is zero and page aligned; done once by its owner before
   /// others open it. InvalidArgument if the memory is too small.
-  static StatusOr<Segment> format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks);
+  static StatusOr<Segment> format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks,
+                                  uint64_t heapBytes = 0);
   /// Opens what another rank has formatted. Mismatch, with expected and got, if it is something
   /// else.
   static StatusOr<Segment> open(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks);
@@ -75,6 +83,7 @@ public:
   AnnounceTable announceTable() const;
   std::byte *arena() const { return base + header().arenaOffset; }
   uint64_t arenaBytes() const { return header().arenaBytes; }
+  std::span<std::byte> heap() const { return {arena() + arenaBytes(), header().heapBytes}; }
 
 private:
   explicit Segment(std::byte *base) : base(base) {}

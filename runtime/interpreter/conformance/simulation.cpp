@@ -63,10 +63,10 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   rank.memory.resize(plan.numRanks, {nullptr, ~kMappedReference, getpid()});
   rank.invocation.peerMemory = rank.memory.data();
   Reference tag = options.mapped ? kMappedReference : 0;
+  rank.invocation.inPlace = options.inPlace;
   for (int kind = 0; kind < 2 && options.referenceBytes != 0; ++kind)
-    if (kind == 1 || !options.inPlace)
-      rank.invocation.references[kind] =
-          tag | reinterpret_cast<uint64_t>(rank.invocation.buffers[kind]);
+    rank.invocation.references[kind] =
+        tag | reinterpret_cast<uint64_t>(rank.invocation.buffers[kind]);
   rank.invocation.progress = reinterpret_cast<char *>(rank.progress.data());
 }
 

@@ -1,0 +1,136 @@
+// How bind() goes about it; for bind.cpp and bind_references.cpp alone.
+#pragma once
+
+#include "plan/chunking.h"
+#include "runtime/base/cache_line.h"
+#include "runtime/interpreter/bind.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace occl::interpreter {
+
+/// Fills a Binding, phase by phase.
+class Binder {
+public:
+  Binder(const plan::Plan &plan, const BindRequest &request)
+      : plan(plan), request(request), rankPlan(plan.ranks[request.rank]),
+        chunking(plan::Chunking::of(request.count, plan.partChunks, sizeOf(request.type))),
+        grain(plan::kGrainBytes / sizeOf(request.type)), binding(new Binding) {}
+
+  StatusOr<std::shared_ptr<const Binding>> run() {
+    setScalars();
+    measureMessages();
+    if (mayHaveReferences())
+      findCopies();
+    chooseTiles();
+    chooseLines();
+    if (Status status = setSizes(); !status.ok())
+      return status;
+    findReferences();
+    layOutArenas();
+    if (Status status = bindBlocks(); !status.ok())
+      return status;
+    finish();
+    return std::shared_ptr<const Binding>(std::move(binding));
+  }
+
+private:
+  /// A tail and its slots.
+  struct Mailbox {
+    uint32_t rank = 0; // in whose arena
+    uint64_t tailOffset = 0, slotsOffset = 0;
+  };
+  /// Where a connection lies and how large it is; the same on all ranks.
+  struct Layout {
+    uint64_t headsOffset = 0, slotBytes = 0;
+    uint32_t firstMailbox = 0; // one, or one for each destination
+    uint32_t maxCount = 0;
+    uint32_t messagesPerTile = 0;
+    bool mayRefer = false;
+    std::vector<bool> isCopied; // by message of a tile: by all its receivers
+  };
+
+  void setScalars();
+  void measureMessages();
+  void chooseTiles();
+  void chooseLines();
+  uint64_t lineBytes(uint64_t dataBytes) const;
+  Status setSizes();
+  void layOutArenas();
+  void findReferences();
+  void findCopies();
+  bool mayHaveReferences() const;
+  bool isOneCopyEach() const;
+  bool staysAsItIs(uint32_t rank, const plan::Instruction &instruction,
+                   const plan::Operand &operand) const;
+  bool staysInPlace(const plan::Instruction &instruction, const plan::Operand &operand) const;
+  void countStores(uint32_t rank, const plan::Instruction &instruction);
+  const plan::Operand *referredTo(uint32_t rank, const plan::Instruction &instruction) const;
+  void layOutCounters();
+  uint64_t lastCredit(size_t connection) const;
+  Status bindBlocks();
+  Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
+  void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
+                   bool isSource);
+  void bindReference(const plan::Instruction &instruction, BoundInstruction &bound) const;
+  void bindDependencies(const plan::Instruction &instruction, uint32_t block);
+  void pushWait(uint32_t connection, uint32_t value);
+  uint32_t receivingEnd(uint32_t connection);
+  uint32_t sendingEnd(uint32_t connection, uint32_t mailbox);
+  uint32_t makeEnd(uint32_t connection, uint32_t mailbox, uint32_t head,
+                   std::span<const uint32_t> others);
+  void pushMessage(uint32_t end);
+  /// Mailboxes of a connection.
+  uint32_t numMailboxes(const plan::Connection &connection) const {
+    return isAtSource() ? 1 : connection.numDestinations;
+  }
+  bool isAtSource() const { return request.placement == Placement::AtSource; }
+  bool hasLines() const { return binding->bound.line.bytes != 0; }
+  bool isCounter(size_t connection) const { return plan.connections[connection].isCounter; }
+  void finish();
+
+  /// Elements of a chunk such that `count` chunks have about as many bytes as a message should.
+  uint64_t sliceOf(uint32_t count) const {
+    uint64_t wanted = request.tiles.messageBytes / (count * binding->bound.elementBytes);
+    return std::max(wanted / grain, uint64_t(1)) * grain;
+  }
+
+  uint64_t messageElements(uint32_t count) const {
+    return count * std::min(binding->bound.tileElements, chunking.maxSize());
+  }
+  uint64_t sliceElements(uint32_t count) const {
+    const Program &program = binding->bound;
+    if (hasLines())
+      return program.stageStride / program.elementBytes;
+    uint64_t message = messageElements(count);
+    uint64_t slice = (message + program.slicesPerMessage - 1) / program.slicesPerMessage;
+    return std::max<uint64_t>(alignUp(slice, grain), 1);
+  }
+
+  const plan::Plan &plan;
+  const BindRequest &request;
+  const plan::RankPlan &rankPlan;
+  const plan::Chunking chunking;
+  const uint64_t grain; // elements of 128 bytes
+  std::unique_ptr<Binding> binding;
+  std::vector<Layout> layouts; // by connection
+  std::vector<Mailbox> mailboxes;
+  /// By connection and, from 1, the sending end's mailbox; 0 is the receiving end.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ends;
+  uint32_t maxCount = 0;       // chunks of the largest message; 0 if there is none
+  std::set<uint32_t> accessed; // other ranks, directly
+  /// How many instructions store to a chunk of an output, and how many of these do not just copy
+  /// the input chunk that lies in the same place in place.
+  struct Stores {
+    uint32_t all = 0, others = 0;
+  };
+  std::vector<std::vector<Stores>> stores; // by rank; empty if there are no references
+};
+
+} // namespace occl::interpreter
