@@ -36,6 +36,8 @@ protected:
     spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(kRanks));
     spec.count = 100;
     collective = std::move(*makeCollective(std::move(spec), 0));
+    collective->counters =
+        std::make_unique<insight::CollectiveCounters>(collective->binding->program().numBlocks);
     workspace.resize(workspaceBytes(*collective, kRanks));
     invocation.collective = collective.get();
     invocation.id = &id;

@@ -10,6 +10,7 @@
 // release and acquire on the saved context. Different blocks and ranks run concurrently.
 #pragma once
 
+#include "runtime/base/host_device.h"
 #include "runtime/interpreter/slice.h"
 
 #include <cstdint>
@@ -26,9 +27,10 @@ struct StepResult {
 
 namespace detail {
 
+/// Inlined always: a call a slice is measurable where a slice takes some tens of nanoseconds.
 template <bool kLines, class Target>
-OCCL_HOST_DEVICE StepResult stepSlice(const Invocation &invocation, uint32_t block,
-                                      BlockContext &context, Target &target) {
+OCCL_INLINE StepResult stepSlice(const Invocation &invocation, uint32_t block,
+                                 BlockContext &context, Target &target) {
   Slice<Target, kLines> slice(invocation, invocation.program->blocks[block], context, target);
   Obstacle obstacle = slice.poll();
   if (!target.vote(obstacle.reason == BlockReason::None))

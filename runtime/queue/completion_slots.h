@@ -69,9 +69,8 @@ private:
   }
   /// Threads begin at different slots, so that they seldom meet.
   uint32_t preferredSlot() const {
-    static thread_local const auto own =
-        static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id()) % kLines);
-    return own % capacity;
+    size_t own = std::hash<std::thread::id>()(std::this_thread::get_id()) % kLines;
+    return static_cast<uint32_t>(own) % capacity;
   }
 
   const uint32_t capacity;
