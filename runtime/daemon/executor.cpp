@@ -96,11 +96,13 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   VisitOutcome outcome;
   Clock::time_point pollingSince{};
   VisitRecorder recorder(core, task, visit);
+  interpreter::Obstacle recorded; // polling again finds mostly the same one
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);
     if (step.slices != 0) {
       outcome.moved = true;
       pollingSince = {};
+      recorded = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
     if (step.status == interpreter::StepStatus::PeerLost) {
@@ -124,7 +126,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     if (invocation.isResident && patience == Patience::OnePoll &&
         step.obstacle.reason == interpreter::BlockReason::Data)
       confirm(core, invocation, step.obstacle);
-    recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
+    if (step.obstacle != recorded) {
+      recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
+      recorded = step.obstacle;
+    }
     outcome.failed = core.fabric->failed();
     if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, pollingSince)) {
       outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;

@@ -31,6 +31,8 @@ struct Obstacle {
   BlockReason reason = BlockReason::None;
   uint32_t what = 0; // the connection in the plan, or the thread block
   uint32_t peer = 0; // rank
+
+  bool operator==(const Obstacle &) const = default;
 };
 
 /// PeerLost: memory that a peer has referred to cannot be read any more. The step has published
