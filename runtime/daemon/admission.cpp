@@ -156,8 +156,10 @@ void Admission::announce(const OpenInvocation &invocation) {
     std::ranges::transform(view.buffers, buffers.begin(),
                            [](char *address) { return reinterpret_cast<uint64_t>(address); });
   }
+  uint32_t turn = core.device->turns.fetch_add(1, std::memory_order_relaxed);
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
-                               invocation.collective->traits, buffers);
+                               invocation.collective->traits, buffers,
+                               {invocation.collective->spec.priority, turn});
 }
 
 bool Admission::isShared(const char *buffer, uint64_t bytes) const {

@@ -78,6 +78,8 @@ public:
 
   /// Of all communicators: submitted and not yet complete.
   Atomic<uint32_t> open{0};
+  /// Numbers submissions, for the order of those that all ranks have announced; wraps around.
+  Atomic<uint32_t> turns{0};
   /// Of these, those with a callback: nobody needs to wait for them.
   Atomic<uint32_t> openWithCallback{0};
   /// Threads inside wait().

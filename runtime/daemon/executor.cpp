@@ -1,5 +1,6 @@
 #include "runtime/daemon/executor.h"
 
+#include "runtime/daemon/agreed_standing.h"
 #include "runtime/daemon/visit_recorder.h"
 
 #include "runtime/base/thread.h"
@@ -69,6 +70,10 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
   outcome.failed = core.fabric->failed();
   if (!outcome.failed)
     outcome = run(core, task, visit, patience);
+  // Alone in the queue it stands well anywhere. Without preemption it always is, to its executor.
+  if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed)
+    if (auto standing = agreedStanding(*task.invocation, *core.fabric))
+      device.board.place(*task.invocation, *standing);
   Released released = device.board.release(task, outcome);
   if (released.complete)
     complete.push_back(released.complete);

@@ -89,8 +89,9 @@ const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabr
 bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                  const transport::AnnounceRecord &record) {
   const interpreter::Program &program = *invocation.view.program;
-  for (size_t kind = 0; kind < record.buffers.size(); ++kind) {
-    uint64_t where = record.buffers[kind];
+  const transport::BufferAddresses &buffers = record.bufferAddresses();
+  for (size_t kind = 0; kind < buffers.size(); ++kind) {
+    uint64_t where = buffers[kind];
     char *address = reinterpret_cast<char *>(where);
     if (!fabric.sharesAddresses() && where != 0) {
       address = fabric.peerMemory()[r].at(where, program.elementBytes);
@@ -104,11 +105,11 @@ bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
 
 Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 const transport::AnnounceRecord &record) {
-  if (record.traits != invocation.collective->traits)
-    return disagreement(invocation, fabric.rank(), r, record.traits);
+  if (record.traits() != invocation.collective->traits)
+    return disagreement(invocation, fabric.rank(), r, record.traits());
   // Another process wrote it: it may be damaged.
   const transport::Segment &segment = fabric.of(r);
-  const uint64_t offset = record.arenaOffset;
+  const uint64_t offset = record.arenaOffset();
   const uint64_t bytes = invocation.collective->binding->arenaBytes(r);
   if (offset % transport::Arena::kAlignment != 0 || offset + bytes < offset ||
       offset + bytes > segment.arenaBytes())

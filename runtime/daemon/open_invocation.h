@@ -57,6 +57,10 @@ struct OpenInvocation {
   interpreter::Invocation view;
   std::span<BlockTask> tasks;
 
+  /// Executors': ranks below it have announced the invocation; numRanks + 1 once its tasks stand as
+  /// all ranks have them.
+  Atomic<uint32_t> announcedBelow{0};
+
   // Under the task board's lock.
   uint32_t blocksLeft = 0;
   OpenInvocation *nextWaiting = nullptr; // of the same id

@@ -176,6 +176,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   invocation->request = *request;
   invocation->hasCallback = static_cast<bool>(callback);
   invocation->finished.store(false, std::memory_order_relaxed);
+  invocation->announcedBelow.store(0, std::memory_order_relaxed);
   invocation->nextWaiting = nullptr;
   invocation->previous = newest;
   invocation->next = nullptr;

@@ -145,6 +145,14 @@ BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation 
   return task;
 }
 
+void TaskBoard::place(OpenInvocation &invocation, scheduler::Standing standing) {
+  std::lock_guard lock(mutex);
+  for (BlockTask &task : invocation.tasks) {
+    standing.arrival = task.standing.arrival;
+    queue.move(task, standing);
+  }
+}
+
 Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   std::lock_guard lock(mutex);
   BoardPlace &place = placeOf(task);

@@ -76,6 +76,9 @@ public:
   /// Claims a task to visit; nullptr if there is none. Invocations that have no thread block on
   /// this rank are complete at once: they are appended to `complete`, each with its place pinned.
   BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete);
+  /// Puts the invocation's tasks, one of which the caller has claimed, where this standing belongs;
+  /// their arrival stays.
+  void place(OpenInvocation &invocation, scheduler::Standing standing);
   /// Ends a visit.
   Released release(BlockTask &task, const VisitOutcome &outcome);
 

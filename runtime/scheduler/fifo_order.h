@@ -6,9 +6,9 @@
 namespace occl::scheduler {
 
 class FifoOrder final : public OrderPolicy {
-public:
-  bool goesBefore(const Standing &left, const Standing &right) const override {
-    return left.arrival < right.arrival;
+private:
+  bool isPreferred(const Standing &left, const Standing &right) const override {
+    return isOlder(left, right);
   }
 };
 

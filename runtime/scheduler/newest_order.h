@@ -6,9 +6,9 @@
 namespace occl::scheduler {
 
 class NewestOrder final : public OrderPolicy {
-public:
-  bool goesBefore(const Standing &left, const Standing &right) const override {
-    return left.arrival > right.arrival;
+private:
+  bool isPreferred(const Standing &left, const Standing &right) const override {
+    return isOlder(right, left);
   }
 };
 

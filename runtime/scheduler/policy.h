@@ -17,14 +17,36 @@ struct Standing {
   int32_t priority = 0;
   /// When it came into this queue.
   uint64_t arrival = 0;
+  /// All ranks have announced it. Then `priority` is the highest that any of them gave it and
+  /// `turn` when the lowest one submitted it: the same on all ranks. Turns wrap around.
+  bool isAnnounced = false;
+  uint32_t turn = 0;
 };
 
-/// All ranks of a communicator use the same. Called under the queue's lock: a few instructions.
+/// Whether `left` was submitted before `right`; both are announced or both are not. Turns that wrap
+/// around are compared as on a circle: those in the queue are close together.
+inline bool isOlder(const Standing &left, const Standing &right) {
+  if (left.turn != right.turn)
+    return static_cast<int32_t>(left.turn - right.turn) < 0;
+  return left.arrival < right.arrival;
+}
+
+/// What all ranks have announced goes first, for it can complete, and in an order that all ranks
+/// compute alike. All ranks of a communicator use the same policy. Called under the queue's lock: a
+/// few instructions.
 class OrderPolicy {
 public:
   virtual ~OrderPolicy() = default;
   /// Whether `left` goes before `right`: a strict order.
-  virtual bool goesBefore(const Standing &left, const Standing &right) const = 0;
+  bool goesBefore(const Standing &left, const Standing &right) const {
+    if (left.isAnnounced != right.isAnnounced)
+      return left.isAnnounced;
+    return isPreferred(left, right);
+  }
+
+private:
+  /// The same for two of which both are announced or neither is.
+  virtual bool isPreferred(const Standing &left, const Standing &right) const = 0;
 };
 
 /// A task that is about to be visited.

@@ -6,11 +6,11 @@
 namespace occl::scheduler {
 
 class PriorityOrder final : public OrderPolicy {
-public:
-  bool goesBefore(const Standing &left, const Standing &right) const override {
+private:
+  bool isPreferred(const Standing &left, const Standing &right) const override {
     if (left.priority != right.priority)
       return left.priority > right.priority;
-    return left.arrival < right.arrival;
+    return isOlder(left, right);
   }
 };
 

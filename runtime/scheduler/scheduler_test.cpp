@@ -120,6 +120,44 @@ TEST(OrderPolicies, GoByPriorityOrAge) {
   EXPECT_EQ(ordered(OrderKind::Newest, standings), (std::vector<size_t>{3, 2, 1, 0}));
 }
 
+TEST(OrderPolicies, WhatAllHaveAnnouncedGoesFirstInTheOrderOfTheLowestRank) {
+  // {priority, arrival here, announced by all, turn at the lowest rank}
+  const std::vector<Standing> standings = {{9, 0},          {1, 1, true, 7}, {5, 2, true, 8},
+                                           {5, 3, true, 6}, {1, 4},          {1, 5, true, ~0u}};
+  EXPECT_EQ(ordered(OrderKind::Priority, standings), (std::vector<size_t>{3, 2, 5, 1, 0, 4}));
+  EXPECT_EQ(ordered(OrderKind::Fifo, standings), (std::vector<size_t>{5, 3, 1, 2, 0, 4}));
+  EXPECT_EQ(ordered(OrderKind::Newest, standings), (std::vector<size_t>{2, 1, 3, 5, 4, 0}));
+}
+
+TEST(TaskQueue, ATaskThatMovesKeepsItsTurnOfThePass) {
+  PriorityOrder order;
+  TaskQueue queue(order);
+  std::array<Task, 4> tasks;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].standing.arrival = i;
+    queue.insert(tasks[i]);
+  }
+  Visit visit;
+  auto visitNext = [&] {
+    Task *task = queue.claimNext(false, visit);
+    queue.release(*task);
+    return static_cast<size_t>(task - tasks.data());
+  };
+  EXPECT_EQ(visitNext(), 0u);
+  EXPECT_EQ(visitNext(), 1u);
+  queue.move(tasks[1], {5, 1, true, 0}); // it has had its turn
+  queue.move(tasks[3], {7, 3, true, 0}); // it has not
+  EXPECT_EQ(&queue.at(0), &tasks[3]);
+  EXPECT_EQ(&queue.at(1), &tasks[1]);
+  EXPECT_EQ(visitNext(), 3u);
+  EXPECT_EQ(visitNext(), 2u);
+  for (size_t i : {3u, 1u, 0u, 2u})
+    EXPECT_EQ(visitNext(), i);
+  queue.remove(tasks[0]);
+  queue.move(tasks[0], {9, 0, true, 0});
+  EXPECT_EQ(queue.length(), 3u) << "what has been removed stays out";
+}
+
 /// Executors that claim and release at random while tasks come and end.
 class RandomQueue {
 public:
@@ -135,6 +173,8 @@ public:
         claim();
       else if (!claimed.empty())
         release(random() % claimed.size());
+      if (!open.empty() && random() % 4 == 0)
+        announce(*open[random() % open.size()]);
     }
     return longest;
   }
@@ -147,6 +187,13 @@ private:
     queue.insert(task);
     open.push_back(&task);
     lastClaim[&task] = numClaims;
+  }
+  /// By all ranks; once for each task.
+  void announce(Task &task) {
+    if (task.standing.isAnnounced)
+      return;
+    auto turn = static_cast<uint32_t>(random());
+    queue.move(task, {static_cast<int32_t>(random() % 8), task.standing.arrival, true, turn % 64});
   }
   void claim() {
     Visit visit;

@@ -18,6 +18,10 @@ void TaskQueue::insert(Task &task) {
   bool hasTurn = !hasBegun || newcomers < atStart;
   ++(hasBegun ? newcomers : atStart);
   task.pass = hasTurn ? pass - 1 : pass;
+  place(task);
+}
+
+void TaskQueue::place(Task &task) {
   auto position =
       std::upper_bound(tasks.begin(), tasks.end(), &task, [&](const Task *left, const Task *right) {
         return order.goesBefore(left->standing, right->standing);
@@ -30,13 +34,23 @@ void TaskQueue::insert(Task &task) {
     next = std::min(next, index);
 }
 
-void TaskQueue::remove(Task &task) {
+bool TaskQueue::take(Task &task) {
   auto found = std::find(tasks.begin(), tasks.end(), &task);
   if (found == tasks.end())
-    return;
+    return false;
   if (static_cast<size_t>(found - tasks.begin()) < next)
     --next;
   tasks.erase(found);
+  return true;
+}
+
+void TaskQueue::remove(Task &task) { take(task); }
+
+void TaskQueue::move(Task &task, const Standing &standing) {
+  bool wasIn = take(task);
+  task.standing = standing;
+  if (wasIn)
+    place(task);
 }
 
 size_t TaskQueue::frontGroupLength() const {

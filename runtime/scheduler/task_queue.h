@@ -31,6 +31,9 @@ public:
 
   /// A new task, where its standing belongs.
   void insert(Task &task);
+  /// Puts a task where `standing` belongs from now on, claimed or not, with the turn that it has or
+  /// has had in this pass. One that is not in the queue stays out.
+  void move(Task &task, const Standing &standing);
   /// The task may be claimed.
   void remove(Task &task);
   /// Removes the tasks that doomed(task) is true for, claimed or not; asked once for each, in
@@ -55,6 +58,8 @@ public:
 
 private:
   size_t frontGroupLength() const;
+  void place(Task &task);
+  bool take(Task &task);
   void beginPass(size_t length);
 
   const OrderPolicy &order;

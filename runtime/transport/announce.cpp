@@ -4,6 +4,10 @@ namespace occl::transport {
 
 namespace {
 
+static_assert(sizeof(AnnounceRecord) == 64);
+
+constexpr uint64_t kOffsetMask = (uint64_t{1} << 48) - 1;
+
 /// Mixes all bits of an id into the low ones: users number collectives 0, 1, 2 or by hashes alike.
 uint64_t mix(uint64_t id) {
   id ^= id >> 33;
@@ -15,10 +19,14 @@ uint64_t mix(uint64_t id) {
 } // namespace
 
 void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
-                           const BufferAddresses &buffers) {
+                           const BufferAddresses &buffers, Urgency urgency) {
   AnnounceRecord &record = records[ordinal % kRecords];
-  record.arenaOffset = arenaOffset;
-  record.traits = traits;
+  record.packedUrgency.store(AnnounceRecord::pack(urgency), std::memory_order_relaxed);
+  record.planHash = traits.planHash;
+  record.count = traits.count;
+  record.dataType = traits.dataType & 0xff;
+  record.op = traits.op & 0xff;
+  record.blockOffset = arenaOffset & kOffsetMask;
   record.buffers = buffers;
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }
@@ -37,6 +45,11 @@ const BlockLease *AnnounceCell::findLease(const CollectiveTraits &traits) const 
 const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {
   const AnnounceRecord &record = records[ordinal % kRecords];
   return record.sequence.load(std::memory_order_acquire) == ordinal + 1 ? &record : nullptr;
+}
+
+std::optional<Urgency> AnnounceCell::urgencyOf(uint64_t ordinal) const {
+  const AnnounceRecord *record = find(ordinal);
+  return record ? std::optional(record->urgency()) : std::nullopt;
 }
 
 AnnounceCell *AnnounceTable::findOrInsert(uint64_t collective) {

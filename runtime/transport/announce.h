@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace occl::transport {
@@ -31,10 +32,42 @@ struct CollectiveTraits {
 /// space.
 using BufferAddresses = std::array<uint64_t, 3>;
 
-struct alignas(64) AnnounceRecord {
-  Atomic<uint64_t> sequence{0}; // ordinal + 1 once all below is valid
-  uint64_t arenaOffset = 0;     // of the invocation's block, from the start of the arena
-  CollectiveTraits traits;
+/// How urgent the owner finds an invocation.
+struct Urgency {
+  int32_t priority = 0;
+  /// Submissions of the owner's device before it; it wraps around.
+  uint32_t turn = 0;
+
+  bool operator==(const Urgency &) const = default;
+};
+
+/// One cache line: a peer that binds the invocation reads no other.
+class alignas(64) AnnounceRecord {
+public:
+  /// Of the invocation's block, from the start of the arena, in bytes.
+  uint64_t arenaOffset() const { return blockOffset; }
+  CollectiveTraits traits() const {
+    return {planHash, count, static_cast<uint32_t>(dataType), static_cast<uint32_t>(op)};
+  }
+  Urgency urgency() const { return unpack(packedUrgency.load(std::memory_order_relaxed)); }
+  const BufferAddresses &bufferAddresses() const { return buffers; }
+
+private:
+  friend struct AnnounceCell;
+
+  static uint64_t pack(Urgency urgency) {
+    return uint64_t{static_cast<uint32_t>(urgency.priority)} << 32 | urgency.turn;
+  }
+  static Urgency unpack(uint64_t packed) {
+    return {static_cast<int32_t>(packed >> 32), static_cast<uint32_t>(packed)};
+  }
+
+  Atomic<uint64_t> sequence{0};      // ordinal + 1 once all below is valid
+  Atomic<uint64_t> packedUrgency{0}; // atomic for those who look without reading the invocation
+  uint64_t planHash = 0, count = 0;
+  uint64_t blockOffset : 48 = 0; // an arena has at most 2^40 bytes
+  uint64_t dataType : 8 = 0;
+  uint64_t op : 8 = 0;
   BufferAddresses buffers{};
 };
 
@@ -64,14 +97,28 @@ struct AnnounceCell {
   AnnounceRecord records[kRecords];
 
   /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.
+  /// `arenaOffset` is below 2^48, data type and operation are below 256.
   void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
-               const BufferAddresses &buffers = {});
+               const BufferAddresses &buffers = {}, Urgency urgency = {});
   /// Owner only, once.
   void publishLease(uint64_t arenaOffset, const CollectiveTraits &traits);
   /// The lease, if there is one for such a collective.
   const BlockLease *findLease(const CollectiveTraits &traits) const;
   /// The record of `ordinal` if it has been published, else nullptr.
   const AnnounceRecord *find(uint64_t ordinal) const;
+  /// For any rank, whether or not the owner waits for it before the record is used again: whether
+  /// `ordinal` has been published.
+  bool hasPublished(uint64_t ordinal) const {
+    return sequenceOf(ordinal).load(std::memory_order_acquire) > ordinal;
+  }
+  /// Likewise: how urgent the owner finds it; nothing if its record has been used again. Meanwhile
+  /// it may be what the owner says of a later invocation.
+  std::optional<Urgency> urgencyOf(uint64_t ordinal) const;
+
+private:
+  const Atomic<uint64_t> &sequenceOf(uint64_t ordinal) const {
+    return records[ordinal % kRecords].sequence;
+  }
 };
 
 /// A rank's cells by collective id: open addressing over memory that is zero at first.

@@ -42,12 +42,35 @@ TEST(AnnounceCell, RecordIsFoundByItsOrdinalOnly) {
   EXPECT_EQ(cell.find(0), nullptr);
   cell.publish(0, 128, traits);
   ASSERT_NE(cell.find(0), nullptr);
-  EXPECT_EQ(cell.find(0)->arenaOffset, 128u);
-  EXPECT_EQ(cell.find(0)->traits, traits);
+  EXPECT_EQ(cell.find(0)->arenaOffset(), 128u);
+  EXPECT_EQ(cell.find(0)->traits(), traits);
   EXPECT_EQ(cell.find(AnnounceCell::kRecords), nullptr);
   cell.publish(AnnounceCell::kRecords, 256, traits);
   EXPECT_EQ(cell.find(0), nullptr);
-  EXPECT_EQ(cell.find(AnnounceCell::kRecords)->arenaOffset, 256u);
+  EXPECT_EQ(cell.find(AnnounceCell::kRecords)->arenaOffset(), 256u);
+}
+
+TEST(AnnounceCell, UrgencyIsToldUntilTheRecordIsUsedAgain) {
+  auto memory = cellsOf(1);
+  AnnounceCell &cell = memory[0];
+  EXPECT_FALSE(cell.hasPublished(0));
+  EXPECT_FALSE(cell.urgencyOf(0));
+  for (Urgency urgency : {Urgency{-7, ~0u}, Urgency{INT32_MAX, 0}, Urgency{INT32_MIN, 1}}) {
+    cell.publish(0, 0, {}, {}, urgency);
+    EXPECT_EQ(cell.urgencyOf(0), urgency);
+  }
+  EXPECT_TRUE(cell.hasPublished(0));
+  EXPECT_FALSE(cell.hasPublished(AnnounceCell::kRecords));
+  cell.publish(AnnounceCell::kRecords, 0, {});
+  EXPECT_TRUE(cell.hasPublished(0));
+  EXPECT_FALSE(cell.urgencyOf(0));
+}
+
+TEST(AnnounceCell, TheLargestOffsetIsKept) {
+  auto memory = cellsOf(1);
+  constexpr uint64_t kLast = (uint64_t{1} << 48) - 1;
+  memory[0].publish(0, kLast, {});
+  EXPECT_EQ(memory[0].find(0)->arenaOffset(), kLast);
 }
 
 TEST(AnnounceCell, ALeaseIsForWhatItWasMadeFor) {
@@ -73,8 +96,8 @@ TEST(AnnounceTable, ReadersSeeWholeCellsWhileTheOwnerInserts) {
       const AnnounceRecord *record = nullptr;
       while (!record)
         record = cell->find(0);
-      EXPECT_EQ(record->arenaOffset, id * 64);
-      EXPECT_EQ(record->traits.count, id);
+      EXPECT_EQ(record->arenaOffset(), id * 64);
+      EXPECT_EQ(record->traits().count, id);
     }
   });
   for (uint64_t id = 0; id < kCollectives; ++id)

@@ -156,7 +156,7 @@ TEST(Announce, ARecordIsSeenWholeAndInItsTurn) {
         const transport::AnnounceRecord *record;
         while (!(record = cell->find(ordinal)))
           yieldProcessor();
-        require(record->arenaOffset == ordinal * 64 && record->traits.count == ordinal,
+        require(record->arenaOffset() == ordinal * 64 && record->traits().count == ordinal,
                 "a record is read before it is whole");
         read.store(ordinal + 1, std::memory_order_release);
       }
