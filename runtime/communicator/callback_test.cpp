@@ -1,6 +1,7 @@
 // Callbacks may block, submit, wait and throw, and stop nobody by it.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +52,7 @@ private:
   uint32_t count = 0;
 };
 
-std::vector<Job> makeJobs(uint32_t number, CallbackKind kind = CallbackKind::MayBlock) {
+std::vector<Job> makeJobs(uint32_t number, CallbackKind kind) {
   PlanHandle handle = handleOf(ringAllReduce(kRanks));
   std::vector<Job> jobs;
   for (uint32_t j = 0; j < number; ++j) {
@@ -61,17 +62,27 @@ std::vector<Job> makeJobs(uint32_t number, CallbackKind kind = CallbackKind::May
   return jobs;
 }
 
-void registerAll(const std::vector<Job> &jobs, const Ranks &ranks) {
-  for (uint32_t r = 0; r < ranks.size(); ++r)
-    for (const Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+/// What one rank does; it destroys itself at the end, which waits for the callbacks, so what they
+/// refer to may be the body's own.
+using RankBody = std::function<void(Ranks &, std::vector<Job> &, uint32_t rank)>;
+
+/// Runs body on all ranks of a new communicator, on which so many jobs are registered.
+void onEachRank(uint32_t numJobs, CallbackKind kind, const RankBody &body) {
+  Ranks ranks(kRanks);
+  std::vector<Job> jobs = makeJobs(numJobs, kind);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
+    body(ranks, jobs, r);
+  });
+}
+
+void withBothKinds(uint32_t numJobs, const RankBody &body) {
+  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks})
+    onEachRank(numJobs, kind, body);
 }
 
 TEST(Callback, OneThatBlocksStopsNeitherItsRankNorOtherCallbacks) {
-  Ranks ranks(kRanks);
-  std::vector<Job> jobs = makeJobs(12);
-  registerAll(jobs, ranks);
-  ranks.run([&](uint32_t r) {
+  onEachRank(12, CallbackKind::MayBlock, [&](Ranks &ranks, std::vector<Job> &jobs, uint32_t r) {
     Counter gate, others;
     Body blocking = [&](occlResult_t) { EXPECT_TRUE(gate.reach(1)); };
     Body counting = [&](occlResult_t) { others.increment(); };
@@ -91,10 +102,7 @@ TEST(Callback, OneThatBlocksStopsNeitherItsRankNorOtherCallbacks) {
 
 TEST(Callback, EachMayWaitForTheNextOne) {
   constexpr uint32_t kChain = 10;
-  Ranks ranks(kRanks);
-  std::vector<Job> jobs = makeJobs(kChain);
-  registerAll(jobs, ranks);
-  ranks.run([&](uint32_t r) {
+  onEachRank(kChain, CallbackKind::MayBlock, [&](Ranks &ranks, std::vector<Job> &jobs, uint32_t r) {
     std::vector<Counter> done(kChain + 1);
     std::vector<Body> bodies;
     for (uint32_t j = 0; j < kChain; ++j)
@@ -111,85 +119,73 @@ TEST(Callback, EachMayWaitForTheNextOne) {
 }
 
 TEST(Callback, MaySubmitAndWaitForIt) {
-  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
-    Ranks ranks(kRanks);
-    std::vector<Job> jobs = makeJobs(2, kind);
-    registerAll(jobs, ranks);
-    ranks.run([&](uint32_t r) {
-      Counter done;
-      Body waiting = [&](occlResult_t) {
-        occlRequest_t request = 0;
-        EXPECT_EQ(jobs[1].submit(ranks[r], r, &request), occlSuccess);
-        EXPECT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
-        done.increment();
-      };
-      ASSERT_EQ(submit(jobs[0], ranks[r], r, waiting), occlSuccess);
-      EXPECT_TRUE(done.reach(1));
-      ranks.destroy(r); // waits for the callbacks
-    });
-  }
+  withBothKinds(2, [&](Ranks &ranks, std::vector<Job> &jobs, uint32_t r) {
+    Counter done;
+    Body waiting = [&](occlResult_t) {
+      occlRequest_t request = 0;
+      EXPECT_EQ(jobs[1].submit(ranks[r], r, &request), occlSuccess);
+      EXPECT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+      done.increment();
+    };
+    ASSERT_EQ(submit(jobs[0], ranks[r], r, waiting), occlSuccess);
+    EXPECT_TRUE(done.reach(1));
+    ranks.destroy(r); // waits for the callbacks
+  });
 }
 
 TEST(Callback, AChainOfSubmissionsFromCallbacks) {
   constexpr uint32_t kLength = 300 / kSlowness;
-  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
-    Ranks ranks(kRanks);
-    std::vector<Job> jobs = makeJobs(1, kind);
-    registerAll(jobs, ranks);
-    ranks.run([&](uint32_t r) {
-      Counter done;
-      std::atomic<uint32_t> left{kLength};
-      Body next = [&](occlResult_t) {
-        while (left.load() > 0) {
-          occlResult_t result = submit(jobs[0], ranks[r], r, next);
-          if (result == occlAgain)
-            continue;
-          EXPECT_EQ(result, occlSuccess) << occlGetLastError();
-          left.fetch_sub(1);
-          break;
-        }
-        done.increment();
-      };
-      next(occlSuccess);
-      EXPECT_TRUE(done.reach(kLength));
-      ranks.destroy(r); // waits for the callbacks
-    });
-  }
+  withBothKinds(1, [&](Ranks &ranks, std::vector<Job> &jobs, uint32_t r) {
+    Counter done;
+    std::atomic<uint32_t> left{kLength};
+    Body next = [&](occlResult_t) {
+      while (left.load() > 0) {
+        occlResult_t result = submit(jobs[0], ranks[r], r, next);
+        if (result == occlAgain)
+          continue;
+        EXPECT_EQ(result, occlSuccess) << occlGetLastError();
+        left.fetch_sub(1);
+        break;
+      }
+      done.increment();
+    };
+    next(occlSuccess);
+    EXPECT_TRUE(done.reach(kLength));
+    ranks.destroy(r); // waits for the callbacks
+  });
 }
 
 TEST(Callback, BeginInTheOrderOfCompletion) {
   constexpr uint32_t kJobs = 8;
-  Ranks ranks(kRanks);
-  std::vector<Job> jobs = makeJobs(kJobs, CallbackKind::NeverBlocks);
-  registerAll(jobs, ranks);
-  ranks.run([&](uint32_t r) {
-    Counter done;
-    std::vector<uint32_t> order; // callbacks that never block run one at a time
-    std::vector<Body> bodies;
-    for (uint32_t j = 0; j < kJobs; ++j)
-      bodies.emplace_back([&, j](occlResult_t) {
-        order.push_back(j);
-        done.increment();
-      });
-    for (uint32_t j = 0; j < kJobs; ++j) {
-      ASSERT_EQ(submit(jobs[j], ranks[r], r, bodies[j]), occlSuccess);
-      if (j % 2 == 0)
-        continue; // two may end in either order, but those before have ended
-      EXPECT_TRUE(done.reach(j + 1));
-    }
-    for (uint32_t j = 0; j < kJobs; ++j)
-      EXPECT_EQ(order[j] / 2, j / 2);
-    ranks.destroy(r); // waits for the callbacks
-  });
+  onEachRank(kJobs, CallbackKind::NeverBlocks,
+             [&](Ranks &ranks, std::vector<Job> &jobs, uint32_t r) {
+               Counter done;
+               std::vector<uint32_t> order; // callbacks that never block run one at a time
+               std::vector<Body> bodies;
+               for (uint32_t j = 0; j < kJobs; ++j)
+                 bodies.emplace_back([&, j](occlResult_t) {
+                   order.push_back(j);
+                   done.increment();
+                 });
+               for (uint32_t j = 0; j < kJobs; ++j) {
+                 ASSERT_EQ(submit(jobs[j], ranks[r], r, bodies[j]), occlSuccess);
+                 if (j % 2 == 0)
+                   continue; // two may end in either order, but those before have ended
+                 EXPECT_TRUE(done.reach(j + 1));
+               }
+               for (uint32_t j = 0; j < kJobs; ++j)
+                 EXPECT_EQ(order[j] / 2, j / 2);
+               ranks.destroy(r); // waits for the callbacks
+             });
 }
 
 TEST(Callback, WhatItThrowsFailsTheCommunicatorAndNothingElse) {
   for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
     Ranks ranks(kRanks);
     std::vector<Job> jobs = makeJobs(2, kind);
-    registerAll(jobs, ranks);
     Counter ended;
     ranks.run([&](uint32_t r) {
+      ASSERT_EQ(registerAll(ranks[r], jobs), "");
       Body throwing = [&](occlResult_t) {
         ended.increment();
         throw std::runtime_error("out of paper");
@@ -216,21 +212,16 @@ TEST(Callback, WhatItThrowsFailsTheCommunicatorAndNothingElse) {
 }
 
 TEST(Callback, DestroyingItsCommunicatorIsRefused) {
-  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
-    Ranks ranks(kRanks);
-    std::vector<Job> jobs = makeJobs(1, kind);
-    registerAll(jobs, ranks);
-    ranks.run([&](uint32_t r) {
-      Counter done;
-      Body destroying = [&](occlResult_t) {
-        EXPECT_EQ(occlCommDestroy(ranks[r]), occlInvalidArgument);
-        done.increment();
-      };
-      ASSERT_EQ(submit(jobs[0], ranks[r], r, destroying), occlSuccess);
-      EXPECT_TRUE(done.reach(1));
-      ranks.destroy(r); // waits for the callbacks
-    });
-  }
+  withBothKinds(1, [&](Ranks &ranks, std::vector<Job> &jobs, uint32_t r) {
+    Counter done;
+    Body destroying = [&](occlResult_t) {
+      EXPECT_EQ(occlCommDestroy(ranks[r]), occlInvalidArgument);
+      done.increment();
+    };
+    ASSERT_EQ(submit(jobs[0], ranks[r], r, destroying), occlSuccess);
+    EXPECT_TRUE(done.reach(1));
+    ranks.destroy(r); // waits for the callbacks
+  });
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Submissions in any order: what the runtime is for. Every test prints what differs with its seed.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -33,8 +34,7 @@ using Order = std::function<std::vector<uint32_t>(uint32_t rank, uint32_t iterat
 void submitInOrder(std::vector<Job> &jobs, const Ranks &ranks, uint32_t iterations,
                    const Order &order, uint32_t maxDelayMicroseconds = 0) {
   for (uint32_t r = 0; r < ranks.size(); ++r)
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
   ranks.run([&](uint32_t r) {
     std::mt19937 random(r);
     for (uint32_t iteration = 0; iteration < iterations; ++iteration) {
@@ -42,16 +42,11 @@ void submitInOrder(std::vector<Job> &jobs, const Ranks &ranks, uint32_t iteratio
       for (uint32_t j : order(r, iteration)) {
         if (maxDelayMicroseconds != 0)
           std::this_thread::sleep_for(std::chrono::microseconds(random() % maxDelayMicroseconds));
-        requests.emplace_back();
-        occlResult_t result = occlAgain;
-        while (result == occlAgain)
-          result = jobs[j].submit(ranks[r], r, &requests.back());
-        ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+        ASSERT_EQ(submitOnceFree(jobs[j], ranks[r], r, &requests.emplace_back()), occlSuccess)
+            << occlGetLastError();
       }
-      for (occlRequest_t request : requests)
-        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlCommGetLastError(ranks[r]);
-      for (Job &job : jobs)
-        ASSERT_EQ(job.check(r), "") << "iteration " << iteration;
+      ASSERT_EQ(waitForAll(ranks[r], requests), "");
+      ASSERT_EQ(checkAll(jobs, r), "") << "iteration " << iteration;
     }
   });
 }
@@ -100,8 +95,7 @@ TEST(Chaos, TheSameOrdersWithoutPreemptionAreADeadlockThatIsReported) {
   std::vector<Job> jobs = makeJobs();
   Ranks ranks(kRanks, config);
   for (uint32_t r = 0; r < kRanks; ++r)
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
   ranks.run([&](uint32_t r) {
     std::vector<occlRequest_t> requests;
     for (uint32_t j : latinOrder(kJobs, r, 0)) {

@@ -1,6 +1,7 @@
 // Collectives end to end over threads, called in the same order on all ranks.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -70,15 +71,12 @@ TEST(Collective, SeveralOrdinalsInFlight) {
     for (uint32_t round = 0; round < kRounds; ++round) {
       std::vector<occlRequest_t> requests(kInFlight);
       for (uint32_t j = 0; j < kInFlight; ++j) {
-        occlResult_t result = occlAgain;
-        while (result == occlAgain)
-          result = jobs[j].submit(ranks[r], r, &requests[j]);
-        ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+        ASSERT_EQ(submitOnceFree(jobs[j], ranks[r], r, &requests[j]), occlSuccess)
+            << occlGetLastError();
       }
       for (uint32_t j = kInFlight; j-- > 0;)
         ASSERT_EQ(occlWait(ranks[r], requests[j]), occlSuccess) << occlGetLastError();
-      for (Job &job : jobs)
-        ASSERT_EQ(job.check(r), "");
+      ASSERT_EQ(checkAll(jobs, r), "");
     }
   });
 }

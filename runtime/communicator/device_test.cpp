@@ -2,6 +2,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -34,22 +35,16 @@ TEST_P(Direct, AnyOrderOfSubmission) {
   Ranks ranks(GetParam());
   constexpr uint32_t kSeed = 5;
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
     std::mt19937 random(kSeed + r);
     std::vector<uint32_t> order(jobs.size());
     std::iota(order.begin(), order.end(), 0);
     for (uint32_t iteration = 0; iteration < 20 / kSlowness + 1; ++iteration) {
       std::shuffle(order.begin(), order.end(), random);
-      std::vector<occlRequest_t> requests;
-      for (uint32_t repetition = 0; repetition < 2; ++repetition)
-        for (uint32_t j : order)
-          ASSERT_EQ(jobs[j].submit(ranks[r], r, &requests.emplace_back()), occlSuccess)
-              << occlGetLastError();
-      for (occlRequest_t request : requests)
-        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlCommGetLastError(ranks[r]);
-      for (Job &job : jobs)
-        ASSERT_EQ(job.check(r), "") << "iteration " << iteration << ", seed " << kSeed;
+      std::vector<uint32_t> twice = order;
+      twice.insert(twice.end(), order.begin(), order.end());
+      ASSERT_EQ(runInOrder(ranks[r], jobs, r, twice), "")
+          << "iteration " << iteration << ", seed " << kSeed;
     }
   });
 }
@@ -100,8 +95,7 @@ TEST(DirectAccess, ACycleOfSignalsIsReportedWithoutPreemption) {
   for (uint64_t id : {0, 1})
     jobs.emplace_back(id, plan, 100);
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
     occlRequest_t requests[2];
     for (uint32_t j : {r, 1 - r})
       ASSERT_EQ(jobs[j].submit(ranks[r], r, &requests[j]), occlSuccess) << occlGetLastError();

@@ -1,6 +1,7 @@
 // What goes wrong ends with the same error on every rank, soon, and with nothing left behind.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +16,6 @@ namespace {
 
 using namespace plan::testing;
 using namespace std::chrono_literals;
-
-occlConfig_t withTimeout(uint32_t milliseconds) {
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.timeoutMs = milliseconds;
-  return config;
-}
 
 /// Submits and waits; the first error, which may already be that of another rank.
 occlResult_t submitAndWait(Job &job, occlComm_t comm, uint32_t rank) {

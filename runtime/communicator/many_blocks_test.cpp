@@ -1,6 +1,7 @@
 // Plans with more thread blocks a rank than there are executors to run them.
 #include "plan/builder.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -57,13 +58,6 @@ Plan wideBroadcast() {
 }
 
 /// The root of a broadcast may be ahead of the others by all the invocations that there may be.
-occlResult_t submitOnceFree(Job &job, occlComm_t comm, uint32_t rank, occlRequest_t *request) {
-  occlResult_t result = occlAgain;
-  while ((result = job.submit(comm, rank, request)) == occlAgain)
-    std::this_thread::yield();
-  return result;
-}
-
 class ManyBlocks : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(ManyBlocks, AreAllRunInWhateverOrderTheRanksSubmit) {
@@ -76,8 +70,7 @@ TEST_P(ManyBlocks, AreAllRunInWhateverOrderTheRanksSubmit) {
   for (uint32_t j = 0; j < kJobs; ++j)
     jobs.emplace_back(j, handle, 1000 * (j + 1));
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
     for (uint32_t round = 0; round < kRounds; ++round) {
       std::vector<occlRequest_t> requests(kJobs);
       for (uint32_t j : latinOrder(kJobs, r, round))
@@ -85,8 +78,7 @@ TEST_P(ManyBlocks, AreAllRunInWhateverOrderTheRanksSubmit) {
             << occlGetLastError();
       for (uint32_t j : latinOrder(kJobs, r, round + 1))
         ASSERT_EQ(occlWait(ranks[r], requests[j]), occlSuccess) << occlGetLastError();
-      for (Job &job : jobs)
-        ASSERT_EQ(job.check(r), "");
+      ASSERT_EQ(checkAll(jobs, r), "");
     }
   });
 }

@@ -4,6 +4,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -20,22 +21,11 @@ namespace {
 using namespace plan::testing;
 using namespace std::chrono_literals;
 
-/// Joins, runs body(comm, rank), which returns "" or what is wrong, and leaves; in each process.
-void inProcesses(uint32_t numRanks, const char *test,
-                 const std::function<std::string(occlComm_t, uint32_t)> &body) {
-  std::string name = jobName(test);
-  Processes processes(numRanks, [&](uint32_t rank) -> std::string {
-    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-    config.heapBytes = 64 << 20;
-    occlComm_t comm = nullptr;
-    if (occlCommInitRank(&comm, numRanks, rank, name.c_str(), &config) != occlSuccess)
-      return lastError("occlCommInitRank");
-    std::string wrong = body(comm, rank);
-    occlCommDestroy(comm);
-    return wrong;
-  });
-  for (uint32_t r = 0; r < numRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r;
+/// A heap that holds the buffers of a test.
+occlConfig_t withHeap() {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.heapBytes = 64 << 20;
+  return config;
 }
 
 /// One all-reduce of int32 between buffers of occlMemAlloc, `rounds` times.
@@ -77,24 +67,30 @@ std::string reduceShared(occlComm_t comm, uint32_t rank, uint32_t numRanks, cons
 
 TEST(Memory, DirectAccessToSharedBuffers) {
   constexpr uint32_t kRanks = 3;
-  inProcesses(kRanks, "shared-direct", [](occlComm_t comm, uint32_t rank) {
-    std::string wrong;
-    for (uint64_t count : {1, 1000, 300000})
-      wrong += reduceShared(comm, rank, kRanks, handleOf(directAllReduce(kRanks)), count, 20);
-    return wrong;
-  });
+  inProcesses(
+      kRanks, "shared-direct",
+      [](occlComm_t comm, uint32_t rank) {
+        std::string wrong;
+        for (uint64_t count : {1, 1000, 300000})
+          wrong += reduceShared(comm, rank, kRanks, handleOf(directAllReduce(kRanks)), count, 20);
+        return wrong;
+      },
+      withHeap());
 }
 
 TEST(Memory, MessagesBetweenSharedBuffers) {
   constexpr uint32_t kRanks = 3;
-  inProcesses(kRanks, "shared-messages", [](occlComm_t comm, uint32_t rank) {
-    std::string wrong;
-    for (uint64_t count : {1, 20000, 300000})
-      for (auto make : {twoShotAllReduce, ringAllReduce})
-        wrong += reduceShared(comm, rank, kRanks, handleOf(make(kRanks)),
-                              count + (make == ringAllReduce), 10);
-    return wrong;
-  });
+  inProcesses(
+      kRanks, "shared-messages",
+      [](occlComm_t comm, uint32_t rank) {
+        std::string wrong;
+        for (uint64_t count : {1, 20000, 300000})
+          for (auto make : {twoShotAllReduce, ringAllReduce})
+            wrong += reduceShared(comm, rank, kRanks, handleOf(make(kRanks)),
+                                  count + (make == ringAllReduce), 10);
+        return wrong;
+      },
+      withHeap());
 }
 
 TEST(Memory, MessagesBetweenAnyBuffers) {
@@ -105,25 +101,16 @@ TEST(Memory, MessagesBetweenAnyBuffers) {
     for (uint64_t count : {100, 30000, 500000})
       for (auto make : {allToAll, ringAllGather, twoShotAllReduce})
         jobs.emplace_back(id++, handleOf(make(kRanks)), count);
-    for (Job &job : jobs)
-      if (job.registerOn(comm) != occlSuccess)
-        return lastError("occlRegister");
-    for (uint64_t round = 0; round < 2; ++round) {
-      std::vector<occlRequest_t> requests(jobs.size());
-      for (size_t j = 0; j < jobs.size(); ++j) {
-        Job &job = jobs[(j + rank * 2) % jobs.size()];
-        job.fill(round);
-        if (job.submit(comm, rank, &requests[j]) != occlSuccess)
-          return lastError("occlSubmit");
-      }
-      for (occlRequest_t request : requests)
-        if (occlWait(comm, request) != occlSuccess)
-          return lastError("occlWait");
+    std::string wrong = registerAll(comm, jobs);
+    for (uint64_t round = 0; round < 2 && wrong.empty(); ++round) {
       for (Job &job : jobs)
-        if (std::string wrong = job.check(rank); !wrong.empty())
-          return wrong;
+        job.fill(round);
+      std::vector<uint32_t> order(jobs.size());
+      for (uint32_t j = 0; j < order.size(); ++j)
+        order[j] = (j + rank * 2) % static_cast<uint32_t>(order.size());
+      wrong = runInOrder(comm, jobs, rank, order);
     }
-    return {};
+    return wrong;
   });
 }
 

@@ -2,6 +2,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -18,24 +19,10 @@ using namespace std::chrono_literals;
 
 /// Submits all jobs in the order of the iteration, waits, checks.
 std::string iterate(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank, uint32_t iterations) {
-  for (Job &job : jobs)
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
-  for (uint32_t i = 0; i < iterations; ++i) {
-    std::vector<occlRequest_t> requests;
-    for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, i)) {
-      requests.emplace_back();
-      if (jobs[j].submit(comm, rank, &requests.back()) != occlSuccess)
-        return lastError("occlSubmit");
-    }
-    for (occlRequest_t request : requests)
-      if (occlWait(comm, request) != occlSuccess)
-        return lastError("occlWait");
-    for (Job &job : jobs)
-      if (std::string wrong = job.check(rank); !wrong.empty())
-        return wrong;
-  }
-  return {};
+  std::string wrong = registerAll(comm, jobs);
+  for (uint32_t i = 0; i < iterations && wrong.empty(); ++i)
+    wrong = runInOrder(comm, jobs, rank, latinOrder(static_cast<uint32_t>(jobs.size()), rank, i));
+  return wrong;
 }
 
 std::vector<Job> makeJobs(uint32_t numRanks) {
@@ -49,18 +36,10 @@ std::vector<Job> makeJobs(uint32_t numRanks) {
 
 TEST(Process, ConflictingOrdersGiveTheRightResults) {
   constexpr uint32_t kRanks = 4;
-  std::string name = jobName("orders");
-  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
-    occlComm_t comm = nullptr;
-    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
-      return lastError("occlCommInitRank");
+  inProcesses(kRanks, "orders", [](occlComm_t comm, uint32_t rank) {
     std::vector<Job> jobs = makeJobs(kRanks);
-    std::string wrong = iterate(comm, jobs, rank, 20);
-    occlCommDestroy(comm);
-    return wrong;
+    return iterate(comm, jobs, rank, 20);
   });
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0);
 }
 
 TEST(Process, AKilledRankIsAnErrorOnAllOthers) {
@@ -89,21 +68,15 @@ TEST(Process, AKilledRankIsAnErrorOnAllOthers) {
 
 TEST(Process, WithoutPreemptionTheCycleIsReportedByAll) {
   constexpr uint32_t kRanks = 2;
-  std::string name = jobName("cycle");
-  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
-    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-    config.preemption = 2;
-    occlComm_t comm = nullptr;
-    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), &config) != occlSuccess)
-      return lastError("occlCommInitRank");
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = 2;
+  auto expectCycle = [](occlComm_t comm, uint32_t rank) {
     std::vector<Job> jobs = makeJobs(kRanks);
     iterate(comm, jobs, rank, 1);
     std::string text = occlCommGetLastError(comm);
-    occlCommDestroy(comm);
     return text.find("rank 0 waits for rank 1") != std::string::npos ? "" : "no cycle: " + text;
-  });
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0);
+  };
+  inProcesses(kRanks, "cycle", expectCycle, config);
 }
 
 } // namespace

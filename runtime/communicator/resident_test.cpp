@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -36,27 +37,17 @@ std::vector<Job> makeJobs(uint32_t numRanks) {
 /// Every rank in an order of its own, two invocations of each collective at once.
 std::string iterate(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank, uint32_t iterations) {
   constexpr uint32_t kSeed = 11;
-  for (Job &job : jobs)
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
+  std::string wrong = registerAll(comm, jobs);
   std::mt19937 random(kSeed + rank);
   std::vector<uint32_t> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
-  for (uint32_t iteration = 0; iteration < iterations; ++iteration) {
+  for (uint32_t iteration = 0; iteration < iterations && wrong.empty(); ++iteration) {
     std::shuffle(order.begin(), order.end(), random);
-    std::vector<occlRequest_t> requests;
-    for (uint32_t repetition = 0; repetition < 2; ++repetition)
-      for (uint32_t j : order)
-        if (jobs[j].submit(comm, rank, &requests.emplace_back()) != occlSuccess)
-          return lastError("occlSubmit");
-    for (occlRequest_t request : requests)
-      if (occlWait(comm, request) != occlSuccess)
-        return lastError("occlWait");
-    for (Job &job : jobs)
-      if (std::string wrong = job.check(rank); !wrong.empty())
-        return wrong + ", iteration " + std::to_string(iteration);
+    std::vector<uint32_t> twice = order;
+    twice.insert(twice.end(), order.begin(), order.end());
+    wrong = runInOrder(comm, jobs, rank, twice);
   }
-  return {};
+  return wrong;
 }
 
 TEST(Resident, AnyOrderOfSubmissionBetweenThreads) {
@@ -68,18 +59,10 @@ TEST(Resident, AnyOrderOfSubmissionBetweenThreads) {
 
 TEST(Resident, AnyOrderOfSubmissionBetweenProcesses) {
   constexpr uint32_t kRanks = 3;
-  std::string name = jobName("resident");
-  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
-    occlComm_t comm = nullptr;
-    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
-      return lastError("occlCommInitRank");
+  inProcesses(kRanks, "resident", [](occlComm_t comm, uint32_t rank) {
     std::vector<Job> jobs = makeJobs(kRanks);
-    std::string wrong = iterate(comm, jobs, rank, 20);
-    occlCommDestroy(comm);
-    return wrong;
+    return iterate(comm, jobs, rank, 20);
   });
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0);
 }
 
 void runOnce(const Ranks &ranks, Job &job, uint32_t rank) {

@@ -2,6 +2,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,12 +18,6 @@ namespace {
 
 using namespace plan::testing;
 using namespace std::chrono_literals;
-
-occlConfig_t withTimeout(uint32_t milliseconds) {
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.timeoutMs = milliseconds;
-  return config;
-}
 
 /// One all-reduce among all; "" or what is wrong.
 std::string works(occlComm_t comm) {

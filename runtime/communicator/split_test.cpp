@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -126,17 +127,9 @@ TEST(Split, SixteenThreadsAsAGridInRandomOrders) {
 TEST(Split, SixteenProcessesAsAGridInRandomOrders) {
   const Grid grid{{4, 2, 2}};
   GridJobs jobs = jobsOn(grid);
-  std::string name = jobName("split-grid");
-  Processes processes(grid.numRanks(), [&](uint32_t rank) -> std::string {
-    occlComm_t world = nullptr;
-    if (occlCommInitRank(&world, grid.numRanks(), rank, name.c_str(), nullptr) != occlSuccess)
-      return lastError("occlCommInitRank");
-    std::string wrong = runOnGrid(grid, world, rank, jobs, 5);
-    occlCommDestroy(world);
-    return wrong;
+  inProcesses(grid.numRanks(), "split-grid", [&](occlComm_t world, uint32_t rank) {
+    return runOnGrid(grid, world, rank, jobs, 5);
   });
-  for (uint32_t r = 0; r < grid.numRanks(); ++r)
-    EXPECT_EQ(processes.join(r), 0);
 }
 
 TEST(Split, KeysOrderAndNegativeColoursLeaveOut) {
@@ -209,12 +202,6 @@ TEST(Split, AFailedGroupLeavesTheOthersAlone) {
     occlCommDestroy(failing);
     occlCommDestroy(twin);
   });
-}
-
-occlConfig_t withTimeout(uint32_t milliseconds) {
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.timeoutMs = milliseconds;
-  return config;
 }
 
 TEST(Split, MissingRanksAreNamedAndAllMayTryAgain) {

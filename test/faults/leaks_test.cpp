@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -51,12 +52,6 @@ void leavesNothing(const std::function<void()> &scenario) {
     std::this_thread::sleep_for(1ms);
   EXPECT_EQ(after.threads, before.threads);
   EXPECT_EQ(after.files, before.files);
-}
-
-occlConfig_t withTimeout(uint32_t milliseconds) {
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.timeoutMs = milliseconds;
-  return config;
 }
 
 void submitOnAll(Job &job, const Ranks &ranks, occlCallback_t callback, void *user) {

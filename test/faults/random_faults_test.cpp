@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -118,12 +119,12 @@ std::string live(const Trial &trial, uint32_t rank) {
   std::vector<Job> jobs;
   for (uint32_t j = 0; j < 3; ++j)
     jobs.emplace_back(j, handle, 2000);
-  for (Job &job : jobs)
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
+  std::string wrong = registerAll(comm, jobs);
+  if (!wrong.empty())
+    return wrong;
   result = iterate(comm, jobs, rank);
   noteTime(*trial.shared);
-  std::string wrong = checkCause(result, occlCommGetLastError(comm));
+  wrong = checkCause(result, occlCommGetLastError(comm));
   if (wrong.empty())
     wrong = goOnWithoutTheLost(comm);
   occlCommDestroy(comm);

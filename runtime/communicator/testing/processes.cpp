@@ -1,7 +1,5 @@
 #include "runtime/communicator/testing/processes.h"
 
-#include "runtime/communicator/occl.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,6 +47,20 @@ void Processes::kill(uint32_t r) const { signal(r, SIGKILL); }
 
 std::string jobName(const char *test) { return std::string(test) + "-" + std::to_string(getpid()); }
 
-std::string lastError(const char *call) { return std::string(call) + ": " + occlGetLastError(); }
+void inProcesses(uint32_t numRanks, const char *test,
+                 const std::function<std::string(occlComm_t, uint32_t)> &body,
+                 const occlConfig_t &config) {
+  std::string name = jobName(test);
+  Processes processes(numRanks, [&](uint32_t rank) -> std::string {
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, numRanks, rank, name.c_str(), &config) != occlSuccess)
+      return std::string("occlCommInitRank: ") + occlGetLastError();
+    std::string wrong = body(comm, rank);
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  for (uint32_t r = 0; r < numRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r;
+}
 
 } // namespace occl::communicator::testing

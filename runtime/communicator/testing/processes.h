@@ -2,6 +2,8 @@
 // exit status.
 #pragma once
 
+#include "runtime/communicator/occl.h"
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -29,7 +31,10 @@ private:
 /// A name for a communicator of the calling test.
 std::string jobName(const char *test);
 
-/// "call: text of the last error".
-std::string lastError(const char *call);
+/// In each of numRanks processes: joins a communicator with this configuration, runs
+/// body(comm, rank), which returns "" or what is wrong, and leaves. Expects that nothing is wrong.
+void inProcesses(uint32_t numRanks, const char *test,
+                 const std::function<std::string(occlComm_t, uint32_t)> &body,
+                 const occlConfig_t &config = OCCL_CONFIG_INITIALIZER);
 
 } // namespace occl::communicator::testing
