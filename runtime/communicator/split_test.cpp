@@ -124,6 +124,24 @@ TEST(Split, SixteenThreadsAsAGridInRandomOrders) {
   });
 }
 
+/// A cycle within one group is reported, one that leads through several ends at the deadline.
+TEST(Split, TheSameGridWithoutPreemptionIsADeadlock) {
+  const Grid grid{{4, 2, 2}};
+  GridJobs jobs = jobsOn(grid);
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = 2;
+  config.timeoutMs = 1000;
+  Ranks ranks(grid.numRanks(), config);
+  std::atomic<uint32_t> deadlocks{0};
+  ranks.run([&](uint32_t r) {
+    std::string wrong = runOnGrid(grid, ranks[r], r, jobs, 20);
+    EXPECT_NE(wrong, "") << "rank " << r;
+    for (const char *part : {"preemption is off", "before its deadline"})
+      deadlocks += wrong.find(part) != std::string::npos;
+  });
+  EXPECT_GT(deadlocks.load(), 0u);
+}
+
 TEST(Split, SixteenProcessesAsAGridInRandomOrders) {
   const Grid grid{{4, 2, 2}};
   GridJobs jobs = jobsOn(grid);

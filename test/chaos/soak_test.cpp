@@ -47,8 +47,9 @@ uint64_t countMappings() {
   return count;
 }
 
-void submitAll(std::vector<Job> &jobs, const Ranks &ranks, uint32_t rank, uint64_t iterations,
-               std::mt19937 &random) {
+/// Submits all jobs in a random order and waits for them, again and again; the first error.
+occlResult_t submitAll(std::vector<Job> &jobs, occlComm_t comm, uint32_t rank, uint64_t iterations,
+                       std::mt19937 &random) {
   std::vector<uint32_t> order(kJobs);
   std::iota(order.begin(), order.end(), 0);
   for (uint64_t i = 0; i < iterations; ++i) {
@@ -58,36 +59,52 @@ void submitAll(std::vector<Job> &jobs, const Ranks &ranks, uint32_t rank, uint64
       requests.emplace_back();
       occlResult_t result = occlAgain;
       while (result == occlAgain)
-        result = jobs[j].submit(ranks[rank], rank, &requests.back());
-      ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+        result = jobs[j].submit(comm, rank, &requests.back());
+      if (result != occlSuccess)
+        return result;
     }
     for (occlRequest_t request : requests)
-      ASSERT_EQ(occlWait(ranks[rank], request), occlSuccess) << occlCommGetLastError(ranks[rank]);
+      if (occlResult_t result = occlWait(comm, request); result != occlSuccess)
+        return result;
     for (Job &job : jobs)
-      ASSERT_EQ(job.check(rank), "");
+      EXPECT_EQ(job.check(rank), "");
   }
+  return occlSuccess;
 }
 
-TEST(Soak, MemoryStaysAsItIs) {
+std::vector<Job> makeJobs() {
   std::vector<Job> jobs;
   PlanHandle plans[] = {handleOf(plan::testing::ringAllReduce(kRanks)),
                         handleOf(plan::testing::oneShotAllReduce(kRanks)),
                         handleOf(plan::testing::twoShotAllReduce(kRanks))};
   for (uint32_t j = 0; j < kJobs; ++j)
     jobs.emplace_back(j, plans[j % 3], uint64_t{64} << (j / 2), DataType::Int32);
+  return jobs;
+}
+
+void registerAll(const std::vector<Job> &jobs, const Ranks &ranks) {
+  for (uint32_t r = 0; r < kRanks; ++r)
+    for (const Job &job : jobs)
+      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+}
+
+TEST(Soak, MemoryStaysAsItIs) {
+  std::vector<Job> jobs = makeJobs();
   const uint64_t mappedBefore = countMappings(), filesBefore = countFiles();
   {
     Ranks ranks(kRanks);
-    for (uint32_t r = 0; r < kRanks; ++r)
-      for (Job &job : jobs)
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    registerAll(jobs, ranks);
     const uint64_t iterations = std::max<uint64_t>(operations() / (kRanks * kJobs), 20);
     std::vector<std::mt19937> random;
     for (uint32_t r = 0; r < kRanks; ++r)
       random.emplace_back(r + 1);
     auto run = [&](uint64_t times) {
-      ranks.run([&](uint32_t r) { submitAll(jobs, ranks, r, times, random[r]); },
-                std::chrono::hours(10));
+      ranks.run(
+          [&](uint32_t r) {
+            EXPECT_EQ(submitAll(jobs, ranks[r], r, times, random[r]), occlSuccess)
+                << occlGetLastError();
+          },
+          std::chrono::hours(10));
     };
     run(iterations / 2); // until the peak of what is in flight has been reached
     uint64_t before = residentKilobytes();
@@ -101,6 +118,18 @@ TEST(Soak, MemoryStaysAsItIs) {
   }
   EXPECT_LE(countMappings(), mappedBefore) << "shared memory is left behind";
   EXPECT_LE(countFiles(), filesBefore) << "files are left open";
+}
+
+TEST(Soak, WithoutPreemptionItIsADeadlock) {
+  std::vector<Job> jobs = makeJobs();
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.preemption = 2;
+  Ranks ranks(kRanks, config);
+  registerAll(jobs, ranks);
+  ranks.run([&](uint32_t r) {
+    std::mt19937 random(r + 1);
+    EXPECT_EQ(submitAll(jobs, ranks[r], r, 100, random), occlDeadlock) << occlGetLastError();
+  });
 }
 
 } // namespace

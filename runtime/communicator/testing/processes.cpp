@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -13,21 +15,29 @@ namespace occl::communicator::testing {
 
 using namespace std::chrono_literals;
 
-[[noreturn]] static void runChild(uint32_t rank, const std::function<std::string(uint32_t)> &body) {
-  std::string wrong = body(rank);
-  if (!wrong.empty())
-    std::fprintf(stderr, "rank %u: %s\n", rank, wrong.c_str());
-  _exit(wrong.empty() ? 0 : 1);
-}
+struct Processes::Said {
+  std::array<char, 4096> text;
+};
 
-Processes::Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body) {
+Processes::Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body)
+    : said(static_cast<Said *>(mmap(nullptr, numRanks * sizeof(Said), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0))),
+      pids(numRanks) {
   for (uint32_t r = 0; r < numRanks; ++r) {
-    pid_t pid = fork();
-    if (pid == 0)
-      runChild(r, body);
-    pids.push_back(pid);
+    pids[r] = fork();
+    if (pids[r] != 0)
+      continue;
+    std::string wrong = body(r);
+    wrong.copy(said[r].text.data(), said[r].text.size() - 1);
+    if (!wrong.empty())
+      std::fprintf(stderr, "rank %u: %s\n", r, wrong.c_str());
+    _exit(wrong.empty() ? 0 : 1);
   }
 }
+
+Processes::~Processes() { munmap(said, pids.size() * sizeof(Said)); }
+
+std::string Processes::wrong(uint32_t r) const { return said[r].text.data(); }
 
 int Processes::join(uint32_t r) {
   for (auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {

@@ -18,13 +18,22 @@ class Processes {
 public:
   Processes(uint32_t numRanks, const std::function<std::string(uint32_t)> &body);
 
+  ~Processes();
+  Processes(const Processes &) = delete;
+  Processes &operator=(const Processes &) = delete;
+
   /// Waits for rank r, at most a minute; its exit status, 0 if nothing was wrong, or -1 if it was
   /// killed.
   int join(uint32_t r);
+  /// What body(r) has returned, at most some thousand characters of it.
+  std::string wrong(uint32_t r) const;
   void signal(uint32_t r, int number) const;
   void kill(uint32_t r) const;
 
 private:
+  struct Said;
+
+  Said *said; // by rank, shared with the children
   std::vector<pid_t> pids;
 };
 
