@@ -2,6 +2,7 @@
 // OCCL_SOAK_OPERATIONS, all ranks together; `make soak` runs a million.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
 
@@ -57,9 +58,7 @@ occlResult_t submitAll(std::vector<Job> &jobs, occlComm_t comm, uint32_t rank, u
     std::vector<occlRequest_t> requests;
     for (uint32_t j : order) {
       requests.emplace_back();
-      occlResult_t result = occlAgain;
-      while (result == occlAgain)
-        result = jobs[j].submit(comm, rank, &requests.back());
+      occlResult_t result = submitOnceFree(jobs[j], comm, rank, &requests.back());
       if (result != occlSuccess)
         return result;
     }
@@ -82,10 +81,9 @@ std::vector<Job> makeJobs() {
   return jobs;
 }
 
-void registerAll(const std::vector<Job> &jobs, const Ranks &ranks) {
+void registerOnAll(const std::vector<Job> &jobs, const Ranks &ranks) {
   for (uint32_t r = 0; r < kRanks; ++r)
-    for (const Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
 }
 
 TEST(Soak, MemoryStaysAsItIs) {
@@ -93,7 +91,7 @@ TEST(Soak, MemoryStaysAsItIs) {
   const uint64_t mappedBefore = countMappings(), filesBefore = countFiles();
   {
     Ranks ranks(kRanks);
-    registerAll(jobs, ranks);
+    registerOnAll(jobs, ranks);
     const uint64_t iterations = std::max<uint64_t>(operations() / (kRanks * kJobs), 20);
     std::vector<std::mt19937> random;
     for (uint32_t r = 0; r < kRanks; ++r)
@@ -125,7 +123,7 @@ TEST(Soak, WithoutPreemptionItIsADeadlock) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.preemption = 2;
   Ranks ranks(kRanks, config);
-  registerAll(jobs, ranks);
+  registerOnAll(jobs, ranks);
   ranks.run([&](uint32_t r) {
     std::mt19937 random(r + 1);
     EXPECT_EQ(submitAll(jobs, ranks[r], r, 100, random), occlDeadlock) << occlGetLastError();

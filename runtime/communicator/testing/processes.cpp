@@ -70,7 +70,7 @@ void inProcesses(uint32_t numRanks, const char *test,
     return wrong;
   });
   for (uint32_t r = 0; r < numRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r;
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
 }
 
 } // namespace occl::communicator::testing
