@@ -1,7 +1,6 @@
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/Refinement.h"
 #include "plan/limits.h"
 
 #include <numeric>
@@ -13,11 +12,25 @@ namespace occl::passes {
 
 using namespace mlir;
 using namespace occl;
-using passes::ChunkRange;
-using passes::RefinedLayout;
-using passes::Refinement;
+using plan::OperandKind;
 
 namespace {
+
+/// A range of one rank's buffer, in chunks.
+struct ChunkRange {
+  int32_t rank = 0;
+  OperandKind buffer = OperandKind::Input;
+  int64_t index = 0;
+  int64_t count = 1;
+
+  /// Part `part` of `parts` where every chunk is cut into `factor`, which `parts` divides: chunk i
+  /// becomes [i * factor, (i + 1) * factor), so that an element stays in its chunk, and whatever
+  /// the program does with a chunk it does with each of its pieces.
+  ChunkRange part(int64_t factor, int32_t parts, int32_t part) const {
+    int64_t size = count * factor / parts;
+    return {rank, buffer, index * factor + part * size, size};
+  }
+};
 
 ChunkRange rangeOf(chunk::ChunkOpInterface op) {
   return {op.getRank(), op.getBuffer(), op.getIndex(), op.getCount()};
@@ -43,7 +56,6 @@ struct Demand {
   /// Part k works on channels and thread blocks k strides above those asked for.
   int32_t channelStride = 1, blockStride = 1;
   bool namesBlocks = false;
-  bool areAllParted = true, hasLongRange = false, stayInPart = true;
 };
 
 /// Cuts the ops of one program into their parts.
@@ -59,11 +71,7 @@ public:
       return success();
     if (failed(checkLimits(demand)))
       return failure();
-    bool isBatched = demand.areAllParted && demand.hasLongRange && demand.stayInPart &&
-                     passes::hasWholeParts(header);
-    Refinement refinement(header, static_cast<int32_t>(demand.factor),
-                          isBatched ? RefinedLayout::Batched : RefinedLayout::Interleaved);
-    if (failed(splitOps(demand, refinement)))
+    if (failed(splitOps(demand)))
       return failure();
     refineHeader(static_cast<int32_t>(demand.factor));
     return success();
@@ -96,16 +104,8 @@ private:
       demand.channelStride = std::max(demand.channelStride, channelOf(operation) + 1);
       demand.namesBlocks |= hint.sendBlock >= 0 || hint.recvBlock >= 0;
       demand.blockStride = std::max({demand.blockStride, hint.sendBlock + 1, hint.recvBlock + 1});
-      ChunkRange range = rangeOf(cast<chunk::ChunkOpInterface>(operation));
-      demand.hasLongRange |= range.count > 1;
-      demand.stayInPart &= passes::staysInPart(header, range);
-      for (Value source : operation.getOperands())
-        demand.stayInPart &=
-            passes::staysInPart(header, rangeOf(source.getDefiningOp<chunk::ChunkOpInterface>()));
     });
     demand.channelStride = std::max(demand.channelStride, header.channel + 1);
-    forEachOp(
-        [&](Operation &operation) { demand.areAllParted &= partsOf(operation) == demand.factor; });
     return demand;
   }
 
@@ -129,20 +129,20 @@ private:
                          "[E100]";
   }
 
-  LogicalResult splitOps(const Demand &demand, const Refinement &refinement) {
+  LogicalResult splitOps(const Demand &demand) {
     Block &body = op.getBody().front();
     std::vector<Operation *> originals;
     for (Operation &operation : body)
       originals.push_back(&operation);
     for (Operation *operation : originals)
-      if (!isa<chunk::ReadOp>(operation) && failed(split(*operation, demand, refinement)))
+      if (!isa<chunk::ReadOp>(operation) && failed(split(*operation, demand)))
         return failure();
     for (Operation *operation : llvm::reverse(originals))
       operation->erase();
     return success();
   }
 
-  LogicalResult split(Operation &operation, const Demand &demand, const Refinement &refinement) {
+  LogicalResult split(Operation &operation, const Demand &demand) {
     auto parts = static_cast<int32_t>(partsOf(operation));
     std::vector<Value> &results = partsOfResult[&operation];
     ChunkRange target = rangeOf(cast<chunk::ChunkOpInterface>(operation));
@@ -159,10 +159,10 @@ private:
                << ": ask for fewer parts or smaller channels [E101]";
       if (failed(placePart(operation, hint, part, demand.blockStride)))
         return failure();
-      ChunkRange to = refinement.part(target, parts, part);
+      ChunkRange to = target.part(demand.factor, parts, part);
       SmallVector<Value, 4> sources;
       for (Value source : operation.getOperands())
-        sources.push_back(partOfValue(builder, source, parts, part, refinement));
+        sources.push_back(partOfValue(builder, source, demand.factor, parts, part));
       auto index = static_cast<int32_t>(to.index);
       if (isa<chunk::CopyOp>(operation)) {
         results.push_back(builder.create<chunk::CopyOp>(operation.getLoc(), sources.front(),
@@ -179,13 +179,12 @@ private:
 
   /// The value of a part of `source`: the result of the op that wrote the same part, or what lies
   /// in its range now, which is the same.
-  Value partOfValue(OpBuilder &builder, Value source, int32_t parts, int32_t part,
-                    const Refinement &refinement) {
+  Value partOfValue(OpBuilder &builder, Value source, int64_t factor, int32_t parts, int32_t part) {
     auto known = partsOfResult.find(source.getDefiningOp());
     if (known != partsOfResult.end() && known->second.size() == static_cast<size_t>(parts))
       return known->second[part];
     auto defining = source.getDefiningOp<chunk::ChunkOpInterface>();
-    ChunkRange from = refinement.part(rangeOf(defining), parts, part);
+    ChunkRange from = rangeOf(defining).part(factor, parts, part);
     return builder.create<chunk::ReadOp>(defining.getLoc(), from.rank, from.buffer,
                                          static_cast<int32_t>(from.index),
                                          static_cast<int32_t>(from.count));

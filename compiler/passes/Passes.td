@@ -15,10 +15,10 @@ def ChunkParallelize : Pass<"chunk-parallelize", "::mlir::ModuleOp"> {
     thread blocks asked for plus k times one more than the largest that the program names. `instances` multiplies the
     parts of all ops. With `share-channels` all parts stay on the channel asked for unless the
     program names thread blocks, so that inst-assign-thread-blocks can choose,
-    or neighbouring parts be one message. Where every op has the same parts and ranges of several chunks stay within a part of a
-    buffer, the pieces are laid out so that the same part of all ops is a program of its own; elsewhere a part of a
-    range is a contiguous range, and which parts depend on each other follows from the ranges as always. Refuses a
-    program whose parts need more chunks, channels or thread blocks than a plan may have.
+    or neighbouring parts be one message. The pieces of a chunk stand together, so that each element goes the way that it
+    would go uncut; a part of a range of several chunks is a contiguous range, and which parts depend on each other
+    follows from the ranges as always. Refuses a program whose parts need more chunks, channels or thread blocks than a
+    plan may have.
   }];
   let options = [
     Option<"instances", "instances", "uint32_t", "1", "into how many parts to cut every op, more than it asks for">,

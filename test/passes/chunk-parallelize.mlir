@@ -76,7 +76,8 @@ chunk.program "mixed" implements "mine" ranks 2 attributes {input_chunks = array
 
 // -----
 
-// Everything has the same parts and no range leaves its part of a buffer: each instance has a range of its own in each part.
+// Everything has the same parts: still the pieces of a chunk stand together, so that each element is reduced as without parts. A
+// part of a range of several chunks goes through all of them from its first on, and meets several parts of its chunks.
 // CHECK-LABEL: "instances"
 // CHECK-SAME: part_chunks = 3 : i32
 // TWICE-LABEL: "instances"
@@ -85,44 +86,18 @@ chunk.program "instances" implements "allgather" ranks 2 attributes {input_chunk
     output_chunks = array<i32: 6, 6>, scratch_chunks = array<i32: 0, 4>, in_place_offsets = array<i32: 0, 3>} {
   // CHECK: chunk.read input[0][1] count 2
   // CHECK-NEXT: chunk.copy %{{.*}} into scratch[1][2] count 2{{$}}
-  // TWICE: chunk.read input[0][1] count 2
-  // TWICE-NEXT: chunk.copy %{{.*}} into scratch[1][2] count 2{{$}}
+  // TWICE: chunk.read input[0][2] count 2
+  // TWICE-NEXT: chunk.copy %{{.*}} into scratch[1][4] count 2{{$}}
   // TWICE-NEXT: chunk.read input[0][4] count 2
   // TWICE-NEXT: chunk.copy %{{.*}} into scratch[1][6] count 2 channel 1{{$}}
   %0 = chunk.read input[0][1] count 2
   %1 = chunk.copy %0 into scratch[1][2] count 2
-  // TWICE-NEXT: chunk.copy %{{.*}} into output[1][7] count 2{{$}}
-  // TWICE-NEXT: chunk.copy %{{.*}} into output[1][10] count 2 channel 1{{$}}
-  %2 = chunk.copy %1 into output[1][4] count 2
-}
-
-// -----
-
-// A range that leaves its part forbids that.
-// TWICE-LABEL: "across"
-chunk.program "across" implements "allgather" ranks 2 attributes {input_chunks = array<i32: 2, 2>, part_chunks = 2 : i32,
-    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 2>} {
-  // TWICE: chunk.read output[0][2] count 2
-  // TWICE-NEXT: chunk.copy %{{.*}} into output[1][2] count 2{{$}}
-  // TWICE-NEXT: chunk.read output[0][4] count 2
-  // TWICE-NEXT: chunk.copy %{{.*}} into output[1][4] count 2 channel 1{{$}}
-  %0 = chunk.read output[0][1] count 2
-  %1 = chunk.copy %0 into output[1][1] count 2
-}
-
-// -----
-
-// So does a requirement that tells the chunks of a part apart.
-// TWICE-LABEL: "uneven"
-chunk.program "uneven" implements "mine" ranks 2 attributes {input_chunks = array<i32: 2, 2>, part_chunks = 2 : i32,
-    output_chunks = array<i32: 2, 2>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
-    requirements = array<i32: 1, 0, 1, 1, 0, 0, 1, 1, 1, 1, 0, 1>} {
-  // TWICE: chunk.read input[0][0] count 2
-  // TWICE-NEXT: chunk.copy %{{.*}} into output[1][0] count 2{{$}}
-  // TWICE-NEXT: chunk.read input[0][2] count 2
-  // TWICE-NEXT: chunk.copy %{{.*}} into output[1][2] count 2 channel 1{{$}}
-  %0 = chunk.read input[0][0] count 2
-  %1 = chunk.copy %0 into output[1][0] count 2
+  // TWICE-NEXT: %[[FIRST:.*]] = chunk.read scratch[1][4]{{$}}
+  // TWICE-NEXT: chunk.copy %[[FIRST]] into output[1][8]{{$}}
+  // TWICE-NEXT: %[[SECOND:.*]] = chunk.read scratch[1][5]{{$}}
+  // TWICE-NEXT: chunk.copy %[[SECOND]] into output[1][9] channel 1{{$}}
+  %2 = chunk.read scratch[1][2]
+  %3 = chunk.copy %2 into output[1][4]
 }
 
 // -----
