@@ -6,7 +6,9 @@
 Channels, thread blocks and steps are those of rows.tsv and of the plans compiled here. Each program is compiled for no more thread blocks and
 channels than MSCCLang's has, for the alias modes that it has (options in rows.tsv); the cost model chooses the rest: one plan for all
 sizes, and one for each size at which that is predicted to be slower than MSCCLang's. With PLANS, a folder of MSCCL XML plans named as in rows.tsv, it imports them, all with the protocol Simple, and compares the
-predicted times at several sizes of a part; with --measure also the times on the runtime, the ranks threads of one process, of MSCCLang's plan and of one that is chosen for that."""
+predicted times at several sizes of a part; with --measure also the times on the runtime, the ranks threads of one process, of MSCCLang's plan and of
+one that is chosen for that: both in turns, so that they share what else the machine does; the median of the runs' medians, and
+the median and the quartiles of ours / theirs, of runs that follow each other."""
 
 import argparse
 import collections
@@ -15,6 +17,7 @@ import json
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SIZES = ["64KiB", "1MiB", "64MiB"]
 MICROSECONDS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
 TOLERANCE = 1.01  # predicted times are printed with three digits
+MEASURED_TOLERANCE = 1.05
 Schedule = collections.namedtuple("Schedule", "channels blocks steps max_steps relays times path")
 
 
@@ -72,7 +76,10 @@ class Tools:
         """The plan that the cost model chooses for these sizes within the budget, for GPUs or for threads of a host; the options that it
         stands for; why there is none."""
         command = ["compile", os.path.join(ROOT, row["file"]), *shlex.split(row["options"]), "--stats", "--tune", "on"]
-        if not on_host:
+        if on_host:
+            command += ["--topology", os.path.join(ROOT, "topologies/host.topo"), "-D", "cores=%d" % os.cpu_count()]
+            command += [] if "-D ranks=" in row["options"] else ["-D", "ranks=" + row["ranks"]]
+        else:
             command += ["--topology", self.options.topology, *self.machine(row, row["options"])]
         for size in sizes:
             command += ["--bytes", size]
@@ -97,7 +104,11 @@ class Tools:
         simple = os.path.join(self.folder, "theirs.xml")
         with open(path, encoding="utf-8") as source, open(simple, "w", encoding="utf-8") as copy:
             copy.write(re.sub(r'proto="\w+"', 'proto="Simple"', source.read()))
-        found, output = self.make(["import", simple], row, "theirs")
+        promise = []
+        if row["implements"] != "-":
+            file = os.path.join(ROOT, row["implements"])
+            promise = ["--implements", file if os.path.exists(file.split(":")[0]) else row["implements"]]
+        found, output = self.make(["import", simple, *promise], row, "theirs")
         return found, "" if found else output
 
     def predict(self, path, row):
@@ -109,20 +120,25 @@ class Tools:
         found = re.findall(r"^ +[0-9.]+ [KMG]?i?B +([0-9.]+) (ns|us|ms|s)  ", done.stdout, re.MULTILINE)
         return [float(number) * MICROSECONDS[unit] for number, unit in found[: len(SIZES)]]
 
-    def measure(self, schedules):
-        """Microseconds of an iteration on the runtime: of each schedule the least of all in three runs, in turns; None where
-        there is no schedule or it fails."""
-        rounds = [[schedule and self.run(schedule.path) for schedule in schedules] for _ in range(3)]
-        return [None if None in times else min(times) for times in zip(*rounds)]
+    def measure(self, theirs, ours):
+        """Pairs of microseconds on the runtime, one of each schedule from runs that follow each other; None if one fails."""
+        pairs = []
+        for i in range(self.options.rounds):
+            order = [theirs, ours] if i % 2 == 0 else [ours, theirs]
+            times = [schedule and self.run(schedule.path) for schedule in order]
+            if None in times:
+                return None
+            pairs.append(times if i % 2 == 0 else times[::-1])
+        return pairs
 
     def run(self, path):
-        """Microseconds of the fastest iteration, which tells most where the machine has other work; None if it fails."""
+        """Microseconds of an iteration, the median; None if it fails."""
         with open(path, encoding="utf-8") as file:
             is_in_place = json.load(file)["inPlace"]
         done = subprocess.run([self.options.occl_run, "--plan", path, "--threads", "--count", str(self.options.count),
                                "--iterations", "20", *(["--in-place"] if is_in_place else [])],
                               capture_output=True, text=True, check=False, timeout=300)
-        found = re.search(r"best ([0-9.]+) us", done.stdout)
+        found = re.search(r"median ([0-9.]+) us", done.stdout)
         return float(found.group(1)) if done.returncode == 0 and found else None
 
 
@@ -157,6 +173,14 @@ def with_own_plans(row, tools, ours, theirs, chosen):
     return ours, chosen
 
 
+def measured(pairs):
+    """What to print of pairs of times, and whether ours is behind."""
+    ratios = [ours / theirs for theirs, ours in pairs]
+    low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    medians = [statistics.median(column) for column in zip(*pairs)]
+    return "%.0f / %.0f: %.2f (%.2f to %.2f)" % (*medians, middle, low, high), middle > MEASURED_TOLERANCE
+
+
 def print_row(row, tools, options):
     ours, chosen, reason = tools.compile(row, SIZES, "ours")
     if not ours:
@@ -169,10 +193,13 @@ def print_row(row, tools, options):
     cells += ["%d" % ours.relays, chosen]
     for i in range(len(SIZES)):
         cells.append(" / ".join(text(s.times[i] if s and s.times else None) for s in (theirs, ours)))
+    found = behind(row, ours, theirs)
     if options.measure:
         on_host, _, _ = tools.compile(row, ["%dB" % (4 * options.count)], "on_host", on_host=True)
-        cells.append(" / ".join(map(text, tools.measure([theirs, on_host]))))
-    found = behind(row, ours, theirs)
+        pairs = tools.measure(theirs, on_host)
+        said, is_behind = measured(pairs) if pairs else ("-", False)
+        cells.append(said)
+        found += ["measured time"] if is_behind else []
     print("| %s | %s |" % (" | ".join(cells), ", ".join(found) or reason), flush=True)
     return not found
 
@@ -187,6 +214,7 @@ def parse_arguments():
     parser.add_argument("--topology", default=os.path.join(ROOT, "topologies/h200.topo"),
                         help="what the prediction is for; has parameters nodes and gpus")
     parser.add_argument("--measure", action="store_true", help="run the plans")
+    parser.add_argument("--rounds", type=int, default=9, help="runs of each plan, with --measure")
     parser.add_argument("--count", type=int, default=1 << 16, help="elements of a part, with --measure")
     return parser.parse_args()
 
@@ -196,7 +224,7 @@ def main():
     good = True
     columns = ["program", "channels", "blocks of a rank", "steps", "steps of a block", "relays left", "options"]
     columns += ["predicted us, " + size for size in SIZES]
-    columns += ["measured us"] if options.measure else []
+    columns += ["measured us: ours / theirs (quartiles)"] if options.measure else []
     print("MSCCLang / occlc in each column.\n")
     print("| %s | behind in |" % " | ".join(columns))
     print("|" + "---|" * (len(columns) + 1))

@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace occl::driver {
 
@@ -83,9 +84,7 @@ public:
         return std::nullopt;
     if (largest > 0)
       descendFromAll(candidates);
-    for (size_t i = 1; i < choice.candidates.size(); ++i)
-      if (isBetter(choice.candidates[i], choice.candidates[choice.chosen]))
-        choice.chosen = i;
+    choice.chosen = simplestOfTheBest();
     return std::move(choice);
   }
 
@@ -98,11 +97,25 @@ private:
   static constexpr size_t kOfAny = 1u << 6;
   /// A change must be worth so much, or the simpler tactics stay.
   static constexpr double kWorthwhile = 1e-3;
+  /// Predictions that differ by less, as a part of the makespan, say nothing.
+  static constexpr double kAsFast = 5e-3;
 
-  /// Of equally fast ones, the one that differs least from the usual.
-  static bool isBetter(const Candidate &a, const Candidate &b) {
-    double first = score(a), second = score(b);
-    return first != second ? first < second : a.tactics.text().size() < b.tactics.text().size();
+  /// The fastest, or the one that differs least from the usual of those that are as fast: what the
+  /// prediction leaves out (each message, each thread block) is for the simpler one.
+  size_t simplestOfTheBest() const {
+    const std::vector<Candidate> &all = choice.candidates;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Candidate &candidate : all)
+      least = std::min(least, score(candidate));
+    const double asFast = least + kAsFast * static_cast<double>(choice.bytes.size());
+    auto rank = [&](size_t i) {
+      return std::tuple(all[i].instances, all[i].tactics.text().size(), score(all[i]));
+    };
+    std::optional<size_t> best;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (score(all[i]) <= asFast && (!best || rank(i) < rank(*best)))
+        best = i;
+    return best.value_or(0);
   }
 
   /// The place among the candidates.
