@@ -20,8 +20,11 @@ namespace {
 /// More than that is out of proportion to what a link needs.
 constexpr uint32_t kMaxInstances = 32;
 
-/// Of a prediction; what follows in large buffers is like what went before.
-constexpr uint64_t kSimulatedSteps = 1u << 14;
+/// Of a prediction; what follows in large buffers is like what went before. Not quite: the few that
+/// are chosen from in the end are predicted at more length, as plans of many instructions see fewer
+/// tiles than others.
+constexpr uint64_t kSimulatedSteps = 1u << 14, kStepsOfFinalists = 1u << 18;
+constexpr size_t kFinalists = 8;
 
 std::vector<Candidate> candidatesFor(const CompileOptions &options, const ChoiceOptions &choice) {
   std::vector<std::string> protocols{options.protocol};
@@ -84,7 +87,7 @@ public:
         return std::nullopt;
     if (largest > 0)
       descendFromAll(candidates);
-    choice.chosen = simplestOfTheBest();
+    choice.chosen = simplestOfTheBest(finalists());
     return std::move(choice);
   }
 
@@ -102,20 +105,54 @@ private:
 
   /// The fastest, or the one that differs least from the usual of those that are as fast: what the
   /// prediction leaves out (each message, each thread block) is for the simpler one.
-  size_t simplestOfTheBest() const {
+  size_t simplestOfTheBest(const std::vector<size_t> &indices) const {
     const std::vector<Candidate> &all = choice.candidates;
     double least = std::numeric_limits<double>::infinity();
-    for (const Candidate &candidate : all)
-      least = std::min(least, score(candidate));
+    for (size_t i : indices)
+      least = std::min(least, score(all[i]));
     const double asFast = least + kAsFast * static_cast<double>(choice.bytes.size());
     auto rank = [&](size_t i) {
-      return std::tuple(all[i].instances, all[i].tactics.text().size(), score(all[i]));
+      return std::tuple(all[i].instances, all[i].tactics.text().size(), score(all[i]), i);
     };
-    std::optional<size_t> best;
-    for (size_t i = 0; i < all.size(); ++i)
-      if (score(all[i]) <= asFast && (!best || rank(i) < rank(*best)))
+    size_t best = indices.front();
+    for (size_t i : indices)
+      if (score(all[i]) <= asFast && (score(all[best]) > asFast || rank(i) < rank(best)))
         best = i;
-    return best.value_or(0);
+    return best;
+  }
+
+  /// The first candidate and the best ones of each protocol and number of instances, predicted at
+  /// length if their predictions were cut short.
+  std::vector<size_t> finalists() {
+    std::map<std::pair<std::string, uint32_t>, std::vector<size_t>> families;
+    for (size_t i = 0; i < choice.candidates.size(); ++i)
+      families[{choice.candidates[i].protocol, choice.candidates[i].instances}].push_back(i);
+    std::vector<size_t> result;
+    for (const auto &[family, members] : families)
+      result.push_back(simplestOfTheBest(members));
+    std::sort(result.begin(), result.end(), [&](size_t a, size_t b) {
+      return std::tuple(score(choice.candidates[a]), a) <
+             std::tuple(score(choice.candidates[b]), b);
+    });
+    result.resize(std::min(result.size(), kFinalists));
+    if (std::find(result.begin(), result.end(), size_t{0}) == result.end())
+      result.push_back(0);
+    for (size_t i : result)
+      if (Candidate &finalist = choice.candidates[i]; finalist.isCutShort) {
+        Candidate again = finalist;
+        again.makespans.clear();
+        if (compileAndPredict(quietly(finalist), again, kStepsOfFinalists))
+          finalist = again;
+      }
+    return result;
+  }
+
+  /// The options that a candidate stands for, to be tried.
+  CompileOptions quietly(const Candidate &candidate) const {
+    CompileOptions attempt = optionsOf(options, candidate);
+    attempt.diagnosticFormat = DiagnosticFormat::None;
+    attempt.pipeline.printTiming = false;
+    return attempt;
   }
 
   /// The place among the candidates.
@@ -124,23 +161,21 @@ private:
     auto [known, isNew] = tried.try_emplace(name, choice.candidates.size());
     if (!isNew)
       return known->second;
-    CompileOptions attempt = optionsOf(options, candidate);
-    attempt.diagnosticFormat = DiagnosticFormat::None;
-    attempt.pipeline.printTiming = false;
+    CompileOptions attempt = quietly(candidate);
     choice.candidates.push_back(candidate);
     spent += kOfAny;
-    if (!compileAndPredict(attempt, choice.candidates.back())) {
+    if (!compileAndPredict(attempt, choice.candidates.back(), kSimulatedSteps)) {
       // What is wrong with the program is wrong with the first candidate, too: once more, aloud.
       attempt.diagnosticFormat = options.diagnosticFormat;
       if (choice.candidates.size() == 1)
-        compileAndPredict(attempt, choice.candidates.back());
+        compileAndPredict(attempt, choice.candidates.back(), kSimulatedSteps);
       choice.candidates.back().makespans.clear();
     }
     return known->second;
   }
 
   /// False if it gives no valid plan.
-  bool compileAndPredict(const CompileOptions &attempt, Candidate &candidate) {
+  bool compileAndPredict(const CompileOptions &attempt, Candidate &candidate, uint64_t maxSteps) {
     Compiler compiler(attempt);
     if (!compiler.load())
       return false;
@@ -158,12 +193,13 @@ private:
         compiler.topology() ? *compiler.topology() : topology::sharedMemory(plan->numRanks);
     for (uint64_t bytes : choice.bytes) {
       plan::Expected<cost::Prediction> prediction =
-          cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = kSimulatedSteps});
+          cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = maxSteps});
       if (!prediction) {
         printError(prediction.message(), attempt.diagnosticFormat);
         return false;
       }
       candidate.makespans.push_back(prediction->makespan);
+      candidate.isCutShort |= prediction->simulatedTiles < prediction->tiles;
     }
     return true;
   }

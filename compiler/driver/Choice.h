@@ -21,6 +21,8 @@ struct Candidate {
   Tactics tactics;
   /// By size, in the order of Choice::bytes; empty if it gives no valid plan.
   std::vector<topology::Picoseconds> makespans;
+  /// One of them follows from the first tiles.
+  bool isCutShort = false;
 };
 
 struct Choice {
