@@ -25,8 +25,8 @@ struct Workload {
   uint64_t count() const;
   uint64_t inputElements() const;
   uint64_t outputElements() const;
-  /// Whether this rank's input is its output: at a broadcast's root, as MPI has it.
-  bool isInPlace() const { return kind == CollectiveKind::Broadcast && rank == 0; }
+  /// Whether a rank's input is its output: a broadcast has one buffer, as MPI has it.
+  bool isInPlace() const { return kind == CollectiveKind::Broadcast; }
   std::vector<float> makeInput() const;
   float expected(uint64_t element) const;
   /// Blocking.

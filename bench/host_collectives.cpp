@@ -8,8 +8,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fmt/core.h>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace occl::bench {
 namespace {
@@ -18,6 +22,7 @@ struct Options {
   std::string collective;
   std::vector<std::string> plans;
   uint64_t minBytes = 64, maxBytes = 64 << 20;
+  bool privateBuffers = false;
 };
 
 [[noreturn]] void stop(const std::string &message) {
@@ -54,9 +59,11 @@ public:
   void run(uint64_t bytes);
 
 private:
+  std::span<float> allocate(uint64_t elements);
+  void release(std::span<float> buffer);
   void registerCount(uint64_t id, const Workload &work);
   template <class Operation> double time(Operation operation);
-  void clearOutput(const Workload &work);
+  void clearOutput(const Workload &work) const;
   void check(const char *whose, const Workload &work) const;
   void printRow(uint64_t bytes, const Times &own, const Times &peer, const Times &copying) const;
 
@@ -65,7 +72,7 @@ private:
   occlComm_t comm = nullptr;
   std::vector<occlPlan_t> plans;
   uint32_t rank = 0, numRanks = 0;
-  std::vector<float> input, output;
+  std::span<float> input, output; // what MPI is given, too
 };
 
 Comparison::Comparison(const Options &options) : options(options) {
@@ -91,6 +98,22 @@ Comparison::~Comparison() {
     occlPlanDestroy(plan);
 }
 
+std::span<float> Comparison::allocate(uint64_t elements) {
+  void *memory = nullptr;
+  if (options.privateBuffers)
+    memory = std::aligned_alloc(4096, (elements * sizeof(float) + 4095) / 4096 * 4096);
+  else
+    require(occlMemAlloc(comm, elements * sizeof(float), &memory), "allocating a buffer");
+  return {static_cast<float *>(memory), elements};
+}
+
+void Comparison::release(std::span<float> buffer) {
+  if (options.privateBuffers)
+    std::free(buffer.data());
+  else
+    require(occlMemFree(comm, buffer.data()), "freeing a buffer");
+}
+
 void Comparison::registerCount(uint64_t id, const Workload &work) {
   occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
   collective.id = id;
@@ -108,10 +131,11 @@ template <class Operation> double Comparison::time(Operation operation) {
   return MPI_Wtime() - begin;
 }
 
-void Comparison::clearOutput(const Workload &work) {
-  output.assign(work.outputElements(), 0);
+void Comparison::clearOutput(const Workload &work) const {
   if (work.isInPlace())
-    output = input;
+    std::ranges::copy(input, output.begin());
+  else
+    std::ranges::fill(output, 0.0f);
 }
 
 void Comparison::check(const char *whose, const Workload &work) const {
@@ -131,7 +155,9 @@ uint32_t operationsFor(uint64_t bytes, uint32_t numRanks) {
 void Comparison::run(uint64_t bytes) {
   const uint64_t unit = numRanks * sizeof(float), id = bytes;
   const Workload work{kind, rank, numRanks, (bytes + unit - 1) / unit * numRanks};
-  input = work.makeInput();
+  input = allocate(work.inputElements());
+  output = allocate(work.outputElements());
+  std::ranges::copy(work.makeInput(), input.begin());
   clearOutput(work);
   registerCount(id, work);
   const float *from = work.isInPlace() ? output.data() : input.data();
@@ -168,6 +194,8 @@ void Comparison::run(uint64_t bytes) {
   ours();
   check("OCCL", work);
   require(occlDeregister(comm, id), "deregistering");
+  release(input);
+  release(output);
   printRow(bytes, own.slowest(), peer.slowest(), copied.slowest());
 }
 
@@ -198,6 +226,8 @@ int main(int argc, char **argv) {
   app.add_option("--plan", options.plans, "the first that suits a size is used")->required();
   app.add_option("--min-bytes", options.minBytes, "the smallest size; default 64");
   app.add_option("--max-bytes", options.maxBytes, "the largest size; default 64 MiB");
+  app.add_flag("--private-buffers", options.privateBuffers,
+               "buffers of malloc instead of occlMemAlloc");
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);
   {

@@ -17,6 +17,16 @@ template <class T> using Atomic = std::atomic<T>;
 
 inline void threadFence(std::memory_order order) { std::atomic_thread_fence(order); }
 
+/// A sequentially consistent fence right after a sequentially consistent read-modify-write, which
+/// is one already on x86.
+inline void fenceAfterUpdate() {
+#if defined(__x86_64__)
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
 /// Words that are not declared as Atomic, because device code shares them.
 template <class T>
 [[gnu::always_inline]] inline T loadShared(const T *word, std::memory_order order) {

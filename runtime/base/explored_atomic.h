@@ -61,6 +61,9 @@ inline void threadFence(std::memory_order order,
   std::atomic_thread_fence(order);
 }
 
+/// The update has drained, as it does on x86.
+inline void fenceAfterUpdate() {}
+
 template <class T> class Atomic {
   using Order = std::memory_order;
   using Where = explored::Where;

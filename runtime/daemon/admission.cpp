@@ -128,14 +128,13 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
   prepare(invocation, *core.fabric, input, output);
   auto timeout =
       collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
-  invocation.deadline = OpenInvocation::Clock::now() + timeout;
+  invocation.deadline = coarseNow() + timeout;
   invocation.times.reset(ticks());
   collective.counters->submitted.add(1);
   if (core.trace.isOn())
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
-  core.countOpen(invocation.hasCallback);
-  announce(invocation);
+  announce(invocation, core.countOpen(invocation.hasCallback));
   core.device->board.submit(invocation); // as many slots as requests: never full
   // From here on the invocation may be complete.
   threadFence(std::memory_order_seq_cst);
@@ -145,7 +144,7 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
   return request;
 }
 
-void Admission::announce(const OpenInvocation &invocation) {
+void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
   transport::BufferAddresses buffers{};
   const interpreter::Invocation &view = invocation.view;
   if (!core.fabric->sharesAddresses()) {
@@ -156,7 +155,6 @@ void Admission::announce(const OpenInvocation &invocation) {
     std::ranges::transform(view.buffers, buffers.begin(),
                            [](char *address) { return reinterpret_cast<uint64_t>(address); });
   }
-  uint32_t turn = core.device->turns.fetch_add(1, std::memory_order_relaxed);
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
                                invocation.collective->traits, buffers,
                                {invocation.collective->spec.priority, turn});

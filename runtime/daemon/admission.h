@@ -48,7 +48,7 @@ private:
   Status checkRing(IdState &id) const;
   StatusOr<OpenInvocation *> reserve(IdState &id, const Callback &callback);
   Status reserveMemory(OpenInvocation &invocation);
-  void announce(const OpenInvocation &invocation);
+  void announce(const OpenInvocation &invocation, uint32_t turn);
   Status checkBuffers(const Collective &collective, const void *input, const void *output) const;
 
   bool isShared(const char *buffer, uint64_t bytes) const;

@@ -32,11 +32,11 @@ Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const
       place(options.maxInFlight, stats), requests(options.maxInFlight),
       completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)) {}
 
-void Core::countOpen(bool hasCallback) {
-  device->open.fetch_add(1, std::memory_order_relaxed);
+uint32_t Core::countOpen(bool hasCallback) {
   if (hasCallback)
     device->openWithCallback.fetch_add(1, std::memory_order_relaxed);
   Stats::addLocked(stats.submitted, 1);
+  return device->submissions.add();
 }
 
 void Core::finish(OpenInvocation &invocation, StatusCode result) {
@@ -51,15 +51,17 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
   }
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
   requests.complete(request, result);
-  device->open.fetch_sub(1, std::memory_order_release);
+  device->submissions.end();
   if (hasCallback) {
     device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
     // As many places as requests: never full.
     completions->push(RequestTable::slotOf(request) + 1 + (neverBlocks ? kNeverBlocks : 0));
-  } else {
-    ended.fetch_add(1, std::memory_order_release);
-    device->bell.ring(); // threads in wait()
+    return;
   }
+  Doorbell &bell = device->bell; // the executor's device: it stays
+  ended.fetch_add(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  bell.ringFenced(); // threads in wait()
 }
 
 void Core::runCallbacks() {

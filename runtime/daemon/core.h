@@ -39,10 +39,11 @@ struct Core {
     uint64_t known = stats.submitted.load(std::memory_order_relaxed);
     return ended.load(std::memory_order_acquire) < known;
   }
-  /// An invocation has been admitted. Under the admission's lock.
-  void countOpen(bool hasCallback);
+  /// An invocation has been admitted. Its number on the device. Under the admission's lock.
+  uint32_t countOpen(bool hasCallback);
   /// Completes an invocation that no executor of this rank refers to any more: its result becomes
-  /// visible and its callback is queued, to be run by runCallbacks().
+  /// visible and its callback is queued, to be run by runCallbacks(). Without callback this may be
+  /// the end of the communicator: the core is not to be accessed any more unless it is pinned.
   void finish(OpenInvocation &invocation, StatusCode result);
   /// Sees to it that queued callbacks are run: those that never block on this thread, unless
   /// another is at it, the others by the device's threads. Nothing is claimed or locked. The place

@@ -63,7 +63,7 @@ void Daemon::wakeFor(const Callback &callback) {
 void Daemon::leaveWait() {
   Device &device = *core.device;
   device.helpers.fetch_sub(1, std::memory_order_seq_cst);
-  if (device.open.load(std::memory_order_relaxed) == 0)
+  if (!device.submissions.areOpen())
     return;
   device.handOver();
   if (device.helpers.load(std::memory_order_relaxed) != 0)

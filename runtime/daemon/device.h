@@ -30,6 +30,24 @@ struct Core;
 class Watchdog;
 class Worker;
 
+/// How many submissions there have been, and how many of them are open: one word, so that a
+/// submission costs one atomic addition. Thread safety: any.
+class SubmissionCount {
+public:
+  /// One more. How many there were before; wraps around.
+  uint32_t add() { return static_cast<uint32_t>(word.fetch_add(kBoth) >> 32); }
+  /// One is complete.
+  void end() { word.fetch_sub(1, std::memory_order_release); }
+  bool areOpen(std::memory_order order = std::memory_order_relaxed) const {
+    return static_cast<uint32_t>(word.load(order)) != 0;
+  }
+
+private:
+  static constexpr uint64_t kBoth = (uint64_t{1} << 32) + 1;
+
+  Atomic<uint64_t> word{0}; // {all, open}
+};
+
 /// Thread safety: any.
 class Device {
 public:
@@ -54,7 +72,7 @@ public:
   /// An executor that has moved something stops: with that it may have enabled what another one,
   /// asleep, has to run.
   void handOver() {
-    if (open.load(std::memory_order_relaxed) != 0)
+    if (submissions.areOpen())
       bell.ring();
   }
 
@@ -76,10 +94,8 @@ public:
   TaskBoard board;
   DeviceStats stats;
 
-  /// Of all communicators: submitted and not yet complete.
-  Atomic<uint32_t> open{0};
-  /// Numbers submissions, for the order of those that all ranks have announced; wraps around.
-  Atomic<uint32_t> turns{0};
+  /// Of all communicators; the numbers are for the order of those that all ranks have announced.
+  SubmissionCount submissions;
   /// Of these, those with a callback: nobody needs to wait for them.
   Atomic<uint32_t> openWithCallback{0};
   /// Threads inside wait().

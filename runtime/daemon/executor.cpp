@@ -21,6 +21,8 @@ constexpr auto kYieldTime = 100us;
 constexpr auto kLongestSleep = 20ms;
 /// Slices of one visit; then the others get their turn.
 constexpr uint32_t kQuantumSlices = 64;
+/// Polls between two looks at the clock: it takes longer than a poll.
+constexpr uint32_t kPollsPerClock = 4;
 /// Visits between two looks at the clock for the watchdog while everything moves.
 constexpr uint32_t kVisitsPerTick = 256;
 
@@ -34,17 +36,15 @@ Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
 
 } // namespace
 
-void Executor::completeAll() {
-  for (OpenInvocation *invocation : complete) {
-    completing.push_back(invocation->core);
-    completing.back()->finish(*invocation, StatusCode::Success);
-  }
-  complete.clear();
-  for (Core *core : completing) {
-    core->runCallbacks();
-    core->place.unpin();
-  }
-  completing.clear();
+/// Nothing is claimed: callbacks run here, and may wait for other invocations.
+void Executor::complete(OpenInvocation &invocation) {
+  Core &core = *invocation.core;
+  const bool hasCallback = invocation.hasCallback;
+  core.finish(invocation, StatusCode::Success);
+  if (!hasCallback)
+    return; // nothing has pinned the core's place: it may be gone
+  core.runCallbacks();
+  core.place.unpin();
 }
 
 bool Executor::visitOne(Patience patience) {
@@ -53,14 +53,16 @@ bool Executor::visitOne(Patience patience) {
     device.tick();
   }
   scheduler::Visit visit;
-  BlockTask *task = device.board.claim(visit, complete);
+  BlockTask *task = device.board.claim(visit, completeAtOnce);
   lastQueueLength = task ? visit.queueLength : 0;
-  bool moved = !complete.empty();
+  bool moved = !completeAtOnce.empty();
   if (task)
     moved |= visitClaimed(*task, visit, patience);
-  // Callbacks run here, when nothing is claimed: they may wait for other invocations.
-  if (!complete.empty())
-    completeAll();
+  while (!completeAtOnce.empty()) {
+    OpenInvocation &next = *completeAtOnce.front();
+    completeAtOnce.erase(completeAtOnce.begin());
+    complete(next);
+  }
   return moved;
 }
 
@@ -76,7 +78,7 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
       device.board.place(*task.invocation, *standing);
   Released released = device.board.release(task, outcome);
   if (released.complete)
-    complete.push_back(released.complete);
+    complete(*released.complete);
   if (released.mustSettle) {
     core.settleFailure();
     core.place.unpin();
@@ -99,14 +101,14 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   OpenInvocation &invocation = *task.invocation;
   interpreter::BlockContext context = task.context;
   VisitOutcome outcome;
-  Clock::time_point pollingSince{};
+  Polling polling;
   VisitRecorder recorder(core, task, visit);
   interpreter::Obstacle recorded; // polling again finds mostly the same one
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);
     if (step.slices != 0) {
       outcome.moved = true;
-      pollingSince = {};
+      polling = {};
       recorded = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
@@ -136,7 +138,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       recorded = step.obstacle;
     }
     outcome.failed = core.fabric->failed();
-    if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, pollingSince)) {
+    if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, polling)) {
       outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;
       outcome.obstacle = step.obstacle;
       break;
@@ -150,12 +152,15 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   return outcome;
 }
 
-bool Executor::keepsPolling(const scheduler::Visit &visit, Clock::time_point &pollingSince) {
+bool Executor::keepsPolling(const scheduler::Visit &visit, Polling &polling) const {
+  if (visit.queueLength == 1 && device.board.hasSubmissions())
+    return false;
+  if (polling.polls++ % kPollsPerClock != 0)
+    return true;
   auto now = Clock::now();
-  if (pollingSince == Clock::time_point{})
-    pollingSince = now;
-  return now - pollingSince < device.budget().budgetFor(visit) &&
-         (visit.queueLength > 1 || !device.board.hasSubmissions());
+  if (polling.polls == 1)
+    polling.until = now + device.budget().budgetFor(visit);
+  return now < polling.until;
 }
 
 bool Executor::pass() {

@@ -39,13 +39,18 @@ public:
 private:
   using Clock = SteadyClock;
   enum class Patience { Budget, OnePoll };
+  /// Of something that does not move.
+  struct Polling {
+    uint32_t polls = 0;
+    Clock::time_point until;
+  };
 
   bool visitOne(Patience patience);
   bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience);
+  static void complete(OpenInvocation &invocation);
   static void confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle);
   VisitOutcome run(Core &core, BlockTask &task, const scheduler::Visit &visit, Patience patience);
-  bool keepsPolling(const scheduler::Visit &visit, Clock::time_point &pollingSince);
-  void completeAll();
+  bool keepsPolling(const scheduler::Visit &visit, Polling &polling) const;
   bool isIdle() const { return yieldingSince != Clock::time_point{}; }
   bool passIsOver();
   bool yieldsOn();
@@ -65,8 +70,7 @@ private:
   size_t unmovedVisits = 0;
   uint32_t visitsSinceTick = 0;
   Clock::time_point yieldingSince{};
-  std::vector<OpenInvocation *> complete; // their places are pinned
-  std::vector<Core *> completing;         // the cores of these, as often
+  std::vector<OpenInvocation *> completeAtOnce; // they have no thread block here
   interpreter::HostTarget target;
 };
 

@@ -50,7 +50,7 @@ struct OpenInvocation {
   RequestId request = 0;
   bool hasCallback = false;
   bool isResident = false;
-  Clock::time_point deadline;
+  Clock::time_point deadline; // a few milliseconds late at most
   insight::InvocationTimes times;
   uint64_t arenaOffset = 0;       // of its block, if it has one
   std::byte *workspace = nullptr; // arenas, progress, tasks, scratch

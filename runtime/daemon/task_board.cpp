@@ -30,6 +30,13 @@ void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
   Stats::addLocked(stats.bytesReceived, invocation.collective->bytesReceived);
 }
 
+/// Until its callback has returned. Without one, who completes the invocation lets go of the
+/// communicator with the last that makes it complete.
+void pinForCallback(const OpenInvocation &invocation) {
+  if (invocation.hasCallback)
+    invocation.place->pin();
+}
+
 /// Tells the ranks that access the invocation's buffers that they may, from now on until it is
 /// done.
 void publishBegun(const OpenInvocation &invocation) {
@@ -132,7 +139,7 @@ BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation 
   drainAll(complete);
   for (OpenInvocation *invocation : complete) {
     countComplete(*invocation, invocation->times.started, invocation->place->stats);
-    invocation->place->pin();
+    pinForCallback(*invocation);
   }
   auto *task = static_cast<BlockTask *>(queue.claimNext(!preemption, visit));
   if (task) {
@@ -183,7 +190,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   publishDone(invocation);
   startSuccessor(*invocation.id, emptySuccessors);
   countComplete(invocation, outcome.endedAt, place.stats);
-  place.pin();
+  pinForCallback(invocation);
   return {&invocation, false};
 }
 

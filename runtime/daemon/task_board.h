@@ -31,7 +31,7 @@ struct VisitOutcome {
 
 /// What a visit leaves to do, in this order, for who made it.
 struct Released {
-  OpenInvocation *complete = nullptr; // this was its last block; its place is pinned
+  OpenInvocation *complete = nullptr; // this was its last block; pinned if it has a callback
   bool mustSettle = false;            // the communicator has failed; its place is pinned
 };
 
@@ -74,7 +74,8 @@ public:
   bool hasSubmissions() const { return submitted.load(std::memory_order_relaxed); }
 
   /// Claims a task to visit; nullptr if there is none. Invocations that have no thread block on
-  /// this rank are complete at once: they are appended to `complete`, each with its place pinned.
+  /// this rank are complete at once: they are appended to `complete`, and the place of each that
+  /// has a callback is pinned.
   BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete);
   /// Puts the invocation's tasks, one of which the caller has claimed, where this standing belongs;
   /// their arrival stays.

@@ -37,7 +37,7 @@ Worker::~Worker() {
 }
 
 bool Worker::hasWork() const {
-  return device.open.load(std::memory_order_acquire) != 0 &&
+  return device.submissions.areOpen(std::memory_order_acquire) &&
          device.helpers.load(std::memory_order_acquire) == 0;
 }
 

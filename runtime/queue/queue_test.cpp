@@ -72,11 +72,15 @@ void everyNumberArrivesOnce(uint32_t total, unsigned numProducers, unsigned numC
 
 constexpr uint32_t kTotal = 20000;
 
-TEST(SubmissionQueue, OneProducerManyConsumers) {
+TEST(SubmissionQueue, OneProducerManyConsumersInTurn) {
   SubmissionQueue<uint64_t> queue(64);
+  std::mutex consuming;
   everyNumberArrivesOnce(
       kTotal, 1, 3, [&](uint32_t number) { return queue.push(number); },
-      [&] { return static_cast<uint32_t>(queue.pop().value_or(0)); });
+      [&] {
+        std::lock_guard lock(consuming);
+        return static_cast<uint32_t>(queue.pop().value_or(0));
+      });
 }
 
 TEST(BoundedRing, ManyProducersManyConsumers) {

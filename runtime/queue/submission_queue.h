@@ -1,5 +1,4 @@
-// From those who submit to the executors: a ring with one producer at a time and any number of
-// consumers.
+// From those who submit to the executors: a ring with one producer and one consumer at a time.
 #pragma once
 
 #include "runtime/base/atomic.h"
@@ -13,9 +12,9 @@
 
 namespace occl::queue {
 
-/// Several producers must exclude each other (the producer's side is one plain store and one
-/// release); consumers need not. Nothing waits: a full queue refuses, an empty one gives nothing. T
-/// is a word.
+/// Several producers must exclude each other, and so must several consumers: each side is a plain
+/// access and one release, and they have locks anyway. Nothing waits: a full queue refuses, an
+/// empty one gives nothing. T is a word.
 template <class T> class SubmissionQueue {
   static_assert(std::is_trivially_copyable_v<T> && Atomic<T>::is_always_lock_free);
 
@@ -37,15 +36,11 @@ public:
 
   std::optional<T> pop() {
     uint64_t position = head.load(std::memory_order_relaxed);
-    while (position != tail.load(std::memory_order_acquire)) {
-      // The producer writes this slot again only after head has passed it, and then the exchange
-      // fails.
-      T entry = slots[position & mask].load(std::memory_order_relaxed);
-      if (head.compare_exchange_weak(position, position + 1, std::memory_order_acq_rel,
-                                     std::memory_order_relaxed))
-        return entry;
-    }
-    return std::nullopt;
+    if (position == tail.load(std::memory_order_acquire))
+      return std::nullopt;
+    T entry = slots[position & mask].load(std::memory_order_relaxed);
+    head.store(position + 1, std::memory_order_release); // the slot may be written again
+    return entry;
   }
 
   bool empty() const {

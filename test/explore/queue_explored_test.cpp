@@ -47,15 +47,20 @@ void checkShared(const std::vector<std::vector<uint64_t>> &got, uint64_t numEntr
     require(all.size() == numEntries && all[i] == i, "an entry is lost or doubled");
 }
 
-TEST(SubmissionQueue, OneProducerTwoConsumersAndARingOfTwo) {
+TEST(SubmissionQueue, OneProducerTwoConsumersInTurnAndARingOfTwo) {
   expectNoDefect([] {
     constexpr uint64_t kEntries = 4;
     queue::SubmissionQueue<uint64_t> queue(2);
     std::vector<std::vector<uint64_t>> got(2);
     Atomic<uint32_t> left{kEntries};
+    Mutex consuming;
+    auto pop = [&] {
+      std::lock_guard lock(consuming);
+      return queue.pop();
+    };
     auto consume = [&](uint32_t consumer) {
       while (left.load(std::memory_order_acquire) != 0)
-        if (auto entry = queue.pop()) {
+        if (auto entry = pop()) {
           got[consumer].push_back(*entry);
           left.fetch_sub(1, std::memory_order_acq_rel);
         } else {
