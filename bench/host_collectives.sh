@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs bench/host_collectives with 2 to 16 processes and writes a report. Arguments: occlc, host_collectives, the folder of
-# the algorithms, the folder of the reports. COLLECTIVES and RANKS choose some of them.
+# the algorithms, the folder of the reports. COLLECTIVES and RANKS choose some of them; OPTIONS go to the program,
+# LAUNCH comes before mpirun (nice -n -5, for instance).
 set -euo pipefail
 
 occlc=$1 program=$2 algorithms=$3 reports=$4
@@ -8,16 +9,20 @@ collectives=${COLLECTIVES:-allreduce allgather reducescatter broadcast alltoall}
 plans=$(mktemp -d)
 trap 'rm -rf "$plans"' EXIT
 report=$reports/$(date +%F)-host-collectives.md
-mpi=(mpirun --oversubscribe --bind-to none)
+# shellcheck disable=SC2206
+mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
 [ "$(id -u)" -ne 0 ] || mpi+=(--allow-run-as-root)
 
 # The plans of a collective for so many ranks, as options of the program: smallest sizes first.
 plans_of() {
-  grep "^$1	" "$(dirname "$0")/host_plans.tsv" | while IFS=$'\t' read -r _ algorithm limit protocol; do
+  grep "^$1	" "$(dirname "$0")/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol; do
+    [[ ,$ranks, == *,$2,* ]] || continue
     plan=$plans/$1-$algorithm-$protocol-$2.plan.cbor
-    bytes=()
-    [ "$limit" = - ] || bytes=(--max-bytes "$limit")
-    "$occlc" compile "$algorithms/$1/$algorithm.coll" -D "ranks=$2" --protocol "$protocol" "${bytes[@]}" -o "$plan" >&2
+    options=(--protocol "$protocol")
+    [ "$protocol" != direct ] || options=(--protocol simple --direct)
+    [ "$limit" = - ] || options+=(--max-bytes "$limit")
+    [ "$1" != broadcast ] || options+=(--modes in_place)
+    "$occlc" compile "$algorithms/$1/$algorithm.coll" -D "ranks=$2" "${options[@]}" -o "$plan" >&2
     echo "--plan $plan"
   done
 }
@@ -27,7 +32,8 @@ load=$(cut -d ' ' -f 1 /proc/loadavg)
 for collective in $collectives; do
   for ranks in ${RANKS:-2 4 8 16}; do
     # shellcheck disable=SC2046
-    "${mpi[@]}" -n "$ranks" "$program" --collective "$collective" $(plans_of "$collective" "$ranks") | tee -a "$table"
+    "${mpi[@]}" -n "$ranks" "$program" --collective "$collective" ${OPTIONS:-} $(plans_of "$collective" "$ranks") |
+      tee -a "$table"
   done
 done
 
@@ -38,12 +44,16 @@ mkdir -p "$reports"
   echo "- Machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)," \
     "Linux $(uname -r | cut -d . -f 1,2); load average at the start: $load"
   echo "- OCCL at commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD -- . ':!bench/results' || echo ', with changes'); $(mpirun --version | head -1); $(g++ --version | head -1)"
-  echo "- Command: \`make bench\`. Floats, out of place; ranks are processes; \"bytes\" are those of the larger buffer of a rank."
-  echo "- Plans by collective and size: \`bench/host_plans.tsv\`."
+  echo "- Command: \`${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench\`. Floats, out of place but for broadcast; ranks are processes; \"bytes\" are"
+  echo "  those of the larger buffer of a rank. Buffers are of \`occlMemAlloc\`, for all three, unless OPTIONS say otherwise."
+  echo "- Plans by collective, ranks and size: \`bench/host_plans.tsv\`."
   echo "- OCCL, Open MPI and plain copying (memcpy of as many bytes, in all ranks at once) take turns, operation by operation, in the"
   echo "  same processes on the same buffers, a barrier before each. Times are those of the slowest rank: median and 99th percentile of"
-  echo "  the operations. \"slower\": than Open MPI, and less than 0.9 as fast as plain copying."
+  echo "  the operations. A row passes if OCCL is not slower than Open MPI, or at least 0.9 as fast as plain copying (\"as copying\"); all-reduce"
+  echo "  of 8 and more ranks is to be twice as fast as Open MPI, 1.4 times at 1 MiB (\"below 2.0\")."
   echo
   awk '/^\| collective/ && seen++ {getline; next} {print}' "$table"
+  echo
+  echo "Rows that pass: $(grep -c '| pass |\|| as copying |' "$table") of $(grep -c '^| [a-z]* | [0-9]' "$table")."
 } >"$report"
 echo "Written: $report"

@@ -12,6 +12,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLinger = 2ms;
+/// How long a worker that had something to do looks for more: some times what waking it takes.
+constexpr auto kLookOut = 20us;
 /// Lingers without a submission until the worker sleeps for good.
 constexpr uint32_t kQuietLingers = 3;
 /// Nothing depends on it: a ring ends every sleep that matters.
@@ -41,10 +43,26 @@ bool Worker::hasWork() const {
          device.helpers.load(std::memory_order_acquire) == 0;
 }
 
+bool Worker::findsMore() const {
+  auto end = SteadyClock::now() + kLookOut;
+  do {
+    if (hasWork() || device.stopping.load(std::memory_order_acquire))
+      return true;
+    yieldProcessor();
+  } while (SteadyClock::now() < end);
+  return false;
+}
+
 void Worker::loop() {
   while (!device.stopping.load(std::memory_order_acquire)) {
-    executor.runUntil(
-        [&] { return !hasWork() || device.stopping.load(std::memory_order_acquire); });
+    bool hadWork = false;
+    executor.runUntil([&] {
+      bool ends = !hasWork() || device.stopping.load(std::memory_order_acquire);
+      hadWork |= !ends;
+      return ends;
+    });
+    if (hadWork && findsMore())
+      continue;
     device.handOver();
     uint64_t submissions = device.countSubmissions();
     quietLingers = submissions == seenSubmissions ? quietLingers + 1 : 0;

@@ -12,7 +12,9 @@ namespace occl::daemon {
 /// While some thread of the device is inside wait(), it runs everything, and a worker would only
 /// cost a hand-over: the worker then lingers, asleep for a short time, unwoken by submissions that
 /// someone is going to wait for. If it finds such a submission still open and nobody waiting, it
-/// takes over. With nothing to do it sleeps until it is rung.
+/// takes over. With nothing to do it sleeps until it is rung. After what nobody waited for, such as
+/// what has a callback, more of it is likely: then it looks for that a short time, between offers
+/// of the processor, before it sleeps.
 class Worker {
 public:
   /// SystemError if there is no thread to be had.
@@ -25,6 +27,7 @@ private:
 
   void loop();
   bool hasWork() const;
+  bool findsMore() const;
   void linger();
   void sleepUntilRung();
 
