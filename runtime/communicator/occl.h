@@ -257,8 +257,12 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* --- Collectives. */
 
+/* At most 16384 are registered at once; one more is occlInvalidArgument. */
 OCCL_API occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective);
-/* Only when none of its invocations is in flight on this rank. */
+/* Only when none of its invocations is in flight on this rank. Ids may come and go for ever and be
+ * used again, also by some ranks earlier than by others: invocations of an id are paired in the
+ * order of submission, over all its registrations. What it holds of shared memory comes back once
+ * all ranks have deregistered it after equally many invocations. */
 OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
 /* Starts an invocation. Buffers stay the caller's and untouched by it until completion; in place if
  * the two overlap as the collective's alias mode says. callback and request may be NULL, not both.

@@ -13,25 +13,12 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 
 } // namespace
 
-Admission::Admission(Core &core) : core(core), arena(core.fabric->own().arenaBytes()) {}
+Admission::Admission(Core &core)
+    : core(core), cells(*core.fabric), arena(core.fabric->own().arenaBytes()) {}
 
 Admission::~Admission() {
   while (oldest)
     forget(*oldest);
-}
-
-StatusOr<IdState *> Admission::stateOf(uint64_t id) {
-  std::unique_ptr<IdState> &state = ids[id];
-  if (!state)
-    state = std::make_unique<IdState>(id, core.fabric->numRanks());
-  if (!state->cell)
-    state->cell = core.fabric->own().announceTable().findOrInsert(id);
-  if (!state->cell)
-    return Status(StatusCode::SystemError,
-                  "the announce table is full: a communicator takes at most " +
-                      std::to_string(transport::Segment::kCells) +
-                      " different collective ids in its life; use ids again");
-  return state.get();
 }
 
 Status Admission::add(CollectiveSpec spec) {
@@ -54,12 +41,24 @@ Status Admission::add(CollectiveSpec spec) {
     return invalid("collective " + (*collective)->describe() + " needs " + std::to_string(need) +
                    " bytes of the arena, which has " + std::to_string(arena.size()) +
                    "; set arenaBytes higher");
-  auto state = stateOf((*collective)->spec.id);
-  if (!state.ok())
-    return state.status();
-  if ((*state)->registered)
-    return invalid("collective " + (*state)->registered->describe() + " is already registered");
-  (*state)->registered = std::move(*collective);
+  auto found = ids.find((*collective)->spec.id);
+  if (found != ids.end() && found->second->registered)
+    return invalid("collective " + found->second->registered->describe() +
+                   " is already registered");
+  if (numRegistered == transport::Segment::kCells)
+    return invalid("collective " + (*collective)->describe() + ": " +
+                   std::to_string(numRegistered) +
+                   " are registered, which is the most; deregister some that are not used");
+  if (found == ids.end()) {
+    uint64_t id = (*collective)->spec.id;
+    auto former = formerOrdinals.find(id);
+    uint64_t ordinal = former == formerOrdinals.end() ? 0 : former->second;
+    found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks(), ordinal)).first;
+    if (former != formerOrdinals.end())
+      formerOrdinals.erase(former);
+  }
+  found->second->registered = std::move(*collective);
+  ++numRegistered;
   return {};
 }
 
@@ -75,8 +74,15 @@ Status Admission::remove(uint64_t id) {
                      " is in flight; wait for it before you deregister it");
   state.resident = nullptr;
   removed.push_back(std::move(state.registered));
+  --numRegistered;
   reclaimAll();
   sweepRemoved();
+  if (state.cell)
+    cells.retire(state);
+  else
+    dropIfUnused(state);
+  constexpr size_t kStep = 8; // more than come in: a rank that removes keeps up
+  recycleCells(kStep);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/mutex.h"
+#include "runtime/daemon/announce_cells.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/workspace_pool.h"
 #include "runtime/insight/known_collective.h"
@@ -22,8 +23,12 @@ public:
   explicit Admission(Core &core);
   ~Admission();
 
+  /// InvalidArgument: registered already, larger than the arena, or one too many.
   Status add(CollectiveSpec spec);
   Status remove(uint64_t id);
+  /// Goes on with giving back what deregistered collectives hold. Now and then, by anybody: other
+  /// ranks may wait for it.
+  void tidy();
   /// Again names who holds what is missing. InvalidArgument: an unknown id, or buffers that do not
   /// suit the plan.
   StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
@@ -58,12 +63,19 @@ private:
   void forget(OpenInvocation &invocation);
   OpenInvocation *takeInvocation();
   Status again(const std::string &what) const;
-  StatusOr<IdState *> stateOf(uint64_t id);
+  Status ensureCell(IdState &id);
+  void recycleCells(size_t most);
+  void dropCell(IdState &id);
+  void dropIfUnused(IdState &id);
   void sweepRemoved();
 
   Core &core;
   Mutex mutex; // guards all below
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
+  uint32_t numRegistered = 0;
+  AnnounceCells cells;
+  /// Of ids that are not in `ids`: how many invocations there have been.
+  std::unordered_map<uint64_t, uint64_t> formerOrdinals;
   std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
   transport::Arena arena;
   uint64_t residentBytes = 0;

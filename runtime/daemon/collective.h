@@ -73,26 +73,32 @@ BlockBytes bytesOf(const Collective &collective, uint32_t block);
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank,
                                                      bool acrossProcesses = false);
 
-/// An id's announce cells, ordinals and invocations; lives as long as the daemon, so that ordinals
-/// go on when an id is registered again.
+/// An id's announce cells, ordinals and invocations; lives while it is registered or has a cell.
+/// `nextOrdinal` invocations of it have been before.
 struct IdState {
-  IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks) {}
+  IdState(uint64_t id, uint32_t numRanks, uint64_t nextOrdinal = 0)
+      : id(id), peerCells(numRanks), nextOrdinal(nextOrdinal), settledBelow(nextOrdinal) {}
 
   const uint64_t id;
-  transport::AnnounceCell *cell = nullptr; // in the own segment
+  /// In the own segment; from the first submission on, see AnnounceCells.
+  transport::AnnounceCell *cell = nullptr;
   /// In the peers' segments, once found.
   std::vector<Atomic<const transport::AnnounceCell *>> peerCells;
 
   // Under the admission's lock.
-  uint64_t nextOrdinal = 0;
+  uint64_t nextOrdinal;
+  bool isActive = false;  // submitted since it was registered
+  bool isRetired = false; // AnnounceCells looks after it
+  /// All ranks are through with all invocations below it.
+  uint64_t settledBelow;
   /// By ordinal % kRecords: invocations whose record and memory are not yet free.
   std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
   std::unique_ptr<Collective> registered;
-  /// Resident: a ring of arena blocks is its own for the life of the segment, and its lease says
+  /// Resident: a ring of arena blocks is its own as long as it has its cell, whose lease says
   /// where. Only the first registration that may be is; others reserve a block for each invocation.
   const Collective *resident = nullptr;
   bool hasLease = false;
-  uint64_t ringOffset = 0;
+  uint64_t ringOffset = 0, ringBytes = 0;
   /// All readers have finished so many invocations, or more.
   uint64_t finishedByReaders = 0;
 

@@ -47,7 +47,9 @@ protected:
 
   /// What binding the record of rank 1 says.
   StatusOr<bool> bind(uint64_t arenaOffset) {
-    fabrics[1]->own().announceTable().findOrInsert(7)->publish(0, arenaOffset, collective->traits);
+    if (!theirs)
+      theirs = transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7, 0);
+    theirs->publish(0, arenaOffset, collective->traits);
     return bindPeers(invocation, *fabrics[0], 1);
   }
   uint64_t bytes() const { return collective->binding->arenaBytes(1); }
@@ -55,6 +57,7 @@ protected:
   std::vector<std::unique_ptr<Fabric>> fabrics;
   std::unique_ptr<Collective> collective;
   IdState id{7, kRanks};
+  transport::AnnounceCell *theirs = nullptr; // rank 1's
   OpenInvocation invocation;
   std::vector<std::byte> workspace;
   float buffer[200] = {};
@@ -83,10 +86,10 @@ TEST_F(CorruptAnnounce, MemoryThatIsNotInTheArenaIsAnError) {
 
 TEST_F(CorruptAnnounce, OtherTraitsAreAMismatchThatSaysBoth) {
   collective->traits.dataType = 99;
-  transport::CollectiveTraits theirs = collective->traits;
+  transport::CollectiveTraits others = collective->traits;
   collective->traits.dataType = 5;
-  theirs.count = 3;
-  fabrics[1]->own().announceTable().findOrInsert(7)->publish(0, 0, theirs);
+  others.count = 3;
+  transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7, 0)->publish(0, 0, others);
   auto bound = bindPeers(invocation, *fabrics[0], 1);
   EXPECT_EQ(bound.status().code(), StatusCode::Mismatch);
   EXPECT_NE(bound.status().message().find("rank 1 has count 3, type unknown"), std::string::npos)

@@ -9,8 +9,9 @@ namespace occl::daemon {
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
     : core(std::move(device), std::move(fabric), options), admission(core),
-      watchdog(core, [this](uint64_t id) { return admission.lookUp(id); }), splitter(*core.fabric),
-      shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
+      watchdog(
+          core, [this](uint64_t id) { return admission.lookUp(id); }, [this] { admission.tidy(); }),
+      splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
   core.nameOf = [this](uint64_t id) { return admission.lookUp(id).name; };
   core.device->attach(core, watchdog);
 }

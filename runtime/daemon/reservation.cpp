@@ -114,6 +114,7 @@ void Admission::makeResident(IdState &id) {
     if (!offset)
       return;
     id.ringOffset = *offset;
+    id.ringBytes = bytes;
     std::memset(core.fabric->own().arena() + *offset, 0, bytes);
     residentBytes += bytes;
   }
@@ -144,6 +145,9 @@ Status Admission::checkRing(IdState &id) const {
 }
 
 StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callback) {
+  if (!id.isActive)
+    if (Status cell = ensureCell(id); !cell.ok())
+      return cell;
   makeResident(id);
   // Most often the invocations before of the same collective are what can be had back, their memory
   // still warm.

@@ -32,13 +32,15 @@ std::string whatHolds(const OpenInvocation &invocation) {
 
 } // namespace
 
-Watchdog::Watchdog(Core &core, insight::LookUp lookUp)
-    : core(core), lookUp(std::move(lookUp)), seenLeft(core.fabric->numRanks(), false) {}
+Watchdog::Watchdog(Core &core, insight::LookUp lookUp, std::function<void()> tidy)
+    : core(core), lookUp(std::move(lookUp)), tidy(std::move(tidy)),
+      seenLeft(core.fabric->numRanks(), false) {}
 
 void Watchdog::round(Clock::time_point now) {
   if (core.fabric->failed())
     return;
   publishWaits();
+  tidy();
   checkDeadlines(now);
   if (now >= nextPeerCheck) {
     nextPeerCheck = now + kPeerCheckPeriod;

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace occl::daemon {
 /// Looks after one communicator's rank.
 class Watchdog {
 public:
-  /// `lookUp` says what is known of a collective here.
-  Watchdog(Core &core, insight::LookUp lookUp);
+  /// `lookUp` says what is known of a collective here; `tidy` is called in each round.
+  Watchdog(Core &core, insight::LookUp lookUp, std::function<void()> tidy);
 
   using Clock = SteadyClock;
 
@@ -37,6 +38,7 @@ private:
 
   Core &core;
   insight::LookUp lookUp;
+  std::function<void()> tidy;
 
   // Of the thread that does a round.
   Clock::time_point nextPeerCheck{};

@@ -8,14 +8,6 @@ static_assert(sizeof(AnnounceRecord) == 64);
 
 constexpr uint64_t kOffsetMask = (uint64_t{1} << 48) - 1;
 
-/// Mixes all bits of an id into the low ones: users number collectives 0, 1, 2 or by hashes alike.
-uint64_t mix(uint64_t id) {
-  id ^= id >> 33;
-  id *= 0xff51afd7ed558ccdull;
-  id ^= id >> 33;
-  return id;
-}
-
 } // namespace
 
 void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
@@ -29,6 +21,14 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
   record.blockOffset = arenaOffset & kOffsetMask;
   record.buffers = buffers;
   record.sequence.store(ordinal + 1, std::memory_order_release);
+}
+
+void AnnounceCell::renew(uint64_t finished) {
+  for (AnnounceRecord &record : records)
+    record.sequence.store(0, std::memory_order_relaxed);
+  lease.valid.store(0, std::memory_order_relaxed);
+  done.store(finished, std::memory_order_relaxed);
+  begun.store(finished, std::memory_order_relaxed);
 }
 
 void AnnounceCell::publishLease(uint64_t arenaOffset, const CollectiveTraits &traits) {
@@ -50,33 +50,6 @@ const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {
 std::optional<Urgency> AnnounceCell::urgencyOf(uint64_t ordinal) const {
   const AnnounceRecord *record = find(ordinal);
   return record ? std::optional(record->urgency()) : std::nullopt;
-}
-
-AnnounceCell *AnnounceTable::findOrInsert(uint64_t collective) {
-  uint64_t start = mix(collective);
-  for (uint64_t i = 0; i < cells.size(); ++i) {
-    AnnounceCell &cell = cells[(start + i) & (cells.size() - 1)];
-    if (cell.used.load(std::memory_order_relaxed) == 0) {
-      cell.collective = collective;
-      cell.used.store(1, std::memory_order_release);
-      return &cell;
-    }
-    if (cell.collective == collective)
-      return &cell;
-  }
-  return nullptr;
-}
-
-const AnnounceCell *AnnounceTable::find(uint64_t collective) const {
-  uint64_t start = mix(collective);
-  for (uint64_t i = 0; i < cells.size(); ++i) {
-    const AnnounceCell &cell = cells[(start + i) & (cells.size() - 1)];
-    if (cell.used.load(std::memory_order_acquire) == 0)
-      return nullptr;
-    if (cell.collective == collective)
-      return &cell;
-  }
-  return nullptr;
 }
 
 } // namespace occl::transport

@@ -2,10 +2,11 @@
 // what it thinks the collective is, and where its connectors and buffers lie. Written only by the
 // rank that owns the table, read by all.
 //
-// A cell belongs to one collective id for the life of the segment and has a ring of records, one an
-// invocation in flight. Record `ordinal % kRecords` is used again only when every rank that reads
-// it has counted `ordinal` in its own cell's `done`, so a reader that has not finished the
-// invocation reads a record that stays.
+// A cell belongs to one collective id until no rank can want anything of it any more
+// (announce_table.h), and has a ring of records, one an invocation in flight. Record
+// `ordinal % kRecords` is used again only when every rank that reads it has counted `ordinal` in
+// its own cell's `done`, so a reader that has not finished the invocation reads a record that
+// stays.
 #pragma once
 
 #include "runtime/base/atomic.h"
@@ -14,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 namespace occl::transport {
 
@@ -72,21 +72,50 @@ private:
 };
 
 /// Where the owner's blocks of all invocations of a collective lie, `kRecords` of them in turn:
-/// known once and for all, so that a reader need not wait for the record of an invocation. The
-/// memory is used for nothing else as long as the segment lives, and its lines carry flags that
-/// tell invocations apart: a reader that relies on a lease which is out of date waits, and finds
-/// the record. Written once.
+/// known before, so that a reader need not wait for the record of an invocation. The memory is used
+/// for nothing else as long as the cell is the collective's, and its lines carry flags that tell
+/// invocations apart: a reader that relies on a lease which is out of date waits, and finds the
+/// record. Written once in that time.
 struct alignas(64) BlockLease {
   Atomic<uint32_t> valid{0}; // 1 once all below is
   uint64_t arenaOffset = 0;
   CollectiveTraits traits;
 };
 
+/// How far the owner is from giving a cell to another collective; see daemon/announce_cells.h.
+enum class CellPhase : uint64_t { Vacant = 0, Active, Resting, Ready, Leaving };
+
+/// What a cell's owner says of it, in one word.
+struct CellLife {
+  CellPhase phase = CellPhase::Vacant;
+  /// Of the collectives that had the cell, counted modulo 2^20: a reader that has seen one of them
+  /// does not take the next one for it.
+  uint64_t generation = 0;
+  /// Unless Active: invocations that the owner has submitted, all of them finished. Modulo 2^40.
+  uint64_t ordinal = 0;
+
+  static constexpr uint64_t kGenerations = uint64_t{1} << 20;
+  static constexpr uint64_t kOrdinals = uint64_t{1} << 40;
+
+  uint64_t packed() const {
+    return static_cast<uint64_t>(phase) | (generation % kGenerations) << 4 |
+           (ordinal % kOrdinals) << 24;
+  }
+  static CellLife unpack(uint64_t word) {
+    return {static_cast<CellPhase>(word & 15), word >> 4 & (kGenerations - 1), word >> 24};
+  }
+  bool isAtRest(uint64_t after) const {
+    return (phase == CellPhase::Resting || phase == CellPhase::Ready) &&
+           ordinal == after % kOrdinals;
+  }
+};
+
 struct AnnounceCell {
   static constexpr uint32_t kRecords = 8;
 
-  alignas(64) Atomic<uint32_t> used{0}; // 1 once `collective` is valid
-  uint64_t collective = 0;
+  /// A packed CellLife; `collective` is valid unless it is Vacant.
+  alignas(64) Atomic<uint64_t> life{0};
+  Atomic<uint64_t> collective{0};
   /// Invocations that this rank has finished: it neither reads nor writes memory of theirs any
   /// more.
   alignas(64) Atomic<uint64_t> done{0};
@@ -100,7 +129,14 @@ struct AnnounceCell {
   /// `arenaOffset` is below 2^48, data type and operation are below 256.
   void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
                const BufferAddresses &buffers = {}, Urgency urgency = {});
-  /// Owner only, once.
+  CellLife readLife() const { return CellLife::unpack(life.load(std::memory_order_acquire)); }
+  /// Owner only: goes on to another phase of the same generation.
+  void enter(CellPhase phase, uint64_t ordinal = 0) {
+    life.store(CellLife{phase, readLife().generation, ordinal}.packed(), std::memory_order_release);
+  }
+  /// Owner only: makes the cell what it is for a collective with so many invocations behind it.
+  void renew(uint64_t finished);
+  /// Owner only, once for each collective that has the cell.
   void publishLease(uint64_t arenaOffset, const CollectiveTraits &traits);
   /// The lease, if there is one for such a collective.
   const BlockLease *findLease(const CollectiveTraits &traits) const;
@@ -119,23 +155,6 @@ private:
   const Atomic<uint64_t> &sequenceOf(uint64_t ordinal) const {
     return records[ordinal % kRecords].sequence;
   }
-};
-
-/// A rank's cells by collective id: open addressing over memory that is zero at first.
-class AnnounceTable {
-public:
-  AnnounceTable() = default;
-  /// The number of cells must be a power of two.
-  explicit AnnounceTable(std::span<AnnounceCell> cells) : cells(cells) {}
-
-  /// Owner only, one thread at a time: the cell of `collective`, taken if there is none yet;
-  /// nullptr if the table is full.
-  AnnounceCell *findOrInsert(uint64_t collective);
-  /// Any thread of any rank; nullptr if the owner has not taken a cell for it.
-  const AnnounceCell *find(uint64_t collective) const;
-
-private:
-  std::span<AnnounceCell> cells;
 };
 
 } // namespace occl::transport

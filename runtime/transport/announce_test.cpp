@@ -3,37 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <thread>
-#include <vector>
 
 namespace occl::transport {
 namespace {
 
 std::unique_ptr<AnnounceCell[]> cellsOf(size_t n) { return std::make_unique<AnnounceCell[]>(n); }
-
-TEST(AnnounceTable, FindsWhatWasInsertedAndNothingElse) {
-  auto memory = cellsOf(64);
-  AnnounceTable table(std::span(memory.get(), 64));
-  for (uint64_t id : {0ull, 1ull, 64ull, ~0ull})
-    EXPECT_EQ(table.find(id), nullptr);
-  AnnounceCell *zero = table.findOrInsert(0);
-  AnnounceCell *last = table.findOrInsert(~0ull);
-  EXPECT_NE(zero, last);
-  EXPECT_EQ(table.findOrInsert(0), zero);
-  EXPECT_EQ(table.find(~0ull), last);
-  EXPECT_EQ(table.find(1), nullptr);
-}
-
-TEST(AnnounceTable, FullTableSaysSo) {
-  auto memory = cellsOf(8);
-  AnnounceTable table(std::span(memory.get(), 8));
-  for (uint64_t id = 0; id < 8; ++id)
-    EXPECT_NE(table.findOrInsert(id * 1000), nullptr);
-  EXPECT_EQ(table.findOrInsert(9), nullptr);
-  EXPECT_EQ(table.find(9), nullptr);
-  for (uint64_t id = 0; id < 8; ++id)
-    EXPECT_NE(table.find(id * 1000), nullptr);
-}
 
 TEST(AnnounceCell, RecordIsFoundByItsOrdinalOnly) {
   auto memory = cellsOf(1);
@@ -84,25 +58,33 @@ TEST(AnnounceCell, ALeaseIsForWhatItWasMadeFor) {
   EXPECT_EQ(cell.findLease(others), nullptr);
 }
 
-TEST(AnnounceTable, ReadersSeeWholeCellsWhileTheOwnerInserts) {
-  auto memory = cellsOf(256);
-  AnnounceTable table(std::span(memory.get(), 256));
-  constexpr uint64_t kCollectives = 200;
-  std::thread reader([&] {
-    for (uint64_t id = 0; id < kCollectives; ++id) {
-      const AnnounceCell *cell = nullptr;
-      while (!cell)
-        cell = table.find(id);
-      const AnnounceRecord *record = nullptr;
-      while (!record)
-        record = cell->find(0);
-      EXPECT_EQ(record->arenaOffset(), id * 64);
-      EXPECT_EQ(record->traits().count, id);
-    }
-  });
-  for (uint64_t id = 0; id < kCollectives; ++id)
-    table.findOrInsert(id)->publish(0, id * 64, {id, id, 0, 0});
-  reader.join();
+TEST(AnnounceCell, ARenewedOneTellsNothingOfBefore) {
+  auto memory = cellsOf(1);
+  AnnounceCell &cell = memory[0];
+  CollectiveTraits traits{1, 2, 3, 4};
+  cell.publish(3, 128, traits);
+  cell.publishLease(640, traits);
+  cell.done.store(4);
+  cell.renew(7);
+  for (uint64_t ordinal = 0; ordinal < 16; ++ordinal) {
+    EXPECT_EQ(cell.find(ordinal), nullptr);
+    EXPECT_FALSE(cell.hasPublished(ordinal));
+  }
+  EXPECT_EQ(cell.findLease(traits), nullptr);
+  EXPECT_EQ(cell.done.load(), 7u);
+}
+
+TEST(CellLife, IsOneWord) {
+  CellLife life{CellPhase::Ready, CellLife::kGenerations - 1, CellLife::kOrdinals - 1};
+  CellLife read = CellLife::unpack(life.packed());
+  EXPECT_EQ(read.phase, CellPhase::Ready);
+  EXPECT_EQ(read.generation, life.generation);
+  EXPECT_EQ(read.ordinal, life.ordinal);
+  EXPECT_TRUE(read.isAtRest(2 * CellLife::kOrdinals - 1)) << "the count has gone round";
+  EXPECT_FALSE(read.isAtRest(0));
+  EXPECT_EQ(
+      CellLife::unpack(CellLife{CellPhase::Active, CellLife::kGenerations, 0}.packed()).generation,
+      0u);
 }
 
 } // namespace

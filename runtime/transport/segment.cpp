@@ -10,7 +10,9 @@ namespace {
 constexpr uint64_t roundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kTableOffset = roundUp(sizeof(SegmentHeader), kPage);
+constexpr uint64_t kIndexOffset = roundUp(sizeof(SegmentHeader), kPage);
+constexpr uint64_t kTableOffset =
+    kIndexOffset + roundUp(AnnounceTable::indexBytes(Segment::kCells), kPage);
 constexpr uint64_t kArenaOffset =
     kTableOffset + roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}, kPage);
 
@@ -34,7 +36,7 @@ StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, ui
     return Status(StatusCode::InvalidArgument,
                   "a segment needs " + std::to_string(kArenaOffset + heapBytes) +
                       " bytes and its arena, got " + std::to_string(memory.size()));
-  // The announce table is left alone: zero is an empty cell, and touching it would make it
+  // The announce table is left alone: zero is an empty one, and touching it would make it
   // resident.
   auto *header = new (memory.data()) SegmentHeader;
   header->rank = rank;
@@ -67,7 +69,8 @@ StatusOr<Segment> Segment::open(std::span<std::byte> memory, uint32_t rank, uint
 }
 
 AnnounceTable Segment::announceTable() const {
-  return AnnounceTable(std::span(reinterpret_cast<AnnounceCell *>(base + kTableOffset), kCells));
+  return AnnounceTable(std::span(reinterpret_cast<AnnounceCell *>(base + kTableOffset), kCells),
+                       base + kIndexOffset);
 }
 
 } // namespace occl::transport

@@ -2,14 +2,14 @@
 // its announce table, and the arena from which the connectors of its invocations come. Ranks map it
 // at different addresses, so everything in it is an offset.
 //
-//   header | announce cells (kCells) | arena | heap
+//   header | announce index | announce cells (kCells) | arena | heap
 //
 // The heap is memory of the user's that all ranks can access.
 #pragma once
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
-#include "runtime/transport/announce.h"
+#include "runtime/transport/announce_table.h"
 #include "runtime/transport/failure_word.h"
 #include "runtime/transport/shrink_board.h"
 #include "runtime/transport/split_record.h"
@@ -36,7 +36,7 @@ struct ReportRequests {
 
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 4;
+  static constexpr uint32_t kVersion = 5;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Verifies runtime.pml by spin and expects a certain outcome.
+# Verifies a model by spin and expects a certain outcome.
 #   check.sh <model> ok|deadlock|assertion safety|liveness [-D<switch>]...
 # deadlock: some state from which nobody can go on; assertion: one that does not hold. At most
 # MINUTES (default 5) and MEGABYTES (default 2000).
@@ -10,9 +10,9 @@ shift 3
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-cp "$model" runtime.pml
+cp "$model" model.pml
 
-spin -a "$@" runtime.pml >spin.log 2>&1 || { cat spin.log; exit 1; }
+spin -a "$@" model.pml >spin.log 2>&1 || { cat spin.log; exit 1; }
 options=(-O2 -w -DCOLLAPSE -DVECTORSZ=2048 "-DMEMLIM=${MEGABYTES:-2000}")
 arguments=(-m20000)
 case "$kind" in
@@ -27,7 +27,7 @@ grep -E 'errors:|states, stored|pan:[0-9]|elapsed|Search not completed|max searc
 fail() {
   echo "$1; expected: $expected"
   tail -20 pan.log
-  [ -e runtime.pml.trail ] && spin -t -p -g runtime.pml | tail -60
+  [ -e model.pml.trail ] && spin -t -p -g model.pml | tail -60
   exit 1
 }
 grep -q 'errors: ' pan.log || fail "the search was cut short"

@@ -1,0 +1,105 @@
+#include "runtime/daemon/announce_cells.h"
+
+#include <algorithm>
+
+namespace occl::daemon {
+
+using transport::CellLife;
+using transport::CellPhase;
+
+AnnounceCells::AnnounceCells(const Fabric &fabric)
+    : fabric(fabric), owner(fabric.own().announceTable()) {
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    if (r != fabric.rank())
+      peers.push_back(r);
+}
+
+bool AnnounceCells::activate(IdState &id) {
+  if (id.cell)
+    id.cell->enter(CellPhase::Active);
+  else
+    id.cell = owner.take(id.id, id.nextOrdinal);
+  if (!id.cell)
+    return false;
+  id.isActive = true;
+  threadFence(std::memory_order_seq_cst);
+  return true;
+}
+
+void AnnounceCells::retire(IdState &id) {
+  id.isActive = false;
+  if (!id.isRetired)
+    retired.push_back(&id);
+  id.isRetired = true;
+}
+
+void AnnounceCells::forgetNext() {
+  retired[next]->isRetired = false;
+  retired[next] = retired.back();
+  retired.pop_back();
+}
+
+/// The first peer for which holds(life of its cell) is false, or nothing.
+template <class Holds>
+const uint32_t *AnnounceCells::firstPeerWithout(const IdState &id, Holds holds) const {
+  for (const uint32_t &peer : peers) {
+    auto life = fabric.of(peer).announceTable().lifeOf(id.id);
+    if (!life || !holds(*life))
+      return &peer;
+  }
+  return nullptr;
+}
+
+/// The first peer that may look at this rank's cell.
+const uint32_t *AnnounceCells::firstPeerInside(const IdState &id) const {
+  return firstPeerWithout(id, [&](const CellLife &life) {
+    return life.phase == CellPhase::Vacant || life.phase == CellPhase::Leaving ||
+           (life.phase == CellPhase::Ready && life.isAtRest(id.nextOrdinal));
+  });
+}
+
+/// True once the id has no cell any more.
+bool AnnounceCells::step(IdState &id) {
+  transport::AnnounceCell &cell = *id.cell;
+  const uint64_t finished = id.nextOrdinal;
+  if (cell.readLife().phase == CellPhase::Active) {
+    if (std::ranges::any_of(id.unreclaimed, [](const auto *open) { return open != nullptr; }))
+      return false;
+    cell.enter(CellPhase::Resting, finished);
+  }
+  if (cell.readLife().phase == CellPhase::Resting) {
+    if (id.settledBelow != finished &&
+        firstPeerWithout(id, [&](const CellLife &life) { return life.isAtRest(finished); }))
+      return false;
+    id.settledBelow = finished;
+    for (auto &peerCell : id.peerCells)
+      peerCell.store(nullptr, std::memory_order_relaxed);
+    cell.enter(CellPhase::Ready, finished);
+  }
+  if (firstPeerInside(id))
+    return false;
+  cell.enter(CellPhase::Leaving, finished);
+  threadFence(std::memory_order_seq_cst);
+  if (firstPeerInside(id)) {
+    cell.enter(CellPhase::Ready, finished);
+    return false;
+  }
+  owner.giveBack(cell);
+  id.cell = nullptr;
+  return true;
+}
+
+std::string AnnounceCells::describeRetired() const {
+  constexpr size_t kMostNamed = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(retired.size(), kMostNamed); ++i) {
+    const IdState &id = *retired[i];
+    const uint32_t *peer = firstPeerInside(id);
+    text += (i == 0 ? "id " : ", id ") + std::to_string(id.id);
+    if (peer)
+      text += " (rank " + std::to_string(*peer) + " may still use it)";
+  }
+  return text + (retired.size() > kMostNamed ? " and others" : "");
+}
+
+} // namespace occl::daemon

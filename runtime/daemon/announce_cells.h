@@ -1,0 +1,79 @@
+// Announce cells go from one collective to another, so that ids may come and go for ever.
+//
+// A rank takes a cell at the first submission of an id, and may give it back once no rank can want
+// anything of it. A cell that is not there says: nothing has been announced or finished that
+// anybody still asks for. A deregistered id's cell goes through these phases, on each rank on its
+// own:
+//
+//   Active   the rank may submit and look at the others' cells of this id
+//   Resting  all its invocations are finished, and their memory is reclaimed
+//   Ready    it has seen that all ranks are at rest after the same number of invocations; it has
+//            forgotten where the others' cells are
+//   Leaving  it is about to give the cell back, and looks once more whether all others are Ready
+//            or have no cell any more
+//
+// A rank that submits again becomes Active before it looks at others' cells, with a sequentially
+// consistent fence between; who leaves has such a fence between saying so and looking at the
+// others. So one of the two sees the other: the cell stays, or is not looked at. Ordinals are kept:
+// an id that comes back goes on counting.
+#pragma once
+
+#include "runtime/daemon/collective.h"
+#include "runtime/daemon/fabric.h"
+#include "runtime/transport/announce_table.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::daemon {
+
+/// Thread safety: one thread at a time, the admission's lock held.
+class AnnounceCells {
+public:
+  explicit AnnounceCells(const Fabric &fabric);
+
+  /// Before an invocation of the id is announced, the first one since it was registered. False if
+  /// no cell is free.
+  bool activate(IdState &id);
+  /// The id, which has a cell, has been deregistered.
+  void retire(IdState &id);
+  /// Goes on with at most `most` of the retired ids, a different ones each time: tries to reclaim
+  /// its invocations by reclaim(id), and calls dropped(id) once it has no cell any more.
+  template <class Reclaim, class Dropped>
+  void advance(size_t most, Reclaim reclaim, Dropped dropped) {
+    for (size_t i = retired.size() < most ? retired.size() : most; i > 0; --i) {
+      next = next < retired.size() ? next : 0;
+      IdState &id = *retired[next];
+      if (id.isActive) { // it has come back
+        forgetNext();
+        continue;
+      }
+      reclaim(id);
+      if (!step(id)) {
+        ++next;
+        continue;
+      }
+      forgetNext();
+      dropped(id);
+    }
+  }
+  bool hasRetired() const { return !retired.empty(); }
+  /// "id 7 (rank 1 may still use it)" for some that are retired; empty if none is.
+  std::string describeRetired() const;
+
+private:
+  bool step(IdState &id);
+  void forgetNext();
+  template <class Holds> const uint32_t *firstPeerWithout(const IdState &id, Holds holds) const;
+  const uint32_t *firstPeerInside(const IdState &id) const;
+
+  const Fabric &fabric;
+  transport::AnnounceOwner owner;
+  std::vector<uint32_t> peers;
+  std::vector<IdState *> retired;
+  size_t next = 0; // of these, the one to look at
+};
+
+} // namespace occl::daemon

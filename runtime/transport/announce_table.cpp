@@ -1,0 +1,122 @@
+#include "runtime/transport/announce_table.h"
+
+namespace occl::transport {
+
+namespace {
+
+/// Mixes all bits of an id into the low ones: users number collectives 0, 1, 2 or by hashes alike.
+uint64_t mix(uint64_t id) {
+  id ^= id >> 33;
+  id *= 0xff51afd7ed558ccdull;
+  id ^= id >> 33;
+  return id;
+}
+
+} // namespace
+
+AnnounceTable::AnnounceTable(std::span<AnnounceCell> cells, std::byte *index)
+    : cells(cells),
+      places(reinterpret_cast<Place *>(index + kPlacesOffset), cells.size() * kPlacesPerCell),
+      version(reinterpret_cast<Atomic<uint32_t> *>(index)) {}
+
+uint64_t AnnounceTable::homeOf(uint64_t collective) const {
+  return mix(collective) & (places.size() - 1);
+}
+
+AnnounceTable::Found AnnounceTable::probe(uint64_t collective) const {
+  const uint64_t home = homeOf(collective);
+  for (uint64_t i = 0; i < places.size(); ++i) {
+    uint32_t number = places[(home + i) & (places.size() - 1)].load(std::memory_order_acquire);
+    if (number == 0 || number > cells.size())
+      break;
+    AnnounceCell &cell = cells[number - 1];
+    // The cell may go to another collective meanwhile: then its generation changes.
+    CellLife life = cell.readLife();
+    if (life.phase != CellPhase::Vacant &&
+        cell.collective.load(std::memory_order_acquire) == collective &&
+        CellLife::unpack(cell.life.load(std::memory_order_relaxed)).generation == life.generation)
+      return {&cell, life};
+  }
+  return {};
+}
+
+std::optional<AnnounceTable::Found> AnnounceTable::search(uint64_t collective) const {
+  constexpr int kAttempts = 64; // the owner may have been stopped in the middle of a move
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    uint32_t before = version->load(std::memory_order_acquire);
+    Found found = probe(collective);
+    if (found.cell)
+      return found;
+    threadFence(std::memory_order_acquire);
+    if (before % 2 == 0 && version->load(std::memory_order_relaxed) == before)
+      return Found{};
+  }
+  return std::nullopt;
+}
+
+const AnnounceCell *AnnounceTable::find(uint64_t collective) const {
+  auto found = search(collective);
+  return found && found->life.phase != CellPhase::Leaving ? found->cell : nullptr;
+}
+
+std::optional<CellLife> AnnounceTable::lifeOf(uint64_t collective) const {
+  auto found = search(collective);
+  return found ? std::optional(found->life) : std::nullopt;
+}
+
+AnnounceCell *AnnounceOwner::take(uint64_t collective, uint64_t finished) {
+  uint32_t number = numUsed;
+  if (!freed.empty()) {
+    number = freed.back();
+    freed.pop_back();
+  } else if (numUsed < table.cells.size()) {
+    ++numUsed;
+  } else {
+    return nullptr;
+  }
+  AnnounceCell &cell = table.cells[number];
+  cell.renew(finished);
+  cell.collective.store(collective, std::memory_order_relaxed);
+  cell.enter(CellPhase::Active);
+  uint64_t place = table.homeOf(collective);
+  while (table.places[place].load(std::memory_order_relaxed) != 0)
+    place = (place + 1) & (table.places.size() - 1);
+  table.places[place].store(number + 1, std::memory_order_release);
+  return &cell;
+}
+
+void AnnounceOwner::giveBack(AnnounceCell &cell) {
+  auto number = static_cast<uint32_t>(&cell - table.cells.data());
+  uint64_t place = table.homeOf(cell.collective.load(std::memory_order_relaxed));
+  while (table.places[place].load(std::memory_order_relaxed) != number + 1)
+    place = (place + 1) & (table.places.size() - 1);
+  removeFromIndex(static_cast<uint32_t>(place));
+  CellLife next{CellPhase::Vacant, cell.readLife().generation + 1, 0};
+  cell.life.store(next.packed(), std::memory_order_release);
+  freed.push_back(number);
+}
+
+void AnnounceOwner::removeFromIndex(uint32_t place) {
+  const uint64_t mask = table.places.size() - 1;
+  table.version->store(table.version->load(std::memory_order_relaxed) + 1,
+                       std::memory_order_relaxed);
+  threadFence(std::memory_order_release);
+  // What follows without a gap moves up, unless that is before its home.
+  uint64_t gap = place;
+  for (uint64_t next = (gap + 1) & mask;; next = (next + 1) & mask) {
+    uint32_t number = table.places[next].load(std::memory_order_relaxed);
+    if (number == 0)
+      break;
+    uint64_t home =
+        table.homeOf(table.cells[number - 1].collective.load(std::memory_order_relaxed));
+    if (((next - home) & mask) < ((next - gap) & mask))
+      continue;
+    table.places[gap].store(number, std::memory_order_release);
+    gap = next;
+  }
+  table.places[gap].store(0, std::memory_order_relaxed);
+  table.version->store(table.version->load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+}
+
+} // namespace occl::transport

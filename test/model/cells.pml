@@ -1,0 +1,168 @@
+/* Announce cells that go from one collective to another (runtime/daemon/announce_cells.h): two ranks
+ * or three, one id X that each submits the same number of times and deregisters when it likes, and
+ * another id that takes what X has left. A rank has one cell, so giving it back and taking it for the
+ * other id is one step.
+ *
+ * -DRANKS=n          so many ranks; 2 unless said otherwise
+ * -DTIMES=n          invocations of X on each rank; 2 unless said otherwise
+ * -DSTEPS=n          at most so many steps at a time towards giving the cell back; 3 unless said otherwise
+ * -DBREAK_RECHECK    who leaves does not look again after it has said so
+ * -DBREAK_READY      who rests leaves when the others rest, without being seen ready by them
+ * -DBREAK_FORGET     who comes back uses the cells that it knew before
+ */
+#ifndef RANKS
+#define RANKS 2
+#endif
+#ifndef TIMES
+#define TIMES 2
+#endif
+
+#ifndef STEPS
+#define STEPS 3
+#endif
+
+#define ACTIVE 0
+#define RESTING 1
+#define READY 2
+#define LEAVING 3
+mtype:owner = { nobody, x, other };
+mtype:owner owner[RANKS]; /* of the rank's cell */
+byte life[RANKS];
+byte ended[RANKS];   /* in the cell: invocations that its rank has finished */
+byte counted[RANKS]; /* private: invocations that the rank has submitted */
+byte settled[RANKS]; /* private: all ranks are through with those below */
+bit isOver[RANKS];
+
+#define HAS(r, phase) (owner[r] == x && life[r] == phase)
+#define RESTS(r, n) ((HAS(r, RESTING) || HAS(r, READY)) && counted[r] == n)
+#ifdef BREAK_READY
+#define THROUGH(r, n) !HAS(r, ACTIVE)
+#else
+#define THROUGH(r, n)                                                                             \
+  (owner[r] != x || life[r] == LEAVING || (life[r] == READY && counted[r] == n))
+#endif
+
+/* good: whether the condition, of p, holds for all others. */
+#define LOOK_AT_ALL(condition)                                                                    \
+  good = 1;                                                                                       \
+  do                                                                                              \
+  :: p < RANKS ->                                                                                 \
+    if                                                                                            \
+    :: p == self                                                                                  \
+    :: else ->                                                                                    \
+      if                                                                                          \
+      :: condition                                                                                \
+      :: else -> good = 0                                                                         \
+      fi                                                                                          \
+    fi;                                                                                           \
+    p++                                                                                           \
+  :: else -> break                                                                                \
+  od;                                                                                             \
+  p = 0
+
+/* One step of AnnounceCells::step, with the lock of the rank's admission; each look at a peer is a
+ * step of its own. */
+inline advance() {
+  if
+  :: HAS(self, ACTIVE) ->
+    /* Memory is reclaimed when all that were found have finished as much. */
+    LOOK_AT_ALL(ended[p] >= counted[self]);
+    if
+    :: good -> life[self] = RESTING
+    :: else
+    fi
+  :: else
+  fi;
+  if
+  :: HAS(self, RESTING) ->
+    good = (settled[self] == counted[self]);
+    if
+    :: !good -> LOOK_AT_ALL(RESTS(p, counted[self]))
+    :: else
+    fi;
+    if
+    :: good ->
+      settled[self] = counted[self];
+#ifndef BREAK_FORGET
+      known = 0;
+#endif
+      life[self] = READY
+    :: else
+    fi
+  :: else
+  fi;
+  if
+  :: HAS(self, READY) ->
+    LOOK_AT_ALL(THROUGH(p, counted[self]));
+    if
+    :: good ->
+#ifndef BREAK_RECHECK
+      life[self] = LEAVING;
+      LOOK_AT_ALL(THROUGH(p, counted[self]));
+#endif
+      if
+      :: good -> d_step { owner[self] = other; life[self] = ACTIVE }
+      :: else -> life[self] = READY
+      fi
+    :: else
+    fi
+  :: else
+  fi;
+  good = 0
+}
+
+/* Announces the next invocation of X, looks at the cells of all others until they have announced it,
+ * too, and finishes it. What has been found once is not looked up again, but read as if it were X's. */
+inline invoke() {
+  d_step {
+    if
+    :: owner[self] != x -> owner[self] = x; ended[self] = counted[self]
+    :: else
+    fi;
+    life[self] = ACTIVE
+  }
+  counted[self]++;
+  do
+  :: p < RANKS && p == self -> p++
+  :: p < RANKS && p != self ->
+    if
+    :: known & (1 << p)
+    :: else -> atomic { owner[p] == x && life[p] != LEAVING -> known = known | (1 << p) }
+    fi;
+    atomic {
+      owner[p] != x || counted[p] >= counted[self] ->
+      assert(owner[p] == x)
+    };
+    p++
+  :: p == RANKS -> break
+  od;
+  p = 0;
+  ended[self] = counted[self]
+}
+
+active [RANKS] proctype Rank() {
+  byte self = _pid, p = 0, n = 0, steps = 0, known = 0;
+  bit good = 0;
+  do
+  :: n < TIMES ->
+    invoke();
+    n++;
+    /* Deregisters, or does not: so many steps, or none. */
+    do
+    :: steps < STEPS -> advance(); steps++
+    :: break
+    od;
+    steps = 0
+  :: else -> break
+  od;
+  /* In the end all deregister: then all cells come back. */
+  do
+  :: owner[self] == x -> advance()
+  :: else -> break
+  od;
+  isOver[self] = 1
+}
+
+#if RANKS == 2
+ltl everybodyEnds { <>(isOver[0] && isOver[1]) }
+#endif
