@@ -182,7 +182,6 @@ private:
   // Warnings, for a program that is right
   void warn();
   void warnOfSizes();
-  void warnOfScratch();
   void warnOfMoves();
   /// Unmarks in `isDead` the moves without which an output would be another one, in this mode.
   void findDead(const Memory &memory, std::vector<bool> &isDead) const;
@@ -302,7 +301,6 @@ private:
   std::vector<uint32_t> freeSlots;
   std::vector<bool> isDefined;         // input locations that hold data at entry; empty: all
   std::vector<LocationId> equalInput;  // of each location, one that holds the same; empty: itself
-  std::vector<const Stmt *> scratches; // that were declared, by number
   std::vector<bool> isRequired;        // output locations that the postcondition has spoken of
   size_t failedRequirements = 0;
   size_t lastRecorded = 0;  // where the last of info.requirements begins

@@ -111,7 +111,6 @@ void Elaborator::executeScratch(const Stmt &statement) {
   }
   for (Memory &memory : memories)
     memory.grow();
-  scratches.push_back(&statement);
   value.type = Type::Buffer;
   value.scalar = *scratch;
 }

@@ -247,7 +247,12 @@ void Resolver::warnOfUnused(size_t mark) {
   bool isOfMainFile = !scope.all().empty() && scope.all().back().range.file == program.main().file;
   for (size_t i = mark; i < scope.all().size() && isOfMainFile; ++i) {
     const Variable &variable = scope.all()[i];
-    if (!variable.isUsed && variable.type != Type::Buffer && variable.type != Type::Error)
+    if (variable.isUsed || variable.type == Type::Error)
+      continue;
+    if (variable.type == Type::Buffer)
+      diagnostics.error(DiagnosticCode::UnusedScratch, variable.range,
+                        "the scratch '" + std::string(variable.name) + "' is never written");
+    else
       diagnostics.error(DiagnosticCode::UnusedName, variable.range,
                         "'" + std::string(variable.name) + "' is never used");
   }

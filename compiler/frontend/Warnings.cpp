@@ -9,10 +9,8 @@ namespace occl::frontend {
 
 void Elaborator::warn() {
   warnOfSizes();
-  if (versionSizes.size() > 1)
-    return; // what this version does not need may be for another one
-  warnOfScratch();
-  warnOfMoves();
+  if (versionSizes.size() <= 1)
+    warnOfMoves(); // else what this version does not need may be for another one
 }
 
 void Elaborator::warnOfSizes() {
@@ -30,16 +28,6 @@ void Elaborator::warnOfSizes() {
           "no version is for " + std::to_string(end) + " to " + std::to_string(begin - 1) +
               " bytes")
         .note(algorithm.versions[order[i - 1]].range, "the version for the sizes before");
-  }
-}
-
-void Elaborator::warnOfScratch() {
-  for (uint32_t i = 0; i < scratches.size(); ++i) {
-    auto [first, last] = layout.scratchLocations(i);
-    if (first == last || memories[0].latest(first, last - first).first != kUnwritten)
-      continue;
-    error(DiagnosticCode::UnusedScratch, scratches[i]->nameRange,
-          "the scratch '" + std::string(scratches[i]->name) + "' is never written");
   }
 }
 

@@ -173,7 +173,7 @@ private:
   /// Nobody says where the input would lie in the output.
   void warnOfAliases() {
     if (layout.inPlace)
-      reporter.warn(algorithm.offset, "inplace",
+      reporter.warn(frontend::DiagnosticCode::ImportSeparate, algorithm.offset, "inplace",
                     "where the input of this collective lies in its output is not said: the plan "
                     "is for separate buffers only");
     layout.inPlace = false;

@@ -63,7 +63,7 @@ public:
   void expectOnly(std::initializer_list<std::string_view> known) {
     for (const XmlAttribute &attribute : attributes)
       if (std::find(known.begin(), known.end(), attribute.name) == known.end())
-        reporter.warn(offset, attribute.name,
+        reporter.warn(DiagnosticCode::ImportUnknown, offset, attribute.name,
                       "the attribute '" + std::string(attribute.name) + "' of <" +
                           std::string(element) + "> is not known and means nothing here");
   }
@@ -127,7 +127,7 @@ private:
     }
     if (here == Level::File)
       return reject(name, here, attributes.offset);
-    reporter.warn(attributes.offset, "",
+    reporter.warn(DiagnosticCode::ImportUnknown, attributes.offset, "",
                   "the element <" + std::string(name) + "> is not known and is skipped");
     return false;
   }
@@ -181,7 +181,7 @@ private:
         *value = static_cast<uint64_t>(attributes.integer(name, 0, INT64_MAX));
     // Generators write 0 and 0 for people to edit.
     if (algorithm.maxBytes == 0) {
-      reporter.warn(attributes.offset, "maxBytes",
+      reporter.warn(DiagnosticCode::ImportNoSizes, attributes.offset, "maxBytes",
                     "maxBytes is 0: the sizes are taken as not given, and the plan is for all");
       algorithm.minBytes = algorithm.maxBytes = std::nullopt;
     }

@@ -3,6 +3,7 @@
 
 #include "compiler/interchange/XmlReader.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace occl::interchange {
 /// Something odd that does not make the import wrong.
 struct Warning {
   frontend::SourceRange place;
-  std::string message;
+  std::string message; // ends in its code, as "[W200]"
 };
 
 class Reporter {
@@ -35,8 +36,11 @@ public:
   frontend::SourceRange element(uint32_t offset) const {
     return elementRange(sources, file, offset);
   }
-  void warn(uint32_t offset, std::string_view attribute, std::string message) {
-    if (warnings.size() < kMaxWarnings)
+  /// Once for each message: what a generator writes at every step is said at the first.
+  void warn(Code code, uint32_t offset, std::string_view attribute, std::string message) {
+    message += std::string(" [") + frontend::codeOf(code) + "]";
+    auto isSame = [&](const Warning &other) { return other.message == message; };
+    if (warnings.size() < kMaxWarnings && std::none_of(warnings.begin(), warnings.end(), isSame))
       warnings.push_back({attributeRange(sources, file, offset, attribute), std::move(message)});
   }
   frontend::LineColumn place(uint32_t offset) const { return sources.lineColumn(file, offset); }

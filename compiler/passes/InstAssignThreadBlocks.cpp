@@ -208,7 +208,7 @@ class InstAssignThreadBlocksPass
                       spreadLocal};
       if (!request.layout && layout != "auto")
         return op.emitOpError() << "cannot have the layout '" << layout
-                                << "'; there are auto, balanced, phases, peers and earliest";
+                                << "'; there are auto, balanced, phases, peers and earliest [E113]";
       return Chooser(op, request).run(program);
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))

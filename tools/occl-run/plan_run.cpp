@@ -92,8 +92,10 @@ void printResult(const PlanRunOptions &options, const plan::Plan &plan, const Sc
   fmt::print("time       median {:.1f} us, best {:.1f} us, worst {:.1f} us (slowest rank)\n",
              median * 1e6, times.front() * 1e6, times.back() * 1e6);
   fmt::print("bandwidth  {:.3f} GB/s (bytes of a part / median time)\n", bytes * 1e-9 / median);
-  if (options.check)
+  if (options.check && plan.hasPostcondition)
     fmt::print("check      {} wrong elements\n", board.wrong());
+  else if (options.check)
+    fmt::print("check      nothing: the plan promises no result (occlc import --implements)\n");
 }
 
 } // namespace

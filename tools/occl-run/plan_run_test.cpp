@@ -73,6 +73,18 @@ TEST(PlanRun, saysHowFast) {
   EXPECT_TRUE(contains(result, " GB/s")) << result.output;
 }
 
+TEST(PlanRun, saysThatAPlanPromisesNothing) {
+  occl::plan::Plan plan = shift(3);
+  plan.collective = "custom";
+  plan.requirements.clear();
+  plan.contributions.clear();
+  plan.hasPostcondition = false;
+  Result result = occlRun("--threads --plan " + save(plan, "custom.plan.json"));
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_TRUE(contains(result, "check      nothing: the plan promises no result")) << result.output;
+  EXPECT_FALSE(contains(result, "wrong elements")) << result.output;
+}
+
 TEST(PlanRun, refusesAPlanForOthers) {
   std::string path = save(ringAllReduce(2), "two.plan.json");
   Result ranks = occlRun("-n 3 --plan " + path);

@@ -4,6 +4,7 @@
 #include "compiler/interchange/MscclImport.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
+#include "tools/occlc/words.h"
 
 #include <fstream>
 #include <iostream>
@@ -79,13 +80,10 @@ CLI::App *addExport(CLI::App &app, ExportCommand &command) {
   sub->add_option("plan", command.path, "a plan, JSON or CBOR")->required();
   sub->add_option("-o,--output", command.output, "the file to write; - is standard output")
       ->capture_default_str();
-  static const std::map<std::string, msccl::Runtime> kRuntimes = {{"msccl", msccl::Runtime::Msccl},
-                                                                  {"rccl", msccl::Runtime::Rccl}};
-  sub->add_option(
-         "--runtime", command.runtime,
-         "whose names collectives have: msccl (microsoft/msccl) or rccl (also Azure/msccl)")
-      ->transform(CLI::CheckedTransformer(kRuntimes, CLI::ignore_case).description(""))
-      ->option_text("TEXT [msccl]");
+  addWord<msccl::Runtime>(
+      *sub, "--runtime", command.runtime,
+      {{"msccl", msccl::Runtime::Msccl}, {"rccl", msccl::Runtime::Rccl}},
+      "whose names collectives have: msccl (microsoft/msccl) or rccl (also Azure/msccl)");
   return sub;
 }
 
@@ -104,7 +102,7 @@ int writeMscclXml(const plan::Plan &plan, const std::string &path, msccl::Runtim
   if (!readBack(text.str(), plan, algorithm->collective, path))
     return 1;
   for (const std::string &line : msccl::beyondRuntimes(*algorithm))
-    driver::printWarning("the algorithm has " + line, {}, {}, diagnosticFormat());
+    driver::printWarning("the algorithm has " + line + " [W240]", {}, {}, diagnosticFormat());
   if (path == "-") {
     std::cout << text.str();
     return 0;

@@ -5,16 +5,17 @@
 #include "tools/occlc/output.h"
 #include "tools/occlc/trace.h"
 
+#include "compiler/driver/Printing.h"
 #include "plan/limits.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
+#include "tools/occlc/words.h"
 
 #include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <functional>
 #include <iostream>
-#include <map>
 
 namespace {
 
@@ -51,6 +52,22 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
   app.add_flag("--werror", options.warningsAreErrors, "fail where there is a warning");
   app.add_option("--max-ops", options.maxOps,
                  "reads, copies and reductions that a program may consist of");
+}
+
+/// Prints what is wrong with a command line; returns the exit status.
+int refuse(const CLI::ParseError &error, const std::vector<std::string> &arguments) {
+  // What the line says of the format was not taken over, as the line is wrong.
+  std::string all;
+  for (const std::string &argument : arguments)
+    all += (argument == "json" ? "=" : " ") + argument;
+  bool isJson = all.find("--diag-format=json") != std::string::npos;
+  bool isValue = dynamic_cast<const CLI::ValidationError *>(&error) != nullptr ||
+                 dynamic_cast<const CLI::ConversionError *>(&error) != nullptr;
+  driver::printError(error.what() + std::string(isValue ? " [E025]" : " [E026]"),
+                     isJson ? driver::DiagnosticFormat::Json : driver::DiagnosticFormat::Text);
+  if (!isJson)
+    std::cerr << "Run with --help for more information.\n";
+  return 2;
 }
 
 /// Whether the text is a number in this range, which `out` gets then.
@@ -90,11 +107,12 @@ void addTactics(CLI::App &app, driver::PipelineOptions &pipeline) {
                  "values that go on in more messages are sent apart from what computes them")
       ->check(CLI::Range(1u, plan::limits::kMaxOperands))
       ->capture_default_str();
-  app.add_option("--layout", pipeline.layout,
+  std::vector<std::pair<std::string, std::string>> layouts;
+  for (const char *layout : {"auto", "balanced", "phases", "peers", "earliest"})
+    layouts.emplace_back(layout, layout);
+  tools::addWord(app, "--layout", pipeline.layout, layouts,
                  "what thread blocks have in common: balanced (as much work), phases (its time), "
-                 "peers (the other ranks), earliest (whatever can begin), or auto")
-      ->check(CLI::IsMember({"auto", "balanced", "phases", "peers", "earliest"}).description(""))
-      ->option_text("TEXT [auto]");
+                 "peers (the other ranks), earliest (whatever can begin), or auto");
   app.add_option("--colors", pipeline.colors,
                  "over how many thread blocks to spread flows; without it, as a schedule says")
       ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks));
@@ -128,23 +146,17 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
               options.protocol = text;
               return text == "simple" || text == "ll" || text == "ll128";
             });
-  static const std::map<std::string, driver::Tuning> kTunings = {
-      {"auto", driver::Tuning::Auto}, {"on", driver::Tuning::On}, {"off", driver::Tuning::Off}};
-  app.add_option(
-         "--tune", choice.tuning,
-         "try multicast, aggregation, fan-out and layouts, and keep what is predicted to be "
-         "fastest: on, off, or auto, for small programs with a topology")
-      ->transform(CLI::CheckedTransformer(kTunings).description(""))
-      ->option_text("TEXT [auto]");
-  static const std::map<std::string, driver::AliasModes> kModes = {
-      {"all", driver::AliasModes::All},
-      {"in_place", driver::AliasModes::InPlace},
-      {"out_of_place", driver::AliasModes::OutOfPlace}};
-  app.add_option("--modes", options.modes,
-                 "how buffers may lie in memory: in_place, out_of_place, or all that the algorithm "
-                 "claims")
-      ->transform(CLI::CheckedTransformer(kModes).description(""))
-      ->option_text("TEXT [all]");
+  tools::addWord<driver::Tuning>(
+      app, "--tune", choice.tuning,
+      {{"auto", driver::Tuning::Auto}, {"on", driver::Tuning::On}, {"off", driver::Tuning::Off}},
+      "try multicast, aggregation, fan-out and layouts, and keep what is predicted to be "
+      "fastest: on, off, or auto, for small programs with a topology");
+  tools::addWord<driver::AliasModes>(
+      app, "--modes", options.modes,
+      {{"all", driver::AliasModes::All},
+       {"in_place", driver::AliasModes::InPlace},
+       {"out_of_place", driver::AliasModes::OutOfPlace}},
+      "how buffers may lie in memory: in_place, out_of_place, or all that the algorithm claims");
   addTactics(app, options.pipeline);
   app.add_flag(
       "--order-through-ranks", options.pipeline.orderThroughRanks,
@@ -184,16 +196,16 @@ Command addCompile(CLI::App &app, tools::CompileCommand &command) {
          "the file to write; a plan is CBOR if it ends in .cbor, else JSON; IR is bytecode "
          "if it ends in .mlirbc; - is standard output")
       ->capture_default_str();
-  static const std::map<std::string, tools::Emit> kinds = {
-      {"chunk", tools::Emit::Chunk}, {"inst", tools::Emit::Inst},
-      {"plan", tools::Emit::Plan},   {"dot", tools::Emit::Dot},
-      {"trace", tools::Emit::Trace}, {"msccl-xml", tools::Emit::MscclXml}};
-  sub->add_option(
-         "--emit", command.emit,
-         "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), trace "
-         "(the predicted schedule), or msccl-xml")
-      ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case).description(""))
-      ->option_text("TEXT [plan]");
+  tools::addWord<tools::Emit>(
+      *sub, "--emit", command.emit,
+      {{"chunk", tools::Emit::Chunk},
+       {"inst", tools::Emit::Inst},
+       {"plan", tools::Emit::Plan},
+       {"dot", tools::Emit::Dot},
+       {"trace", tools::Emit::Trace},
+       {"msccl-xml", tools::Emit::MscclXml}},
+      "what to write: chunk (what moves), inst (who moves it), plan, dot (a picture), trace "
+      "(the predicted schedule), or msccl-xml");
   sub->add_flag("--stats", command.stats,
                 "print what was proved of the plan, what it consists of and how long it is "
                 "predicted to take, to standard error");
@@ -258,17 +270,17 @@ int main(int argc, char **argv) {
   CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
   commands.push_back({limits, tools::printLimits});
 
-  static const std::map<std::string, driver::DiagnosticFormat> kFormats = {
-      {"text", driver::DiagnosticFormat::Text}, {"json", driver::DiagnosticFormat::Json}};
-  app.add_option("--diag-format", tools::diagnosticFormat(),
-                 "how errors are printed: text, or json, an object a line")
-      ->transform(CLI::CheckedTransformer(kFormats).description(""))
-      ->option_text("TEXT [text]");
+  tools::addWord<driver::DiagnosticFormat>(
+      app, "--diag-format", tools::diagnosticFormat(),
+      {{"text", driver::DiagnosticFormat::Text}, {"json", driver::DiagnosticFormat::Json}},
+      "how errors are printed: text, or json, an object a line");
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success &wish) {
+    return app.exit(wish);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return refuse(error, {argv, argv + argc});
   }
   compile.options.diagnosticFormat = checked.options.diagnosticFormat = tools::diagnosticFormat();
   for (const Command &command : commands)
