@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness random soak mutate fuzz install asan ubsan tsan format
+.PHONY: help demo test bench bench-stickiness random soak faults model mutate fuzz install asan ubsan tsan format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -13,6 +13,8 @@ help:
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
+	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives; ten minutes"
+	@echo "make model                 the model of the daemon with all interleavings; up to an hour and 8 GB"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
@@ -56,6 +58,14 @@ soak:
 	@tools/setup.sh
 	@$(BAZEL) build //test/chaos:soak_test
 	@OCCL_SOAK_OPERATIONS=$(OPERATIONS) $(BIN)/test/chaos/soak_test
+
+faults:
+	@tools/setup.sh
+	@$(BAZEL) test //test/faults:every_step_test --test_env=OCCL_FAULTS_STRIDE=1 --test_timeout=3600
+
+model:
+	@tools/setup.sh
+	@$(BAZEL) test //test/model:full --test_env=MINUTES=60 --test_env=MEGABYTES=8000 --test_timeout=3600 --local_test_jobs=1
 
 mutate:
 	@tools/setup.sh

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <vector>
 
@@ -63,6 +65,26 @@ private:
   int file;
   bool locked = false;
 };
+
+/// "process 17", or what is known if the system does not say who has locked the file.
+std::string lockHolder(int file) {
+  struct stat info;
+  std::unique_ptr<std::FILE, int (*)(std::FILE *)> locks(std::fopen("/proc/locks", "re"),
+                                                         std::fclose);
+  char line[256];
+  while (locks && fstat(file, &info) == 0 && std::fgets(line, sizeof line, locks.get())) {
+    int process = 0;
+    unsigned deviceMajor = 0, deviceMinor = 0;
+    unsigned long inode = 0;
+    // "7: FLOCK  ADVISORY  WRITE 17 00:1b:4711 0 EOF"
+    if (std::sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &process, &deviceMajor, &deviceMinor,
+                    &inode) == 4 &&
+        inode == info.st_ino && deviceMajor == major(info.st_dev) &&
+        deviceMinor == minor(info.st_dev))
+      return "process " + std::to_string(process);
+  }
+  return "process unknown";
+}
 
 /// "rank 3" or "ranks 3, 5".
 std::string listRanks(const std::vector<uint32_t> &ranks) {
@@ -226,7 +248,10 @@ StatusOr<ControlObject> ControlObject::join(const std::string &name, uint32_t nu
       return object;
     FileLock lock(object->file.get(), deadline);
     if (!lock.held())
-      return Status(StatusCode::Timeout, "shared memory " + objectPath(name) + " stays locked");
+      return Status(StatusCode::Timeout, "group '" + name + "': shared memory " + objectPath(name) +
+                                             " stays locked by a rank that was stopped while it "
+                                             "started (" +
+                                             lockHolder(object->file.get()) + ")");
     if (!object->hasName()) // it went while we waited for the lock
       continue;
     if (Status status = object->prepare(numRanks, segmentBytes); !status.ok())
@@ -304,16 +329,23 @@ void ControlObject::removeStale() {
     auto object = open(entry->d_name + std::strlen(kPrefix), 0);
     if (!object.ok())
       continue;
-    FileLock lock(object->file.get());
-    if (!lock.held() || !object->hasName())
-      continue;
-    const ControlHeader &header = object->header();
-    uint32_t magic = header.magic.load(std::memory_order_acquire);
-    bool ours =
-        magic == kMagic && header.version == kVersion && header.pidNamespace == ownPidNamespace();
-    if (magic == 0 || (ours && object->isStale()))
-      object->removeName();
+    object->removeIfStale();
   }
+}
+
+void ControlObject::removeIfStale() const {
+  bool ours = false;
+  do {
+    FileLock lock(file.get());
+    if (!lock.held() || !hasName())
+      return;
+    uint32_t magic = header().magic.load(std::memory_order_acquire);
+    ours = magic == kMagic && header().version == kVersion &&
+           header().pidNamespace == ownPidNamespace();
+    if (magic == 0 || (ours && isStale()))
+      return removeName();
+    // Who wanted the lock meanwhile and gave up had left before that: it is seen now.
+  } while (ours && isStale());
 }
 
 } // namespace occl::bootstrap

@@ -84,6 +84,8 @@ private:
   static StatusOr<ControlObject> open(const std::string &name, int flags);
 
   ControlHeader &header() const;
+  /// Takes the lock, if it is free.
+  void removeIfStale() const;
   // The functions below are called under the lock.
   bool hasName() const;
   void removeName() const;

@@ -5,21 +5,25 @@
  * Nothing here knows time: a sleep ends only when somebody ends it, so a lost wake-up is a deadlock.
  * Memory is sequentially consistent; test/explore has store buffers.
  *
- * -DHELP            the program of rank 0 runs what is open while it waits, beside the worker; two
- *                   invocations
+ * -DHELP            the program of rank 0 runs what is open while it waits, beside the worker
  * -DANY_ORDER       rank 1 submits in any order; else in the order opposite to rank 0's
  * -DTWICE           invocations 0 and 1 are of one collective, and start in the order of their ordinals
  * -DABORT           somebody aborts at some time, and rank 1 may stop submitting before
  * -DPOLLING         executors poll on as long as they like before they sleep (for liveness)
+ * -DCOARSE          what is published and the ring that follows are one step, which leaves much less
+ *                   to search
+ * -DN=2             two invocations; else three
  * -DBREAK_<defect>  one of the defects that README.md lists
  */
-#define RANKS 2
-#ifdef HELP
-#define N 2
+#ifdef COARSE
+#define TOGETHER atomic
 #else
+#define TOGETHER
+#endif
+
+#define RANKS 2
 #ifndef N
 #define N 3 /* invocations that each rank submits */
-#endif
 #endif
 #define B 2 /* thread blocks of each */
 #define NEED 2 /* units of memory that an invocation holds */
@@ -119,68 +123,91 @@ inline reclaim(r) {
 
 /* Reserves all, or nothing; announces; hands over to the executors. Then rings whoever sleeps. */
 inline submit(r, i) {
-  atomic {
-    reclaim(r);
-    if
-    :: failed[r] -> refused = 1
-    :: !failed[r] && freeUnits[r] >= AT_ONCE ->
-      freeUnits[r] = freeUnits[r] - AT_ONCE;
-      numOpen[r]++;
-      again = 0;
-      announced[INVOCATION(r, i)] = 1;
-#ifdef BREAK_SAME_ID
-      /* One place for the collective's callback and state, whoever is there. */
+  TOGETHER {
+    atomic {
       if
-      :: i == 1 && state[INVOCATION(r, 0)] < FINISHED -> state[INVOCATION(r, 0)] = UNKNOWN
+      :: !failed[r] -> reclaim(r)
       :: else
       fi;
+      if
+      :: failed[r] -> refused = 1
+      :: !failed[r] && freeUnits[r] >= AT_ONCE ->
+        freeUnits[r] = freeUnits[r] - AT_ONCE;
+        numOpen[r]++;
+        again = 0;
+        announced[INVOCATION(r, i)] = 1;
+#ifdef BREAK_SAME_ID
+        /* One place for the collective's callback and state, whoever is there. */
+        if
+        :: i == 1 && state[INVOCATION(r, 0)] < FINISHED -> state[INVOCATION(r, 0)] = UNKNOWN
+        :: else
+        fi;
 #endif
 #ifndef BREAK_CALLBACK
-      hasCallback[INVOCATION(r, i)] = 1;
+        hasCallback[INVOCATION(r, i)] = 1;
 #endif
-      state[INVOCATION(r, i)] = SUBMITTED
-    :: else -> again = 1
-    fi
-  }
-  if
-  :: refused || again
-  :: else ->
-#ifdef BREAK_CALLBACK
-    hasCallback[INVOCATION(r, i)] = 1;
-#endif
-    if
-    :: FAILED(r) -> settle(r)
-    :: else
-    fi;
-    atomic {
-      ring(PEER(r));
-      ring(r);
-      if
-      :: helpers[r] == 0 -> ringWorker(r)
-      :: else
+        state[INVOCATION(r, i)] = SUBMITTED
+      :: else -> again = 1
       fi
     }
-  fi
+    if
+    :: refused || again
+    :: else ->
+#ifdef BREAK_CALLBACK
+      hasCallback[INVOCATION(r, i)] = 1;
+#endif
+      if
+      :: FAILED(r) -> settle(r)
+      :: else
+      fi;
+      atomic {
+        ring(PEER(r));
+        ring(r);
+        if
+        :: helpers[r] == 0 -> ringWorker(r)
+        :: else
+        fi
+      }
+    fi
+  }
+}
+
+/* What nobody reads any more has one value. */
+inline forget(r) {
+  for (j : 0 .. N - 1) {
+    reclaimed[INVOCATION(r, j)] = 0;
+    if
+    :: failed[PEER(r)] ->
+      announced[INVOCATION(r, j)] = 0;
+      isDone[TASK(r, j, 0)] = 0;
+      isDone[TASK(r, j, 1)] = 0
+    :: else
+    fi
+  }
+  freeUnits[r] = 0
 }
 
 /* After a failure: all that is open ends, as soon as nobody is at it. */
 inline settle(r) {
-  atomic {
-    if
-    :: numClaimed[r] == 0 ->
-      for (j : 0 .. N - 1) {
-        if
-        :: state[INVOCATION(r, j)] == SUBMITTED || state[INVOCATION(r, j)] == OPEN ->
-          state[INVOCATION(r, j)] = COMPLETE;
-          numOpen[r]--
-        :: else
-        fi
-      };
-      j = 0
-    :: else
-    fi
+  TOGETHER {
+    atomic {
+      if
+      :: numClaimed[r] == 0 ->
+        for (j : 0 .. N - 1) {
+          if
+          :: state[INVOCATION(r, j)] == SUBMITTED || state[INVOCATION(r, j)] == OPEN ->
+            state[INVOCATION(r, j)] = COMPLETE;
+            numOpen[r]--
+          :: else
+          fi
+        };
+        forget(r);
+        j = 0
+      :: else
+      fi
+    }
+    ring(r)
   }
-  ring(r)
 }
 
 #if defined(TWICE)
@@ -278,7 +305,11 @@ inline look(r, first) {
 
 inline carryOut(r) {
   if
-  :: mustSettle -> mustSettle = 0; settle(r)
+  :: mustSettle ->
+    mustSettle = 0;
+#ifndef BREAK_SETTLE
+    settle(r)
+#endif
   :: !mustSettle && moved ->
 #ifdef HELP
     isDone[TASK(r, invocation, block)] = 1; /* while others see the claim */
@@ -312,15 +343,17 @@ inline complete(r, i) {
   toRead[r] < 1; /* spins while the queue is full */
   toRead[r]++;
 #endif
-  atomic {
-    assert(hasCallback[INVOCATION(r, i)]);
-    assert(state[INVOCATION(r, i)] == FINISHED);
-    state[INVOCATION(r, i)] = COMPLETE;
-    numOpen[r]--;
-    last = 0;
-    i = 0
-  };
-  ring(r)
+  TOGETHER {
+    atomic {
+      assert(hasCallback[INVOCATION(r, i)]);
+      assert(state[INVOCATION(r, i)] == FINISHED);
+      state[INVOCATION(r, i)] = COMPLETE;
+      numOpen[r]--;
+      last = 0;
+      i = 0
+    };
+    ring(r)
+  }
 }
 
 /* The executor, until `done`. */
@@ -481,11 +514,11 @@ proctype User(byte r) {
 next:
     submit(r, wanted);
     if
-    :: refused -> break
+    :: refused -> atomic { wanted = 0; refused = 0; break }
     :: !refused && again -> SOMETHING_TO_RECLAIM(r) || failed[r] /* calls again then */
     :: else -> given = given | (1 << wanted)
     fi;
-    again = 0
+    atomic { again = 0; wanted = 0 }
   od;
 #ifndef BREAK_QUIT
 #ifdef HELP
@@ -498,9 +531,11 @@ next:
   ALL_OVER(r);
 #endif
   /* The end of the communicator. */
-  stopping[r] = 1;
-  ringWorker(r);
-  ring(r);
+  TOGETHER {
+    stopping[r] = 1;
+    ringWorker(r);
+    ring(r)
+  };
   workerEnded[r];
   ALL_OVER(r);
   ended[r] = 1
@@ -510,10 +545,8 @@ next:
 /* occlCommAbort on rank 0, by a thread of its own, at any time. */
 proctype Abort() {
   byte j;
-  failed[0] = 1;
-  ring(0);
-  failed[1] = 1;
-  ring(1);
+  TOGETHER { failed[0] = 1; ring(0) };
+  TOGETHER { failed[1] = 1; ring(1) };
 #ifndef BREAK_ABORT_CHECK
   settle(0)
 #endif

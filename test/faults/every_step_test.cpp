@@ -1,0 +1,242 @@
+// A fault at every step that another process can see of a rank's life: set-up, registration,
+// submission, every instruction, completion, tear-down, shrinking. The others get an error in time
+// that says what they waited for, go on without the lost rank, and leave nothing behind.
+//
+// OCCL_FAULTS_STRIDE: each so many-th step, for all kinds of faults; `make faults` takes all.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
+#include "test/faults/fault_points.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <iterator>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+using namespace std::chrono_literals;
+using faults::Kind;
+
+constexpr uint32_t kRanks = 3;
+
+struct Trial {
+  Kind kind = Kind::None;
+  uint32_t victim = 0;
+  uint64_t point = 0;
+  uint32_t timeoutMs = 2000;
+  std::string name;
+
+  bool losesARank() const { return kind == Kind::Kill || kind == Kind::Stop; }
+};
+
+/// Read by the test, written by the victim's process.
+class SharedRecord {
+public:
+  SharedRecord()
+      : memory(mmap(nullptr, sizeof(faults::Record), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    new (memory) faults::Record{};
+  }
+  ~SharedRecord() { munmap(memory, sizeof(faults::Record)); }
+  SharedRecord(const SharedRecord &) = delete;
+  SharedRecord &operator=(const SharedRecord &) = delete;
+  faults::Record *operator->() const { return static_cast<faults::Record *>(memory); }
+  faults::Record *get() const { return static_cast<faults::Record *>(memory); }
+
+private:
+  void *memory;
+};
+
+int64_t countEntries(const char *directory) {
+  return std::distance(std::filesystem::directory_iterator(directory), {});
+}
+
+/// Whether this error is what the trial leads to; "" or what is wrong.
+std::string checkError(const Trial &trial, occlResult_t result, const std::string &text,
+                       std::initializer_list<const char *> parts) {
+  if (trial.kind == Kind::Corrupt)
+    return {}; // that it returns is all that can be asked
+  if (!trial.losesARank() || (result != occlPeerFailed && result != occlTimeout))
+    return "not an error that this can be: " + text;
+  for (const char *part : parts)
+    if (text.find(part) == std::string::npos)
+      return "does not name " + std::string(part) + ": " + text;
+  return {};
+}
+
+occlConfig_t configOf(const Trial &trial) {
+  occlConfig_t config = withTimeout(trial.timeoutMs);
+  config.arenaBytes = 1 << 18;
+  return config;
+}
+
+plan::Plan inLines(plan::Plan plan) {
+  plan.protocol = plan::Protocol::LL128;
+  return plan;
+}
+
+/// Registers, submits in an order of its own, waits; the first error.
+occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
+  for (Job &job : jobs)
+    if (occlResult_t result = job.registerOn(comm); result != occlSuccess)
+      return result;
+  std::vector<occlRequest_t> requests;
+  for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0))
+    if (occlResult_t result = jobs[j].submit(comm, rank, &requests.emplace_back());
+        result != occlSuccess)
+      return result;
+  for (occlRequest_t request : requests)
+    if (occlResult_t result = occlWait(comm, request); result != occlSuccess)
+      return result;
+  return occlSuccess;
+}
+
+/// All that a communicator of a trial does; "" or what is wrong.
+std::string work(const Trial &trial, occlComm_t comm, std::vector<Job> &jobs, bool &isLost) {
+  uint32_t rank = 0;
+  occlCommRank(comm, &rank);
+  occlResult_t result = runAll(comm, jobs, rank);
+  isLost = result != occlSuccess;
+  if (isLost)
+    return checkError(trial, result, occlCommGetLastError(comm),
+                      {"rank ", "collective '", "instruction ", ".coll:", " waits for "});
+  return trial.kind == Kind::Corrupt ? "" : checkAll(jobs, rank);
+}
+
+/// Shrinks until a group works; a rank may be lost in the middle of it.
+std::string goOn(const Trial &trial, occlComm_t comm) {
+  // Who had no error comes at once, the others after their deadline.
+  occlConfig_t config = configOf(trial);
+  config.timeoutMs *= 3;
+  occlComm_t smaller = nullptr;
+  if (occlCommShrink(comm, nullptr, 0, &config, &smaller) != occlSuccess)
+    return trial.kind == Kind::Corrupt ? "" : lastError("occlCommShrink");
+  uint32_t numRanks = 0;
+  occlCommSize(smaller, &numRanks);
+  std::vector<Job> jobs;
+  jobs.emplace_back(9, handleOf(ringAllReduce(numRanks)), 30);
+  bool isLost = false;
+  std::string wrong = work(trial, smaller, jobs, isLost);
+  if (trial.kind == Kind::Delay && numRanks != kRanks)
+    wrong = "the group has " + std::to_string(numRanks) + " ranks";
+  if (wrong.empty() && isLost && trial.losesARank() && numRanks > 1)
+    wrong = goOn(trial, smaller);
+  occlCommDestroy(smaller);
+  return wrong;
+}
+
+std::string live(const Trial &trial, uint32_t rank) {
+  occlConfig_t config = configOf(trial);
+  occlComm_t comm = nullptr;
+  occlResult_t result = occlCommInitRank(&comm, kRanks, rank, trial.name.c_str(), &config);
+  if (result != occlSuccess)
+    return checkError(trial, result, occlGetLastError(), {"group '", "rank"});
+  std::vector<Job> jobs;
+  jobs.emplace_back(0, handleOf(ringAllReduce(kRanks)), 30);
+  jobs.emplace_back(1, handleOf(twoShotAllReduce(kRanks)), 30);
+  jobs.emplace_back(2, handleOf(inLines(oneShotAllReduce(kRanks))), 30);
+  bool isLost = false;
+  std::string wrong = work(trial, comm, jobs, isLost);
+  if (wrong.empty())
+    wrong = goOn(trial, comm);
+  occlCommDestroy(comm);
+  return wrong;
+}
+
+std::string liveAndLeaveNothing(const Trial &trial, uint32_t rank, faults::Record *record) {
+  const int64_t files = countEntries("/proc/self/fd");
+  if (rank == trial.victim)
+    faults::arm(trial.kind, trial.point, record);
+  std::string wrong = live(trial, rank);
+  if (rank == trial.victim)
+    record->ended.store(true);
+  if (int64_t left = countEntries("/proc/self/fd") - files; wrong.empty() && left != 0)
+    wrong = std::to_string(left) + " files are left open";
+  // A thread that has ended may be listed for a moment longer.
+  for (auto end = std::chrono::steady_clock::now() + 5s;
+       wrong.empty() && countEntries("/proc/self/task") != 1;)
+    if (std::chrono::steady_clock::now() > end)
+      wrong = "threads are left";
+  return wrong;
+}
+
+/// Another program that starts may just have its lock.
+bool staysInSharedMemory(const std::string &name) {
+  for (auto end = std::chrono::steady_clock::now() + 5s; std::chrono::steady_clock::now() < end;) {
+    if (!std::filesystem::exists("/dev/shm/occl-" + name))
+      return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// False if the victim's life has no such point.
+bool run(const Trial &trial) {
+  SharedRecord record;
+  Processes processes(
+      kRanks, [&](uint32_t rank) { return liveAndLeaveNothing(trial, rank, record.get()); });
+  for (uint32_t r = 0; r < kRanks; ++r)
+    if (r != trial.victim) {
+      EXPECT_EQ(processes.join(r), 0)
+          << "rank " << r << ", victim " << trial.victim << " at point " << trial.point << ", "
+          << record->where << ": " << processes.wrong(r);
+    }
+  while (!record->hit.load() && !record->ended.load())
+    std::this_thread::sleep_for(1ms);
+  if (trial.kind == Kind::Stop && record->hit.load())
+    processes.kill(trial.victim);
+  int victim = processes.join(trial.victim);
+  if (!record->hit.load() || trial.kind == Kind::Delay) {
+    EXPECT_EQ(victim, 0) << "the victim, point " << trial.point << ", " << record->where << ": "
+                         << processes.wrong(trial.victim);
+  }
+  // Who is stopped while it holds the object's lock leaves it to the next start.
+  if (trial.kind != Kind::Stop) {
+    EXPECT_FALSE(staysInSharedMemory(trial.name))
+        << "victim " << trial.victim << " at point " << trial.point << ", " << record->where;
+  }
+  return record->hit.load();
+}
+
+void runAtEachPoint(Kind kind, uint32_t victim, uint64_t stride, uint32_t timeoutMs) {
+  if (const char *given = std::getenv("OCCL_FAULTS_STRIDE"))
+    stride = std::max(1ull, std::strtoull(given, nullptr, 10));
+  uint64_t trials = 0;
+  bool isHit = true;
+  for (uint64_t point = 1 + victim % stride; isHit && !::testing::Test::HasFailure();
+       point += stride, ++trials) {
+    Trial trial{kind, victim, point, timeoutMs, jobName("every-step")};
+    isHit = run(trial);
+  }
+  EXPECT_FALSE(staysInSharedMemory(jobName("every-step"))); // the last trial has no fault
+  std::printf("%llu trials with victim %u\n", static_cast<unsigned long long>(trials), victim);
+}
+
+class EveryStep : public ::testing::TestWithParam<uint32_t> {};
+
+// Ranks pass much the same steps; each victim has the fault at others.
+TEST_P(EveryStep, Killed) { runAtEachPoint(Kind::Kill, GetParam(), 6, 2000); }
+TEST_P(EveryStep, Stopped) { runAtEachPoint(Kind::Stop, GetParam(), 70, 500); }
+TEST_P(EveryStep, Delayed) { runAtEachPoint(Kind::Delay, GetParam(), 8, 20000); }
+TEST_P(EveryStep, Corrupted) { runAtEachPoint(Kind::Corrupt, GetParam(), 8, 1000); }
+
+INSTANTIATE_TEST_SUITE_P(Victim, EveryStep, ::testing::Range(0u, kRanks),
+                         ::testing::PrintToStringParamName());
+
+} // namespace
+} // namespace occl::communicator::testing

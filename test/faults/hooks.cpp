@@ -1,0 +1,95 @@
+// explored.h over real threads, of which one runs at a time: who holds `turn`. The first thread has
+// it from the start; sleeping and waiting give it away.
+#include "runtime/base/explored.h"
+#include "test/faults/passing.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace occl {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Turn {
+  Turn() { mutex.lock(); }
+
+  std::mutex mutex;
+  std::condition_variable_any woken;
+};
+
+Turn &turn() {
+  static Turn *instance = new Turn; // for threads that outlive static objects
+  return *instance;
+}
+
+/// The first thread has the turn before it starts another.
+[[maybe_unused]] Turn &fromTheStart = turn();
+
+/// What other processes do wakes nobody here: nothing sleeps longer, and callers look again.
+constexpr std::chrono::nanoseconds kLongestSleep = 500us;
+
+std::vector<bool> ended;
+
+} // namespace
+
+SteadyClock::time_point SteadyClock::now() {
+  return time_point(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+namespace explored {
+
+void reach(const char *operation, const void *address, const Where &where) {
+  turn().mutex.unlock();
+  turn().mutex.lock();
+  faults::passAccess(operation, address, where);
+}
+
+bool keepStore(void *address, uint64_t value, size_t bytes) {
+  return faults::corrupt(address, value, bytes);
+}
+
+bool findStore(const void *, uint64_t &) { return false; }
+
+void drain() {}
+
+bool park(const void *key, SteadyClock::time_point deadline, Sleep, const Where &) {
+  do {
+    std::chrono::nanoseconds left = deadline - SteadyClock::now();
+    if (left <= 0ns)
+      return false;
+    turn().woken.wait_for(turn().mutex, std::min(left, kLongestSleep));
+  } while (!key); // a pause: nobody wakes it
+  return true;
+}
+
+void wake(const void *) { turn().woken.notify_all(); }
+
+void yield(std::chrono::nanoseconds, const Where &) {
+  turn().mutex.unlock();
+  std::this_thread::sleep_for(5us);
+  turn().mutex.lock();
+}
+
+uint32_t spawn(std::function<void()> body) {
+  auto number = static_cast<uint32_t>(ended.size());
+  ended.push_back(false);
+  std::thread([number, body = std::move(body)] {
+    std::lock_guard lock(turn().mutex);
+    body();
+    ended[number] = true;
+    turn().woken.notify_all();
+  }).detach();
+  return number;
+}
+
+bool hasEnded(uint32_t thread) { return ended[thread]; }
+
+const void *endOf(uint32_t) { return &ended; }
+
+} // namespace explored
+} // namespace occl

@@ -1,0 +1,25 @@
+// The system calls of set-up and tear-down: the linker (--wrap) leads them here.
+#include "test/faults/passing.h"
+
+#include <sys/types.h>
+
+extern "C" {
+
+#define OCCL_WRAP(Result, name, parameters, arguments)                                             \
+  Result __real_##name parameters;                                                                 \
+  Result __wrap_##name parameters {                                                                \
+    occl::faults::passCall(#name);                                                                 \
+    return __real_##name arguments;                                                                \
+  }
+
+OCCL_WRAP(int, shm_open, (const char *name, int flags, mode_t mode), (name, flags, mode))
+OCCL_WRAP(int, shm_unlink, (const char *name), (name))
+OCCL_WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags))
+OCCL_WRAP(int, posix_fallocate, (int file, off_t offset, off_t bytes), (file, offset, bytes))
+OCCL_WRAP(int, ftruncate, (int file, off_t bytes), (file, bytes))
+OCCL_WRAP(int, flock, (int file, int operation), (file, operation))
+OCCL_WRAP(int, close, (int file), (file))
+OCCL_WRAP(int, munmap, (void *address, size_t bytes), (address, bytes))
+OCCL_WRAP(void *, mmap, (void *at, size_t bytes, int access, int flags, int file, off_t offset),
+          (at, bytes, access, flags, file, offset))
+}
