@@ -160,8 +160,7 @@ private:
     llvm::SmallVector<Pair, 8> pairs;
     bool possible = addEnds(transfer, next, pairs);
     for (size_t done = 0; possible && done < pairs.size(); ++done) {
-      Pair pair = pairs[done];
-      possible = fits(pair);
+      const Pair pair = pairs[done];
       const Instruction &first = instructionAt(pair.rank, pair.first);
       const Instruction &second = instructionAt(pair.rank, pair.second);
       auto addMessages = [&](const inst::Places &ofFirst, const inst::Places &ofSecond) {
@@ -181,8 +180,8 @@ private:
   /// The other step of the pair that a step is in, while a merge is tried.
   uint32_t &partnerOf(uint32_t rank, uint32_t step) { return partners[firstStep[rank] + step]; }
 
-  /// Adds the pairs that merging two messages takes. False if the second is not later everywhere,
-  /// or a step would be in two pairs.
+  /// Adds the pairs that merging two messages takes. False if one does not fit, or a step would be
+  /// in two pairs: at the first, as most that are tried fail, and messages may have many receivers.
   bool addEnds(uint32_t transfer, uint32_t next, llvm::SmallVectorImpl<Pair> &pairs) {
     if (ends[transfer].size() != ends[next].size())
       return false;
@@ -192,11 +191,12 @@ private:
       uint32_t &ofFirst = partnerOf(a.first, a.second), &ofSecond = partnerOf(b.first, b.second);
       if (ofFirst == b.second && ofSecond == a.second)
         continue;
-      if (ofFirst != kNone || ofSecond != kNone)
+      const Pair pair{a.first, a.second, b.second};
+      if (ofFirst != kNone || ofSecond != kNone || !fits(pair))
         return false;
       ofFirst = b.second;
       ofSecond = a.second;
-      pairs.push_back({a.first, a.second, b.second});
+      pairs.push_back(pair);
     }
     return true;
   }
