@@ -12,8 +12,14 @@ import tempfile
 
 import svg
 
-# Microseconds of polling at the front of the task queue; 1 is no more than what every other position gets, too.
-POLICIES = {"before": 1, "after": 20}
+# What each of the compared runs asks the ranks for. Before: the newest first, as who fetches submissions eagerly has it, and every
+# position in the queue polls as briefly as any. After, as the paper has it: first in, first out, and long at the front of the queue.
+# No polling: the same order, one look a visit; the library's own choice for more ranks than processors.
+POLICIES = {
+    "before": ["--order", "newest", "--budget", "flat", "--spin-us", "1"],
+    "after": ["--order", "fifo", "--budget", "front-heavy", "--spin-us", "20"],
+    "no polling": ["--order", "fifo", "--budget", "no-polling"],
+}
 # A line of a rank's file.
 Row = collections.namedtuple("Row", "iteration seconds collective preemptions vain_visits queue_length")
 
@@ -29,9 +35,8 @@ def compile_plans(occlc, algorithms, ranks, folder):
 
 def run(arguments, plans, policy, folder):
     """By rank, the rows of all iterations but the first."""
-    output = os.path.join(folder, policy)
-    command = [arguments.occl_run, "-n", str(arguments.ranks), "--", arguments.program, "--spin-us", str(POLICIES[policy]),
-               "--late-rank", str(arguments.late_rank), "--delay-us", str(arguments.delay_us),
+    output = os.path.join(folder, policy.replace(" ", "_"))
+    command = [arguments.occl_run, "-n", str(arguments.ranks), "--", arguments.program, *POLICIES[policy], "--late-rank", str(arguments.late_rank), "--delay-us", str(arguments.delay_us),
                "--iterations", str(arguments.iterations + 1), "--output", output]
     for plan in plans:
         command += ["--plan", plan]
@@ -78,7 +83,7 @@ def shown_ranks(arguments):
 
 
 def table(arguments, results):
-    lines = ["| | before | after |", "|---|---:|---:|"]
+    lines = ["| | " + " | ".join(POLICIES) + " |", "|---|" + "---:|" * len(POLICIES)]
 
     def add(label, value, text="{:.1f}"):
         lines.append(f"| {label} | " + " | ".join(text.format(value(results[policy])) for policy in POLICIES) + " |")
@@ -92,6 +97,8 @@ def table(arguments, results):
                 lambda result, rank=rank, column=column: statistics.mean(result.profile(rank, column)))
             add(f"{who}: {label}, most of a collective",
                 lambda result, rank=rank, column=column: max(result.profile(rank, column)), "{:.0f}")
+    for rank in range(arguments.ranks):
+        add(f"rank {rank}: context switches of an iteration", lambda result, rank=rank: sum(result.profile(rank, "vain_visits")), "{:.0f}")
     add("all ranks: context switches of an iteration",
         lambda result: sum(sum(result.profile(rank, "vain_visits")) for rank in range(arguments.ranks)), "{:.0f}")
     return "\n".join(lines)
@@ -123,12 +130,15 @@ def write_report(arguments, results, load):
 - OCCL at commit {commit}; command: `make bench-stickiness`
 - {arguments.ranks} ranks as processes submit the 161 gradient all-reduces of ResNet-50 (true sizes, 102 MB) with callbacks, all in
   the same order; rank {arguments.late_rank} sleeps {arguments.delay_us} us before each of its submissions.
-- before: a visit polls for the same short time wherever its thread block stands in the queue (`spinMicroseconds` =
-  {POLICIES["before"]}, about the floor). after: up to {POLICIES["after"]} us at the front, half of that at the next position and so on, twice as long for what
-  moved at its last visit. The default order of the queue in both. The two take turns in {arguments.rounds} rounds of {arguments.iterations} iterations (after one
-  that does not count); numbers are medians of the iterations.
+- before: the newest first, and each visit polls equally short (order `newest`, budget `flat`, 1 us). after: first in, first out, and
+  up to 20 us at the front, half of that at the next position and so on, twice as long for what moved at its last visit (`fifo`,
+  `front-heavy`). no polling: first in, first out, one look a visit, which is the library's choice here, with more ranks than processors.
+  They take turns in {arguments.rounds} rounds of {arguments.iterations} iterations (after one that does not count); numbers are medians of the iterations.
 - A context switch is a visit that moved nothing; a preemption one that polled its budget out while others were open. The length of the
   queue, in thread blocks, is that when the collective came in. As in figure 9 of the OCCL paper, for a rank on time and the late one.
+- How long the queue is depends on the program here, not on the policy: a rank on time submits all 161 before the first is complete, and the late one
+  one every {arguments.delay_us} us and more. Who visits in vain depends on who has a processor: a rank that waits polls while its peers work, so
+  the numbers of one rank say less than those of all together.
 
 ![context switches and queue lengths]({picture})
 
@@ -142,7 +152,7 @@ def main():
     parser.add_argument("occl_run")
     parser.add_argument("program", help="stickiness_rank")
     parser.add_argument("algorithms", help="folder of the all-reduce algorithms")
-    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--late-rank", type=int, default=2)
     parser.add_argument("--delay-us", type=int, default=100)
     parser.add_argument("--iterations", type=int, default=5)

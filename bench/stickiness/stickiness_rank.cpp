@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::vector<std::string> plans;
-  uint32_t spinMicroseconds = 20;
+  uint32_t spinMicroseconds = 0; // as measured
+  uint32_t orderPolicy = 0, budgetPolicy = 0;
   uint32_t lateRank = 2;
   uint32_t delayMicroseconds = 100;
   uint32_t iterations = 5;
@@ -68,6 +70,8 @@ private:
 Rank::Rank(const Options &options) : options(options) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.spinMicroseconds = options.spinMicroseconds;
+  config.orderPolicy = options.orderPolicy;
+  config.budgetPolicy = options.budgetPolicy;
   require(occlCommInitFromEnv(&comm, &config), "joining the other ranks");
   require(occlCommRank(comm, &rank), "rank");
   require(occlCommSize(comm, &numRanks), "size");
@@ -190,6 +194,15 @@ int main(int argc, char **argv) {
   occl::bench::Options options;
   app.add_option("--plan", options.plans, "of an all-reduce")->required();
   app.add_option("--spin-us", options.spinMicroseconds, "budget at the front of the queue");
+  const std::map<std::string, uint32_t> orders = {
+      {"priority", occlOrderPriority}, {"fifo", occlOrderFifo}, {"newest", occlOrderNewest}};
+  const std::map<std::string, uint32_t> budgets = {{"front-heavy", occlBudgetFrontHeavy},
+                                                   {"flat", occlBudgetFlat},
+                                                   {"no-polling", occlBudgetNoPolling}};
+  app.add_option("--order", options.orderPolicy, "order policy; default: the library's")
+      ->transform(CLI::CheckedTransformer(orders));
+  app.add_option("--budget", options.budgetPolicy, "budget policy; default: the library's")
+      ->transform(CLI::CheckedTransformer(budgets));
   app.add_option("--late-rank", options.lateRank, "default 2");
   app.add_option("--delay-us", options.delayMicroseconds,
                  "of each of its submissions; default 100");

@@ -59,6 +59,7 @@ private:
   bool isShared(const char *buffer, uint64_t bytes) const;
   bool canReclaim(const OpenInvocation &invocation) const;
   bool reclaimAll();
+  void reclaimSome();
   void reclaim(OpenInvocation &invocation);
   void forget(OpenInvocation &invocation);
   OpenInvocation *takeInvocation();
@@ -83,6 +84,7 @@ private:
   std::vector<std::unique_ptr<OpenInvocation>> invocations; // all that ever were
   std::vector<OpenInvocation *> idle;                       // of these, those not in use
   OpenInvocation *oldest = nullptr, *newest = nullptr;      // of these, those not reclaimed
+  OpenInvocation *nextToSweep = nullptr;                    // of these
 };
 
 } // namespace occl::daemon

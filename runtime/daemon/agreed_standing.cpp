@@ -18,6 +18,25 @@ uint32_t firstSilent(uint32_t r, const OpenInvocation &invocation, const Fabric 
 
 } // namespace
 
+std::optional<scheduler::Standing> inheritedStanding(OpenInvocation &invocation,
+                                                     const Fabric &fabric) {
+  const uint32_t numRanks = fabric.numRanks();
+  if (invocation.announcedBelow.load(std::memory_order_relaxed) > numRanks)
+    return std::nullopt;
+  const uint32_t r = invocation.nextLook.load(std::memory_order_relaxed);
+  invocation.nextLook.store((r + 1) % numRanks, std::memory_order_relaxed);
+  const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
+  auto urgency = cell ? cell->urgencyOf(invocation.ordinal) : std::nullopt;
+  int32_t highest = invocation.highestPriority.load(std::memory_order_relaxed);
+  if (!urgency || urgency->priority <= highest ||
+      !invocation.highestPriority.compare_exchange_strong(highest, urgency->priority,
+                                                          std::memory_order_relaxed))
+    return std::nullopt;
+  scheduler::Standing standing;
+  standing.priority = urgency->priority;
+  return standing;
+}
+
 std::optional<scheduler::Standing> agreedStanding(OpenInvocation &invocation,
                                                   const Fabric &fabric) {
   const uint32_t numRanks = fabric.numRanks();

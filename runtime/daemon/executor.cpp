@@ -73,9 +73,13 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
   if (!outcome.failed)
     outcome = run(core, task, visit, patience);
   // Alone in the queue it stands well anywhere. Without preemption it always is, to its executor.
-  if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed)
-    if (auto standing = agreedStanding(*task.invocation, *core.fabric))
+  if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed) {
+    auto standing = agreedStanding(*task.invocation, *core.fabric);
+    if (!standing && !outcome.moved)
+      standing = inheritedStanding(*task.invocation, *core.fabric);
+    if (standing)
       device.board.place(*task.invocation, *standing);
+  }
   Released released = device.board.release(task, outcome);
   if (released.complete)
     complete(*released.complete);

@@ -60,6 +60,9 @@ struct OpenInvocation {
   /// Executors': ranks below it have announced the invocation; numRanks + 1 once its tasks stand as
   /// all ranks have them.
   Atomic<uint32_t> announcedBelow{0};
+  /// The highest that a rank was seen to give it, and whom to look at next.
+  Atomic<int32_t> highestPriority{0};
+  Atomic<uint32_t> nextLook{0};
 
   // Under the task board's lock.
   uint32_t blocksLeft = 0;

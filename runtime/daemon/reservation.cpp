@@ -41,6 +41,8 @@ void Admission::forget(OpenInvocation &invocation) {
                      workspaceBytes(*invocation.collective, core.fabric->numRanks()));
   invocation.id->unreclaimed[invocation.ordinal % AnnounceCell::kRecords] = nullptr;
   --invocation.collective->unreclaimed;
+  if (nextToSweep == &invocation)
+    nextToSweep = invocation.next;
   (invocation.previous ? invocation.previous->next : oldest) = invocation.next;
   (invocation.next ? invocation.next->previous : newest) = invocation.previous;
   idle.push_back(&invocation);
@@ -57,6 +59,19 @@ bool Admission::reclaimAll() {
     invocation = next;
   }
   return any;
+}
+
+/// Two for each one that comes in: so what is complete and not reclaimed stays few, however many
+/// collectives are used in turn.
+void Admission::reclaimSome() {
+  for (int i = 0; i < 2; ++i) {
+    OpenInvocation *invocation = nextToSweep ? nextToSweep : oldest;
+    if (!invocation)
+      return;
+    nextToSweep = invocation->next;
+    if (canReclaim(*invocation))
+      reclaim(*invocation);
+  }
 }
 
 OpenInvocation *Admission::takeInvocation() {
@@ -154,6 +169,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   for (OpenInvocation *invocation : id.unreclaimed)
     if (invocation && canReclaim(*invocation))
       reclaim(*invocation);
+  reclaimSome();
   if (id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords])
     return again("a record: " + std::to_string(AnnounceCell::kRecords) +
                  " invocations of collective " + id.registered->describe() + " are under way");
@@ -181,6 +197,8 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   invocation->hasCallback = static_cast<bool>(callback);
   invocation->finished.store(false, std::memory_order_relaxed);
   invocation->announcedBelow.store(0, std::memory_order_relaxed);
+  invocation->highestPriority.store(id.registered->spec.priority, std::memory_order_relaxed);
+  invocation->nextLook.store(0, std::memory_order_relaxed);
   invocation->nextWaiting = nullptr;
   invocation->previous = newest;
   invocation->next = nullptr;

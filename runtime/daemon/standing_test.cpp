@@ -128,6 +128,25 @@ TEST_F(StandingTest, AHighPriorityOnOneRankRaisesTheInvocationOnAll) {
   finish();
 }
 
+TEST_F(StandingTest, APriorityIsInheritedFromTheFirstAnnouncement) {
+  make(true);
+  add(1, {3, 0, 0});
+  add(2, {0, 0, 9});
+  add(3, {0, 0, 5});
+  submit(0, {1, 2, 3});
+  submit(2, {3});
+  for (uint32_t i = 0; i < 2 * kRanks; ++i)
+    ranks[0]->pass();
+  EXPECT_EQ(ranks[0]->order(), (Ids{3, 1, 2})) << "rank 1 has announced nothing, rank 2 has one";
+  submit(2, {2});
+  for (uint32_t i = 0; i < 2 * kRanks; ++i)
+    ranks[0]->pass();
+  EXPECT_EQ(ranks[0]->order(), (Ids{2, 3, 1}));
+  submit(1, {1, 2, 3});
+  submit(2, {1});
+  finish();
+}
+
 TEST_F(StandingTest, WhatAllHaveAnnouncedGoesFirstAsTheLowestRankSubmittedIt) {
   make(true);
   for (uint64_t id : {1, 2, 3, 4})
