@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
@@ -25,8 +26,8 @@ constexpr uint64_t kMost = 16384;
 /// A small collective that is registered under many ids.
 class Visitor {
 public:
-  Visitor(PlanHandle handle, uint32_t rank)
-      : handle(std::move(handle)), input(4, rank + 1), output(4) {}
+  Visitor(PlanHandle handle, uint32_t rank, uint64_t count = 4)
+      : handle(std::move(handle)), input(count, static_cast<int32_t>(rank + 1)), output(count) {}
 
   std::string enter(occlComm_t comm, uint64_t id) const {
     occlPlan_t plan = handle.get();
@@ -162,6 +163,29 @@ TEST(LifeCycle, AsManyAsThereCanBeAreRegisteredAndNoMore) {
   EXPECT_EQ(visitor.enter(ranks[0], kMost), "");
   EXPECT_EQ(visitor.run(ranks[0], kMost), "");
   EXPECT_NE(visitor.enter(ranks[0], kMost + 1), "");
+}
+
+double residentMegabytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:"))
+      return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+/// 64 KiB of slots each, which later ones use again.
+TEST(LifeCycle, MemoryDoesNotGrowWithWhatHasBeenUsedOnce) {
+  constexpr uint32_t kRanks = 2, kCollectives = 2000;
+  Ranks ranks(kRanks);
+  double before = residentMegabytes();
+  ranks.run([&](uint32_t r) {
+    Visitor visitor(planFor(kRanks, false), r, 16384);
+    for (uint64_t id = 0; id < kCollectives; ++id) {
+      ASSERT_EQ(visitor.enter(ranks[r], id), "");
+      ASSERT_EQ(visitor.run(ranks[r], id), "");
+    }
+  });
+  EXPECT_LT(residentMegabytes() - before, 120) << "all their slots are 250 MB";
 }
 
 /// Rank 0 deregisters all; their cells are not free before rank 1 has done so too.

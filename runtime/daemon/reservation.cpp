@@ -61,9 +61,13 @@ bool Admission::reclaimAll() {
   return any;
 }
 
-/// Two for each one that comes in: so what is complete and not reclaimed stays few, however many
-/// collectives are used in turn.
+/// Two for each one that comes in, once there are more than a few: so what is complete and not
+/// reclaimed stays few, however many collectives are used in turn. Of a few, most are in flight,
+/// and looking at what executors work on is slow.
 void Admission::reclaimSome() {
+  constexpr size_t kFew = 64;
+  if (invocations.size() - idle.size() <= kFew)
+    return;
   for (int i = 0; i < 2; ++i) {
     OpenInvocation *invocation = nextToSweep ? nextToSweep : oldest;
     if (!invocation)
