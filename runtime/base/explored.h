@@ -56,6 +56,8 @@ void yield(std::chrono::nanoseconds time, const Where &where);
 /// Starts a thread; its number.
 uint32_t spawn(std::function<void()> body);
 bool hasEnded(uint32_t thread);
+/// 0 outside of an exploration.
+uint32_t currentThread();
 /// What a thread that waits for the end of another sleeps on.
 const void *endOf(uint32_t thread);
 

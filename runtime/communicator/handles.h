@@ -2,13 +2,13 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "runtime/base/mutex.h"
 #include "runtime/communicator/occl.h"
 #include "runtime/communicator/watching.h"
 #include "runtime/daemon/daemon.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 struct occlPlan {
@@ -25,7 +25,7 @@ struct occlComm {
 
   std::unique_ptr<occl::daemon::Daemon> daemon;
   occl::communicator::Watching watching;
-  std::once_flag failureFlag;
+  occl::Mutex failureMutex;
   std::string failureText; // once it has failed; for occlCommGetLastError
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 using namespace occl;
 using namespace occl::communicator;
@@ -74,7 +75,9 @@ const char *occlCommGetLastError(occlComm_t comm) {
   Status failure = comm->daemon->failure();
   if (failure.ok())
     return "";
-  std::call_once(comm->failureFlag, [&] { comm->failureText = failure.message(); });
+  std::lock_guard lock(comm->failureMutex);
+  if (comm->failureText.empty()) // what was returned stays as it is
+    comm->failureText = failure.message();
   return comm->failureText.c_str();
 }
 

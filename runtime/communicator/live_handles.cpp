@@ -2,6 +2,7 @@
 
 #include "runtime/communicator/handles.h"
 
+#include <mutex>
 #include <utility>
 
 namespace occl::communicator {

@@ -1,12 +1,11 @@
 // Which communicators there are, so that one may be aborted while another thread destroys it.
 #pragma once
 
+#include "runtime/base/mutex.h"
 #include "runtime/communicator/occl.h"
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 
 namespace occl::communicator {
 
@@ -26,8 +25,8 @@ private:
     bool isLeaving = false;
   };
 
-  std::mutex mutex;
-  std::condition_variable released;
+  Mutex mutex;
+  ConditionVariable released;
   std::map<occlComm_t, Entry> entries;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/daemon/core.h"
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/per_thread.h"
 
 #include <string>
 #include <utility>
@@ -15,15 +16,15 @@ static_assert(RequestTable::kMaxCapacity < kNeverBlocks);
 
 /// The callbacks that this thread is in, a list on its stack.
 struct CallbackScope {
-  explicit CallbackScope(const Core &core) : core(core), outer(innermost) { innermost = this; }
-  ~CallbackScope() { innermost = outer; }
+  explicit CallbackScope(const Core &core) : core(core), outer(innermost()) { innermost() = this; }
+  ~CallbackScope() { innermost() = outer; }
 
-  static thread_local const CallbackScope *innermost;
+  static const CallbackScope *&innermost() {
+    return pointerOfThisThread<CallbackScope, const CallbackScope>();
+  }
   const Core &core;
   const CallbackScope *const outer;
 };
-
-thread_local const CallbackScope *CallbackScope::innermost = nullptr;
 
 } // namespace
 
@@ -107,7 +108,7 @@ void Core::callBackOnThread(void *core, queue::CompletionEntry entry) {
 }
 
 bool Core::isCallingBack() const {
-  for (const CallbackScope *scope = CallbackScope::innermost; scope; scope = scope->outer)
+  for (const CallbackScope *scope = CallbackScope::innermost(); scope; scope = scope->outer)
     if (&scope->core == this)
       return true;
   return false;

@@ -3,6 +3,7 @@
 #include "runtime/insight/trace_ring.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 

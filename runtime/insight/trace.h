@@ -2,11 +2,11 @@
 // one a thread, shared by all communicators of the process.
 #pragma once
 
+#include "runtime/base/atomic.h"
+#include "runtime/base/mutex.h"
 #include "runtime/insight/trace_event.h"
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 namespace occl::insight {
@@ -34,9 +34,9 @@ public:
   Recording stop();
 
 private:
-  std::mutex mutex;                 // one start() or stop() at a time
-  std::atomic<uint32_t> session{0}; // 0: off
-  std::atomic<uint64_t> recorded{0};
+  Mutex mutex;                 // one start() or stop() at a time
+  Atomic<uint32_t> session{0}; // 0: off
+  Atomic<uint64_t> recorded{0};
 };
 
 } // namespace occl::insight

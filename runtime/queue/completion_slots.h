@@ -2,12 +2,12 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/per_thread.h"
 #include "runtime/queue/completion_queue.h"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 
 namespace occl::queue {
 
@@ -69,8 +69,7 @@ private:
   }
   /// Threads begin at different slots, so that they seldom meet.
   uint32_t preferredSlot() const {
-    size_t own = std::hash<std::thread::id>()(std::this_thread::get_id()) % kLines;
-    return static_cast<uint32_t>(own) % capacity;
+    return static_cast<uint32_t>(hashOfThisThread() % kLines) % capacity;
   }
 
   const uint32_t capacity;

@@ -54,6 +54,11 @@ bool hasEnded(uint32_t thread) {
   return Scheduler::current()->fiber(thread).state == explore::Fiber::State::Ended;
 }
 
+uint32_t currentThread() {
+  Scheduler *scheduler = Scheduler::current();
+  return scheduler ? scheduler->currentThread() : 0;
+}
+
 const void *endOf(uint32_t thread) { return &Scheduler::current()->fiber(thread); }
 
 } // namespace explored

@@ -25,6 +25,7 @@ public:
   Trace &trace() { return lastSteps; }
   /// The one that runs now; nullptr outside of run().
   static Scheduler *current() { return active; }
+  uint32_t currentThread() const { return running->number; }
 
   // What explored.h declares, for the running fiber.
   void reach(const char *operation, const void *address, const explored::Where &where);

@@ -33,7 +33,8 @@ Turn &turn() {
 /// What other processes do wakes nobody here: nothing sleeps longer, and callers look again.
 constexpr std::chrono::nanoseconds kLongestSleep = 500us;
 
-std::vector<bool> ended;
+std::vector<bool> ended; // by number - 1; the first thread is 0
+thread_local uint32_t ownNumber = 0;
 
 } // namespace
 
@@ -76,18 +77,21 @@ void yield(std::chrono::nanoseconds, const Where &) {
 }
 
 uint32_t spawn(std::function<void()> body) {
-  auto number = static_cast<uint32_t>(ended.size());
   ended.push_back(false);
+  auto number = static_cast<uint32_t>(ended.size());
   std::thread([number, body = std::move(body)] {
     std::lock_guard lock(turn().mutex);
+    ownNumber = number;
     body();
-    ended[number] = true;
+    ended[number - 1] = true;
     turn().woken.notify_all();
   }).detach();
   return number;
 }
 
-bool hasEnded(uint32_t thread) { return ended[thread]; }
+bool hasEnded(uint32_t thread) { return ended[thread - 1]; }
+
+uint32_t currentThread() { return ownNumber; }
 
 const void *endOf(uint32_t) { return &ended; }
 

@@ -1,0 +1,130 @@
+// Callbacks under made-up schedules: they submit again, wait for each other, and throw.
+#include "runtime/base/atomic.h"
+#include "runtime/base/mutex.h"
+#include "test/explore/communicators.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using communicator::testing::CallbackKind;
+
+class Callbacks : public Daemon {};
+
+/// What a rank's callback needs to submit the next invocation.
+struct Chain {
+  occlComm_t comm = nullptr;
+  Job *job = nullptr;
+  uint32_t rank = 0, left = 0;
+  Atomic<uint32_t> run{0};
+};
+
+void submitNext(occlRequest_t, occlResult_t result, void *user) {
+  auto &chain = *static_cast<Chain *>(user);
+  require(result == occlSuccess, "an invocation of the chain failed");
+  chain.run.fetch_add(1);
+  if (chain.left-- == 0)
+    return;
+  require(occlSubmit(chain.comm, chain.job->id(), chain.job->input(chain.rank),
+                     chain.job->output(chain.rank), submitNext, user, nullptr) == occlSuccess,
+          "submit from a callback");
+}
+
+TEST_F(Callbacks, SubmitAgain) {
+  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
+    std::vector<Job> jobs = makeJobs(1, twoShot);
+    jobs[0].setCallbackKind(kind);
+    expectNoDefect(100, [&] {
+      std::array<Chain, kRanks> chains;
+      {
+        Ranks ranks(kRanks, withWorkers(1));
+        registerAll(ranks, jobs);
+        for (uint32_t r = 0; r < kRanks; ++r) {
+          chains[r].comm = ranks[r];
+          chains[r].job = &jobs[0];
+          chains[r].rank = r;
+          chains[r].left = 1;
+        }
+        runRanks([&](uint32_t r) {
+          require(occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r), submitNext,
+                             &chains[r], nullptr) == occlSuccess,
+                  "submit");
+        });
+        // A rank that is destroyed first would wait for what the other's callback has to submit.
+        for (Chain &chain : chains)
+          while (chain.run.load() != 2)
+            sleepFor(std::chrono::milliseconds(1));
+      }
+      expectRight(jobs, 0);
+      expectRight(jobs, 1);
+    });
+  }
+}
+
+/// The callbacks of two invocations of a rank wait for each other.
+struct Pair {
+  Mutex mutex;
+  ConditionVariable changed;
+  uint32_t inside = 0;
+};
+
+void meet(occlRequest_t, occlResult_t, void *user) {
+  auto &pair = *static_cast<Pair *>(user);
+  std::unique_lock lock(pair.mutex);
+  ++pair.inside;
+  pair.changed.notify_all();
+  pair.changed.wait(lock, [&] { return pair.inside == 2; });
+}
+
+TEST_F(Callbacks, WaitForEachOther) {
+  std::vector<Job> jobs = makeJobs(2, ring);
+  expectNoDefect(100, [&] {
+    std::array<Pair, kRanks> pairs;
+    {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        for (uint32_t i = 0; i < 2; ++i) {
+          Job &job = jobs[(i + r) % 2];
+          require(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), meet, &pairs[r],
+                             nullptr) == occlSuccess,
+                  "submit");
+        }
+      });
+    }
+    for (const Pair &pair : pairs)
+      require(pair.inside == 2, "a callback was not called");
+  });
+}
+
+void throwAlways(occlRequest_t, occlResult_t, void *) { throw std::runtime_error("no"); }
+
+TEST_F(Callbacks, ThatThrowFailAllRanks) {
+  std::vector<Job> jobs = makeJobs(2, twoShot);
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      occlRequest_t request;
+      occlResult_t result = r == 0 ? occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r),
+                                                throwAlways, nullptr, nullptr)
+                                   : jobs[0].submit(ranks[r], r, &request);
+      require(result == occlSuccess || result == occlCallbackFailed, "submit");
+      if (r == 1)
+        return; // it never submits the other
+      result = jobs[1].submit(ranks[r], r, &request);
+      require(result == occlSuccess || result == occlCallbackFailed, "submit");
+      if (result == occlSuccess)
+        require(occlWait(ranks[r], request) == occlCallbackFailed, "it can only fail");
+    });
+  });
+}
+
+} // namespace
+} // namespace occl::explore

@@ -1,0 +1,80 @@
+// For tests that explore whole communicators, whose ranks are threads.
+#pragma once
+
+#include "plan/testing/example_plans.h"
+#include "runtime/base/thread.h"
+#include "runtime/communicator/testing/harness.h"
+#include "runtime/scheduler/calibration.h"
+#include "test/explore/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace occl::explore {
+
+using communicator::testing::handleOf;
+using communicator::testing::Job;
+using communicator::testing::PlanHandle;
+using communicator::testing::Ranks;
+
+constexpr uint32_t kRanks = 2;
+
+/// What all schedules of a test have in common, and what a process does once.
+class Daemon : public ::testing::Test {
+protected:
+  Daemon() {
+    ring = handleOf(plan::testing::ringAllReduce(kRanks));
+    twoShot = handleOf(plan::testing::twoShotAllReduce(kRanks));
+    Settings once;
+    once.schedules = 1;
+    explore(once, [] { scheduler::flagRoundTrip(); });
+  }
+
+  std::vector<Job> makeJobs(uint32_t number, const PlanHandle &plan) {
+    std::vector<Job> jobs;
+    for (uint32_t j = 0; j < number; ++j)
+      jobs.emplace_back(j, plan, 4, DataType::Int32);
+    return jobs;
+  }
+
+  void expectNoDefect(uint64_t schedules, const std::function<void()> &body) {
+    Settings settings;
+    settings.schedules = schedules;
+    Outcome outcome = explore(settings, body);
+    EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
+  }
+
+  PlanHandle ring, twoShot;
+};
+
+inline occlConfig_t withWorkers(uint32_t workers) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.workers = workers;
+  config.arenaBytes = 1 << 16;
+  return config;
+}
+
+/// Runs body(rank) on a thread for each rank.
+inline void runRanks(const std::function<void(uint32_t)> &body) {
+  std::vector<Thread> threads;
+  for (uint32_t r = 0; r < kRanks; ++r)
+    threads.emplace_back(body, r);
+  for (Thread &thread : threads)
+    thread.join();
+}
+
+inline void registerAll(const Ranks &ranks, const std::vector<Job> &jobs) {
+  for (uint32_t r = 0; r < kRanks; ++r)
+    for (const Job &job : jobs)
+      require(job.registerOn(ranks[r]) == occlSuccess, "registration fails");
+}
+
+inline void expectRight(const std::vector<Job> &jobs, uint32_t rank) {
+  for (const Job &job : jobs)
+    require(job.check(rank).empty(), job.check(rank));
+}
+
+} // namespace occl::explore

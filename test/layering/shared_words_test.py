@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""What threads share goes through runtime/base, so that test/explore sees every access of it.
+
+Fails if a source of the runtime names the standard library's or the system's means itself.
+"""
+import pathlib
+import re
+import sys
+
+DIRECT = re.compile(
+    r"std::atomic|std::(recursive_|shared_|timed_)?mutex\b|std::condition_variable|std::j?thread\b"
+    r"|std::this_thread|std::call_once|std::once_flag|std::(counting_|binary_)?semaphore"
+    r"|std::latch|std::barrier|std::steady_clock|std::future|std::async|\bthread_local\b"
+    r"|__atomic_|__sync_|\bvolatile\b|\b(u|nano)sleep\(|sched_yield|\bpthread_|SYS_futex")
+
+# With the reason.
+ALLOWED = {
+    "runtime/communicator/error.cpp": "the text of a thread's last error: no other thread's",
+    "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
+    "runtime/insight/collective_counters.h": "a time that is shown, and nobody waits for it",
+    "runtime/insight/report_signal.cpp": "a signal handler may access nothing but such words",
+    "runtime/insight/trace.cpp": "a ring for each real thread, which fibers would share",
+    "runtime/insight/trace_ring.h": "a ring for each real thread, which fibers would share",
+    "runtime/interpreter/target_cuda.cuh": "device code",
+    "runtime/interpreter/lines_cuda.cuh": "device code",
+}
+
+
+def without_comments(text):
+    blank = lambda match: "\n" * match.group().count("\n")
+    return re.sub(r"//[^\n]*|/\*.*?\*/", blank, text, flags=re.S)
+
+
+def main():
+    wrong, seen, used = [], 0, set()
+    for path in sorted(pathlib.Path("runtime").rglob("*")):
+        if path.suffix not in (".h", ".cpp", ".cuh") or path.name.endswith("_test.cpp"):
+            continue
+        if path.parts[1] == "base" or {"testing", "conformance"} & set(path.parts):
+            continue
+        seen += 1
+        for number, line in enumerate(without_comments(path.read_text()).split("\n"), 1):
+            found = DIRECT.search(line)
+            if found and str(path) in ALLOWED:
+                used.add(str(path))
+            elif found:
+                wrong.append(f"{path}:{number}: {found.group()}: use runtime/base")
+    if seen < 50:
+        wrong.append(f"only {seen} sources were found")
+    wrong += [f"{path} is allowed what it does not use" for path in set(ALLOWED) - used]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
