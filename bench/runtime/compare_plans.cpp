@@ -14,6 +14,7 @@
 namespace {
 
 using occl::bench::check;
+using occl::bench::registerOn;
 
 constexpr uint64_t kSizes[] = {1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 constexpr uint32_t kRounds = 9;
@@ -33,12 +34,7 @@ uint64_t idOf(size_t contender, size_t size) { return contender * 100 + size; }
 void registerAll(occlComm_t comm, std::vector<Contender> &contenders) {
   for (size_t p = 0; p < contenders.size(); ++p)
     for (size_t s = 0; s < std::size(kSizes); ++s) {
-      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-      collective.id = idOf(p, s);
-      collective.plans = &contenders[p].plan;
-      collective.numPlans = 1;
-      collective.count = kSizes[s] / sizeof(float);
-      check(occlRegister(comm, &collective));
+      registerOn(comm, contenders[p].plan, idOf(p, s), kSizes[s] / sizeof(float));
     }
 }
 

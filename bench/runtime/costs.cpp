@@ -19,6 +19,7 @@
 namespace {
 
 using occl::bench::check;
+using occl::bench::registerOn;
 using occl::interpreter::BlockContext;
 
 constexpr uint32_t kRepeats = 101;
@@ -125,12 +126,7 @@ void printVisit() {
   occlRequest_t request = 0;
   for (uint64_t id = 0; id < kTasks; ++id) {
     occlPlan_t handle = plan.get();
-    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-    collective.id = id;
-    collective.plans = &handle;
-    collective.numPlans = 1;
-    collective.count = data.size();
-    check(occlRegister(comms[0], &collective));
+    registerOn(comms[0], handle, id, data.size());
     check(occlSubmit(comms[0], id, data.data(), data.data(), nullptr, nullptr, &request));
   }
   // The worker visits them too, for a while each time: then the times are of both.

@@ -26,6 +26,7 @@ constexpr uint32_t kRuns = 1000, kOperations = 20;
 constexpr uint64_t kId = 1;
 
 using occl::bench::check;
+using occl::bench::registerOn;
 
 void throughWait(occlComm_t comm, const float *input, float *output) {
   occlRequest_t request = 0;
@@ -85,14 +86,7 @@ void measure(const Way &way, uint32_t numRanks) {
   for (uint32_t r = 0; r < numRanks; ++r)
     threads.emplace_back([&, r] {
       takeProcessor(r);
-      occlPlan_t handle = plan.get();
-      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-      collective.id = kId;
-      collective.plans = &handle;
-      collective.numPlans = 1;
-      collective.count = kElements;
-      collective.callbacksNeverBlock = way.callbacksNeverBlock;
-      check(occlRegister(comms[r], &collective));
+      registerOn(comms[r], plan.get(), kId, kElements, way.callbacksNeverBlock);
       times[r] = timesOf(way, comms[r]);
     });
   for (std::thread &thread : threads)

@@ -21,6 +21,7 @@
 namespace {
 
 using occl::bench::check;
+using occl::bench::registerOn;
 
 constexpr uint32_t kCollectives = 8, kSeed = 1;
 
@@ -40,12 +41,7 @@ struct Rank {
     input.assign(elements * kCollectives, 1);
     output.assign(elements * kCollectives, 0);
     for (uint32_t id = 0; id < kCollectives; ++id) {
-      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-      collective.id = id;
-      collective.plans = &plan;
-      collective.numPlans = 1;
-      collective.count = count;
-      check(occlRegister(comm, &collective));
+      registerOn(comm, plan, id, count);
     }
   }
 

@@ -18,6 +18,7 @@
 namespace {
 
 using occl::bench::check;
+using occl::bench::registerOn;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kRanks = 2;
@@ -48,15 +49,9 @@ public:
   }
 
   void registerAll() {
-    occlPlan_t handle = plan.get();
     for (occlComm_t comm : comms)
       for (uint64_t id = 0; id < numRegistered; ++id) {
-        occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-        collective.id = id;
-        collective.plans = &handle;
-        collective.numPlans = 1;
-        collective.count = kElements;
-        check(occlRegister(comm, &collective));
+        registerOn(comm, plan.get(), id, kElements);
       }
   }
   occlRequest_t submit(uint32_t rank, uint64_t id) {

@@ -125,8 +125,8 @@ typedef struct {
                 all-to-all: of what goes to one rank; with parts of different sizes: of a chunk */
   occlDataType_t dataType;
   occlRedOp_t op;     /* ignored where the plan reduces nothing; a scan has no occlAvg */
-  int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives it counts on
-                         all, as soon as that rank has submitted it */
+  int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives it counts
+                         on all, as soon as that rank has submitted it */
   uint32_t timeoutMs; /* from submission; 0: the communicator's */
   uint32_t
       callbacksNeverBlock; /* 1: its callbacks return at once, so whoever completes an invocation

@@ -6,7 +6,7 @@
 #include "runtime/queue/bounded_ring.h"
 #include "runtime/queue/completion_queue.h"
 #include "runtime/queue/submission_queue.h"
-#include "runtime/transport/announce.h"
+#include "runtime/transport/announce_table.h"
 #include "runtime/transport/failure_word.h"
 #include "runtime/transport/wait_edges.h"
 #include "test/explore/explore.h"
@@ -173,6 +173,34 @@ TEST(Announce, ARecordIsSeenWholeAndInItsTurn) {
       traits.count = ordinal;
       cell->publish(ordinal, ordinal * 64, traits);
     }
+    reader.join();
+  });
+}
+
+/// Two cells: one stays, the other goes from id to id, and the numbers of both move in the index.
+TEST(Announce, WhatStaysIsFoundWhileOthersComeAndGo) {
+  constexpr uint64_t kStays = 7, kNever = 9;
+  struct alignas(64) Memory {
+    transport::AnnounceCell cells[2];
+    std::byte index[transport::AnnounceTable::indexBytes(2)] = {};
+  };
+  expectNoDefect([] {
+    auto memory = std::make_unique<Memory>();
+    transport::AnnounceTable table(memory->cells, memory->index);
+    transport::AnnounceOwner owner(table);
+    auto *stays = owner.take(kStays, 0);
+    Thread reader([&] {
+      for (int i = 0; i < 2; ++i) {
+        auto life = table.lifeOf(kStays);
+        require(!life || life->phase == transport::CellPhase::Active, "what stays is not found");
+        const transport::AnnounceCell *found = table.find(kStays);
+        require(!found || found == stays, "another cell is found");
+        life = table.lifeOf(kNever);
+        require(!life || life->phase == transport::CellPhase::Vacant, "what never was is found");
+      }
+    });
+    for (uint64_t id : {1, 2, 3})
+      owner.giveBack(*owner.take(id, 0));
     reader.join();
   });
 }
