@@ -40,9 +40,11 @@ struct Tables {
   std::vector<BoundBlock> blocks;
   std::vector<BoundInstruction> instructions;
   std::vector<BoundOperand> operands;
-  std::vector<BoundDependency> dependencies;
+  std::vector<BoundAcquire> acquires;
+  std::vector<BoundRelease> releases;
   std::vector<ConnectionEnd> ends;
   std::vector<uint32_t> peers;
+  std::vector<uint64_t> controls;
 };
 
 class Extractor {
@@ -59,19 +61,31 @@ public:
 
 private:
   void instruction(BoundInstruction bound) {
+    if (bound.numInstructions != 0)
+      stepMovesData = bound.movesData;
     const BoundOperand *operands = program.operands + bound.firstOperand;
     bound.firstOperand = static_cast<uint32_t>(tables.operands.size());
     for (uint32_t i = 0; i < uint32_t(bound.numSources) + bound.numDestinations; ++i) {
       BoundOperand operand = operands[i];
       if (operand.kind == plan::OperandKind::Connection)
         operand.end = end(operand.end);
-      tables.operands.push_back(operand);
+      if (stepMovesData) // who only signals or waits has words
+        tables.operands.push_back(operand);
     }
-    const BoundDependency *dependencies = program.dependencies + bound.firstDependency;
-    bound.firstDependency = static_cast<uint32_t>(tables.dependencies.size());
-    tables.dependencies.insert(tables.dependencies.end(), dependencies,
-                               dependencies + bound.numDependencies);
+    // The instructions of a step have their words one after another.
+    if (bound.numInstructions != 0) {
+      copy(tables.acquires, program.acquires, bound.firstAcquire, bound.numAcquires);
+      copy(tables.releases, program.releases, bound.firstRelease, bound.numReleases);
+    }
+    bound.numNeeds = 0;
     tables.instructions.push_back(bound);
+  }
+
+  template <class T>
+  static void copy(std::vector<T> &to, const T *table, uint32_t &first, uint32_t number) {
+    const T *from = table + first;
+    first = static_cast<uint32_t>(to.size());
+    to.insert(to.end(), from, from + number);
   }
 
   uint32_t end(uint32_t number) {
@@ -82,12 +96,22 @@ private:
       end.firstPeer = static_cast<uint32_t>(tables.peers.size());
       tables.peers.insert(tables.peers.end(), peers, peers + end.numPeers);
       tables.ends.push_back(end);
+      controlsOf(end);
     }
     return position->second;
   }
 
+  void controlsOf(const ConnectionEnd &end) {
+    if (end.dataRank == program.rank && (program.line.bytes == 0 || end.isCounter))
+      tables.controls.push_back(end.tailOffset);
+    for (uint32_t p = 0; end.creditRank == program.rank && end.lastCredit != 0 && p < end.numPeers;
+         ++p)
+      tables.controls.push_back(end.headsOffset + p * kControlStride);
+  }
+
   const Program &program;
   Tables &tables;
+  bool stepMovesData = false;
   std::map<uint32_t, uint32_t> ends; // number in the program -> in the image
 };
 
@@ -101,18 +125,24 @@ std::vector<char> makeBlockImage(const Program &program, uint32_t block) {
     contiguous &= instruction.contiguous;
   ImageHeader header;
   header.program = program;
-  header.numEnds = static_cast<uint32_t>(tables.ends.size());
+  header.numControls = static_cast<uint32_t>(tables.controls.size());
+  if (program.line.bytes == 0) {
+    tables.ends.clear();
+    tables.peers.clear();
+  }
   ImageWriter writer;
   writer.append(header.program.blocks, std::span<const BoundBlock>(tables.blocks));
   writer.append(header.program.instructions,
                 std::span<const BoundInstruction>(tables.instructions));
   writer.append(header.program.operands, std::span<const BoundOperand>(tables.operands));
-  writer.append(header.program.dependencies, std::span<const BoundDependency>(tables.dependencies));
+  writer.append(header.program.acquires, std::span<const BoundAcquire>(tables.acquires));
+  writer.append(header.program.releases, std::span<const BoundRelease>(tables.releases));
   writer.append(header.program.ends, std::span<const ConnectionEnd>(tables.ends));
   writer.append(header.program.peers, std::span<const uint32_t>(tables.peers));
   // Only scattered pieces are looked up by their chunk.
   writer.append(header.program.chunkBegins,
                 std::span(program.chunkBegins, contiguous ? 0 : program.partChunks + 1));
+  writer.append(header.controls, std::span<const uint64_t>(tables.controls));
   return std::move(writer).finish(header);
 }
 

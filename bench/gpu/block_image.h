@@ -15,11 +15,15 @@ namespace occl::bench {
 /// `relocate`.
 struct alignas(16) ImageHeader {
   interpreter::Program program;
+  /// Where in its rank's arena block control words lie that only this thread block and its peers
+  /// use.
+  const uint64_t *controls = nullptr;
   uint32_t bytes = 0; // of the image, a multiple of 16
-  uint32_t numEnds = 0;
+  uint32_t numControls = 0;
 };
 
-/// The program's tables, cut down to those of `block`, which keeps its number. Not yet relocated.
+/// The program's tables, cut down to those of `block`, which keeps its number, and to what devices
+/// look at: no needs, no doorbells; the ends of connections only for lines. Not yet relocated.
 std::vector<char> makeBlockImage(const interpreter::Program &program, uint32_t block);
 
 /// Makes the program's pointers valid for an image that lies at `base` (of the memory space in
@@ -34,10 +38,12 @@ OCCL_INLINE void relocate(ImageHeader &header, const char *base) {
   move(program.blocks);
   move(program.instructions);
   move(program.operands);
-  move(program.dependencies);
+  move(program.acquires);
+  move(program.releases);
   move(program.ends);
   move(program.peers);
   move(program.chunkBegins);
+  move(header.controls);
 }
 
 } // namespace occl::bench

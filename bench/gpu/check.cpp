@@ -7,6 +7,7 @@
 #include "runtime/loader/plan_loader.h"
 
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 namespace occl::bench {
@@ -117,7 +118,12 @@ private:
   std::vector<char *> inputs, outputs;
 };
 
-constexpr const char *kAlgorithms[] = {"one_shot", "two_shot", "ring"};
+constexpr const char *kAlgorithms[] = {"one_shot", "two_shot", "ring", "direct"};
+
+/// Direct plans have no messages, so every protocol is the same.
+bool suits(const char *algorithm, plan::Protocol protocol) {
+  return protocol == plan::Protocol::Simple || std::string_view(algorithm) != "direct";
+}
 
 /// Calls check(case) in all shapes until one fails.
 template <class Check> Status forShapes(bool quick, const Check &check) {
@@ -135,6 +141,8 @@ template <class Check> Status forShapes(bool quick, const Check &check) {
             for (plan::Protocol protocol :
                  {plan::Protocol::Simple, plan::Protocol::LL, plan::Protocol::LL128}) {
               what.protocol = protocol;
+              if (!suits(algorithm, protocol))
+                continue;
               if (Status status = check(what); !status.ok())
                 return status;
             }
@@ -159,6 +167,8 @@ template <class Check> Status forTypes(bool quick, const Check &check) {
           what.options.tiles = {512, 1};
           what.misalignment = misalignment;
           what.protocol = plan::Protocol((type + op) % 3);
+          if (!suits(algorithm, what.protocol))
+            what.protocol = plan::Protocol::Simple;
           if (Status status = check(what); !status.ok())
             return status;
         }
@@ -178,6 +188,7 @@ Status checkAll(DeviceGroup &group, const std::string &planDirectory, bool quick
     if (Status status = check(what); !status.ok())
       return status;
     what.options.tablesInShared = false;
+    what.options.stepOperands = 0;
     if (Status status = check(what); !status.ok())
       return status;
     what.inPlace = true;

@@ -1,13 +1,18 @@
 // The interpreter as a CUDA kernel that executes invocation after invocation of one program.
 //
-// Each invocation has an arena block and progress words whose control words are zero at its start.
-// There is a ring of kArenaRing of them: at the start of invocation i a thread block clears its own
-// control words of invocation i + 2's. They were used by invocation i - 2, which is over everywhere
-// for this thread block's connections: it has itself finished i - 1, for which it needed something
-// from every rank's corresponding block, which that block sent after it had finished i - 2. And no
-// peer uses them before it has something that this block sends after the clearing. So this needs
-// plans in which a thread block hears from all ranks' blocks of its connections before it ends
-// (all-reduce), without dependencies on other blocks.
+// Programs with messages: each invocation has an arena block whose control words are zero at its
+// start. There is a ring of kArenaRing of them: at the start of invocation i a thread block clears
+// its own control words of invocation i + 2's. They were used by invocation i - 2, which is over
+// everywhere for this thread block's connections: it has itself finished i - 1, for which it needed
+// something from every rank's corresponding block, which that block sent after it had finished i
+// - 2. And no peer uses them before it has something that this block sends after the clearing. So
+// this needs plans in which a thread block hears from all ranks' blocks of its connections before
+// it ends (all-reduce), without dependencies on other blocks.
+//
+// Direct programs: there is one arena block, whose counters go on from one invocation to the next.
+// A rank begins an invocation when all its thread blocks have ended the one before: a new kernel
+// has that for nothing. Then each thread block tells those of the same number on the other ranks
+// that its rank has begun, and waits for them: from there on they may access each other's buffers.
 #pragma once
 
 #include "bench/gpu/block_image.h"
@@ -27,7 +32,7 @@ static_assert(kMaxBlockOperands == CudaTeam::kMaxOperands);
 /// The static part of a thread block, in shared memory.
 struct BlockState {
   Invocation invocation;
-  char *arenas[kMaxRanks];
+  char *places[numPlaces(kMaxRanks, true)];
   CudaTeam team;
 };
 
@@ -48,50 +53,98 @@ __device__ inline const ImageHeader &loadImage(const char *image, char *tables, 
   return header;
 }
 
-/// Clears the control words of this block that lie in its own rank's memory. The first warp. Lines
-/// stay: their flags grow from one invocation to the next.
-__device__ inline void clearControls(const ImageHeader &header, char *arena, char *progress) {
-  const Program &program = header.program;
-  for (uint32_t i = threadIdx.x; i <= header.numEnds; i += kControlThreads) {
-    if (i == header.numEnds) {
-      *reinterpret_cast<uint64_t *>(progress + blockIdx.x * kControlStride) = 0;
-      continue;
-    }
-    const ConnectionEnd &end = program.ends[i];
-    if (end.dataRank == program.rank && (program.line.bytes == 0 || end.isCounter))
-      *reinterpret_cast<uint64_t *>(arena + end.tailOffset) = 0;
-    if (end.creditRank == program.rank && end.lastCredit != 0)
-      for (uint32_t p = 0; p < end.numPeers; ++p)
-        *reinterpret_cast<uint64_t *>(arena + end.headsOffset + p * kControlStride) = 0;
-  }
-}
-
 __device__ inline char *inRing(char *base, uint64_t stride, uint32_t invocation) {
   return base + invocation % kArenaRing * stride;
 }
 
-/// Makes `state` that of an invocation and clears what will be another's. The first warp.
+/// What is the same for all invocations. The first warp.
+__device__ inline void beginBlock(BlockState &state, const ImageHeader &header,
+                                  const RankArguments &rank, const LoopArguments &arguments) {
+  uint32_t lane = threadIdx.x;
+  if (lane == 0) {
+    Invocation invocation;
+    invocation.program = &header.program;
+    invocation.places = state.places;
+    state.invocation = invocation;
+  }
+  if (lane < 3)
+    state.places[lane] = rank.buffers[lane];
+  if (lane < arguments.numRanks) {
+    state.places[arenaPlace(lane)] = rank.arenas[lane];
+    for (uint32_t kind = 0; arguments.isDirect && kind < 3; ++kind)
+      state.places[peerBufferPlace(arguments.numRanks, lane, kind)] =
+          rank.peerBuffers[lane * 3 + kind];
+  }
+  __syncwarp();
+}
+
+/// Makes `state` that of an invocation with messages and clears what will be another's. The first
+/// warp. Lines stay: their flags grow from one invocation to the next.
 __device__ inline void beginInvocation(BlockState &state, const ImageHeader &header,
                                        const RankArguments &rank, uint32_t numRanks,
                                        uint32_t number) {
-  uint32_t self = header.program.rank;
+  uint32_t lane = threadIdx.x, self = header.program.rank;
   __syncwarp(); // the previous invocation's addresses are no longer in use
-  if (threadIdx.x < numRanks)
-    state.arenas[threadIdx.x] =
-        inRing(rank.arenas[threadIdx.x], rank.arenaStrides[threadIdx.x], number);
-  if (threadIdx.x == 0) {
-    Invocation invocation;
-    invocation.program = &header.program;
-    for (uint32_t kind = 0; kind < 3; ++kind)
-      invocation.buffers[kind] = rank.buffers[kind];
-    invocation.arenas = state.arenas;
-    invocation.progress = inRing(rank.progress, rank.progressStride, number);
-    invocation.flagBase = number * header.program.flagsPerInvocation;
-    state.invocation = invocation;
-  }
-  clearControls(header, inRing(rank.arenas[self], rank.arenaStrides[self], number + 2),
-                inRing(rank.progress, rank.progressStride, number + 2));
+  if (lane < numRanks)
+    state.places[arenaPlace(lane)] = inRing(rank.arenas[lane], rank.arenaStrides[lane], number);
+  if (lane == 0)
+    state.invocation.flagBase = number * header.program.flagsPerInvocation;
+  char *later = inRing(rank.arenas[self], rank.arenaStrides[self], number + 2);
+  for (uint32_t i = lane; i < header.numControls; i += kControlThreads)
+    *reinterpret_cast<uint64_t *>(later + header.controls[i]) = 0;
   __syncwarp();
+}
+
+/// Waits until `isReady` says so for all lanes, a rank each. False: gave up, and reported whom it
+/// missed.
+template <class IsReady>
+__device__ bool waitInWarp(const IsReady &isReady, Patience patience, BlockReport &to,
+                           uint32_t self, uint32_t number) {
+  for (;;) {
+    bool ready = isReady();
+    if (__all_sync(~0u, ready))
+      return true;
+    if (!patience.isExhausted([](bool late) { return __any_sync(~0u, late) != 0; }))
+      continue;
+    if (!ready)
+      report(to, {BlockReport::GaveUp,
+                  number,
+                  {},
+                  {BlockReason::Announce, 0, threadIdx.x},
+                  self,
+                  blockIdx.x,
+                  0});
+    return false;
+  }
+}
+
+/// The same for a direct program; `isFirst` of this kernel. False: gave up, and reported it.
+template <class Target>
+__device__ bool beginDirect(BlockState &state, const ImageHeader &header, const RankArguments &rank,
+                            const LoopArguments &arguments, Target &target, uint32_t number,
+                            bool isFirst) {
+  uint32_t lane = threadIdx.x, self = header.program.rank;
+  BlockReport &outcome = rank.reports[blockIdx.x];
+  __syncwarp(); // the previous invocation's numbers are no longer in use
+  if (lane == 0)
+    state.invocation.firstTile = number * header.program.numTiles;
+  uint64_t ended = uint64_t(number) * gridDim.x;
+  auto rankEnded = [&] { return lane != self || target.acquire(rank.ended) >= ended; };
+  if (!isFirst && !waitInWarp(rankEnded, Patience(arguments.patience), outcome, self, number))
+    return false;
+  bool hasPeer = lane < arguments.numRanks && lane != self;
+  if (hasPeer)
+    target.release(begunWord(rank.begun[lane], blockIdx.x, self), number + 1);
+  const uint64_t *own = begunWord(rank.begun[self], blockIdx.x, lane);
+  auto peersBegun = [&] { return !hasPeer || target.acquire(own) > number; };
+  bool begun = waitInWarp(peersBegun, Patience(arguments.patience), outcome, self, number);
+  __syncwarp();
+  return begun;
+}
+
+/// One thread, once for each invocation.
+__device__ inline void endDirect(const RankArguments &rank) {
+  asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(rank.ended) : "memory");
 }
 
 /// Steps until the invocation is finished. False: gave up, and reported it. The first warp.
@@ -121,17 +174,26 @@ __device__ void control(BlockState &state, const ImageHeader &header,
   const RankArguments &rank = arguments.ranks[blockIdx.y];
   BlockReport &outcome = rank.reports[blockIdx.x];
   uint64_t begin = 0;
+  uint32_t first = arguments.isDirect ? rank.ordinals[blockIdx.x] : arguments.firstInvocation;
+  beginBlock(state, header, rank, arguments);
   for (uint32_t i = 0; i < arguments.invocations; ++i) {
     if (i == arguments.warmUp) {
       begin = deviceClock();
       if constexpr (requires { target.restart(); })
         target.restart();
     }
-    uint32_t number = arguments.firstInvocation + i;
-    beginInvocation(state, header, rank, arguments.numRanks, number);
+    uint32_t number = first + i;
+    if (!arguments.isDirect)
+      beginInvocation(state, header, rank, arguments.numRanks, number);
+    else if (!beginDirect(state, header, rank, arguments, target, number, i == 0))
+      return;
     if (!finishInvocation(state, target, Patience(arguments.patience), outcome, number))
       return;
+    if (arguments.isDirect && threadIdx.x == 0)
+      endDirect(rank);
   }
+  if (arguments.isDirect && threadIdx.x == 0)
+    rank.ordinals[blockIdx.x] = first + arguments.invocations;
   if constexpr (requires { target.measured(); })
     if (threadIdx.x == arguments.observer && blockIdx.x == 0)
       *rank.account = target.measured();

@@ -13,7 +13,8 @@ using namespace interpreter;
 namespace {
 
 std::string describe(const BlockReport &report) {
-  const char *reasons[] = {"nothing", "an announcement", "data", "credit", "a dependency"};
+  const char *reasons[] = {"nothing", "an announcement", "data",
+                           "credit",  "a dependency",    "a signal"};
   return "rank " + std::to_string(report.rank) + ", thread block " + std::to_string(report.block) +
          " gave up in invocation " + std::to_string(report.invocation) + ", instruction " +
          std::to_string(report.context.instruction) + ", tile " +
@@ -21,6 +22,11 @@ std::string describe(const BlockReport &report) {
          ", waiting for " + reasons[static_cast<unsigned>(report.obstacle.reason)] + " of rank " +
          std::to_string(report.obstacle.peer) + " (connection or thread block " +
          std::to_string(report.obstacle.what) + ")";
+}
+
+bool hasMessages(const plan::Plan &plan) {
+  return std::ranges::any_of(
+      plan.connections, [](const plan::Connection &connection) { return !connection.isCounter; });
 }
 
 } // namespace
@@ -65,7 +71,7 @@ Status InterpreterRun::prepare(const plan::Plan &plan, const UserBuffers &buffer
     return refuse("is no all-reduce of independent thread blocks");
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
-                             options.placement, kDeviceLines});
+                             options.placement, kDeviceLines, 0, options.stepOperands});
     if (!bound.ok())
       return bound.status();
     const Program &program = (*bound)->program();
@@ -75,6 +81,8 @@ Status InterpreterRun::prepare(const plan::Plan &plan, const UserBuffers &buffer
       return refuse("has ranks of different numbers of thread blocks");
     blocks = program.numBlocks;
     bindings.push_back(*bound);
+    if (isDirect() && hasMessages(plan))
+      return refuse("has messages beside direct access");
   }
   if (!takeMemory(buffers))
     return {StatusCode::Again, "the pools have no room for the arenas"};
@@ -92,20 +100,37 @@ bool InterpreterRun::takeMemory(const UserBuffers &buffers) {
     rank.buffers[1] = buffers.outputs[r];
     rank.buffers[2] = group.takeFromPool(r, binding.scratchBytes());
     arenas.push_back(group.takeFromPool(r, kArenaRing * alignUp(binding.arenaBytes(r), 256)));
-    rank.progressStride = alignUp(binding.progressBytes(), 256);
-    rank.progress = group.takeFromPool(r, kArenaRing * rank.progressStride);
     reports.push_back(group.takeFromPool(r, blocks * sizeof(BlockReport)));
     rank.reports = reinterpret_cast<BlockReport *>(reports[r]);
     accounts.push_back(group.takeFromPool(r, sizeof(PhaseAccount)));
     rank.account = reinterpret_cast<PhaseAccount *>(accounts[r]);
-    if (rank.buffers[2] == nullptr || arenas[r] == nullptr || rank.progress == nullptr ||
-        reports[r] == nullptr || accounts[r] == nullptr)
+    if (rank.buffers[2] == nullptr || arenas[r] == nullptr || reports[r] == nullptr ||
+        accounts[r] == nullptr)
       return false;
   }
   for (RankArguments &rank : ranks)
     for (uint32_t r = 0; r < group.numRanks(); ++r) {
       rank.arenas[r] = arenas[r];
       rank.arenaStrides[r] = alignUp(bindings[r]->arenaBytes(r), 256);
+    }
+  return !isDirect() || takeDirectMemory();
+}
+
+bool InterpreterRun::takeDirectMemory() {
+  uint64_t *begun[kMaxRanks];
+  for (uint32_t r = 0; r < group.numRanks(); ++r) {
+    auto take = [&](uint64_t bytes) { return group.takeFromPool(r, bytes); };
+    char *words = take(reinterpret_cast<uintptr_t>(begunWord(nullptr, blocks, 0)));
+    ranks[r].ended = reinterpret_cast<uint64_t *>(take(sizeof(uint64_t)));
+    ranks[r].ordinals = reinterpret_cast<uint32_t *>(take(blocks * sizeof(uint32_t)));
+    if (words == nullptr || ranks[r].ended == nullptr || ranks[r].ordinals == nullptr)
+      return false;
+    begun[r] = reinterpret_cast<uint64_t *>(words);
+  }
+  for (RankArguments &rank : ranks)
+    for (uint32_t r = 0; r < group.numRanks(); ++r) {
+      rank.begun[r] = begun[r];
+      std::copy_n(ranks[r].buffers, 3, rank.peerBuffers + r * 3);
     }
   return true;
 }
@@ -146,6 +171,7 @@ LoopArguments InterpreterRun::argumentsFor(uint32_t device) const {
   arguments.imageStride = imageStride;
   arguments.numRanks = group.numRanks();
   arguments.tablesInShared = options.tablesInShared;
+  arguments.isDirect = isDirect();
   arguments.patience = kPatience;
   return arguments;
 }

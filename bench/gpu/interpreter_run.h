@@ -25,6 +25,8 @@ struct RunOptions {
   interpreter::Placement placement = interpreter::Placement::AtSource;
   interpreter::TilePolicy tiles;
   bool tablesInShared = true;
+  /// As in BindRequest.
+  uint32_t stepOperands = kMaxBlockOperands;
   /// With the kernel for all types and operations, even where a special one exists.
   bool anyFold = false;
 };
@@ -56,6 +58,8 @@ private:
   InterpreterRun(DeviceGroup &group, const RunOptions &options) : group(group), options(options) {}
   Status prepare(const plan::Plan &plan, const UserBuffers &buffers);
   bool takeMemory(const UserBuffers &buffers);
+  bool takeDirectMemory();
+  bool isDirect() const { return !bindings[0]->directRanks().empty(); }
   Status uploadImages();
   LoopArguments argumentsFor(uint32_t device) const;
   using Launch = int (*)(const LoopArguments &, uint32_t blocks, uint32_t localRanks, void *stream);

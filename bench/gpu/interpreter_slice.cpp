@@ -1,4 +1,5 @@
-// interpreter_slice check|quick-check|steps|protocols|measure <plan directory> <ranks> [one-device]
+// interpreter_slice check|quick-check|steps|direct|protocols|measure <plan directory> <ranks>
+// [one-device]
 //
 // The interpreter on GPUs: ranks are devices of this process, or share the first one. check
 // compares with the reference, quick-check does a little of that (for the sanitizers), measure and
@@ -16,22 +17,23 @@ using namespace occl;
 
 int main(int argc, char **argv) {
   std::string mode = argc > 1 ? argv[1] : "";
-  bool measures = mode == "measure", protocols = mode == "protocols", steps = mode == "steps",
-       quick = mode == "quick-check";
+  bool measures = mode == "measure", protocols = mode == "protocols", direct = mode == "direct",
+       steps = mode == "steps", quick = mode == "quick-check";
   unsigned long ranks = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 0;
   bool oneDevice = argc > 4 && std::string(argv[4]) == "one-device";
-  if (argc < 4 || (!measures && !protocols && !steps && !quick && mode != "check") || ranks < 2 ||
-      ranks > bench::kMaxRanks) {
+  if (argc < 4 || (!measures && !protocols && !direct && !steps && !quick && mode != "check") ||
+      ranks < 2 || ranks > bench::kMaxRanks) {
     std::fprintf(stderr,
-                 "usage: interpreter_slice check|quick-check|steps|protocols|measure "
+                 "usage: interpreter_slice check|quick-check|steps|direct|protocols|measure "
                  "<plan directory> <ranks, 2 to %u> [one-device]\n",
                  bench::kMaxRanks);
     return 2;
   }
   bench::DeviceGroup group(static_cast<uint32_t>(ranks), oneDevice,
-                           measures || protocols ? 4ull << 30 : 64ull << 20);
+                           measures || protocols || direct ? 4ull << 30 : 64ull << 20);
   Status status = measures    ? bench::measureAll(group, argv[2])
                   : protocols ? bench::measureProtocols(group, argv[2])
+                  : direct    ? bench::measureDirect(group, argv[2])
                   : steps     ? bench::measureSteps(group, argv[2])
                               : bench::checkAll(group, argv[2], quick);
   if (!status.ok()) {

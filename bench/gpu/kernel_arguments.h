@@ -12,7 +12,7 @@ inline constexpr uint32_t kThreads = 512;
 /// Arena blocks that a rank uses in turn.
 inline constexpr uint32_t kArenaRing = 4;
 /// Shared memory of a block: tables and addresses.
-inline constexpr uint32_t kTableBytes = 16 << 10;
+inline constexpr uint32_t kTableBytes = 32 << 10;
 /// As CudaTeam::kMaxOperands.
 inline constexpr uint32_t kMaxBlockOperands = 64;
 
@@ -54,11 +54,24 @@ struct RankArguments {
   char *buffers[3] = {nullptr, nullptr, nullptr};
   char *arenas[kMaxRanks] = {};          // where rank r's ring begins
   uint64_t arenaStrides[kMaxRanks] = {}; // from one of its arena blocks to the next
-  char *progress = nullptr;              // the ring of progress words
-  uint64_t progressStride = 0;
+  /// Direct programs.
+  char *peerBuffers[kMaxRanks * 3] = {};
+  uint64_t *begun[kMaxRanks] = {}; // see begunWord
+  uint64_t *ended = nullptr;       // thread blocks of this rank, of all invocations so far
+  uint32_t *ordinals = nullptr;    // by block: the next invocation's number
   BlockReport *reports = nullptr;  // by block
   PhaseAccount *account = nullptr; // launchTimed: of its first block
 };
+
+/// In the memory of the rank that waits: invocations that `writer` has begun, one word for each of
+/// its thread blocks.
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    inline uint64_t *
+    begunWord(uint64_t *begun, uint32_t block, uint32_t writer) {
+  return begun + (block * kMaxRanks + writer) * 8;
+}
 
 struct LoopArguments {
   RankArguments ranks[kMaxRanks]; // those of this device, by blockIdx.y
@@ -68,6 +81,7 @@ struct LoopArguments {
   uint32_t invocations = 0;
   uint32_t warmUp = 0; // invocations before the clock starts
   bool tablesInShared = true;
+  bool isDirect = false; // a program without messages, on each other's buffers
   uint32_t observer = 0; // launchTimed: the thread that keeps account
   /// A block that makes no progress for so many cycles gives up.
   uint64_t patience = 0;

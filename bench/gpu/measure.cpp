@@ -10,14 +10,6 @@ using namespace interpreter;
 
 namespace {
 
-void print(const Best &best) {
-  if (best.time == 0)
-    std::printf(" | ");
-  else
-    std::printf(" | %.2f%s%s%s", best.time, best.how.empty() ? "" : " (", best.how.c_str(),
-                best.how.empty() ? "" : ")");
-}
-
 void printRatio(const Best &interpreted, const Best &handWritten) {
   if (interpreted.time == 0)
     std::printf(" | ");
@@ -41,23 +33,23 @@ struct Row {
   }
   void printRow(uint64_t bytes) const {
     std::printf("| %llu", static_cast<unsigned long long>(bytes));
-    print(lowLatency);
-    print(push);
-    print(oneShotPush.loop);
+    lowLatency.print();
+    push.print();
+    oneShotPush.loop.print();
     printRatio(oneShotPush.loop, push);
-    print(pull);
-    print(oneShotPull.loop);
+    pull.print();
+    oneShotPull.loop.print();
     printRatio(oneShotPull.loop, pull);
-    print(direct);
-    print(twoShotPush.loop);
+    direct.print();
+    twoShotPush.loop.print();
     printRatio(twoShotPush.loop, direct);
-    print(twoShotPull.loop);
+    twoShotPull.loop.print();
     printRatio(twoShotPull.loop, direct);
-    print(ring.loop);
-    print(oneShotPush.graph);
-    print(twoShotPush.graph);
-    print(ring.graph);
-    print(nccl);
+    ring.loop.print();
+    oneShotPush.graph.print();
+    twoShotPush.graph.print();
+    ring.graph.print();
+    nccl.print();
     std::printf(" |\n");
     std::fflush(stdout);
   }

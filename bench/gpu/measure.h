@@ -15,6 +15,10 @@ Status measureAll(DeviceGroup &group, const std::string &planDirectory);
 /// Prints the times of the protocols beside each other, and NCCL's. Needs a device for each rank.
 Status measureProtocols(DeviceGroup &group, const std::string &planDirectory);
 
+/// Prints the times of plans with and without direct access to buffers beside each other, those of
+/// kernels written by hand, and NCCL's. Needs a device for each rank.
+Status measureDirect(DeviceGroup &group, const std::string &planDirectory);
+
 /// Prints what a step costs, and where its cycles go. Ranks may share a device.
 Status measureSteps(DeviceGroup &group, const std::string &planDirectory);
 

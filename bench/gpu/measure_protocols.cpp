@@ -13,13 +13,6 @@ static constexpr plan::Protocol kProtocols[] = {plan::Protocol::Simple, plan::Pr
                                                 plan::Protocol::LL128};
 static constexpr const char *kAlgorithms[] = {"one_shot", "two_shot"};
 
-static void print(const Best &best) {
-  if (best.time == 0)
-    std::printf(" | ");
-  else
-    std::printf(" | %.2f (%s)", best.time, best.how.c_str());
-}
-
 /// All algorithms and protocols for one size, then NCCL.
 static Status measureRow(Measurement &measurement, uint64_t bytes) {
   measurement.setBytes(bytes);
@@ -29,8 +22,8 @@ static Status measureRow(Measurement &measurement, uint64_t bytes) {
       auto times = measurement.interpreted(algorithm, Placement::AtDestination, protocol);
       if (!times.ok())
         return times.status();
-      print(times->loop);
-      print(times->graph);
+      times->loop.print();
+      times->graph.print();
     }
   auto nccl = measurement.ncclInGraph();
   if (!nccl.ok())

@@ -3,6 +3,8 @@
 #include "runtime/loader/plan_loader.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <string_view>
 
 namespace occl::bench {
 
@@ -14,6 +16,14 @@ static constexpr uint32_t kBlockCounts[] = {1, 2, 4, 8, 16, 32, 64};
 /// Small integers: their sums are exact in any order.
 static float inputAt(uint32_t rank, uint64_t i) {
   return static_cast<float>((i * 7 + rank * 13) % 61) - 20.f;
+}
+
+void Best::print() const {
+  if (time == 0)
+    std::printf(" | ");
+  else
+    std::printf(" | %.2f%s%s%s", time, how.empty() ? "" : " (", how.c_str(),
+                how.empty() ? "" : ")");
 }
 
 Measurement::Measurement(DeviceGroup &group, const std::string &planDirectory)
@@ -57,6 +67,8 @@ bool Measurement::isSensible(const Variant &variant) const {
     return false;
   uint64_t message = count * sizeof(float) / variant.blocks / numRanks();
   // A slice of less than 16 KiB is all overhead; one of lines has 480 bytes, and is a step.
+  if (std::string_view(variant.algorithm) == "direct")
+    return variant.slices == 1;
   if (variant.protocol == plan::Protocol::Simple)
     return variant.slices == 1 || message >= variant.slices * (16 << 10);
   return variant.slices == 1 && message <= 4 << 10;

@@ -20,6 +20,8 @@ struct Best {
       how = by;
     }
   }
+  /// As a cell of a table.
+  void print() const;
 };
 
 /// In a loop in the kernel, and with a launch for each invocation, in a graph.

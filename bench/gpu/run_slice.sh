@@ -1,10 +1,10 @@
 #!/bin/sh
-# run_slice.sh <ranks> [check|measure]: runs what stage.sh staged, from the directory it lies in.
+# run_slice.sh <ranks> [check|direct|measure]: runs what stage.sh staged, from the directory it lies in.
 # Ranks are GPUs if there are so many, else they share the first one: then nothing is measured.
 # Correctness comes first, on small runs under compute-sanitizer too. NVLink multicast stays off.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-ranks=${1:?usage: run_slice.sh <ranks> [check|measure]}
+ranks=${1:?usage: run_slice.sh <ranks> [check|direct|measure]}
 what=${2:-measure}
 slice=$here/interpreter_slice
 plans=$here/plans
@@ -44,7 +44,12 @@ if [ "$what" = check ]; then
     run 120 compute-sanitizer --tool $tool --error-exitcode 9 "$slice" quick-check "$plans" \
       "$ranks" one-device
   done
-elif [ -z "$mode" ]; then
+elif [ -n "$mode" ]; then
+  echo "nothing is measured: $gpus GPUs for $ranks ranks"
+elif [ "$what" = direct ]; then
+  run 170 "$slice" direct "$plans" "$ranks"
+  run 60 "$slice" steps "$plans" "$ranks"
+else
   run 280 "$slice" measure "$plans" "$ranks"
   run 120 "$slice" protocols "$plans" "$ranks"
   run 60 "$slice" steps "$plans" "$ranks"

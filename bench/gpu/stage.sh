@@ -14,10 +14,13 @@ strip "$destination/interpreter_slice"
 bazel-bin/bench/gpu/make_plans "$destination/plans"
 # Each instance of an algorithm is a thread block with a part of the data and a channel of its own.
 for ranks in 2 4 8; do
-  for pair in one_shot:one_shot two_shot:all_pairs ring:ring; do
+  for pair in one_shot:one_shot two_shot:all_pairs ring:ring direct:all_pairs:--direct; do
+    name=${pair%%:*} source=${pair#*:}
+    case $source in *:*) option=${source#*:} ;; *) option= ;; esac
     for blocks in 1 2 4 8 16 32 64; do
-      bazel-bin/tools/occlc/occlc compile "algorithms/allreduce/${pair#*:}.coll" -D "ranks=$ranks" \
-        --instances "$blocks" -o "$destination/plans/${pair%:*}_${ranks}x$blocks.cbor"
+      # shellcheck disable=SC2086
+      bazel-bin/tools/occlc/occlc compile "algorithms/allreduce/${source%:*}.coll" -D "ranks=$ranks" \
+        --instances "$blocks" $option -o "$destination/plans/${name}_${ranks}x$blocks.cbor"
     done
   done
 done

@@ -56,6 +56,11 @@ public:
     Base::fold(program, numSources, numDestinations, elements, divisor);
     enter(Phase::Fold);
   }
+  __device__ void foldAll(const interpreter::Program &program, uint32_t numPieces) {
+    enter(Phase::BeforeFold);
+    Base::foldAll(program, numPieces);
+    enter(Phase::Fold);
+  }
 
 private:
   /// What lay between the last call and this one was `phase`.

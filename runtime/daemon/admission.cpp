@@ -155,11 +155,11 @@ void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
   const interpreter::Invocation &view = invocation.view;
   if (!core.fabric->sharesAddresses()) {
     const interpreter::Binding &binding = *invocation.collective->binding;
-    buffers[0] = core.fabric->referenceTo(view.buffers[0], binding.inputBytes());
+    buffers[0] = core.fabric->referenceTo(view.places[0], binding.inputBytes());
     buffers[1] = view.references[1];
   } else {
-    std::ranges::transform(view.buffers, buffers.begin(),
-                           [](char *address) { return reinterpret_cast<uint64_t>(address); });
+    std::transform(view.places, view.places + buffers.size(), buffers.begin(),
+                   [](char *address) { return reinterpret_cast<uint64_t>(address); });
   }
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
                                invocation.collective->traits, buffers,

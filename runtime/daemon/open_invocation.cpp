@@ -12,19 +12,18 @@ namespace occl::daemon {
 
 namespace {
 
-/// Offsets in a workspace: arenas | peers' buffers | progress words | tasks | scratch.
+/// Offsets in a workspace: places | progress words | tasks | scratch.
 struct WorkspaceLayout {
   WorkspaceLayout(const Collective &collective, uint32_t numRanks) {
     const interpreter::Binding &binding = *collective.binding;
-    peerBuffers = alignUp(numRanks * sizeof(char *), kCacheLine);
-    uint64_t numBuffers = binding.directRanks().empty() ? 0 : numRanks * 3;
-    progress = peerBuffers + alignUp(numBuffers * sizeof(char *), kCacheLine);
+    uint32_t places = interpreter::numPlaces(numRanks, !binding.directRanks().empty());
+    progress = alignUp(places * sizeof(char *), kCacheLine);
     tasks = progress + alignUp(binding.progressBytes(), kCacheLine);
     scratch = tasks + alignUp(binding.program().numBlocks * sizeof(BlockTask), kCacheLine);
     total = scratch + binding.scratchBytes();
   }
 
-  uint64_t peerBuffers, progress, tasks, scratch, total;
+  uint64_t progress, tasks, scratch, total;
 };
 
 char *charsAt(std::byte *base, uint64_t offset) { return reinterpret_cast<char *>(base + offset); }
@@ -98,7 +97,8 @@ bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
       if (!(where & interpreter::kMappedReference) || !address)
         return false;
     }
-    storeShared(&invocation.view.peerBuffers[r * 3 + kind], address, std::memory_order_relaxed);
+    auto place = interpreter::peerBufferPlace(fabric.numRanks(), r, static_cast<uint32_t>(kind));
+    storeShared(&invocation.view.places[place], address, std::memory_order_relaxed);
   }
   return true;
 }
@@ -122,7 +122,7 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
     return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
                                            std::to_string(r) +
                                            " announced buffers outside its shared heap"};
-  storeShared(&invocation.view.arenas[r], charsAt(segment.arena(), offset),
+  storeShared(&invocation.view.places[interpreter::arenaPlace(r)], charsAt(segment.arena(), offset),
               std::memory_order_release);
   return {};
 }
@@ -133,7 +133,8 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
   if (!recordOf(invocation, fabric, awaited))
     return false;
   for (uint32_t r : invocation.collective->binding->arenaRanks()) {
-    if (loadShared(&invocation.view.arenas[r], std::memory_order_relaxed) != nullptr)
+    if (loadShared(&invocation.view.places[interpreter::arenaPlace(r)],
+                   std::memory_order_relaxed) != nullptr)
       continue;
     const transport::AnnounceRecord *record = recordOf(invocation, fabric, r);
     Status bound = record ? bindPeer(invocation, fabric, r, *record) : Status();
@@ -175,23 +176,22 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   WorkspaceLayout layout(collective, fabric.numRanks());
   std::memset(invocation.workspace, 0, layout.tasks);
 
-  auto **arenas = reinterpret_cast<char **>(invocation.workspace);
+  auto **places = reinterpret_cast<char **>(invocation.workspace);
   if (binding.arenaBytes(fabric.rank()) != 0) {
     char *block = charsAt(fabric.own().arena(), invocation.arenaOffset);
     // The lines of a resident one hold flags of its own earlier invocations.
     if (!invocation.isResident)
       std::memset(block, 0, binding.controlBytes(fabric.rank()));
-    arenas[fabric.rank()] = block;
+    places[interpreter::arenaPlace(fabric.rank())] = block;
   }
   interpreter::Invocation &view = invocation.view;
   view.program = &binding.program();
-  view.buffers[0] = static_cast<char *>(const_cast<void *>(input));
-  view.buffers[1] = static_cast<char *>(output);
-  view.buffers[2] = charsAt(invocation.workspace, layout.scratch);
-  view.arenas = arenas;
-  view.peerBuffers = reinterpret_cast<char **>(invocation.workspace + layout.peerBuffers);
+  view.places = places;
+  places[0] = static_cast<char *>(const_cast<void *>(input));
+  places[1] = static_cast<char *>(output);
+  places[2] = charsAt(invocation.workspace, layout.scratch);
+  places[interpreter::kProgressPlace] = charsAt(invocation.workspace, layout.progress);
   view.flagBase = binding.flagBase(invocation.ordinal);
-  view.progress = charsAt(invocation.workspace, layout.progress);
   view.doorbells = fabric.doorbells();
   view.peerMemory = fabric.peerMemory();
   view.inPlace = static_cast<const char *>(input) ==
@@ -212,7 +212,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   if (invocation.isResident)
     for (uint32_t r : binding.arenaRanks())
       if (r != fabric.rank())
-        arenas[r] = leasedBlock(invocation, fabric, r);
+        places[interpreter::arenaPlace(r)] = leasedBlock(invocation, fabric, r);
 }
 
 StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer) {

@@ -53,7 +53,7 @@ struct OpenInvocation {
   Clock::time_point deadline; // a few milliseconds late at most
   insight::InvocationTimes times;
   uint64_t arenaOffset = 0;       // of its block, if it has one
-  std::byte *workspace = nullptr; // arenas, progress, tasks, scratch
+  std::byte *workspace = nullptr; // places, progress, tasks, scratch
   interpreter::Invocation view;
   std::span<BlockTask> tasks;
 

@@ -200,10 +200,6 @@ Status Binder::bindBlocks() {
     binding->blocks.back().numDrains =
         static_cast<uint32_t>(binding->drains.size()) - binding->blocks.back().firstDrain;
   }
-  for (const BoundDependency &dependency : binding->dependencies) {
-    const BoundBlock &block = binding->blocks[dependency.block];
-    binding->instructions[block.firstInstruction + dependency.instruction].published = true;
-  }
   return {};
 }
 
@@ -252,11 +248,8 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
   }
   bound.contiguous = instruction.count <= 1 || (program.numTiles == 1 && !usesScratch);
   bound.span = instruction.count <= 1 ? program.tileElements : bound.elements;
-  binding->bound.maxOperands = std::max(program.maxOperands, static_cast<uint32_t>(numOperands));
-  bound.firstDependency = static_cast<uint32_t>(binding->dependencies.size());
-  bindDependencies(instruction, block);
-  bound.numDependencies =
-      static_cast<uint16_t>(binding->dependencies.size() - bound.firstDependency);
+  if (instruction.count != 0)
+    binding->bound.maxOperands = std::max(program.maxOperands, static_cast<uint32_t>(numOperands));
   binding->instructions.push_back(bound);
   return {};
 }
@@ -297,13 +290,6 @@ void Binder::pushWait(uint32_t connection, uint32_t value) {
   bound.message = value - 1;
   binding->ends[bound.end].messagesPerTile = layouts[connection].messagesPerTile;
   binding->operands.push_back(bound);
-}
-
-/// What a thread block has done itself before needs no poll.
-void Binder::bindDependencies(const plan::Instruction &instruction, uint32_t block) {
-  for (const plan::Dependency &dependency : plan.dependenciesOf(instruction))
-    if (dependency.threadBlock != block)
-      binding->dependencies.push_back({dependency.threadBlock, dependency.instruction});
 }
 
 uint32_t Binder::receivingEnd(uint32_t index) {
@@ -364,7 +350,9 @@ void Binder::finish() {
   program.blocks = binding->blocks.data();
   program.instructions = binding->instructions.data();
   program.operands = binding->operands.data();
-  program.dependencies = binding->dependencies.data();
+  program.acquires = binding->acquires.data();
+  program.releases = binding->releases.data();
+  program.needs = binding->needs.data();
   program.ends = binding->ends.data();
   program.peers = binding->peers.data();
   program.drains = binding->drains.data();

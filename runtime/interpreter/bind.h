@@ -29,6 +29,10 @@ struct BindRequest {
   LinePolicy lines = {};
   /// Slices of so many bytes or more may be references; 0: none. All ranks must use the same.
   uint64_t referenceBytes = 0;
+  /// Consecutive instructions that need not wait apart become one step of at most so many operands;
+  /// 0: each is a step. A rank's own business. For executors that know all places before they run a
+  /// thread block.
+  uint32_t stepOperands = 0;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
@@ -75,7 +79,9 @@ private:
   std::vector<BoundBlock> blocks;
   std::vector<BoundInstruction> instructions;
   std::vector<BoundOperand> operands;
-  std::vector<BoundDependency> dependencies;
+  std::vector<BoundAcquire> acquires;
+  std::vector<BoundRelease> releases;
+  std::vector<BoundNeed> needs;
   std::vector<ConnectionEnd> ends;
   std::vector<uint32_t> peers, drains;
   std::vector<uint64_t> chunkBegins;

@@ -1,5 +1,6 @@
 #include "runtime/interpreter/bind.h"
 
+#include "plan/builder.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 
@@ -135,6 +136,68 @@ TEST(Bind, DirectAccessNeedsCountersAndNoTiles) {
   EXPECT_EQ(wait.numSources, 2u);
   EXPECT_EQ(binding->program().operands[wait.firstOperand].message, 0u);
   EXPECT_EQ(binding->program().ends[1].messagesPerTile, 1u);
+}
+
+/// The numbers of instructions of the steps of a rank's first thread block.
+std::vector<uint32_t> stepsOf(const plan::Plan &plan, const BindRequest &request) {
+  auto binding = mustBind(plan, request);
+  const Program &program = binding->program();
+  std::vector<uint32_t> steps;
+  for (uint32_t i = 0; i < program.blocks[0].numInstructions; i += steps.back())
+    steps.push_back(program.instructions[program.blocks[0].firstInstruction + i].numInstructions);
+  return steps;
+}
+
+/// A thread block that copies, sends three messages, then receives three.
+plan::Plan exchange(bool chained) {
+  using plan::Opcode;
+  plan::PlanBuilder builder;
+  std::vector<uint32_t> links;
+  for (uint32_t r = 0; r < 2; ++r)
+    for (uint32_t channel = 0; channel < 3; ++channel)
+      links.push_back(builder.addConnection(r, channel, {1 - r}));
+  for (uint32_t r = 0; r < 2; ++r) {
+    builder.beginRank({.inputChunks = 3, .outputChunks = 3, .scratchChunks = 1});
+    builder.beginThreadBlock();
+    builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {plan::input(r, 0)},
+                           {plan::scratch(r, 0)});
+    for (uint32_t i = 0; i < 3; ++i)
+      builder.addInstruction({.opcode = Opcode::Send, .count = 1, .extent = i},
+                             {chained && i == 1 ? plan::scratch(r, 0) : plan::input(r, i)},
+                             {plan::connection(links[r * 3 + i])});
+    for (uint32_t i = 0; i < 3; ++i)
+      builder.addInstruction({.opcode = Opcode::Recv, .count = 1, .extent = i},
+                             {plan::connection(links[(1 - r) * 3 + i])}, {plan::output(r, i)});
+  }
+  return std::move(builder).take();
+}
+
+TEST(Bind, GroupsWhatNeedNotWaitApart) {
+  plan::Plan plan = exchange(false);
+  EXPECT_EQ(stepsOf(plan, {.count = 300, .stepOperands = 64}), (std::vector<uint32_t>{4, 3}));
+  EXPECT_EQ(stepsOf(plan, {.count = 300}), (std::vector<uint32_t>(7, 1)));
+  EXPECT_EQ(stepsOf(plan, {.count = 300, .stepOperands = 4}), (std::vector<uint32_t>{2, 2, 2, 1}));
+}
+
+TEST(Bind, GroupsNothingThatReadsWhatItStores) {
+  EXPECT_EQ(stepsOf(exchange(true), {.count = 300, .stepOperands = 64}),
+            (std::vector<uint32_t>{2, 2, 3}));
+}
+
+/// A send that waits for credit would keep back those before it, whose receivers may have to go on
+/// first; a receive that returns credit, too.
+TEST(Bind, GroupsNoMessagesThatMayWaitForCredit) {
+  plan::Plan plan = exchange(false);
+  plan.depth = 1;
+  TilePolicy twoTiles = {.messageBytes = 256, .slicesPerMessage = 1};
+  EXPECT_EQ(stepsOf(plan, {.count = 300, .tiles = twoTiles, .stepOperands = 64}),
+            (std::vector<uint32_t>{2, 1, 1, 1, 1, 1}));
+}
+
+TEST(Bind, GroupsNoMessagesOfSeveralSlices) {
+  TilePolicy slices = {.messageBytes = 1 << 20, .slicesPerMessage = 2};
+  EXPECT_EQ(stepsOf(exchange(false), {.count = 3000, .tiles = slices, .stepOperands = 64}),
+            (std::vector<uint32_t>(7, 1)));
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// How bind() goes about it; for bind.cpp and bind_references.cpp alone.
+// How bind() goes about it; for bind.cpp and its parts alone.
 #pragma once
 
 #include "plan/chunking.h"
@@ -36,6 +36,7 @@ public:
     layOutArenas();
     if (Status status = bindBlocks(); !status.ok())
       return status;
+    resolveSteps();
     finish();
     return std::shared_ptr<const Binding>(std::move(binding));
   }
@@ -79,7 +80,16 @@ private:
   void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,
                    bool isSource);
   void bindReference(const plan::Instruction &instruction, BoundInstruction &bound) const;
-  void bindDependencies(const plan::Instruction &instruction, uint32_t block);
+  void resolveSteps();
+  void resolveOperand(BoundInstruction &bound, uint32_t operand, bool isSource);
+  void resolveSource(BoundInstruction &bound, uint32_t operand, const ConnectionEnd &end);
+  void resolveDestination(BoundInstruction &bound, uint32_t operand, const ConnectionEnd &end);
+  void resolveDependencies(const plan::Instruction &instruction, uint32_t block);
+  void pushNeed(BoundInstruction &bound, uint32_t rank, uint32_t connection);
+  void groupSteps(const BoundBlock &block);
+  bool mayBeGrouped(const BoundInstruction &bound) const;
+  bool mayJoin(uint32_t leader, uint32_t member) const;
+  bool areIndependent(const BoundInstruction &a, const BoundInstruction &b) const;
   void pushWait(uint32_t connection, uint32_t value);
   uint32_t receivingEnd(uint32_t connection);
   uint32_t sendingEnd(uint32_t connection, uint32_t mailbox);

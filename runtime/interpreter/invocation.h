@@ -31,6 +31,7 @@
 // reached the tail, and its thread block does not finish before that.
 #pragma once
 
+#include "plan/chunking.h"
 #include "plan/plan.h"
 #include "runtime/base/data_type.h"
 
@@ -42,22 +43,84 @@ struct Doorbell;
 
 namespace occl::interpreter {
 
+/// Where memory that a step uses begins: an index of Invocation::places. The first three are this
+/// rank's buffers, by OperandKind.
+using Place = uint32_t;
+inline constexpr Place kProgressPlace = 3;
+OCCL_HOST_DEVICE constexpr Place arenaPlace(uint32_t rank) { return kProgressPlace + 1 + rank; }
+OCCL_HOST_DEVICE constexpr Place peerBufferPlace(uint32_t numRanks, uint32_t rank, uint32_t kind) {
+  return arenaPlace(numRanks) + rank * 3 + kind;
+}
+/// With or without places of other ranks' buffers.
+OCCL_HOST_DEVICE constexpr uint32_t numPlaces(uint32_t numRanks, bool withPeerBuffers) {
+  return arenaPlace(numRanks) + (withPeerBuffers ? numRanks * 3 : 0);
+}
+
 /// A source or destination of an instruction.
 struct BoundOperand {
-  /// Local: bytes from the start of the buffer to the first chunk.
+  /// Bytes from the place to the first chunk, or to the connection's slots.
   uint64_t offset = 0;
-  /// Connection: which of the program's ends, and the message's number within a tile.
-  uint32_t end = 0;
-  uint32_t message = 0;
+  /// Connection: 0 for a signal's.
+  uint64_t slotBytes = 0;
+  Place place = 0;
   plan::OperandKind kind = plan::OperandKind::Input;
   /// Local: whose buffer it is.
   uint32_t rank = 0;
+  /// Connection: which of the program's ends, and the message's number within a tile.
+  uint32_t end = 0;
+  uint32_t message = 0;
+  uint32_t messagesPerTile = 0;
+  /// Connection: its slots may refer to the sender's buffer.
+  bool mayRefer = false;
 };
 
-/// `instruction` of `block` must be complete for the same tile.
-struct BoundDependency {
-  uint32_t block = 0;
-  uint32_t instruction = 0;
+enum class BlockReason : uint8_t {
+  None,
+  Announce,   // rank `peer` has not announced this invocation, or not begun it
+  Data,       // the next slice of connection `what` from rank `peer`
+  Credit,     // a free slot of connection `what`: its destination `peer` lags behind
+  Dependency, // thread block `what` of this rank
+  Signal,     // of counter `what`, by rank `peer`
+};
+
+/// A control word that a step waits for, and what to report while it does. The value is a multiple
+/// of the tile's number, plus the slices of the message done with this one unless it is not sliced;
+/// there is nothing to wait for if it is not positive.
+struct BoundAcquire {
+  uint64_t offset = 0; // from the place
+  int64_t value = 0;   // on tile 0
+  int64_t perTile = 0;
+  Place place = 0;
+  uint32_t what = 0;
+  uint32_t peer = 0;
+  BlockReason reason = BlockReason::None;
+  bool isSliced = true;
+};
+
+/// A control word that a step stores: as BoundAcquire.
+struct BoundRelease {
+  uint64_t offset = 0;
+  uint64_t value = 0;
+  uint64_t perTile = 0;
+  /// Nobody looks at a larger value, so it is not stored.
+  uint64_t limit = ~0ull;
+  Place place = 0;
+  /// In Program::operands: what is sent or was received.
+  uint32_t operand = 0;
+  /// In Program::peers: the ranks that may sleep until then.
+  uint32_t firstPeer = 0;
+  uint16_t numPeers = 0;
+  /// False for lines, which show by themselves that they are there.
+  bool isStored = true;
+  /// A slot may refer to the sender's buffer.
+  bool mayRefer = false;
+};
+
+/// A place of another rank that must be known before the step; all that its acquires do not name.
+struct BoundNeed {
+  Place place = 0;
+  uint32_t connection = 0;
+  uint32_t peer = 0;
 };
 
 struct BoundInstruction {
@@ -68,12 +131,22 @@ struct BoundInstruction {
   /// Elements that a slice holds, at least 1.
   uint64_t sliceElements = 1;
   uint32_t firstOperand = 0; // the sources, then the destinations
-  uint32_t firstDependency = 0;
+  uint32_t firstAcquire = 0;
+  uint32_t firstRelease = 0;
+  uint32_t firstNeed = 0;
   uint32_t count = 0;  // chunks; 0 for signals and waits
   uint32_t extent = 0; // the first chunk's number in its part
   uint16_t numSources = 0;
   uint16_t numDestinations = 0;
-  uint16_t numDependencies = 0;
+  /// Of the step that begins here: of all its instructions.
+  uint16_t numAcquires = 0;
+  uint16_t numReleases = 0;
+  uint16_t numNeeds = 0;
+  uint16_t numStepOperands = 0;
+  bool movesData = false;
+  /// Instructions, from this one on, that are one step; 0: the step began before. One slice each if
+  /// it is more than one.
+  uint16_t numInstructions = 1;
   /// One chunk, or one tile with the chunks side by side in every operand.
   bool contiguous = true;
   /// Divides by the number of ranks before it stores.
@@ -171,7 +244,9 @@ struct Program {
   const BoundBlock *blocks = nullptr;
   const BoundInstruction *instructions = nullptr;
   const BoundOperand *operands = nullptr;
-  const BoundDependency *dependencies = nullptr;
+  const BoundAcquire *acquires = nullptr;
+  const BoundRelease *releases = nullptr;
+  const BoundNeed *needs = nullptr;
   const ConnectionEnd *ends = nullptr;
   const uint32_t *peers = nullptr;
   const uint32_t *drains = nullptr; // in `ends`
@@ -195,7 +270,7 @@ struct Program {
   uint32_t numBlocks = 0;
   uint32_t rank = 0;
   uint32_t numRanks = 1;
-  /// Operands of the largest instruction.
+  /// Operands of the largest instruction that moves data.
   uint32_t maxOperands = 0;
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
@@ -205,20 +280,21 @@ struct PeerMemory;
 
 struct Invocation {
   const Program *program = nullptr;
-  /// The input, output and scratch of this rank, indexed by OperandKind. Any alignment. Nothing is
-  /// written to the input unless it is also the output (in place).
-  char *buffers[3] = {nullptr, nullptr, nullptr};
-  /// [r]: rank r's arena block for this invocation where this rank maps it; null until r has
-  /// announced it (begun it, if its buffers are accessed directly). May be set, once, while thread
-  /// blocks run (with release).
-  char **arenas = nullptr;
-  /// [r * 3 + kind]: rank r's buffers where this rank maps them, for direct access; set before
-  /// arenas[r] is. Null if the program has no direct access.
-  char **peerBuffers = nullptr;
-  /// One word a thread block, kControlStride apart, 0 at the start: tile * instructions of the
-  /// block
-  /// + instruction + 1 of the last published completion.
-  char *progress = nullptr;
+  /// Where memory lies; numPlaces() of them. Those of own memory are set before a thread block
+  /// runs.
+  /// - Input, output and scratch. Any alignment. Nothing is written to the input unless it is also
+  ///   the output (in place).
+  /// - Progress words, one a thread block, kControlStride apart, 0 at the start: tile *
+  ///   instructions of the block + instruction + 1 of the last published completion.
+  /// - Rank r's arena block for this invocation where this rank maps it; null until r has announced
+  ///   it (begun it, if its buffers are accessed). May be set, once, while thread blocks run (with
+  ///   release).
+  /// - If the program has direct access: rank r's buffers where this rank maps them, set before
+  ///   the place of r's arena block is.
+  char **places = nullptr;
+  /// Tiles of all earlier invocations whose control words these are, if they go on from there; 0 if
+  /// they were zeroed. Only programs without messages can go on.
+  uint64_t firstTile = 0;
   /// Input and output as receivers may refer to them, or 0.
   Reference references[2] = {0, 0};
   /// The input overlaps the output.

@@ -16,15 +16,6 @@
 
 namespace occl::interpreter {
 
-enum class BlockReason : uint8_t {
-  None,
-  Announce,   // rank `peer` has not announced this invocation, or not begun it
-  Data,       // the next slice of connection `what` from rank `peer`
-  Credit,     // a free slot of connection `what`: its destination `peer` lags behind
-  Dependency, // thread block `what` of this rank
-  Signal,     // of counter `what`, by rank `peer`
-};
-
 /// What a blocked step waits for; each is a stable condition: once true, true until the step is
 /// done.
 struct Obstacle {
@@ -38,6 +29,15 @@ struct Obstacle {
 /// PeerLost: memory that a peer has referred to cannot be read any more. The step has published
 /// nothing.
 enum class StepStatus : uint8_t { Progressed, Finished, Blocked, PeerLost };
+
+/// One of several independent folds of a step.
+struct FoldPiece {
+  uint32_t firstPointer; // of the target's pointers: sources, then destinations
+  uint32_t numSources;
+  uint32_t numDestinations;
+  uint64_t elements;
+  uint64_t divisor;
+};
 
 namespace detail {
 
@@ -89,7 +89,8 @@ OCCL_HOST_DEVICE Obstacle pollDrains(const Invocation &invocation, const BoundBl
   for (uint32_t i = target.thread(); i < block.numDrains; i += target.numThreads()) {
     const ConnectionEnd &end = program.ends[program.drains[block.firstDrain + i]];
     for (uint32_t p = 0; p < end.numPeers; ++p) {
-      char *head = invocation.arenas[end.creditRank] + end.headsOffset + p * kControlStride;
+      char *head =
+          invocation.places[arenaPlace(end.creditRank)] + end.headsOffset + p * kControlStride;
       if (target.acquire(reinterpret_cast<uint64_t *>(head)) < end.lastCredit)
         return {BlockReason::Credit, end.connection, program.peers[end.firstPeer + p]};
     }
@@ -105,31 +106,35 @@ public:
                          const BlockContext &context, Target &target)
       : invocation(invocation), program(*invocation.program), block(block),
         instruction(program.instructions[block.firstInstruction + context.instruction]),
-        operands(program.operands + instruction.firstOperand), context(context), target(target) {
+        operands(program.operands + instruction.firstOperand), context(context),
+        controlTile(invocation.firstTile + context.tile), target(target) {
     uint64_t length = messageElements(program, instruction, context.tile);
     begin = context.slice * instruction.sliceElements;
     end = begin + instruction.sliceElements;
     isLast = end >= length;
     end = isLast ? length : end;
+    slicesDone = isLast ? program.slicesPerMessage : uint64_t(context.slice) + 1;
   }
 
   /// The first thing that is missing, of those that this thread looks at.
   OCCL_HOST_DEVICE Obstacle poll() const {
-    uint32_t numSources = instruction.numSources, step = target.numThreads();
-    uint32_t numOperands = numSources + instruction.numDestinations;
-    for (uint32_t i = target.thread(); i < numOperands; i += step) {
-      Obstacle obstacle = operands[i].kind != plan::OperandKind::Connection
-                              ? pollBuffer(operands[i])
-                          : i < numSources ? pollData(operands[i])
-                                           : pollCredit(operands[i]);
-      if (obstacle.reason != BlockReason::None)
-        return obstacle;
-    }
-    for (uint32_t i = target.thread(); i < instruction.numDependencies; i += step) {
-      const BoundDependency &dependency = program.dependencies[instruction.firstDependency + i];
-      if (target.acquire(progressWord(dependency.block)) <
-          completion(program.blocks[dependency.block], dependency.instruction))
-        return {BlockReason::Dependency, dependency.block, program.rank};
+    uint32_t step = target.numThreads();
+    if constexpr (!Target::kKnowsAllPlaces)
+      for (uint32_t i = target.thread(); i < instruction.numNeeds; i += step) {
+        const BoundNeed &need = program.needs[instruction.firstNeed + i];
+        if (place(need.place) == nullptr)
+          return {BlockReason::Announce, need.connection, need.peer};
+      }
+    for (uint32_t i = target.thread(); i < instruction.numAcquires; i += step) {
+      const BoundAcquire &awaited = program.acquires[instruction.firstAcquire + i];
+      char *base = place(awaited.place);
+      if constexpr (!Target::kKnowsAllPlaces)
+        if (base == nullptr)
+          return {BlockReason::Announce, awaited.what, awaited.peer};
+      int64_t value = awaited.value + static_cast<int64_t>(controlTile) * awaited.perTile +
+                      static_cast<int64_t>(awaited.isSliced ? slicesDone : 0);
+      if (value > 0 && target.acquire(word(base + awaited.offset)) < static_cast<uint64_t>(value))
+        return {awaited.reason, awaited.what, awaited.peer};
     }
     if constexpr (kLines && !Target::kLinesInRegisters)
       return pollLines();
@@ -139,11 +144,15 @@ public:
   /// Only after all threads' polls found nothing missing. Progressed; PeerLost if a peer's memory
   /// is gone; Blocked, with nothing stored, where the target looks at lines while it folds them.
   OCCL_HOST_DEVICE StepStatus fold() {
-    if (instruction.count == 0)
+    if (!instruction.movesData)
       return StepStatus::Progressed;
     if constexpr (kLines && Target::kLinesInRegisters) {
       return foldLines();
     } else {
+      if (instruction.numInstructions > 1) {
+        foldGroup();
+        return StepStatus::Progressed;
+      }
       if constexpr (kLines)
         unpackSources();
       if (!foldPieces())
@@ -156,23 +165,21 @@ public:
 
   /// Only after all threads have folded.
   OCCL_HOST_DEVICE void publish(uint32_t blockIndex) {
-    uint32_t numSources = instruction.numSources, step = target.numThreads();
-    uint32_t numOperands = numSources + instruction.numDestinations;
-    for (uint32_t i = target.thread(); i < numOperands; i += step) {
-      if (operands[i].kind != plan::OperandKind::Connection)
+    const BoundRelease *releases = program.releases + instruction.firstRelease;
+    for (uint32_t i = target.thread(); i < instruction.numReleases; i += target.numThreads()) {
+      const BoundRelease &released = releases[i];
+      uint64_t value = valueOf(released);
+      if (!released.isStored || value > released.limit)
         continue;
-      const ConnectionEnd &connection = program.ends[operands[i].end];
-      if (i >= numSources) {
-        if constexpr (Target::kHasReferences)
-          if (connection.mayRefer)
-            target.store(referenceWord(connection, operands[i]), referenceOfSlice());
-        if (!isInLines(connection))
-          target.release(tailWord(connection), counter(connection, operands[i]));
-      } else if (returnsCredit(connection, operands[i]))
-        target.release(headWord(connection, 0), counter(connection, operands[i]));
+      char *address = place(released.place) + released.offset;
+      if constexpr (Target::kHasReferences)
+        if (released.mayRefer)
+          target.store(referenceWord(address, program.operands[released.operand]),
+                       referenceOfSlice());
+      target.release(word(address), value);
     }
     if (isLast && instruction.published && target.thread() == 0)
-      target.release(progressWord(blockIndex), completion(block, context.instruction));
+      target.release(word(place(kProgressPlace) + blockIndex * kControlStride), completion());
     if constexpr (Target::kHasDoorbells)
       ring();
   }
@@ -186,7 +193,8 @@ public:
       return;
     }
     next.slice = 0;
-    if (++next.instruction == block.numInstructions) {
+    next.instruction += instruction.numInstructions;
+    if (next.instruction == block.numInstructions) {
       next.instruction = 0;
       ++next.tile;
     }
@@ -216,62 +224,33 @@ private:
     return true;
   }
 
-  OCCL_HOST_DEVICE uint64_t message(const ConnectionEnd &connection,
-                                    const BoundOperand &operand) const {
-    return context.tile * connection.messagesPerTile + operand.message;
+  /// What a tail or head is once this slice is done.
+  OCCL_HOST_DEVICE uint64_t valueOf(const BoundRelease &released) const {
+    return released.value + controlTile * released.perTile + slicesDone;
   }
-  /// What the operand's tail or head is once this slice is done.
-  OCCL_HOST_DEVICE uint64_t counter(const ConnectionEnd &connection,
-                                    const BoundOperand &operand) const {
-    uint64_t number = message(connection, operand);
-    return isLast ? (number + 1) * program.slicesPerMessage
-                  : number * program.slicesPerMessage + context.slice + 1;
-  }
-  OCCL_HOST_DEVICE bool returnsCredit(const ConnectionEnd &connection,
-                                      const BoundOperand &operand) const {
-    return counter(connection, operand) <= connection.lastCredit;
-  }
-  OCCL_HOST_DEVICE uint64_t completion(const BoundBlock &of, uint32_t position) const {
-    return context.tile * of.numInstructions + position + 1;
+  /// Of the step's last instruction.
+  OCCL_HOST_DEVICE uint64_t completion() const {
+    return controlTile * block.numInstructions + context.instruction + instruction.numInstructions;
   }
 
   OCCL_HOST_DEVICE static uint64_t *word(char *address) {
     return reinterpret_cast<uint64_t *>(address);
   }
-  OCCL_HOST_DEVICE uint64_t *progressWord(uint32_t blockIndex) const {
-    return word(invocation.progress + blockIndex * kControlStride);
-  }
-  OCCL_HOST_DEVICE uint64_t *tailWord(const ConnectionEnd &connection) const {
-    return word(invocation.arenas[connection.dataRank] + connection.tailOffset);
-  }
-  OCCL_HOST_DEVICE uint64_t *headWord(const ConnectionEnd &connection, uint32_t head) const {
-    return word(invocation.arenas[connection.creditRank] + connection.headsOffset +
-                head * kControlStride);
+  OCCL_HOST_DEVICE char *place(Place which) const {
+    return target.acquire(invocation.places + which);
   }
 
-  OCCL_HOST_DEVICE bool isAnnounced(const ConnectionEnd &connection) const {
-    return target.acquire(invocation.arenas + connection.dataRank) != nullptr &&
-           target.acquire(invocation.arenas + connection.creditRank) != nullptr;
+  OCCL_HOST_DEVICE static bool isMessage(const BoundOperand &operand) {
+    return operand.kind == plan::OperandKind::Connection;
   }
-
-  OCCL_HOST_DEVICE bool isOwn(const BoundOperand &operand) const {
-    return operand.rank == program.rank;
+  OCCL_HOST_DEVICE static bool isInLines(const BoundOperand &operand) {
+    return kLines && isMessage(operand) && operand.slotBytes != 0;
   }
-
-  OCCL_HOST_DEVICE Obstacle pollBuffer(const BoundOperand &operand) const {
-    if (isOwn(operand) || target.acquire(invocation.arenas + operand.rank) != nullptr)
-      return {};
-    return {BlockReason::Announce, 0, operand.rank};
-  }
-
-  OCCL_HOST_DEVICE bool isInLines(const ConnectionEnd &connection) const {
-    return kLines && !connection.isCounter;
-  }
-  OCCL_HOST_DEVICE bool isInLines(const BoundOperand &operand) const {
-    return operand.kind == plan::OperandKind::Connection && isInLines(program.ends[operand.end]);
+  OCCL_HOST_DEVICE uint64_t message(const BoundOperand &operand) const {
+    return controlTile * operand.messagesPerTile + operand.message;
   }
   OCCL_HOST_DEVICE uint64_t flag(const BoundOperand &operand) const {
-    return invocation.flagBase + counter(program.ends[operand.end], operand);
+    return invocation.flagBase + message(operand) * program.slicesPerMessage + slicesDone;
   }
   OCCL_HOST_DEVICE uint64_t sliceBytes() const { return (end - begin) * program.elementBytes; }
   OCCL_HOST_DEVICE char *stageOf(uint32_t operand) const {
@@ -300,7 +279,7 @@ private:
       if (isInLines(operand))
         task.operands[i] = {slot(operand), flag(operand), false};
       else
-        task.operands[i] = {bufferOf(operand) + operand.offset, 0,
+        task.operands[i] = {place(operand.place) + operand.offset, 0,
                             operand.kind == plan::OperandKind::Scratch};
     }
     if (target.thread() == 0) {
@@ -335,34 +314,6 @@ private:
                          flag(operands[i]));
   }
 
-  OCCL_HOST_DEVICE Obstacle pollData(const BoundOperand &operand) const {
-    const ConnectionEnd &connection = program.ends[operand.end];
-    uint32_t source = program.peers[connection.firstPeer];
-    if (!isAnnounced(connection))
-      return {BlockReason::Announce, connection.connection, source};
-    if (isInLines(connection))
-      return {};
-    if (target.acquire(tailWord(connection)) < counter(connection, operand))
-      return {connection.isCounter ? BlockReason::Signal : BlockReason::Data, connection.connection,
-              source};
-    return {};
-  }
-
-  OCCL_HOST_DEVICE Obstacle pollCredit(const BoundOperand &operand) const {
-    const ConnectionEnd &connection = program.ends[operand.end];
-    const uint32_t *peers = program.peers + connection.firstPeer;
-    if (!isAnnounced(connection))
-      return {BlockReason::Announce, connection.connection, peers[0]};
-    uint64_t sent = counter(connection, operand);
-    if (connection.isCounter)
-      return {};
-    uint64_t capacity = program.depth * program.slicesPerMessage;
-    for (uint32_t i = 0; sent > capacity && i < connection.numPeers; ++i)
-      if (target.acquire(headWord(connection, i)) < sent - capacity)
-        return {BlockReason::Credit, connection.connection, peers[i]};
-    return {};
-  }
-
   /// What the slice's receivers are referred to; 0: its data goes into slots.
   OCCL_HOST_DEVICE Reference referenceOfSlice() const {
     if (instruction.refers == 0)
@@ -377,9 +328,8 @@ private:
            (context.tile * program.tileElements + begin) * program.elementBytes;
   }
 
-  OCCL_HOST_DEVICE uint64_t *referenceWord(const ConnectionEnd &connection,
-                                           const BoundOperand &operand) const {
-    return tailWord(connection) + 1 + slotIndex(connection, operand);
+  OCCL_HOST_DEVICE uint64_t *referenceWord(char *tail, const BoundOperand &operand) const {
+    return word(tail) + 1 + slotIndex(operand);
   }
 
   /// `elements` elements, `inSlice` elements after the slice's begin; in user buffers `inUser`
@@ -396,39 +346,58 @@ private:
     char **pointers = target.pointers();
     for (uint32_t i = target.thread(); i < numOperands; i += target.numThreads()) {
       const BoundOperand &operand = operands[i];
-      if (operand.kind == plan::OperandKind::Connection) {
-        pointers[i] = placeOf(i) + inSlice * program.elementBytes;
-        continue;
-      }
-      uint64_t element = operand.kind == plan::OperandKind::Scratch ? inScratch : inUser;
-      pointers[i] = bufferOf(operand) + operand.offset + element * program.elementBytes;
+      uint64_t element = isMessage(operand)                           ? inSlice
+                         : operand.kind == plan::OperandKind::Scratch ? inScratch
+                                                                      : inUser;
+      pointers[i] = placeOf(i) + element * program.elementBytes;
     }
     target.barrier();
     if constexpr (Target::kHasReferences)
       for (uint32_t i = 0; i < numSources; ++i)
-        if (operands[i].kind == plan::OperandKind::Connection &&
-            !followReference(i, inSlice, elements))
+        if (isMessage(operands[i]) && !followReference(i, inSlice, elements))
           return false;
     target.fold(program, numSources, numDestinations, elements,
                 instruction.divides ? program.numRanks : 1);
     return true;
   }
 
-  /// Where the slice of a connection's operand is folded from or to.
+  /// The pieces of all instructions of the step: a slice and a row of chunks each, none of which
+  /// stores what another one accesses.
+  OCCL_HOST_DEVICE void foldGroup() {
+    char **pointers = target.pointers();
+    uint64_t inTile = context.tile * program.tileElements * program.elementBytes;
+    for (uint32_t i = target.thread(); i < instruction.numStepOperands; i += target.numThreads()) {
+      const BoundOperand &operand = operands[i];
+      pointers[i] = slot(operand) + (isMessage(operand) ? 0 : inTile);
+    }
+    const BoundInstruction *members = &instruction;
+    for (uint32_t i = target.thread(); i < instruction.numInstructions; i += target.numThreads()) {
+      const BoundInstruction &member = members[i];
+      target.setPiece(i, {member.firstOperand - instruction.firstOperand, member.numSources,
+                          member.numDestinations,
+                          member.count == 0 ? 0 : messageElements(program, member, context.tile),
+                          member.divides ? program.numRanks : 1});
+    }
+    target.barrier();
+    target.foldAll(program, instruction.numInstructions);
+  }
+
+  /// Where an operand is folded from or to.
   OCCL_HOST_DEVICE char *placeOf(uint32_t i) const {
     if constexpr (kLines && !Target::kLinesInRegisters)
-      return stageOf(i);
-    else
-      return slot(operands[i]);
+      if (isMessage(operands[i]))
+        return stageOf(i);
+    return slot(operands[i]);
   }
 
   /// The address of source i's piece, or the piece itself, if its slot refers to the sender's
   /// buffer.
   bool followReference(uint32_t i, uint64_t inSlice, uint64_t elements) {
-    const ConnectionEnd &connection = program.ends[operands[i].end];
-    if (!connection.mayRefer)
+    if (!operands[i].mayRefer)
       return true;
-    Reference reference = target.load(referenceWord(connection, operands[i]));
+    const ConnectionEnd &connection = program.ends[operands[i].end];
+    char *tail = place(arenaPlace(connection.dataRank)) + connection.tailOffset;
+    Reference reference = target.load(referenceWord(tail, operands[i]));
     if (reference == 0)
       return true;
     reference += inSlice * program.elementBytes;
@@ -445,21 +414,12 @@ private:
     return target.read(memory, reference, pointers[i], bytes);
   }
 
-  OCCL_HOST_DEVICE char *bufferOf(const BoundOperand &operand) const {
-    auto kind = static_cast<uint32_t>(operand.kind);
-    return isOwn(operand) ? invocation.buffers[kind]
-                          : target.acquire(invocation.peerBuffers + operand.rank * 3 + kind);
+  OCCL_HOST_DEVICE uint64_t slotIndex(const BoundOperand &operand) const {
+    return (message(operand) & (program.depth - 1)) * program.slicesPerMessage + context.slice;
   }
-
-  OCCL_HOST_DEVICE uint64_t slotIndex(const ConnectionEnd &connection,
-                                      const BoundOperand &operand) const {
-    return (message(connection, operand) & (program.depth - 1)) * program.slicesPerMessage +
-           context.slice;
-  }
+  /// Of a message; of a buffer, its first chunk.
   OCCL_HOST_DEVICE char *slot(const BoundOperand &operand) const {
-    const ConnectionEnd &connection = program.ends[operand.end];
-    return invocation.arenas[connection.dataRank] + connection.slotsOffset +
-           slotIndex(connection, operand) * connection.slotBytes;
+    return place(operand.place) + operand.offset + slotIndex(operand) * operand.slotBytes;
   }
 
   /// The ranks that may sleep until what was just published; the own one for the sake of executors
@@ -468,16 +428,11 @@ private:
     if (invocation.doorbells == nullptr)
       return;
     target.fenceBeforeRings();
-    uint32_t numOperands = instruction.numSources + instruction.numDestinations;
-    for (uint32_t i = 0; i < numOperands; ++i) {
-      if (operands[i].kind != plan::OperandKind::Connection)
-        continue;
-      const ConnectionEnd &connection = program.ends[operands[i].end];
-      if (i < instruction.numSources && !returnsCredit(connection, operands[i]))
-        continue;
-      for (uint32_t p = 0; p < connection.numPeers; ++p)
-        target.ring(invocation.doorbells[program.peers[connection.firstPeer + p]]);
-    }
+    const BoundRelease *releases = program.releases + instruction.firstRelease;
+    for (uint32_t i = 0; i < instruction.numReleases; ++i)
+      if (valueOf(releases[i]) <= releases[i].limit)
+        for (uint32_t p = 0; p < releases[i].numPeers; ++p)
+          target.ring(invocation.doorbells[program.peers[releases[i].firstPeer + p]]);
     if (isLast && instruction.published)
       target.ring(invocation.doorbells[program.rank]);
   }
@@ -488,8 +443,10 @@ private:
   const BoundInstruction &instruction;
   const BoundOperand *operands;
   const BlockContext context; // a copy: advance() writes the caller's
+  const uint64_t controlTile; // what control words count
   Target &target;
   uint64_t begin, end; // elements of the message
+  uint64_t slicesDone; // of the message, with this one
   bool isLast;         // of its slices
   Obstacle missingInFold;
 };

@@ -57,7 +57,7 @@ protected:
   uint64_t head() { return word(&ConnectionEnd::headsOffset); }
   uint64_t word(uint64_t ConnectionEnd::*offset) {
     const Invocation &sender = simulation->invocation(0);
-    return *reinterpret_cast<uint64_t *>(sender.arenas[0] + sender.program->ends[0].*offset);
+    return *reinterpret_cast<uint64_t *>(simulation->arena(0) + sender.program->ends[0].*offset);
   }
   static void expectBlocked(const StepResult &result, BlockReason reason, uint32_t what,
                             uint32_t peer) {
@@ -104,14 +104,14 @@ TEST_F(Step, ABlockedStepChangesNothing) {
   start(1, 64);
   simulation->announceAll();
   EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
-  std::string arena(simulation->invocation(0).arenas[0], simulation->binding(0).arenaBytes(0));
-  std::string scratch(simulation->invocation(1).buffers[2], simulation->binding(1).scratchBytes());
+  std::string arena(simulation->arena(0), simulation->binding(0).arenaBytes(0));
+  std::string scratch(simulation->scratch(1), simulation->binding(1).scratchBytes());
   BlockContext before = simulation->context(0, 0);
   EXPECT_EQ(step(0, 0).status, StepStatus::Blocked);
   EXPECT_EQ(step(1, 1).status, StepStatus::Blocked);
   EXPECT_EQ(std::memcmp(&before, &simulation->context(0, 0), sizeof(before)), 0);
-  EXPECT_EQ(arena, std::string(simulation->invocation(0).arenas[0], arena.size()));
-  EXPECT_EQ(scratch, std::string(simulation->invocation(1).buffers[2], scratch.size()));
+  EXPECT_EQ(arena, std::string(simulation->arena(0), arena.size()));
+  EXPECT_EQ(scratch, std::string(simulation->scratch(1), scratch.size()));
 }
 
 TEST_F(Step, ReturnsNoCreditThatNobodyWaitsFor) {

@@ -19,6 +19,7 @@
 #include "runtime/interpreter/fold_cuda.cuh"
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_cuda.cuh"
+#include "runtime/interpreter/slice.h"
 
 #include <cstdint>
 
@@ -32,12 +33,10 @@ struct CudaTeam {
   static constexpr uint32_t kMaxOperands = cuda::LineTask::kMaxOperands;
 
   char *addresses[kMaxOperands];
+  FoldPiece pieces[kMaxOperands];
   cuda::LineTask lines;
   bool isOver; // nothing more will come
-  uint64_t elements;
-  uint64_t divisor;
-  uint32_t numSources;
-  uint32_t numDestinations;
+  uint32_t numPieces;
   uint32_t elementBytes;
   DataType type;
   ReduceOp op;
@@ -47,7 +46,7 @@ struct CudaTeam {
 ///
 /// kWhich: Simple or Lines. One kernel with the code of both runs either 1.4 times as slow.
 ///
-/// All addresses in Invocation::arenas are set before the kernel starts: looking one up costs no
+/// All of Invocation::places are set before a thread block runs: looking one up costs no
 /// system-wide acquire.
 template <class Fold, Protocols kWhich> class CudaTarget {
 public:
@@ -69,6 +68,7 @@ public:
     return value;
   }
   __device__ static char *acquire(char *const *pointer) { return *pointer; }
+  static constexpr bool kKnowsAllPlaces = true;
   __device__ static void release(uint64_t *word, uint64_t value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
@@ -83,11 +83,16 @@ public:
           divisor);
       return;
     }
+    if (threadIdx.x == 0)
+      team.pieces[0] = {0, numSources, numDestinations, elements, divisor};
+    foldAll(program, 1);
+  }
+
+  /// Several folds: each is set by some lane, then all are done.
+  __device__ void setPiece(uint32_t i, const FoldPiece &piece) { team.pieces[i] = piece; }
+  __device__ void foldAll(const Program &program, uint32_t numPieces) {
     if (threadIdx.x == 0) {
-      team.elements = elements;
-      team.divisor = divisor;
-      team.numSources = numSources;
-      team.numDestinations = numDestinations;
+      team.numPieces = numPieces;
       team.elementBytes = static_cast<uint32_t>(program.elementBytes);
       team.type = program.type;
       team.op = program.op;
@@ -138,6 +143,9 @@ public:
 private:
   /// So little is folded by the first warp alone: the barriers cost more than they gain.
   static constexpr uint64_t kAloneBytes = 1024;
+  /// Of several folds, each that is so large is done by all threads; smaller ones are shared out
+  /// among the warps.
+  static constexpr uint64_t kTogetherBytes = 32 << 10;
 
   struct VoteInWarp {
     __device__ bool operator()(bool ready) const { return vote(ready); }
@@ -157,10 +165,32 @@ private:
   /// All warps. It has a number of its own: they come from different places in the code.
   __device__ static void meet() { asm volatile("barrier.sync 1;" ::: "memory"); }
 
+  /// Which folds of a step a thread helps with, and as which of how many.
+  struct Share {
+    uint32_t first, stride, thread, numThreads;
+  };
+  __device__ static Share shareOf(const CudaTeam &team) {
+    uint32_t n = team.numPieces;
+    if (n == 1 || team.pieces[0].elements * team.elementBytes >= kTogetherBytes)
+      return {0, 1, threadIdx.x, blockDim.x};
+    uint32_t warp = threadIdx.x / warpSize, lane = threadIdx.x % warpSize;
+    uint32_t warps = blockDim.x / warpSize;
+    if (n >= warps)
+      return {warp, warps, lane, static_cast<uint32_t>(warpSize)};
+    uint32_t helpers = (warps - warp % n + n - 1) / n;
+    return {warp % n, n, warp / n * warpSize + lane, helpers * warpSize};
+  }
+
   __device__ static void runShare(const CudaTeam &team) {
-    run(team.type, team.op, team.elementBytes,
-        {team.addresses, team.numSources, team.numDestinations, threadIdx.x, blockDim.x},
-        team.elements, team.divisor);
+    Share share = shareOf(team);
+#pragma unroll 1
+    for (uint32_t i = share.first; i < team.numPieces; i += share.stride) {
+      const FoldPiece &piece = team.pieces[i];
+      run(team.type, team.op, team.elementBytes,
+          {team.addresses + piece.firstPointer, piece.numSources, piece.numDestinations,
+           share.thread, share.numThreads},
+          piece.elements, piece.divisor);
+    }
   }
 
   __device__ static void run(DataType type, ReduceOp op, uint64_t elementBytes,

@@ -8,8 +8,10 @@
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_host.h"
 #include "runtime/interpreter/peer_memory.h"
+#include "runtime/interpreter/slice.h"
 
 #include <cstdint>
+#include <span>
 
 namespace occl::interpreter {
 
@@ -34,6 +36,9 @@ public:
     storeShared(word, value, std::memory_order_release);
   }
 
+  /// Ranks announce themselves while thread blocks run.
+  static constexpr bool kKnowsAllPlaces = false;
+
   static constexpr bool kHasReferences = true;
   /// Words that a tail orders.
   static uint64_t load(const uint64_t *word) { return loadShared(word, std::memory_order_relaxed); }
@@ -53,12 +58,14 @@ public:
   /// Folds pointers()[0, numSources) into all of pointers()[numSources, + numDestinations).
   void fold(const Program &program, unsigned numSources, unsigned numDestinations,
             uint64_t elements, uint64_t divisor) {
-    if (elements == 0)
-      return;
-    if (numSources == 1 && divisor <= 1)
-      return copyToAll(addresses, numDestinations, elements * program.elementBytes);
-    table.functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
-        addresses, numSources, numDestinations, elements, divisor);
+    foldPointers(program, addresses, numSources, numDestinations, elements, divisor);
+  }
+  /// Several folds: each is set, then all are done.
+  void setPiece(uint32_t i, const FoldPiece &piece) { pieces[i] = piece; }
+  void foldAll(const Program &program, uint32_t numPieces) {
+    for (const FoldPiece &piece : std::span(pieces, numPieces))
+      foldPointers(program, addresses + piece.firstPointer, piece.numSources, piece.numDestinations,
+                   piece.elements, piece.divisor);
   }
 
   static constexpr Protocols kProtocols = Protocols::All;
@@ -86,8 +93,19 @@ public:
   }
 
 private:
+  void foldPointers(const Program &program, char *const *pointers, unsigned numSources,
+                    unsigned numDestinations, uint64_t elements, uint64_t divisor) const {
+    if (elements == 0)
+      return;
+    if (numSources == 1 && divisor <= 1)
+      return copyToAll(pointers, numDestinations, elements * program.elementBytes);
+    table.functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
+        pointers, numSources, numDestinations, elements, divisor);
+  }
+
   const FoldTable &table = foldTable();
   char *addresses[plan::limits::kMaxOperands];
+  FoldPiece pieces[plan::limits::kMaxOperands];
   alignas(64) char stagingAreas[LinePolicy().stageBytes];
 };
 

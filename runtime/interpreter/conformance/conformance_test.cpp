@@ -77,6 +77,19 @@ TEST_P(Conformance, SeveralSlicesAMessage) {
   }
 }
 
+/// Messages find their slots free, or wait for credit, or are cut: grouped or not.
+TEST_P(Conformance, SeveralInstructionsAStep) {
+  for (uint32_t ranks : {2u, 4u, 7u}) {
+    plan::Plan plan = GetParam().make(ranks);
+    for (const TilePolicy &tiles : {TilePolicy{1 << 20, 1}, kSmallTiles, TilePolicy{4000, 2}})
+      for (uint64_t count : {uint64_t(1), uint64_t(5003)})
+        for (uint32_t operands : {4u, 64u})
+          ASSERT_NO_FATAL_FAILURE(check(plan,
+                                        {.count = count, .tiles = tiles, .stepOperands = operands},
+                                        count + operands, 1));
+  }
+}
+
 TEST_P(Conformance, UnalignedBuffersAndManyTiles) {
   plan::Plan plan = GetParam().make(4);
   for (uint64_t misalignment : {1, 2, 12})

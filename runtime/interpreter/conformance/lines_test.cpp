@@ -111,7 +111,7 @@ protected:
   StepResult step(uint32_t rank) {
     return stepBlock(simulation->invocation(rank), 0, simulation->context(rank, 0), target);
   }
-  char *lines(uint32_t rank) { return simulation->invocation(rank).arenas[rank]; }
+  char *lines(uint32_t rank) { return simulation->arena(rank); }
 
   HostTarget target;
   std::unique_ptr<Simulation> simulation;
@@ -139,7 +139,7 @@ TEST_P(LineSteps, ASliceIsThereWhenAllItsLinesAre) {
   std::memcpy(lines(0), whole.data(), bytes);
   ASSERT_EQ(step(1).status, StepStatus::Progressed);
   int32_t sum;
-  std::memcpy(&sum, simulation->invocation(1).buffers[2], 4);
+  std::memcpy(&sum, simulation->scratch(1), 4);
   EXPECT_EQ(sum, 0x03030303);
 }
 

@@ -19,8 +19,9 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   auto simulation = std::make_unique<Simulation>();
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
-                             options.placement, options.lines, options.referenceBytes});
+    auto bound =
+        bind(plan, {r, options.count, options.type, options.op, options.tiles, options.placement,
+                    options.lines, options.referenceBytes, options.stepOperands});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
@@ -49,25 +50,22 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   }
   rank.scratch = GuardedBuffer(binding.scratchBytes(), 0, 0x33);
   rank.arena = GuardedBuffer(binding.arenaBytes(number), 0, 0x44);
-  rank.arenas.resize(plan.numRanks);
-  rank.peerBuffers.resize(plan.numRanks * 3);
+  rank.places.resize(numPlaces(plan.numRanks, true));
   rank.progress.resize(binding.progressBytes() / sizeof(uint64_t));
   rank.contexts.resize(binding.program().numBlocks);
   rank.invocation.program = &binding.program();
-  rank.invocation.buffers[0] = rank.user[0].data() + inputAt;
-  rank.invocation.buffers[1] = rank.user[options.inPlace ? 0 : 1].data() + outputAt;
-  rank.invocation.buffers[2] = rank.scratch.data();
-  rank.invocation.arenas = rank.arenas.data();
-  rank.invocation.peerBuffers = rank.peerBuffers.data();
+  rank.invocation.places = rank.places.data();
+  rank.places[0] = rank.user[0].data() + inputAt;
+  rank.places[1] = rank.user[options.inPlace ? 0 : 1].data() + outputAt;
+  rank.places[2] = rank.scratch.data();
+  rank.places[kProgressPlace] = reinterpret_cast<char *>(rank.progress.data());
   // All of this process's memory, from address 0 on.
   rank.memory.resize(plan.numRanks, {nullptr, ~kMappedReference, getpid()});
   rank.invocation.peerMemory = rank.memory.data();
   Reference tag = options.mapped ? kMappedReference : 0;
   rank.invocation.inPlace = options.inPlace;
   for (int kind = 0; kind < 2 && options.referenceBytes != 0; ++kind)
-    rank.invocation.references[kind] =
-        tag | reinterpret_cast<uint64_t>(rank.invocation.buffers[kind]);
-  rank.invocation.progress = reinterpret_cast<char *>(rank.progress.data());
+    rank.invocation.references[kind] = tag | reinterpret_cast<uint64_t>(rank.places[kind]);
 }
 
 void Simulation::restart() {
@@ -88,16 +86,17 @@ void Simulation::clear(bool withLines) {
     const Binding &binding = *rank.binding;
     std::fill_n(rank.arena.data(), withLines ? binding.controlBytes(r) : binding.counterBytes(r),
                 0);
-    std::ranges::fill(rank.arenas, nullptr);
-    rank.arenas[r] = rank.arena.data();
+    std::fill(rank.places.begin() + arenaPlace(0), rank.places.end(), nullptr);
+    rank.places[arenaPlace(r)] = rank.arena.data();
     std::ranges::fill(rank.progress, 0);
     std::ranges::fill(rank.contexts, BlockContext());
   }
 }
 
 void Simulation::announce(uint32_t from, uint32_t to) {
-  std::copy_n(ranks[from].invocation.buffers, 3, ranks[to].peerBuffers.begin() + from * 3);
-  __atomic_store_n(&ranks[to].arenas[from], ranks[from].arena.data(), __ATOMIC_RELEASE);
+  std::copy_n(ranks[from].places.begin(), 3,
+              ranks[to].places.begin() + peerBufferPlace(numRanks(), from, 0));
+  __atomic_store_n(&ranks[to].places[arenaPlace(from)], ranks[from].arena.data(), __ATOMIC_RELEASE);
 }
 
 void Simulation::announceAll() {

@@ -31,6 +31,8 @@ struct SimulationOptions {
   /// process's.
   uint64_t referenceBytes = 0;
   bool mapped = true;
+  /// As in BindRequest.
+  uint32_t stepOperands = 0;
 };
 
 class Simulation {
@@ -46,8 +48,11 @@ public:
   Invocation &invocation(uint32_t rank) { return ranks[rank].invocation; }
   BlockContext &context(uint32_t rank, uint32_t block) { return ranks[rank].contexts[block]; }
 
-  char *input(uint32_t rank) { return ranks[rank].invocation.buffers[0]; }
-  char *output(uint32_t rank) { return ranks[rank].invocation.buffers[1]; }
+  char *input(uint32_t rank) { return ranks[rank].places[0]; }
+  char *output(uint32_t rank) { return ranks[rank].places[1]; }
+  char *scratch(uint32_t rank) { return ranks[rank].places[2]; }
+  /// Its own.
+  char *arena(uint32_t rank) { return ranks[rank].arena.data(); }
   uint64_t inputBytes(uint32_t rank) const { return ranks[rank].binding->inputBytes(); }
   uint64_t outputBytes(uint32_t rank) const { return ranks[rank].binding->outputBytes(); }
 
@@ -68,7 +73,7 @@ private:
     GuardedBuffer user[2]; // input and output; in place the first holds both
     GuardedBuffer scratch;
     GuardedBuffer arena;
-    std::vector<char *> arenas, peerBuffers;
+    std::vector<char *> places;
     std::vector<PeerMemory> memory;
     std::vector<uint64_t> progress;
     std::vector<BlockContext> contexts;
