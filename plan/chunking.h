@@ -1,7 +1,7 @@
 // How many elements a chunk has. One formula for compiler, verifier, host and device: a part of
 // `count` elements is cut into `chunks` chunks at multiples of a grain, as evenly as the grain
-// allows; the last chunks may be short or empty. The grain is one element if that makes all chunks
-// equal, else 128 bytes, so that chunks start where vectors and cache lines do.
+// allows; the last chunks may be short or empty. Which grain (chunking_of.h) never depends on count
+// and chunks: so where a chunk begins, there the first of its pieces begins if all are cut further.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,6 @@ struct Chunking {
   uint64_t count = 0;  // elements of a part
   uint64_t chunks = 1; // of a part
   uint64_t grain = 1;  // elements
-
-  OCCL_HOST_DEVICE static constexpr Chunking of(uint64_t count, uint64_t chunks,
-                                                uint64_t elementBytes) {
-    return {count, chunks, count % chunks == 0 ? 1 : kGrainBytes / elementBytes};
-  }
 
   /// First element of chunk k of a part, for k in [0, chunks]; begin(chunks) is count.
   OCCL_HOST_DEVICE constexpr uint64_t begin(uint64_t k) const {

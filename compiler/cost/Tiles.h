@@ -1,7 +1,7 @@
 // How a runtime cuts chunks into tiles. Internal to compiler/cost.
 #pragma once
 
-#include "plan/chunking.h"
+#include "plan/chunking_of.h"
 #include "plan/plan.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace occl::cost {
 class Tiles {
 public:
   Tiles(const plan::Plan &plan, uint64_t bytes, uint64_t messageBytes)
-      : chunking(plan::Chunking::of(bytes, plan.partChunks, 1)) {
+      : chunking(plan::chunkingOf(plan, bytes, 1)) {
     uint64_t largest = 1;
     for (const plan::Instruction &instruction : plan.instructions)
       largest = std::max<uint64_t>(largest, instruction.count);

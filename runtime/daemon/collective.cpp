@@ -1,6 +1,6 @@
 #include "runtime/daemon/collective.h"
 
-#include "plan/chunking.h"
+#include "plan/chunking_of.h"
 
 #include <algorithm>
 #include <utility>
@@ -66,7 +66,7 @@ void countBytes(Collective &collective) {
 int64_t inPlaceBytesOf(const plan::Plan &plan, uint32_t rank, uint64_t count,
                        uint64_t elementBytes) {
   int64_t offset = plan.ranks[rank].inPlaceOffset;
-  auto chunking = plan::Chunking::of(count, plan.partChunks, elementBytes);
+  auto chunking = plan::chunkingOf(plan, count, elementBytes);
   auto distance = static_cast<int64_t>(
       chunking.beginInBuffer(static_cast<uint64_t>(offset < 0 ? -offset : offset)) * elementBytes);
   return offset < 0 ? -distance : distance;

@@ -1,6 +1,5 @@
 #include "runtime/interpreter/binder.h"
 
-#include "plan/chunking.h"
 #include "plan/limits.h"
 #include "runtime/base/cache_line.h"
 

@@ -1,7 +1,7 @@
 // How bind() goes about it; for bind.cpp and its parts alone.
 #pragma once
 
-#include "plan/chunking.h"
+#include "plan/chunking_of.h"
 #include "runtime/base/cache_line.h"
 #include "runtime/interpreter/bind.h"
 
@@ -20,7 +20,7 @@ class Binder {
 public:
   Binder(const plan::Plan &plan, const BindRequest &request)
       : plan(plan), request(request), rankPlan(plan.ranks[request.rank]),
-        chunking(plan::Chunking::of(request.count, plan.partChunks, sizeOf(request.type))),
+        chunking(plan::chunkingOf(plan, request.count, sizeOf(request.type))),
         grain(plan::kGrainBytes / sizeOf(request.type)), binding(new Binding) {}
 
   StatusOr<std::shared_ptr<const Binding>> run() {

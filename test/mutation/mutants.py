@@ -37,8 +37,6 @@ OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/explain.
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.
 OTHERS += [f"compiler/passes/{name}.cpp" for name in ("Channels", "InstAssignThreadBlocks", "InstSchedule", "ThreadBlocks")]
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]
-# What replaces messages by direct access, which plans may do without.
-OTHERS += [f"compiler/passes/{name}.cpp" for name in ("DirectTransfers", "InstUseDirectAccess", "LinearOrder", "SignalPlacement")]
 
 # Chosen by an environment variable, so that all mutants are built at once; another names a file that learns which were asked for.
 PRELUDE = """#include <atomic>

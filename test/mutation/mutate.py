@@ -25,8 +25,9 @@ RANDOM_PROGRAMS = "//test/random:random_programs"
 MOST_PROGRAMS = 2000
 
 
-def copy_tree(bazel):
-    """The files that git knows, as they are now, with the mutants. Bazel's own folder for the copy stays, and with it what is built."""
+def copy_tree(bazel, is_chosen):
+    """The files that git knows, as they are now; those that have mutants to try with all of theirs. Returns the chosen mutants.
+    Bazel's own folder for the copy stays, and with it what is built."""
     if os.path.isdir(bazel.folder):
         shutil.rmtree(bazel.folder)
     for name in bazel.known_files(ROOT):
@@ -35,10 +36,11 @@ def copy_tree(bazel):
             os.makedirs(os.path.dirname(copy), exist_ok=True)
             shutil.copy2(source, copy)
     files = read_all(ROOT, HERE)
-    for file, (text, mutants) in files.items():
+    chosen = [mutant for _, mutants in files.values() for mutant in mutants if is_chosen(mutant)]
+    for file in {mutant.file for mutant in chosen}:
         with open(os.path.join(bazel.folder, file), "w", encoding="utf-8") as copy:
-            copy.write(mutate(text, mutants))
-    return [mutant for _, mutants in files.values() for mutant in mutants]
+            copy.write(mutate(*files[file]))
+    return chosen
 
 
 def killer_of(mutant, tests):
@@ -90,6 +92,7 @@ def try_all(mutants, tests):
 def main():
     parser = argparse.ArgumentParser(description="breaks each condition in turn, and sees the tests fail")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose file or description has one of these")
+    parser.add_argument("--tests", nargs="+", default=PATTERNS, metavar="PATTERN", help="with these tests only, as Bazel names them")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--quick", type=float, default=600, metavar="SECONDS", help="leave out tests that take longer")
     parser.add_argument("--left-out", action="store_true", help="try those that are left out: none is killed")
@@ -101,11 +104,10 @@ def main():
                 print(f"{file}:{line}: {mutant.what}" + (f" (left out: {mutant.why_left_out})" if mutant.why_left_out else ""))
         return 0
     bazel = Bazel(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"occl-mutants-{os.getuid()}"))
-    mutants = [mutant for mutant in copy_tree(bazel) if bool(mutant.why_left_out) == arguments.left_out]
-    if arguments.only:
-        mutants = [mutant for mutant in mutants if any(text in f"{mutant.name} {mutant.what}" for text in arguments.only)]
+    mutants = copy_tree(bazel, lambda mutant: bool(mutant.why_left_out) == arguments.left_out and (
+        not arguments.only or any(text in f"{mutant.name} {mutant.what}" for text in arguments.only)))
     print(f"{len(mutants)} mutants; building", flush=True)
-    tests = bazel.build(PATTERNS)
+    tests = bazel.build(arguments.tests)
     print(f"{len(tests)} tests; running them without a mutant", flush=True)
     trace(tests)
     tests = [test for test in tests if test.seconds <= arguments.quick]

@@ -10,7 +10,7 @@ namespace occl::run {
 
 Reference::Reference(const plan::Plan &plan, uint64_t count, occlDataType_t type, occlRedOp_t op,
                      uint32_t seed)
-    : plan(plan), chunking(plan::Chunking::of(count, plan.partChunks, elementBytes(type))),
+    : plan(plan), chunking(plan::chunkingOf(plan, count, elementBytes(type))),
       count(count), type(type), op(op), seed(seed) {}
 
 uint64_t Reference::inputElements(uint32_t rank) const {

@@ -2,7 +2,7 @@
 // verifier or runtime, only the plan's data and the formula of chunk sizes.
 #pragma once
 
-#include "plan/chunking.h"
+#include "plan/chunking_of.h"
 #include "plan/plan.h"
 #include "runtime/communicator/occl.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/interpreter/conformance/simulation.h"
 
-#include "plan/chunking.h"
+#include "plan/chunking_of.h"
 #include "runtime/base/deadline.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_host.h"
@@ -35,8 +35,7 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   const Binding &binding = *rank.binding;
   uint32_t number = binding.program().rank;
   const plan::RankPlan &rankPlan = plan.ranks[number];
-  auto chunking =
-      plan::Chunking::of(options.count, plan.partChunks, binding.program().elementBytes);
+  auto chunking = plan::chunkingOf(plan, options.count, binding.program().elementBytes);
   uint64_t inputAt = 0, outputAt = 0;
   if (options.inPlace) {
     uint64_t apart = chunking.beginInBuffer(std::abs(int64_t(rankPlan.inPlaceOffset))) *
