@@ -1,118 +1,14 @@
 // Turning transfers into direct accesses: what becomes of hand-made programs, and that plans of
 // random ones are proved by verifyPlan to compute what they did.
 #include "compiler/analysis/Dependences.h"
-#include "compiler/analysis/StepGraph.h"
-#include "compiler/analysis/Testing.h"
-#include "compiler/passes/DirectTransfers.h"
-#include "compiler/passes/SignalPlacement.h"
-#include "plan/builder.h"
-#include "plan/verifier.h"
+#include "compiler/passes/DirectAccessTesting.h"
 
-#include "llvm/ADT/STLExtras.h"
-
-#include <gtest/gtest.h>
 #include <random>
 
 namespace occl::passes {
 namespace {
 
-using namespace analysis;
-using namespace analysis::testing;
-using inst::Instruction;
-using inst::Place;
-using inst::PlaceKind;
-
-/// Gives the program connections, and each rank one thread block; sizes are those that it uses.
-void schedule(Program &program) {
-  Network network(program);
-  for (Rank &rank : program.ranks)
-    for (Step &step : rank.steps) {
-      step.instruction.threadBlock = 0;
-      for (inst::Places *places : {&step.instruction.sources, &step.instruction.destinations})
-        for (Place &place : *places) {
-          if (!place.isLocal())
-            place = {PlaceKind::Connection, -1, network.connectionOf(place)};
-          uint32_t &size = place.kind == PlaceKind::Input    ? rank.inputChunks
-                           : place.kind == PlaceKind::Output ? rank.outputChunks
-                                                             : rank.scratchChunks;
-          if (place.isLocal())
-            size = std::max(size, place.index + step.instruction.count);
-        }
-    }
-  program.connections = std::move(network.connections);
-  program.numTransfers = 0;
-}
-
-/// False if nothing became direct.
-bool makeDirect(Program &program, uint32_t groupSize = ~0u, bool reassociate = false) {
-  DirectOptions options;
-  options.reassociate = reassociate;
-  for (uint32_t rank = 0; rank < program.ranks.size(); ++rank)
-    options.groups.push_back(rank / groupSize);
-  auto order = linearOrder(program);
-  EXPECT_TRUE(order);
-  if (!order || !useDirectTransfers(program, *order, options))
-    return false;
-  placeSignals(program, *order);
-  return true;
-}
-
-plan::PlanBuilder planOf(const Program &program) {
-  plan::PlanBuilder builder;
-  builder.header().name = builder.header().collective = "test";
-  builder.header().sourceHash = "0123456789abcdef";
-  builder.header().partChunks = program.partChunks;
-  builder.header().inPlace = program.inPlace;
-  builder.header().depth = program.depth;
-  for (const inst::Connection &connection : program.connections) {
-    std::span<const uint32_t> ranks(connection.destinations.data(), connection.destinations.size());
-    if (connection.isCounter)
-      builder.addCounter(connection.source, ranks);
-    else
-      builder.addConnection(connection.source, connection.channel, ranks);
-  }
-  for (auto [r, rank] : llvm::enumerate(program.ranks)) {
-    builder.beginRank({.inputChunks = rank.inputChunks,
-                       .outputChunks = rank.outputChunks,
-                       .scratchChunks = rank.scratchChunks});
-    builder.beginThreadBlock();
-    for (const Step &step : rank.steps) {
-      const Instruction &from = step.instruction;
-      plan::Instruction to = {.opcode = opcodeOf(from), .final = from.final};
-      if (!from.isControl())
-        to.count = from.count;
-      if (to.opcode == plan::Opcode::Wait)
-        to.value = from.count;
-      auto operands = [&](const inst::Places &places) {
-        std::vector<plan::Operand> result;
-        for (Place place : places)
-          result.push_back(place.isLocal()
-                               ? plan::Operand{static_cast<plan::OperandKind>(place.kind),
-                                               place.owner(static_cast<uint32_t>(r)), place.index}
-                               : plan::connection(place.index));
-        return result;
-      };
-      std::vector<plan::Operand> sources = operands(from.sources),
-                                 destinations = operands(from.destinations);
-      builder.addInstruction(to, sources, destinations);
-    }
-  }
-  return builder;
-}
-
-/// The opcodes of each rank.
-std::vector<std::vector<plan::Opcode>> opcodesOf(const Program &program) {
-  std::vector<std::vector<plan::Opcode>> opcodes;
-  for (const Rank &rank : program.ranks) {
-    opcodes.emplace_back();
-    for (const Step &step : rank.steps)
-      opcodes.back().push_back(opcodeOf(step.instruction));
-  }
-  return opcodes;
-}
-
-constexpr auto kDirect = plan::Opcode::LoadReduceStore, kSignal = plan::Opcode::Signal,
-               kWait = plan::Opcode::Wait;
+using namespace testing;
 
 /// Two-step all-reduce of two ranks, as fusion leaves it: rank c folds chunk c and sends it back.
 Program twoShot(bool inPlace) {
@@ -134,6 +30,8 @@ TEST(DirectAccess, ATwoStepAllReduceIsOneInstructionARank) {
     std::vector<plan::Opcode> expected = {kDirect, kSignal, kWait};
     for (const auto &opcodes : opcodesOf(direct))
       EXPECT_EQ(opcodes, expected);
+    for (const Rank &rank : direct.ranks)
+      EXPECT_EQ(rank.scratchChunks, 0u);
     plan::PlanBuilder builder = planOf(direct);
     builder.header().partChunks = 2;
     builder.header().collective = "allreduce";
@@ -153,37 +51,36 @@ TEST(DirectAccess, OnlyWithinGroups) {
 /// One step: both ranks fold both inputs. In place each would spoil what the other still reads.
 TEST(DirectAccess, AWriteThatWouldHaveToWaitKeepsTheConnection) {
   for (bool inPlace : {false, true}) {
-    Program program = testing::program(
-        {{step({input(0)}, {transfer(0)}), step({input(0), transfer(1)}, {output(0)})},
-         {step({input(0)}, {transfer(1)}), step({transfer(0), input(0)}, {output(0)})}});
-    program.inPlace = inPlace;
-    schedule(program);
-    EXPECT_EQ(makeDirect(program), !inPlace);
+    Program direct =
+        program({{step({input(0)}, {transfer(0)}), step({input(0), transfer(1)}, {output(0)})},
+                 {step({input(0)}, {transfer(1)}), step({transfer(0), input(0)}, {output(0)})}});
+    direct.inPlace = inPlace;
+    schedule(direct);
+    EXPECT_EQ(makeDirect(direct), !inPlace);
   }
 }
 
 /// What is read was computed by its owner: a signal says that it is there.
 TEST(DirectAccess, AComputedValueIsAwaited) {
-  Program program =
-      testing::program({{step({input(0)}, {scratch(0)}), step({scratch(0)}, {transfer(0)})},
-                        {step({transfer(0), input(0)}, {output(0)})}});
-  program.inPlace = false;
-  schedule(program);
-  ASSERT_TRUE(makeDirect(program));
-  auto opcodes = opcodesOf(program);
+  Program direct = program({{step({input(0)}, {scratch(0)}), step({scratch(0)}, {transfer(0)})},
+                            {step({transfer(0), input(0)}, {output(0)})}});
+  direct.inPlace = false;
+  schedule(direct);
+  ASSERT_TRUE(makeDirect(direct));
+  auto opcodes = opcodesOf(direct);
   EXPECT_EQ(opcodes[0], (std::vector{plan::Opcode::Copy, kSignal, kWait}));
   EXPECT_EQ(opcodes[1], (std::vector{kWait, kDirect, kSignal}));
 }
 
 /// A fold whose result also goes to a rank outside of the group is split.
 TEST(DirectAccess, WhatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
-  Program program = testing::program({{step({input(0)}, {transfer(0)})},
-                                      {step({transfer(0), input(0)}, {output(0), transfer(1)})},
-                                      {step({transfer(1)}, {output(0)})}});
-  program.inPlace = false;
-  schedule(program);
-  ASSERT_TRUE(makeDirect(program, 2));
-  auto opcodes = opcodesOf(program);
+  Program direct = program({{step({input(0)}, {transfer(0)})},
+                            {step({transfer(0), input(0)}, {output(0), transfer(1)})},
+                            {step({transfer(1)}, {output(0)})}});
+  direct.inPlace = false;
+  schedule(direct);
+  ASSERT_TRUE(makeDirect(direct, 2));
+  auto opcodes = opcodesOf(direct);
   EXPECT_EQ(opcodes[0], (std::vector{kWait}));
   EXPECT_EQ(opcodes[1], (std::vector{kDirect, kSignal, plan::Opcode::Send}));
   EXPECT_EQ(opcodes[2], (std::vector{plan::Opcode::Recv}));
@@ -191,40 +88,41 @@ TEST(DirectAccess, WhatLeavesTheGroupIsSentByAnInstructionOfItsOwn) {
 
 /// A result goes to the own group and to another one in one message: only the others get it so.
 TEST(DirectAccess, OneMessageToSeveralGroupsIsDivided) {
-  Program program = testing::program({{step({input(0)}, {transfer(0)})},
-                                      {step({transfer(0)}, {output(0)})},
-                                      {step({transfer(0)}, {output(0)})}});
-  program.inPlace = false;
-  schedule(program);
-  ASSERT_TRUE(makeDirect(program, 2));
-  auto opcodes = opcodesOf(program);
+  Program direct = program({{step({input(0)}, {transfer(0)})},
+                            {step({transfer(0)}, {output(0)})},
+                            {step({transfer(0)}, {output(0)})}});
+  direct.inPlace = false;
+  schedule(direct);
+  ASSERT_TRUE(makeDirect(direct, 2));
+  auto opcodes = opcodesOf(direct);
   EXPECT_EQ(opcodes[0], (std::vector{kDirect, kSignal, plan::Opcode::Send}));
+  EXPECT_EQ(direct.ranks[0].scratchChunks, 0u);
   EXPECT_EQ(opcodes[1], (std::vector{kWait}));
   EXPECT_EQ(opcodes[2], (std::vector{plan::Opcode::Recv}));
 }
 
-/// As in groups joined by a ring: a partial sum arrives, is folded with a peer's, and goes on. Where
-/// the fold becomes two, 16-bit floats are rounded twice.
+/// As in groups joined by a ring: a partial sum arrives, is folded with a peer's, and goes on.
+/// Where the fold becomes two, 16-bit floats are rounded twice.
 TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) {
   for (bool arrivesFirst : {true, false}) {
     Step fold = step({transfer(1), transfer(0), input(0)}, {transfer(2)});
     if (!arrivesFirst)
       std::swap(fold.instruction.sources[0], fold.instruction.sources[2]);
-    Program program = testing::program({{step({input(0)}, {transfer(0)})},
-                                        {fold},
-                                        {step({input(0)}, {transfer(1)})},
-                                        {step({transfer(2)}, {output(0)})}});
-    program.inPlace = false;
-    schedule(program);
-    ASSERT_EQ(makeDirect(program, 2), arrivesFirst);
-    ASSERT_EQ(makeDirect(program, 2, /*reassociate=*/true), !arrivesFirst);
-    auto opcodes = opcodesOf(program);
+    Program direct = program({{step({input(0)}, {transfer(0)})},
+                              {fold},
+                              {step({input(0)}, {transfer(1)})},
+                              {step({transfer(2)}, {output(0)})}});
+    direct.inPlace = false;
+    schedule(direct);
+    ASSERT_EQ(makeDirect(direct, 2), arrivesFirst);
+    ASSERT_EQ(makeDirect(direct, 2, /*reassociate=*/true), !arrivesFirst);
+    auto opcodes = opcodesOf(direct);
     if (arrivesFirst)
       EXPECT_EQ(opcodes[1],
                 (std::vector{plan::Opcode::Recv, kDirect, kSignal, plan::Opcode::Send}));
     else
       EXPECT_EQ(opcodes[1], (std::vector{kDirect, kSignal, plan::Opcode::RecvReduceSend}));
-    plan::PlanBuilder builder = planOf(program);
+    plan::PlanBuilder builder = planOf(direct);
     plan::Contribution all[] = {{0, 0}, {1, 0}, {2, 0}};
     builder.addRequirement({.rank = 3, .outputChunk = 0, .count = 1}, all);
     plan::Plan plan = std::move(builder).take();
@@ -239,25 +137,24 @@ TEST(DirectAccess, WhatArrivesAndWhatIsLoadedAreFoldedByInstructionsOfTheirOwn) 
 
 /// What arrives comes before and after what could be loaded: the order of the fold is kept.
 TEST(DirectAccess, AFoldThatCannotBeDividedStays) {
-  Program program =
-      testing::program({{step({input(0)}, {transfer(0)})},
-                        {step({transfer(1), transfer(0), transfer(2)}, {output(0)})},
-                        {step({input(0)}, {transfer(1)}), step({input(1)}, {transfer(2)})}});
-  program.inPlace = false;
-  schedule(program);
-  EXPECT_FALSE(makeDirect(program, 2));
+  Program direct = program({{step({input(0)}, {transfer(0)})},
+                            {step({transfer(1), transfer(0), transfer(2)}, {output(0)})},
+                            {step({input(0)}, {transfer(1)}), step({input(1)}, {transfer(2)})}});
+  direct.inPlace = false;
+  schedule(direct);
+  EXPECT_FALSE(makeDirect(direct, 2));
 }
 
 /// Rank 1 sends before it receives; stored at once, its value would replace what it has yet to
 /// load.
 TEST(DirectAccess, AStoreDoesNotComeBeforeALoadOfWhatItReplaces) {
-  Program program = testing::program(
-      {{step({input(0)}, {transfer(0)}), step({transfer(1)}, {output(0)})},
-       {step({input(0)}, {transfer(1)}), step({transfer(0), input(1)}, {output(1)})}});
-  program.ranks[1].steps[1].instruction.final = true;
-  schedule(program);
-  makeDirect(program);
-  plan::PlanBuilder builder = planOf(program);
+  Program direct =
+      program({{step({input(0)}, {transfer(0)}), step({transfer(1)}, {output(0)})},
+               {step({input(0)}, {transfer(1)}), step({transfer(0), input(1)}, {output(1)})}});
+  direct.ranks[1].steps[1].instruction.final = true;
+  schedule(direct);
+  makeDirect(direct);
+  plan::PlanBuilder builder = planOf(direct);
   plan::Contribution first = {1, 0}, sum[] = {{0, 0}, {1, 1}};
   builder.addRequirement({.rank = 0, .outputChunk = 0, .count = 1}, {&first, 1});
   builder.addRequirement({.rank = 1, .outputChunk = 1, .count = 1}, sum);

@@ -298,8 +298,8 @@ private:
     bool isGone = false, isDirect = false;
   };
 
-  static Place peerPlace(Place place, uint32_t owner, uint32_t executing) {
-    place.channel = owner == executing ? int16_t{-1} : static_cast<int16_t>(owner);
+  static Place peerPlace(Place place, uint32_t owner) {
+    place.channel = static_cast<int16_t>(owner);
     return place;
   }
 
@@ -314,7 +314,7 @@ private:
         return result;
       }
       if (message && message->way == Way::Load)
-        source = peerPlace(*valueOf(at(message->sender)), message->sender.rank, ref.rank);
+        source = peerPlace(*valueOf(at(message->sender)), message->sender.rank);
       result.isDirect |= source.isPeer();
       if (result.runs.empty() || result.runs.back().back().isLocal() != source.isLocal())
         result.runs.emplace_back();
@@ -331,8 +331,7 @@ private:
       if (message.way != Way::Store)
         continue;
       for (StepRef receiver : message.receivers)
-        result.peers.push_back(
-            peerPlace(*at(receiver).localDestination(), receiver.rank, ref.rank));
+        result.peers.push_back(peerPlace(*at(receiver).localDestination(), receiver.rank));
     }
     result.isDirect |= !result.peers.empty();
     result.isGone = result.own.empty() && result.peers.empty() && result.connections.empty();
@@ -374,8 +373,6 @@ private:
     bool keepsBits = operands.runs.size() == 1 || operands.runs.front().size() == 1;
     result.isLegal = operands.runs.size() <= 2 && (keepsBits || options.reassociate) &&
                      free + at(ref).count <= plan::limits::kMaxChunks;
-    if (!result.isLegal)
-      return;
     inst::Places last = operands.runs.back();
     if (operands.runs.size() == 2) {
       add(operands.runs.front(), {scratch});
@@ -392,15 +389,14 @@ private:
       together.insert(together.begin(), scratch);
       result.usesScratch = true;
     }
-    if (!together.empty()) {
-      add(last, together);
-      result.instructions.back().final = at(ref).final;
-    }
+    add(last, together);
+    result.instructions.back().final = at(ref).final;
     if (!apart.empty())
       add({value}, apart);
   }
 
-  /// Destinations are disjoint, and from each source unless they are the same.
+  /// Destinations are disjoint from each source, unless they are the same; from each other they are
+  /// since accesses of one chunk keep their order.
   bool isDisjoint(StepRef ref, const Instruction &instruction) const {
     auto rangeOfPlace = [&](Place place) {
       uint32_t owner = place.owner(ref.rank);
@@ -411,10 +407,6 @@ private:
       for (const Place &source : instruction.sources)
         if (auto [other, read] = rangeOfPlace(source);
             other == owner && read.overlaps(range) && !(read == range))
-          return false;
-      for (const Place *before = instruction.destinations.begin(); before != &destination; ++before)
-        if (auto [other, written] = rangeOfPlace(*before);
-            other == owner && written.overlaps(range))
           return false;
     }
     return true;

@@ -291,13 +291,15 @@ private:
     auto found = waitsBefore.find(where);
     if (found == waitsBefore.end())
       return;
-    std::map<uint32_t, inst::Places> byValue;
+    std::map<uint32_t, std::set<uint32_t>> byValue; // connections
     for (auto [counter, value] : found->second)
-      byValue[value].push_back(placeOf(counter));
-    for (auto &[value, places] : byValue)
-      llvm::sort(places, [](Place a, Place b) { return a.index < b.index; });
-    for (auto &[value, places] : byValue)
+      byValue[value].insert(connectionOf[counter]);
+    for (const auto &[value, connections] : byValue) {
+      inst::Places places;
+      for (uint32_t connection : connections)
+        places.push_back({PlaceKind::Connection, -1, connection});
       append(steps, std::move(places), {}, value, block, location);
+    }
   }
 
   static void append(std::vector<Step> &steps, inst::Places sources, inst::Places destinations,

@@ -61,7 +61,8 @@ inst.program "computed" implements "custom" ranks 3 attributes {input_chunks = a
     // Rank 2 is in no group with rank 0.
     // PAIRS: inst.send scratch[0] into connection(0)
     %1 = inst.send scratch[0] into connection(0) block 0
-    // CHECK-NEXT: inst.wait connection({{.*}}), connection({{.*}}) block 0
+    // Ascending, like all operands.
+    // CHECK-NEXT: inst.wait connection(1), connection(2) block 0
     // CHECK-NEXT: }
   }
   inst.rank 1 {
@@ -104,16 +105,44 @@ inst.program "split" implements "custom" ranks 3 attributes {input_chunks = arra
 
 // Thread blocks of a rank wait for each other as before.
 // CHECK-LABEL: "blocks"
-inst.program "blocks" implements "custom" ranks 2 attributes {input_chunks = array<i32: 1, 1>,
+inst.program "blocks" implements "custom" ranks 2 attributes {input_chunks = array<i32: 2, 1>,
     output_chunks = array<i32: 1, 0>, scratch_chunks = array<i32: 1, 0>, in_place_offsets = array<i32: 0, 0>,
     in_place = false, connections = array<i32: 1, 0, 1, 0>} {
   inst.rank 0 {
     // CHECK: %[[L:.*]] = inst.load_reduce_store input[0], input[0] of 1 into scratch[0] block 0
     %0 = inst.recv_reduce_copy input[0], connection(0) into scratch[0] block 0
-    // CHECK: inst.copy scratch[0] into output[0] block 1 after %[[L]]
+    // CHECK: %[[C:.*]] = inst.copy scratch[0] into output[0] block 1 after %[[L]]
     %1 = inst.copy scratch[0] into output[0] block 1 after %0
+    // So does who writes last, if nobody reads in between.
+    // CHECK: inst.copy input[1] into output[0] block 2 after %[[C]]
+    %2 = inst.copy input[1] into output[0] block 2 after %1
   }
   inst.rank 1 {
     %0 = inst.send input[0] into connection(0) block 0
+  }
+}
+
+// -----
+
+// An end of a connection belongs to one thread block: two of a rank that wait for one have a counter each.
+// CHECK-LABEL: "waiters"
+// CHECK-SAME: connections = array<i32: 0, -1, 1, 1, 0, -1, 1, 1, 1, -1, 1, 0, 1, -1, 1, 0>
+inst.program "waiters" implements "custom" ranks 2 attributes {input_chunks = array<i32: 1, 2>,
+    output_chunks = array<i32: 0, 2>, scratch_chunks = array<i32: 1, 0>, in_place_offsets = array<i32: 0, 0>,
+    in_place = false, connections = array<i32: 0, 0, 1, 1, 0, 1, 1, 1>} {
+  inst.rank 0 {
+    // CHECK: inst.copy input[0] into scratch[0] block 0
+    // CHECK-NEXT: inst.signal into connection(0) block 0
+    // CHECK-NEXT: inst.signal into connection(1) block 0
+    // CHECK-NEXT: inst.wait connection(2), connection(3) block 0
+    %0 = inst.copy input[0] into scratch[0] block 0
+    %1 = inst.send scratch[0] into connection(0) block 0
+    %2 = inst.send scratch[0] into connection(1) block 0
+  }
+  inst.rank 1 {
+    // CHECK: inst.wait connection(0) block 0
+    // CHECK: inst.wait connection(1) block 1
+    %0 = inst.recv_reduce_copy connection(0), input[0] into output[0] block 0
+    %1 = inst.recv_reduce_copy connection(1), input[1] into output[1] block 1
   }
 }

@@ -99,11 +99,11 @@ INSTANTIATE_TEST_SUITE_P(Programs, Lines, testing::ValuesIn(programs().begin(), 
 
 class LineSteps : public testing::TestWithParam<Protocol> {
 protected:
-  /// Two ranks that send each other two lines of LL128 and add.
+  /// Two ranks that send each other a few lines of LL128 and add.
   void SetUp() override {
     plan::Plan plan = aggregatedAllReduce(2);
     plan.protocol = GetParam();
-    simulation = std::move(*Simulation::make(plan, {.count = 20, .type = DataType::Int32}));
+    simulation = std::move(*Simulation::make(plan, {.count = 64, .type = DataType::Int32}));
     simulation->announceAll();
     std::memset(simulation->input(0), 1, simulation->inputBytes(0));
     std::memset(simulation->input(1), 2, simulation->inputBytes(1));
