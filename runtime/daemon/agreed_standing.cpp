@@ -26,14 +26,16 @@ std::optional<scheduler::Standing> inheritedStanding(OpenInvocation &invocation,
   const uint32_t r = invocation.nextLook.load(std::memory_order_relaxed);
   invocation.nextLook.store((r + 1) % numRanks, std::memory_order_relaxed);
   const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
-  auto urgency = cell ? cell->urgencyOf(invocation.ordinal) : std::nullopt;
+  const transport::AnnounceRecord *record = cell ? cell->find(invocation.ordinal) : nullptr;
+  if (!record)
+    return std::nullopt;
+  const int32_t priority = record->urgency().priority;
   int32_t highest = invocation.highestPriority.load(std::memory_order_relaxed);
-  if (!urgency || urgency->priority <= highest ||
-      !invocation.highestPriority.compare_exchange_strong(highest, urgency->priority,
-                                                          std::memory_order_relaxed))
+  if (priority <= highest || !invocation.highestPriority.compare_exchange_strong(
+                                 highest, priority, std::memory_order_relaxed))
     return std::nullopt;
   scheduler::Standing standing;
-  standing.priority = urgency->priority;
+  standing.priority = priority;
   return standing;
 }
 
