@@ -134,15 +134,17 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
         continue;
       }
     }
-    if (invocation.isResident && patience == Patience::OnePoll &&
-        step.obstacle.reason == interpreter::BlockReason::Data)
+    const bool leaves =
+        patience == Patience::OnePoll || core.fabric->failed() || !keepsPolling(visit, polling);
+    // However busy the others keep this executor: the peer's lease may be another one by now.
+    if (leaves && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
       confirm(core, invocation, step.obstacle);
     if (step.obstacle != recorded) {
       recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
       recorded = step.obstacle;
     }
-    outcome.failed = core.fabric->failed();
-    if (patience == Patience::OnePoll || outcome.failed || !keepsPolling(visit, polling)) {
+    if (leaves) {
+      outcome.failed = core.fabric->failed();
       outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;
       outcome.obstacle = step.obstacle;
       break;
