@@ -2,7 +2,7 @@
 // nothing, before any peer hears of it. What is admitted waits for no resource.
 #pragma once
 
-#include "runtime/base/mutex.h"
+#include "runtime/base/light_mutex.h"
 #include "runtime/daemon/announce_cells.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/workspace_pool.h"
@@ -71,7 +71,7 @@ private:
   void sweepRemoved();
 
   Core &core;
-  Mutex mutex; // guards all below
+  LightMutex mutex; // guards all below
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
   uint32_t numRegistered = 0;
   AnnounceCells cells;

@@ -53,11 +53,12 @@ bool Executor::visitOne(Patience patience) {
     device.tick();
   }
   scheduler::Visit visit;
-  BlockTask *task = device.board.claim(visit, completeAtOnce);
+  const Ticks now = ticks();
+  BlockTask *task = device.board.claim(visit, completeAtOnce, now);
   lastQueueLength = task ? visit.queueLength : 0;
   bool moved = !completeAtOnce.empty();
   if (task)
-    moved |= visitClaimed(*task, visit, patience);
+    moved |= visitClaimed(*task, visit, patience, now);
   while (!completeAtOnce.empty()) {
     OpenInvocation &next = *completeAtOnce.front();
     completeAtOnce.erase(completeAtOnce.begin());
@@ -66,12 +67,13 @@ bool Executor::visitOne(Patience patience) {
   return moved;
 }
 
-bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience) {
+bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience,
+                            Ticks now) {
   Core &core = *task.invocation->core;
   VisitOutcome outcome;
   outcome.failed = core.fabric->failed();
   if (!outcome.failed)
-    outcome = run(core, task, visit, patience);
+    outcome = run(core, task, visit, patience, now);
   // Alone in the queue it stands well anywhere. Without preemption it always is, to its executor.
   if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed) {
     auto standing = agreedStanding(*task.invocation, *core.fabric);
@@ -101,12 +103,12 @@ void Executor::confirm(Core &core, OpenInvocation &invocation, interpreter::Obst
 }
 
 VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &visit,
-                           Patience patience) {
+                           Patience patience, Ticks now) {
   OpenInvocation &invocation = *task.invocation;
   interpreter::BlockContext context = task.context;
   VisitOutcome outcome;
   Polling polling;
-  VisitRecorder recorder(core, task, visit);
+  VisitRecorder recorder(core, task, visit, now);
   interpreter::Obstacle recorded; // polling again finds mostly the same one
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);

@@ -46,10 +46,11 @@ private:
   };
 
   bool visitOne(Patience patience);
-  bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience);
+  bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience, Ticks now);
   static void complete(OpenInvocation &invocation);
   static void confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle);
-  VisitOutcome run(Core &core, BlockTask &task, const scheduler::Visit &visit, Patience patience);
+  VisitOutcome run(Core &core, BlockTask &task, const scheduler::Visit &visit, Patience patience,
+                   Ticks now);
   bool keepsPolling(const scheduler::Visit &visit, Polling &polling) const;
   bool isIdle() const { return yieldingSince != Clock::time_point{}; }
   bool passIsOver();

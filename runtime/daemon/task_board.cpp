@@ -74,22 +74,22 @@ bool TaskBoard::submit(OpenInvocation &invocation) {
   return true;
 }
 
-void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete) {
+void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete, Ticks now) {
   // An exchange, so that what is pushed after the look into its queue sets the word again.
   if (!submitted.load(std::memory_order_relaxed) ||
       !submitted.exchange(false, std::memory_order_acq_rel))
     return;
   for (BoardPlace *place : places)
     if (!place->stopped) // else abandon() takes them
-      drain(*place, complete);
+      drain(*place, complete, now);
 }
 
-void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete) {
+void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now) {
   while (auto next = place.submissions.pop()) {
     OpenInvocation &invocation = **next;
     IdState &id = *invocation.id;
     if (!id.running) {
-      start(invocation, complete);
+      start(invocation, complete, now);
       continue;
     }
     (id.lastWaiting ? id.lastWaiting->nextWaiting : id.firstWaiting) = &invocation;
@@ -97,9 +97,9 @@ void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete
   }
 }
 
-void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete) {
+void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete,
+                      Ticks now) {
   publishBegun(invocation);
-  Ticks now = ticks();
   invocation.collective->counters->start(invocation.times, queue.length(), now);
   if (invocation.core->trace.isOn()) {
     insight::TraceEvent event = eventOf(insight::TraceKind::Start, invocation, now, now);
@@ -120,23 +120,24 @@ void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> 
   }
 }
 
-void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete) {
+void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete, Ticks now) {
   id.running = nullptr;
   while (!id.running && id.firstWaiting) {
     OpenInvocation &next = *id.firstWaiting;
     id.firstWaiting = next.nextWaiting;
     if (!id.firstWaiting)
       id.lastWaiting = nullptr;
-    start(next, complete);
+    start(next, complete, now);
   }
 }
 
-BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete) {
+BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete,
+                            Ticks now) {
   std::lock_guard lock(mutex);
   if (!emptySuccessors.empty())
     complete.insert(complete.end(), emptySuccessors.begin(), emptySuccessors.end());
   emptySuccessors.clear();
-  drainAll(complete);
+  drainAll(complete, now);
   for (OpenInvocation *invocation : complete) {
     countComplete(*invocation, invocation->times.started, invocation->place->stats);
     pinForCallback(*invocation);
@@ -188,7 +189,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   if (--invocation.blocksLeft != 0)
     return {};
   publishDone(invocation);
-  startSuccessor(*invocation.id, emptySuccessors);
+  startSuccessor(*invocation.id, emptySuccessors, outcome.endedAt);
   countComplete(invocation, outcome.endedAt, place.stats);
   pinForCallback(invocation);
   return {&invocation, false};

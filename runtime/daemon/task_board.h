@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
-#include "runtime/base/mutex.h"
+#include "runtime/base/light_mutex.h"
 #include "runtime/daemon/open_invocation.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/queue/submission_queue.h"
@@ -73,10 +73,10 @@ public:
   bool submit(OpenInvocation &invocation);
   bool hasSubmissions() const { return submitted.load(std::memory_order_relaxed); }
 
-  /// Claims a task to visit; nullptr if there is none. Invocations that have no thread block on
-  /// this rank are complete at once: they are appended to `complete`, and the place of each that
+  /// Claims a task to visit, `now`; nullptr if there is none. Invocations that have no thread block
+  /// on this rank are complete at once: they are appended to `complete`, and the place of each that
   /// has a callback is pinned.
-  BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete);
+  BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete, Ticks now);
   /// Puts the invocation's tasks, one of which the caller has claimed, where this standing belongs;
   /// their arrival stays.
   void place(OpenInvocation &invocation, scheduler::Standing standing);
@@ -104,10 +104,10 @@ public:
 private:
   static BoardPlace &placeOf(const BlockTask &task) { return *task.invocation->place; }
 
-  void drainAll(std::vector<OpenInvocation *> &complete);
-  void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete);
-  void start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete);
-  void startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete);
+  void drainAll(std::vector<OpenInvocation *> &complete, Ticks now);
+  void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now);
+  void start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete, Ticks now);
+  void startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete, Ticks now);
   void stop(BoardPlace &place);
   void takeWithSuccessors(OpenInvocation &invocation, std::vector<OpenInvocation *> &taken);
 
@@ -115,7 +115,7 @@ private:
   /// Some place may have submissions. Set after each push; who takes it back drains all.
   Atomic<bool> submitted{false};
 
-  Mutex mutex; // guards all below
+  LightMutex mutex; // guards all below
   std::vector<BoardPlace *> places;
   scheduler::TaskQueue queue;
   uint64_t arrivals = 0;                         // invocations started

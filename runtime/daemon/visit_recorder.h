@@ -13,8 +13,8 @@ insight::TraceEvent waitEvent(const BlockTask &task, const insight::BlockMeter::
 /// Used by the executor that has claimed the task.
 class VisitRecorder {
 public:
-  VisitRecorder(Core &core, BlockTask &task, const scheduler::Visit &visit)
-      : core(core), task(task), visit(visit), isTraced(core.trace.isOn()), begin(ticks()),
+  VisitRecorder(Core &core, BlockTask &task, const scheduler::Visit &visit, Ticks begin)
+      : core(core), task(task), visit(visit), isTraced(core.trace.isOn()), begin(begin),
         lookedAt(begin) {
     task.meter.visit(visit.queueLength);
   }

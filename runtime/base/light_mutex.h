@@ -1,0 +1,59 @@
+// A lock for a few instructions at a time: taking and releasing a free one is one inlined atomic
+// update each, half of what std::mutex takes. When schedules are explored it is a Mutex.
+#pragma once
+
+#ifdef OCCL_EXPLORE
+#include "runtime/base/mutex.h"
+
+namespace occl {
+
+using LightMutex = Mutex;
+
+} // namespace occl
+
+#else
+#include "runtime/base/atomic.h"
+#include "runtime/base/futex.h"
+
+#include <chrono>
+#include <cstdint>
+
+namespace occl {
+
+/// For std::lock_guard and std::unique_lock. Not recursive; unfair, as std::mutex.
+class LightMutex {
+public:
+  LightMutex() = default;
+  LightMutex(const LightMutex &) = delete;
+  LightMutex &operator=(const LightMutex &) = delete;
+
+  void lock() {
+    if (!try_lock())
+      sleepUntilTaken();
+  }
+  bool try_lock() {
+    uint32_t found = kFree;
+    return word.compare_exchange_strong(found, kTaken, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
+  }
+  void unlock() {
+    if (word.exchange(kFree, std::memory_order_release) == kAwaited)
+      futexWakeAll(word);
+  }
+
+private:
+  static constexpr uint32_t kFree = 0, kTaken = 1, kAwaited = 2;
+
+  /// Whoever has slept takes it as awaited: there may be others.
+  void sleepUntilTaken() {
+    constexpr auto kLongestSleep = std::chrono::seconds(1);
+    while (word.exchange(kAwaited, std::memory_order_acquire) != kFree)
+      futexWait(word, kAwaited, kLongestSleep);
+  }
+
+  Atomic<uint32_t> word{kFree};
+};
+
+} // namespace occl
+
+#endif
