@@ -126,3 +126,16 @@ chunk.program "apart" implements "mine" ranks 2 attributes {input_chunks = array
   %0 = chunk.read input[0][0]
   %1 = chunk.copy %0 into output[1][0] hint 0
 }
+
+// -----
+
+// The receiver's counts as well.
+// SHARED-LABEL: "apart_at_the_receiver"
+chunk.program "apart_at_the_receiver" implements "mine" ranks 2 attributes {input_chunks = array<i32: 2, 2>,
+    output_chunks = array<i32: 2, 2>, scratch_chunks = array<i32: 0, 0>, in_place_offsets = array<i32: 0, 0>,
+    hints = array<i32: 1, -1, -1, 0>} {
+  // SHARED: into output[1][0] hint 0{{$}}
+  // SHARED: into output[1][1] channel 1 hint 1{{$}}
+  %0 = chunk.read input[0][0]
+  %1 = chunk.copy %0 into output[1][0] hint 0
+}
