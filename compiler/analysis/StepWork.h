@@ -11,10 +11,10 @@ inline uint64_t workOf(const inst::Instruction &instruction) {
          (instruction.sources.size() + instruction.destinations.size());
 }
 
-/// What an instruction costs besides, and how long a message is on its way: that of a few chunks,
-/// so that neither few large messages nor short ways are everything.
-inline constexpr uint32_t kStepOverhead = 2;
-inline constexpr uint32_t kMessageLatency = 4;
+/// What an instruction costs besides, and how long a message is on its way: what the cost model says
+/// of GPUs at a switch, for chunks of one tile (compiler/cost, a test compares).
+inline constexpr uint32_t kStepOverhead = 3;
+inline constexpr uint32_t kMessageLatency = 7;
 
 /// Into how many tiles a runtime cuts chunks that are worth much work on their schedule.
 inline constexpr uint32_t kTypicalTiles = 8;
