@@ -22,7 +22,7 @@ public:
   bool push(CompletionEntry entry) override {
     uint64_t position = reserved.load(std::memory_order_relaxed);
     do {
-      if (position - head.load(std::memory_order_acquire) > mask)
+      if (isFull(position))
         return false;
     } while (!reserved.compare_exchange_weak(position, position + 1, std::memory_order_relaxed));
     entries[position & mask] = entry;
@@ -44,6 +44,12 @@ public:
   }
 
 private:
+  /// The head may have overtaken a position that was read before it: that is not full, and the
+  /// position will be read again.
+  bool isFull(uint64_t position) const {
+    return static_cast<int64_t>(position - head.load(std::memory_order_acquire)) >
+           static_cast<int64_t>(mask);
+  }
   const uint64_t mask;
   std::unique_ptr<CompletionEntry[]> entries;
   alignas(64) Atomic<uint64_t> head;

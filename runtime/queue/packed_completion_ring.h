@@ -25,7 +25,7 @@ public:
   bool push(CompletionEntry entry) override {
     uint64_t position = tail.load(std::memory_order_relaxed);
     do {
-      if (position - head.load(std::memory_order_acquire) > mask)
+      if (isFull(position))
         return false;
     } while (!tail.compare_exchange_weak(position, position + 1, std::memory_order_relaxed));
     words[position & mask].store(pack(entry, position + 1), std::memory_order_release);
@@ -42,6 +42,12 @@ public:
   }
 
 private:
+  /// The head may have overtaken a position that was read before it: that is not full, and the
+  /// position will be read again.
+  bool isFull(uint64_t position) const {
+    return static_cast<int64_t>(position - head.load(std::memory_order_acquire)) >
+           static_cast<int64_t>(mask);
+  }
   static uint64_t pack(CompletionEntry entry, uint64_t tailAfter) {
     return uint64_t{entry} << 32 | static_cast<uint32_t>(tailAfter);
   }

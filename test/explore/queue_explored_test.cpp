@@ -96,16 +96,19 @@ TEST(BoundedRing, TwoProducersWhoDrainWhatTheyPush) {
   });
 }
 
-/// Two producers, each of whom sees to it that somebody pops: whoever gets to be the consumer.
-void shareConsumer(queue::CompletionForm form) {
+/// Two producers, each of whom sees to it that somebody pops: whoever gets to be the consumer. A
+/// queue that has room for all entries must take each at once, as the daemon relies on.
+void shareConsumer(queue::CompletionForm form, uint32_t capacity) {
   constexpr uint32_t kEach = 2;
-  auto queue = queue::makeCompletionQueue(form, 2);
+  auto queue = queue::makeCompletionQueue(form, capacity);
   std::vector<uint64_t> got;
   Mutex consumer;
   auto produce = [&](uint32_t producer) {
     for (uint32_t i = 0; i < kEach; ++i) {
-      while (!queue->push(1 + producer * kEach + i))
+      while (!queue->push(1 + producer * kEach + i)) {
+        require(capacity < 2 * kEach, "a queue with room refuses");
         yieldProcessor();
+      }
       std::lock_guard lock(consumer);
       while (auto entry = queue->pop())
         got.push_back(*entry - 1);
@@ -118,15 +121,14 @@ void shareConsumer(queue::CompletionForm form) {
   checkShared({got}, 2 * kEach);
 }
 
-TEST(CompletionQueue, Ring) {
-  expectNoDefect([] { shareConsumer(queue::CompletionForm::Ring); });
+void shareBothSizes(queue::CompletionForm form) {
+  expectNoDefect([form] { shareConsumer(form, 2); });
+  expectNoDefect([form] { shareConsumer(form, 4); });
 }
-TEST(CompletionQueue, PackedRing) {
-  expectNoDefect([] { shareConsumer(queue::CompletionForm::PackedRing); });
-}
-TEST(CompletionQueue, Slots) {
-  expectNoDefect([] { shareConsumer(queue::CompletionForm::Slots); });
-}
+
+TEST(CompletionQueue, Ring) { shareBothSizes(queue::CompletionForm::Ring); }
+TEST(CompletionQueue, PackedRing) { shareBothSizes(queue::CompletionForm::PackedRing); }
+TEST(CompletionQueue, Slots) { shareBothSizes(queue::CompletionForm::Slots); }
 
 TEST(RequestTable, OneCompletesTwoTake) {
   expectNoDefect([] {
