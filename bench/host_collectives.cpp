@@ -1,8 +1,9 @@
 // A collective of floats by OCCL, by Open MPI and, as a bound, plain copying, in the same processes
 // on the same data; start it by mpirun.
 //
-// The three take turns, operation by operation. A barrier comes before every operation; its time is
-// that of the slowest rank. Rank 0 prints one row of a Markdown table for each size.
+// The three take turns, a stretch of operations each, of which the first ones do not count: so each
+// finds the caches as it left them itself. A barrier comes before every operation; its time is that
+// of the slowest rank. Rank 0 prints one row of a Markdown table for each size.
 #include "bench/collective_kind.h"
 #include "runtime/communicator/occl.h"
 
@@ -53,6 +54,49 @@ struct Times {
   double p99() const { return samples[samples.size() * 99 / 100]; }
 };
 
+/// Of one contender.
+struct Buffers {
+  std::span<float> input, output;
+
+  void clearOutput(const Workload &work) const {
+    if (work.isInPlace())
+      std::ranges::copy(input, output.begin());
+    else
+      std::ranges::fill(output, 0.0f);
+  }
+  const float *from(const Workload &work) const {
+    return work.isInPlace() ? output.data() : input.data();
+  }
+  void check(const char *whose, const Workload &work) const {
+    for (size_t i = 0; i < output.size(); ++i)
+      if (output[i] != work.expected(i))
+        stop(fmt::format("{}: element {} is {}, expected {}", whose, i, output[i],
+                         work.expected(i)));
+  }
+  /// As many bytes as the smaller buffer has, over and over: as large as the larger one.
+  void copy() const {
+    const size_t step = std::min(input.size(), output.size());
+    for (size_t done = 0; done < std::max(input.size(), output.size()); done += step)
+      std::memcpy(output.data() + done % output.size(), input.data() + done % input.size(),
+                  step * sizeof(float));
+  }
+};
+
+/// How many operations a size gets: enough for a steady median, in bounded time.
+struct Schedule {
+  uint32_t rounds, stretch; // stretches of each contender, operations of one
+  uint32_t unmeasured;      // of a stretch, the first ones
+};
+
+Schedule scheduleFor(uint64_t bytes, uint32_t numRanks) {
+  const uint64_t total = bytes * numRanks;
+  if (total >= 64 << 20)
+    return {3, 5, 1};
+  if (total >= 4 << 20)
+    return {5, 15, 3};
+  return {10, total >= 256 << 10 ? 40u : 120u, 20};
+}
+
 class Comparison {
 public:
   explicit Comparison(const Options &options);
@@ -61,12 +105,11 @@ public:
   void run(uint64_t bytes, bool longWarmUp);
 
 private:
-  std::span<float> allocate(uint64_t elements);
-  void release(std::span<float> buffer);
+  Buffers allocate(const Workload &work, bool isShared);
+  void release(const Buffers &buffers, bool isShared);
   void registerCount(uint64_t id, const Workload &work);
-  template <class Operation> double time(Operation operation);
-  void clearOutput(const Workload &work) const;
-  void check(const char *whose, const Workload &work) const;
+  template <class Operation>
+  void stretch(const Schedule &schedule, Times &times, Operation operation);
   void printRow(uint64_t bytes, const Times &own, const Times &peer, const Times &copying) const;
 
   const Options &options;
@@ -74,7 +117,6 @@ private:
   occlComm_t comm = nullptr;
   std::vector<occlPlan_t> plans;
   uint32_t rank = 0, numRanks = 0;
-  std::span<float> input, output; // what MPI is given, too
 };
 
 Comparison::Comparison(const Options &options) : options(options) {
@@ -101,20 +143,27 @@ Comparison::~Comparison() {
     occlPlanDestroy(plan);
 }
 
-std::span<float> Comparison::allocate(uint64_t elements) {
-  void *memory = nullptr;
-  if (options.privateBuffers)
-    memory = std::aligned_alloc(4096, (elements * sizeof(float) + 4095) / 4096 * 4096);
-  else
-    require(occlMemAlloc(comm, elements * sizeof(float), &memory), "allocating a buffer");
-  return {static_cast<float *>(memory), elements};
+Buffers Comparison::allocate(const Workload &work, bool isShared) {
+  auto one = [&](uint64_t elements) -> std::span<float> {
+    void *memory = nullptr;
+    if (isShared)
+      require(occlMemAlloc(comm, elements * sizeof(float), &memory), "allocating a buffer");
+    else
+      memory = std::aligned_alloc(4096, (elements * sizeof(float) + 4095) / 4096 * 4096);
+    return {static_cast<float *>(memory), elements};
+  };
+  Buffers buffers{one(work.inputElements()), one(work.outputElements())};
+  std::ranges::copy(work.makeInput(), buffers.input.begin());
+  buffers.clearOutput(work);
+  return buffers;
 }
 
-void Comparison::release(std::span<float> buffer) {
-  if (options.privateBuffers)
-    std::free(buffer.data());
-  else
-    require(occlMemFree(comm, buffer.data()), "freeing a buffer");
+void Comparison::release(const Buffers &buffers, bool isShared) {
+  for (std::span<float> buffer : {buffers.input, buffers.output})
+    if (isShared)
+      require(occlMemFree(comm, buffer.data()), "freeing a buffer");
+    else
+      std::free(buffer.data());
 }
 
 void Comparison::registerCount(uint64_t id, const Workload &work) {
@@ -127,78 +176,52 @@ void Comparison::registerCount(uint64_t id, const Workload &work) {
   require(occlRegister(comm, &collective), "registering");
 }
 
-template <class Operation> double Comparison::time(Operation operation) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  double begin = MPI_Wtime();
-  operation();
-  return MPI_Wtime() - begin;
-}
-
-void Comparison::clearOutput(const Workload &work) const {
-  if (work.isInPlace())
-    std::ranges::copy(input, output.begin());
-  else
-    std::ranges::fill(output, 0.0f);
-}
-
-void Comparison::check(const char *whose, const Workload &work) const {
-  for (size_t i = 0; i < output.size(); ++i)
-    if (output[i] != work.expected(i))
-      stop(fmt::format("{}: element {} is {}, expected {}", whose, i, output[i], work.expected(i)));
-}
-
-/// Enough operations for a steady median, in bounded time.
-uint32_t operationsFor(uint64_t bytes, uint32_t numRanks) {
-  uint64_t total = bytes * numRanks;
-  if (total >= 64 << 20)
-    return 10;
-  return total >= 4 << 20 ? 60 : total >= 256 << 10 ? 300 : 1000;
+template <class Operation>
+void Comparison::stretch(const Schedule &schedule, Times &times, Operation operation) {
+  for (uint32_t i = 0; i < schedule.stretch; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = MPI_Wtime();
+    operation();
+    const double time = MPI_Wtime() - begin;
+    if (i >= schedule.unmeasured)
+      times.samples.push_back(time);
+  }
 }
 
 void Comparison::run(uint64_t bytes, bool longWarmUp) {
   const uint64_t unit = numRanks * sizeof(float), id = bytes;
   const Workload work{kind, rank, numRanks, (bytes + unit - 1) / unit * numRanks};
-  input = allocate(work.inputElements());
-  output = allocate(work.outputElements());
-  std::ranges::copy(work.makeInput(), input.begin());
-  clearOutput(work);
+  const bool areOursShared = !options.privateBuffers;
+  const Buffers ours = allocate(work, areOursShared), theirs = allocate(work, false);
   registerCount(id, work);
-  const float *from = work.isInPlace() ? output.data() : input.data();
-  auto ours = [&] {
+  auto runOurs = [&] {
     occlRequest_t request;
-    require(occlSubmit(comm, id, from, output.data(), nullptr, nullptr, &request), "submit");
+    require(occlSubmit(comm, id, ours.from(work), ours.output.data(), nullptr, nullptr, &request),
+            "submit");
     require(occlWait(comm, request), "wait");
   };
-  auto peers = [&] { work.runMpi(from, output.data()); };
-  // As many bytes as the smaller buffer has, over and over: as large as the larger one.
-  auto copying = [&] {
-    uint64_t step = std::min(input.size(), output.size()) * sizeof(float);
-    for (uint64_t done = 0; done < work.elements * sizeof(float); done += step) {
-      auto *to = reinterpret_cast<char *>(output.data()) + done % (output.size() * sizeof(float));
-      auto *from = reinterpret_cast<char *>(input.data()) + done % (input.size() * sizeof(float));
-      std::memcpy(to, from, step);
-    }
-  };
-  const uint32_t operations = operationsFor(bytes, numRanks),
-                 warmUp = longWarmUp ? 2 * operations : std::max(2u, operations / 20);
+  auto runTheirs = [&] { work.runMpi(theirs.from(work), theirs.output.data()); };
+  const Schedule schedule = scheduleFor(bytes, numRanks);
   Times own, peer, copied;
-  for (uint32_t i = 0; i < operations + warmUp; ++i) {
-    double ownTime = time(ours), peerTime = time(peers), copyTime = time(copying);
-    if (i >= warmUp) {
-      own.samples.push_back(ownTime);
-      peer.samples.push_back(peerTime);
-      copied.samples.push_back(copyTime);
-    }
-  }
-  clearOutput(work);
-  peers();
-  check("Open MPI", work);
-  clearOutput(work);
-  ours();
-  check("OCCL", work);
+  auto round = [&] {
+    stretch(schedule, own, runOurs);
+    stretch(schedule, peer, runTheirs);
+    stretch(schedule, copied, [&] { theirs.copy(); });
+  };
+  for (uint32_t i = 0; longWarmUp && i < 2 * schedule.rounds; ++i)
+    round();
+  own = peer = copied = {};
+  for (uint32_t i = 0; i < schedule.rounds; ++i)
+    round();
+  theirs.clearOutput(work);
+  runTheirs();
+  theirs.check("Open MPI", work);
+  ours.clearOutput(work);
+  runOurs();
+  ours.check("OCCL", work);
   require(occlDeregister(comm, id), "deregistering");
-  release(input);
-  release(output);
+  release(ours, areOursShared);
+  release(theirs, false);
   printRow(bytes, own.slowest(), peer.slowest(), copied.slowest());
 }
 
@@ -234,7 +257,7 @@ int main(int argc, char **argv) {
   app.add_option("--min-bytes", options.minBytes, "the smallest size; default 64");
   app.add_option("--max-bytes", options.maxBytes, "the largest size; default 64 MiB");
   app.add_flag("--private-buffers", options.privateBuffers,
-               "buffers of malloc instead of occlMemAlloc");
+               "OCCL's buffers are of malloc, too, instead of occlMemAlloc");
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);
   {
