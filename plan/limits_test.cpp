@@ -7,6 +7,7 @@
 #include "plan/verifier.h"
 #include "plan/writer.h"
 
+#include <fstream>
 #include <gtest/gtest.h>
 
 namespace occl::plan {
@@ -107,11 +108,24 @@ TEST(Limits, AtEachAndOneAbove) {
 
 TEST(Limits, AllAreTested) {
   for (const LimitInfo &info : kLimits) {
-    bool isTested = info.field == &Limits::fileBytes; // needs a file of 8 GiB
+    bool isTested = info.field == &Limits::fileBytes; // OfBytesOfAFile
     for (const Case &one : kCases)
       isTested = isTested || one.field == info.field;
     EXPECT_TRUE(isTested) << info.text;
   }
+}
+
+TEST(Limits, OfBytesOfAFile) {
+  std::string bytes = encodePlan(shift(), Format::Json);
+  std::string path = ::testing::TempDir() + "/limit.plan.json";
+  std::ofstream(path, std::ios::binary) << bytes;
+  Limits limits;
+  limits.fileBytes = bytes.size();
+  EXPECT_TRUE(readPlanFile(path, limits)) << readPlanFile(path, limits).message();
+  limits.fileBytes = bytes.size() - 1;
+  EXPECT_EQ(readPlanFile(path, limits).message(), path + ": the file has more than " +
+                                                      std::to_string(bytes.size() - 1) +
+                                                      " bytes or cannot be read [E350]");
 }
 
 TEST(Limits, OfChunksThatRequirementsName) {

@@ -92,14 +92,14 @@ Expected<Plan> readPlan(std::string_view bytes, const std::string &origin, const
   }
 }
 
-Expected<Plan> readPlanFile(const std::string &path) {
+Expected<Plan> readPlanFile(const std::string &path, const Limits &limits) {
   std::error_code problem;
   if (!std::filesystem::is_regular_file(path, problem))
     return failure(path + ": there is no such file, or it is not a regular file",
                    ReadCode::Unreadable);
   uintmax_t size = std::filesystem::file_size(path, problem);
-  if (problem || size > limits::kMaxFileBytes)
-    return failure(path + ": the file has more than " + std::to_string(limits::kMaxFileBytes) +
+  if (problem || size > limits.fileBytes)
+    return failure(path + ": the file has more than " + std::to_string(limits.fileBytes) +
                        " bytes or cannot be read",
                    ReadCode::Unreadable);
   std::ifstream file(path, std::ios::binary);
@@ -109,7 +109,7 @@ Expected<Plan> readPlanFile(const std::string &path) {
     if (!file)
       return failure(path + ": the file cannot be read: check its permissions",
                      ReadCode::Unreadable);
-    return readPlan(bytes, path);
+    return readPlan(bytes, path, limits);
   } catch (const std::exception &) {
     return failure(path + ": there is not enough memory for its " + std::to_string(size) + " bytes",
                    ReadCode::Unreadable);

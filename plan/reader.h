@@ -18,7 +18,7 @@ namespace occl::plan {
 Expected<Plan> readPlan(std::string_view bytes, const std::string &origin = "plan",
                         const Limits &limits = {});
 
-/// The plan in a regular file.
-Expected<Plan> readPlanFile(const std::string &path);
+/// The plan in a regular file, within `limits`.
+Expected<Plan> readPlanFile(const std::string &path, const Limits &limits = {});
 
 } // namespace occl::plan

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -106,9 +107,10 @@ TEST(Limits, OfInvocationsInFlight) {
   Ranks ranks(2, with(&occlConfig_t::maxInFlight, kMost));
   for (uint32_t r = 0; r < 2; ++r)
     ASSERT_EQ(registerAll(ranks[r], jobs), "");
-  std::vector<occlRequest_t> requests(kMost);
+  std::array<std::vector<occlRequest_t>, 2> requests; // of each rank
+  requests.fill(std::vector<occlRequest_t>(kMost));
   for (uint32_t i = 0; i < kMost; ++i)
-    ASSERT_EQ(jobs[i].submit(ranks[0], 0, &requests[i]), occlSuccess);
+    ASSERT_EQ(jobs[i].submit(ranks[0], 0, &requests[0][i]), occlSuccess);
   occlRequest_t another = 0;
   EXPECT_EQ(jobs[kMost].submit(ranks[0], 0, &another), occlAgain);
   std::string text = occlGetLastError();
@@ -117,8 +119,8 @@ TEST(Limits, OfInvocationsInFlight) {
   EXPECT_NE(text.find("(id 3), invocation 0 (in flight here)"), std::string::npos) << text;
   ranks.run([&](uint32_t r) {
     for (uint32_t i = 0; i < kMost && r == 1; ++i)
-      ASSERT_EQ(jobs[i].submit(ranks[1], 1, &requests[i]), occlSuccess);
-    EXPECT_EQ(waitForAll(ranks[r], requests), "");
+      ASSERT_EQ(jobs[i].submit(ranks[1], 1, &requests[1][i]), occlSuccess);
+    EXPECT_EQ(waitForAll(ranks[r], requests[r]), "");
     occlRequest_t next = 0;
     ASSERT_EQ(submitOnceFree(jobs[kMost], ranks[r], r, &next), occlSuccess);
     EXPECT_EQ(occlWait(ranks[r], next), occlSuccess);

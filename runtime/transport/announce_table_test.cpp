@@ -18,7 +18,7 @@ class Table {
 public:
   explicit Table(size_t numCells)
       : cells(new AnnounceCell[numCells]),
-        index(new Line[AnnounceTable::indexBytes(numCells) / 64]),
+        index(new Line[(AnnounceTable::indexBytes(numCells) + 63) / 64]),
         table({cells.get(), numCells}, index[0].bytes), owner(table) {}
 
 private:
