@@ -51,11 +51,9 @@ Status Admission::add(CollectiveSpec spec) {
                    " are registered, which is the most; deregister some that are not used");
   if (found == ids.end()) {
     uint64_t id = (*collective)->spec.id;
-    auto former = formerOrdinals.find(id);
-    uint64_t ordinal = former == formerOrdinals.end() ? 0 : former->second;
+    auto former = formerOrdinals.extract(id);
+    uint64_t ordinal = former ? former.mapped() : 0;
     found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks(), ordinal)).first;
-    if (former != formerOrdinals.end())
-      formerOrdinals.erase(former);
   }
   found->second->registered = std::move(*collective);
   ++numRegistered;

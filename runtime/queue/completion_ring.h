@@ -4,6 +4,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/thread.h"
 #include "runtime/queue/completion_queue.h"
+#include "runtime/queue/ring_position.h"
 
 #include <bit>
 #include <cstdint>
@@ -22,7 +23,7 @@ public:
   bool push(CompletionEntry entry) override {
     uint64_t position = reserved.load(std::memory_order_relaxed);
     do {
-      if (isFull(position))
+      if (isFull(position, head.load(std::memory_order_acquire), mask))
         return false;
     } while (!reserved.compare_exchange_weak(position, position + 1, std::memory_order_relaxed));
     entries[position & mask] = entry;
@@ -44,12 +45,6 @@ public:
   }
 
 private:
-  /// The head may have overtaken a position that was read before it: that is not full, and the
-  /// position will be read again.
-  bool isFull(uint64_t position) const {
-    return static_cast<int64_t>(position - head.load(std::memory_order_acquire)) >
-           static_cast<int64_t>(mask);
-  }
   const uint64_t mask;
   std::unique_ptr<CompletionEntry[]> entries;
   alignas(64) Atomic<uint64_t> head;

@@ -3,6 +3,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/queue/completion_queue.h"
+#include "runtime/queue/ring_position.h"
 
 #include <bit>
 #include <cstdint>
@@ -25,7 +26,7 @@ public:
   bool push(CompletionEntry entry) override {
     uint64_t position = tail.load(std::memory_order_relaxed);
     do {
-      if (isFull(position))
+      if (isFull(position, head.load(std::memory_order_acquire), mask))
         return false;
     } while (!tail.compare_exchange_weak(position, position + 1, std::memory_order_relaxed));
     words[position & mask].store(pack(entry, position + 1), std::memory_order_release);
@@ -42,12 +43,6 @@ public:
   }
 
 private:
-  /// The head may have overtaken a position that was read before it: that is not full, and the
-  /// position will be read again.
-  bool isFull(uint64_t position) const {
-    return static_cast<int64_t>(position - head.load(std::memory_order_acquire)) >
-           static_cast<int64_t>(mask);
-  }
   static uint64_t pack(CompletionEntry entry, uint64_t tailAfter) {
     return uint64_t{entry} << 32 | static_cast<uint32_t>(tailAfter);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/queue/ring_position.h"
 
 #include <bit>
 #include <cstddef>
@@ -27,7 +28,7 @@ public:
   /// False if the queue is full. What the producer wrote before is visible to who pops the entry.
   bool push(T entry) {
     uint64_t position = tail.load(std::memory_order_relaxed);
-    if (position - head.load(std::memory_order_acquire) > mask)
+    if (isFull(position, head.load(std::memory_order_acquire), mask))
       return false;
     slots[position & mask].store(entry, std::memory_order_relaxed);
     tail.store(position + 1, std::memory_order_release);
