@@ -3,8 +3,8 @@
 namespace occl::bench {
 
 int launchAny(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream) {
-  return launch<CudaTarget<cuda::AnyFold, Protocols::Simple>>(arguments, blocks, localRanks,
-                                                              stream);
+  return launch<CudaTarget<interpreter::cuda::AnyFold, Protocols::Simple>>(arguments, blocks,
+                                                                           localRanks, stream);
 }
 
 } // namespace occl::bench

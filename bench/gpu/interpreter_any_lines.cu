@@ -4,7 +4,8 @@ namespace occl::bench {
 
 int launchAnyLines(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks,
                    void *stream) {
-  return launch<CudaTarget<cuda::AnyFold, Protocols::Lines>>(arguments, blocks, localRanks, stream);
+  return launch<CudaTarget<interpreter::cuda::AnyFold, Protocols::Lines>>(arguments, blocks,
+                                                                          localRanks, stream);
 }
 
 } // namespace occl::bench

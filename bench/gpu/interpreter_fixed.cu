@@ -4,7 +4,7 @@ namespace occl::bench {
 
 int launchFixed(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks,
                 void *stream) {
-  return launch<CudaTarget<cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>>(
+  return launch<CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>>(
       arguments, blocks, localRanks, stream);
 }
 

@@ -4,7 +4,7 @@ namespace occl::bench {
 
 int launchFixedLines(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks,
                      void *stream) {
-  return launch<CudaTarget<cuda::FixedFold<Plain<float>, Sum>, Protocols::Lines>>(
+  return launch<CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Lines>>(
       arguments, blocks, localRanks, stream);
 }
 

@@ -1,7 +1,7 @@
 #include "bench/gpu/interpreter_run.h"
 
-#include "bench/gpu/block_image.h"
 #include "runtime/base/cache_line.h"
+#include "runtime/cuda/block_image.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +9,8 @@
 namespace occl::bench {
 
 using namespace interpreter;
+using cuda::ImageHeader;
+using cuda::makeBlockImage;
 
 namespace {
 

@@ -1,32 +1,20 @@
 // What the host tells the slice's kernels, and what they report.
 #pragma once
 
-#include "runtime/interpreter/slice.h"
+#include "runtime/cuda/block_report.h"
+#include "runtime/cuda/limits.h"
 
 #include <cstdint>
 
 namespace occl::bench {
 
-inline constexpr uint32_t kMaxRanks = 8;
-inline constexpr uint32_t kThreads = 512;
 /// Arena blocks that a rank uses in turn.
 inline constexpr uint32_t kArenaRing = 4;
-/// Shared memory of a block: tables and addresses.
-inline constexpr uint32_t kTableBytes = 32 << 10;
-/// As CudaTeam::kMaxOperands.
-inline constexpr uint32_t kMaxBlockOperands = 64;
-
-/// How a thread block ended.
-struct BlockReport {
-  static constexpr uint32_t Absent = 0, Finished = 1, GaveUp = 2;
-  uint32_t status = Absent;
-  uint32_t invocation = 0;           // GaveUp: the one it was in
-  interpreter::BlockContext context; // GaveUp: where it stood there
-  interpreter::Obstacle obstacle;    // GaveUp: what some thread missed
-  uint32_t rank = 0, block = 0;
-  /// Nanoseconds of the device's clock between the end of the warm-up and the end.
-  uint64_t measured = 0;
-};
+using cuda::BlockReport;
+using cuda::kMaxBlockOperands;
+using cuda::kMaxRanks;
+using cuda::kTableBytes;
+using cuda::kThreads;
 
 /// What a thread did between two calls of the target, named by the later one; and the calls.
 enum class Phase : uint32_t {

@@ -1,4 +1,4 @@
-#include "bench/gpu/block_image.h"
+#include "runtime/cuda/block_image.h"
 
 #include "runtime/base/cache_line.h"
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <span>
 
-namespace occl::bench {
+namespace occl::cuda {
 
 using namespace interpreter;
 
@@ -146,4 +146,4 @@ std::vector<char> makeBlockImage(const Program &program, uint32_t block) {
   return std::move(writer).finish(header);
 }
 
-} // namespace occl::bench
+} // namespace occl::cuda

@@ -1,11 +1,11 @@
 // How the slice's kernels bound every wait, and how they report.
 #pragma once
 
-#include "bench/gpu/kernel_arguments.h"
+#include "runtime/cuda/block_report.h"
 
 #include <cstdint>
 
-namespace occl::bench {
+namespace occl::cuda {
 
 /// Nanoseconds.
 __device__ inline uint64_t deviceClock() {
@@ -42,4 +42,4 @@ __device__ inline void report(BlockReport &to, const BlockReport &outcome) {
     to = outcome;
 }
 
-} // namespace occl::bench
+} // namespace occl::cuda

@@ -1,15 +1,13 @@
 // Executing each thread block from an image of its own gives what executing the program gives.
-#include "bench/gpu/block_image.h"
-#include "bench/gpu/plans.h"
 #include "plan/testing/example_plans.h"
-#include "plan/verifier.h"
+#include "runtime/cuda/block_image.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_host.h"
 
 #include <gtest/gtest.h>
 
-namespace occl::bench {
+namespace occl::cuda {
 namespace {
 
 using namespace interpreter;
@@ -61,15 +59,5 @@ TEST(BlockImage, HoldsAllThatABlockNeeds) {
   }
 }
 
-TEST(Plans, AreCorrect) {
-  for (uint32_t ranks : {2u, 3u, 8u})
-    for (uint32_t blocks : {1u, 3u}) {
-      plan::Plan plan = oneShotAfterCopies(ranks, blocks, 2);
-      auto result = plan::verifyPlan(plan);
-      ASSERT_TRUE(result.isOk()) << result.text();
-      check(plan);
-    }
-}
-
 } // namespace
-} // namespace occl::bench
+} // namespace occl::cuda

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace occl::bench {
+namespace occl::cuda {
 
 /// Stands at the begin of an image. The program's pointers hold offsets from there until
 /// `relocate`.
@@ -46,4 +46,4 @@ OCCL_INLINE void relocate(ImageHeader &header, const char *base) {
   move(header.controls);
 }
 
-} // namespace occl::bench
+} // namespace occl::cuda
