@@ -292,8 +292,10 @@ struct Invocation {
   /// - If the program has direct access: rank r's buffers where this rank maps them, set before
   ///   the place of r's arena block is.
   char **places = nullptr;
-  /// Tiles of all earlier invocations whose control words these are, if they go on from there; 0 if
-  /// they were zeroed. Only programs without messages can go on.
+  /// Tiles of all earlier invocations with these arena blocks and progress words, whose control
+  /// words and flags go on from there; 0 if they were zeroed. The same on all ranks. All that
+  /// exchange something with a rank must have finished the earlier ones before it stores anything.
+  /// Only programs without references can go on.
   uint64_t firstTile = 0;
   /// Input and output as receivers may refer to them, or 0.
   Reference references[2] = {0, 0};

@@ -131,9 +131,11 @@ public:
       if constexpr (!Target::kKnowsAllPlaces)
         if (base == nullptr)
           return {BlockReason::Announce, awaited.what, awaited.peer};
-      int64_t value = awaited.value + static_cast<int64_t>(controlTile) * awaited.perTile +
+      int64_t value = awaited.value + static_cast<int64_t>(context.tile) * awaited.perTile +
                       static_cast<int64_t>(awaited.isSliced ? slicesDone : 0);
-      if (value > 0 && target.acquire(word(base + awaited.offset)) < static_cast<uint64_t>(value))
+      uint64_t earlier = invocation.firstTile * static_cast<uint64_t>(awaited.perTile);
+      if (value > 0 &&
+          target.acquire(word(base + awaited.offset)) < static_cast<uint64_t>(value) + earlier)
         return {awaited.reason, awaited.what, awaited.peer};
     }
     if constexpr (kLines && !Target::kLinesInRegisters)
@@ -171,6 +173,7 @@ public:
       uint64_t value = valueOf(released);
       if (!released.isStored || value > released.limit)
         continue;
+      value += invocation.firstTile * released.perTile;
       char *address = place(released.place) + released.offset;
       if constexpr (Target::kHasReferences)
         if (released.mayRefer)
@@ -224,9 +227,9 @@ private:
     return true;
   }
 
-  /// What a tail or head is once this slice is done.
+  /// What a tail or head that began this invocation at 0 is once this slice is done.
   OCCL_HOST_DEVICE uint64_t valueOf(const BoundRelease &released) const {
-    return released.value + controlTile * released.perTile + slicesDone;
+    return released.value + context.tile * released.perTile + slicesDone;
   }
   /// Of the step's last instruction.
   OCCL_HOST_DEVICE uint64_t completion() const {

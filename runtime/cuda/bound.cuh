@@ -1,0 +1,60 @@
+// How a warp bounds its waits, and says where it stood.
+#pragma once
+
+#include "runtime/cuda/bound.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+enum class Verdict : uint32_t { Wait, Abort, Late };
+
+/// Nanoseconds.
+__device__ inline uint64_t globalTime() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+/// Counts polls in vain of one warp; all lanes call together.
+class WarpWatch {
+public:
+  __device__ explicit WarpWatch(const WaitBound &bound) : bound(bound) {}
+
+  /// After each poll in vain. `peer`: the rank that this lane waits for, or ~0u.
+  __device__ Verdict inVain(uint32_t peer) {
+    if (polls++ % kPollsPerLook != 0)
+      return Verdict::Wait;
+    uint64_t now = __shfl_sync(~0u, globalTime(), 0);
+    if (begin == 0)
+      begin = now;
+    uint32_t abort = *static_cast<const volatile uint32_t *>(&bound.host->abort);
+    if (__any_sync(~0u, abort != 0))
+      return Verdict::Abort;
+    if (now - begin > bound.timeout)
+      return Verdict::Late;
+    if (now - begin > kLong && peer != ~0u)
+      *static_cast<volatile uint32_t *>(&bound.host->waitsFor) = peer + 1;
+    return Verdict::Wait;
+  }
+
+private:
+  static constexpr uint32_t kPollsPerLook = 256;
+  static constexpr uint64_t kLong = 10'000'000;
+
+  const WaitBound &bound;
+  uint64_t begin = 0;
+  uint32_t polls = 1;
+};
+
+/// One thread. Of all thread blocks of the rank the first one's stays.
+__device__ inline void giveUp(const WaitBound &bound, GivingUp what) {
+  if (atomicExch(bound.hasGivenUp, 1) != 0)
+    return;
+  what.isValid = 0;
+  bound.host->givingUp = what;
+  __threadfence_system();
+  *static_cast<volatile uint32_t *>(&bound.host->givingUp.isValid) = 1;
+}
+
+} // namespace occl::cuda

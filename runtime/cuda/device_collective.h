@@ -1,0 +1,95 @@
+// What executes a registered collective on a device: plain structures that the host fills in and
+// kernels read. In-stream execution hands a DeviceCollective to its kernel as an argument; a
+// resident one keeps an array of them.
+//
+// Ranks. Each has one allocation of device memory, its arena, which all other ranks map. At its
+// begin lie the records, one for each collective and rank that writes it; behind them arena blocks,
+// scratch and the memory of occlMemAlloc.
+//
+// Which collective is which is agreed once, when it is registered, as its slot (slot_table.h). Rank
+// w then stores in record (slot, w) of every other rank's arena where its arena blocks lie. Ranks
+// register in any order: who executes an invocation polls for the records of the others as its
+// first wait.
+//
+// Invocations are numbered from 0, in the order in which a rank executes them; the next one of a
+// collective begins on a rank when the one before is finished there. Invocation n uses arena block
+// n % ring of each rank. Nothing is cleared: counters and flags go on from n - ring
+// (Invocation::firstTile = n / ring * numTiles). When a rank begins invocation n it stores n + 1
+// into `begun` of its records. Before it does anything else it waits until all ranks
+// - have begun n + 1 - ring, and so have finished n - ring, which used the same arena blocks;
+// - of a direct program: have begun n, so that their buffers may be accessed, and have said where
+//   these are. There are two places for that, used in turn: who says it for n + 2 has seen that all
+//   have begun n + 1, and so have read what was said for n.
+#pragma once
+
+#include "runtime/base/host_device.h"
+#include "runtime/cuda/limits.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// Collectives that a communicator can have on devices at once.
+inline constexpr uint32_t kSlots = 4096;
+/// The most arena blocks of a collective.
+inline constexpr uint32_t kMaxRing = 4;
+inline constexpr uint64_t kBlockAlignment = 256;
+
+/// What one rank tells another of one collective. Zero: nothing yet. Control words, each with one
+/// writer.
+struct alignas(128) RankRecord {
+  /// 1 + where the writer's arena blocks begin, in bytes from the begin of its arena.
+  uint64_t where;
+  /// Invocations begun.
+  uint64_t begun;
+  /// Direct programs: by number % 2, of input and output: see bufferWord().
+  uint64_t buffers[2][2];
+};
+
+/// In which invocation a buffer lies so many bytes (below 2^40) from the begin of its rank's arena.
+OCCL_INLINE uint64_t bufferWord(uint64_t number, uint64_t offset) {
+  return ((number + 1) << 40) | offset;
+}
+/// Whether the word is of that invocation.
+OCCL_INLINE bool isOfInvocation(uint64_t bufferWord, uint64_t number) {
+  return bufferWord >> 40 == ((number + 1) & 0xffffff);
+}
+OCCL_INLINE uint64_t offsetIn(uint64_t bufferWord) { return bufferWord & ((1ull << 40) - 1); }
+
+/// Bytes of an arena that the records take.
+inline constexpr uint64_t kRecordBytes = uint64_t(kSlots) * kMaxRanks * sizeof(RankRecord);
+
+/// In whichever rank's arena: what rank `writer` says of a collective.
+OCCL_INLINE RankRecord *recordIn(char *arena, uint32_t slot, uint32_t writer) {
+  return reinterpret_cast<RankRecord *>(arena) + uint64_t(slot) * kMaxRanks + writer;
+}
+
+/// One registered collective of one rank. The pointers are to device memory as this rank maps it.
+struct DeviceCollective {
+  /// The image of thread block b (block_image.h) lies b * imageStride bytes from here.
+  const char *images = nullptr;
+  uint32_t imageStride = 0;
+  uint32_t numBlocks = 0;
+  uint32_t slot = 0;
+  uint32_t rank = 0;
+  uint32_t numRanks = 0;
+  uint32_t ring = 1;
+  uint64_t numTiles = 1;
+  /// The program accesses other ranks' buffers.
+  bool isDirect = false;
+  /// Of protocol LL or LL128: for kernels with Protocols::Lines.
+  bool hasLines = false;
+  /// Floats and sum: for kernels with a FixedFold.
+  bool isFloatSum = false;
+  char *arenas[kMaxRanks] = {};
+  /// From one arena block of a rank to the next.
+  uint64_t ringStrides[kMaxRanks] = {};
+  /// Bytes of a rank's blocks all together; its scratch lies behind them.
+  uint64_t ringBytes[kMaxRanks] = {};
+  /// This rank's progress words of an arena block, from the block's begin.
+  uint64_t progressOffset = 0;
+  /// Of this rank, by thread block: the number of the next invocation.
+  uint64_t *ordinals = nullptr;
+};
+
+} // namespace occl::cuda

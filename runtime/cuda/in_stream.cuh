@@ -1,0 +1,109 @@
+// The kernel of in-stream execution.
+#pragma once
+
+#include "runtime/cuda/begin.cuh"
+#include "runtime/cuda/block_run.cuh"
+#include "runtime/cuda/bound.cuh"
+#include "runtime/cuda/in_stream.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// True: leave. All lanes; the lane of `stuck` says where.
+__device__ inline bool mustLeave(const InStreamArguments &arguments, WarpWatch &watch,
+                                 const GivingUp &stuck) {
+  bool isStuck = stuck.obstacle.reason != BlockReason::None;
+  Verdict verdict = watch.inVain(isStuck ? stuck.obstacle.peer : ~0u);
+  if (verdict == Verdict::Late && isStuck)
+    giveUp(arguments.bound, stuck);
+  return verdict != Verdict::Wait;
+}
+
+/// The number of this invocation, once those before it are finished on this rank. False: leave.
+__device__ inline bool takeNumber(const InStreamArguments &arguments, uint64_t &number) {
+  const DeviceCollective &collective = arguments.collective;
+  const uint64_t *ordinal = collective.ordinals + blockIdx.x;
+  WarpWatch watch(arguments.bound);
+  for (;;) {
+    number = acquireWord(ordinal);
+    if (arguments.number == kAnyNumber || number == arguments.number)
+      return true;
+    GivingUp stuck{0, collective.slot, arguments.number, {}, {}, blockIdx.x, 1};
+    stuck.obstacle = {BlockReason::Announce, 2, collective.rank};
+    if (mustLeave(arguments, watch, stuck))
+      return false;
+  }
+}
+
+/// Meets the other ranks and makes `state` that of the invocation. False: leave.
+__device__ inline bool begin(BlockState &state, const InStreamArguments &arguments,
+                             const ImageHeader &header, uint64_t number) {
+  const DeviceCollective &collective = arguments.collective;
+  if (blockIdx.x == 0)
+    announceBegin(collective, number, arguments.buffers);
+  if (threadIdx.x == 0) {
+    Invocation invocation;
+    invocation.program = &header.program;
+    invocation.places = state.places;
+    invocation.firstTile = number / collective.ring * collective.numTiles;
+    state.invocation = invocation;
+  }
+  WarpWatch watch(arguments.bound);
+  for (;;) {
+    PeerBegin peer = pollBegin(collective, number);
+    if (__all_sync(~0u, peer.isReady)) {
+      setPlaces(collective, number, peer, arguments.buffers, state.places);
+      __syncwarp();
+      return true;
+    }
+    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+    if (!peer.isReady)
+      stuck.obstacle = {BlockReason::Announce, peer.isRegistered ? 1u : 0u, threadIdx.x};
+    if (mustLeave(arguments, watch, stuck))
+      return false;
+  }
+}
+
+/// Steps to the end. False: leave.
+template <class Target>
+__device__ bool finish(const BlockState &state, const InStreamArguments &arguments, Target &target,
+                       uint64_t number) {
+  BlockContext context;
+  WarpWatch watch(arguments.bound);
+  for (;;) {
+    StepResult result = runBlock(state.invocation, blockIdx.x, context, target, ~0u);
+    if (result.status == StepStatus::Finished)
+      return true;
+    GivingUp stuck{0, arguments.collective.slot, number, context, result.obstacle, blockIdx.x, 0};
+    if (mustLeave(arguments, watch, stuck))
+      return false;
+  }
+}
+
+template <class Target>
+__global__ void __launch_bounds__(kThreads)
+    interpretInStream(const __grid_constant__ InStreamArguments arguments) {
+  __shared__ alignas(16) char tables[kTableBytes];
+  __shared__ BlockState state;
+  const DeviceCollective &collective = arguments.collective;
+  const ImageHeader &header =
+      loadImage(collective.images + uint64_t(blockIdx.x) * collective.imageStride, tables, true);
+  if (threadIdx.x >= kControlThreads)
+    return Target::serve(state.team);
+  Target target(state.team);
+  uint64_t number = 0;
+  if (takeNumber(arguments, number) && begin(state, arguments, header, number) &&
+      finish(state, arguments, target, number) && threadIdx.x == 0)
+    releaseWord(collective.ordinals + blockIdx.x, number + 1);
+  target.dismiss();
+}
+
+template <class Target> int launchInStream(const InStreamArguments &arguments, void *stream) {
+  interpretInStream<Target>
+      <<<arguments.collective.numBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+          arguments);
+  return cudaGetLastError();
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,30 @@
+// In-stream execution: one kernel is one invocation of a collective on one rank.
+#pragma once
+
+#include "runtime/cuda/bound.h"
+#include "runtime/cuda/device_collective.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// The kernel's argument.
+struct InStreamArguments {
+  DeviceCollective collective;
+  /// Input and output.
+  char *buffers[2] = {nullptr, nullptr};
+  /// The number that the invocation must have: it waits for the ones before. kAnyNumber: the next
+  /// one, whichever it is; kernels of the collective run one after the other.
+  uint64_t number = 0;
+  WaitBound bound;
+};
+inline constexpr uint64_t kAnyNumber = ~0ull;
+
+/// Enqueue the kernel in a stream of the current device: floats and sum, or any type and operation;
+/// without or with lines. Return a cudaError_t.
+int launchFloatSum(const InStreamArguments &arguments, void *stream);
+int launchAny(const InStreamArguments &arguments, void *stream);
+int launchFloatSumLines(const InStreamArguments &arguments, void *stream);
+int launchAnyLines(const InStreamArguments &arguments, void *stream);
+
+} // namespace occl::cuda
