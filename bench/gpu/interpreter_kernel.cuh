@@ -98,14 +98,15 @@ __device__ inline void endDirect(const RankArguments &rank) {
 }
 
 /// All invocations. The first warp.
-template <class Target>
-__device__ void control(BlockState &state, const ImageHeader &header,
-                        const LoopArguments &arguments, Target &target) {
+template <template <class> class Runner, class Target>
+__device__ __forceinline__ void control(BlockState &state, const ImageHeader &header, char *tables,
+                                        const LoopArguments &arguments, Target &target) {
   const RankArguments &rank = arguments.ranks[blockIdx.y];
   BlockReport &outcome = rank.reports[blockIdx.x];
   uint64_t begin = 0;
   uint32_t first = arguments.isDirect ? rank.ordinals[blockIdx.x] : arguments.firstInvocation;
   beginBlock(state, header, rank, arguments);
+  Runner<Target> runner(state, header, tables, arguments.tablesInShared, target);
   for (uint32_t i = 0; i < arguments.invocations; ++i) {
     if (i == arguments.warmUp) {
       begin = deviceClock();
@@ -117,7 +118,9 @@ __device__ void control(BlockState &state, const ImageHeader &header,
       beginInvocation(state, header, rank, arguments.numRanks, number);
     else if (!beginDirect(state, header, rank, arguments, target, number, i == 0))
       return;
-    if (!finishInvocation(state, target, Patience(arguments.patience), outcome, number))
+    runner.restart();
+    if (!finishInvocation(runner, Patience(arguments.patience), outcome, header.program.rank,
+                          number))
       return;
     if (arguments.isDirect && threadIdx.x == 0)
       endDirect(rank);
@@ -134,6 +137,13 @@ __device__ void control(BlockState &state, const ImageHeader &header,
 }
 
 template <class Target>
+__device__ __noinline__ void controlApart(BlockState &state, const ImageHeader &header,
+                                          char *tables, const LoopArguments &arguments) {
+  Target target(state.team);
+  control<StepRunner>(state, header, tables, arguments, target);
+}
+
+template <class Target>
 __global__ void __launch_bounds__(kThreads)
     interpretLoop(const __grid_constant__ LoopArguments arguments) {
   __shared__ alignas(16) char tables[kTableBytes];
@@ -144,7 +154,12 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);
   Target target(state.team);
-  control(state, header, arguments, target);
+  if constexpr (Target::kProtocols == Protocols::Lines)
+    control<StepRunner>(state, header, tables, arguments, target);
+  else if (header.isReady)
+    control<ReadyRunner>(state, header, tables, arguments, target);
+  else
+    controlApart<Target>(state, header, tables, arguments);
   target.dismiss();
 }
 

@@ -50,15 +50,23 @@ public:
     Base::release(word, value);
     enter(Phase::Release);
   }
-  __device__ void fold(const interpreter::Program &program, uint32_t numSources,
-                       uint32_t numDestinations, uint64_t elements, uint64_t divisor) {
-    enter(Phase::BeforeFold);
-    Base::fold(program, numSources, numDestinations, elements, divisor);
-    enter(Phase::Fold);
-  }
   __device__ void foldAll(const interpreter::Program &program, uint32_t numPieces) {
     enter(Phase::BeforeFold);
     Base::foldAll(program, numPieces);
+    enter(Phase::Fold);
+  }
+  /// Steps made ready: all looks, and the vote, count as acquiring.
+  __device__ bool arrived(const interpreter::ReadyWord *words, uint32_t number, uint32_t &missing) {
+    enter(Phase::BeforeAcquire);
+    bool all = Base::arrived(words, number, missing);
+    enter(Phase::Acquire);
+    return all;
+  }
+  __device__ void foldReady(const interpreter::Program &program,
+                            const interpreter::ReadyTables &tables,
+                            const interpreter::ReadyStep &step, uint32_t instruction) {
+    enter(Phase::BeforeFold);
+    Base::foldReady(program, tables, step, instruction);
     enter(Phase::Fold);
   }
 

@@ -1,6 +1,7 @@
 #include "runtime/cuda/block_image.h"
 
 #include "runtime/base/cache_line.h"
+#include "runtime/cuda/limits.h"
 
 #include <cstring>
 #include <map>
@@ -25,9 +26,10 @@ public:
       std::memcpy(image.data() + reinterpret_cast<uintptr_t>(pointer), table.data(), bytes);
   }
 
-  std::vector<char> finish(const ImageHeader &header) && {
+  std::vector<char> finish(ImageHeader &header) && {
+    header.bytes = static_cast<uint32_t>(image.size());
+    header.isReady &= header.bytes + header.ready.bytes() <= kTableBytes;
     std::memcpy(image.data(), &header, sizeof header);
-    reinterpret_cast<ImageHeader *>(image.data())->bytes = static_cast<uint32_t>(image.size());
     return std::move(image);
   }
 
@@ -130,6 +132,10 @@ std::vector<char> makeBlockImage(const Program &program, uint32_t block) {
     tables.ends.clear();
     tables.peers.clear();
   }
+  Program view = program;
+  view.instructions = tables.instructions.data();
+  header.isReady = isReadyForm(view, tables.blocks[block]);
+  header.ready = readyCounts(view, tables.blocks[block]);
   ImageWriter writer;
   writer.append(header.program.blocks, std::span<const BoundBlock>(tables.blocks));
   writer.append(header.program.instructions,

@@ -5,6 +5,7 @@
 
 #include "runtime/base/host_device.h"
 #include "runtime/interpreter/invocation.h"
+#include "runtime/interpreter/ready.h"
 
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,9 @@ struct alignas(16) ImageHeader {
   const uint64_t *controls = nullptr;
   uint32_t bytes = 0; // of the image, a multiple of 16
   uint32_t numControls = 0;
+  /// Whether the block's steps can be made ready, in so much shared memory.
+  bool isReady = false;
+  interpreter::ReadyCounts ready;
 };
 
 /// The program's tables, cut down to those of `block`, which keeps its number, and to what devices

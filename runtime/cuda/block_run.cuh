@@ -5,6 +5,7 @@
 #include "runtime/cuda/block_image.h"
 #include "runtime/cuda/limits.h"
 #include "runtime/cuda/patience.cuh"
+#include "runtime/interpreter/ready.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_cuda.cuh"
 
@@ -63,13 +64,50 @@ __device__ bool waitInWarp(const IsReady &isReady, Patience patience, BlockRepor
   }
 }
 
+/// A thread block whose steps are made ready: where ImageHeader::isReady. The first warp. `memory`
+/// of kTableBytes bytes is shared, and the image has been loaded to its begin, or lies elsewhere.
+template <class Target> class ReadyRunner {
+public:
+  __device__ ReadyRunner(const BlockState &state, const ImageHeader &header, char *memory,
+                         bool imageInMemory, Target &target)
+      : block(state.invocation, blockIdx.x,
+              ReadyTables(memory + (imageInMemory ? header.bytes : 0), header.ready), target) {
+    block.layOut();
+  }
+  /// A new invocation: `state` has changed.
+  __device__ void restart() { block.restart(); }
+  /// As runBlock().
+  __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {
+    return block.run(context, maxSlices);
+  }
+
+private:
+  ReadyBlock<Target> block;
+};
+
+/// Any thread block. Kernels that hold both keep this one's code apart, in a function that is not
+/// inlined: else its registers are in the other's way.
+template <class Target> class StepRunner {
+public:
+  __device__ StepRunner(const BlockState &state, const ImageHeader &, char *, bool, Target &target)
+      : invocation(state.invocation), target(target) {}
+  __device__ void restart() {}
+  __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {
+    return runBlock(invocation, blockIdx.x, context, target, maxSlices);
+  }
+
+private:
+  const Invocation &invocation;
+  Target &target;
+};
+
 /// Steps until the invocation is finished. False: gave up, and reported it. The first warp.
-template <class Target>
-__device__ bool finishInvocation(const BlockState &state, Target &target, Patience patience,
-                                 BlockReport &to, uint32_t number) {
+template <class Runner>
+__device__ bool finishInvocation(Runner &runner, Patience patience, BlockReport &to, uint32_t rank,
+                                 uint32_t number) {
   BlockContext context;
   for (;;) {
-    StepResult result = runBlock(state.invocation, blockIdx.x, context, target, ~0u);
+    StepResult result = runner.run(context, ~0u);
     if (result.status == StepStatus::Finished)
       return true;
     if (result.slices != 0)
@@ -77,8 +115,7 @@ __device__ bool finishInvocation(const BlockState &state, Target &target, Patien
     if (!patience.isExhausted([](bool late) { return __any_sync(~0u, late) != 0; }))
       continue;
     if (result.obstacle.reason != BlockReason::None)
-      report(to, {BlockReport::GaveUp, number, context, result.obstacle,
-                  state.invocation.program->rank, blockIdx.x, 0});
+      report(to, {BlockReport::GaveUp, number, context, result.obstacle, rank, blockIdx.x, 0});
     return false;
   }
 }

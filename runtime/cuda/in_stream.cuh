@@ -66,19 +66,40 @@ __device__ inline bool begin(BlockState &state, const InStreamArguments &argumen
 }
 
 /// Steps to the end. False: leave.
-template <class Target>
-__device__ bool finish(const BlockState &state, const InStreamArguments &arguments, Target &target,
-                       uint64_t number) {
+template <template <class> class Runner, class Target>
+__device__ __forceinline__ bool finish(const BlockState &state, const ImageHeader &header,
+                                       char *tables, const InStreamArguments &arguments,
+                                       Target &target, uint64_t number) {
+  Runner<Target> runner(state, header, tables, true, target);
   BlockContext context;
   WarpWatch watch(arguments.bound);
   for (;;) {
-    StepResult result = runBlock(state.invocation, blockIdx.x, context, target, ~0u);
+    StepResult result = runner.run(context, ~0u);
     if (result.status == StepStatus::Finished)
       return true;
     GivingUp stuck{0, arguments.collective.slot, number, context, result.obstacle, blockIdx.x, 0};
     if (mustLeave(arguments, watch, stuck))
       return false;
   }
+}
+
+/// The same for a block whose steps cannot be made ready.
+template <class Target>
+__device__ __noinline__ bool finishApart(const BlockState &state, const ImageHeader &header,
+                                         char *tables, const InStreamArguments &arguments,
+                                         Target target, uint64_t number) {
+  return finish<StepRunner>(state, header, tables, arguments, target, number);
+}
+
+template <class Target>
+__device__ bool finishAny(const BlockState &state, const ImageHeader &header, char *tables,
+                          const InStreamArguments &arguments, Target &target, uint64_t number) {
+  if constexpr (Target::kProtocols == Protocols::Lines)
+    return finish<StepRunner>(state, header, tables, arguments, target, number);
+  else if (header.isReady)
+    return finish<ReadyRunner>(state, header, tables, arguments, target, number);
+  else
+    return finishApart(state, header, tables, arguments, target, number);
 }
 
 template <class Target>
@@ -94,7 +115,7 @@ __global__ void __launch_bounds__(kThreads)
   Target target(state.team);
   uint64_t number = 0;
   if (takeNumber(arguments, number) && begin(state, arguments, header, number) &&
-      finish(state, arguments, target, number) && threadIdx.x == 0)
+      finishAny(state, header, tables, arguments, target, number) && threadIdx.x == 0)
     releaseWord(collective.ordinals + blockIdx.x, number + 1);
   target.dismiss();
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "runtime/interpreter/fold.h"
+#include "runtime/interpreter/slice.h"
 
 #include <cstdint>
 
@@ -19,19 +20,20 @@ struct FoldOperands {
   char *const *pointers;
   uint32_t numSources;
   uint32_t numDestinations;
+  /// The bits in which any address differs from a multiple of 16.
+  uint32_t misalignment;
   /// The team: which of how many threads this one is.
   uint32_t thread;
   uint32_t numThreads;
 
-  __device__ char *const *destinations() const { return pointers + numSources; }
-
-  /// The bits in which any address differs from a multiple of 16.
-  __device__ uint32_t misalignment() const {
-    uint32_t bits = 0;
-    for (uint32_t i = 0; i < numSources + numDestinations; ++i)
-      bits |= static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointers[i]));
-    return bits & 15;
+  /// What an operand's memory is: never a thread's own or a block's.
+  template <class T> __device__ T *at(uint32_t operand) const {
+    char *address = pointers[operand];
+    __builtin_assume(__isGlobal(address));
+    return reinterpret_cast<T *>(address);
   }
+  template <class T> __device__ const T *source(uint32_t i) const { return at<T>(i); }
+  template <class T> __device__ T *destination(uint32_t i) const { return at<T>(numSources + i); }
 };
 
 /// The elements in 16 bytes, or those in a word, as they are folded.
@@ -63,10 +65,21 @@ template <class Element, class Raw = uint4> struct Lanes {
   }
 };
 
-__device__ inline void storeAll(const FoldOperands &operands, uint64_t index, uint4 value) {
+/// Addresses are looked up some at a time, since a store might change what is looked up after it.
+template <class Raw>
+__device__ void storeAll(const FoldOperands &operands, uint64_t index, Raw value) {
+  constexpr uint32_t kAtOnce = 4;
 #pragma unroll 1
-  for (uint32_t d = 0; d < operands.numDestinations; ++d)
-    reinterpret_cast<uint4 *>(operands.destinations()[d])[index] = value;
+  for (uint32_t first = 0; first < operands.numDestinations; first += kAtOnce) {
+    Raw *to[kAtOnce];
+#pragma unroll
+    for (uint32_t d = 0; d < kAtOnce; ++d)
+      to[d] = first + d < operands.numDestinations ? operands.destination<Raw>(first + d) : nullptr;
+#pragma unroll
+    for (uint32_t d = 0; d < kAtOnce; ++d)
+      if (first + d < operands.numDestinations)
+        to[d][index] = value;
+  }
 }
 
 /// Vectors that a thread has in flight: enough to cover the latency of a peer's memory.
@@ -81,7 +94,7 @@ __device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint
   const uint4 *sources[N];
 #pragma unroll
   for (uint32_t s = 0; s < N; ++s)
-    sources[s] = reinterpret_cast<const uint4 *>(operands.pointers[s]);
+    sources[s] = operands.source<uint4>(s);
 #pragma unroll 1
   for (uint64_t i = operands.thread; i < vectors; i += kUnroll * operands.numThreads) {
     uint4 raw[kUnroll][N];
@@ -104,16 +117,26 @@ __device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint
   }
 }
 
-/// Any number of sources.
-template <class Element, class Operation>
-__device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint64_t divisor) {
+/// Any number of sources, so many of which are loaded before the first is used. Vectors of 16
+/// bytes, or elements; those of [begin, end).
+template <class Element, class Operation, class Raw, uint32_t kAtOnce>
+__device__ void foldRows(const FoldOperands &operands, uint64_t begin, uint64_t end,
+                         uint64_t divisor) {
 #pragma unroll 1
-  for (uint64_t i = operands.thread; i < vectors; i += operands.numThreads) {
-    Lanes<Element> lanes(reinterpret_cast<const uint4 *>(operands.pointers[0])[i]);
+  for (uint64_t i = begin + operands.thread; i < end; i += operands.numThreads) {
+    Raw raw[kAtOnce];
+#pragma unroll
+    for (uint32_t s = 0; s < kAtOnce; ++s)
+      if (s < operands.numSources)
+        raw[s] = operands.source<Raw>(s)[i];
+    Lanes<Element, Raw> lanes(raw[0]);
+#pragma unroll
+    for (uint32_t s = 1; s < kAtOnce; ++s)
+      if (s < operands.numSources)
+        lanes.template apply<Operation>(Lanes<Element, Raw>(raw[s]));
 #pragma unroll 1
-    for (uint32_t s = 1; s < operands.numSources; ++s)
-      lanes.template apply<Operation>(
-          Lanes<Element>(reinterpret_cast<const uint4 *>(operands.pointers[s])[i]));
+    for (uint32_t s = kAtOnce; s < operands.numSources; ++s)
+      lanes.template apply<Operation>(Lanes<Element, Raw>(operands.source<Raw>(s)[i]));
     storeAll(operands, i, lanes.pack(divisor));
   }
 }
@@ -136,44 +159,38 @@ template <class T> __device__ void storeBytes(char *to, T value) {
     to[i] = bytes.values[i];
 }
 
-/// Element by element, from element `begin` on. kAligned: all operands are to an element.
-template <class Element, class Operation, bool kAligned>
-__device__ void foldElements(const FoldOperands &operands, uint64_t begin, uint64_t end,
-                             uint64_t divisor) {
+/// Element by element where not even these are aligned.
+template <class Element, class Operation>
+__device__ void foldBytes(const FoldOperands &operands, uint64_t elements, uint64_t divisor) {
   using Storage = typename Element::Storage;
-  auto load = [](const char *from, uint64_t i) {
-    if constexpr (kAligned)
-      return Element::load(reinterpret_cast<const Storage *>(from)[i]);
-    else
-      return Element::load(loadBytes<Storage>(from + i * sizeof(Storage)));
+  auto load = [&](uint32_t s, uint64_t i) {
+    return Element::load(loadBytes<Storage>(operands.source<char>(s) + i * sizeof(Storage)));
   };
 #pragma unroll 1
-  for (uint64_t i = begin + operands.thread; i < end; i += operands.numThreads) {
-    auto sum = load(operands.pointers[0], i);
+  for (uint64_t i = operands.thread; i < elements; i += operands.numThreads) {
+    auto sum = load(0, i);
 #pragma unroll 1
     for (uint32_t s = 1; s < operands.numSources; ++s)
-      sum = Operation::apply(sum, load(operands.pointers[s], i));
+      sum = Operation::apply(sum, load(s, i));
     Storage result = Element::store(divisor > 1 ? divide(sum, divisor) : sum);
 #pragma unroll 1
-    for (uint32_t d = 0; d < operands.numDestinations; ++d) {
-      char *to = operands.destinations()[d];
-      if constexpr (kAligned)
-        reinterpret_cast<Storage *>(to)[i] = result;
-      else
-        storeBytes(to + i * sizeof(Storage), result);
-    }
+    for (uint32_t d = 0; d < operands.numDestinations; ++d)
+      storeBytes(operands.destination<char>(d) + i * sizeof(Storage), result);
   }
 }
+
+/// Sources of any number that are loaded before the first is used.
+inline constexpr uint32_t kSourcesAtOnce = 4;
 
 /// A call and no inlining: the interpreter's own state then costs the loops no registers. kFixed:
 /// with loops for the usual numbers of sources, which take registers and code.
 template <class Element, class Operation, bool kFixed>
 __device__ __noinline__ void fold(FoldOperands operands, uint64_t elements, uint64_t divisor) {
+  using Storage = typename Element::Storage;
   constexpr uint32_t kLanes = Lanes<Element>::kCount;
-  uint32_t misalignment = operands.misalignment();
-  if (misalignment % sizeof(typename Element::Storage) != 0)
-    return foldElements<Element, Operation, false>(operands, 0, elements, divisor);
-  uint64_t vectors = misalignment == 0 ? elements / kLanes : 0;
+  if (operands.misalignment % sizeof(Storage) != 0)
+    return foldBytes<Element, Operation>(operands, elements, divisor);
+  uint64_t vectors = operands.misalignment == 0 ? elements / kLanes : 0;
   if (kFixed && operands.numSources == 2)
     foldVectors<Element, Operation, 2>(operands, vectors, divisor);
   else if (kFixed && operands.numSources == 4)
@@ -181,22 +198,22 @@ __device__ __noinline__ void fold(FoldOperands operands, uint64_t elements, uint
   else if (kFixed && operands.numSources == 8)
     foldVectors<Element, Operation, 8>(operands, vectors, divisor);
   else
-    foldVectors<Element, Operation>(operands, vectors, divisor);
-  foldElements<Element, Operation, true>(operands, vectors * kLanes, elements, divisor);
+    foldRows<Element, Operation, uint4, kSourcesAtOnce>(operands, 0, vectors, divisor);
+  foldRows<Element, Operation, Storage, kSourcesAtOnce>(operands, vectors * kLanes, elements,
+                                                        divisor);
 }
 
 /// The same bytes in every destination: elements are not looked at.
 __device__ __noinline__ inline void copy(FoldOperands operands, uint64_t bytes) {
-  uint32_t misalignment = operands.misalignment();
   uint64_t copied = 0;
-  if (misalignment == 0) {
+  if (operands.misalignment == 0) {
     foldVectors<Plain<uint32_t>, Sum, 1>(operands, bytes / 16, 1);
     copied = bytes / 16 * 16;
-  } else if (misalignment % 4 == 0) {
-    foldElements<Plain<uint32_t>, Sum, true>(operands, 0, bytes / 4, 1);
+  } else if (operands.misalignment % 4 == 0) {
+    foldRows<Plain<uint32_t>, Sum, uint32_t, 1>(operands, 0, bytes / 4, 1);
     copied = bytes / 4 * 4;
   }
-  foldElements<Plain<uint8_t>, Sum, true>(operands, copied, bytes, 1);
+  foldRows<Plain<uint8_t>, Sum, uint8_t, 1>(operands, copied, bytes, 1);
 }
 
 /// One type and operation, known when the kernel is compiled.
@@ -204,6 +221,23 @@ template <class Element, class Operation> struct FixedFold {
   __device__ static void run(DataType, ReduceOp, const FoldOperands &operands, uint64_t elements,
                              uint64_t divisor) {
     fold<Element, Operation, true>(operands, elements, divisor);
+  }
+
+  /// What a warp may fold in line, without a call.
+  __device__ static bool isSimple(const FoldPiece &piece, uint64_t) {
+    return piece.misalignment % sizeof(typename Element::Storage) == 0;
+  }
+  __device__ __forceinline__ static void runSimple(const FoldOperands &operands, uint64_t elements,
+                                                   uint64_t, uint64_t divisor) {
+    constexpr uint32_t kLanes = Lanes<Element>::kCount;
+    uint64_t vectors = operands.misalignment == 0 ? elements / kLanes : 0;
+    if (operands.numSources == 1 && divisor <= 1)
+      foldVectors<Element, Operation, 1>(operands, vectors, 1);
+    else
+      foldRows<Element, Operation, uint4, 8>(operands, 0, vectors, divisor);
+    if (vectors * kLanes != elements)
+      foldRows<Element, Operation, typename Element::Storage, 4>(operands, vectors * kLanes,
+                                                                 elements, divisor);
   }
 };
 
@@ -219,6 +253,16 @@ struct AnyFold {
   __device__ static void run(DataType type, ReduceOp op, const FoldOperands &operands,
                              uint64_t elements, uint64_t divisor) {
     dispatchFold(type, op, Visitor{operands, elements, divisor});
+  }
+
+  /// Copies of whole vectors.
+  __device__ static bool isSimple(const FoldPiece &piece, uint64_t elementBytes) {
+    return piece.numSources == 1 && piece.divisor <= 1 && piece.misalignment == 0 &&
+           piece.elements * elementBytes % 16 == 0;
+  }
+  __device__ __forceinline__ static void runSimple(const FoldOperands &operands, uint64_t elements,
+                                                   uint64_t elementBytes, uint64_t) {
+    foldVectors<Plain<uint32_t>, Sum, 1>(operands, elements * elementBytes / 16, 1);
   }
 };
 

@@ -287,11 +287,11 @@ struct AnyUnit {
   }
 };
 
-/// All threads of a warp, or of the block, call this, thread by thread a unit of the task. False:
+/// All lanes of some warps call this, thread by thread a unit of the task. False:
 /// something is missing, nothing was stored.
 template <class Fold, uint32_t N, class Vote>
-__device__ bool foldLinesOf(LineTask &task, const Vote &vote) {
-  LineUnit unit(task, threadIdx.x);
+__device__ bool foldLinesOf(LineTask &task, uint32_t thread, const Vote &vote) {
+  LineUnit unit(task, thread);
   LineSources<N> sources(unit);
   uint32_t missing = sources.look();
   if (missing != LineTask::kNothing)
@@ -309,25 +309,27 @@ __device__ bool foldLinesOf(LineTask &task, const Vote &vote) {
 
 /// As Fold, which is FixedFold or AnyFold, but for lines.
 template <class Fold> struct FoldLines {
-  template <class Vote> __device__ __noinline__ static bool run(LineTask &task, Vote vote) {
+  template <class Vote>
+  __device__ __noinline__ static bool run(LineTask &task, uint32_t thread, Vote vote) {
     if (task.numSources == 1 && task.divisor <= 1)
-      return foldLinesOf<CopyUnit, 1>(task, vote);
-    return foldLinesOf<AnyUnit, 0>(task, vote);
+      return foldLinesOf<CopyUnit, 1>(task, thread, vote);
+    return foldLinesOf<AnyUnit, 0>(task, thread, vote);
   }
 };
 template <class Element, class Operation> struct FoldLines<FixedFold<Element, Operation>> {
   /// With code for the usual numbers of sources.
-  template <class Vote> __device__ __noinline__ static bool run(LineTask &task, Vote vote) {
+  template <class Vote>
+  __device__ __noinline__ static bool run(LineTask &task, uint32_t thread, Vote vote) {
     using Unit = FixedUnit<Element, Operation>;
     if (task.numSources == 1 && task.divisor <= 1)
-      return foldLinesOf<CopyUnit, 1>(task, vote);
+      return foldLinesOf<CopyUnit, 1>(task, thread, vote);
     if (task.numSources == 2)
-      return foldLinesOf<Unit, 2>(task, vote);
+      return foldLinesOf<Unit, 2>(task, thread, vote);
     if (task.numSources == 4)
-      return foldLinesOf<Unit, 4>(task, vote);
+      return foldLinesOf<Unit, 4>(task, thread, vote);
     if (task.numSources == 8)
-      return foldLinesOf<Unit, 8>(task, vote);
-    return foldLinesOf<Unit, 0>(task, vote);
+      return foldLinesOf<Unit, 8>(task, thread, vote);
+    return foldLinesOf<Unit, 0>(task, thread, vote);
   }
 };
 

@@ -31,12 +31,21 @@ struct Obstacle {
 enum class StepStatus : uint8_t { Progressed, Finished, Blocked, PeerLost };
 
 /// One of several independent folds of a step.
-struct FoldPiece {
-  uint32_t firstPointer; // of the target's pointers: sources, then destinations
-  uint32_t numSources;
-  uint32_t numDestinations;
-  uint64_t elements;
-  uint64_t divisor;
+struct alignas(16) FoldPiece {
+  uint64_t elements = 0;
+  uint32_t divisor = 1;
+  uint32_t firstPointer = 0; // of the step's pointers: sources, then destinations
+  uint16_t numSources = 0;
+  uint16_t numDestinations = 0;
+  /// The bits in which any address differs from a multiple of 16.
+  uint32_t misalignment = 0;
+
+  OCCL_HOST_DEVICE void findMisalignment(char *const *pointers) {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < uint32_t(numSources) + numDestinations; ++i)
+      bits |= static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointers[firstPointer + i]));
+    misalignment = bits & 15;
+  }
 };
 
 namespace detail {
@@ -376,10 +385,10 @@ private:
     const BoundInstruction *members = &instruction;
     for (uint32_t i = target.thread(); i < instruction.numInstructions; i += target.numThreads()) {
       const BoundInstruction &member = members[i];
-      target.setPiece(i, {member.firstOperand - instruction.firstOperand, member.numSources,
-                          member.numDestinations,
-                          member.count == 0 ? 0 : messageElements(program, member, context.tile),
-                          member.divides ? program.numRanks : 1});
+      target.setPiece(i, {member.count == 0 ? 0 : messageElements(program, member, context.tile),
+                          member.divides ? program.numRanks : 1,
+                          member.firstOperand - instruction.firstOperand, member.numSources,
+                          member.numDestinations});
     }
     target.barrier();
     target.foldAll(program, instruction.numInstructions);

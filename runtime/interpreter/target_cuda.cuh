@@ -1,7 +1,9 @@
 // The interpreter's target for CUDA: a thread block of the plan is a CUDA thread block. Its first
 // warp runs the interpreter: the lanes call stepBlock together, each with its own equal copy of the
-// context. The other warps only fold: they wait at a barrier for what the first one has prepared,
-// so that decoding and polling cost them no issue slots, and a slice two barriers.
+// context. The other warps fold: they wait at a barrier for what the first one has prepared, so
+// that decoding and polling cost them no issue slots, and a slice two barriers. The first warp
+// folds little pieces by itself, in line, and calls nothing: what lives across a call lies on the
+// stack, which every acquire drops from the cache.
 //
 //   if (threadIdx.x < kControlThreads) {
 //     CudaTarget<Fold> target(team);
@@ -19,6 +21,7 @@
 #include "runtime/interpreter/fold_cuda.cuh"
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_cuda.cuh"
+#include "runtime/interpreter/ready.h"
 #include "runtime/interpreter/slice.h"
 
 #include <cstdint>
@@ -32,14 +35,18 @@ struct CudaTeam {
   /// Operands of the largest instruction that this target executes.
   static constexpr uint32_t kMaxOperands = cuda::LineTask::kMaxOperands;
 
-  char *addresses[kMaxOperands];
-  FoldPiece pieces[kMaxOperands];
-  cuda::LineTask lines;
-  bool isOver; // nothing more will come
+  /// What is to be folded: the two tables below, or those of steps made ready.
+  char *const *pointers;
+  const FoldPiece *pieces;
   uint32_t numPieces;
-  uint32_t elementBytes;
+  bool isOver; // nothing more will come
   DataType type;
   ReduceOp op;
+  uint32_t elementBytes;
+
+  char *ownPointers[kMaxOperands];
+  FoldPiece ownPieces[kMaxOperands];
+  cuda::LineTask lines;
 };
 
 /// Fold: cuda::AnyFold, or cuda::FixedFold for a kernel that serves one type and operation.
@@ -73,33 +80,70 @@ public:
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
 
-  __device__ char **pointers() { return team.addresses; }
+  __device__ char **pointers() { return team.ownPointers; }
 
   __device__ void fold(const Program &program, uint32_t numSources, uint32_t numDestinations,
                        uint64_t elements, uint64_t divisor) {
-    if (elements * program.elementBytes <= kAloneBytes) {
-      run(program.type, program.op, program.elementBytes,
-          {team.addresses, numSources, numDestinations, threadIdx.x, kControlThreads}, elements,
-          divisor);
-      return;
-    }
-    if (threadIdx.x == 0)
-      team.pieces[0] = {0, numSources, numDestinations, elements, divisor};
+    setPiece(0, {elements, static_cast<uint32_t>(divisor), 0, static_cast<uint16_t>(numSources),
+                 static_cast<uint16_t>(numDestinations)});
+    barrier();
     foldAll(program, 1);
   }
 
   /// Several folds: each is set by some lane, then all are done.
-  __device__ void setPiece(uint32_t i, const FoldPiece &piece) { team.pieces[i] = piece; }
+  __device__ void setPiece(uint32_t i, const FoldPiece &piece) { team.ownPieces[i] = piece; }
   __device__ void foldAll(const Program &program, uint32_t numPieces) {
-    if (threadIdx.x == 0) {
-      team.numPieces = numPieces;
-      team.elementBytes = static_cast<uint32_t>(program.elementBytes);
-      team.type = program.type;
-      team.op = program.op;
+    for (uint32_t i = threadIdx.x; i < numPieces; i += kControlThreads)
+      team.ownPieces[i].findMisalignment(team.ownPointers);
+    barrier();
+    foldTogether(program, team.ownPointers, team.ownPieces, numPieces);
+  }
+
+  /// So little is folded by the first warp alone: the barriers cost more than they gain.
+  __device__ static bool foldsAlone(const Program &program, const FoldPiece *pieces,
+                                    uint32_t numPieces) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < numPieces; ++i) {
+      if (!Fold::isSimple(pieces[i], program.elementBytes))
+        return false;
+      bytes += pieces[i].elements * program.elementBytes;
     }
-    meet();
-    runShare(team);
-    meet();
+    return bytes <= kAloneBytes;
+  }
+  __device__ __forceinline__ void foldReady(const Program &program, const ReadyTables &tables,
+                                            const ReadyStep &step, uint32_t instruction) {
+    const FoldPiece *pieces = inShared(tables.pieces) + instruction;
+    if (!step.isAlone)
+      return foldTogether(program, tables.pointers, pieces, step.numPieces);
+    uint32_t stride = 1u << step.pieceBits;
+    uint32_t thread = threadIdx.x >> step.pieceBits, numThreads = kControlThreads >> step.pieceBits;
+#pragma unroll 1
+    for (uint32_t i = threadIdx.x & (stride - 1); i < step.numPieces; i += stride) {
+      const FoldPiece piece = pieces[i];
+      Fold::runSimple({inShared(tables.pointers) + piece.firstPointer, piece.numSources,
+                       piece.numDestinations, piece.misalignment, thread, numThreads},
+                      piece.elements, program.elementBytes, piece.divisor);
+    }
+  }
+
+  /// Looks some times.
+  __device__ __forceinline__ bool arrived(const ReadyWord *words, uint32_t number,
+                                          uint32_t &missing) {
+    words = inShared(words);
+    uint32_t next = threadIdx.x; // of this lane's words, those before have arrived
+#pragma unroll 1
+    for (uint32_t look = 0; look < kLooks; ++look) {
+#pragma unroll 1
+      for (; next < number; next += kControlThreads) {
+        const ReadyWord awaited = words[next];
+        if (acquire(awaited.word) < awaited.value)
+          break;
+      }
+      if (vote(next >= number))
+        return true;
+    }
+    missing = next;
+    return false;
   }
 
   /// For programs that were bound with kDeviceLines, and blocks of at least 480 threads.
@@ -109,9 +153,9 @@ public:
   __device__ bool foldLines() {
     barrier();
     if (team.lines.numUnits() <= kControlThreads)
-      return cuda::FoldLines<Fold>::run(team.lines, VoteInWarp());
+      return cuda::FoldLines<Fold>::run(team.lines, threadIdx.x, VoteInWarp());
     meet();
-    bool arrived = cuda::FoldLines<Fold>::run(team.lines, VoteInBlock());
+    bool arrived = VoteInBlock()(true);
     meet();
     return arrived;
   }
@@ -123,7 +167,7 @@ public:
       if (team.isOver)
         return;
       if constexpr (kWhich == Protocols::Lines)
-        cuda::FoldLines<Fold>::run(team.lines, VoteInBlock());
+        cuda::FoldLines<Fold>::run(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
       else
         runShare(team);
       meet();
@@ -141,11 +185,33 @@ public:
   static constexpr bool kHasReferences = false;
 
 private:
-  /// So little is folded by the first warp alone: the barriers cost more than they gain.
-  static constexpr uint64_t kAloneBytes = 1024;
+  static constexpr uint64_t kAloneBytes = 2048;
   /// Of several folds, each that is so large is done by all threads; smaller ones are shared out
   /// among the warps.
   static constexpr uint64_t kTogetherBytes = 32 << 10;
+
+  /// How often arrived() looks.
+  static constexpr uint32_t kLooks = 16;
+
+  /// A table in shared memory: loads from there need not find out where it is.
+  template <class T> __device__ static T *inShared(T *table) {
+    __builtin_assume(__isShared(table));
+    return table;
+  }
+
+  __device__ void foldTogether(const Program &program, char *const *pointers,
+                               const FoldPiece *pieces, uint32_t numPieces) {
+    if (threadIdx.x == 0) {
+      team.pointers = pointers;
+      team.pieces = pieces;
+      team.numPieces = numPieces;
+      team.elementBytes = static_cast<uint32_t>(program.elementBytes);
+      team.type = program.type;
+      team.op = program.op;
+    }
+    meet();
+    meet();
+  }
 
   struct VoteInWarp {
     __device__ bool operator()(bool ready) const { return vote(ready); }
@@ -170,11 +236,11 @@ private:
     uint32_t first, stride, thread, numThreads;
   };
   __device__ static Share shareOf(const CudaTeam &team) {
-    uint32_t n = team.numPieces;
+    uint32_t n = team.numPieces, thread = threadIdx.x - kControlThreads;
+    uint32_t numThreads = blockDim.x - kControlThreads;
     if (n == 1 || team.pieces[0].elements * team.elementBytes >= kTogetherBytes)
-      return {0, 1, threadIdx.x, blockDim.x};
-    uint32_t warp = threadIdx.x / warpSize, lane = threadIdx.x % warpSize;
-    uint32_t warps = blockDim.x / warpSize;
+      return {0, 1, thread, numThreads};
+    uint32_t warp = thread / warpSize, lane = thread % warpSize, warps = numThreads / warpSize;
     if (n >= warps)
       return {warp, warps, lane, static_cast<uint32_t>(warpSize)};
     uint32_t helpers = (warps - warp % n + n - 1) / n;
@@ -183,23 +249,21 @@ private:
 
   __device__ static void runShare(const CudaTeam &team) {
     Share share = shareOf(team);
+    const FoldPiece *pieces = inShared(team.pieces);
 #pragma unroll 1
     for (uint32_t i = share.first; i < team.numPieces; i += share.stride) {
-      const FoldPiece &piece = team.pieces[i];
-      run(team.type, team.op, team.elementBytes,
-          {team.addresses + piece.firstPointer, piece.numSources, piece.numDestinations,
-           share.thread, share.numThreads},
-          piece.elements, piece.divisor);
+      const FoldPiece &piece = pieces[i];
+      cuda::FoldOperands operands = {inShared(team.pointers) + piece.firstPointer,
+                                     piece.numSources,
+                                     piece.numDestinations,
+                                     piece.misalignment,
+                                     share.thread,
+                                     share.numThreads};
+      if (piece.numSources == 1 && piece.divisor <= 1)
+        cuda::copy(operands, piece.elements * team.elementBytes);
+      else
+        Fold::run(team.type, team.op, operands, piece.elements, piece.divisor);
     }
-  }
-
-  __device__ static void run(DataType type, ReduceOp op, uint64_t elementBytes,
-                             const cuda::FoldOperands &operands, uint64_t elements,
-                             uint64_t divisor) {
-    if (operands.numSources == 1 && divisor <= 1)
-      cuda::copy(operands, elements * elementBytes);
-    else
-      Fold::run(type, op, operands, elements, divisor);
   }
 
   CudaTeam &team;

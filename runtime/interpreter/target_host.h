@@ -8,6 +8,7 @@
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_host.h"
 #include "runtime/interpreter/peer_memory.h"
+#include "runtime/interpreter/ready.h"
 #include "runtime/interpreter/slice.h"
 
 #include <cstdint>
@@ -66,6 +67,21 @@ public:
     for (const FoldPiece &piece : std::span(pieces, numPieces))
       foldPointers(program, addresses + piece.firstPointer, piece.numSources, piece.numDestinations,
                    piece.elements, piece.divisor);
+  }
+
+  /// For steps made ready: tests run them here too.
+  static bool foldsAlone(const Program &, const FoldPiece *, uint32_t) { return true; }
+  static bool arrived(const ReadyWord *words, uint32_t number, uint32_t &missing) {
+    missing = 0;
+    while (missing < number && acquire(words[missing].word) >= words[missing].value)
+      ++missing;
+    return missing == number;
+  }
+  void foldReady(const Program &program, const ReadyTables &tables, const ReadyStep &step,
+                 uint32_t instruction) {
+    for (const FoldPiece &piece : std::span(tables.pieces + instruction, step.numPieces))
+      foldPointers(program, tables.pointers + piece.firstPointer, piece.numSources,
+                   piece.numDestinations, piece.elements, piece.divisor);
   }
 
   static constexpr Protocols kProtocols = Protocols::All;

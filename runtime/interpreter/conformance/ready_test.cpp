@@ -1,0 +1,134 @@
+// Steps made ready do what steps do: the same collectives, in any order, beside thread blocks that
+// look everything up.
+#include "runtime/interpreter/ready.h"
+
+#include "runtime/interpreter/conformance/conformance.h"
+#include "runtime/interpreter/conformance/programs.h"
+#include "runtime/interpreter/target_host.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace occl::interpreter::conformance {
+namespace {
+
+/// A thread block of some rank; made ready if it can be.
+class Executor {
+public:
+  Executor(Simulation &simulation, uint32_t rank, uint32_t index, HostTarget &target)
+      : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
+        index(index), target(target) {
+    const Program &program = *invocation.program;
+    const BoundBlock &bound = program.blocks[index];
+    if (!isReadyForm(program, bound))
+      return;
+    ReadyCounts counts = readyCounts(program, bound);
+    memory.resize(counts.bytes() / sizeof(ReadyWord));
+    block.emplace(invocation, index, ReadyTables(reinterpret_cast<char *>(memory.data()), counts),
+                  target);
+    block->layOut();
+  }
+  bool isReady() const { return block.has_value(); }
+  StepResult run(uint32_t maxSteps) {
+    return block ? block->run(context, maxSteps)
+                 : runBlock(invocation, index, context, target, maxSteps);
+  }
+
+private:
+  const Invocation &invocation;
+  BlockContext &context;
+  const uint32_t index;
+  HostTarget &target;
+  std::vector<ReadyWord> memory;
+  std::optional<ReadyBlock<HostTarget>> block;
+};
+
+/// Random turns of random thread blocks to the end. `ready` counts those that were made ready.
+Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32_t &ready) {
+  std::mt19937_64 random(seed);
+  auto target = std::make_unique<HostTarget>();
+  simulation.announceAll();
+  std::vector<std::unique_ptr<Executor>> open;
+  for (uint32_t r = 0; r < simulation.numRanks(); ++r)
+    for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
+      open.push_back(std::make_unique<Executor>(simulation, r, b, *target));
+      ready += open.back()->isReady();
+    }
+  for (uint64_t inVain = 0; !open.empty();) {
+    std::swap(open[random() % open.size()], open.back());
+    StepResult result = open.back()->run(maxSteps);
+    inVain = result.slices == 0 && result.status == StepStatus::Blocked ? inVain + 1 : 0;
+    if (inVain > 1000 * (open.size() + 1))
+      return {StatusCode::Deadlock, "nothing moves"};
+    if (result.status == StepStatus::Finished)
+      open.pop_back();
+  }
+  return {};
+}
+
+class Ready : public testing::TestWithParam<NamedProgram> {
+protected:
+  uint32_t wereReady = 0;
+};
+
+TEST_P(Ready, GivesTheReference) {
+  uint64_t seed = std::random_device()();
+  for (uint32_t ranks : {2u, 5u})
+    for (uint64_t count : {uint64_t(1), uint64_t(3001)})
+      for (Placement placement : {Placement::AtSource, Placement::AtDestination})
+        for (uint32_t stepOperands : {0u, 64u})
+          for (TilePolicy tiles : {TilePolicy{1 << 30, 1}, TilePolicy{700, 1}}) {
+            SimulationOptions options = {.count = count,
+                                         .type = DataType::Int32,
+                                         .inPlace = ranks == 5,
+                                         .tiles = tiles,
+                                         .placement = placement,
+                                         .stepOperands = stepOperands};
+            plan::Plan plan = GetParam().make(ranks);
+            if (plan.uniformChunks)
+              options.count = count * plan.partChunks;
+            uint32_t ready = 0;
+            ++seed;
+            Status status = checkCollective(plan, options, 5, [&](Simulation &simulation) {
+              return runTurns(simulation, seed, 1 + seed % 3, ready);
+            });
+            ASSERT_TRUE(status.ok()) << status.message() << ", " << ranks << " ranks, seed " << seed
+                                     << ", count " << count;
+            if (count == 1 || tiles.messageBytes == 1 << 30)
+              wereReady += ready;
+          }
+  EXPECT_GT(wereReady, 0u);
+}
+
+TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) {
+  plan::Plan plan = programs()[0].make(2);
+  auto made = Simulation::make(plan, {.count = 64, .type = DataType::Int32, .stepOperands = 64});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Simulation &simulation = **made;
+  simulation.announceAll();
+  HostTarget target;
+  Executor first(simulation, 0, 0, target), second(simulation, 1, 0, target);
+  ASSERT_TRUE(first.isReady());
+  StepResult blocked = first.run(100);
+  ASSERT_EQ(blocked.status, StepStatus::Blocked);
+  EXPECT_EQ(blocked.obstacle.reason, BlockReason::Data);
+  EXPECT_EQ(blocked.obstacle.peer, 1u);
+  const std::string output(simulation.output(0), simulation.outputBytes(0));
+  const BlockContext before = simulation.context(0, 0);
+  EXPECT_EQ(first.run(100).slices, 0u);
+  EXPECT_EQ(simulation.context(0, 0).instruction, before.instruction);
+  EXPECT_EQ(output, std::string(simulation.output(0), simulation.outputBytes(0)));
+  EXPECT_GT(second.run(100).slices, 0u);
+  EXPECT_GT(first.run(100).slices, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Ready, testing::ValuesIn(programs().begin(), programs().end()),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace
+} // namespace occl::interpreter::conformance
