@@ -1,0 +1,182 @@
+// What the host and the executors of a resident daemon share. An executor is a thread block of the
+// daemon's kernel, or in tests a thread of the host. Words and plain structures only; scheduling is
+// in executor.h, the host's side in submission_side.h.
+//
+// A submission has a sequence number and with it a slot of the window, until it is complete. The
+// host writes an entry of the ring; some executor takes it in, which fills the slot; its thread
+// blocks, the tasks, are claimed bit by bit; who finishes the last one writes the completion word.
+#pragma once
+
+#include "plan/chunking.h"
+#include "runtime/interpreter/invocation.h"
+
+#include <cstdint>
+
+namespace occl::cuda::resident {
+
+/// Submissions in flight, a power of two of at most 256.
+inline constexpr uint32_t kWindow = 256;
+/// Thread blocks of a collective on one rank: the bits of a word.
+inline constexpr uint32_t kMaxTasks = 64;
+inline constexpr uint32_t kMaxExecutors = 64;
+/// Words that different executors write lie so far apart.
+inline constexpr uint32_t kApart = 128;
+
+/// What scheduling needs to know of a registered collective; the runner's part follows it. In
+/// memory of the device, complete before the first submission names it. Words of other ranks are
+/// written over the link, and own ones are read.
+struct CollectiveWords {
+  static constexpr uint32_t kMaxRanks = 8;
+
+  uint32_t rank = 0, numRanks = 1;
+  /// Invocations that are complete on this rank.
+  uint64_t *done = nullptr;
+  /// announcement() of rank r, announcedStride bytes apart.
+  uint64_t *announced = nullptr;
+  uint64_t announcedStride = sizeof(uint64_t);
+  /// In rank r's memory: this rank's announcement there.
+  uint64_t *announcedAt[kMaxRanks] = {};
+
+  OCCL_HOST_DEVICE uint64_t *announcedBy(uint32_t r) const {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(announced) + r * announcedStride);
+  }
+};
+
+/// What a rank announces: which invocation has come, how urgent it is, when it came.
+OCCL_HOST_DEVICE constexpr uint64_t announcement(uint32_t ordinal, uint8_t priority,
+                                                 uint64_t sequence) {
+  return uint64_t(ordinal + 1) << 32 | uint64_t(priority) << 24 | (sequence & 0xffffff);
+}
+OCCL_HOST_DEVICE constexpr bool isAnnounced(uint64_t word, uint32_t ordinal) {
+  return static_cast<int32_t>(static_cast<uint32_t>(word >> 32) - ordinal) > 0;
+}
+
+struct Submission {
+  CollectiveWords *collective = nullptr;
+  char *input = nullptr, *output = nullptr;
+  uint32_t ordinal = 0; // of the collective
+  uint8_t numBlocks = 0;
+  uint8_t priority = 0; // larger is more urgent
+};
+
+/// As it crosses from host to device: each word has 48 bits of a submission and a mark of the turn,
+/// so an entry is read with one trip and no order among its words. A ring begins with zeros.
+struct alignas(32) SubmissionEntry {
+  static constexpr uint32_t kWords = 4;
+  uint64_t words[kWords];
+};
+
+OCCL_HOST_DEVICE constexpr uint64_t turnMark(uint64_t sequence) {
+  return (sequence / kWindow + 1) << 48;
+}
+OCCL_HOST_DEVICE constexpr bool isOfTurn(uint64_t word, uint64_t sequence) {
+  return ((word ^ turnMark(sequence)) >> 48) == 0;
+}
+
+/// The words of an entry.
+inline SubmissionEntry pack(const Submission &submission, uint64_t sequence) {
+  auto address = [](const auto *pointer) { return reinterpret_cast<uint64_t>(pointer); };
+  const uint64_t payload[] = {address(submission.collective), address(submission.input),
+                              address(submission.output),
+                              uint64_t(submission.ordinal) | uint64_t(submission.numBlocks) << 32 |
+                                  uint64_t(submission.priority) << 40};
+  SubmissionEntry entry;
+  for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
+    entry.words[i] = payload[i] << 16 >> 16 | turnMark(sequence);
+  return entry;
+}
+
+OCCL_HOST_DEVICE inline Submission unpack(const uint64_t (&words)[SubmissionEntry::kWords]) {
+  auto pointer = [&](uint32_t i) { return reinterpret_cast<char *>(words[i] << 16 >> 16); };
+  Submission submission;
+  submission.collective = reinterpret_cast<CollectiveWords *>(pointer(0));
+  submission.input = pointer(1);
+  submission.output = pointer(2);
+  submission.ordinal = static_cast<uint32_t>(words[3]);
+  submission.numBlocks = static_cast<uint8_t>(words[3] >> 32);
+  submission.priority = static_cast<uint8_t>(words[3] >> 40);
+  return submission;
+}
+
+/// What a task was seen to wait for: words, since host and executors share them.
+struct WaitRecord {
+  /// sequence + 1, instruction; reason, peer, what.
+  uint64_t words[2] = {};
+};
+
+/// A submission on the device.
+struct alignas(kApart) Slot {
+  uint64_t claimable = 0;                       // bit b: thread block b may be claimed
+  uint64_t saved = 0;                           // bit b: it has a context to load
+  uint64_t left = 0;                            // thread blocks that are not finished
+  uint64_t sequence = 0;                        // whose it is
+  uint64_t words[SubmissionEntry::kWords] = {}; // the submission
+};
+
+/// The dynamic part of a task.
+struct alignas(32) TaskState {
+  interpreter::BlockContext context;
+  WaitRecord wait;
+};
+
+struct ProgressWord {
+  alignas(kApart) uint64_t value;
+};
+
+/// In memory of the device, zero at first; survives a quit.
+struct Board {
+  /// Entries taken in, and in the upper 16 bits the generation that is to leave (the low bits of
+  /// its number). Written under the intake lock.
+  alignas(kApart) uint64_t news;
+  /// 1 while an executor takes entries in and watches over quitting.
+  alignas(kApart) uint64_t intake;
+  /// Under the intake lock: the progress last seen, when it was, in which generation.
+  uint64_t watchedProgress, watchedSince, watchedGeneration;
+  /// By executor: visits that moved.
+  ProgressWord progress[kMaxExecutors];
+  Slot slots[kWindow];
+  TaskState tasks[kWindow][kMaxTasks];
+};
+
+/// What executors count.
+enum class Count : uint32_t {
+  Visits,
+  Moves,       // visits that did a slice
+  Preemptions, // blocked for its budget, while others wait
+  ContextLoads,
+  ContextSaves,
+  ImageLoads, // static parts that were not near the executor
+  Finished,   // thread blocks
+};
+inline constexpr uint32_t kNumCounts = 7;
+
+/// In memory of the host that the device sees too; zero at first.
+struct HostPage {
+  /// Not 0: all executors leave for good.
+  alignas(kApart) uint64_t abort;
+  /// The last generation of executors that has decided to leave.
+  alignas(kApart) uint64_t quitGeneration;
+  /// The newest submissions, whatever ring the executors poll.
+  alignas(kApart) SubmissionEntry entries[kWindow];
+  /// By slot: sequence + 1 of the last submission there that is complete.
+  alignas(kApart) uint64_t completions[kWindow];
+  /// As of the last time the executor left.
+  struct alignas(kApart) Counts {
+    uint64_t values[kNumCounts];
+  } counts[kMaxExecutors];
+  /// Of submissions that were open when their rank was last seen stuck.
+  alignas(kApart) WaitRecord waits[kWindow][kMaxTasks];
+};
+
+/// How executors behave; times in nanoseconds.
+struct Settings {
+  uint32_t numExecutors = 1;
+  bool preemption = true;
+  /// How long a blocked task is polled: the first of a pass, half of it the second, and so on, but
+  /// not less than the least; if there is no other task, `alone`.
+  uint64_t budgetCap = 16'000, budgetFloor = 3'000, budgetAlone = 50'000;
+  /// Nothing open, or nothing moved, for so long: all leave.
+  uint64_t idleLimit = 200'000, stuckLimit = 2'000'000;
+};
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,213 @@
+#include "plan/testing/example_plans.h"
+#include "runtime/cuda/resident/executor.h"
+#include "runtime/cuda/resident/testing/host_group.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+using namespace occl;
+using namespace occl::cuda::resident;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kLong = 60s;
+
+/// Executors of the host are slow: they share few processors.
+Settings hostSettings(uint32_t numExecutors) {
+  Settings settings;
+  settings.numExecutors = numExecutors;
+  settings.idleLimit = 2'000'000;
+  settings.stuckLimit = 20'000'000;
+  return settings;
+}
+
+class Group {
+public:
+  Group(uint32_t numRanks, const Settings &settings) {
+    for (uint32_t r = 0; r < numRanks; ++r)
+      ranks.push_back(std::make_unique<HostRank>(settings));
+  }
+  HostCollective &add(const plan::Plan &plan, uint64_t count, uint32_t invocations) {
+    collectives.push_back(std::make_unique<HostCollective>(plan, count, invocations));
+    return *collectives.back();
+  }
+  uint32_t numRanks() const { return static_cast<uint32_t>(ranks.size()); }
+  HostRank &operator[](uint32_t rank) { return *ranks[rank]; }
+
+  /// Every rank submits all collectives, rank r beginning at the r-th, and waits for all of them,
+  /// again and again. False: something was not complete in time.
+  /// `pause`: between iterations, times 0 to 15.
+  bool runInLatinSquareOrder(uint32_t iterations, std::chrono::milliseconds atMost,
+                             std::chrono::microseconds pause = {}) {
+    std::vector<std::thread> threads;
+    std::vector<char> complete(numRanks(), false);
+    for (uint32_t r = 0; r < numRanks(); ++r)
+      threads.emplace_back([&, r] {
+        for (uint32_t i = 0; i < iterations; ++i) {
+          std::vector<uint64_t> requests;
+          for (uint32_t c = 0; c < collectives.size(); ++c)
+            requests.push_back(ranks[r]->submit(*collectives[(r + c) % collectives.size()], r));
+          for (uint64_t request : requests)
+            if (!ranks[r]->wait(request, atMost))
+              return;
+          std::this_thread::sleep_for(pause * (i % 16));
+        }
+        complete[r] = true;
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    return std::ranges::all_of(complete, [](char is) { return is != 0; });
+  }
+  void expectRight(uint32_t invocations) {
+    for (auto &collective : collectives)
+      for (uint32_t i = 0; i < invocations; ++i)
+        EXPECT_TRUE(collective->isRight(i)) << "invocation " << i;
+  }
+  uint64_t total(Count what) {
+    uint64_t sum = 0;
+    for (auto &rank : ranks)
+      sum += rank->side().total(what);
+    return sum;
+  }
+
+  std::vector<std::unique_ptr<HostCollective>> collectives;
+
+private:
+  std::vector<std::unique_ptr<HostRank>> ranks; // end before the collectives
+};
+
+TEST(ResidentExecutor, OneRankOneCollective) {
+  Group group(1, hostSettings(1));
+  HostCollective &collective = group.add(plan::testing::oneShotAllReduce(1), 10, 1);
+  ASSERT_TRUE(group[0].wait(group[0].submit(collective, 0), kLong));
+  group.expectRight(1);
+}
+
+TEST(ResidentExecutor, ConflictingOrdersComplete) {
+  constexpr uint32_t kIterations = 20;
+  for (uint32_t numExecutors : {1u, 3u}) {
+    Group group(4, hostSettings(numExecutors));
+    for (uint64_t count : {1, 64, 300, 1000})
+      group.add(plan::testing::ringAllReduce(4), count, kIterations);
+    for (uint64_t count : {5, 600}) // four thread blocks each, with dependencies
+      group.add(plan::testing::twoShotAllReduce(4), count, kIterations);
+    ASSERT_TRUE(group.runInLatinSquareOrder(kIterations, kLong)) << numExecutors << " executors";
+    group.expectRight(kIterations);
+  }
+}
+
+/// Its four thread blocks wait for each other, and for the other ranks' ones.
+TEST(ResidentExecutor, OneExecutorTakesTurnsAmongTheTasksOfOneInvocation) {
+  Group group(3, hostSettings(1));
+  group.add(plan::testing::twoShotAllReduce(3), 2000, 1);
+  ASSERT_TRUE(group.runInLatinSquareOrder(1, kLong));
+  group.expectRight(1);
+}
+
+TEST(ResidentExecutor, ManyInvocationsOfOneCollectiveRunInOrder) {
+  constexpr uint32_t kInvocations = 3 * kWindow / 2; // the window fills up
+  Group group(2, hostSettings(1));
+  HostCollective &collective = group.add(plan::testing::ringAllReduce(2), 8, kInvocations);
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      uint64_t last = 0;
+      for (uint32_t i = 0; i < kInvocations; ++i)
+        last = group[r].submit(collective, r);
+      EXPECT_TRUE(group[r].wait(last, kLong));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  group.expectRight(kInvocations);
+}
+
+/// Each rank's only executor keeps to what its rank submitted first.
+TEST(ResidentExecutor, WithoutPreemptionConflictingOrdersAreStuckAndReported) {
+  Settings settings = hostSettings(1);
+  settings.preemption = false;
+  Group group(2, settings);
+  for (uint32_t c = 0; c < 2; ++c)
+    group.add(plan::testing::ringAllReduce(2), 100, 1);
+  EXPECT_FALSE(group.runInLatinSquareOrder(1, 300ms));
+  for (uint32_t r = 0; r < 2; ++r) {
+    ASSERT_TRUE(group[r].waitForQuit(kLong)) << "being stuck ends in leaving, too";
+    std::vector<OpenTask> tasks = group[r].side().openTasks();
+    ASSERT_EQ(tasks.size(), 1u) << "rank " << r;
+    EXPECT_EQ(tasks[0].request, 0u);
+    EXPECT_EQ(tasks[0].reason, interpreter::BlockReason::Data);
+    EXPECT_EQ(tasks[0].peer, 1 - r);
+  }
+}
+
+TEST(ResidentExecutor, WithPreemptionTheSameOrdersComplete) {
+  Group group(2, hostSettings(1));
+  for (uint32_t c = 0; c < 2; ++c)
+    group.add(plan::testing::ringAllReduce(2), 100, 1);
+  ASSERT_TRUE(group.runInLatinSquareOrder(1, kLong));
+  group.expectRight(1);
+  for (uint32_t r = 0; r < 2; ++r) {
+    ASSERT_TRUE(group[r].waitForQuit(kLong));
+  }
+}
+
+/// Executors leave as soon as they have nothing to do, so every submission races with that.
+TEST(ResidentExecutor, NoSubmissionIsLostWhileExecutorsLeave) {
+  constexpr uint32_t kIterations = 300;
+  Settings settings = hostSettings(2);
+  settings.idleLimit = 1;
+  Group group(2, settings);
+  group.add(plan::testing::ringAllReduce(2), 6, kIterations);
+  ASSERT_TRUE(group.runInLatinSquareOrder(kIterations, kLong, 10us));
+  group.expectRight(kIterations);
+  EXPECT_GT(group[0].side().starts(), 10u);
+}
+
+/// A collective that a peer has not submitted keeps nobody from leaving, and runs when it comes.
+TEST(ResidentExecutor, StuckExecutorsLeaveAndGoOnWhereTheyStood) {
+  Settings settings = hostSettings(1);
+  settings.stuckLimit = 5'000'000;
+  Group group(2, settings);
+  HostCollective &collective = group.add(plan::testing::ringAllReduce(2), 50, 1);
+  uint64_t mine = group[0].submit(collective, 0);
+  for (uint32_t quits = 0; quits < 3; ++quits) {
+    ASSERT_TRUE(group[0].waitForQuit(kLong));
+    EXPECT_FALSE(group[0].side().isComplete(mine));
+    group[0].side().restartIfOpen();
+  }
+  uint64_t theirs = group[1].submit(collective, 1);
+  ASSERT_TRUE(group[0].wait(mine, kLong));
+  ASSERT_TRUE(group[1].wait(theirs, kLong));
+  group.expectRight(1);
+  EXPECT_GE(group[0].side().starts(), 4u);
+}
+
+TEST(ResidentExecutor, AnAbortEndsWhatIsStuck) {
+  Settings settings = hostSettings(2);
+  settings.stuckLimit = ~0ull;
+  auto group = std::make_unique<Group>(2, settings);
+  HostCollective &collective = group->add(plan::testing::ringAllReduce(2), 50, 1);
+  group->operator[](0).submit(collective, 0);
+  group->operator[](0).side().abort();
+  group.reset(); // joins the executors
+}
+
+/// One executor, several tasks: blocked ones are preempted, what moved is saved and loaded again.
+TEST(ResidentExecutor, CountsPreemptionsAndContexts) {
+  constexpr uint32_t kIterations = 10;
+  Group group(3, hostSettings(1));
+  for (uint32_t c = 0; c < 6; ++c)
+    group.add(plan::testing::ringAllReduce(3), 300, kIterations);
+  ASSERT_TRUE(group.runInLatinSquareOrder(kIterations, kLong));
+  for (uint32_t r = 0; r < 3; ++r)
+    ASSERT_TRUE(group[r].waitForQuit(kLong));
+  EXPECT_EQ(group.total(Count::Finished), 3u * 6 * kIterations);
+  EXPECT_GE(group.total(Count::Visits), group.total(Count::Moves));
+  EXPECT_GT(group.total(Count::Moves), 0u);
+  EXPECT_LE(group.total(Count::ContextSaves), group.total(Count::Moves));
+}
+
+} // namespace

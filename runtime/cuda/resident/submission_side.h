@@ -1,0 +1,82 @@
+// The host's side of a resident daemon: submits, looks for completion, starts executors again after
+// they have left. Knows nothing of CUDA.
+#pragma once
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/mutex.h"
+#include "runtime/cuda/resident/board.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace occl::cuda::resident {
+
+/// What an open task was last seen to wait for.
+struct OpenTask {
+  uint64_t request = 0;
+  uint32_t block = 0;
+  uint32_t instruction = 0;
+  interpreter::BlockReason reason = interpreter::BlockReason::None;
+  uint32_t what = 0; // the connection in the plan, or the thread block
+  uint32_t peer = 0;
+};
+
+/// Thread safety: any. No call waits, but for the lock of a few instructions in submit().
+class SubmissionSide {
+public:
+  /// Starts that generation of executors, once all of the one before have left. May take long: it
+  /// is called without any lock.
+  using Start = std::function<void(uint64_t generation)>;
+
+  /// The page is all zero and stays until the executors have left for good.
+  SubmissionSide(HostPage &page, Start start) : page(page), start(std::move(start)) {}
+
+  /// The number of the request; nothing if the window is full: the oldest submission in it is not
+  /// complete. Ordinals of a collective must be submitted in order. `forward(entry, slot)` is
+  /// called in the order of submissions, under the lock, for rings elsewhere.
+  std::optional<uint64_t> submit(const Submission &submission);
+  void forwardTo(std::function<void(const SubmissionEntry &, uint32_t slot)> forward) {
+    forwardEntry = std::move(forward);
+  }
+
+  bool isComplete(uint64_t request) const {
+    return loadShared(&page.completions[request % kWindow], std::memory_order_acquire) > request;
+  }
+  /// Submissions that are not complete.
+  bool anyOpen() const;
+  bool hasQuit() const {
+    return loadShared(&page.quitGeneration, std::memory_order_acquire) ==
+           started.load(std::memory_order_relaxed);
+  }
+  /// Executors that left while something was open start again. To be called now and then while
+  /// something is open: what they wait for may have come.
+  void restartIfOpen();
+
+  /// All executors leave for good, after the visits that they are in.
+  void abort() { storeShared(&page.abort, 1, std::memory_order_release); }
+  bool isAborted() const { return loadShared(&page.abort, std::memory_order_acquire) != 0; }
+
+  /// Of tasks that were open when executors last found that nothing moves; those that have ended
+  /// or moved since may be among them.
+  std::vector<OpenTask> openTasks() const;
+  /// How often executors were started, as of now.
+  uint64_t starts() const { return started.load(std::memory_order_relaxed); }
+  /// Of all executors, as of when they last left.
+  uint64_t total(Count what) const;
+
+private:
+  void startAgain();
+  uint64_t oldestOpen() const;
+
+  HostPage &page;
+  const Start start;
+  std::function<void(const SubmissionEntry &, uint32_t slot)> forwardEntry;
+  Atomic<uint64_t> started{0}; // generation
+  mutable Atomic<uint64_t> oldest{0};
+  Mutex mutex; // guards `next`'s changes
+  Atomic<uint64_t> next{0};
+};
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,130 @@
+#include "runtime/cuda/resident/submission_side.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+using namespace occl;
+using namespace occl::cuda::resident;
+
+namespace {
+
+class SubmissionSideTest : public testing::Test {
+protected:
+  Submission someSubmission(uint32_t ordinal) {
+    Submission submission;
+    submission.collective = &words;
+    submission.ordinal = ordinal;
+    submission.numBlocks = 1;
+    return submission;
+  }
+  void complete(uint64_t request) { page->completions[request % kWindow] = request + 1; }
+  void quit(uint64_t generation) { page->quitGeneration = generation; }
+
+  CollectiveWords words;
+  std::unique_ptr<HostPage> page = std::make_unique<HostPage>();
+  std::vector<uint64_t> starts;
+  SubmissionSide side{*page, [this](uint64_t generation) { starts.push_back(generation); }};
+};
+
+TEST(SubmissionEntry, HoldsASubmissionAndItsTurn) {
+  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5670);
+  Submission submission{collective,
+                        reinterpret_cast<char *>(0x7f00'0000'0001),
+                        reinterpret_cast<char *>(0x10),
+                        0xffff'fffe,
+                        64,
+                        200};
+  for (uint64_t sequence : {uint64_t(0), uint64_t(kWindow - 1), uint64_t(kWindow),
+                            uint64_t(kWindow) * 65535, uint64_t(kWindow) * 65536 + 3}) {
+    SubmissionEntry entry = pack(submission, sequence);
+    for (uint64_t word : entry.words) {
+      EXPECT_TRUE(isOfTurn(word, sequence));
+      EXPECT_FALSE(isOfTurn(word, sequence + kWindow));
+    }
+    Submission read = unpack(entry.words);
+    EXPECT_EQ(read.collective, submission.collective);
+    EXPECT_EQ(read.input, submission.input);
+    EXPECT_EQ(read.output, submission.output);
+    EXPECT_EQ(read.ordinal, submission.ordinal);
+    EXPECT_EQ(read.numBlocks, submission.numBlocks);
+    EXPECT_EQ(read.priority, submission.priority);
+  }
+  EXPECT_FALSE(isOfTurn(0, 0)) << "an empty ring has no entry";
+}
+
+TEST(Announcement, SaysWhichInvocationHasCome) {
+  EXPECT_FALSE(isAnnounced(0, 0));
+  EXPECT_TRUE(isAnnounced(announcement(0, 3, 7), 0));
+  EXPECT_FALSE(isAnnounced(announcement(0, 3, 7), 1));
+  EXPECT_TRUE(isAnnounced(announcement(5, 0, 7), 1)) << "later ones have come, too";
+}
+
+TEST_F(SubmissionSideTest, StartsExecutorsWhenTheyHaveQuitAndNotBefore) {
+  ASSERT_EQ(side.submit(someSubmission(0)), 0u);
+  EXPECT_EQ(starts, std::vector<uint64_t>{1});
+  ASSERT_EQ(side.submit(someSubmission(1)), 1u);
+  EXPECT_EQ(starts, std::vector<uint64_t>{1});
+  quit(1);
+  ASSERT_EQ(side.submit(someSubmission(2)), 2u);
+  EXPECT_EQ(starts, (std::vector<uint64_t>{1, 2}));
+}
+
+TEST_F(SubmissionSideTest, ExecutorsThatQuitWithSomethingOpenStartAgain) {
+  ASSERT_EQ(side.submit(someSubmission(0)), 0u);
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 1u) << "they are there";
+  quit(1);
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 2u);
+  quit(2);
+  complete(0);
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 2u) << "nothing is open";
+}
+
+TEST_F(SubmissionSideTest, AFullWindowRefusesUntilItsOldestIsComplete) {
+  for (uint32_t i = 0; i < kWindow; ++i)
+    ASSERT_EQ(side.submit(someSubmission(i)), i);
+  complete(1);
+  EXPECT_FALSE(side.submit(someSubmission(kWindow)));
+  complete(0);
+  EXPECT_EQ(side.submit(someSubmission(kWindow)), kWindow);
+  EXPECT_EQ(side.submit(someSubmission(kWindow + 1)), kWindow + 1);
+  EXPECT_FALSE(side.submit(someSubmission(kWindow + 2)));
+  EXPECT_TRUE(side.isComplete(0));
+  EXPECT_TRUE(side.isComplete(1));
+  EXPECT_FALSE(side.isComplete(kWindow));
+}
+
+TEST_F(SubmissionSideTest, NobodyIsStartedAfterAnAbort) {
+  side.abort();
+  EXPECT_TRUE(side.isAborted());
+  ASSERT_EQ(side.submit(someSubmission(0)), 0u);
+  EXPECT_TRUE(starts.empty());
+}
+
+TEST_F(SubmissionSideTest, OpenTasksAreThoseOfOpenSubmissions) {
+  for (uint32_t i = 0; i < 3; ++i)
+    ASSERT_EQ(side.submit(someSubmission(i)), i);
+  auto waitsFor = [&](uint64_t request, uint32_t block, uint32_t peer) {
+    page->waits[request][block] = {
+        {(request + 1) << 32 | 4,
+         uint64_t(interpreter::BlockReason::Data) << 56 | uint64_t(peer) << 32 | 9}};
+  };
+  waitsFor(0, 0, 1);
+  waitsFor(2, 5, 3);
+  page->waits[1][0].words[0] = 99ull << 32; // of an earlier tenant of the slot
+  complete(0);
+  std::vector<OpenTask> tasks = side.openTasks();
+  ASSERT_EQ(tasks.size(), 1u);
+  EXPECT_EQ(tasks[0].request, 2u);
+  EXPECT_EQ(tasks[0].block, 5u);
+  EXPECT_EQ(tasks[0].instruction, 4u);
+  EXPECT_EQ(tasks[0].reason, interpreter::BlockReason::Data);
+  EXPECT_EQ(tasks[0].what, 9u);
+  EXPECT_EQ(tasks[0].peer, 3u);
+}
+
+} // namespace

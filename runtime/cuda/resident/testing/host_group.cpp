@@ -1,0 +1,176 @@
+#include "runtime/cuda/resident/testing/host_group.h"
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/resident/testing/host_target.h"
+#include "runtime/interpreter/target_host.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace occl::cuda::resident {
+
+namespace {
+
+int32_t inputOf(uint32_t ordinal, uint32_t rank, uint64_t element) {
+  return static_cast<int32_t>(ordinal * 1000 + rank * 100 + element % 97);
+}
+
+template <class T> std::unique_ptr<T> makeZeroed() { return std::make_unique<T>(); }
+
+} // namespace
+
+HostCollective::HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations)
+    : count(count), nextOrdinals(plan.numRanks) {
+  interpreter::conformance::SimulationOptions options;
+  options.count = count;
+  options.type = DataType::Int32;
+  options.tiles = {256, 2};
+  for (uint32_t i = 0; i < invocations; ++i) {
+    auto made = interpreter::conformance::Simulation::make(plan, options);
+    simulations.push_back(std::move(*made));
+    simulations.back()->announceAll();
+    for (uint32_t r = 0; r < plan.numRanks; ++r)
+      for (uint64_t e = 0; e < count; ++e) {
+        int32_t value = inputOf(i, r, e);
+        std::memcpy(simulations.back()->input(r) + e * sizeof value, &value, sizeof value);
+      }
+  }
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    words.push_back(std::make_unique<Words>());
+  for (uint32_t r = 0; r < plan.numRanks; ++r) {
+    Words &own = *words[r];
+    own.self = this;
+    own.rank = r;
+    own.numRanks = plan.numRanks;
+    own.done = &own.doneWord;
+    own.announced = own.announcedWords;
+    for (uint32_t peer = 0; peer < plan.numRanks; ++peer)
+      own.announcedAt[peer] = &words[peer]->announcedWords[r];
+  }
+}
+
+Submission HostCollective::nextOf(uint32_t rank) {
+  Submission submission;
+  submission.collective = words[rank].get();
+  submission.ordinal = nextOrdinals[rank]++;
+  submission.numBlocks = static_cast<uint8_t>(simulations[submission.ordinal]->numBlocks(rank));
+  return submission;
+}
+
+bool HostCollective::isRight(uint32_t ordinal) {
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    for (uint64_t e = 0; e < count; ++e) {
+      int32_t expected = 0, actual;
+      for (uint32_t peer = 0; peer < numRanks(); ++peer)
+        expected += inputOf(ordinal, peer, e);
+      std::memcpy(&actual, simulations[ordinal]->output(r) + e * sizeof actual, sizeof actual);
+      if (actual != expected)
+        return false;
+    }
+  return simulations[ordinal]->intact();
+}
+
+class HostRunner {
+public:
+  void begin(const Submission &submission, uint32_t number) {
+    auto &words = static_cast<HostCollective::Words &>(*submission.collective);
+    invocation = &words.self->invocation(submission.ordinal, words.rank);
+    block = number;
+  }
+  interpreter::StepResult run(interpreter::BlockContext &context, uint32_t maxSlices) {
+    auto result = runBlock(*invocation, block, context, target, maxSlices);
+    if (result.status == interpreter::StepStatus::Blocked)
+      yieldProcessor(); // there are more executors than processors
+    return result;
+  }
+  static uint64_t imageLoads() { return 0; }
+
+private:
+  interpreter::HostTarget target;
+  interpreter::Invocation *invocation = nullptr;
+  uint32_t block = 0;
+};
+
+HostRank::HostRank(const Settings &settings)
+    : settings(settings), board(makeZeroed<Board>()), page(makeZeroed<HostPage>()),
+      submissions(*page,
+                  [this](uint64_t generation) {
+                    std::lock_guard lock(mutex);
+                    generations.push_back(generation);
+                    changed.notify_one();
+                  }),
+      stream([this] { runGenerations(); }) {}
+
+HostRank::~HostRank() {
+  submissions.abort();
+  {
+    std::lock_guard lock(mutex);
+    isOver = true;
+    changed.notify_one();
+  }
+  stream.join();
+}
+
+void HostRank::runGenerations() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    changed.wait(lock, [this] { return isOver || !generations.empty(); });
+    if (generations.empty())
+      return;
+    uint64_t generation = generations.front();
+    generations.pop_front();
+    lock.unlock();
+    runGeneration(generation);
+    lock.lock();
+    gone.store(generation, std::memory_order_release);
+  }
+}
+
+void HostRank::runGeneration(uint64_t generation) {
+  ExecutorArguments arguments{board.get(), page.get(), page->entries, generation, settings};
+  std::vector<std::thread> executors;
+  for (uint32_t e = 0; e < settings.numExecutors; ++e)
+    executors.emplace_back([&arguments, e] {
+      HostTarget target;
+      HostRunner runner;
+      VisitedTasks visited;
+      Executor<HostTarget, HostRunner>(arguments, e, target, runner, visited).run();
+    });
+  for (std::thread &executor : executors)
+    executor.join();
+}
+
+uint64_t HostRank::submit(HostCollective &collective, uint32_t rank) {
+  for (;;) {
+    if (auto request = submissions.submit(collective.nextOf(rank)))
+      return *request;
+    collective.refused(rank);
+    submissions.restartIfOpen();
+    yieldProcessor();
+  }
+}
+
+bool HostRank::wait(uint64_t request, std::chrono::milliseconds atMost) {
+  Deadline deadline(atMost);
+  while (!submissions.isComplete(request)) {
+    if (deadline.passed())
+      return false;
+    submissions.restartIfOpen();
+    yieldProcessor();
+  }
+  return true;
+}
+
+bool HostRank::waitForQuit(std::chrono::milliseconds atMost) {
+  Deadline deadline(atMost);
+  while (!submissions.hasQuit() || gone.load(std::memory_order_acquire) != submissions.starts()) {
+    if (deadline.passed())
+      return false;
+    yieldProcessor();
+  }
+  return true;
+}
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,81 @@
+// All ranks of a resident daemon in plain memory of one process, with threads of the host as
+// executors and the interpreter's host target: real plans, real data. For tests.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/atomic.h"
+#include "runtime/base/mutex.h"
+#include "runtime/cuda/resident/executor.h"
+#include "runtime/cuda/resident/submission_side.h"
+#include "runtime/interpreter/conformance/simulation.h"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace occl::cuda::resident {
+
+/// A collective of the group: an all-reduce of 32-bit integers, each invocation in memory of its
+/// own.
+class HostCollective {
+public:
+  HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations);
+
+  uint32_t numRanks() const { return static_cast<uint32_t>(words.size()); }
+  interpreter::Invocation &invocation(uint32_t ordinal, uint32_t rank) {
+    return simulations[ordinal]->invocation(rank);
+  }
+  /// Of the rank's next invocation.
+  Submission nextOf(uint32_t rank);
+  void refused(uint32_t rank) { --nextOrdinals[rank]; }
+  /// Whether all ranks have the sum of all inputs, and nothing else was written.
+  bool isRight(uint32_t ordinal);
+
+private:
+  friend class HostRunner;
+  struct Words : CollectiveWords {
+    HostCollective *self = nullptr;
+    uint64_t doneWord = 0, announcedWords[kMaxRanks] = {};
+  };
+
+  const uint64_t count;
+  std::vector<std::unique_ptr<Words>> words;                                      // by rank
+  std::vector<uint32_t> nextOrdinals;                                             // by rank
+  std::vector<std::unique_ptr<interpreter::conformance::Simulation>> simulations; // by ordinal
+};
+
+/// A rank's board, page and executors. Generations run one after the other, as kernels of one
+/// stream do.
+class HostRank {
+public:
+  explicit HostRank(const Settings &settings);
+  /// Aborts, unless the executors have left.
+  ~HostRank();
+
+  SubmissionSide &side() { return submissions; }
+  /// As submit(), until the window has room.
+  uint64_t submit(HostCollective &collective, uint32_t rank);
+  /// False if it has not happened in time. Restarts executors as long as it waits.
+  bool wait(uint64_t request, std::chrono::milliseconds atMost);
+  /// Until all executors have left.
+  bool waitForQuit(std::chrono::milliseconds atMost);
+
+private:
+  void runGenerations();
+  void runGeneration(uint64_t generation);
+
+  const Settings settings;
+  std::unique_ptr<Board> board;
+  std::unique_ptr<HostPage> page;
+  SubmissionSide submissions;
+  Mutex mutex;
+  ConditionVariable changed;
+  std::deque<uint64_t> generations; // to be run
+  bool isOver = false;
+  Atomic<uint64_t> gone{0}; // the last generation that has ended
+  std::thread stream;
+};
+
+} // namespace occl::cuda::resident

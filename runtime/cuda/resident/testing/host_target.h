@@ -1,0 +1,104 @@
+// The target of resident executors that are threads of the host, for tests.
+#pragma once
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/resident/board.h"
+
+#include <bit>
+#include <chrono>
+#include <cstdint>
+
+namespace occl::cuda::resident {
+
+class HostTarget {
+public:
+  // One lane.
+  static uint32_t lane() { return 0; }
+  static uint32_t numLanes() { return 1; }
+  static void sync() {}
+  template <class T> static T smallest(T value) { return value; }
+  template <class T> static T sum(T value) { return value; }
+  static bool isFirst(bool asks) { return asks; }
+
+  static uint32_t countBits(uint64_t bits) { return static_cast<uint32_t>(std::popcount(bits)); }
+  static uint32_t lowestBit(uint64_t bits) { return static_cast<uint32_t>(std::countr_zero(bits)); }
+
+  /// Nanoseconds.
+  static uint64_t now() {
+    return static_cast<uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  }
+
+  // For one lane.
+  static uint64_t peek(const uint64_t *word) { return loadShared(word, std::memory_order_relaxed); }
+  static void post(uint64_t *word, uint64_t value) {
+    storeShared(word, value, std::memory_order_relaxed);
+  }
+  static void postToHost(uint64_t *word, uint64_t value) { post(word, value); }
+  static uint64_t acquire(const uint64_t *word) {
+    return loadShared(word, std::memory_order_acquire);
+  }
+  static uint64_t acquireFromPeer(const uint64_t *word) { return acquire(word); }
+  static void releaseToPeer(uint64_t *word, uint64_t value) { release(word, value); }
+
+  // For all lanes together.
+  static uint64_t look(const uint64_t *word) { return acquire(word); }
+  static uint64_t lookAtHost(const uint64_t *word) { return acquire(word); }
+  static void release(uint64_t *word, uint64_t value) {
+    storeShared(word, value, std::memory_order_release);
+  }
+  static void releaseToHost(uint64_t *word, uint64_t value) { release(word, value); }
+  static uint64_t takeBits(uint64_t *word, uint64_t bits) {
+    return change(word, [bits](uint64_t old) { return old & ~bits; });
+  }
+  static void giveBits(uint64_t *word, uint64_t bits) {
+    change(word, [bits](uint64_t old) { return old | bits; });
+  }
+  static uint64_t subtractOne(uint64_t *word) {
+    return change(word, [](uint64_t old) { return old - 1; });
+  }
+  static void addOne(uint64_t *word) {
+    change(word, [](uint64_t old) { return old + 1; });
+  }
+  static bool tryLock(uint64_t *word) {
+    uint64_t open = 0;
+    if (peek(word) == 0 && shared(word).compare_exchange_strong(open, 1, std::memory_order_acq_rel))
+      return true;
+    yieldProcessor(); // there may be more executors than processors
+    return false;
+  }
+  /// The entry's words, if they are of this turn.
+  static bool loadEntry(const SubmissionEntry &entry, uint64_t sequence,
+                        uint64_t (&words)[SubmissionEntry::kWords]) {
+    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i) {
+      words[i] = acquire(&entry.words[i]);
+      if (!isOfTurn(words[i], sequence)) {
+        yieldProcessor();
+        return false;
+      }
+    }
+    return true;
+  }
+  /// What follows is not looked at before the value is visible.
+  static void storeToHostFenced(uint64_t *word, uint64_t value) {
+    storeShared(word, value, std::memory_order_relaxed);
+    threadFence(std::memory_order_seq_cst);
+  }
+
+private:
+  static Atomic<uint64_t> &shared(uint64_t *word) {
+    static_assert(sizeof(Atomic<uint64_t>) == sizeof(uint64_t));
+    return *reinterpret_cast<Atomic<uint64_t> *>(word);
+  }
+  template <class Change> static uint64_t change(uint64_t *word, const Change &changed) {
+    uint64_t old = peek(word);
+    while (!shared(word).compare_exchange_strong(old, changed(old), std::memory_order_acq_rel,
+                                                 std::memory_order_acquire))
+      ;
+    return old;
+  }
+};
+
+} // namespace occl::cuda::resident
