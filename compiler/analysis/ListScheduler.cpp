@@ -178,7 +178,8 @@ private:
       state.sent.push_back(message);
       state.freed.push_back(0);
       for (uint32_t receiver : graph.allMessages()[message].receivers)
-        ready[receiver] = std::max(ready[receiver], end + kMessageLatency);
+        ready[receiver] =
+            std::max(ready[receiver], end + graph.latencyOf(program.weights, step, receiver));
       for (uint32_t slot = 0; slot < state.received.size(); ++slot)
         wakeReceiver(message, slot);
     }
@@ -200,7 +201,7 @@ private:
     }
     uint64_t &blockBegin = blockBegins[queueOfStep[step]];
     blockBegin = std::min(blockBegin, begin);
-    blockEnd = begin + durationOf(instructionAt(step));
+    blockEnd = begin + durationOf(program, network, graph.rankOf(step), instructionAt(step));
     result.makespan = std::max(result.makespan, blockEnd);
     result.interval = std::max(result.interval, blockEnd - blockBegin);
     return blockEnd;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "compiler/analysis/StepGraph.h"
-#include "compiler/analysis/StepWork.h"
 
 namespace occl::analysis {
 
@@ -13,7 +12,7 @@ struct Schedule {
   std::vector<std::vector<uint32_t>> order;
   bool complete = false;
   /// When the last step ends if each thread block runs its steps in this order as early as it can,
-  /// and each takes durationOf (StepWork.h).
+  /// and each takes durationOf (StepGraph.h).
   uint64_t makespan = 0;
   /// The longest time from the first step of a thread block to its last: the next tile of the data
   /// begins that much later.
@@ -21,7 +20,7 @@ struct Schedule {
   /// If not complete: global steps that only wait for a message or for room on a connection.
   std::vector<uint32_t> stuck;
 
-  /// How long kTypicalTiles (StepWork.h) take; less is better.
+  /// How long kTypicalTiles (StepWeights.h) take; less is better.
   uint64_t duration() const { return makespan + (kTypicalTiles - 1) * interval; }
 };
 

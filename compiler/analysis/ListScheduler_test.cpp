@@ -1,6 +1,5 @@
 #include "compiler/analysis/ListScheduler.h"
 
-#include "compiler/analysis/StepWork.h"
 #include "compiler/analysis/Testing.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,9 @@ namespace {
 
 using namespace testing;
 using Order = std::vector<uint32_t>;
+
+/// Of programs that say nothing else.
+const uint32_t kOverhead = StepWeights().overhead, kLatency = StepWeights().usual.latency;
 
 Schedule scheduleOf(const Program &program, uint32_t depth, MessageOrder order) {
   Network network(program);
@@ -137,16 +139,16 @@ TEST(StepGraph, PathsCountDurationsAndWays) {
                        {step({transfer(1)}, {output(0)}, 3)}});
   StepGraph graph(p, Network(p), MessageOrder::Free);
   const Order durations = {10, 20, 30};
-  auto heights = graph.heights(durations);
+  auto heights = graph.heights(durations, p.weights);
   ASSERT_TRUE(heights);
-  EXPECT_EQ(*heights, Order({60 + 2 * kMessageLatency, 50 + kMessageLatency, 30}));
-  EXPECT_EQ(graph.depths(durations), Order({0, 10 + kMessageLatency, 30 + 2 * kMessageLatency}));
+  EXPECT_EQ(*heights, Order({60 + 2 * kLatency, 50 + kLatency, 30}));
+  EXPECT_EQ(graph.depths(durations, p.weights), Order({0, 10 + kLatency, 30 + 2 * kLatency}));
 }
 
 TEST(StepGraph, VeryLongPathsAreAllEquallyLong) {
   Program p = program({{step({input(0)}, {scratch(0)}), step({scratch(0)}, {output(0)})}});
   StepGraph graph(p, Network(p), MessageOrder::Free);
-  auto heights = graph.heights(Order({UINT32_MAX, UINT32_MAX}));
+  auto heights = graph.heights(Order({UINT32_MAX, UINT32_MAX}), p.weights);
   ASSERT_TRUE(heights);
   EXPECT_EQ(*heights, Order({UINT32_MAX, UINT32_MAX}));
 }
@@ -161,25 +163,24 @@ TEST(Network, KnowsWhetherMessagesKeepTheirOrder) {
 TEST(Schedule, PredictsWhenTheLastStepEnds) {
   // One chunk read and one written; then the message; then the same again.
   Program p = program({{step({input(0)}, {transfer(0)})}, {step({transfer(0)}, {output(0)})}});
-  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan,
-            2 * (kStepOverhead + 2) + kMessageLatency);
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 2 * (kOverhead + 2) + kLatency);
 }
 
 TEST(Schedule, PredictionWaitsForRoom) {
   Program p = program({{step({input(0)}, {transfer(0)}), step({input(1)}, {transfer(1)})},
                        {step({transfer(0)}, {output(0)}, 1), step({transfer(1)}, {output(1)}, 1)}});
-  uint64_t one = kStepOverhead + 2;
+  uint64_t one = kOverhead + 2;
   // With room for one message the second send begins when the first has been received.
-  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 4 * one + 2 * kMessageLatency);
-  EXPECT_EQ(scheduleOf(p, 2, MessageOrder::Free).makespan, 3 * one + kMessageLatency);
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 4 * one + 2 * kLatency);
+  EXPECT_EQ(scheduleOf(p, 2, MessageOrder::Free).makespan, 3 * one + kLatency);
 }
 
 TEST(Schedule, PredictionKnowsThreadBlocks) {
   Program p = program({{step({input(0)}, {output(0)}), step({input(1)}, {output(1)})}});
-  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 2 * (kStepOverhead + 2));
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, 2 * (kOverhead + 2));
   p.ranks[0].steps[0].instruction.threadBlock = 0;
   p.ranks[0].steps[1].instruction.threadBlock = 1;
-  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, kStepOverhead + 2);
+  EXPECT_EQ(scheduleOf(p, 1, MessageOrder::Free).makespan, kOverhead + 2);
 }
 
 TEST(Schedule, IntervalIsTheLongestTimeFromABlocksFirstStepToItsLast) {
@@ -187,9 +188,9 @@ TEST(Schedule, IntervalIsTheLongestTimeFromABlocksFirstStepToItsLast) {
   // or in another one.
   Program p = program({{step({input(0)}, {transfer(0)}), step({transfer(1)}, {output(0)})},
                        {step({transfer(0)}, {transfer(1)})}});
-  uint64_t one = kStepOverhead + 2;
+  uint64_t one = kOverhead + 2;
   Schedule together = scheduleOf(p, 1, MessageOrder::Free);
-  EXPECT_EQ(together.makespan, 3 * one + 2 * kMessageLatency);
+  EXPECT_EQ(together.makespan, 3 * one + 2 * kLatency);
   EXPECT_EQ(together.interval, together.makespan);
   EXPECT_EQ(together.duration(), kTypicalTiles * together.makespan);
   p.ranks[0].steps[1].instruction.threadBlock = 1;

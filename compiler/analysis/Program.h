@@ -2,6 +2,7 @@
 // out of and into IR.
 #pragma once
 
+#include "compiler/analysis/StepWeights.h"
 #include "compiler/dialect/Connections.h"
 #include "compiler/dialect/Instruction.h"
 
@@ -43,6 +44,8 @@ struct Program {
   /// Transfers have identifiers below this.
   uint32_t numTransfers = 0;
   std::vector<inst::Connection> connections;
+  /// What choosing among schedules goes by; not part of IR.
+  StepWeights weights;
 };
 
 /// Calls fn(step's place) for each source and destination that is a message.

@@ -1,7 +1,6 @@
 #include "compiler/analysis/StepGraph.h"
 
 #include "compiler/analysis/Dependences.h"
-#include "compiler/analysis/StepWork.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,6 +12,7 @@
 namespace occl::analysis {
 
 using inst::Connection;
+using inst::Instruction;
 using inst::Place;
 using inst::PlaceKind;
 
@@ -103,6 +103,39 @@ Network::Network(const Program &program) : connections(program.connections) {
   for (uint32_t &connection : ofTransfer)
     if (connection != kNoConnection)
       connection = position[connection];
+}
+
+uint64_t durationOf(const Program &program, const Network &network, uint32_t rank,
+                    const Instruction &instruction) {
+  const StepWeights &weights = program.weights;
+  uint64_t own = weights.overhead + weights.workOf(instruction), slowest = 0;
+  auto pass = [&](uint32_t from, uint32_t to) {
+    uint64_t wire = weights.between(from, to).wire;
+    slowest = std::max(slowest, instruction.count * wire);
+  };
+  auto connectionAt = [&](const Place &place) -> const Connection & {
+    return network.connections[network.connectionOf(place)];
+  };
+  if (weights.fetched)
+    forEachMessage(instruction.sources,
+                   [&](const Place &place) { pass(connectionAt(place).source, rank); });
+  else
+    forEachMessage(instruction.destinations, [&](const Place &place) {
+      const auto &receivers = connectionAt(place).destinations;
+      own += uint64_t{instruction.count} * weights.send * (receivers.size() - 1);
+      for (uint32_t receiver : receivers)
+        pass(rank, receiver);
+    });
+  return std::max(own, slowest);
+}
+
+std::vector<uint32_t> durationsOf(const Program &program, const Network &network) {
+  std::vector<uint32_t> result;
+  for (uint32_t r = 0; r < program.ranks.size(); ++r)
+    for (const Step &step : program.ranks[r].steps)
+      result.push_back(static_cast<uint32_t>(
+          std::min<uint64_t>(durationOf(program, network, r, step.instruction), UINT32_MAX)));
+  return result;
 }
 
 bool messagesKeepOrder(const Program &program, const Network &network) {
@@ -250,17 +283,18 @@ std::vector<uint32_t> StepGraph::topologicalOrder() const {
 /// A sum of lengths; very long paths are all equally long.
 static uint32_t extend(uint32_t length, uint32_t by) { return llvm::SaturatingAdd(length, by); }
 
-std::optional<std::vector<uint32_t>> StepGraph::heights(llvm::ArrayRef<uint32_t> durations) const {
+std::optional<std::vector<uint32_t>> StepGraph::heights(llvm::ArrayRef<uint32_t> durations,
+                                                        const StepWeights &weights) const {
   std::vector<uint32_t> order = topologicalOrder();
   if (order.size() != numSteps())
     return std::nullopt;
-  const uint32_t latency = durations.empty() ? 0 : kMessageLatency;
   std::vector<uint32_t> heights(numSteps());
   for (uint32_t step : llvm::reverse(order)) {
     uint32_t behind = 0;
     for (uint32_t successor : localSuccessors(step))
       behind = std::max(behind, heights[successor]);
     forEachReceiver(step, [&](uint32_t receiver) {
+      uint32_t latency = durations.empty() ? 0 : latencyOf(weights, step, receiver);
       behind = std::max(behind, extend(heights[receiver], latency));
     });
     heights[step] = extend(behind, durations.empty() ? 1 : durations[step]);
@@ -268,14 +302,16 @@ std::optional<std::vector<uint32_t>> StepGraph::heights(llvm::ArrayRef<uint32_t>
   return heights;
 }
 
-std::vector<uint32_t> StepGraph::depths(llvm::ArrayRef<uint32_t> durations) const {
+std::vector<uint32_t> StepGraph::depths(llvm::ArrayRef<uint32_t> durations,
+                                        const StepWeights &weights) const {
   std::vector<uint32_t> depths(numSteps(), 0);
   for (uint32_t step : topologicalOrder()) {
     uint32_t end = extend(depths[step], durations[step]);
     for (uint32_t successor : localSuccessors(step))
       depths[successor] = std::max(depths[successor], end);
     forEachReceiver(step, [&](uint32_t receiver) {
-      depths[receiver] = std::max(depths[receiver], extend(end, kMessageLatency));
+      depths[receiver] =
+          std::max(depths[receiver], extend(end, latencyOf(weights, step, receiver)));
     });
   }
   return depths;

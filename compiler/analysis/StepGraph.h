@@ -28,6 +28,13 @@ private:
   std::vector<uint32_t> ofTransfer;
 };
 
+/// How long a step of `rank` keeps its thread block busy, by the program's weights.
+uint64_t durationOf(const Program &program, const Network &network, uint32_t rank,
+                    const inst::Instruction &instruction);
+
+/// That of each step, rank by rank; very long ones are all equally long.
+std::vector<uint32_t> durationsOf(const Program &program, const Network &network);
+
 /// Whether the messages of every connection have one order at all its ends. Linear; much cheaper
 /// than a graph. Messages of connections that the program has already keep any order.
 bool messagesKeepOrder(const Program &program, const Network &network);
@@ -69,17 +76,25 @@ public:
   llvm::ArrayRef<uint32_t> sent(uint32_t step) const { return sentBy[step]; }
   llvm::ArrayRef<uint32_t> received(uint32_t step) const { return receivedBy[step]; }
 
+  /// Of a message from one step to another.
+  uint32_t latencyOf(const StepWeights &weights, uint32_t sender, uint32_t receiver) const {
+    return weights.between(rankOf(sender), rankOf(receiver)).latency;
+  }
+
   /// Whether every connection has its messages in one order on both ends. Without it nothing below
   /// is meaningful.
   bool isConsistent() const { return consistent; }
 
   /// For each step, the length of the longest path of steps that starts there, over memory and
   /// messages; nothing if the paths form a cycle: then no depth avoids a deadlock. A step counts 1,
-  /// or its duration, if durations are given, and then a message counts kMessageLatency.
-  std::optional<std::vector<uint32_t>> heights(llvm::ArrayRef<uint32_t> durations = {}) const;
+  /// or its duration, if durations are given, and then a message counts its latency by `weights`.
+  std::optional<std::vector<uint32_t>> heights() const { return heights({}, {}); }
+  std::optional<std::vector<uint32_t>> heights(llvm::ArrayRef<uint32_t> durations,
+                                               const StepWeights &weights) const;
 
   /// For each step, the length of the longest path that ends before it. There is no cycle.
-  std::vector<uint32_t> depths(llvm::ArrayRef<uint32_t> durations) const;
+  std::vector<uint32_t> depths(llvm::ArrayRef<uint32_t> durations,
+                               const StepWeights &weights) const;
 
 private:
   void addLocalEdges(const Program &program, const Network &network, MessageOrder order);

@@ -4,6 +4,7 @@
 #include "compiler/dialect/Chunk.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/driver/Printing.h"
+#include "compiler/driver/Weights.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/TopologyReader.h"
@@ -126,15 +127,19 @@ static uint64_t mixHash(uint64_t state, llvm::StringRef text) {
 
 /// Everything besides the source that decides what the plan is.
 static std::string describeOptions(const PipelineOptions &options) {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10:$[,]} {11} {12} {13} {14} {15} "
-                       "{16} {17}",
-                       options.multicast, options.fuse, options.aggregate, options.maxThreadBlocks,
-                       options.maxDepth, options.instances, options.maxChannels,
-                       options.orderThroughRanks, options.directGroupSize, options.reassociate,
-                       llvm::make_range(options.directGroups.begin(), options.directGroups.end()),
-                       options.maxFanOut, options.layout, options.colors, options.spreadLocal,
-                       options.aggregateLocal, options.foldArrivals, options.shareChannels)
-      .str();
+  std::string text =
+      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10:$[,]} {11} {12} {13} {14} {15} "
+                    "{16} {17}",
+                    options.multicast, options.fuse, options.aggregate, options.maxThreadBlocks,
+                    options.maxDepth, options.instances, options.maxChannels,
+                    options.orderThroughRanks, options.directGroupSize, options.reassociate,
+                    llvm::make_range(options.directGroups.begin(), options.directGroups.end()),
+                    options.maxFanOut, options.layout, options.colors, options.spreadLocal,
+                    options.aggregateLocal, options.foldArrivals, options.shareChannels);
+  if (options.weights)
+    for (uint32_t number : options.weights->numbers())
+      text += " " + std::to_string(number);
+  return text;
 }
 
 /// Leaves the program the alias modes asked for; reports one that it does not have.
@@ -168,6 +173,8 @@ bool Compiler::applyOptions() {
     program.setProtocol(options.protocol);
   if (!narrowModes(program, options.modes))
     return false;
+  if (machine)
+    options.pipeline.weights = weightsOf(program, *machine);
   uint64_t hash = mixHash(0xcbf29ce484222325, program.getSourceHash());
   hash = mixHash(hash, describeOptions(options.pipeline));
   hash = mixHash(hash,

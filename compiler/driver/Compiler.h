@@ -48,6 +48,7 @@ struct CompileOptions {
   /// Sets pipeline.directGroups as the topology says.
   bool directInTopology = false;
 
+  /// With a topology, its weights are set, too.
   PipelineOptions pipeline;
   DiagnosticFormat diagnosticFormat = DiagnosticFormat::Text;
   bool warningsAreErrors = false;

@@ -30,10 +30,13 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
 }
 
 void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
-  passes.addPass(
-      passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels,
-                                            options.colors, options.layout, options.spreadLocal}));
-  passes.addPass(passes::createInstSchedule({options.maxDepth}));
+  std::vector<uint32_t> weights;
+  if (options.weights)
+    weights = options.weights->numbers();
+  passes.addPass(passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels,
+                                                       options.colors, options.layout,
+                                                       options.spreadLocal, weights}));
+  passes.addPass(passes::createInstSchedule({options.maxDepth, weights}));
   passes.addPass(passes::createInstSynchronize());
   if (options.directGroupSize != 0 || !options.directGroups.empty())
     passes.addPass(passes::createInstUseDirectAccess(

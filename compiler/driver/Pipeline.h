@@ -1,11 +1,12 @@
 // Which passes turn chunks into a scheduled program, in which order.
 #pragma once
 
+#include "compiler/analysis/StepWeights.h"
 #include "mlir/IR/BuiltinOps.h"
-
 #include "plan/limits.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct PipelineOptions {
   uint32_t directGroupSize = 0;
   /// Of each rank, the number of its group, in place of directGroupSize unless it is empty.
   std::vector<uint32_t> directGroups = {};
+  /// What schedules are compared by; nothing: as on GPUs at a switch.
+  std::optional<analysis::StepWeights> weights = {};
   /// Prints the time of each pass to standard error.
   bool printTiming = false;
   /// Writes the program to IR after each pass and runs the dialects' verifiers on it.

@@ -1,7 +1,5 @@
 #include "compiler/passes/Channels.h"
 
-#include "compiler/analysis/StepWork.h"
-
 #include "llvm/ADT/IntEqClasses.h"
 
 #include <map>
@@ -79,7 +77,7 @@ private:
         isAsked[*flow] = true;
       if (visits[*flow].empty() || visits[*flow].back().rank != rank)
         visits[*flow].push_back({rank, 0});
-      visits[*flow].back().work += workOf(step.instruction);
+      visits[*flow].back().work += program.weights.workOf(step.instruction);
     });
   }
 

@@ -162,6 +162,23 @@ TEST(DirectAccess, AStoreDoesNotComeBeforeALoadOfWhatItReplaces) {
   EXPECT_TRUE(result.isOk()) << result.text();
 }
 
+/// A store would come before two accesses to what it replaces; a load comes before none.
+TEST(DirectAccess, WhatCannotBeStoredIsLoaded) {
+  Program direct =
+      program({{step({input(0)}, {transfer(0)}, 2)},
+               {step({input(0)}, {scratch(0)}, 2), step({scratch(0)}, {output(0)}, 2),
+                step({transfer(0)}, {scratch(0)}, 2), step({scratch(0)}, {output(2)}, 2)}});
+  direct.inPlace = false;
+  schedule(direct);
+  ASSERT_TRUE(makeDirect(direct));
+  EXPECT_TRUE(llvm::all_of(direct.connections,
+                           [](const inst::Connection &line) { return line.isCounter; }));
+  auto opcodes = opcodesOf(direct);
+  EXPECT_EQ(opcodes[0], (std::vector{kWait}));
+  EXPECT_EQ(opcodes[1], (std::vector{plan::Opcode::Copy, plan::Opcode::Copy, kDirect, kSignal,
+                                     plan::Opcode::Copy}));
+}
+
 /// Copies between random places of random ranks, and which input each output holds at the end.
 class RandomCopies {
 public:

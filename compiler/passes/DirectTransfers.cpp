@@ -249,6 +249,7 @@ private:
   }
 
   void checkAccesses() {
+    std::vector<bool> isSpoiltMessage(messages.size(), false);
     accesses.clear();
     forEachStep([&](StepRef ref) { addAccesses(ref); });
     llvm::sort(accesses, [](const Access &a, const Access &b) {
@@ -258,18 +259,23 @@ private:
       for (end = begin + 1;
            end < accesses.size() && accesses[end].place() == accesses[begin].place();)
         ++end;
-      checkChunk(llvm::ArrayRef(accesses).slice(begin, end - begin));
+      findSpoilt(llvm::ArrayRef(accesses).slice(begin, end - begin), isSpoiltMessage);
     }
+    // Once, however many accesses say so: the next way has other accesses.
+    for (uint32_t message = 0; message < messages.size(); ++message)
+      if (isSpoiltMessage[message])
+        demote(message);
   }
 
-  /// All accesses of one chunk, in their old order.
-  void checkChunk(llvm::ArrayRef<Access> chunk) {
+  /// Marks the messages that cannot stay as they are because of a chunk, given all accesses of it
+  /// in their old order.
+  static void findSpoilt(llvm::ArrayRef<Access> chunk, std::vector<bool> &isSpoiltMessage) {
     for (size_t i = 0; i < chunk.size(); ++i)
       for (size_t j = i + 1; j < chunk.size(); ++j)
         if (isSpoilt(chunk[i], chunk[j]))
           for (const Access *access : {&chunk[i], &chunk[j]})
             if (access->message != kFixed)
-              demote(access->message);
+              isSpoiltMessage[access->message] = true;
   }
 
   static bool isSpoilt(const Access &a, const Access &b) {

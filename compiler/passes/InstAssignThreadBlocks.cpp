@@ -167,33 +167,33 @@ private:
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       passes::StepTimes times;
       if (passes::asksForTimes(layout))
-        times = passes::StepTimes(begins).slice(firstStep[r], program.ranks[r].steps.size());
+        times = {llvm::ArrayRef(begins).slice(firstStep[r], program.ranks[r].steps.size()),
+                 llvm::ArrayRef(durations).slice(firstStep[r], program.ranks[r].steps.size())};
       if (failed(passes::assignThreadBlocks(program, r, options, times)))
         return failure();
     }
     return success();
   }
 
-  /// Finds out when the steps can begin, once: it does not depend on channels.
+  /// Finds out when the steps can begin and how long they take, once: it does not depend on
+  /// channels.
   void findBegins(const Program &program) {
     if (!firstStep.empty())
       return;
-    StepGraph graph(program, Network(program), MessageOrder::Free);
-    std::vector<uint32_t> durations;
-    for (const Rank &rank : program.ranks) {
-      firstStep.push_back(static_cast<uint32_t>(durations.size()));
-      for (const Step &step : rank.steps)
-        durations.push_back(static_cast<uint32_t>(durationOf(step.instruction)));
-    }
-    begins = graph.depths(durations);
+    Network network(program);
+    StepGraph graph(program, network, MessageOrder::Free);
+    for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      firstStep.push_back(graph.globalStep(r, 0));
+    durations = durationsOf(program, network);
+    begins = graph.depths(durations, program.weights);
   }
 
   inst::ProgramOp op;
   Request request;
   bool mustNumber = false; // channels, although there are no colors
   passes::BlockOptions options;
-  std::vector<uint32_t> firstStep; // of each rank, among all steps
-  std::vector<uint32_t> begins;    // of all steps
+  std::vector<uint32_t> firstStep;         // of each rank, among all steps
+  std::vector<uint32_t> begins, durations; // of all steps
 };
 
 class InstAssignThreadBlocksPass
@@ -202,7 +202,7 @@ class InstAssignThreadBlocksPass
 
   void runOnOperation() override {
     auto transform = [&](Program &program, inst::ProgramOp op) -> LogicalResult {
-      if (failed(passes::requireTransfers(op)))
+      if (failed(passes::requireTransfers(op)) || failed(passes::setWeights(program, op, weights)))
         return failure();
       Request request{maxThreadBlocks, maxChannels, colors, passes::blockLayoutOf(layout),
                       spreadLocal};

@@ -1,5 +1,4 @@
 #include "compiler/analysis/ListScheduler.h"
-#include "compiler/analysis/StepWork.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 #include "plan/limits.h"
@@ -88,24 +87,16 @@ private:
       consider(*kept, *keptHeights);
     if (!tryAll)
       return best;
-    std::vector<uint32_t> lengths = *free.heights(durations());
+    const std::vector<uint32_t> durations = durationsOf(program, network);
+    std::vector<uint32_t> lengths = *free.heights(durations, program.weights);
     consider(free, lengths);
     // Depth and reverse depth together: the steps of the longest paths go first.
-    for (auto [length, before] : llvm::zip(lengths, free.depths(durations())))
+    for (auto [length, before] : llvm::zip(lengths, free.depths(durations, program.weights)))
       length = llvm::SaturatingAdd(length, before);
     consider(free, lengths);
     if (keptHeights)
       consider(*kept, {}); // the order of the source
     return best;
-  }
-
-  std::vector<uint32_t> durations() const {
-    std::vector<uint32_t> result;
-    for (const Rank &rank : program.ranks)
-      for (const Step &step : rank.steps)
-        result.push_back(
-            static_cast<uint32_t>(std::min<uint64_t>(durationOf(step.instruction), UINT32_MAX)));
-    return result;
   }
 
   Program &program;
@@ -120,7 +111,9 @@ class InstSchedulePass : public passes::impl::InstScheduleBase<InstSchedulePass>
   using InstScheduleBase::InstScheduleBase;
 
   void runOnOperation() override {
-    auto transform = [&](Program &program, inst::ProgramOp op) {
+    auto transform = [&](Program &program, inst::ProgramOp op) -> LogicalResult {
+      if (failed(passes::setWeights(program, op, weights)))
+        return failure();
       return Scheduler(program, op).run(maxDepth);
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))

@@ -125,6 +125,7 @@ def InstAssignThreadBlocks : Pass<"inst-assign-thread-blocks", "::mlir::ModuleOp
     Option<"colors", "colors", "uint32_t", "0", "over how many thread blocks to spread flows; 0: as the schedule says">,
     Option<"layout", "layout", "std::string", "\"auto\"", "what thread blocks share: balanced (the work), phases (the time), peers (the other ranks), or earliest (who is free first); auto: as the schedule says">,
     Option<"spreadLocal", "spread-local", "bool", "false", "distribute local instructions like others">,
+    ListOption<"weights", "weights", "uint32_t", "how long steps take, see compiler/analysis/StepWeights.h; none: as on GPUs at a switch">,
   ];
 }
 
@@ -140,6 +141,7 @@ def InstSchedule : Pass<"inst-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"maxDepth", "max-depth", "uint32_t", "64", "greatest depth that the plan may get">,
+    ListOption<"weights", "weights", "uint32_t", "how long steps take, see compiler/analysis/StepWeights.h; none: as on GPUs at a switch">,
   ];
 }
 

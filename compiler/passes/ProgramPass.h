@@ -14,6 +14,19 @@ inline mlir::LogicalResult requireTransfers(inst::ProgramOp op) {
   return op.emitOpError("already has connections; this pass runs before inst-assign-thread-blocks");
 }
 
+/// Gives a program the weights that the options of a pass say; without any it has the usual ones.
+inline mlir::LogicalResult setWeights(analysis::Program &program, inst::ProgramOp op,
+                                      llvm::ArrayRef<uint32_t> numbers) {
+  if (numbers.empty())
+    return mlir::success();
+  std::optional<analysis::StepWeights> weights = analysis::StepWeights::of(numbers);
+  if (!weights)
+    return op.emitOpError("needs eight weights of steps and four for each way between two ranks, "
+                          "in the order of the ranks");
+  program.weights = std::move(*weights);
+  return mlir::success();
+}
+
 /// Calls transform(program, op), which returns a LogicalResult and reports its errors on op, for
 /// each inst.program of the module, and replaces it by the result.
 template <typename Transform>

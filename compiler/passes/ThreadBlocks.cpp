@@ -1,7 +1,5 @@
 #include "compiler/passes/ThreadBlocks.h"
 
-#include "compiler/analysis/StepWork.h"
-
 #include "llvm/ADT/DenseMap.h"
 
 #include <numeric>
@@ -127,9 +125,9 @@ private:
 class Assignment {
 public:
   Assignment(Program &program, uint32_t index, Groups &groups, const passes::BlockOptions &options,
-             passes::StepTimes begins)
+             const passes::StepTimes &times)
       : program(program), rank(program.ranks[index]), groups(groups), options(options),
-        begins(begins) {}
+        times(times) {}
 
   LogicalResult run() {
     std::vector<uint32_t> open; // groups that ask for nothing
@@ -171,11 +169,12 @@ private:
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       const Instruction &instruction = rank.steps[i].instruction;
       passes::StepGroup &group = described[groups.find(i)];
-      if (!begins.empty()) {
-        group.begin = group.work == 0 ? begins[i] : std::min<uint64_t>(group.begin, begins[i]);
-        group.end = std::max(group.end, begins[i] + durationOf(instruction));
+      if (!times.begins.empty()) {
+        uint64_t begin = times.begins[i];
+        group.begin = groups.find(i) == i ? begin : std::min(group.begin, begin);
+        group.end = std::max(group.end, begin + times.durations[i]);
       }
-      group.work += workOf(instruction);
+      group.work += program.weights.workOf(instruction);
       if (options.layout == passes::BlockLayout::Peers)
         addPeers(instruction, group);
     }
@@ -223,15 +222,15 @@ private:
   Rank &rank;
   Groups &groups;
   const passes::BlockOptions &options;
-  passes::StepTimes begins;
+  const passes::StepTimes &times;
 };
 
 } // namespace
 
 LogicalResult passes::assignThreadBlocks(Program &program, uint32_t index,
-                                         const BlockOptions &options, StepTimes begins) {
+                                         const BlockOptions &options, const StepTimes &times) {
   Groups groups(program, index);
   if (failed(groups.form(options.spreadLocal)))
     return failure();
-  return Assignment(program, index, groups, options, begins).run();
+  return Assignment(program, index, groups, options, times).run();
 }

@@ -16,15 +16,17 @@ struct BlockOptions {
   bool spreadLocal = false;
 };
 
-/// When the steps of a rank can begin if nothing but data holds them up; empty if the layout does
-/// not ask.
-using StepTimes = llvm::ArrayRef<uint32_t>;
+/// When the steps of a rank can begin if nothing but data holds them up, and how long each takes;
+/// empty if the layout does not ask.
+struct StepTimes {
+  llvm::ArrayRef<uint32_t> begins, durations;
+};
 
 /// Assigns the steps of rank `index`, whose messages are on connections. Steps at one end of a
 /// connection have one thread block: the one asked for, or one that the layout says. The blocks
 /// that have steps are numbered from 0 on, in the order of the numbers asked for. Reports steps
 /// that ask for what cannot be.
 mlir::LogicalResult assignThreadBlocks(analysis::Program &program, uint32_t index,
-                                       const BlockOptions &options, StepTimes begins);
+                                       const BlockOptions &options, const StepTimes &times);
 
 } // namespace occl::passes

@@ -146,3 +146,30 @@ inst.program "waiters" implements "custom" ranks 2 attributes {input_chunks = ar
     %1 = inst.recv_reduce_copy connection(1), input[1] into output[1] block 1
   }
 }
+
+// -----
+
+// Stored, a message would replace what rank 1 has yet to read, here in two chunks: it is loaded.
+// CHECK-LABEL: "loaded"
+// CHECK-SAME: connections = array<i32: 1, -1, 1, 0>
+inst.program "loaded" implements "custom" ranks 2 attributes {input_chunks = array<i32: 2, 2>,
+    output_chunks = array<i32: 4, 4>, scratch_chunks = array<i32: 0, 2>, in_place_offsets = array<i32: 0, 0>,
+    in_place = false, connections = array<i32: 0, 0, 1, 1>} {
+  inst.rank 0 {
+    // CHECK: inst.wait connection(0) block 0
+    // CHECK-NEXT: }
+    %0 = inst.send input[0] into connection(0) count 2 block 0
+  }
+  // CHECK: inst.rank 1
+  inst.rank 1 {
+    // CHECK-NEXT: inst.copy input[0] into scratch[0] count 2
+    %0 = inst.copy input[0] into scratch[0] count 2 block 0
+    // CHECK-NEXT: inst.copy scratch[0] into output[0] count 2
+    %1 = inst.copy scratch[0] into output[0] count 2 block 0
+    // CHECK-NEXT: inst.load_reduce_store input[0] of 0 into scratch[0] count 2
+    // CHECK-NEXT: inst.signal into connection(0) block 0
+    %2 = inst.recv connection(0) into scratch[0] count 2 block 0
+    // CHECK-NEXT: inst.copy scratch[0] into output[2] count 2
+    %3 = inst.copy scratch[0] into output[2] count 2 block 0
+  }
+}

@@ -46,7 +46,15 @@ struct Options {
            std::to_string(depth) + ", direct groups of " +
            std::to_string(pipeline.directGroupSize) + ", order through ranks " +
            std::to_string(pipeline.orderThroughRanks) + ", " +
-           driver::Tactics::of(pipeline).text();
+           driver::Tactics::of(pipeline).text() + weightsText();
+  }
+
+  std::string weightsText() const {
+    std::string text;
+    if (pipeline.weights)
+      for (uint32_t number : pipeline.weights->numbers())
+        text += (text.empty() ? ", weights " : " ") + std::to_string(number);
+    return text;
   }
 };
 
@@ -58,6 +66,20 @@ void addTactics(driver::PipelineOptions &pipeline, Random &random) {
   pipeline.shareChannels = random.chance(50);
   pipeline.colors = random.oneOf({0u, 1u, 2u, 4u});
   pipeline.layout = random.oneOf({"auto", "balanced", "phases", "peers", "earliest"});
+}
+
+/// Of some machine, which favours some order of the program or other.
+void addWeights(driver::PipelineOptions &pipeline, Random &random, uint32_t numRanks) {
+  analysis::StepWeights &weights = pipeline.weights.emplace();
+  auto any = [&] { return random.oneOf({0u, 1u, 3u, 20u, 1000u, ~0u}); };
+  for (uint32_t *weight :
+       {&weights.overhead, &weights.read, &weights.write, &weights.receive, &weights.send})
+    *weight = any();
+  weights.fetched = random.chance(50);
+  weights.usual = {any(), any()};
+  for (uint32_t from = 0; from < numRanks; ++from)
+    if (random.chance(50))
+      weights.ways.push_back({from, random.between(0, numRanks - 1), {any(), any()}});
 }
 
 Options randomOptions(Random &random) {
@@ -83,6 +105,8 @@ public:
     options.pipeline.orderThroughRanks = random.chance(30);
     if (random.chance(50))
       addTactics(options.pipeline, random);
+    if (random.chance(30))
+      addWeights(options.pipeline, random, program.shape().ranks);
   }
 
   std::string run() {
