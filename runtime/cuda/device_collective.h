@@ -44,6 +44,8 @@ struct alignas(128) RankRecord {
   uint64_t begun;
   /// Direct programs: by number % 2, of input and output: see bufferWord().
   uint64_t buffers[2][2];
+  /// What the writer's resident daemon has come to: resident::announcement().
+  uint64_t announced;
 };
 
 /// In which invocation a buffer lies so many bytes (below 2^40) from the begin of its rank's arena.

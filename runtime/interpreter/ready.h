@@ -173,9 +173,9 @@ private:
     target.barrier(); // those of the tile before are no longer in use; the steps are laid out
     const ReadyCounts &counts = tables.counts;
     for (uint32_t i = target.thread(); i < counts.acquires; i += target.numThreads())
-      tables.acquires[i] = awaited(program.acquires[first().firstAcquire + i]);
+      tables.acquires[i] = awaited(program.acquires[first().firstAcquire + i], tile);
     for (uint32_t i = target.thread(); i < counts.releases; i += target.numThreads())
-      tables.releases[i] = released(program.releases[first().firstRelease + i]);
+      tables.releases[i] = released(program.releases[first().firstRelease + i], tile);
     for (uint32_t i = target.thread(); i < counts.operands; i += target.numThreads())
       tables.pointers[i] = pointer(program.operands[first().firstOperand + i], tile);
     target.barrier();
@@ -194,16 +194,19 @@ private:
     target.barrier();
   }
 
-  OCCL_HOST_DEVICE ReadyWord awaited(const BoundAcquire &acquire) const {
-    int64_t value = acquire.value + static_cast<int64_t>(controlTile) * acquire.perTile +
+  /// What lies in earlier invocations is neither waited for nor stored: see Slice.
+  OCCL_HOST_DEVICE ReadyWord awaited(const BoundAcquire &acquire, uint64_t tile) const {
+    int64_t value = acquire.value + static_cast<int64_t>(tile) * acquire.perTile +
                     static_cast<int64_t>(acquire.isSliced);
-    return {word(acquire.place, acquire.offset), value > 0 ? static_cast<uint64_t>(value) : 0};
+    uint64_t earlier = invocation.firstTile * static_cast<uint64_t>(acquire.perTile);
+    return {word(acquire.place, acquire.offset),
+            value > 0 ? static_cast<uint64_t>(value) + earlier : 0};
   }
-  OCCL_HOST_DEVICE ReadyWord released(const BoundRelease &release) const {
-    uint64_t value = release.value + controlTile * release.perTile + 1;
+  OCCL_HOST_DEVICE ReadyWord released(const BoundRelease &release, uint64_t tile) const {
+    uint64_t value = release.value + tile * release.perTile + 1;
     if (!release.isStored || value > release.limit)
       return {};
-    return {word(release.place, release.offset), value};
+    return {word(release.place, release.offset), value + invocation.firstTile * release.perTile};
   }
   OCCL_HOST_DEVICE char *pointer(const BoundOperand &operand, uint64_t tile) const {
     char *begin = place(operand.place) + operand.offset;

@@ -19,6 +19,7 @@ ALLOWED = {
     "runtime/cuda/begin.cuh": "device code",
     "runtime/cuda/bound.cuh": "device code",
     "runtime/cuda/patience.cuh": "device code",
+    "runtime/cuda/resident/warp_target.cuh": "device code",
     "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
     "runtime/insight/collective_counters.h": "a time that is shown, and nobody waits for it",
     "runtime/insight/report_signal.cpp": "a signal handler may access nothing but such words",

@@ -4,8 +4,8 @@
 // leave together, when nothing has been open or nothing has moved for long.
 //
 // Target supplies memory operations and lanes: on a device the lanes of a warp call these functions
-// together, on the host there is one. Runner executes a task's slices:
-//   void begin(const Submission &, uint32_t block);
+// together, on the host there is one. Runner prepares a task and hands over what runs its slices:
+//   auto visit(const Submission &, uint32_t block, body), which returns what body(run) does; there
 //   interpreter::StepResult run(interpreter::BlockContext &, uint32_t maxSlices);
 //   uint64_t imageLoads() const;
 #pragma once
@@ -67,8 +67,8 @@ private:
   /// Of a task that is alone; then it looks around.
   static constexpr uint32_t kMaxQuanta = 8;
   static constexpr uint32_t kRoundsPerAbortCheck = 32;
-  static constexpr uint32_t kPollsPerLook = 4;
-  static constexpr uint32_t kPollsPerIntake = 16;
+  /// Nanoseconds, while it polls for a task.
+  static constexpr uint64_t kAttendEvery = 15'000;
   static constexpr uint32_t kIntakesPerWatch = 8;
   static constexpr uint64_t kNone = ~0ull;
 
@@ -179,7 +179,7 @@ private:
     bool announced = true;
     uint32_t sequence = 0;
     for (uint32_t r = 0; r < words.numRanks; ++r) {
-      uint64_t word = target.acquireFromPeer(words.announcedBy(r));
+      uint64_t word = target.peekAtPeer(words.announcedBy(r));
       if (!isAnnounced(word, ordinal)) {
         announced = false;
         continue;
@@ -230,21 +230,21 @@ private:
       context = task.context;
     count(Count::Visits);
     count(Count::ContextLoads, hasContext);
-    runner.begin(submission, choice.block);
     agedFrom = static_cast<uint32_t>(target.peek(submission.collective->announced) -
                                      (1u << 23)); // rank 0's number
-    Stay stay = execute(context, choice);
+    const Stay stay = runner.visit(submission, choice.block,
+                                   [&](const auto &run) { return execute(context, choice, run); });
     if (stay.moved) {
       count(Count::Moves);
       publishProgress();
     }
     if (stay.finished)
       return finish(choice, slot, task);
-    record(task, choice.sequence, context, stay.obstacle);
+    record(task, choice.sequence, stay.context, stay.obstacle);
     if (stay.moved) {
       count(Count::ContextSaves);
       if (target.lane() == 0)
-        task.context = context;
+        task.context = stay.context;
       if (!hasContext)
         target.giveBits(&slot.saved, bit);
     }
@@ -261,17 +261,21 @@ private:
     bool finished = false, moved = false;
     bool ranOut = false; // of its quantum, and not of its budget
     interpreter::Obstacle obstacle;
+    interpreter::BlockContext context; // where it is left
   };
 
-  OCCL_HOST_DEVICE Stay execute(interpreter::BlockContext &context, const Choice &choice) {
+  template <class Run>
+  OCCL_HOST_DEVICE Stay execute(const interpreter::BlockContext &context, const Choice &choice,
+                                const Run &run) {
     Stay stay;
+    stay.context = context;
     uint64_t until = 0;
-    uint32_t polls = 0, quanta = 0;
+    uint32_t quanta = 0;
     for (;;) {
-      interpreter::StepResult step = runner.run(context, kQuantumSlices);
+      interpreter::StepResult step = run(stay.context, kQuantumSlices);
       if (step.slices != 0) {
         stay.moved = true;
-        polls = 0;
+        until = 0; // the budget begins again
       }
       stay.finished = step.status == interpreter::StepStatus::Finished;
       stay.ranOut = step.status == interpreter::StepStatus::Progressed;
@@ -281,17 +285,18 @@ private:
       if (stay.ranOut) {
         if (choice.others || ++quanta == kMaxQuanta || target.look(&board.news) != seen)
           return stay;
-      } else if (polls++ % kPollsPerLook == 0) {
-        const uint64_t now = target.now();
-        if (polls == 1)
-          until = now + budget(choice);
-        else if (now >= until || target.look(&board.news) != seen)
-          return stay;
-        if (polls % kPollsPerIntake == 1 && polls != 1) {
-          attend();
-          stopIntake();
-        }
+        continue;
       }
+      const uint64_t now = target.now();
+      if (until == 0)
+        until = now + budget(choice);
+      if (now - attended >= kAttendEvery) {
+        attended = now;
+        attend();
+        stopIntake();
+      }
+      if (now >= until || target.look(&board.news) != seen)
+        return stay;
     }
   }
 
@@ -372,7 +377,7 @@ private:
       const CollectiveWords &words = *submission.collective;
       uint64_t word = announcement(submission.ordinal, submission.priority, s);
       for (uint32_t r = target.lane(); r < words.numRanks; r += target.numLanes())
-        target.releaseToPeer(words.announcedAt[r], word);
+        target.postToPeer(words.announcedAt[r], word);
     }
   }
 
@@ -458,6 +463,7 @@ private:
   uint64_t first = 0; // all submissions before are complete
   uint64_t seen = 0;  // of the board's news
   uint64_t progress = 0;
+  uint64_t attended = 0; // when it last looked at the ring during a visit
   uint32_t agedFrom = 0;
   uint32_t rounds = 0, lonely = 0, visitsInPass = 0, intakes = 0;
   bool hasIntake = false;

@@ -4,28 +4,24 @@
 
 namespace occl::cuda::resident {
 
-std::optional<uint64_t> SubmissionSide::submit(const Submission &submission) {
-  uint64_t sequence;
-  {
-    std::lock_guard lock(mutex);
-    sequence = next.load(std::memory_order_relaxed);
-    if (sequence >= kWindow && !isComplete(sequence - kWindow))
-      return std::nullopt;
-    const uint32_t slot = sequence % kWindow;
-    const SubmissionEntry entry = pack(submission, sequence);
-    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
-      storeShared(&page.entries[slot].words[i], entry.words[i], std::memory_order_release);
-    if (forwardEntry)
-      forwardEntry(entry, slot);
-    next.store(sequence + 1, std::memory_order_release);
-  }
-  // They store that they quit, then look for an entry: one of the two sees the other.
-  threadFence(std::memory_order_seq_cst);
-  startAgain();
+std::optional<uint64_t> SubmissionSide::enter(const Submission &submission) {
+  std::lock_guard lock(mutex);
+  const uint64_t sequence = next.load(std::memory_order_relaxed);
+  if (sequence >= kWindow && !isComplete(sequence - kWindow))
+    return std::nullopt;
+  const uint32_t slot = sequence % kWindow;
+  const SubmissionEntry entry = pack(submission, sequence);
+  for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
+    storeShared(&page.entries[slot].words[i], entry.words[i], std::memory_order_release);
+  if (forwardEntry)
+    forwardEntry(entry, slot);
+  next.store(sequence + 1, std::memory_order_release);
   return sequence;
 }
 
-void SubmissionSide::startAgain() {
+void SubmissionSide::startIfQuit() {
+  // They store that they quit, then look for an entry: one of the two sees the other.
+  threadFence(std::memory_order_seq_cst);
   uint64_t generation = started.load(std::memory_order_relaxed);
   if (loadShared(&page.quitGeneration, std::memory_order_acquire) != generation || isAborted())
     return;
@@ -36,7 +32,7 @@ void SubmissionSide::startAgain() {
 
 void SubmissionSide::restartIfOpen() {
   if (hasQuit() && anyOpen())
-    startAgain();
+    startIfQuit();
 }
 
 uint64_t SubmissionSide::oldestOpen() const {

@@ -36,7 +36,15 @@ public:
   /// The number of the request; nothing if the window is full: the oldest submission in it is not
   /// complete. Ordinals of a collective must be submitted in order. `forward(entry, slot)` is
   /// called in the order of submissions, under the lock, for rings elsewhere.
-  std::optional<uint64_t> submit(const Submission &submission);
+  std::optional<uint64_t> submit(const Submission &submission) {
+    auto request = enter(submission);
+    if (request)
+      startIfQuit();
+    return request;
+  }
+  /// Its two halves, the second of which may be called with fewer locks held.
+  std::optional<uint64_t> enter(const Submission &submission);
+  void startIfQuit();
   void forwardTo(std::function<void(const SubmissionEntry &, uint32_t slot)> forward) {
     forwardEntry = std::move(forward);
   }
@@ -67,7 +75,6 @@ public:
   uint64_t total(Count what) const;
 
 private:
-  void startAgain();
   uint64_t oldestOpen() const;
 
   HostPage &page;

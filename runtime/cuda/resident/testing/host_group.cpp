@@ -74,23 +74,21 @@ bool HostCollective::isRight(uint32_t ordinal) {
 
 class HostRunner {
 public:
-  void begin(const Submission &submission, uint32_t number) {
+  template <class Body> auto visit(const Submission &submission, uint32_t block, const Body &body) {
     auto &words = static_cast<HostCollective::Words &>(*submission.collective);
-    invocation = &words.self->invocation(submission.ordinal, words.rank);
-    block = number;
-  }
-  interpreter::StepResult run(interpreter::BlockContext &context, uint32_t maxSlices) {
-    auto result = runBlock(*invocation, block, context, target, maxSlices);
-    if (result.status == interpreter::StepStatus::Blocked)
-      yieldProcessor(); // there are more executors than processors
-    return result;
+    const interpreter::Invocation &invocation =
+        words.self->invocation(submission.ordinal, words.rank);
+    return body([&](interpreter::BlockContext &context, uint32_t maxSlices) {
+      auto result = runBlock(invocation, block, context, target, maxSlices);
+      if (result.status == interpreter::StepStatus::Blocked)
+        yieldProcessor(); // there are more executors than processors
+      return result;
+    });
   }
   static uint64_t imageLoads() { return 0; }
 
 private:
   interpreter::HostTarget target;
-  interpreter::Invocation *invocation = nullptr;
-  uint32_t block = 0;
 };
 
 HostRank::HostRank(const Settings &settings)

@@ -40,8 +40,8 @@ public:
   static uint64_t acquire(const uint64_t *word) {
     return loadShared(word, std::memory_order_acquire);
   }
-  static uint64_t acquireFromPeer(const uint64_t *word) { return acquire(word); }
-  static void releaseToPeer(uint64_t *word, uint64_t value) { release(word, value); }
+  static uint64_t peekAtPeer(const uint64_t *word) { return peek(word); }
+  static void postToPeer(uint64_t *word, uint64_t value) { post(word, value); }
 
   // For all lanes together.
   static uint64_t look(const uint64_t *word) { return acquire(word); }

@@ -1,0 +1,31 @@
+// Calls of the CUDA runtime: errors as values, and what they change of the calling thread is put
+// back.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <cuda_runtime.h>
+
+namespace occl::cuda {
+
+/// A SystemError "<what>: <CUDA's text>", or Success.
+Status toStatus(cudaError_t error, const char *what);
+
+/// The calling thread is on a device, until the end of the scope. Calls that a capture in progress
+/// forbids are allowed meanwhile: they concern streams that nobody captures.
+class OnDevice {
+public:
+  explicit OnDevice(int device);
+  ~OnDevice();
+  OnDevice(const OnDevice &) = delete;
+  OnDevice &operator=(const OnDevice &) = delete;
+
+  const Status &status() const { return entered; }
+
+private:
+  int previous = -1;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  Status entered;
+};
+
+} // namespace occl::cuda

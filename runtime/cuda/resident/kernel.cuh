@@ -1,0 +1,210 @@
+// A thread block of a device as an executor: its first warp schedules and steps, the others fold.
+#pragma once
+
+#include "runtime/cuda/begin.cuh"
+#include "runtime/cuda/block_run.cuh"
+#include "runtime/cuda/resident/kernel.h"
+#include "runtime/cuda/resident/resident_collective.h"
+#include "runtime/cuda/resident/warp_target.cuh"
+
+#include <cstdint>
+
+namespace occl::cuda::resident {
+
+/// Static parts of tasks that an executor keeps near it, and the largest image of which it keeps
+/// more than the header.
+inline constexpr uint32_t kCachedTasks = 8;
+inline constexpr uint32_t kCachedBytes = 6 << 10;
+
+/// The static part of a task, and the places of the invocation that it last ran.
+struct CachedTask {
+  const ResidentCollective *collective;
+  uint32_t block;
+  bool isReady; // the places are those of invocation `number`
+  uint64_t number;
+  DeviceCollective device;
+  char *places[numPlaces(kMaxRanks, true)];
+  alignas(16) char image[kCachedBytes];
+};
+
+struct ExecutorShared {
+  CudaTeam team;
+  Invocation invocation;
+  VisitedTasks visited;
+  CachedTask tasks[kCachedTasks];
+};
+
+/// Executes tasks' slices. The first warp.
+template <class Target> class WarpRunner {
+public:
+  __device__ WarpRunner(ExecutorShared &shared, Target &target) : shared(shared), target(target) {
+    if (threadIdx.x < kCachedTasks)
+      shared.tasks[threadIdx.x].collective = nullptr;
+    __syncwarp();
+  }
+
+  template <class Body>
+  __device__ auto visit(const Submission &submission, uint32_t block, const Body &body) {
+    prepare(submission, block);
+    const ImageHeader &header = headerOf(*task);
+    if constexpr (Target::kProtocols == Protocols::Simple)
+      if (hasReadyTables(header)) {
+        ReadyBlock<Target> steps(shared.invocation, block, tablesOf(*task), target);
+        return body([&](BlockContext &context, uint32_t maxSlices) {
+          return run(submission, block, context,
+                     [&](BlockContext &c) { return steps.run(c, maxSlices); });
+        });
+      }
+    return visitApart(submission, block, body);
+  }
+
+  __device__ uint64_t imageLoads() const { return loads; }
+
+private:
+  /// Steps that cannot be made ready: their registers are not to be in the others' way.
+  template <class Body>
+  __device__ __noinline__ auto visitApart(const Submission &submission, uint32_t block,
+                                          const Body &body) {
+    return body([&](BlockContext &context, uint32_t maxSlices) {
+      return run(submission, block, context, [&](BlockContext &c) {
+        return runBlock(shared.invocation, block, c, target, maxSlices);
+      });
+    });
+  }
+
+  __device__ static ImageHeader &headerOf(CachedTask &task) {
+    return *reinterpret_cast<ImageHeader *>(task.image);
+  }
+  __device__ static bool hasReadyTables(const ImageHeader &header) {
+    return header.isReady && header.bytes + header.ready.bytes() <= kCachedBytes;
+  }
+  __device__ static ReadyTables tablesOf(CachedTask &task) {
+    const ImageHeader &header = headerOf(task);
+    return ReadyTables(task.image + header.bytes, header.ready);
+  }
+
+  /// Makes `task` and the invocation those of the submission.
+  __device__ void prepare(const Submission &submission, uint32_t block) {
+    const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
+    // Ordinals are cut to 32 bits; how many are done tells the rest.
+    uint64_t done = WarpTarget::peek(&collective.doneWord);
+    uint64_t number =
+        done + static_cast<int64_t>(static_cast<int32_t>(submission.ordinal - uint32_t(done)));
+    uint32_t index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&collective) /
+                                           sizeof(ResidentCollective)) +
+                     block / gridDim.x;
+    task = &shared.tasks[index % kCachedTasks];
+    __syncwarp();
+    bool isNear = task->collective == &collective && task->block == block;
+    bool isReady = isNear && task->isReady && task->number == number;
+    if (!isNear)
+      load(collective, block);
+    __syncwarp();
+    if (threadIdx.x == 0) {
+      task->isReady = isReady;
+      task->number = number;
+      Invocation next;
+      next.program = &headerOf(*task).program;
+      next.places = task->places;
+      next.firstTile = number / task->device.ring * task->device.numTiles;
+      shared.invocation = next;
+    }
+    __syncwarp();
+    if constexpr (Target::kProtocols == Protocols::Simple)
+      if (!isNear && hasReadyTables(headerOf(*task)))
+        ReadyBlock<Target>(shared.invocation, block, tablesOf(*task), target).layOut();
+    char *const buffers[2] = {submission.input, submission.output};
+    if (!isReady && block == 0)
+      announceBegin(task->device, number, buffers);
+  }
+
+  template <class Steps>
+  __device__ StepResult run(const Submission &submission, uint32_t block, BlockContext &context,
+                            const Steps &steps) {
+    StepResult result;
+    if (!task->isReady && !begin(submission, result.obstacle)) {
+      result.status = StepStatus::Blocked;
+      return result;
+    }
+    result = steps(context);
+    if (result.status == StepStatus::Finished && threadIdx.x == 0)
+      WarpTarget::post(task->device.ordinals + block, task->number + 1);
+    return result;
+  }
+
+  /// Whether the other ranks let the invocation begin here. Then its places are set.
+  __device__ bool begin(const Submission &submission, Obstacle &obstacle) {
+    PeerBegin peer = pollBegin(task->device, task->number);
+    if (!__all_sync(~0u, peer.isReady)) {
+      if (!peer.isReady)
+        obstacle = {BlockReason::Announce, peer.isRegistered ? 1u : 0u, threadIdx.x};
+      return false;
+    }
+    char *const buffers[2] = {submission.input, submission.output};
+    setPlaces(task->device, task->number, peer, buffers, task->places);
+    __syncwarp();
+    if (threadIdx.x == 0)
+      task->isReady = true;
+    __syncwarp();
+    return true;
+  }
+
+  /// The tables of a large image stay where they are.
+  __device__ void load(const ResidentCollective &collective, uint32_t block) {
+    ++loads;
+    copy(&task->device, &collective.device, sizeof(DeviceCollective));
+    __syncwarp();
+    const char *image = task->device.images + uint64_t(block) * task->device.imageStride;
+    uint32_t bytes = reinterpret_cast<const ImageHeader *>(image)->bytes;
+    bool isNear = bytes <= kCachedBytes;
+    copy(task->image, image, isNear ? bytes : sizeof(ImageHeader));
+    __syncwarp();
+    if (threadIdx.x == 0) {
+      relocate(headerOf(*task), isNear ? task->image : image);
+      task->collective = &collective;
+      task->block = block;
+    }
+  }
+  __device__ static void copy(void *to, const void *from, uint32_t bytes) {
+    for (uint32_t i = threadIdx.x; i < bytes / 8; i += kControlThreads)
+      static_cast<uint64_t *>(to)[i] = static_cast<const uint64_t *>(from)[i];
+  }
+
+  ExecutorShared &shared;
+  Target &target;
+  CachedTask *task = nullptr; // of the visit
+  uint64_t loads = 0;
+};
+
+template <class Target>
+__global__ void __launch_bounds__(kThreads)
+    interpretResident(const __grid_constant__ ExecutorArguments arguments) {
+  extern __shared__ __align__(16) char memory[];
+  auto &shared = *reinterpret_cast<ExecutorShared *>(memory);
+  if (threadIdx.x >= kControlThreads)
+    return Target::serve(shared.team);
+  Target target(shared.team);
+  WarpTarget lanes;
+  WarpRunner<Target> runner(shared, target);
+  Executor<WarpTarget, WarpRunner<Target>>(arguments, blockIdx.x, lanes, runner, shared.visited)
+      .run();
+  target.dismiss();
+}
+
+template <class Target> int launchResident(const ExecutorArguments &arguments, void *stream) {
+  interpretResident<Target><<<arguments.settings.numExecutors, kThreads, sizeof(ExecutorShared),
+                              static_cast<cudaStream_t>(stream)>>>(arguments);
+  return cudaGetLastError();
+}
+
+template <class Target> int loadResident() {
+  return cudaFuncSetAttribute(interpretResident<Target>,
+                              cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(ExecutorShared));
+}
+
+template <class Target> const Kernel &residentKernel() {
+  static constexpr Kernel kernel = {launchResident<Target>, loadResident<Target>};
+  return kernel;
+}
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,19 @@
+// A registered collective as a resident kernel reads it.
+#pragma once
+
+#include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/resident/board.h"
+
+#include <cstdint>
+
+namespace occl::cuda::resident {
+
+static_assert(CollectiveWords::kMaxRanks == kMaxRanks);
+
+/// In memory of the device. Its invocations are all submitted to the resident daemon.
+struct alignas(512) ResidentCollective : CollectiveWords {
+  DeviceCollective device;
+  uint64_t doneWord = 0;
+};
+
+} // namespace occl::cuda::resident

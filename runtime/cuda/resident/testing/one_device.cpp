@@ -1,0 +1,186 @@
+#include "runtime/cuda/resident/testing/one_device.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/block_image.h"
+#include "runtime/cuda/cuda_calls.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace occl::cuda::resident {
+
+using namespace interpreter;
+
+namespace {
+
+constexpr uint64_t kArenaBytes = 256 << 20;
+
+void require(cudaError_t error, const char *what) {
+  Status status = toStatus(error, what);
+  if (status.ok())
+    return;
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  std::exit(1);
+}
+
+/// Small numbers, so that sums are exact in any order.
+float inputOf(uint32_t phase, uint32_t collective, uint32_t rank, uint64_t element) {
+  return static_cast<float>((phase + 3 * collective + 7 * rank + element) % 101);
+}
+
+} // namespace
+
+DevicePiece::DevicePiece(uint64_t bytes) {
+  void *begin = nullptr;
+  require(cudaMalloc(&begin, bytes), "cudaMalloc");
+  require(cudaMemset(begin, 0, bytes), "cudaMemset");
+  memory = static_cast<char *>(begin);
+}
+
+DevicePiece::~DevicePiece() { cudaFree(memory); }
+
+OneDevice::OneDevice(uint32_t numRanks, const DaemonOptions &options) : usedOfArena(numRanks) {
+  for (uint32_t r = 0; r < numRanks; ++r) {
+    arenas.push_back(take(kArenaBytes));
+    usedOfArena[r] = kRecordBytes;
+    auto daemon = ResidentDaemon::make(options);
+    if (!daemon.ok()) {
+      std::fprintf(stderr, "%s\n", daemon.status().message().c_str());
+      std::exit(1);
+    }
+    daemons.push_back(std::move(*daemon));
+  }
+}
+
+char *OneDevice::take(uint64_t bytes) {
+  pieces.push_back(std::make_unique<DevicePiece>(std::max<uint64_t>(bytes, 1)));
+  return pieces.back()->begin();
+}
+
+Status OneDevice::add(const plan::Plan &plan, uint64_t count) {
+  Collective collective;
+  collective.count = count;
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    auto binding = bind(plan, {.rank = r,
+                               .count = count,
+                               .tiles = {4 << 20, 1},
+                               .placement = Placement::AtDestination,
+                               .lines = kDeviceLines,
+                               .stepOperands = kMaxBlockOperands});
+    if (!binding.ok())
+      return binding.status();
+    Rank rank;
+    rank.binding = *binding;
+    rank.input = take(count * sizeof(float));
+    rank.output = take(count * sizeof(float));
+    collective.ranks.push_back(rank);
+  }
+  layOut(collective, plan, numCollectives());
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    auto number = daemons[r]->add(collective.ranks[r].device);
+    if (!number.ok())
+      return number.status();
+    collective.ranks[r].number = *number;
+  }
+  collectives.push_back(std::move(collective));
+  return {};
+}
+
+void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t slot) {
+  std::vector<uint64_t> where;
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    Rank &rank = collective.ranks[r];
+    const Binding &binding = *rank.binding;
+    DeviceCollective &device = rank.device;
+    device.slot = slot;
+    device.rank = r;
+    device.numRanks = numRanks();
+    device.numBlocks = binding.program().numBlocks;
+    device.numTiles = binding.program().numTiles;
+    device.hasLines = binding.program().line.bytes != 0;
+    device.isFloatSum = true;
+    device.ring = kMaxRing;
+    for (uint32_t peer = 0; peer < numRanks(); ++peer) {
+      device.arenas[peer] = arenas[peer];
+      device.ringStrides[peer] =
+          alignUp(binding.arenaBytes(peer) + plan.ranks[peer].numThreadBlocks * kControlStride,
+                  kBlockAlignment);
+      device.ringBytes[peer] = device.ring * device.ringStrides[peer];
+    }
+    device.progressOffset = binding.arenaBytes(r);
+    device.ordinals = reinterpret_cast<uint64_t *>(take(device.numBlocks * sizeof(uint64_t)));
+    where.push_back(usedOfArena[r] + 1);
+    usedOfArena[r] += alignUp(device.ringBytes[r] + binding.scratchBytes(), kBlockAlignment);
+    if (usedOfArena[r] > kArenaBytes)
+      std::exit(1);
+    std::vector<std::vector<char>> images;
+    for (uint32_t b = 0; b < device.numBlocks; ++b) {
+      images.push_back(makeBlockImage(binding.program(), b));
+      device.imageStride =
+          std::max(device.imageStride, static_cast<uint32_t>(alignUp(images.back().size(), 128)));
+    }
+    char *memory = take(uint64_t(device.imageStride) * device.numBlocks);
+    device.images = memory;
+    for (uint32_t b = 0; b < device.numBlocks; ++b)
+      require(cudaMemcpy(memory + b * uint64_t(device.imageStride), images[b].data(),
+                         images[b].size(), cudaMemcpyHostToDevice),
+              "cudaMemcpy");
+  }
+  for (uint32_t reader = 0; reader < numRanks(); ++reader)
+    for (uint32_t writer = 0; writer < numRanks(); ++writer)
+      require(cudaMemcpy(&recordIn(arenas[reader], slot, writer)->where, &where[writer],
+                         sizeof(uint64_t), cudaMemcpyHostToDevice),
+              "cudaMemcpy");
+}
+
+void OneDevice::setInputs(uint32_t phase) {
+  for (uint32_t c = 0; c < numCollectives(); ++c)
+    for (uint32_t r = 0; r < numRanks(); ++r) {
+      std::vector<float> input(collectives[c].count);
+      for (uint64_t e = 0; e < input.size(); ++e)
+        input[e] = inputOf(phase, c, r, e);
+      const Rank &rank = collectives[c].ranks[r];
+      uint64_t bytes = input.size() * sizeof(float);
+      require(cudaMemcpy(rank.input, input.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+      require(cudaMemset(rank.output, 0xff, bytes), "cudaMemset");
+    }
+}
+
+Status OneDevice::check(uint32_t phase) {
+  for (uint32_t c = 0; c < numCollectives(); ++c)
+    for (uint32_t r = 0; r < numRanks(); ++r) {
+      std::vector<float> output(collectives[c].count);
+      require(cudaMemcpy(output.data(), collectives[c].ranks[r].output,
+                         output.size() * sizeof(float), cudaMemcpyDeviceToHost),
+              "cudaMemcpy");
+      for (uint64_t e = 0; e < output.size(); ++e) {
+        float expected = 0;
+        for (uint32_t peer = 0; peer < numRanks(); ++peer)
+          expected += inputOf(phase, c, peer, e);
+        if (output[e] != expected)
+          return {StatusCode::InternalError,
+                  "element " + std::to_string(e) + " of collective " + std::to_string(c) +
+                      " on rank " + std::to_string(r) + " is " + std::to_string(output[e]) +
+                      ", not " + std::to_string(expected)};
+      }
+    }
+  return {};
+}
+
+StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t priority,
+                                     ResidentDaemon::Callback callback) {
+  const Rank &where = collectives[collective].ranks[rank];
+  for (;;) {
+    auto request =
+        daemons[rank]->submit(where.number, where.input, where.output, priority, callback);
+    if (request.ok() || request.status().code() != StatusCode::Again)
+      return request;
+    yieldProcessor();
+  }
+}
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,164 @@
+// The target of resident executors that are thread blocks of a device: the lanes of the first warp
+// call these functions together, or each for itself where it says so.
+//
+// Scopes. What the executors of a rank share among themselves needs no more than the device; what
+// host or peers look at is for the system.
+#pragma once
+
+#include "runtime/cuda/resident/board.h"
+
+#include <cstdint>
+
+namespace occl::cuda::resident {
+
+class WarpTarget {
+public:
+  __device__ static uint32_t lane() { return threadIdx.x; }
+  __device__ static uint32_t numLanes() { return 32; }
+  __device__ static void sync() { __syncwarp(); }
+  __device__ static uint64_t smallest(uint64_t value) {
+    uint32_t high = __reduce_min_sync(~0u, static_cast<uint32_t>(value >> 32));
+    uint32_t low = static_cast<uint32_t>(value >> 32) == high ? static_cast<uint32_t>(value) : ~0u;
+    return uint64_t(high) << 32 | __reduce_min_sync(~0u, low);
+  }
+  __device__ static uint32_t sum(uint32_t value) { return __reduce_add_sync(~0u, value); }
+  __device__ static uint64_t sum(uint64_t value) {
+    for (uint32_t apart = 16; apart != 0; apart /= 2)
+      value += __shfl_xor_sync(~0u, value, apart);
+    return value;
+  }
+  /// Whether this lane is the first of those that ask.
+  __device__ static bool isFirst(bool asks) {
+    uint32_t all = __ballot_sync(~0u, asks);
+    return asks && __ffs(all) - 1 == static_cast<int>(lane());
+  }
+  __device__ static uint32_t countBits(uint64_t bits) { return __popcll(bits); }
+  __device__ static uint32_t lowestBit(uint64_t bits) { return __ffsll(bits) - 1; }
+  /// Nanoseconds.
+  __device__ static uint64_t now() {
+    uint64_t time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return __shfl_sync(~0u, time, 0);
+  }
+
+  // For one lane.
+  __device__ static uint64_t peek(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+  }
+  __device__ static void post(uint64_t *word, uint64_t value) {
+    asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
+  __device__ static void postToHost(uint64_t *word, uint64_t value) { postToPeer(word, value); }
+  __device__ static uint64_t acquire(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+  }
+  __device__ static uint64_t peekAtPeer(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+  }
+  __device__ static void postToPeer(uint64_t *word, uint64_t value) {
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
+
+  // For all lanes together.
+  __device__ static uint64_t look(const uint64_t *word) {
+    return first([&] { return acquire(word); });
+  }
+  __device__ static uint64_t lookAtHost(const uint64_t *word) {
+    return first([&] { return acquireFromSystem(word); });
+  }
+  __device__ static void release(uint64_t *word, uint64_t value) {
+    first([&] {
+      asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+      return 0;
+    });
+  }
+  __device__ static void releaseToHost(uint64_t *word, uint64_t value) {
+    first([&] {
+      asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+      return 0;
+    });
+  }
+  __device__ static uint64_t takeBits(uint64_t *word, uint64_t bits) {
+    return first([&] {
+      uint64_t old;
+      asm volatile("atom.acq_rel.gpu.and.b64 %0, [%1], %2;"
+                   : "=l"(old)
+                   : "l"(word), "l"(~bits)
+                   : "memory");
+      return old;
+    });
+  }
+  __device__ static void giveBits(uint64_t *word, uint64_t bits) {
+    first([&] {
+      asm volatile("red.release.gpu.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
+      return 0;
+    });
+  }
+  __device__ static uint64_t subtractOne(uint64_t *word) { return add(word, ~0ull); }
+  __device__ static void addOne(uint64_t *word) { add(word, 1); }
+  __device__ static bool tryLock(uint64_t *word) {
+    return first([&] {
+             uint64_t old = peek(word);
+             if (old == 0)
+               asm volatile("atom.acquire.gpu.cas.b64 %0, [%1], 0, 1;"
+                            : "=l"(old)
+                            : "l"(word)
+                            : "memory");
+             return old;
+           }) == 0;
+  }
+  /// The entry's words, if they are of this turn. A lane loads each: they come with one trip.
+  __device__ static bool loadEntry(const SubmissionEntry &entry, uint64_t sequence,
+                                   uint64_t (&words)[SubmissionEntry::kWords]) {
+    constexpr uint32_t kWords = SubmissionEntry::kWords;
+    uint64_t word = lane() < kWords ? acquireFromSystem(&entry.words[lane()]) : 0;
+    if (!__all_sync(~0u, lane() >= kWords || isOfTurn(word, sequence)))
+      return false;
+    for (uint32_t i = 0; i < kWords; ++i)
+      words[i] = __shfl_sync(~0u, word, i);
+    __syncwarp();
+    return true;
+  }
+  /// What follows is not looked at before the value is visible.
+  __device__ static void storeToHostFenced(uint64_t *word, uint64_t value) {
+    first([&] {
+      postToHost(word, value);
+      return 0;
+    });
+    asm volatile("fence.sc.sys;" ::: "memory");
+  }
+
+private:
+  /// Lane 0 does it, after what all lanes did before and before what they do after; all get its
+  /// result.
+  template <class Do> __device__ static uint64_t first(const Do &what) {
+    __syncwarp();
+    uint64_t value = lane() == 0 ? what() : 0;
+    value = __shfl_sync(~0u, value, 0);
+    __syncwarp();
+    return value;
+  }
+  __device__ static uint64_t acquireFromSystem(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+  }
+  __device__ static uint64_t add(uint64_t *word, uint64_t number) {
+    return first([&] {
+      uint64_t old;
+      asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;"
+                   : "=l"(old)
+                   : "l"(word), "l"(number)
+                   : "memory");
+      return old;
+    });
+  }
+};
+
+} // namespace occl::cuda::resident
