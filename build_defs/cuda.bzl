@@ -55,3 +55,8 @@ def cuda_cc_binary(**kwargs):
     """A cc_binary whose libraries exist only where there is a CUDA toolkit."""
     if HAVE_CUDA:
         native.cc_binary(**kwargs)
+
+def cuda_cc_test(deps = [], **kwargs):
+    """A cc_test of host code that calls the CUDA runtime; it passes where there is no device."""
+    if HAVE_CUDA:
+        native.cc_test(deps = deps + ["@cuda//:cudart_static"], **kwargs)

@@ -86,20 +86,24 @@ occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
     return reportInvalid("occlRegister", "comm and collective must not be NULL");
   return guarded([&]() -> Status {
     auto spec = specFrom(collective);
-    return spec.ok() ? comm->daemon->add(std::move(*spec)) : spec.status();
+    if (!spec.ok())
+      return spec.status();
+    return comm->gpu ? comm->gpu->add(*spec) : comm->daemon->add(std::move(*spec));
   });
 }
 
 occlResult_t occlDeregister(occlComm_t comm, uint64_t id) {
   if (!comm)
     return reportInvalid("occlDeregister", "comm must not be NULL");
-  return guarded([&] { return comm->daemon->remove(id); });
+  return guarded([&] { return comm->gpu ? comm->gpu->remove(id) : comm->daemon->remove(id); });
 }
 
 occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
                         occlCallback_t callback, void *user, occlRequest_t *request) {
   if (!comm || (!callback && !request))
     return reportInvalid("occlSubmit", "comm must not be NULL, nor callback and request both");
+  if (comm->gpu)
+    return reportInvalid("occlSubmit", "a communicator on devices takes occlEnqueue");
   return guarded([&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
@@ -111,6 +115,14 @@ occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, vo
       *request = *submitted;
     return {};
   });
+}
+
+occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
+                         CUstream_st *stream) {
+  if (!comm || !comm->gpu)
+    return reportInvalid("occlEnqueue", comm ? "needs a communicator with deviceKind occlDeviceCuda"
+                                             : "comm must not be NULL");
+  return guarded([&] { return comm->gpu->enqueue(id, sendBuffer, recvBuffer, stream); });
 }
 
 occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {

@@ -5,6 +5,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/communicator/occl.h"
 #include "runtime/communicator/watching.h"
+#include "runtime/cuda/device_rank.h"
 #include "runtime/daemon/daemon.h"
 
 #include <cstdint>
@@ -19,11 +20,14 @@ struct occlPlan {
 struct occlComm {
   /// OCCL_TRACE is for the communicators that come first: in those made of them other ranks have
   /// the same numbers.
-  occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst);
+  /// onDevice: of a communicator on devices, else null.
+  occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst,
+           std::unique_ptr<occl::cuda::DeviceRank> onDevice = nullptr);
   /// Nothing is in flight.
   ~occlComm() { watching.end(); }
 
   std::unique_ptr<occl::daemon::Daemon> daemon;
+  const std::unique_ptr<occl::cuda::DeviceRank> gpu;
   occl::communicator::Watching watching;
   occl::Mutex failureMutex;
   std::string failureText; // once it has failed; for occlCommGetLastError

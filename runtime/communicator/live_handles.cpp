@@ -43,7 +43,8 @@ LiveHandles &liveHandles() {
 
 } // namespace occl::communicator
 
-occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst)
-    : daemon(std::move(started)), watching(*daemon, isFirst) {
+occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst,
+                   std::unique_ptr<occl::cuda::DeviceRank> onDevice)
+    : daemon(std::move(started)), gpu(std::move(onDevice)), watching(*daemon, isFirst) {
   occl::communicator::liveHandles().add(this);
 }

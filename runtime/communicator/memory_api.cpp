@@ -11,12 +11,13 @@ occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory) {
     return reportInvalid("occlMemAlloc", "comm and memory must not be NULL");
   return guarded([&]() -> Status {
     transport::SharedHeap &heap = comm->daemon->heap();
-    *memory = heap.allocate(bytes);
+    *memory = comm->gpu ? comm->gpu->allocate(bytes) : heap.allocate(bytes);
     if (*memory)
       return {};
+    uint64_t size = comm->gpu ? comm->gpu->memoryBytes() : heap.size();
     return {StatusCode::Again, "occlMemAlloc: no " + std::to_string(bytes) +
                                    " bytes in a row are free in the heap of " +
-                                   std::to_string(heap.size()) + "; set heapBytes higher"};
+                                   std::to_string(size) + "; set heapBytes higher"};
   });
 }
 
@@ -24,7 +25,7 @@ occlResult_t occlMemFree(occlComm_t comm, void *memory) {
   if (!comm)
     return reportInvalid("occlMemFree", "comm must not be NULL");
   return guarded([&]() -> Status {
-    if (!memory || comm->daemon->heap().release(memory))
+    if (!memory || (comm->gpu ? comm->gpu->release(memory) : comm->daemon->heap().release(memory)))
       return {};
     return {StatusCode::InvalidArgument,
             "occlMemFree: this is not the begin of memory of occlMemAlloc, or it is free already"};

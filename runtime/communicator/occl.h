@@ -77,6 +77,12 @@ typedef enum {
   occlBudgetNoPolling = 3   /* one look; default with more ranks than processors */
 } occlBudgetPolicy_t;
 
+/* Where a communicator's buffers are. */
+typedef enum {
+  occlDeviceHost = 0, /* default */
+  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlEnqueue */
+} occlDeviceKind_t;
+
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
  * belong to a device: each rank of occlCommInitAll has its own, the communicators that a process
  * makes with occlCommInitRank share one. preemption, workers, spinMicroseconds and the policies are
@@ -97,9 +103,13 @@ typedef struct {
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
   uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
                             touched as used */
+  uint32_t deviceKind;   /* an occlDeviceKind_t, the same on all ranks. occlDeviceCuda: arenaBytes and
+                            heapBytes are taken of the device at once */
+  uint32_t device;       /* the CUDA device of the rank, as CUDA numbers those of this process; with
+                            occlCommInitAll of rank 0: rank r has the one r further, going around */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
  * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes
@@ -281,13 +291,30 @@ OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
 /* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
 
+/* --- Collectives in CUDA streams: communicators whose deviceKind is occlDeviceCuda. */
+
+struct CUstream_st;
+/* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are
+ * memory of that device. Returns at once. Invocations of an id are paired in the order of these
+ * calls and run one after the other, whatever their streams. Under stream capture the call becomes
+ * a node of the graph: the k-th captured call of an id on a rank belongs to the k-th on the others,
+ * it has connectors of its own, and its replays are paired in order; a graph must not be launched
+ * again after occlDeregister of its collectives. No wait of it is unbounded: when the collective's
+ * timeout passes, when a rank is gone, and after occlCommAbort the kernels leave, the output is
+ * undefined, and every later call returns why (occlCommGetLastError).
+ * Plans with direct access work on buffers of occlMemAlloc; others are copied to and from such
+ * memory. occlAgain: no device memory is left for a captured call or for that copy. */
+OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                                  void *recvBuffer, struct CUstream_st *stream);
+
 /* --- Memory. */
 
 /* Memory that all ranks of the communicator can access, aligned to 128 bytes: collectives between
  * buffers of it copy nothing that they do not have to. Any buffer will do for any collective, but
  * for those of plans compiled with --direct: between processes they need buffers of it. It must not
- * be freed while a collective uses it, and ends with the communicator. occlAgain: the heap
- * (occlConfig_t::heapBytes) has no such range free. */
+ * be freed while a collective uses it, and ends with the communicator. With occlDeviceCuda it is
+ * memory of the rank's device. occlAgain: the heap (occlConfig_t::heapBytes) has no such range
+ * free. */
 OCCL_API occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory);
 /* NULL is nothing to do. */
 OCCL_API occlResult_t occlMemFree(occlComm_t comm, void *memory);

@@ -7,6 +7,7 @@
 #include "runtime/daemon/device_registry.h"
 #include "runtime/transport/segment.h"
 
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ struct Settings {
   daemon::Options options;
   daemon::DeviceRequest device;
   uint64_t segmentBytes = 0, heapBytes = 0;
+  std::optional<cuda::DeviceRankOptions> cuda;
 };
 
 Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
@@ -49,6 +51,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->budgetPolicy is none of occlBudgetPolicy_t");
   if (given.heapBytes > kMaxArenaBytes)
     return invalid("config->heapBytes must be at most 2^40");
+  if (given.deviceKind > occlDeviceCuda)
+    return invalid("config->deviceKind is none of occlDeviceKind_t");
   return {};
 }
 
@@ -77,17 +81,66 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     options.maxInFlight = given.maxInFlight;
   constexpr uint64_t kDefaultArenaBytes = 256 << 20;
   constexpr uint64_t kDefaultHeapBytes = 1 << 30;
+  uint64_t arenaBytes = given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes;
   settings.heapBytes = given.heapBytes != 0 ? given.heapBytes : kDefaultHeapBytes;
-  settings.segmentBytes = transport::Segment::bytesFor(
-      given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes, settings.heapBytes);
+  if (given.deviceKind == occlDeviceCuda) {
+    Status usable = cuda::checkDevice(given.device);
+    if (!usable.ok())
+      return usable;
+    settings.cuda = {given.device, arenaBytes + settings.heapBytes, options.timeout};
+    arenaBytes = cuda::hostBytesForDevices();
+    settings.heapBytes = 0;
+  }
+  settings.segmentBytes = transport::Segment::bytesFor(arenaBytes, settings.heapBytes);
   return settings;
 }
 
 std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
                                   std::unique_ptr<daemon::Fabric> fabric,
-                                  const daemon::Options &options) {
+                                  const daemon::Options &options,
+                                  std::unique_ptr<cuda::DeviceRank> gpu) {
   return std::make_unique<occlComm>(
-      std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options), true);
+      std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options), true,
+      std::move(gpu));
+}
+
+/// On devices one after the other, from the first rank's on; all null without devices.
+StatusOr<std::vector<std::unique_ptr<cuda::DeviceRank>>>
+makeDeviceRanks(const std::vector<std::unique_ptr<daemon::Fabric>> &fabrics,
+                const Settings &settings) {
+  std::vector<std::unique_ptr<cuda::DeviceRank>> ranks(fabrics.size());
+  if (!settings.cuda)
+    return ranks;
+  for (uint32_t r = 0; r < fabrics.size(); ++r) {
+    cuda::DeviceRankOptions options = *settings.cuda;
+    options.device = (options.device + r) % cuda::numDevices();
+    auto made = cuda::makeDeviceRank(*fabrics[r], options);
+    if (!made.ok())
+      return made.status();
+    ranks[r] = std::move(*made);
+  }
+  for (auto &rank : ranks)
+    if (Status connected = rank->connect(); !connected.ok())
+      return connected;
+  return ranks;
+}
+
+/// The one of a process; null without devices.
+StatusOr<std::unique_ptr<cuda::DeviceRank>>
+joinDevices(daemon::Fabric &fabric, const Settings &settings, const Deadline &deadline) {
+  if (!settings.cuda)
+    return std::unique_ptr<cuda::DeviceRank>();
+  auto rank = cuda::makeDeviceRank(fabric, *settings.cuda);
+  if (!rank.ok())
+    return rank.status();
+  Status status = fabric.meet(deadline);
+  if (status.ok())
+    status = (*rank)->connect();
+  if (status.ok())
+    status = fabric.meet(deadline);
+  if (!status.ok())
+    return status;
+  return rank;
 }
 
 uint32_t orderOf(const daemon::Device &device) {
@@ -131,8 +184,13 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
     if (!connected.ok())
       return connected;
   }
+  auto gpus = makeDeviceRanks(fabrics, *settings);
+  if (!gpus.ok())
+    return gpus.status();
   for (uint32_t r = 0; r < numRanks; ++r)
-    comms[r] = startOn((*devices)[r], std::move(fabrics[r]), settings->options).release();
+    comms[r] =
+        startOn((*devices)[r], std::move(fabrics[r]), settings->options, std::move((*gpus)[r]))
+            .release();
   return {};
 }
 
@@ -159,7 +217,11 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
       daemon::makeFabric(std::move(*group), orderOf(**device), deadline, settings->heapBytes);
   if (!fabric.ok())
     return fabric.status();
-  *comm = startOn(std::move(*device), std::move(*fabric), settings->options).release();
+  auto gpu = joinDevices(**fabric, *settings, deadline);
+  if (!gpu.ok())
+    return gpu.status();
+  *comm =
+      startOn(std::move(*device), std::move(*fabric), settings->options, std::move(*gpu)).release();
   return {};
 }
 
@@ -173,6 +235,8 @@ StatusOr<Settings> settingsWithin(const daemon::Daemon &parent, const occlConfig
     settings->segmentBytes = parent.segmentBytes();
     settings->heapBytes = parent.heap().size();
   }
+  if (settings->cuda)
+    return invalid("config->deviceKind: communicators on devices cannot be divided or shrunk");
   Status fits = daemon::checkSettings(settings->device, *parent.device());
   if (!fits.ok())
     return fits;
@@ -181,6 +245,8 @@ StatusOr<Settings> settingsWithin(const daemon::Daemon &parent, const occlConfig
 
 Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
              occlComm_t *newComm) {
+  if (comm->gpu)
+    return invalid("occlCommSplit: communicators on devices cannot be divided");
   auto settings = settingsWithin(*comm->daemon, config);
   if (!settings.ok())
     return settings.status();
@@ -195,6 +261,8 @@ Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *c
 
 Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConfig_t *config,
               occlComm_t *newComm) {
+  if (comm->gpu)
+    return invalid("occlCommShrink: communicators on devices cannot be shrunk");
   auto settings = settingsWithin(*comm->daemon, config);
   if (!settings.ok())
     return settings.status();
@@ -268,6 +336,8 @@ occlResult_t occlCommDestroy(occlComm_t comm) {
   if (!comm)
     return occlSuccess;
   comm->daemon->drain(); // meanwhile it may be aborted
+  if (comm->gpu)
+    comm->gpu->drain();
   liveHandles().remove(comm);
   delete comm;
   return occlSuccess;

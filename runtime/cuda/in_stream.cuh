@@ -121,6 +121,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class Target> int launchInStream(const InStreamArguments &arguments, void *stream) {
+  cudaFuncAttributes attributes;
+  if (arguments.collective.numBlocks == 0)
+    return cudaFuncGetAttributes(&attributes, interpretInStream<Target>);
   interpretInStream<Target>
       <<<arguments.collective.numBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
           arguments);

@@ -21,7 +21,8 @@ struct InStreamArguments {
 inline constexpr uint64_t kAnyNumber = ~0ull;
 
 /// Enqueue the kernel in a stream of the current device: floats and sum, or any type and operation;
-/// without or with lines. Return a cudaError_t.
+/// without or with lines. Without thread blocks they only load the kernel: the first launch would,
+/// and CUDA then waits for kernels that run. Return a cudaError_t.
 int launchFloatSum(const InStreamArguments &arguments, void *stream);
 int launchAny(const InStreamArguments &arguments, void *stream);
 int launchFloatSumLines(const InStreamArguments &arguments, void *stream);

@@ -16,12 +16,9 @@ constexpr uint32_t kInvocations = 5;
 Status runAgainAndAgain(Simulation &simulation, uint64_t seed) {
   Status status = runRandomly(simulation, seed, 2);
   for (uint32_t i = 1; i < kInvocations && status.ok(); ++i) {
-    for (uint32_t r = 0; r < simulation.numRanks(); ++r) {
+    for (uint32_t r = 0; r < simulation.numRanks(); ++r)
       std::memset(simulation.output(r), 0x77, simulation.outputBytes(r));
-      simulation.invocation(r).firstTile += simulation.binding(r).program().numTiles;
-      for (uint32_t b = 0; b < simulation.numBlocks(r); ++b)
-        simulation.context(r, b) = {};
-    }
+    simulation.goOn();
     status = runRandomly(simulation, seed + i, 2);
   }
   return status;

@@ -105,6 +105,13 @@ void Simulation::announceAll() {
         announce(from, to);
 }
 
+void Simulation::goOn() {
+  for (Rank &rank : ranks) {
+    rank.invocation.firstTile += rank.binding->program().numTiles;
+    rank.contexts.assign(rank.contexts.size(), {});
+  }
+}
+
 bool Simulation::intact() const {
   return std::ranges::all_of(ranks, [](const Rank &rank) {
     return rank.user[0].intact() && rank.user[1].intact() && rank.scratch.intact() &&

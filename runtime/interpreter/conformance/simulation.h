@@ -63,6 +63,8 @@ public:
   void restart();
   /// The next invocation in the same memory: as restart(), but lines stay as they are.
   void next();
+  /// The next invocation in the same memory, of which nothing is cleared: counters go on.
+  void goOn();
   /// Nothing was written outside the buffers, the scratches and the arenas.
   bool intact() const;
 

@@ -1,0 +1,298 @@
+#include "runtime/cuda/cuda_rank.h"
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/cuda_calls.h"
+#include "runtime/insight/wait_text.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
+  return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
+}
+
+} // namespace
+
+Status checkDevice(uint32_t device) {
+  int number = 0;
+  Status counted = toStatus(cudaGetDeviceCount(&number), "looking for CUDA devices");
+  if (!counted.ok())
+    return invalid(counted.message() + "; is there a driver?");
+  if (device >= static_cast<uint32_t>(number))
+    return invalid("config->device is " + std::to_string(device) + "; this process has " +
+                   std::to_string(number) + " CUDA devices");
+  return {};
+}
+
+uint32_t numDevices() {
+  int number = 0;
+  return cudaGetDeviceCount(&number) == cudaSuccess ? static_cast<uint32_t>(number) : 0;
+}
+
+uint64_t hostBytesForDevices() { return sizeof(ControlBlock); }
+
+StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,
+                                                     const DeviceRankOptions &options) {
+  return CudaRank::make(fabric, options);
+}
+
+StatusOr<std::unique_ptr<DeviceRank>> CudaRank::make(daemon::Fabric &fabric,
+                                                     const DeviceRankOptions &options) {
+  if (fabric.numRanks() > kMaxRanks)
+    return invalid("a communicator on devices has at most " + std::to_string(kMaxRanks) +
+                   " ranks, not " + std::to_string(fabric.numRanks()));
+  std::unique_ptr<CudaRank> rank(new CudaRank(fabric, options));
+  Status started = rank->start();
+  if (!started.ok())
+    return started;
+  return std::unique_ptr<DeviceRank>(std::move(rank));
+}
+
+Status CudaRank::start() {
+  Status status = checkDevice(options.device);
+  if (!status.ok())
+    return status;
+  int blocks = 0;
+  status = toStatus(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device()),
+                    "asking for the number of multiprocessors");
+  maxBlocks = static_cast<uint32_t>(blocks);
+  if (!status.ok())
+    return status;
+  OnDevice on(device());
+  for (auto load : {launchFloatSum, launchAny, launchFloatSumLines, launchAnyLines})
+    if (status.ok())
+      status = toStatus(static_cast<cudaError_t>(load({}, nullptr)), "loading the interpreter");
+  if (!status.ok())
+    return status;
+  std::vector<ControlBlock *> blocksOfRanks;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    blocksOfRanks.push_back(controlBlockOf(fabric, r));
+  slots = std::make_unique<SlotTable>(blocksOfRanks[0]->slots, fabric.rank(), fabric.numRanks());
+  auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
+  if (!made.ok())
+    return made.status();
+  memory = std::move(*made);
+  auto watching =
+      HostWatch::start(fabric, device(), [this](const GivingUp &where) { return describe(where); });
+  if (!watching.ok())
+    return watching.status();
+  watch = std::move(*watching);
+  return {};
+}
+
+/// The kernels of this rank end before its memory goes.
+CudaRank::~CudaRank() {
+  // Others on the same device that wait for this rank leave, too.
+  fabric.leave();
+  if (watch)
+    watch->endAll();
+  OnDevice on(device());
+  cudaDeviceSynchronize();
+  watch.reset();
+  collectives.clear();
+}
+
+void CudaRank::drain() {
+  Deadline deadline(options.timeout + std::chrono::seconds(1));
+  for (const auto &[id, known] : collectives)
+    while (!fabric.failed() && !deadline.passed()) {
+      auto finished = known.eager->finished();
+      if (!finished.ok() || *finished >= known.numEnqueued)
+        break;
+      sleepFor(std::chrono::microseconds(50));
+    }
+}
+
+Status CudaRank::connect() { return memory->connect(); }
+
+RegistrationContext CudaRank::context() {
+  return {*memory, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
+}
+
+Status CudaRank::add(const daemon::CollectiveSpec &spec) {
+  if (fabric.failed())
+    return fabric.failure();
+  std::lock_guard lock(mutex);
+  if (collectives.contains(spec.id))
+    return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
+  auto eager = Registration::make(context(), spec, 0);
+  if (!eager.ok())
+    return eager.status();
+  Known &known = collectives[spec.id];
+  known.spec = spec;
+  known.eager = std::move(*eager);
+  return {};
+}
+
+Status CudaRank::remove(uint64_t id) {
+  std::lock_guard lock(mutex);
+  auto known = find(id);
+  if (!known.ok())
+    return known.status();
+  auto finished = (*known)->eager->finished();
+  if (finished.ok() && *finished < (*known)->numEnqueued && !fabric.failed())
+    return invalid("collective " + std::to_string(id) + " has invocations in flight");
+  Status retired = (*known)->eager->retire();
+  for (const auto &captured : (*known)->captured)
+    if (retired.ok())
+      retired = captured->retire();
+  collectives.erase(id);
+  return retired;
+}
+
+StatusOr<CudaRank::Known *> CudaRank::find(uint64_t id) {
+  auto found = collectives.find(id);
+  if (found == collectives.end())
+    return invalid("no collective with id " + std::to_string(id) + " is registered");
+  return &found->second;
+}
+
+Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *userStream) {
+  if (fabric.failed())
+    return fabric.failure();
+  auto stream = static_cast<cudaStream_t>(userStream);
+  OnDevice on(device());
+  std::lock_guard lock(mutex);
+  auto found = find(id);
+  if (!found.ok())
+    return found.status();
+  Known &known = **found;
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  Status asked = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
+  if (!asked.ok())
+    return asked;
+  char *const buffers[2] = {static_cast<char *>(const_cast<void *>(input)),
+                            static_cast<char *>(output)};
+  const interpreter::Binding &binding = known.eager->binding();
+  if ((!input && binding.inputBytes() != 0) || (!output && binding.outputBytes() != 0))
+    return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
+  Registration *registration = known.eager.get();
+  uint64_t number = known.numEnqueued;
+  if (capture == cudaStreamCaptureStatusActive) {
+    auto made =
+        Registration::make(context(), known.spec, static_cast<uint32_t>(known.captured.size()) + 1);
+    if (!made.ok())
+      return made.status();
+    known.captured.push_back(std::move(*made));
+    registration = known.captured.back().get();
+    number = kAnyNumber;
+  }
+  bool isReachable =
+      !registration->collective().isDirect || (memory->offsetOf(input, binding.inputBytes()) &&
+                                               memory->offsetOf(output, binding.outputBytes()));
+  Status launched = isReachable ? launch(known, *registration, number, buffers, stream)
+                                : launchStaged(known, *registration, number, buffers, stream);
+  if (launched.ok() && number != kAnyNumber)
+    ++known.numEnqueued;
+  return launched;
+}
+
+Status CudaRank::launch(const Known &known, const Registration &registration, uint64_t number,
+                        char *const buffers[2], cudaStream_t stream) {
+  InStreamArguments arguments;
+  arguments.collective = registration.collective();
+  arguments.buffers[0] = buffers[0];
+  arguments.buffers[1] = buffers[1];
+  arguments.number = number;
+  auto timeout = known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
+  arguments.bound = watch->bound(static_cast<uint64_t>(timeout.count()) * 1'000'000);
+  bool isFloatSum = arguments.collective.isFloatSum;
+  auto kernel = arguments.collective.hasLines ? (isFloatSum ? launchFloatSumLines : launchAnyLines)
+                                              : (isFloatSum ? launchFloatSum : launchAny);
+  return toStatus(static_cast<cudaError_t>(kernel(arguments, stream)), "launching the interpreter");
+}
+
+/// Other ranks access the buffers: what they cannot reach goes through memory that they can.
+Status CudaRank::launchStaged(const Known &known, Registration &registration, uint64_t number,
+                              char *const buffers[2], cudaStream_t stream) {
+  auto staged = registration.staging();
+  if (!staged.ok())
+    return {staged.status().code(),
+            "a plan with direct access needs buffers of occlMemAlloc, or as much memory to copy "
+            "them to: " +
+                staged.status().message()};
+  Status status =
+      toStatus(cudaMemcpyAsync((*staged)[0], buffers[0], registration.binding().inputBytes(),
+                               cudaMemcpyDefault, stream),
+               "copying the input");
+  if (status.ok())
+    status = launch(known, registration, number, staged->data(), stream);
+  if (!status.ok())
+    return status;
+  return toStatus(cudaMemcpyAsync(buffers[1], (*staged)[1], registration.binding().outputBytes(),
+                                  cudaMemcpyDefault, stream),
+                  "copying the output");
+}
+
+std::string CudaRank::describe(const GivingUp &where) {
+  std::lock_guard lock(mutex);
+  for (const auto &[id, known] : collectives) {
+    if (known.eager->collective().slot == where.slot)
+      return describeWait(known, where);
+    for (const auto &captured : known.captured)
+      if (captured->collective().slot == where.slot)
+        return describeWait(known, where);
+  }
+  return "rank " + std::to_string(fabric.rank()) + " gave up in a collective that is gone";
+}
+
+std::string CudaRank::describeWait(const Known &known, const GivingUp &where) const {
+  const interpreter::Obstacle &obstacle = where.obstacle;
+  std::string peer = "rank " + std::to_string(obstacle.peer);
+  std::string text = "rank " + std::to_string(fabric.rank()) + " gave up in '" +
+                     (known.spec.name.empty() ? known.spec.plan->name : known.spec.name) +
+                     "' (id " + std::to_string(known.spec.id) + "), invocation " +
+                     std::to_string(where.invocation) + ": ";
+  if (where.isBeginning != 0) {
+    const char *why[] = {" to register it", " to begin it, or to finish an earlier one",
+                         " to finish the earlier invocations that it has enqueued"};
+    return text + "waits for " + peer + why[obstacle.what % 3];
+  }
+  text += insight::describePosition(known.spec.plan.get(),
+                                    {fabric.rank(), where.block, where.context.instruction}) +
+          ", tile " + std::to_string(where.context.tile) + ", waits for ";
+  switch (obstacle.reason) {
+  case interpreter::BlockReason::Data:
+    return text + "data from " + peer;
+  case interpreter::BlockReason::Credit:
+    return text + peer + " to read what it was sent";
+  case interpreter::BlockReason::Signal:
+    return text + "a signal from " + peer;
+  case interpreter::BlockReason::Dependency:
+    return text + "thread block " + std::to_string(obstacle.what) + " of the same rank";
+  case interpreter::BlockReason::Announce:
+  case interpreter::BlockReason::None:
+    break;
+  }
+  return text + peer;
+}
+
+void *CudaRank::allocate(uint64_t bytes) {
+  auto offset = memory->allocate(bytes);
+  if (!offset)
+    return nullptr;
+  std::lock_guard lock(mutex);
+  allocated[*offset] = bytes;
+  return memory->arena(fabric.rank()) + *offset;
+}
+
+bool CudaRank::release(void *block) {
+  auto offset = memory->offsetOf(block, 0);
+  std::lock_guard lock(mutex);
+  auto found = offset ? allocated.find(*offset) : allocated.end();
+  if (found == allocated.end())
+    return false;
+  memory->release(found->first, found->second);
+  allocated.erase(found);
+  return true;
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,72 @@
+// DeviceRank where there is CUDA.
+#pragma once
+
+#include "runtime/base/mutex.h"
+#include "runtime/cuda/bound.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/device_rank.h"
+#include "runtime/cuda/host_watch.h"
+#include "runtime/cuda/in_stream.h"
+#include "runtime/cuda/registration.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::cuda {
+
+class CudaRank : public DeviceRank {
+public:
+  static StatusOr<std::unique_ptr<DeviceRank>> make(daemon::Fabric &fabric,
+                                                    const DeviceRankOptions &options);
+  ~CudaRank() override;
+
+  void drain() override;
+  Status connect() override;
+  Status add(const daemon::CollectiveSpec &spec) override;
+  Status remove(uint64_t id) override;
+  Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
+  void *allocate(uint64_t bytes) override;
+  bool release(void *block) override;
+  uint64_t memoryBytes() const override { return options.bytes; }
+
+private:
+  /// One registered id.
+  struct Known {
+    daemon::CollectiveSpec spec;
+    std::unique_ptr<Registration> eager;
+    /// Captured calls: of each graph node its own.
+    std::vector<std::unique_ptr<Registration>> captured;
+    uint64_t numEnqueued = 0; // not captured
+  };
+
+  CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
+      : fabric(fabric), options(options) {}
+  Status start();
+  int device() const { return static_cast<int>(options.device); }
+  RegistrationContext context();
+  StatusOr<Known *> find(uint64_t id);
+  Status launch(const Known &known, const Registration &registration, uint64_t number,
+                char *const buffers[2], cudaStream_t stream);
+  Status launchStaged(const Known &known, Registration &registration, uint64_t number,
+                      char *const buffers[2], cudaStream_t stream);
+  std::string describe(const GivingUp &where);
+  std::string describeWait(const Known &known, const GivingUp &where) const;
+
+  daemon::Fabric &fabric;
+  const DeviceRankOptions options;
+  uint32_t maxBlocks = 0;
+  std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<SlotTable> slots;
+  std::unique_ptr<HostWatch> watch;
+  Mutex mutex;                                      // guards all below
+  std::map<uint64_t, Known> collectives;            // by id
+  std::unordered_map<uint64_t, uint64_t> allocated; // bytes, by offset
+};
+
+} // namespace occl::cuda

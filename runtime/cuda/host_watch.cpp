@@ -1,0 +1,98 @@
+#include "runtime/cuda/host_watch.h"
+
+#include "runtime/base/atomic.h"
+#include "runtime/cuda/cuda_calls.h"
+
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+constexpr auto kPeriod = std::chrono::milliseconds(2);
+/// Asking the system about a process costs a read.
+constexpr uint32_t kPeriodsPerLookAtProcesses = 10;
+
+} // namespace
+
+StatusOr<std::unique_ptr<HostWatch>>
+HostWatch::start(daemon::Fabric &fabric, int device,
+                 std::function<std::string(const GivingUp &)> describe) {
+  std::unique_ptr<HostWatch> watch(new HostWatch(fabric, device, std::move(describe)));
+  OnDevice on(device);
+  Status status = on.status();
+  void *pinned = nullptr, *word = nullptr;
+  if (status.ok())
+    status = toStatus(cudaHostAlloc(&pinned, sizeof(HostWords), cudaHostAllocMapped),
+                      "allocating pinned memory");
+  if (status.ok()) {
+    watch->words = new (pinned) HostWords;
+    status = toStatus(cudaMalloc(&word, sizeof(uint32_t)), "allocating device memory");
+  }
+  if (status.ok()) {
+    watch->hasGivenUp = static_cast<uint32_t *>(word);
+    status = toStatus(cudaMemset(word, 0, sizeof(uint32_t)), "clearing device memory");
+  }
+  if (!status.ok())
+    return status;
+  try {
+    watch->thread = Thread([watch = watch.get()] { watch->run(); });
+  } catch (const std::system_error &error) {
+    return Status(StatusCode::SystemError, std::string("starting a thread: ") + error.what());
+  }
+  return watch;
+}
+
+HostWatch::~HostWatch() {
+  {
+    std::lock_guard lock(mutex);
+    isEnding = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+  OnDevice on(device);
+  if (hasGivenUp)
+    cudaFree(hasGivenUp);
+  if (words)
+    cudaFreeHost(words);
+}
+
+void HostWatch::endAll() { storeShared(&words->abort, 1, std::memory_order_release); }
+
+void HostWatch::run() {
+  std::unique_lock lock(mutex);
+  for (uint32_t round = 0; !isEnding; ++round) {
+    lock.unlock();
+    if (fabric.failed())
+      endAll();
+    else
+      look();
+    if (round % kPeriodsPerLookAtProcesses == 0 && fabric.ranks().acrossProcesses() &&
+        !fabric.failed())
+      for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+        if (r != fabric.rank() && !fabric.hasLeft(r) && fabric.isDead(r))
+          fabric.fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
+                                                   " is gone (seen by rank " +
+                                                   std::to_string(fabric.rank()) + ")"});
+    lock.lock();
+    changed.wait_for(lock, kPeriod, [&] { return isEnding; });
+  }
+}
+
+void HostWatch::look() {
+  if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
+    fabric.fail({StatusCode::Timeout, describe(words->givingUp)});
+  uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
+  if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1))
+    fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(awaited - 1) +
+                                             " has destroyed its communicator; rank " +
+                                             std::to_string(fabric.rank()) + " waits for it"});
+  storeShared(&words->waitsFor, 0, std::memory_order_release);
+}
+
+} // namespace occl::cuda

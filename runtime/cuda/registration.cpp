@@ -1,0 +1,208 @@
+#include "runtime/cuda/registration.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/cuda/block_image.h"
+
+#include <algorithm>
+#include <string>
+
+namespace occl::cuda {
+
+using namespace interpreter;
+
+namespace {
+
+/// One message a chunk of up to so many bytes: a tile more costs more than it gains.
+constexpr TilePolicy kDeviceTiles = {4 << 20, 1};
+
+/// The larger the arena blocks, the fewer: with one, an invocation begins on all ranks together,
+/// which large ones do not notice.
+uint32_t ringFor(uint64_t largestBlock) {
+  constexpr uint64_t kSmall = 1 << 20, kMedium = 8 << 20;
+  return largestBlock <= kSmall ? kMaxRing : largestBlock <= kMedium ? 2 : 1;
+}
+
+Status invalid(const daemon::CollectiveSpec &spec, const std::string &why) {
+  return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' " + why};
+}
+
+} // namespace
+
+StatusOr<std::unique_ptr<Registration>> Registration::make(const RegistrationContext &context,
+                                                           const daemon::CollectiveSpec &spec,
+                                                           uint32_t instance) {
+  std::unique_ptr<Registration> made(new Registration(context));
+  Status status = made->bindAll(spec);
+  if (status.ok())
+    status = made->layOut(*spec.plan);
+  if (status.ok())
+    status = made->uploadImages();
+  if (!status.ok())
+    return status;
+  bool reduces =
+      std::ranges::any_of(spec.plan->instructions, [](const plan::Instruction &instruction) {
+        return instruction.numSources > 1;
+      });
+  auto slot = context.slots.claim({spec.id, instance},
+                                  {spec.planHash, spec.count, static_cast<uint32_t>(spec.type),
+                                   reduces ? static_cast<uint32_t>(spec.op) : 0});
+  if (!slot.ok())
+    return slot.status();
+  made->device.slot = *slot;
+  status = made->publish();
+  if (!status.ok())
+    return status;
+  return made;
+}
+
+Registration::~Registration() {
+  for (const Taken &piece : taken)
+    context.memory.release(piece.offset, piece.bytes);
+}
+
+Status Registration::bindAll(const daemon::CollectiveSpec &spec) {
+  if (spec.plan->numRanks != context.numRanks)
+    return invalid(spec, "is for " + std::to_string(spec.plan->numRanks) + " ranks, not " +
+                             std::to_string(context.numRanks));
+  BindRequest request;
+  request.rank = context.rank;
+  request.count = spec.count;
+  request.type = spec.type;
+  request.op = spec.op;
+  request.tiles = kDeviceTiles;
+  request.placement = Placement::AtDestination;
+  request.lines = kDeviceLines;
+  request.stepOperands = kMaxBlockOperands;
+  auto binding = bind(*spec.plan, request);
+  if (!binding.ok())
+    return binding.status();
+  bound = *binding;
+  const Program &program = bound->program();
+  if (program.maxOperands > kMaxBlockOperands)
+    return invalid(spec, "has an instruction with more than " + std::to_string(kMaxBlockOperands) +
+                             " operands");
+  if (program.numBlocks == 0)
+    return invalid(spec, "has no thread block on rank " + std::to_string(context.rank));
+  if (program.numBlocks > context.maxBlocks)
+    return invalid(spec, "has " + std::to_string(program.numBlocks) +
+                             " thread blocks on a rank; the device runs " +
+                             std::to_string(context.maxBlocks) + " at once");
+  return {};
+}
+
+Status Registration::layOut(const plan::Plan &plan) {
+  const Program &program = bound->program();
+  device.rank = context.rank;
+  device.numRanks = context.numRanks;
+  device.numBlocks = program.numBlocks;
+  device.numTiles = program.numTiles;
+  device.hasLines = program.line.bytes != 0;
+  device.isFloatSum = program.type == DataType::Float32 && program.op == ReduceOp::Sum;
+  for (const plan::Instruction &instruction : plan.instructions)
+    device.isDirect |= instruction.opcode == plan::Opcode::LoadReduceStore;
+  uint64_t largest = 0;
+  for (uint32_t r = 0; r < context.numRanks; ++r) {
+    device.arenas[r] = context.memory.arena(r);
+    device.ringStrides[r] = alignUp(
+        bound->arenaBytes(r) + plan.ranks[r].numThreadBlocks * kControlStride, kBlockAlignment);
+    largest = std::max(largest, device.ringStrides[r]);
+  }
+  device.ring = ringFor(largest);
+  for (uint32_t r = 0; r < context.numRanks; ++r)
+    device.ringBytes[r] = device.ring * device.ringStrides[r];
+  device.progressOffset = bound->arenaBytes(context.rank);
+  auto blocks = take(device.ringBytes[context.rank] + bound->scratchBytes());
+  if (!blocks.ok())
+    return blocks.status();
+  auto ordinals = take(program.numBlocks * sizeof(uint64_t));
+  if (!ordinals.ok())
+    return ordinals.status();
+  device.ordinals = reinterpret_cast<uint64_t *>(*ordinals);
+  Status cleared = context.memory.clear(*blocks, device.ringBytes[context.rank]);
+  return cleared.ok() ? context.memory.clear(*ordinals, program.numBlocks * sizeof(uint64_t))
+                      : cleared;
+}
+
+Status Registration::uploadImages() {
+  std::vector<std::vector<char>> images;
+  uint64_t stride = 0;
+  for (uint32_t b = 0; b < device.numBlocks; ++b) {
+    images.push_back(makeBlockImage(bound->program(), b));
+    stride = std::max<uint64_t>(stride, alignUp(images.back().size(), 128));
+  }
+  if (stride > kTableBytes)
+    return {StatusCode::InvalidArgument,
+            "a thread block's tables of " + std::to_string(stride) + " bytes exceed the " +
+                std::to_string(kTableBytes) +
+                " of a device's shared memory: use more thread blocks"};
+  std::vector<char> all(stride * device.numBlocks);
+  for (uint32_t b = 0; b < device.numBlocks; ++b)
+    std::ranges::copy(images[b], all.begin() + static_cast<ptrdiff_t>(b * stride));
+  auto memory = take(all.size());
+  if (!memory.ok())
+    return memory.status();
+  device.images = *memory;
+  device.imageStride = static_cast<uint32_t>(stride);
+  return context.memory.upload(*memory, all.data(), all.size());
+}
+
+Status Registration::publish() {
+  uint64_t where = taken[0].offset + 1;
+  for (uint32_t r = 0; r < context.numRanks; ++r) {
+    RankRecord *record = recordIn(device.arenas[r], device.slot, context.rank);
+    Status status =
+        context.memory.upload(reinterpret_cast<char *>(&record->where), &where, sizeof where);
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
+Status Registration::retire() {
+  auto isLast = context.slots.retire(device.slot);
+  if (!isLast.ok() || !*isLast)
+    return isLast.status();
+  for (uint32_t r = 0; r < context.numRanks; ++r) {
+    char *records = reinterpret_cast<char *>(recordIn(device.arenas[r], device.slot, 0));
+    Status status = context.memory.clear(records, kMaxRanks * sizeof(RankRecord));
+    if (!status.ok())
+      return status;
+  }
+  return context.slots.release(device.slot);
+}
+
+StatusOr<std::array<char *, 2>> Registration::staging() {
+  if (staged)
+    return *staged;
+  auto input = take(bound->inputBytes());
+  if (!input.ok())
+    return input.status();
+  auto output = take(bound->outputBytes());
+  if (!output.ok())
+    return output.status();
+  staged = {*input, *output};
+  return *staged;
+}
+
+StatusOr<uint64_t> Registration::finished() const {
+  std::vector<uint64_t> ordinals(device.numBlocks);
+  Status read =
+      context.memory.download(ordinals.data(), reinterpret_cast<const char *>(device.ordinals),
+                              ordinals.size() * sizeof(uint64_t));
+  if (!read.ok())
+    return read;
+  return *std::ranges::min_element(ordinals);
+}
+
+StatusOr<char *> Registration::take(uint64_t bytes) {
+  auto offset = context.memory.allocate(bytes);
+  if (!offset)
+    return Status(StatusCode::Again, "no " + std::to_string(bytes) + " bytes of the " +
+                                         std::to_string(context.memory.bytes()) +
+                                         " of device memory are free for a collective; set "
+                                         "arenaBytes higher");
+  taken.push_back({*offset, bytes});
+  return context.memory.arena(context.rank) + *offset;
+}
+
+} // namespace occl::cuda

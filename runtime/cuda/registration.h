@@ -1,0 +1,71 @@
+// A collective of one rank as its device has it: bound, its images uploaded, its arena blocks
+// taken, and the other ranks told where they are.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/status.h"
+#include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/slot_table.h"
+#include "runtime/daemon/collective.h"
+#include "runtime/interpreter/bind.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace occl::cuda {
+
+/// What a rank's registrations share. Outlives them.
+struct RegistrationContext {
+  DeviceMemory &memory;
+  SlotTable &slots;
+  uint32_t rank;
+  uint32_t numRanks;
+  uint32_t maxBlocks; // that the device can run at once
+};
+
+/// One slot of the rank: a registered collective, or one captured call of it. Its memory is given
+/// back when it ends. Immutable, but for staging() and what devices write.
+class Registration {
+public:
+  /// InvalidArgument if the plan does not suit devices, Mismatch, Again if there is no memory or no
+  /// slot, SystemError.
+  static StatusOr<std::unique_ptr<Registration>>
+  make(const RegistrationContext &context, const daemon::CollectiveSpec &spec, uint32_t instance);
+  ~Registration();
+
+  const DeviceCollective &collective() const { return device; }
+  const interpreter::Binding &binding() const { return *bound; }
+
+  /// Input and output of this rank's arena, for buffers that the other ranks cannot access. Again
+  /// if there is no memory. One thread at a time.
+  StatusOr<std::array<char *, 2>> staging();
+  /// It is deregistered: once all ranks have said so the slot may be another collective's. Without
+  /// that it stays this one's until the communicator ends.
+  Status retire();
+  /// Invocations that all thread blocks have finished.
+  StatusOr<uint64_t> finished() const;
+
+private:
+  struct Taken {
+    uint64_t offset, bytes;
+  };
+
+  explicit Registration(const RegistrationContext &context) : context(context) {}
+  Status bindAll(const daemon::CollectiveSpec &spec);
+  Status layOut(const plan::Plan &plan);
+  Status uploadImages();
+  Status publish();
+  StatusOr<char *> take(uint64_t bytes);
+
+  const RegistrationContext context;
+  std::shared_ptr<const interpreter::Binding> bound;
+  DeviceCollective device;
+  std::vector<Taken> taken;
+  std::optional<std::array<char *, 2>> staged;
+};
+
+} // namespace occl::cuda

@@ -1,0 +1,79 @@
+// One collective on one rank of a communicator on devices, against the reference.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/data_type.h"
+#include "runtime/communicator/occl.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace occl::gpu_test {
+
+/// How invocations are enqueued: as they are, or twice as often from a graph, replayed beside them.
+enum class Way { Eager, Graph };
+
+struct Case {
+  uint64_t id = 1;
+  plan::Plan plan;
+  uint64_t count = 0;
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  /// Bytes of buffers from an address that is aligned.
+  uint64_t misalignment = 0;
+  /// Buffers of occlMemAlloc.
+  bool isRegistered = false;
+  Way way = Way::Eager;
+
+  std::string name() const;
+};
+
+/// A rank's buffers, stream and device; made before anything runs, as freeing device memory waits
+/// for what runs.
+class RankOnDevice {
+public:
+  /// The device is current; `comm` is one of it.
+  RankOnDevice(occlComm_t comm, uint32_t rank);
+  ~RankOnDevice();
+  RankOnDevice(const RankOnDevice &) = delete;
+  RankOnDevice &operator=(const RankOnDevice &) = delete;
+
+  /// Runs the case some times on this rank, as all ranks do; `meet` returns when all have called
+  /// it. "" or what is wrong.
+  std::string run(const Case &what, const std::function<void()> &meet);
+
+  /// Waits for the stream, at most 30 seconds. "" or what is wrong.
+  std::string synchronize();
+  cudaStream_t stream() const { return work; }
+  /// 1 MiB each, of occlMemAlloc or of CUDA.
+  char *input(bool isRegistered) const { return inputs[isRegistered]; }
+  char *output(bool isRegistered) const { return outputs[isRegistered]; }
+
+private:
+  std::string check(const Case &what, const std::vector<char> &expected);
+  std::string spoilOutput(const Case &what);
+  std::string runEager(const Case &what, const std::vector<char> &expected);
+  std::string runGraph(const Case &what, const std::vector<char> &expected,
+                       const std::function<void()> &meet);
+  std::string enqueue(const Case &what);
+
+  occlComm_t comm;
+  const uint32_t rank;
+  cudaStream_t work = nullptr;
+  char *inputs[2] = {nullptr, nullptr}, *outputs[2] = {nullptr, nullptr};
+};
+
+/// All collectives, types, operations and shapes that ranks are tried with.
+std::vector<Case> casesFor(uint32_t numRanks);
+
+/// Device memory of a rank in these tests is small: several share one device.
+occlConfig_t smallConfig();
+
+/// occlRegister of the case.
+occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000);
+
+} // namespace occl::gpu_test
