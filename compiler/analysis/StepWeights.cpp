@@ -25,7 +25,7 @@ std::vector<uint32_t> StepWeights::numbers() const {
 }
 
 std::optional<StepWeights> StepWeights::of(llvm::ArrayRef<uint32_t> numbers) {
-  if (numbers.size() < kFields || (numbers.size() - kFields) % kFieldsOfWay != 0 || numbers[5] > 1)
+  if (numbers.size() < kFields || numbers[5] > 1)
     return std::nullopt;
   StepWeights result;
   result.overhead = numbers[0];
@@ -35,14 +35,14 @@ std::optional<StepWeights> StepWeights::of(llvm::ArrayRef<uint32_t> numbers) {
   result.send = numbers[4];
   result.fetched = numbers[5] == 1;
   result.usual = {numbers[6], numbers[7]};
-  for (llvm::ArrayRef<uint32_t> rest = numbers.drop_front(kFields); !rest.empty();
-       rest = rest.drop_front(kFieldsOfWay)) {
+  llvm::ArrayRef<uint32_t> rest = numbers.drop_front(kFields);
+  for (; rest.size() >= kFieldsOfWay; rest = rest.drop_front(kFieldsOfWay)) {
     RankWay way = {rest[0], rest[1], {rest[2], rest[3]}};
     if (!result.ways.empty() && !isBefore(result.ways.back(), way))
       return std::nullopt;
     result.ways.push_back(way);
   }
-  return result;
+  return rest.empty() ? std::optional(std::move(result)) : std::nullopt;
 }
 
 const WayWeights &StepWeights::between(uint32_t from, uint32_t to) const {

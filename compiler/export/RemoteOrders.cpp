@@ -43,7 +43,7 @@ private:
   /// A step of a path, seen from its end: from `instruction` by an edge.
   struct Edge {
     uint32_t to = kNone;      // the state after it
-    uint32_t operand = kNone; // of a message
+    uint32_t operand = kNone; // of a message or signal
     uint32_t dependency = kNone;
   };
 
@@ -66,26 +66,24 @@ private:
     }
   }
 
-  /// Signals and waits count, but move nothing.
-  bool isMessage(uint32_t instruction, const plan::Operand &operand) const {
-    return operand.kind == plan::OperandKind::Connection &&
-           plan.instructions[instruction].count > 0;
-  }
-
-  /// Each end of a connection has one thread block, so the messages are in its order.
+  /// Each end of a connection has one thread block, so the messages are in its order. Signals are
+  /// the messages of a counter; a wait receives the last one that it waits for.
   void findSenders() {
     std::vector<std::vector<uint32_t>> sent(plan.connections.size());
     for (uint32_t i = 0; i < plan.instructions.size(); ++i)
       for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[i]))
-        if (isMessage(i, operand))
+        if (operand.kind == plan::OperandKind::Connection)
           sent[operand.index].push_back(i);
     std::map<std::pair<uint32_t, uint32_t>, size_t> received; // by rank, of connection
     for (uint32_t i = 0; i < plan.instructions.size(); ++i)
       for (uint32_t s = 0; s < plan.instructions[i].numSources; ++s) {
-        uint32_t operand = plan.instructions[i].firstOperand + s;
+        const Instruction &instruction = plan.instructions[i];
+        uint32_t operand = instruction.firstOperand + s;
         uint32_t connection = plan.operands[operand].index;
-        if (isMessage(i, plan.operands[operand]))
-          senders[operand] = sent[connection][received[{places[i].rank, connection}]++];
+        if (plan.operands[operand].kind == plan::OperandKind::Connection)
+          senders[operand] = sent[connection][instruction.opcode == plan::Opcode::Wait
+                                                  ? instruction.value - 1
+                                                  : received[{places[i].rank, connection}]++];
       }
   }
 
@@ -135,12 +133,17 @@ private:
       plan.places.push_back(places[state / 2]);
       const Edge &edge = cameFrom[state];
       if (edge.operand != kNone)
-        plan.connections[plan.operands[edge.operand].index].isOrdered = true;
+        markOrdered(plan.connections[plan.operands[edge.operand].index]);
       if (edge.dependency != kNone)
         isNeeded[edge.dependency] = true;
     }
     plan.places.push_back(places[end / 2]);
     plan.witnesses.push_back({first, static_cast<uint32_t>(plan.places.size()) - first});
+  }
+
+  /// A counter orders as it is.
+  static void markOrdered(plan::Connection &connection) {
+    connection.isOrdered = !connection.isCounter;
   }
 
   void compactDependencies() {
@@ -160,7 +163,7 @@ private:
   uint64_t budget;
   std::vector<plan::Place> places;    // of each instruction
   std::vector<uint32_t> firstBlock;   // of each rank
-  std::vector<uint32_t> senders;      // of each operand that is a message to receive
+  std::vector<uint32_t> senders;      // of each operand that is received or waited for
   std::vector<bool> isGone, isNeeded; // of each dependency
   std::vector<uint32_t> visited;      // of each state: the number of the last search
   std::vector<Edge> cameFrom;         // of each state

@@ -6,7 +6,7 @@
 namespace occl::exporter {
 
 /// Leaves out the dependencies of `plan` that follow from paths of thread blocks' order,
-/// dependencies and messages through other ranks: marks the connections on these paths as ordered,
+/// dependencies, signals and messages through other ranks: marks the connections on these paths as ordered,
 /// and adds the paths as witnesses. What is left does not follow from such paths, unless `budget`,
 /// in visited instructions, was spent before all dependencies were looked at. Returns how many are
 /// gone. A plan of another protocol than Simple stays as it is: its messages order nothing but

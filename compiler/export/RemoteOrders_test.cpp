@@ -110,6 +110,45 @@ TEST(RemoteOrders, AWayOfMessagesOnlyCompletesNothing) {
   EXPECT_TRUE(verifyPlan(plan)) << verifyPlan(plan).text();
 }
 
+/// As roundTrip, but rank 1 fetches what rank 0 keeps when it is told to, and tells it back: of two
+/// signals each way the second ones.
+Plan signalledBack() {
+  PlanBuilder builder = start(Protocol::Simple);
+  uint32_t there = builder.addCounter(0, {1}), back = builder.addCounter(1, {0});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1, .scratchChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(there)});
+  builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {input(0, 0)}, {scratch(0, 0)});
+  builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(there)});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = Opcode::Wait, .value = 2}, {connection(back)}, {});
+  builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {scratch(0, 0)}, {output(0, 0)},
+                         {{0, 1}});
+  builder.beginRank({.outputChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(back)});
+  builder.addInstruction({.opcode = Opcode::Wait, .value = 2}, {connection(there)}, {});
+  builder.addInstruction({.opcode = Opcode::LoadReduceStore, .count = 1}, {scratch(0, 0)},
+                         {output(1, 0)});
+  builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(back)});
+  const Contribution from[] = {{0, 0}};
+  builder.addRequirement({.rank = 0, .outputChunk = 0, .count = 1}, from);
+  builder.addRequirement({.rank = 1, .outputChunk = 0, .count = 1}, from);
+  return std::move(builder).take();
+}
+
+TEST(RemoteOrders, SignalsLeadThroughOtherRanks) {
+  Plan plan = signalledBack();
+  ASSERT_TRUE(verifyPlan(plan)) << verifyPlan(plan).text();
+  EXPECT_EQ(leaveOutRemoteDependencies(plan), 1u);
+  ASSERT_EQ(plan.witnesses.size(), 1u);
+  std::span<const Place> way = plan.placesOf(plan.witnesses[0]);
+  EXPECT_EQ(std::vector<Place>(way.begin(), way.end()),
+            std::vector<Place>(
+                {{0, 0, 1}, {0, 0, 2}, {1, 0, 1}, {1, 0, 2}, {1, 0, 3}, {0, 1, 0}, {0, 1, 1}}));
+  EXPECT_TRUE(verifyPlan(plan)) << verifyPlan(plan).text();
+}
+
 TEST(RemoteOrders, OtherProtocolsOrderNothing) {
   Plan plan = roundTrip(Protocol::LL, false);
   EXPECT_EQ(leaveOutRemoteDependencies(plan), 0u);

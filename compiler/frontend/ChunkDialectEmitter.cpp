@@ -20,17 +20,15 @@ plan::OperandKind kindOf(BufferKind buffer) {
   return plan::OperandKind::Input;
 }
 
-/// The file that was asked for; what it imports comes later.
-constexpr FileId kMainFile = 0;
-
 llvm::SmallVector<int32_t> toSigned(const std::vector<uint32_t> &values) {
   return {values.begin(), values.end()};
 }
 
 } // namespace
 
-ChunkDialectEmitter::ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources)
-    : sources(sources), builder(&context) {
+ChunkDialectEmitter::ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources,
+                                         FileId mainFile)
+    : sources(sources), mainFile(mainFile), builder(&context) {
   context.loadDialect<chunk::ChunkDialect>();
   module = mlir::ModuleOp::create(builder.getUnknownLoc());
   builder.setInsertionPointToEnd(module->getBody());
@@ -132,8 +130,7 @@ mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo 
   if (info.maxBytes != kUnboundedBytes)
     header.setMaxBytes(info.maxBytes);
   header.setSourceHash(sourceHash);
-  if (sources.numFiles() > 0)
-    program->setLoc(mlir::NameLoc::get(builder.getStringAttr(sources.name(kMainFile))));
+  program->setLoc(mlir::NameLoc::get(builder.getStringAttr(sources.name(mainFile))));
   return std::move(module);
 }
 

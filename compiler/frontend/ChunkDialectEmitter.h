@@ -18,8 +18,8 @@ namespace occl::frontend {
 /// Handles are opaque pointers of mlir::Value. The context and the sources outlive it.
 class ChunkDialectEmitter : public ChunkEmitter {
 public:
-  /// Loads the chunk dialect.
-  ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources);
+  /// Loads the chunk dialect. The program is located at `mainFile`, one of `sources`.
+  ChunkDialectEmitter(mlir::MLIRContext &context, const SourceManager &sources, FileId mainFile);
 
   ChunkHandle read(const ChunkRange &source, SourceRange place) override;
   ChunkHandle copy(ChunkHandle source, const ChunkRange &destination, SourceRange place) override;
@@ -39,6 +39,7 @@ private:
   void recordHints();
 
   const SourceManager &sources;
+  FileId mainFile;
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::Operation *program;                           // filled before its header is known

@@ -79,7 +79,7 @@ mlir::OwningOpRef<mlir::ModuleOp> compileToChunks(mlir::MLIRContext &context,
       chooseAlgorithm(program.main(), options.algorithm, sources, diagnostics);
   if (!algorithm)
     return {};
-  ChunkDialectEmitter emitter(context, sources);
+  ChunkDialectEmitter emitter(context, sources, file);
   ElaborationOptions elaboration{options.defines, options.maxOps, options.bytes, options.version,
                                  options.topology};
   std::optional<ProgramInfo> info =

@@ -58,7 +58,9 @@ std::optional<DeclaredTopology> readTopology(SourceManager &sources, const std::
       options.defines.push_back(define);
   for (size_t i = 1; i < program.modules.size(); ++i)
     result.identity += std::string(sources.text(program.modules[i]->file)) + '\0';
-  for (const std::string &define : options.defines)
+  std::vector<std::string> ordered = options.defines;
+  std::sort(ordered.begin(), ordered.end()); // what is the same in another order is the same
+  for (const std::string &define : ordered)
     result.identity += define + '\0';
   NoEmitter emitter;
   if (!Elaborator(program, *decl, options, sources, emitter, diagnostics)

@@ -22,7 +22,7 @@ mlir::OwningOpRef<mlir::ModuleOp> compileFileToChunks(mlir::MLIRContext &context
   std::optional<Algorithm> algorithm = parse(sources, *file, diagnostics);
   if (!algorithm)
     return {};
-  ChunkDialectEmitter emitter(context, sources);
+  ChunkDialectEmitter emitter(context, sources, *file);
   std::optional<ProgramInfo> info = emit(*algorithm, *file, emitter, diagnostics);
   if (!info)
     return {};

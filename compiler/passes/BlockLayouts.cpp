@@ -42,8 +42,7 @@ std::vector<uint32_t> balanceByPeers(llvm::ArrayRef<StepGroup> groups, std::vect
     auto entry = unitOf.try_emplace(group.peers, work.size()).first;
     // What has no peers has nothing in common.
     uint32_t number = group.peers.empty() ? work.size() : entry->second;
-    if (number == work.size())
-      work.push_back(0);
+    work.resize(std::max<size_t>(work.size(), number + 1), 0);
     unit.push_back(number);
     work[number] += group.work;
   }

@@ -12,6 +12,7 @@
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/Frontend.h"
+#include "plan/testing/parts.h"
 #include "plan/verifier.h"
 #include "test/random/generator.h"
 #include "test/random/plan_execution.h"
@@ -119,6 +120,8 @@ public:
     if (!result)
       return "the verifier rejects the plan: " + result.text();
     smallestDepth = result.facts.smallestDepth;
+    if (std::string error = dropDependency(); !error.empty())
+      return error;
     return check();
   }
 
@@ -127,6 +130,7 @@ public:
 
 private:
   std::string compile();
+  std::string dropDependency();
   std::string check();
   std::string execute(bool inPlace);
   std::string compare(PlanExecution &execution);
@@ -160,6 +164,28 @@ std::string Trial::compile() {
   plan = std::move(*exported);
   if (options.pipeline.orderThroughRanks)
     exporter::leaveOutRemoteDependencies(plan);
+  return "";
+}
+
+/// Without any one of its dependencies a plan is wrong.
+std::string Trial::dropDependency() {
+  if (plan.dependencies.empty())
+    return "";
+  plan::testing::Blocks blocks = plan::testing::takeApart(plan);
+  uint32_t left = random.below(static_cast<uint32_t>(plan.dependencies.size()));
+  for (auto &rank : blocks)
+    for (auto &block : rank)
+      for (plan::testing::Step &step : block) {
+        if (left >= step.dependencies.size()) {
+          left -= static_cast<uint32_t>(step.dependencies.size());
+          continue;
+        }
+        step.dependencies.erase(step.dependencies.begin() + left);
+        bool isRight =
+            plan::verifyPlan(plan::testing::putTogether(plan, blocks), {.findSmallestDepth = false})
+                .isOk();
+        return isRight ? "the verifier accepts the plan without one of its dependencies" : "";
+      }
   return "";
 }
 
