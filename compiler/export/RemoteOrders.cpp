@@ -1,7 +1,10 @@
 #include "compiler/export/RemoteOrders.h"
 
+#include "plan/verifier.h"
+
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace occl::exporter {
 
@@ -11,6 +14,7 @@ using plan::Instruction;
 using plan::Plan;
 
 constexpr uint32_t kNone = ~0u;
+constexpr uint64_t kUnbounded = ~uint64_t{0};
 
 class Reduction {
 public:
@@ -30,13 +34,28 @@ public:
         uint32_t dependency = instruction.firstDependency + i;
         if (isNeeded[dependency] || budget == 0)
           continue;
-        isGone[dependency] = findPath(earlierOf(later, dependency), later, dependency);
+        uint32_t earlier = earlierOf(later, dependency);
+        isGone[dependency] = isReached(earlier, later, dependency, true);
+        if (isGone[dependency])
+          writeDown(stateOf(earlier, true), stateOf(later, false));
         count += isGone[dependency];
       }
     }
     if (count > 0)
       compactDependencies();
     return count;
+  }
+
+  /// Whether a path of messages alone leads the way of a dependency of `later`.
+  bool isPassedOn(uint32_t later, uint32_t dependency) {
+    return isReached(earlierOf(later, dependency), later, dependency, false);
+  }
+
+  /// Leaves out such a dependency.
+  void leaveOutPassedOn(uint32_t later, uint32_t dependency) {
+    isGone[dependency] = isPassedOn(later, dependency);
+    writeDown(stateOf(earlierOf(later, dependency), false), stateOf(later, false));
+    compactDependencies();
   }
 
 private:
@@ -93,17 +112,16 @@ private:
            before.instruction;
   }
 
-  /// Searches backwards from `later`, without `unused`. If there is a path, writes it down.
-  bool findPath(uint32_t earlier, uint32_t later, uint32_t unused) {
+  /// Searches backwards from `later`, without `unused`, for a path that makes `earlier` complete,
+  /// or for one of messages alone.
+  bool isReached(uint32_t earlier, uint32_t later, uint32_t unused, bool isComplete) {
     ++search;
     queue.assign(1, stateOf(later, false));
     visited[queue.front()] = search;
     for (size_t next = 0; next < queue.size() && budget > 0; ++next, --budget) {
       uint32_t state = queue[next], instruction = state / 2;
-      if (state == stateOf(earlier, true)) {
-        writeDown(state, stateOf(later, false));
+      if (state == stateOf(earlier, isComplete))
         return true;
-      }
       auto reach = [&](uint32_t before, bool isComplete, Edge edge) {
         uint32_t reached = stateOf(before, isComplete);
         if (visited[reached] == search)
@@ -112,10 +130,10 @@ private:
         cameFrom[reached] = edge;
         queue.push_back(reached);
       };
-      if (places[instruction].instruction > 0)
+      if (isComplete && places[instruction].instruction > 0)
         reach(instruction - 1, true, {.to = state});
       const Instruction &data = plan.instructions[instruction];
-      for (uint32_t i = 0; i < data.numDependencies; ++i) {
+      for (uint32_t i = 0; isComplete && i < data.numDependencies; ++i) {
         uint32_t dependency = data.firstDependency + i;
         if (dependency != unused && !isGone[dependency])
           reach(earlierOf(instruction, dependency), true, {.to = state, .dependency = dependency});
@@ -171,12 +189,41 @@ private:
   uint32_t search = 0;
 };
 
+/// A path of messages alone makes nothing complete, but what it begins with is ahead slice by
+/// slice. Whether that is enough for all that a dependency is there for, the verifier says.
+uint32_t leaveOutPassedOn(Plan &plan) {
+  uint64_t budget = uint64_t{1} << 21; // instructions to verify
+  uint32_t count = 0;
+  std::optional<Reduction> known; // of the plan as it is
+  for (uint32_t later = 0; later < plan.instructions.size(); ++later)
+    for (uint32_t i = 0; i < plan.instructions[later].numDependencies;) {
+      uint32_t dependency = plan.instructions[later].firstDependency + i++;
+      if (!known)
+        known.emplace(plan, kUnbounded);
+      if (!known->isPassedOn(later, dependency))
+        continue;
+      if (budget < plan.instructions.size())
+        return count;
+      budget -= plan.instructions.size();
+      Plan attempt = plan;
+      Reduction(attempt, kUnbounded).leaveOutPassedOn(later, dependency);
+      if (!plan::verifyPlan(attempt, {.findSmallestDepth = false}))
+        continue;
+      plan = std::move(attempt);
+      known.reset();
+      --i;
+      ++count;
+    }
+  return count;
+}
+
 } // namespace
 
 uint32_t leaveOutRemoteDependencies(plan::Plan &plan, uint64_t budget) {
   if (plan.protocol != plan::Protocol::Simple || plan.dependencies.empty())
     return 0;
-  return Reduction(plan, budget).run();
+  const uint32_t count = Reduction(plan, budget).run();
+  return count + leaveOutPassedOn(plan);
 }
 
 } // namespace occl::exporter
