@@ -25,7 +25,7 @@ inline constexpr uint32_t kApart = 128;
 /// What scheduling needs to know of a registered collective; the runner's part follows it. In
 /// memory of the device, complete before the first submission names it. Words of other ranks are
 /// written over the link, and own ones are read.
-struct CollectiveWords {
+struct alignas(128) CollectiveWords {
   static constexpr uint32_t kMaxRanks = 8;
 
   uint32_t rank = 0, numRanks = 1;
@@ -43,20 +43,22 @@ struct CollectiveWords {
 };
 
 /// What a rank announces: which invocation has come, how urgent it is, when it came.
-OCCL_HOST_DEVICE constexpr uint64_t announcement(uint32_t ordinal, uint8_t priority,
+OCCL_HOST_DEVICE constexpr uint64_t announcement(uint64_t ordinal, uint8_t priority,
                                                  uint64_t sequence) {
-  return uint64_t(ordinal + 1) << 32 | uint64_t(priority) << 24 | (sequence & 0xffffff);
+  return (ordinal + 1) << 32 | uint64_t(priority) << 24 | (sequence & 0xffffff);
 }
-OCCL_HOST_DEVICE constexpr bool isAnnounced(uint64_t word, uint32_t ordinal) {
-  return static_cast<int32_t>(static_cast<uint32_t>(word >> 32) - ordinal) > 0;
+OCCL_HOST_DEVICE constexpr bool isAnnounced(uint64_t word, uint64_t ordinal) {
+  // Ordinals repeat themselves here: what counts is how far apart they are.
+  return static_cast<int32_t>(static_cast<uint32_t>(word >> 32) - static_cast<uint32_t>(ordinal)) >
+         0;
 }
 
 struct Submission {
   CollectiveWords *collective = nullptr;
   char *input = nullptr, *output = nullptr;
-  uint32_t ordinal = 0; // of the collective
-  uint8_t numBlocks = 0;
-  uint8_t priority = 0; // larger is more urgent
+  uint64_t ordinal = 0;  // of the collective, below 2^40
+  uint8_t numBlocks = 0; // at most kMaxTasks
+  uint8_t priority = 0;  // larger is more urgent
 };
 
 /// As it crosses from host to device: each word has 48 bits of a submission and a mark of the turn,
@@ -76,10 +78,9 @@ OCCL_HOST_DEVICE constexpr bool isOfTurn(uint64_t word, uint64_t sequence) {
 /// The words of an entry.
 inline SubmissionEntry pack(const Submission &submission, uint64_t sequence) {
   auto address = [](const auto *pointer) { return reinterpret_cast<uint64_t>(pointer); };
-  const uint64_t payload[] = {address(submission.collective), address(submission.input),
-                              address(submission.output),
-                              uint64_t(submission.ordinal) | uint64_t(submission.numBlocks) << 32 |
-                                  uint64_t(submission.priority) << 40};
+  const uint64_t payload[] = {address(submission.collective) | submission.numBlocks,
+                              address(submission.input), address(submission.output),
+                              submission.ordinal | uint64_t(submission.priority) << 40};
   SubmissionEntry entry;
   for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
     entry.words[i] = payload[i] << 16 >> 16 | turnMark(sequence);
@@ -87,14 +88,15 @@ inline SubmissionEntry pack(const Submission &submission, uint64_t sequence) {
 }
 
 OCCL_HOST_DEVICE inline Submission unpack(const uint64_t (&words)[SubmissionEntry::kWords]) {
-  auto pointer = [&](uint32_t i) { return reinterpret_cast<char *>(words[i] << 16 >> 16); };
+  constexpr uint64_t kInAlignment = alignof(CollectiveWords) - 1;
+  auto payload = [&](uint32_t i) { return words[i] << 16 >> 16; };
   Submission submission;
-  submission.collective = reinterpret_cast<CollectiveWords *>(pointer(0));
-  submission.input = pointer(1);
-  submission.output = pointer(2);
-  submission.ordinal = static_cast<uint32_t>(words[3]);
-  submission.numBlocks = static_cast<uint8_t>(words[3] >> 32);
-  submission.priority = static_cast<uint8_t>(words[3] >> 40);
+  submission.collective = reinterpret_cast<CollectiveWords *>(payload(0) & ~kInAlignment);
+  submission.numBlocks = static_cast<uint8_t>(payload(0) & kInAlignment);
+  submission.input = reinterpret_cast<char *>(payload(1));
+  submission.output = reinterpret_cast<char *>(payload(2));
+  submission.ordinal = payload(3) << 24 >> 24;
+  submission.priority = static_cast<uint8_t>(payload(3) >> 40);
   return submission;
 }
 
@@ -156,7 +158,7 @@ struct HostPage {
   alignas(kApart) uint64_t abort;
   /// The last generation of executors that has decided to leave.
   alignas(kApart) uint64_t quitGeneration;
-  /// The newest submissions, whatever ring the executors poll.
+  /// The ring of submissions.
   alignas(kApart) SubmissionEntry entries[kWindow];
   /// By slot: sequence + 1 of the last submission there that is complete.
   alignas(kApart) uint64_t completions[kWindow];

@@ -7,6 +7,7 @@
 // together, on the host there is one. Runner prepares a task and hands over what runs its slices:
 //   auto visit(const Submission &, uint32_t block, body), which returns what body(run) does; there
 //   interpreter::StepResult run(interpreter::BlockContext &, uint32_t maxSlices);
+//   void finished(const Submission &): all of its blocks are, and visible everywhere
 //   uint64_t imageLoads() const;
 #pragma once
 
@@ -25,8 +26,6 @@ struct VisitedTasks {
 struct ExecutorArguments {
   Board *board = nullptr;
   HostPage *page = nullptr;
-  /// The ring that is polled.
-  const SubmissionEntry *entries = nullptr;
   /// Of these executors: 1, 2, 3 ... in the order of starts.
   uint64_t generation = 0;
   Settings settings;
@@ -37,8 +36,8 @@ public:
   OCCL_HOST_DEVICE Executor(const ExecutorArguments &arguments, uint32_t number, Target &target,
                             Runner &runner, VisitedTasks &visited)
       : settings(arguments.settings), board(*arguments.board), page(*arguments.page),
-        entries(arguments.entries), generation(arguments.generation), number(number),
-        target(target), runner(runner), visited(visited) {
+        generation(arguments.generation), number(number), target(target), runner(runner),
+        visited(visited) {
     for (uint32_t b = number; b < kMaxTasks; b += settings.numExecutors)
       own |= 1ull << b;
   }
@@ -52,10 +51,11 @@ public:
     first = tail < kWindow ? 0 : tail - kWindow;
     while (!isOver()) {
       Choice choice;
+      SlotView slot;
       if (!choose(choice))
         attend();
-      else if (claim(choice))
-        visit(choice);
+      else if (claim(choice, slot))
+        visit(choice, slot);
     }
     leave();
   }
@@ -85,7 +85,8 @@ private:
   OCCL_HOST_DEVICE Slot &slotOf(uint64_t sequence) const { return board.slots[sequence % kWindow]; }
 
   OCCL_HOST_DEVICE bool isOver() {
-    seen = target.look(&board.news);
+    if (!hasIntake) // else nobody changes it
+      seen = target.look(&board.news);
     if (++rounds % kRoundsPerAbortCheck == 0 && target.lookAtHost(&page.abort) != 0)
       return true;
     return isLeaving(seen);
@@ -93,20 +94,51 @@ private:
 
   // --- choosing ---
 
+  /// A slot as it was when a lane looked at it: all words come with one trip.
+  struct SlotView {
+    uint64_t claimable, saved, left, sequence, words[SubmissionEntry::kWords];
+  };
+  OCCL_HOST_DEVICE SlotView viewOf(uint64_t sequence) const {
+    const Slot &slot = slotOf(sequence);
+    SlotView view;
+    view.claimable = target.peek(&slot.claimable);
+    view.saved = target.peek(&slot.saved);
+    view.left = target.peek(&slot.left);
+    view.sequence = target.peek(&slot.sequence);
+    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
+      view.words[i] = target.peek(&slot.words[i]);
+    return view;
+  }
+  OCCL_HOST_DEVICE static bool isOpen(const SlotView &view, uint64_t sequence) {
+    return view.sequence == sequence && view.left != 0;
+  }
+
   OCCL_HOST_DEVICE bool choose(Choice &choice) {
     const uint64_t tail = tailOf(seen);
+    if (first == tail) {
+      ++lonely;
+      return false;
+    }
     uint64_t open = tail;
     uint32_t numOpen = 0;
-    for (uint64_t s = first + target.lane(); s < tail; s += target.numLanes())
-      if (isOpen(s)) {
-        open = open < s ? open : s;
-        ++numOpen;
-      }
+    SlotView last; // that this lane has found open
+    for (uint64_t s = first + target.lane(); s < tail; s += target.numLanes()) {
+      const SlotView view = viewOf(s);
+      if (!isOpen(view, s))
+        continue;
+      open = open < s ? open : s;
+      ++numOpen;
+      last = view;
+    }
+    const uint32_t allOpen = target.sum(numOpen);
+    const uint64_t begin = first;
     first = target.smallest(open);
-    numOpen = target.sum(numOpen);
     Survey survey;
-    for (uint64_t s = first + target.lane(); s < tail; s += target.numLanes())
-      surveyOne(s, survey, numOpen == 1);
+    if (numOpen == 1)
+      surveyOne(last, survey, allOpen == 1);
+    else if (numOpen > 1)
+      for (uint64_t s = begin + target.lane(); s < tail; s += target.numLanes())
+        surveyOne(viewOf(s), survey, false);
     const uint64_t best = target.smallest(survey.best);
     const uint32_t tasks = target.sum(survey.tasks);
     if (best == kNone) {
@@ -121,18 +153,6 @@ private:
     return true;
   }
 
-  OCCL_HOST_DEVICE Submission submissionIn(const Slot &slot) const {
-    uint64_t words[SubmissionEntry::kWords];
-    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
-      words[i] = target.peek(&slot.words[i]);
-    return unpack(words);
-  }
-
-  OCCL_HOST_DEVICE bool isOpen(uint64_t sequence) const {
-    const Slot &slot = slotOf(sequence);
-    return target.peek(&slot.sequence) == sequence && target.peek(&slot.left) != 0;
-  }
-
   /// Of the submissions that a lane looks at.
   struct Survey {
     uint64_t best = kNone; // the smallest key
@@ -144,21 +164,22 @@ private:
   /// A key says what goes first: bit 55: some rank has not announced it; 54: a task of another
   /// executor; 46 to 53: the priority, inverted; 14 to 45: the age; 6 to 13: which submission; then
   /// the block.
-  OCCL_HOST_DEVICE void surveyOne(uint64_t sequence, Survey &survey, bool isAlone) const {
-    const Slot &slot = slotOf(sequence);
-    uint64_t free = target.peek(&slot.claimable), mine = free & own, key = 0;
+  OCCL_HOST_DEVICE void surveyOne(const SlotView &slot, Survey &survey, bool isAlone) const {
+    uint64_t mine = slot.claimable & own, key = 0;
     if (mine == 0 && lonely >= kHelpAfter && settings.preemption) {
-      mine = free;
+      mine = slot.claimable;
       key = kHelping;
     }
-    if (mine == 0 || target.peek(&slot.sequence) != sequence)
+    // Meanwhile it may have been completed.
+    if (mine == 0 || slot.sequence < first || slot.sequence - first >= kWindow)
       return;
-    const Submission submission = submissionIn(slot);
+    const Submission submission = unpack(slot.words);
     const CollectiveWords &words = *submission.collective;
     // The invocation before must be complete here; what is alone has none before it.
-    if (!isAlone && static_cast<uint32_t>(target.acquire(words.done)) != submission.ordinal)
+    if (!isAlone && target.acquire(words.done) != submission.ordinal)
       return;
     survey.tasks += target.countBits(mine);
+    const uint64_t sequence = slot.sequence;
     const uint64_t turns = settings.preemption ? visited.bits[sequence % kWindow] : 0;
     const uint64_t candidates = mine & ~turns;
     if (candidates == 0)
@@ -174,7 +195,7 @@ private:
 
   /// What all ranks have announced goes first, in an order that all ranks compute alike: by the
   /// highest priority of any rank, then by the number on rank 0. Else kUnannounced.
-  OCCL_HOST_DEVICE uint64_t standing(const CollectiveWords &words, uint32_t ordinal,
+  OCCL_HOST_DEVICE uint64_t standing(const CollectiveWords &words, uint64_t ordinal,
                                      uint8_t &priority, uint32_t &age) const {
     bool announced = true;
     uint32_t sequence = 0;
@@ -206,32 +227,33 @@ private:
 
   // --- a visit ---
 
-  OCCL_HOST_DEVICE bool claim(const Choice &choice) {
+  OCCL_HOST_DEVICE bool claim(const Choice &choice, SlotView &view) {
     Slot &slot = slotOf(choice.sequence);
     const uint64_t bit = 1ull << choice.block;
     if ((target.takeBits(&slot.claimable, bit) & bit) == 0)
       return false;
+    view = viewOf(choice.sequence);
     // Meanwhile it may have been completed, and the slot be another's.
-    if (target.peek(&slot.sequence) == choice.sequence)
+    if (view.sequence == choice.sequence)
       return true;
     target.giveBits(&slot.claimable, bit);
     return false;
   }
 
-  OCCL_HOST_DEVICE void visit(const Choice &choice) {
+  OCCL_HOST_DEVICE void visit(const Choice &choice, const SlotView &view) {
     stopIntake();
     Slot &slot = slotOf(choice.sequence);
     TaskState &task = board.tasks[choice.sequence % kWindow][choice.block];
     const uint64_t bit = 1ull << choice.block;
-    const Submission submission = submissionIn(slot);
+    const Submission submission = unpack(view.words);
     interpreter::BlockContext context;
-    bool hasContext = (target.peek(&slot.saved) & bit) != 0;
+    const bool hasContext = (view.saved & bit) != 0;
     if (hasContext)
       context = task.context;
     count(Count::Visits);
     count(Count::ContextLoads, hasContext);
-    agedFrom = static_cast<uint32_t>(target.peek(submission.collective->announced) -
-                                     (1u << 23)); // rank 0's number
+    if (choice.others) // rank 0's number
+      agedFrom = static_cast<uint32_t>(target.peek(submission.collective->announced) - (1u << 23));
     const Stay stay = runner.visit(submission, choice.block,
                                    [&](const auto &run) { return execute(context, choice, run); });
     if (stay.moved) {
@@ -239,7 +261,7 @@ private:
       publishProgress();
     }
     if (stay.finished)
-      return finish(choice, slot, task);
+      return finish(choice, submission, slot, task);
     record(task, choice.sequence, stay.context, stay.obstacle);
     if (stay.moved) {
       count(Count::ContextSaves);
@@ -292,8 +314,11 @@ private:
         until = now + budget(choice);
       if (now - attended >= kAttendEvery) {
         attended = now;
+        const uint64_t before = seen;
         attend();
         stopIntake();
+        if (seen != before)
+          return stay;
       }
       if (now >= until || target.look(&board.news) != seen)
         return stay;
@@ -317,39 +342,47 @@ private:
                 uint64_t(obstacle.reason) << 56 | uint64_t(obstacle.peer) << 32 | obstacle.what);
   }
 
-  OCCL_HOST_DEVICE void finish(const Choice &choice, Slot &slot, TaskState &task) {
+  OCCL_HOST_DEVICE void finish(const Choice &choice, const Submission &submission, Slot &slot,
+                               TaskState &task) {
     count(Count::Finished);
     if (target.lane() == 0)
       target.post(&task.wait.words[0], 0);
     if (target.subtractOne(&slot.left) != 1)
       return;
     // The last one. The slot is not another's before the completion word says so.
-    const Submission submission = submissionIn(slot);
-    // Counted, not stored: the next invocation may have overtaken this executor here.
-    target.addOne(submission.collective->done);
-    target.releaseToHost(&page.completions[choice.sequence % kWindow], choice.sequence + 1);
+    target.fenceAll();
+    runner.finished(submission);
+    if (target.lane() == 0) {
+      target.postToHost(&page.completions[choice.sequence % kWindow], choice.sequence + 1);
+      // Counted, not stored: the next invocation may have overtaken this executor here.
+      target.addOne(submission.collective->done);
+    }
+    target.sync();
   }
 
   // --- submissions and leaving ---
 
   /// One look at the ring, by one executor at a time, who keeps at it while it has nothing to do.
   OCCL_HOST_DEVICE void attend() {
-    if (!hasIntake && !target.tryLock(&board.intake))
-      return;
-    hasIntake = true;
-    const uint64_t news = target.look(&board.news);
-    uint64_t tail = tailOf(news);
-    const uint64_t before = tail;
-    uint64_t words[SubmissionEntry::kWords];
-    while (target.loadEntry(entries[tail % kWindow], tail, words))
-      open(words, tail++);
-    if (tail != before) {
-      target.release(&board.news, (news >> 48 << 48) + tail);
-      announce(before, tail);
-      publishProgress();
-    } else if (++intakes % kIntakesPerWatch == 0) {
-      watch(news);
+    if (!hasIntake) {
+      if (!target.tryLock(&board.intake))
+        return;
+      hasIntake = true;
+      seen = target.look(&board.news);
     }
+    const uint64_t before = tailOf(seen);
+    const uint64_t tail = target.takeEntries(page.entries, before,
+                                             [&](const uint64_t(&words)[SubmissionEntry::kWords],
+                                                 uint64_t sequence) { open(words, sequence); });
+    if (tail == before) {
+      if (++intakes % kIntakesPerWatch == 0)
+        watch();
+      return;
+    }
+    seen += tail - before;
+    target.release(&board.news, seen);
+    announce(before, tail);
+    publishProgress();
   }
 
   OCCL_HOST_DEVICE void stopIntake() {
@@ -373,7 +406,7 @@ private:
 
   OCCL_HOST_DEVICE void announce(uint64_t begin, uint64_t end) {
     for (uint64_t s = begin; s < end; ++s) {
-      const Submission submission = submissionIn(slotOf(s));
+      const Submission submission = unpack(viewOf(s).words);
       const CollectiveWords &words = *submission.collective;
       uint64_t word = announcement(submission.ordinal, submission.priority, s);
       for (uint32_t r = target.lane(); r < words.numRanks; r += target.numLanes())
@@ -382,7 +415,8 @@ private:
   }
 
   /// Whether all should leave. Has the intake.
-  OCCL_HOST_DEVICE void watch(uint64_t news) {
+  OCCL_HOST_DEVICE void watch() {
+    const uint64_t tail = tailOf(seen);
     uint64_t sum = 0;
     for (uint32_t e = target.lane(); e < settings.numExecutors; e += target.numLanes())
       sum += target.peek(&board.progress[e].value);
@@ -398,33 +432,34 @@ private:
       target.sync();
       return;
     }
-    const bool isIdle = first == tailOf(news);
+    const bool isIdle = first == tail;
     if (now - target.peek(&board.watchedSince) <
         (isIdle ? settings.idleLimit : settings.stuckLimit))
       return;
     if (!isIdle)
-      publishWaits(tailOf(news));
-    decideToLeave(news);
+      publishWaits(tail);
+    decideToLeave(tail);
   }
 
   /// The host stores an entry, then reads the generation that quits; here it is the other way
   /// round, with a sequentially consistent fence between on both sides: one of the two sees the
   /// other.
-  OCCL_HOST_DEVICE void decideToLeave(uint64_t news) {
-    const uint64_t tail = tailOf(news);
-    uint64_t words[SubmissionEntry::kWords];
+  OCCL_HOST_DEVICE void decideToLeave(uint64_t tail) {
     target.storeToHostFenced(&page.quitGeneration, generation);
-    if (target.loadEntry(page.entries[tail % kWindow], tail, words))
+    if (target.hasEntry(page.entries, tail)) {
       target.storeToHostFenced(&page.quitGeneration, generation - 1);
-    else
-      target.release(&board.news, (generation << 48) + tail);
+      return;
+    }
+    seen = (generation << 48) + tail;
+    target.release(&board.news, seen);
   }
 
   OCCL_HOST_DEVICE void publishWaits(uint64_t tail) const {
     for (uint64_t s = first; s < tail; ++s) {
-      if (!isOpen(s))
+      const SlotView view = viewOf(s);
+      if (!isOpen(view, s))
         continue;
-      uint32_t slot = s % kWindow, blocks = submissionIn(slotOf(s)).numBlocks;
+      uint32_t slot = s % kWindow, blocks = unpack(view.words).numBlocks;
       for (uint32_t b = target.lane(); b < blocks; b += target.numLanes())
         for (uint32_t w = 0; w < 2; ++w)
           target.postToHost(&page.waits[slot][b].words[w],
@@ -453,7 +488,6 @@ private:
   const Settings &settings;
   Board &board;
   HostPage &page;
-  const SubmissionEntry *const entries;
   const uint64_t generation;
   const uint32_t number;
   Target &target;

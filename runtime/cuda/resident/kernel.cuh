@@ -58,6 +58,17 @@ public:
     return visitApart(submission, block, body);
   }
 
+  /// The others need to know no more, of a program with messages, than that this invocation is
+  /// finished: that the next one has begun. This rank's next one may be finished before this is
+  /// seen.
+  __device__ void finished(const Submission &submission) {
+    const DeviceCollective &device = task->device;
+    const uint32_t peer = threadIdx.x;
+    if (!device.isDirect && peer < device.numRanks && peer != device.rank)
+      WarpTarget::raiseAtPeer(&recordIn(device.arenas[peer], device.slot, device.rank)->begun,
+                              submission.ordinal + 2);
+  }
+
   __device__ uint64_t imageLoads() const { return loads; }
 
 private:
@@ -86,10 +97,7 @@ private:
   /// Makes `task` and the invocation those of the submission.
   __device__ void prepare(const Submission &submission, uint32_t block) {
     const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
-    // Ordinals are cut to 32 bits; how many are done tells the rest.
-    uint64_t done = WarpTarget::peek(&collective.doneWord);
-    uint64_t number =
-        done + static_cast<int64_t>(static_cast<int32_t>(submission.ordinal - uint32_t(done)));
+    const uint64_t number = submission.ordinal;
     uint32_t index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&collective) /
                                            sizeof(ResidentCollective)) +
                      block / gridDim.x;
@@ -114,7 +122,8 @@ private:
       if (!isNear && hasReadyTables(headerOf(*task)))
         ReadyBlock<Target>(shared.invocation, block, tablesOf(*task), target).layOut();
     char *const buffers[2] = {submission.input, submission.output};
-    if (!isReady && block == 0)
+    // With more than one arena block what finished() says is early enough.
+    if ((task->device.isDirect || task->device.ring == 1) && !isReady && block == 0)
       announceBegin(task->device, number, buffers);
   }
 

@@ -64,8 +64,6 @@ Status ResidentDaemon::start() {
   nextOrdinals.reserve(options.maxCollectives);
   side =
       std::make_unique<SubmissionSide>(*page, [this](uint64_t generation) { launch(generation); });
-  if (options.ring == RingPlace::Device)
-    side->forwardTo([this](const SubmissionEntry &entry, uint32_t slot) { forward(entry, slot); });
   keeper = Thread([this] { keep(); });
   return {};
 }
@@ -104,8 +102,6 @@ Status ResidentDaemon::allocate() {
   status = zeroed(board, sizeof(Board));
   if (status.ok())
     status = zeroed(collectives, options.maxCollectives * sizeof(ResidentCollective));
-  if (status.ok())
-    status = zeroed(deviceEntries, sizeof(SubmissionEntry) * kWindow);
   return status.ok() ? toStatus(cudaDeviceSynchronize(), "clearing the resident daemon's memory")
                      : status;
 }
@@ -129,9 +125,8 @@ ResidentDaemon::~ResidentDaemon() {
   for (cudaStream_t used : {stream, copies})
     if (used)
       cudaStreamDestroy(used);
-  for (void *memory : {static_cast<void *>(board), static_cast<void *>(collectives),
-                       static_cast<void *>(deviceEntries)})
-    cudaFree(memory);
+  cudaFree(board);
+  cudaFree(collectives);
   cudaFreeHost(page);
 }
 
@@ -172,22 +167,11 @@ StatusOr<uint32_t> ResidentDaemon::add(const DeviceCollective &device) {
   return number;
 }
 
-void ResidentDaemon::forward(const SubmissionEntry &entry, uint32_t slot) {
-  (void)entry; // the page's is pinned, and stays as it is until the request is complete
-  OnDevice on(options.device);
-  Status status = toStatus(cudaMemcpyAsync(&deviceEntries[slot], &page->entries[slot],
-                                           sizeof(SubmissionEntry), cudaMemcpyHostToDevice, copies),
-                           "copying a submission to the device");
-  if (!status.ok())
-    side->abort();
-}
-
 void ResidentDaemon::launch(uint64_t generation) {
   OnDevice on(options.device);
   ExecutorArguments arguments;
   arguments.board = board;
   arguments.page = page;
-  arguments.entries = options.ring == RingPlace::Host ? page->entries : deviceEntries;
   arguments.generation = generation;
   arguments.settings = options.settings;
   Status status = toStatus(static_cast<cudaError_t>(options.kernel->launch(arguments, stream)),

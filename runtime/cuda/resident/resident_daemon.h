@@ -23,18 +23,11 @@
 
 namespace occl::cuda::resident {
 
-/// Where the ring lies that executors poll.
-enum class RingPlace : uint8_t {
-  Host,   // in memory of the host that the device maps
-  Device, // in memory of the device: the host enqueues a copy of each entry
-};
-
 struct DaemonOptions {
   int device = 0;
   /// What the collectives need.
   const Kernel *kernel = nullptr;
   Settings settings;
-  RingPlace ring = RingPlace::Host;
   /// Collectives registered at once.
   uint32_t maxCollectives = 1024;
   /// A submission that is not complete after so long fails the daemon.
@@ -93,7 +86,6 @@ private:
   Status allocate();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation);
-  void forward(const SubmissionEntry &entry, uint32_t slot);
   void keep();
   void keepOnce();
   bool runCallbacks();
@@ -104,15 +96,15 @@ private:
   HostPage *page = nullptr;
   Board *board = nullptr;                    // of the device
   ResidentCollective *collectives = nullptr; // of the device
-  SubmissionEntry *deviceEntries = nullptr;  // of the device
   std::unique_ptr<SubmissionSide> side;
 
   mutable Mutex mutex; // guards all below
   ConditionVariable changed;
   bool isOver = false;
   Status failed;
-  std::vector<uint32_t> nextOrdinals, numBlocks; // by collective
-  std::map<uint64_t, Waiting> waiting;           // by request
+  std::vector<uint64_t> nextOrdinals;  // by collective
+  std::vector<uint32_t> numBlocks;     // by collective
+  std::map<uint64_t, Waiting> waiting; // by request
   Thread keeper;
 };
 

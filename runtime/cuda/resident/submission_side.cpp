@@ -13,8 +13,6 @@ std::optional<uint64_t> SubmissionSide::enter(const Submission &submission) {
   const SubmissionEntry entry = pack(submission, sequence);
   for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
     storeShared(&page.entries[slot].words[i], entry.words[i], std::memory_order_release);
-  if (forwardEntry)
-    forwardEntry(entry, slot);
   next.store(sequence + 1, std::memory_order_release);
   return sequence;
 }

@@ -34,8 +34,7 @@ public:
   SubmissionSide(HostPage &page, Start start) : page(page), start(std::move(start)) {}
 
   /// The number of the request; nothing if the window is full: the oldest submission in it is not
-  /// complete. Ordinals of a collective must be submitted in order. `forward(entry, slot)` is
-  /// called in the order of submissions, under the lock, for rings elsewhere.
+  /// complete. Ordinals of a collective must be submitted in order.
   std::optional<uint64_t> submit(const Submission &submission) {
     auto request = enter(submission);
     if (request)
@@ -45,9 +44,6 @@ public:
   /// Its two halves, the second of which may be called with fewer locks held.
   std::optional<uint64_t> enter(const Submission &submission);
   void startIfQuit();
-  void forwardTo(std::function<void(const SubmissionEntry &, uint32_t slot)> forward) {
-    forwardEntry = std::move(forward);
-  }
 
   bool isComplete(uint64_t request) const {
     return loadShared(&page.completions[request % kWindow], std::memory_order_acquire) > request;
@@ -79,7 +75,6 @@ private:
 
   HostPage &page;
   const Start start;
-  std::function<void(const SubmissionEntry &, uint32_t slot)> forwardEntry;
   Atomic<uint64_t> started{0}; // generation
   mutable Atomic<uint64_t> oldest{0};
   Mutex mutex; // guards `next`'s changes

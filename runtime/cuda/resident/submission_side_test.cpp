@@ -29,7 +29,7 @@ protected:
 };
 
 TEST(SubmissionEntry, HoldsASubmissionAndItsTurn) {
-  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5670);
+  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5680);
   Submission submission{collective,
                         reinterpret_cast<char *>(0x7f00'0000'0001),
                         reinterpret_cast<char *>(0x10),

@@ -65,6 +65,14 @@ public:
     asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
 
+  /// After a fence, if it is to order anything.
+  __device__ static void addOne(uint64_t *word) {
+    asm volatile("red.relaxed.gpu.add.u64 [%0], 1;" ::"l"(word) : "memory");
+  }
+  __device__ static void raiseAtPeer(uint64_t *word, uint64_t value) {
+    asm volatile("red.relaxed.sys.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
+
   // For all lanes together.
   __device__ static uint64_t look(const uint64_t *word) {
     return first([&] { return acquire(word); });
@@ -100,8 +108,16 @@ public:
       return 0;
     });
   }
-  __device__ static uint64_t subtractOne(uint64_t *word) { return add(word, ~0ull); }
-  __device__ static void addOne(uint64_t *word) { add(word, 1); }
+  __device__ static uint64_t subtractOne(uint64_t *word) {
+    return first([&] {
+      uint64_t old;
+      asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;"
+                   : "=l"(old)
+                   : "l"(word), "l"(~0ull)
+                   : "memory");
+      return old;
+    });
+  }
   __device__ static bool tryLock(uint64_t *word) {
     return first([&] {
              uint64_t old = peek(word);
@@ -113,17 +129,36 @@ public:
              return old;
            }) == 0;
   }
-  /// The entry's words, if they are of this turn. A lane loads each: they come with one trip.
-  __device__ static bool loadEntry(const SubmissionEntry &entry, uint64_t sequence,
-                                   uint64_t (&words)[SubmissionEntry::kWords]) {
+  /// Calls open(words, sequence) for the entries from `tail` on that have come, at most eight; the
+  /// new tail. A lane loads each word: they come with one trip.
+  template <class Open>
+  __device__ static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail,
+                                         const Open &open) {
     constexpr uint32_t kWords = SubmissionEntry::kWords;
-    uint64_t word = lane() < kWords ? acquireFromSystem(&entry.words[lane()]) : 0;
-    if (!__all_sync(~0u, lane() >= kWords || isOfTurn(word, sequence)))
-      return false;
-    for (uint32_t i = 0; i < kWords; ++i)
-      words[i] = __shfl_sync(~0u, word, i);
-    __syncwarp();
-    return true;
+    const uint64_t sequence = tail + lane() / kWords;
+    const uint64_t word = acquireFromSystem(&entries[sequence % kWindow].words[lane() % kWords]);
+    const uint32_t missing = ~__ballot_sync(~0u, isOfTurn(word, sequence));
+    const uint32_t come = (missing == 0 ? 32 : __ffs(missing) - 1) / kWords;
+    for (uint32_t e = 0; e < come; ++e) {
+      uint64_t words[kWords];
+      for (uint32_t i = 0; i < kWords; ++i)
+        words[i] = __shfl_sync(~0u, word, e * kWords + i);
+      __syncwarp();
+      open(words, tail + e);
+    }
+    return tail + come;
+  }
+  __device__ static bool hasEntry(const SubmissionEntry *entries, uint64_t sequence) {
+    constexpr uint32_t kWords = SubmissionEntry::kWords;
+    const uint64_t word = acquireFromSystem(&entries[sequence % kWindow].words[lane() % kWords]);
+    return __all_sync(~0u, isOfTurn(word, sequence));
+  }
+  /// What all lanes did before comes before what they do after, for everybody.
+  __device__ static void fenceAll() {
+    first([] {
+      asm volatile("fence.acq_rel.sys;" ::: "memory");
+      return 0;
+    });
   }
   /// What follows is not looked at before the value is visible.
   __device__ static void storeToHostFenced(uint64_t *word, uint64_t value) {
@@ -148,16 +183,6 @@ private:
     uint64_t value;
     asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
-  }
-  __device__ static uint64_t add(uint64_t *word, uint64_t number) {
-    return first([&] {
-      uint64_t old;
-      asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;"
-                   : "=l"(old)
-                   : "l"(word), "l"(number)
-                   : "memory");
-      return old;
-    });
   }
 };
 

@@ -85,6 +85,7 @@ public:
       return result;
     });
   }
+  static void finished(const Submission &) {}
   static uint64_t imageLoads() { return 0; }
 
 private:
@@ -127,7 +128,7 @@ void HostRank::runGenerations() {
 }
 
 void HostRank::runGeneration(uint64_t generation) {
-  ExecutorArguments arguments{board.get(), page.get(), page->entries, generation, settings};
+  ExecutorArguments arguments{board.get(), page.get(), generation, settings};
   std::vector<std::thread> executors;
   for (uint32_t e = 0; e < settings.numExecutors; ++e)
     executors.emplace_back([&arguments, e] {

@@ -43,6 +43,10 @@ public:
   static uint64_t peekAtPeer(const uint64_t *word) { return peek(word); }
   static void postToPeer(uint64_t *word, uint64_t value) { post(word, value); }
 
+  static void addOne(uint64_t *word) {
+    change(word, [](uint64_t old) { return old + 1; });
+  }
+
   // For all lanes together.
   static uint64_t look(const uint64_t *word) { return acquire(word); }
   static uint64_t lookAtHost(const uint64_t *word) { return acquire(word); }
@@ -59,9 +63,6 @@ public:
   static uint64_t subtractOne(uint64_t *word) {
     return change(word, [](uint64_t old) { return old - 1; });
   }
-  static void addOne(uint64_t *word) {
-    change(word, [](uint64_t old) { return old + 1; });
-  }
   static bool tryLock(uint64_t *word) {
     uint64_t open = 0;
     if (peek(word) == 0 && shared(word).compare_exchange_strong(open, 1, std::memory_order_acq_rel))
@@ -69,18 +70,20 @@ public:
     yieldProcessor(); // there may be more executors than processors
     return false;
   }
-  /// The entry's words, if they are of this turn.
-  static bool loadEntry(const SubmissionEntry &entry, uint64_t sequence,
-                        uint64_t (&words)[SubmissionEntry::kWords]) {
-    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i) {
-      words[i] = acquire(&entry.words[i]);
-      if (!isOfTurn(words[i], sequence)) {
-        yieldProcessor();
-        return false;
-      }
-    }
-    return true;
+  /// Calls open(words, sequence) for the entries from `tail` on that have come; the new tail.
+  template <class Open>
+  static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail, const Open &open) {
+    uint64_t words[SubmissionEntry::kWords];
+    while (loadEntry(entries[tail % kWindow], tail, words))
+      open(words, tail++);
+    return tail;
   }
+  static bool hasEntry(const SubmissionEntry *entries, uint64_t sequence) {
+    uint64_t words[SubmissionEntry::kWords];
+    return loadEntry(entries[sequence % kWindow], sequence, words);
+  }
+  /// What all lanes did before comes before what they do after, for everybody.
+  static void fenceAll() { threadFence(std::memory_order_acq_rel); }
   /// What follows is not looked at before the value is visible.
   static void storeToHostFenced(uint64_t *word, uint64_t value) {
     storeShared(word, value, std::memory_order_relaxed);
@@ -88,6 +91,18 @@ public:
   }
 
 private:
+  /// The entry's words, if they are of this turn.
+  static bool loadEntry(const SubmissionEntry &entry, uint64_t sequence,
+                        uint64_t (&words)[SubmissionEntry::kWords]) {
+    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i) {
+      words[i] = acquire(&entry.words[i]);
+      if (!isOfTurn(words[i], sequence)) {
+        yieldProcessor(); // as in tryLock()
+        return false;
+      }
+    }
+    return true;
+  }
   static Atomic<uint64_t> &shared(uint64_t *word) {
     static_assert(sizeof(Atomic<uint64_t>) == sizeof(uint64_t));
     return *reinterpret_cast<Atomic<uint64_t> *>(word);

@@ -17,7 +17,9 @@ using namespace interpreter;
 
 namespace {
 
-constexpr uint64_t kArenaBytes = 256 << 20;
+constexpr uint64_t kArenaBytes = 1 << 30;
+/// Larger collectives have one arena block.
+constexpr uint64_t kLargeBytes = 300 << 10;
 
 void require(cudaError_t error, const char *what) {
   Status status = toStatus(error, what);
@@ -103,7 +105,7 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
     device.numTiles = binding.program().numTiles;
     device.hasLines = binding.program().line.bytes != 0;
     device.isFloatSum = true;
-    device.ring = kMaxRing;
+    device.ring = collective.count * sizeof(float) > kLargeBytes ? 1 : kMaxRing;
     for (uint32_t peer = 0; peer < numRanks(); ++peer) {
       device.arenas[peer] = arenas[peer];
       device.ringStrides[peer] =
@@ -116,7 +118,7 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
     where.push_back(usedOfArena[r] + 1);
     usedOfArena[r] += alignUp(device.ringBytes[r] + binding.scratchBytes(), kBlockAlignment);
     if (usedOfArena[r] > kArenaBytes)
-      std::exit(1);
+      require(cudaErrorMemoryAllocation, "taking memory of the arena");
     std::vector<std::vector<char>> images;
     for (uint32_t b = 0; b < device.numBlocks; ++b) {
       images.push_back(makeBlockImage(binding.program(), b));

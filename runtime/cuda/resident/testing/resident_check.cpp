@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/base/deadline.h"
 #include "runtime/cuda/resident/testing/one_device.h"
+#include "runtime/cuda/resident/testing/orders.h"
 
 #include <algorithm>
 #include <atomic>
@@ -43,62 +44,11 @@ Status addEight(OneDevice &group) {
   return {};
 }
 
-/// All ranks submit everything, rank r beginning at the r-th (or all at the first), then wait, so
-/// often. `between(rank)` after each submission. The first failure.
-template <class Between>
-Status runOrders(OneDevice &group, uint32_t iterations, bool conflicting,
-                 std::chrono::milliseconds atMost, const Between &between) {
-  std::vector<Status> outcomes(group.numRanks());
-  std::vector<std::thread> threads;
-  for (uint32_t r = 0; r < group.numRanks(); ++r)
-    threads.emplace_back([&, r] {
-      for (uint32_t i = 0; i < iterations && outcomes[r].ok(); ++i) {
-        std::vector<uint64_t> requests;
-        for (uint32_t c = 0; c < group.numCollectives(); ++c) {
-          auto request = group.submit(r, ((conflicting ? r : 0) + c) % group.numCollectives());
-          if (!request.ok()) {
-            outcomes[r] = request.status();
-            return;
-          }
-          requests.push_back(*request);
-          between(r);
-        }
-        for (uint64_t request : requests)
-          if (outcomes[r].ok())
-            outcomes[r] = group.daemon(r).wait(request, atMost);
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  for (const Status &outcome : outcomes)
-    if (!outcome.ok())
-      return outcome;
-  return {};
-}
-constexpr auto kNothing = [](uint32_t) {};
-
 Status waitForQuits(OneDevice &group) {
   for (uint32_t r = 0; r < group.numRanks(); ++r)
     if (Status status = group.daemon(r).waitForQuit(kLong); !status.ok())
       return status;
   return {};
-}
-
-void printCounts(OneDevice &group) {
-  auto sum = [&](Count what) {
-    uint64_t total = 0;
-    for (uint32_t r = 0; r < group.numRanks(); ++r)
-      total += group.daemon(r).total(what);
-    return static_cast<unsigned long long>(total);
-  };
-  unsigned long long starts = 0;
-  for (uint32_t r = 0; r < group.numRanks(); ++r)
-    starts += group.daemon(r).starts();
-  std::printf("  all ranks: %llu visits, %llu that moved, %llu preemptions, contexts: %llu loads, "
-              "%llu saves, images: %llu loads, %llu thread blocks, %llu starts\n",
-              sum(Count::Visits), sum(Count::Moves), sum(Count::Preemptions),
-              sum(Count::ContextLoads), sum(Count::ContextSaves), sum(Count::ImageLoads),
-              sum(Count::Finished), starts);
 }
 
 Status testPlans() {
