@@ -48,27 +48,49 @@ struct PeerBegin {
   uint64_t buffers[2] = {0, 0};
 };
 
-/// Looks once whether this lane's rank lets invocation `number` begin here.
-__device__ inline PeerBegin pollBegin(const DeviceCollective &collective, uint64_t number) {
+/// What a lane's rank has said, but for its buffers. These loads do not wait for each other: what
+/// relies on them are stores to where the peer no longer looks, and loads that acquire by
+/// themselves.
+struct PeerWords {
+  uint64_t where = 0, begun = 0;
+};
+
+__device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
+  PeerWords words;
+  uint32_t peer = threadIdx.x;
+  if (peer >= collective.numRanks)
+    return words;
+  const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
+  words.where = loadWord(&record->where);
+  words.begun = loadWord(&record->begun);
+  return words;
+}
+
+/// Whether this lane's rank, having said `words`, lets invocation `number` begin here.
+__device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64_t number,
+                                      const PeerWords &words) {
   PeerBegin found;
   uint32_t peer = threadIdx.x;
   if (peer >= collective.numRanks)
     return found;
-  const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
-  uint64_t where = loadWord(&record->where);
-  found.isRegistered = where != 0;
-  found.where = where - 1;
+  found.isRegistered = words.where != 0;
+  found.where = words.where - 1;
   found.isReady = found.isRegistered;
   if (peer == collective.rank)
     return found;
-  uint64_t begun = acquireWord(&record->begun);
-  found.isReady &= begun + collective.ring >= number + 2;
+  const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
+  found.isReady &= words.begun + collective.ring >= number + 2;
   for (uint32_t kind = 0; collective.isDirect && kind < 2; ++kind) {
     uint64_t word = acquireWord(&record->buffers[number % 2][kind]);
     found.isReady &= isOfInvocation(word, number);
     found.buffers[kind] = offsetIn(word);
   }
   return found;
+}
+
+/// Looks once.
+__device__ inline PeerBegin pollBegin(const DeviceCollective &collective, uint64_t number) {
+  return judgePeer(collective, number, loadPeer(collective));
 }
 
 /// The places of this lane's rank, and, of the own rank, all of them; only if it is ready.

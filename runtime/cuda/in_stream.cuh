@@ -20,25 +20,38 @@ __device__ inline bool mustLeave(const InStreamArguments &arguments, WarpWatch &
   return verdict != Verdict::Wait;
 }
 
-/// The number of this invocation, once those before it are finished on this rank. False: leave.
+/// What the first warp looks at while the image is loaded. Nothing that earlier invocations stored
+/// relies on the number: so nobody acquires it.
+struct EarlyWords {
+  uint64_t number = 0;
+  PeerWords peer;
+};
+
+__device__ inline EarlyWords lookEarly(const DeviceCollective &collective) {
+  if (threadIdx.x >= kControlThreads)
+    return {};
+  uint64_t number = loadWord(collective.ordinals + blockIdx.x);
+  return {number, loadPeer(collective)};
+}
+
+/// `number`, of the next invocation: once those before this one are finished on this rank, it is
+/// this one's. False: leave.
 __device__ inline bool takeNumber(const InStreamArguments &arguments, uint64_t &number) {
   const DeviceCollective &collective = arguments.collective;
-  const uint64_t *ordinal = collective.ordinals + blockIdx.x;
   WarpWatch watch(arguments.bound);
-  for (;;) {
-    number = acquireWord(ordinal);
-    if (arguments.number == kAnyNumber || number == arguments.number)
-      return true;
+  while (arguments.number != kAnyNumber && number != arguments.number) {
     GivingUp stuck{0, collective.slot, arguments.number, {}, {}, blockIdx.x, 1};
     stuck.obstacle = {BlockReason::Announce, 2, collective.rank};
     if (mustLeave(arguments, watch, stuck))
       return false;
+    number = acquireWord(collective.ordinals + blockIdx.x);
   }
+  return true;
 }
 
 /// Meets the other ranks and makes `state` that of the invocation. False: leave.
 __device__ inline bool begin(BlockState &state, const InStreamArguments &arguments,
-                             const ImageHeader &header, uint64_t number) {
+                             const ImageHeader &header, uint64_t number, PeerWords words) {
   const DeviceCollective &collective = arguments.collective;
   if (blockIdx.x == 0)
     announceBegin(collective, number, arguments.buffers);
@@ -50,8 +63,8 @@ __device__ inline bool begin(BlockState &state, const InStreamArguments &argumen
     state.invocation = invocation;
   }
   WarpWatch watch(arguments.bound);
-  for (;;) {
-    PeerBegin peer = pollBegin(collective, number);
+  for (;; words = loadPeer(collective)) {
+    PeerBegin peer = judgePeer(collective, number, words);
     if (__all_sync(~0u, peer.isReady)) {
       setPlaces(collective, number, peer, arguments.buffers, state.places);
       __syncwarp();
@@ -108,13 +121,14 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ alignas(16) char tables[kTableBytes];
   __shared__ BlockState state;
   const DeviceCollective &collective = arguments.collective;
+  const EarlyWords early = lookEarly(collective);
   const ImageHeader &header =
       loadImage(collective.images + uint64_t(blockIdx.x) * collective.imageStride, tables, true);
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);
   Target target(state.team);
-  uint64_t number = 0;
-  if (takeNumber(arguments, number) && begin(state, arguments, header, number) &&
+  uint64_t number = early.number;
+  if (takeNumber(arguments, number) && begin(state, arguments, header, number, early.peer) &&
       finishAny(state, header, tables, arguments, target, number) && threadIdx.x == 0)
     releaseWord(collective.ordinals + blockIdx.x, number + 1);
   target.dismiss();

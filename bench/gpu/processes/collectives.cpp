@@ -1,0 +1,79 @@
+// gpu_collectives <ranks> each|table <collective> <plan>...
+//
+// Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
+// same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
+// and from the call to what the host sees, one at a time. table: of the plans OCCL takes the first
+// one whose range holds the size. each: a column for each plan, in a graph. Every result is
+// checked, on every rank. Sizes are bytes as nccl-tests counts them.
+#include "bench/gpu/processes/measured.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+using namespace occl;
+using namespace occl::bench;
+
+namespace {
+
+constexpr uint64_t kSmallest = 1 << 10, kLargest = 256 << 20, kLargestOfEach = 64 << 20;
+
+struct Request {
+  uint32_t numRanks = 0;
+  bool each = false;
+  std::string collective;
+  std::vector<std::string> plans;
+};
+
+int measure(Together &together, uint32_t rank, const Request &request) {
+  auto ours = Occl::join(together, rank, request.collective, request.plans);
+  auto nccl = Nccl::join(together, rank);
+  Stage stage(together, rank, *ours, nccl.get(), kLargest);
+  auto print = [&](const std::string &text) {
+    if (rank == 0)
+      std::printf("%s", text.c_str());
+    std::fflush(stdout);
+  };
+  if (request.each) {
+    print("| " + request.collective + ", bytes |");
+    for (const std::string &plan : request.plans)
+      print(" " + plan.substr(plan.rfind('/') + 1) + " |");
+  } else {
+    print("| " + request.collective + ", bytes | OCCL | graph | blocking | NCCL " +
+          (nccl ? nccl->version() : "") +
+          " | graph | blocking | symmetric | graph | blocking | best NCCL / OCCL: "
+          "plain | graph | blocking |");
+  }
+  print("\n|");
+  for (size_t column = 0; column < (request.each ? 1 + request.plans.size() : 13); ++column)
+    print("---|");
+  print("\n");
+  uint64_t largest = request.each ? kLargestOfEach : kLargest;
+  for (uint64_t bytes = kSmallest; bytes <= largest; bytes *= 4) {
+    std::string row = "| " + std::to_string(bytes) + " |";
+    for (const Times &times : request.each ? stage.eachPlan(bytes) : stage.compared(bytes))
+      row += request.each ? cell(times.graph) : times.text();
+    print(row + "\n");
+  }
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Request request;
+  if (argc >= 5) {
+    request.numRanks = static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10));
+    request.each = std::string(argv[2]) == "each";
+    request.collective = argv[3];
+    request.plans.assign(argv + 4, argv + argc);
+  }
+  if (request.numRanks < 2 || request.numRanks > 8) {
+    std::fprintf(stderr, "usage: gpu_collectives <ranks> each|table <collective> <plan>...\n");
+    return 2;
+  }
+  return Together::run(request.numRanks, [&](Together &together, uint32_t rank) {
+    return measure(together, rank, request);
+  });
+}

@@ -1,0 +1,301 @@
+#include "bench/gpu/processes/measured.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace occl::bench {
+
+namespace {
+
+constexpr uint32_t kInGraph = 10;
+/// Of more elements every so many are verified.
+constexpr size_t kAllVerified = 4 << 20, kSampled = 61;
+
+struct Named {
+  const char *name;
+  Kind kind;
+};
+constexpr Named kKinds[] = {{"allreduce", Kind::AllReduce},
+                            {"allgather", Kind::AllGather},
+                            {"reducescatter", Kind::ReduceScatter},
+                            {"broadcast", Kind::Broadcast},
+                            {"reduce", Kind::Reduce},
+                            {"alltoall", Kind::AllToAll}};
+
+void requireOccl(occlResult_t result, const char *what) {
+  if (result == occlSuccess)
+    return;
+  std::fprintf(stderr, "%s: %s\n", what, occlGetLastError());
+  std::exit(1);
+}
+
+/// Element i of rank r's input. Sums of eight are exact.
+float inputOf(uint32_t r, size_t i) { return static_cast<float>((i * 7 + r * 13) % 101); }
+
+/// Element i of the output of rank r, of parts of `count` elements.
+float outputOf(Kind kind, uint32_t numRanks, uint32_t r, size_t count, size_t i) {
+  if (kind == Kind::Broadcast)
+    return inputOf(0, i);
+  if (kind == Kind::AllGather)
+    return inputOf(static_cast<uint32_t>(i / count), i % count);
+  if (kind == Kind::AllToAll)
+    return inputOf(static_cast<uint32_t>(i / count), r * count + i % count);
+  size_t at = kind == Kind::ReduceScatter ? r * count + i : i;
+  float sum = 0;
+  for (uint32_t from = 0; from < numRanks; ++from)
+    sum += inputOf(from, at);
+  return sum;
+}
+
+bool hasParts(Kind kind) {
+  return kind == Kind::AllGather || kind == Kind::ReduceScatter || kind == Kind::AllToAll;
+}
+
+uint32_t repetitionsFor(size_t bytes) {
+  return bytes <= 1 << 20 ? 200 : bytes <= 16 << 20 ? 50 : 10;
+}
+
+} // namespace
+
+void require(int error, const char *what) {
+  if (error == cudaSuccess)
+    return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(static_cast<cudaError_t>(error)));
+  std::exit(1);
+}
+
+std::string cell(double microseconds) {
+  if (microseconds == 0)
+    return " - |";
+  char text[32];
+  std::snprintf(text, sizeof text, microseconds < 100 ? " %.1f |" : " %.0f |", microseconds);
+  return text;
+}
+
+std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::string &collective,
+                                 const std::vector<std::string> &files) {
+  auto joined = std::make_unique<Occl>();
+  require(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
+  for (const Named &known : kKinds)
+    if (collective == known.name)
+      joined->measured = known.kind;
+  for (const std::string &file : files) {
+    occlPlan_t plan = nullptr;
+    requireOccl(occlPlanLoad(file.c_str(), &plan), "occlPlanLoad");
+    joined->plans.push_back(plan);
+  }
+  if (rank == 0)
+    std::snprintf(
+        together.note(), Together::kNoteBytes, "gpu-collectives-%d",
+        static_cast<int>(std::chrono::steady_clock::now().time_since_epoch().count() & 0xffffff));
+  together.meet();
+  std::string name = together.note();
+  together.meet();
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.deviceKind = occlDeviceCuda;
+  config.device = rank;
+  config.arenaBytes = 4ull << 30;
+  requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
+              "occlCommInitRank");
+  return joined;
+}
+
+Occl::~Occl() {
+  occlCommDestroy(comm);
+  for (occlPlan_t plan : plans)
+    occlPlanDestroy(plan);
+}
+
+void *Occl::allocate(size_t bytes) {
+  void *memory = nullptr;
+  requireOccl(occlMemAlloc(comm, bytes, &memory), "occlMemAlloc");
+  return memory;
+}
+
+uint64_t Occl::registerWith(size_t count, size_t firstPlan, size_t numPlans) {
+  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
+  given.id = nextId++;
+  given.plans = plans.data() + firstPlan;
+  given.numPlans = static_cast<uint32_t>(numPlans);
+  given.count = count;
+  given.timeoutMs = 10000;
+  occlResult_t result = occlRegister(comm, &given);
+  if (result == occlInvalidArgument || result == occlAgain)
+    return 0;
+  requireOccl(result, "occlRegister");
+  return given.id;
+}
+
+void Occl::deregister(uint64_t id) { requireOccl(occlDeregister(comm, id), "occlDeregister"); }
+
+void Occl::enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream) {
+  requireOccl(occlEnqueue(comm, id, input, output, stream), "occlEnqueue");
+}
+
+Stage::Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes)
+    : together(together), rank(rank), ours(ours), nccl(nccl) {
+  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  own = {static_cast<float *>(ours.allocate(maxBytes)),
+         static_cast<float *>(ours.allocate(maxBytes))};
+  auto allocate = [&](bool isSymmetric) {
+    return static_cast<float *>(nccl->allocate(maxBytes, isSymmetric));
+  };
+  if (nccl == nullptr)
+    return;
+  plain = {allocate(false), allocate(false)};
+  symmetric = {allocate(true), allocate(true)};
+}
+
+size_t Stage::countFor(size_t bytes) const {
+  return bytes / sizeof(float) / (hasParts(ours.kind()) ? together.size() : 1);
+}
+
+void Stage::synchronize() { require(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
+
+void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue, const char *what) {
+  Kind kind = ours.kind();
+  uint32_t n = together.size();
+  size_t inputs = kind == Kind::ReduceScatter || kind == Kind::AllToAll ? n * count : count;
+  size_t outputs = kind == Kind::AllGather || kind == Kind::AllToAll ? n * count : count;
+  std::vector<float> host(std::max(inputs, outputs));
+  for (size_t i = 0; i < inputs; ++i)
+    host[i] = inputOf(rank, i);
+  auto bytes = [](size_t elements) { return elements * sizeof(float); };
+  require(cudaMemcpyAsync(buffers.input, host.data(), bytes(inputs), cudaMemcpyDefault, stream),
+          "copying");
+  require(cudaMemsetAsync(buffers.output, 0x7f, bytes(outputs), stream), "clearing");
+  synchronize();
+  together.meet();
+  enqueue(buffers.input, buffers.output);
+  require(cudaMemcpyAsync(host.data(), buffers.output, bytes(outputs), cudaMemcpyDefault, stream),
+          "copying");
+  synchronize();
+  if (kind == Kind::Reduce && rank != 0)
+    return;
+  size_t stride = outputs > kAllVerified ? kSampled : 1;
+  for (size_t i = 0; i < outputs; i += stride)
+    if (host[i] != outputOf(kind, n, rank, count, i)) {
+      std::fprintf(stderr, "%s: element %zu of rank %u is %g, not %g\n", what, i, rank,
+                   double(host[i]), double(outputOf(kind, n, rank, count, i)));
+      std::exit(1);
+    }
+}
+
+double Stage::inStream(uint32_t repetitions, const std::function<void()> &enqueue) {
+  cudaEvent_t begin, end;
+  require(cudaEventCreate(&begin), "cudaEventCreate");
+  require(cudaEventCreate(&end), "cudaEventCreate");
+  for (uint32_t i = 0; i < 5; ++i)
+    enqueue();
+  synchronize();
+  together.meet();
+  require(cudaEventRecord(begin, stream), "cudaEventRecord");
+  for (uint32_t i = 0; i < repetitions; ++i)
+    enqueue();
+  require(cudaEventRecord(end, stream), "cudaEventRecord");
+  synchronize();
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return together.largest(milliseconds * 1e3 / repetitions, rank);
+}
+
+double Stage::inGraph(uint32_t replays, const std::function<void()> &enqueue) {
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  for (uint32_t i = 0; i < kInGraph; ++i)
+    enqueue();
+  require(cudaStreamEndCapture(stream, &graph), "end of capture");
+  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  double time =
+      inStream(replays, [&] { require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch"); });
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  return time / kInGraph;
+}
+
+double Stage::blocking(uint32_t repetitions, const std::function<void()> &enqueue) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  together.meet();
+  for (uint32_t i = 0; i < repetitions; ++i) {
+    auto begin = Clock::now();
+    enqueue();
+    synchronize();
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+  }
+  std::ranges::sort(times);
+  return together.largest(times[times.size() / 2], rank);
+}
+
+Times Stage::measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly) {
+  uint32_t repetitions = repetitionsFor(count * sizeof(float));
+  auto one = [&] { enqueue(buffers.input, buffers.output); };
+  Times times;
+  times.graph = inGraph(std::max(repetitions / kInGraph, 2u), one);
+  if (graphOnly)
+    return times;
+  times.stream = inStream(repetitions, one);
+  times.blocking = blocking(repetitions, one);
+  return times;
+}
+
+std::vector<Times> Stage::compared(size_t bytes) {
+  size_t count = countFor(bytes);
+  std::vector<Times> all;
+  uint64_t id = ours.registerWith(count, 0, ours.numPlans());
+  auto run = [&](const Buffers &buffers, const Enqueue &enqueue, const char *what) {
+    verify(buffers, count, enqueue, what);
+    all.push_back(measure(buffers, count, enqueue, false));
+  };
+  if (id != 0) {
+    run(
+        own, [&](const float *in, float *out) { ours.enqueue(id, in, out, stream); }, "OCCL");
+    ours.deregister(id);
+  } else {
+    all.emplace_back();
+  }
+  if (nccl == nullptr)
+    return all;
+  Enqueue theirs = [&](const float *in, float *out) {
+    nccl->enqueue(ours.kind(), in, out, count, stream);
+  };
+  run(plain, theirs, "NCCL");
+  run(symmetric, theirs, "NCCL, symmetric");
+  const Times &us = all[0], &normal = all[1];
+  Times &last = all[2];
+  auto ratio = [](double theirTime, double ourTime) {
+    char text[32];
+    std::snprintf(text, sizeof text, " %.2f |", ourTime == 0 ? 0 : theirTime / ourTime);
+    return std::string(text);
+  };
+  last.extra = ratio(std::min(normal.stream, last.stream), us.stream) +
+               ratio(std::min(normal.graph, last.graph), us.graph) +
+               ratio(std::min(normal.blocking, last.blocking), us.blocking);
+  return all;
+}
+
+std::vector<Times> Stage::eachPlan(size_t bytes) {
+  size_t count = countFor(bytes);
+  std::vector<Times> all;
+  for (size_t plan = 0; plan < ours.numPlans(); ++plan) {
+    uint64_t id = ours.registerWith(count, plan, 1);
+    together.meet();
+    if (id == 0) {
+      all.emplace_back();
+      continue;
+    }
+    Enqueue enqueue = [&](const float *in, float *out) { ours.enqueue(id, in, out, stream); };
+    verify(own, count, enqueue, "OCCL");
+    all.push_back(measure(own, count, enqueue, true));
+    ours.deregister(id);
+  }
+  return all;
+}
+
+} // namespace occl::bench

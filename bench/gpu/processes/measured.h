@@ -1,0 +1,84 @@
+// One rank's measurements.
+#pragma once
+
+#include "bench/gpu/processes/nccl.h"
+#include "bench/gpu/processes/together.h"
+#include "runtime/communicator/occl.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace occl::bench {
+
+/// Ends the process if `error` is one.
+void require(int error, const char *what);
+
+/// " 12.3 |", or " - |" for nothing.
+std::string cell(double microseconds);
+
+/// Microseconds for one operation; 0: nothing was measured.
+struct Times {
+  double stream = 0, graph = 0, blocking = 0;
+  std::string extra; // further cells
+
+  std::string text() const { return cell(stream) + cell(graph) + cell(blocking) + extra; }
+};
+
+/// A communicator of this process's rank, on the GPU with the rank's number.
+class Occl {
+public:
+  static std::unique_ptr<Occl> join(Together &together, uint32_t rank,
+                                    const std::string &collective,
+                                    const std::vector<std::string> &plans);
+  ~Occl();
+
+  Kind kind() const { return measured; }
+  size_t numPlans() const { return plans.size(); }
+  void *allocate(size_t bytes);
+  /// Registers `count` floats with all plans or with one of them. The id, or 0 if no plan fits.
+  uint64_t registerWith(size_t count, size_t firstPlan, size_t numPlans);
+  void deregister(uint64_t id);
+  void enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream);
+
+private:
+  occlComm_t comm = nullptr;
+  std::vector<occlPlan_t> plans;
+  Kind measured = Kind::AllReduce;
+  uint64_t nextId = 1;
+};
+
+/// The buffers, and what is done with them.
+class Stage {
+public:
+  Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes);
+
+  /// OCCL, NCCL, NCCL with symmetric memory.
+  std::vector<Times> compared(size_t bytes);
+  /// OCCL with each plan by itself; 0 where it does not fit.
+  std::vector<Times> eachPlan(size_t bytes);
+
+private:
+  using Enqueue = std::function<void(const float *input, float *output)>;
+  struct Buffers {
+    float *input = nullptr, *output = nullptr;
+  };
+
+  size_t countFor(size_t bytes) const;
+  Times measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly);
+  void verify(const Buffers &buffers, size_t count, const Enqueue &enqueue, const char *what);
+  double inStream(uint32_t repetitions, const std::function<void()> &enqueue);
+  double inGraph(uint32_t replays, const std::function<void()> &enqueue);
+  double blocking(uint32_t repetitions, const std::function<void()> &enqueue);
+  void synchronize();
+
+  Together &together;
+  const uint32_t rank;
+  Occl &ours;
+  Nccl *nccl;
+  cudaStream_t stream = nullptr;
+  Buffers own, plain, symmetric;
+};
+
+} // namespace occl::bench

@@ -1,0 +1,36 @@
+// NCCL, loaded when the program runs: one communicator of this process's rank.
+#pragma once
+
+#include "bench/gpu/processes/together.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace occl::bench {
+
+enum class Kind : uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll };
+
+class Nccl {
+public:
+  /// Null without the library. All ranks call it.
+  static std::unique_ptr<Nccl> join(Together &together, uint32_t rank);
+
+  std::string version() const;
+  /// Memory of NCCL's; registered for symmetric access if `symmetric`, where NCCL has that.
+  void *allocate(size_t bytes, bool symmetric);
+  /// Floats and sum; count as in occlCollective_t. The root is rank 0.
+  void enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream);
+
+private:
+  struct Library;
+  Nccl(std::shared_ptr<Library> library, uint32_t numRanks)
+      : library(std::move(library)), numRanks(numRanks) {}
+
+  std::shared_ptr<Library> library;
+  const uint32_t numRanks;
+};
+
+} // namespace occl::bench

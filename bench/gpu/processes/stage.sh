@@ -1,0 +1,45 @@
+#!/bin/bash
+# stage.sh <directory> [each]: builds gpu_collectives, the plans of algorithms/device_plans.tsv (each: those that it is chosen from) and
+# the runner into a directory that can be carried to a machine with GPUs and without build tools. BAZEL: the command that builds.
+set -euo pipefail
+destination=${1:?usage: stage.sh <directory> [each]}
+${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //tools/occlc
+rm -rf "$destination"
+mkdir -p "$destination/plans"
+install -m 755 bazel-bin/bench/gpu/processes/gpu_collectives bench/gpu/processes/run.sh "$destination/"
+strip "$destination/gpu_collectives"
+
+compile() { # <number> <collective> <ranks> <algorithm> <instances> <limit> <protocol>
+  options=(--protocol "$7")
+  # Else one thread block copies what stays on the rank.
+  [ "$7" != direct ] || options=(--protocol simple --direct --no-aggregate-local --spread-local)
+  [ "$6" = - ] || options+=(--max-bytes "$6")
+  bazel-bin/tools/occlc/occlc compile "algorithms/$2/$4.coll" -D "ranks=$3" --instances "$5" "${options[@]}" \
+    -o "$destination/plans/$2_$3_$1_$4-$7-$5.cbor"
+}
+
+number=100
+if [ "${2:-}" = each ]; then
+  for ranks in ${RANKS:-4}; do
+    for collective in allreduce allgather reducescatter broadcast reduce alltoall; do
+      for variant in ll-1 ll-4 ll-16 simple-4 direct-4 direct-16 direct-32 direct-64; do
+        compile $((number += 1)) $collective $ranks all_pairs "${variant#*-}" - "${variant%-*}"
+      done
+    done
+    for variant in ll-1 ll-4 ll-8 simple-1 simple-4; do
+      compile $((number += 1)) allreduce $ranks one_shot "${variant#*-}" - "${variant%-*}"
+    done
+    for instances in 8 16 32; do
+      compile $((number += 1)) allreduce $ranks ring $instances - simple
+    done
+  done
+else
+  while IFS=$'\t' read -r collective ranks algorithm instances limit protocol; do
+    number=$((number + 1))
+    for n in ${ranks//,/ }; do
+      compile $number "$collective" "$n" "$algorithm" "$instances" "$limit" "$protocol"
+    done
+  done < <(grep -v '^#' algorithms/device_plans.tsv)
+fi
+git rev-parse --short HEAD > "$destination/commit"
+du -sh "$destination"
