@@ -106,7 +106,7 @@ __device__ __forceinline__ void control(BlockState &state, const ImageHeader &he
   uint64_t begin = 0;
   uint32_t first = arguments.isDirect ? rank.ordinals[blockIdx.x] : arguments.firstInvocation;
   beginBlock(state, header, rank, arguments);
-  Runner<Target> runner(state, header, tables, arguments.tablesInShared, target);
+  Runner<Target> runner(state, header, tables, target);
   for (uint32_t i = 0; i < arguments.invocations; ++i) {
     if (i == arguments.warmUp) {
       begin = deviceClock();
@@ -148,15 +148,14 @@ __global__ void __launch_bounds__(kThreads)
     interpretLoop(const __grid_constant__ LoopArguments arguments) {
   __shared__ alignas(16) char tables[kTableBytes];
   __shared__ BlockState state;
-  const ImageHeader &header =
-      loadImage(arguments.ranks[blockIdx.y].images + blockIdx.x * arguments.imageStride, tables,
-                arguments.tablesInShared);
+  const char *image = arguments.ranks[blockIdx.y].images + blockIdx.x * arguments.imageStride;
+  const ImageHeader &header = arguments.tablesInShared
+                                  ? loadImage(image, arguments.imageStride, tables)
+                                  : *reinterpret_cast<const ImageHeader *>(image);
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);
   Target target(state.team);
-  if constexpr (Target::kProtocols == Protocols::Lines)
-    control<StepRunner>(state, header, tables, arguments, target);
-  else if (header.isReady)
+  if (header.isReady && arguments.tablesInShared)
     control<ReadyRunner>(state, header, tables, arguments, target);
   else
     controlApart<Target>(state, header, tables, arguments);

@@ -72,8 +72,9 @@ Status InterpreterRun::prepare(const plan::Plan &plan, const UserBuffers &buffer
   if (plan.collective != "allreduce" || !plan.dependencies.empty())
     return refuse("is no all-reduce of independent thread blocks");
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
-                             options.placement, kDeviceLines, 0, options.stepOperands});
+    auto bound =
+        bind(plan, {r, options.count, options.type, options.op, options.tiles, options.placement,
+                    kDeviceLines, 0, options.stepOperands, options.tablesInShared});
     if (!bound.ok())
       return bound.status();
     const Program &program = (*bound)->program();

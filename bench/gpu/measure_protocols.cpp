@@ -13,7 +13,7 @@ static constexpr plan::Protocol kProtocols[] = {plan::Protocol::Simple, plan::Pr
                                                 plan::Protocol::LL128};
 static constexpr const char *kAlgorithms[] = {"one_shot", "two_shot"};
 
-/// All algorithms and protocols for one size, then NCCL.
+/// All algorithms and protocols for one size, then NCCL if each rank has a device.
 static Status measureRow(Measurement &measurement, uint64_t bytes) {
   measurement.setBytes(bytes);
   std::printf("| %llu", static_cast<unsigned long long>(bytes));
@@ -25,19 +25,21 @@ static Status measureRow(Measurement &measurement, uint64_t bytes) {
       times->loop.print();
       times->graph.print();
     }
-  auto nccl = measurement.ncclInGraph();
+  StatusOr<Best> nccl = Best();
+  if (measurement.hasDeviceEach())
+    nccl = measurement.ncclInGraph();
   if (!nccl.ok())
     return nccl.status();
-  std::printf(" | %.2f |\n", nccl->time);
+  nccl->print();
+  std::printf(" |\n");
   std::fflush(stdout);
   return {};
 }
 
 Status measureProtocols(DeviceGroup &group, const std::string &planDirectory) {
-  if (group.numDevices() != group.numRanks())
-    return {StatusCode::InvalidArgument, "measuring needs a device for each rank"};
   Measurement measurement(group, planDirectory);
-  std::printf("\nProtocols, pushed, us: in a loop in the kernel, and in a graph\n\n| bytes");
+  std::printf("\nProtocols, pushed, us: in a loop in the kernel, and in a graph%s\n\n| bytes",
+              measurement.hasDeviceEach() ? "" : "; all ranks on one device");
   for (const char *algorithm : kAlgorithms)
     for (plan::Protocol protocol : kProtocols) {
       std::string name(plan::nameOf(protocol));

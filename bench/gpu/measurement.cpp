@@ -40,10 +40,10 @@ Measurement::Measurement(DeviceGroup &group, const std::string &planDirectory)
   }
 }
 
-/// At least 512 bytes and at most 4 MiB of the buffer for a thread block.
+/// At least 256 bytes and at most 4 MiB of the buffer for a thread block.
 bool Measurement::isSensible(uint32_t blocks) const {
   uint64_t share = count * sizeof(float) / blocks;
-  return share >= 512 && share <= 4 << 20;
+  return share >= 256 && share <= 4 << 20;
 }
 
 StatusOr<Best> Measurement::handWritten(Probe probe) {

@@ -36,6 +36,8 @@ public:
   Measurement(DeviceGroup &group, const std::string &planDirectory);
 
   uint32_t numRanks() const { return group.numRanks(); }
+  /// Else they share the first one.
+  bool hasDeviceEach() const { return group.numDevices() == group.numRanks(); }
   Nccl *nccl() { return library.get(); }
   /// All that follows is about so many bytes on each rank; at most kMaxBytes.
   void setBytes(uint64_t bytes) { count = bytes / sizeof(float); }

@@ -56,18 +56,20 @@ public:
     enter(Phase::Fold);
   }
   /// Steps made ready: all looks, and the vote, count as acquiring.
-  __device__ bool arrived(const interpreter::ReadyWord *words, uint32_t number, uint32_t &missing) {
+  __device__ bool arrived(const interpreter::ReadyWord *words, uint32_t first, uint32_t number,
+                          uint32_t &missing) {
     enter(Phase::BeforeAcquire);
-    bool all = Base::arrived(words, number, missing);
+    bool all = Base::arrived(words, first, number, missing);
     enter(Phase::Acquire);
     return all;
   }
-  __device__ void foldReady(const interpreter::Program &program,
-                            const interpreter::ReadyTables &tables,
-                            const interpreter::ReadyStep &step, uint32_t instruction) {
+  __device__ bool foldReady(const interpreter::Program &program, const interpreter::ReadyStep &step,
+                            const interpreter::FoldPiece *pieces,
+                            const interpreter::ReadyWord *words, uint32_t &missing) {
     enter(Phase::BeforeFold);
-    Base::foldReady(program, tables, step, instruction);
+    bool done = Base::foldReady(program, step, pieces, words, missing);
     enter(Phase::Fold);
+    return done;
   }
 
 private:

@@ -2,6 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/limits.h"
+#include "runtime/interpreter/ready_tables.h"
 
 #include <cstring>
 #include <map>
@@ -18,17 +19,19 @@ class ImageWriter {
 public:
   ImageWriter() : image(sizeof(ImageHeader)) {}
 
-  template <class T> void append(const T *&pointer, std::span<const T> table) {
-    pointer = reinterpret_cast<const T *>(image.size());
+  template <class T, class U> void append(T *&pointer, const U &container) {
+    std::span table(container);
+    pointer = reinterpret_cast<T *>(image.size());
     size_t bytes = table.size_bytes();
     image.resize(alignUp(image.size() + bytes, 16));
     if (bytes != 0)
       std::memcpy(image.data() + reinterpret_cast<uintptr_t>(pointer), table.data(), bytes);
   }
 
+  uint32_t size() const { return static_cast<uint32_t>(image.size()); }
+
   std::vector<char> finish(ImageHeader &header) && {
-    header.bytes = static_cast<uint32_t>(image.size());
-    header.isReady &= header.bytes + header.ready.bytes() <= kTableBytes;
+    header.bytes = size();
     std::memcpy(image.data(), &header, sizeof header);
     return std::move(image);
   }
@@ -117,14 +120,43 @@ private:
   std::map<uint32_t, uint32_t> ends; // number in the program -> in the image
 };
 
+void appendReady(ImageWriter &writer, ImageHeader &header, uint32_t block, const Tables &tables) {
+  if (isReadyForm(header.program, header.program.blocks[block])) {
+    ReadyBlockTables ready = makeReadyTables(header.program, block);
+    header.ready = ready.view();
+    writer.append(header.ready.steps, ready.steps);
+    writer.append(header.ready.pieces, ready.pieces);
+    writer.append(header.ready.sources, ready.sources);
+    writer.append(header.ready.obstacles, ready.obstacles);
+    header.isReady = writer.size() + tables.controls.size() * sizeof(uint64_t) + 16 +
+                         header.ready.numSources * sizeof(ReadyWord) <=
+                     kTableBytes;
+  }
+  writer.append(header.controls, tables.controls);
+  header.readyBytes = writer.size();
+}
+
+void appendTables(ImageWriter &writer, ImageHeader &header, const Tables &tables) {
+  bool contiguous = true;
+  for (const BoundInstruction &instruction : tables.instructions)
+    contiguous &= instruction.contiguous;
+  writer.append(header.program.blocks, tables.blocks);
+  writer.append(header.program.instructions, tables.instructions);
+  writer.append(header.program.operands, tables.operands);
+  writer.append(header.program.acquires, tables.acquires);
+  writer.append(header.program.releases, tables.releases);
+  writer.append(header.program.ends, tables.ends);
+  writer.append(header.program.peers, tables.peers);
+  // Only scattered pieces are looked up by their chunk.
+  std::span chunkBegins(header.program.chunkBegins, contiguous ? 0 : header.program.partChunks + 1);
+  writer.append(header.program.chunkBegins, chunkBegins);
+}
+
 } // namespace
 
 std::vector<char> makeBlockImage(const Program &program, uint32_t block) {
   Tables tables;
   Extractor(program, tables).extract(block);
-  bool contiguous = true;
-  for (const BoundInstruction &instruction : tables.instructions)
-    contiguous &= instruction.contiguous;
   ImageHeader header;
   header.program = program;
   header.numControls = static_cast<uint32_t>(tables.controls.size());
@@ -132,24 +164,16 @@ std::vector<char> makeBlockImage(const Program &program, uint32_t block) {
     tables.ends.clear();
     tables.peers.clear();
   }
-  Program view = program;
-  view.instructions = tables.instructions.data();
-  header.isReady = isReadyForm(view, tables.blocks[block]);
-  header.ready = readyCounts(view, tables.blocks[block]);
+  ImageHeader both = header;
   ImageWriter writer;
-  writer.append(header.program.blocks, std::span<const BoundBlock>(tables.blocks));
-  writer.append(header.program.instructions,
-                std::span<const BoundInstruction>(tables.instructions));
-  writer.append(header.program.operands, std::span<const BoundOperand>(tables.operands));
-  writer.append(header.program.acquires, std::span<const BoundAcquire>(tables.acquires));
-  writer.append(header.program.releases, std::span<const BoundRelease>(tables.releases));
-  writer.append(header.program.ends, std::span<const ConnectionEnd>(tables.ends));
-  writer.append(header.program.peers, std::span<const uint32_t>(tables.peers));
-  // Only scattered pieces are looked up by their chunk.
-  writer.append(header.program.chunkBegins,
-                std::span(program.chunkBegins, contiguous ? 0 : program.partChunks + 1));
-  writer.append(header.controls, std::span<const uint64_t>(tables.controls));
-  return std::move(writer).finish(header);
+  appendReady(writer, both, block, tables);
+  appendTables(writer, both, tables);
+  if (both.isReady && writer.size() <= kTableBytes)
+    return std::move(writer).finish(both);
+  ImageWriter plain;
+  plain.append(header.controls, tables.controls);
+  appendTables(plain, header, tables);
+  return std::move(plain).finish(header);
 }
 
 } // namespace occl::cuda

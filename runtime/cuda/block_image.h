@@ -16,18 +16,22 @@ namespace occl::cuda {
 /// `relocate`.
 struct alignas(16) ImageHeader {
   interpreter::Program program;
+  /// If isReady: the tables with which the block's steps are made ready.
+  interpreter::ReadyTables ready;
   /// Where in its rank's arena block control words lie that only this thread block and its peers
   /// use.
   const uint64_t *controls = nullptr;
-  uint32_t bytes = 0; // of the image, a multiple of 16
   uint32_t numControls = 0;
-  /// Whether the block's steps can be made ready, in so much shared memory.
+  uint32_t bytes = 0; // of the image; this and the next are multiples of 16
+  /// Of its begin, up to which `ready` and `controls` lie.
+  uint32_t readyBytes = 0;
+  /// That much, and a ReadyWord for each source, fit into kTableBytes.
   bool isReady = false;
-  interpreter::ReadyCounts ready;
 };
 
 /// The program's tables, cut down to those of `block`, which keeps its number, and to what devices
-/// look at: no needs, no doorbells; the ends of connections only for lines. Not yet relocated.
+/// look at: no needs, no doorbells; the ends of connections only for lines. Before them those with
+/// which steps are made ready, if all fit into kTableBytes. Not yet relocated.
 std::vector<char> makeBlockImage(const interpreter::Program &program, uint32_t block);
 
 /// Makes the program's pointers valid for an image that lies at `base` (of the memory space in
@@ -48,6 +52,10 @@ OCCL_INLINE void relocate(ImageHeader &header, const char *base) {
   move(program.peers);
   move(program.chunkBegins);
   move(header.controls);
+  move(header.ready.sources);
+  move(header.ready.obstacles);
+  move(header.ready.steps);
+  move(header.ready.pieces);
 }
 
 } // namespace occl::cuda

@@ -24,17 +24,20 @@ struct BlockState {
   CudaTeam team;
 };
 
-/// Copies the image to `tables` or leaves it where it is; returns the relocated header.
-__device__ inline const ImageHeader &loadImage(const char *image, char *tables, bool toShared) {
-  if (!toShared)
-    return *reinterpret_cast<const ImageHeader *>(image);
+/// Copies what is needed of an image to `tables`, of kTableBytes bytes in shared memory; returns
+/// the relocated header. stride: bytes of memory that may be read there.
+__device__ inline const ImageHeader &loadImage(const char *image, uint64_t stride, char *tables) {
   auto *to = reinterpret_cast<uint4 *>(tables);
   auto *from = reinterpret_cast<const uint4 *>(image);
-  uint32_t vectors = reinterpret_cast<const ImageHeader *>(image)->bytes / 16;
-  for (uint32_t i = threadIdx.x; i < vectors; i += blockDim.x)
-    to[i] = from[i];
+  // Most are so small that nobody need look first how large they are.
+  uint32_t known = static_cast<uint32_t>(stride < kTableBytes ? stride : kTableBytes) / 16;
+  if (threadIdx.x < known)
+    to[threadIdx.x] = from[threadIdx.x];
   __syncthreads();
   auto &header = *reinterpret_cast<ImageHeader *>(tables);
+  uint32_t vectors = (header.isReady ? header.readyBytes : header.bytes) / 16;
+  for (uint32_t i = threadIdx.x + blockDim.x; i < vectors; i += blockDim.x)
+    to[i] = from[i];
   if (threadIdx.x == 0)
     relocate(header, tables);
   __syncthreads();
@@ -64,17 +67,15 @@ __device__ bool waitInWarp(const IsReady &isReady, Patience patience, BlockRepor
   }
 }
 
-/// A thread block whose steps are made ready: where ImageHeader::isReady. The first warp. `memory`
-/// of kTableBytes bytes is shared, and the image has been loaded to its begin, or lies elsewhere.
+/// A thread block whose steps are made ready: where ImageHeader::isReady, and the image was loaded
+/// by loadImage() to `tables`. The first warp.
 template <class Target> class ReadyRunner {
 public:
-  __device__ ReadyRunner(const BlockState &state, const ImageHeader &header, char *memory,
-                         bool imageInMemory, Target &target)
-      : block(state.invocation, blockIdx.x,
-              ReadyTables(memory + (imageInMemory ? header.bytes : 0), header.ready), target) {
-    block.layOut();
-  }
-  /// A new invocation: `state` has changed.
+  __device__ ReadyRunner(const BlockState &state, const ImageHeader &header, char *tables,
+                         Target &target)
+      : block(state.invocation, header.program, header.ready,
+              reinterpret_cast<ReadyWord *>(tables + header.readyBytes), target) {}
+  /// A new invocation: `state` has changed. Buffers are aligned as before.
   __device__ void restart() { block.restart(); }
   /// As runBlock().
   __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {
@@ -89,7 +90,7 @@ private:
 /// inlined: else its registers are in the other's way.
 template <class Target> class StepRunner {
 public:
-  __device__ StepRunner(const BlockState &state, const ImageHeader &, char *, bool, Target &target)
+  __device__ StepRunner(const BlockState &state, const ImageHeader &, char *, Target &target)
       : invocation(state.invocation), target(target) {}
   __device__ void restart() {}
   __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {

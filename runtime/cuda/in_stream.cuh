@@ -83,7 +83,7 @@ template <template <class> class Runner, class Target>
 __device__ __forceinline__ bool finish(const BlockState &state, const ImageHeader &header,
                                        char *tables, const InStreamArguments &arguments,
                                        Target &target, uint64_t number) {
-  Runner<Target> runner(state, header, tables, true, target);
+  Runner<Target> runner(state, header, tables, target);
   BlockContext context;
   WarpWatch watch(arguments.bound);
   for (;;) {
@@ -107,9 +107,7 @@ __device__ __noinline__ bool finishApart(const BlockState &state, const ImageHea
 template <class Target>
 __device__ bool finishAny(const BlockState &state, const ImageHeader &header, char *tables,
                           const InStreamArguments &arguments, Target &target, uint64_t number) {
-  if constexpr (Target::kProtocols == Protocols::Lines)
-    return finish<StepRunner>(state, header, tables, arguments, target, number);
-  else if (header.isReady)
+  if (header.isReady)
     return finish<ReadyRunner>(state, header, tables, arguments, target, number);
   else
     return finishApart(state, header, tables, arguments, target, number);
@@ -123,7 +121,8 @@ __global__ void __launch_bounds__(kThreads)
   const DeviceCollective &collective = arguments.collective;
   const EarlyWords early = lookEarly(collective);
   const ImageHeader &header =
-      loadImage(collective.images + uint64_t(blockIdx.x) * collective.imageStride, tables, true);
+      loadImage(collective.images + uint64_t(blockIdx.x) * collective.imageStride,
+                collective.imageStride, tables);
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);
   Target target(state.team);

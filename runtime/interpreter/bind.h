@@ -33,6 +33,8 @@ struct BindRequest {
   /// 0: each is a step. A rank's own business. For executors that know all places before they run a
   /// thread block.
   uint32_t stepOperands = 0;
+  /// In lines too. For executors that make steps ready where isReadyForm().
+  bool groupLines = false;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.

@@ -40,9 +40,10 @@ void Binder::resolveSteps() {
       bound.numNeeds = static_cast<uint16_t>(binding->needs.size() - bound.firstNeed);
     }
   }
-  if (request.stepOperands != 0 && request.referenceBytes == 0 && !hasLines())
+  if (request.stepOperands != 0 && request.referenceBytes == 0)
     for (const BoundBlock &block : binding->blocks)
-      groupSteps(block);
+      if (!hasLines() || (request.groupLines && canGroupLines(block)))
+        groupSteps(block);
 }
 
 void Binder::resolveOperand(BoundInstruction &bound, uint32_t index, bool isSource) {
@@ -148,6 +149,42 @@ void Binder::groupSteps(const BoundBlock &block) {
   }
 }
 
+/// In lines only steps made ready have several instructions; so little that their tables surely
+/// fit.
+bool Binder::canGroupLines(const BoundBlock &block) const {
+  constexpr uint32_t kMaxInstructions = 32, kMaxOperands = 64;
+  if (block.numInstructions == 0 || block.numInstructions > kMaxInstructions)
+    return false;
+  const BoundInstruction &first = binding->instructions[block.firstInstruction],
+                         &last = (&first)[block.numInstructions - 1];
+  return last.firstOperand + last.numSources + last.numDestinations - first.firstOperand <=
+             kMaxOperands &&
+         binding->bound.slicesPerMessage == 1 &&
+         std::ranges::all_of(std::span(binding->instructions)
+                                 .subspan(block.firstInstruction, block.numInstructions),
+                             [&](const BoundInstruction &bound) { return mayBeGrouped(bound); });
+}
+
+/// A source comes in lines, so there is no word to wait for.
+bool Binder::waitsForLines(const BoundInstruction &bound) const {
+  return hasLines() &&
+         std::ranges::any_of(
+             std::span(binding->operands).subspan(bound.firstOperand, bound.numSources),
+             [](const BoundOperand &operand) { return operand.slotBytes != 0; });
+}
+
+/// What a step is in lines at most: a unit for each thread, whichever its piece.
+bool Binder::fitsInLines(uint32_t leader, uint32_t next) const {
+  if (!hasLines())
+    return true;
+  uint64_t largest = 0;
+  for (uint32_t i = leader; i <= next; ++i)
+    largest = std::max(largest,
+                       std::min(binding->instructions[i].elements, binding->instructions[i].span));
+  return (next - leader + 1) * alignUp(largest * binding->bound.elementBytes, 64) <=
+         request.lines.sliceBytes;
+}
+
 /// One slice of chunks side by side.
 bool Binder::mayBeGrouped(const BoundInstruction &bound) const {
   return bound.contiguous &&
@@ -161,7 +198,9 @@ bool Binder::mayJoin(uint32_t leader, uint32_t next) const {
   const BoundInstruction &step = instructions[leader], &member = instructions[next];
   if (!mayBeGrouped(step) || !mayBeGrouped(member) ||
       step.numStepOperands + member.numStepOperands > int(request.stepOperands) ||
-      (member.numAcquires != 0 && (step.numReleases != 0 || step.published)))
+      ((member.numAcquires != 0 || waitsForLines(member)) &&
+       (step.numReleases != 0 || step.published)) ||
+      !fitsInLines(leader, next))
     return false;
   return std::ranges::all_of(
       instructions.subspan(leader, next - leader),

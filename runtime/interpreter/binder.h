@@ -88,6 +88,9 @@ private:
   void pushNeed(BoundInstruction &bound, uint32_t rank, uint32_t connection);
   void groupSteps(const BoundBlock &block);
   bool mayBeGrouped(const BoundInstruction &bound) const;
+  bool canGroupLines(const BoundBlock &block) const;
+  bool waitsForLines(const BoundInstruction &bound) const;
+  bool fitsInLines(uint32_t leader, uint32_t next) const;
   bool mayJoin(uint32_t leader, uint32_t member) const;
   bool areIndependent(const BoundInstruction &a, const BoundInstruction &b) const;
   void pushWait(uint32_t connection, uint32_t value);

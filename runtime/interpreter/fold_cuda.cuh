@@ -14,10 +14,18 @@
 
 namespace occl::interpreter::cuda {
 
+/// What lies in shared memory: accesses need not find out where it is. A conversion there and back
+/// says so; __builtin_assume would too, but with it nvcc 13.0 leaves out stores.
+template <class T> __device__ T *inShared(T *address) {
+  return static_cast<T *>(__cvta_shared_to_generic(__cvta_generic_to_shared(address)));
+}
+
 /// The operands of a fold: sources, then destinations; each destination is disjoint from or equal
 /// to each source.
 struct FoldOperands {
+  /// Their addresses, so many words of 8 bytes apart; in shared memory.
   char *const *pointers;
+  uint32_t apart;
   uint32_t numSources;
   uint32_t numDestinations;
   /// The bits in which any address differs from a multiple of 16.
@@ -26,11 +34,8 @@ struct FoldOperands {
   uint32_t thread;
   uint32_t numThreads;
 
-  /// What an operand's memory is: never a thread's own or a block's.
   template <class T> __device__ T *at(uint32_t operand) const {
-    char *address = pointers[operand];
-    __builtin_assume(__isGlobal(address));
-    return reinterpret_cast<T *>(address);
+    return reinterpret_cast<T *>(inShared(pointers)[operand * apart]);
   }
   template <class T> __device__ const T *source(uint32_t i) const { return at<T>(i); }
   template <class T> __device__ T *destination(uint32_t i) const { return at<T>(numSources + i); }
@@ -73,8 +78,10 @@ __device__ void storeAll(const FoldOperands &operands, uint64_t index, Raw value
   for (uint32_t first = 0; first < operands.numDestinations; first += kAtOnce) {
     Raw *to[kAtOnce];
 #pragma unroll
-    for (uint32_t d = 0; d < kAtOnce; ++d)
-      to[d] = first + d < operands.numDestinations ? operands.destination<Raw>(first + d) : nullptr;
+    for (uint32_t d = 0; d < kAtOnce; ++d) {
+      uint32_t last = operands.numDestinations - 1;
+      to[d] = operands.destination<Raw>(first + d < last ? first + d : last);
+    }
 #pragma unroll
     for (uint32_t d = 0; d < kAtOnce; ++d)
       if (first + d < operands.numDestinations)

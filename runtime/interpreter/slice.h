@@ -39,13 +39,8 @@ struct alignas(16) FoldPiece {
   uint16_t numDestinations = 0;
   /// The bits in which any address differs from a multiple of 16.
   uint32_t misalignment = 0;
-
-  OCCL_HOST_DEVICE void findMisalignment(char *const *pointers) {
-    uint32_t bits = 0;
-    for (uint32_t i = 0; i < uint32_t(numSources) + numDestinations; ++i)
-      bits |= static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointers[firstPointer + i]));
-    misalignment = bits & 15;
-  }
+  uint32_t units = 0;       // lines: of 16 bytes
+  uint64_t allElements = 0; // of all tiles
 };
 
 namespace detail {

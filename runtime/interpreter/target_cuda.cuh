@@ -22,6 +22,7 @@
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_cuda.cuh"
 #include "runtime/interpreter/ready.h"
+#include "runtime/interpreter/ready_lines_cuda.cuh"
 #include "runtime/interpreter/slice.h"
 
 #include <cstdint>
@@ -37,6 +38,7 @@ struct CudaTeam {
 
   /// What is to be folded: the two tables below, or those of steps made ready.
   char *const *pointers;
+  uint32_t apart; // words from a pointer to the next
   const FoldPiece *pieces;
   uint32_t numPieces;
   bool isOver; // nothing more will come
@@ -47,6 +49,13 @@ struct CudaTeam {
   char *ownPointers[kMaxOperands];
   FoldPiece ownPieces[kMaxOperands];
   cuda::LineTask lines;
+  cuda::ReadyLines readyLines;
+  /// What the other warps are to do: fold what is above, or the pieces of a step in lines that was
+  /// made ready, or look at many control words.
+  enum class Task : uint8_t { Fold, ReadyLines, Look } task;
+  const ReadyWord *words;
+  uint32_t numWords;
+  uint32_t missing; // one that has not its value
 };
 
 /// Fold: cuda::AnyFold, or cuda::FixedFold for a kernel that serves one type and operation.
@@ -93,56 +102,81 @@ public:
   /// Several folds: each is set by some lane, then all are done.
   __device__ void setPiece(uint32_t i, const FoldPiece &piece) { team.ownPieces[i] = piece; }
   __device__ void foldAll(const Program &program, uint32_t numPieces) {
-    for (uint32_t i = threadIdx.x; i < numPieces; i += kControlThreads)
-      team.ownPieces[i].findMisalignment(team.ownPointers);
+    for (uint32_t i = threadIdx.x; i < numPieces; i += kControlThreads) {
+      FoldPiece &piece = team.ownPieces[i];
+      uint32_t bits = 0;
+      for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
+        bits |= static_cast<uint32_t>(
+            reinterpret_cast<uintptr_t>(team.ownPointers[piece.firstPointer + o]));
+      piece.misalignment = bits & 15;
+    }
     barrier();
-    foldTogether(program, team.ownPointers, team.ownPieces, numPieces);
+    foldTogether(program, team.ownPointers, 1, team.ownPieces, numPieces);
   }
 
-  /// So little is folded by the first warp alone: the barriers cost more than they gain.
-  __device__ static bool foldsAlone(const Program &program, const FoldPiece *pieces,
-                                    uint32_t numPieces) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < numPieces; ++i) {
-      if (!Fold::isSimple(pieces[i], program.elementBytes))
-        return false;
-      bytes += pieces[i].elements * program.elementBytes;
-    }
-    return bytes <= kAloneBytes;
+  /// Of steps made ready: all their tables are in shared memory.
+  template <class T> __device__ static T tableEntry(const T &entry) {
+    return *cuda::inShared(&entry);
   }
-  __device__ __forceinline__ void foldReady(const Program &program, const ReadyTables &tables,
-                                            const ReadyStep &step, uint32_t instruction) {
-    const FoldPiece *pieces = inShared(tables.pieces) + instruction;
+  __device__ static void setWord(ReadyWord &word, const ReadyWord &value) {
+    *cuda::inShared(&word) = value;
+  }
+  /// So little is folded by the first warp alone: the barriers cost more than they gain.
+  __device__ static bool foldsAlone(const Program &program, const ReadyStep &step,
+                                    const FoldPiece *pieces) {
+    if constexpr (kWhich == Protocols::Lines) {
+      return uint32_t(step.unitsEach) * step.numPieces <= kControlThreads;
+    } else {
+      uint64_t bytes = 0;
+      for (uint32_t i = 0; i < step.numPieces; ++i) {
+        if (!Fold::isSimple(pieces[i], program.elementBytes))
+          return false;
+        bytes += pieces[i].elements * program.elementBytes;
+      }
+      return bytes <= kAloneBytes;
+    }
+  }
+  __device__ __forceinline__ bool foldReady(const Program &program, const ReadyStep &step,
+                                            const FoldPiece *pieces, const ReadyWord *words,
+                                            uint32_t &missing) {
+    if constexpr (kWhich == Protocols::Lines)
+      return foldReadyLines(program, step, pieces, words, missing);
+    else
+      foldReadyPieces(program, step, pieces, words);
+    return true;
+  }
+  __device__ __forceinline__ void foldReadyPieces(const Program &program, const ReadyStep &step,
+                                                  const FoldPiece *pieces, const ReadyWord *words) {
     if (!step.isAlone)
-      return foldTogether(program, tables.pointers, pieces, step.numPieces);
+      return foldTogether(program, &words->address, 2, pieces, step.numPieces);
     uint32_t stride = 1u << step.pieceBits;
     uint32_t thread = threadIdx.x >> step.pieceBits, numThreads = kControlThreads >> step.pieceBits;
 #pragma unroll 1
     for (uint32_t i = threadIdx.x & (stride - 1); i < step.numPieces; i += stride) {
-      const FoldPiece piece = pieces[i];
-      Fold::runSimple({inShared(tables.pointers) + piece.firstPointer, piece.numSources,
+      const FoldPiece piece = tableEntry(pieces[i]);
+      Fold::runSimple({&words[piece.firstPointer].address, 2, piece.numSources,
                        piece.numDestinations, piece.misalignment, thread, numThreads},
                       piece.elements, program.elementBytes, piece.divisor);
     }
   }
 
-  /// Looks some times.
-  __device__ __forceinline__ bool arrived(const ReadyWord *words, uint32_t number,
+  /// Looks some times. More words than this warp has lanes are shared out among the others.
+  __device__ __forceinline__ bool arrived(const ReadyWord *words, uint32_t first, uint32_t number,
                                           uint32_t &missing) {
-    words = inShared(words);
-    uint32_t next = threadIdx.x; // of this lane's words, those before have arrived
+    if (number > kControlThreads)
+      return allArrived(words, first, number, missing);
+    const bool hasWord = threadIdx.x < number;
+    const ReadyWord awaited = tableEntry(words[first + (hasWord ? threadIdx.x : 0)]);
+    bool here = !hasWord;
 #pragma unroll 1
-    for (uint32_t look = 0; look < kLooks; ++look) {
-#pragma unroll 1
-      for (; next < number; next += kControlThreads) {
-        const ReadyWord awaited = words[next];
-        if (acquire(awaited.word) < awaited.value)
-          break;
-      }
-      if (vote(next >= number))
+    for (uint32_t look = 0; look < cuda::kReadyLooks; ++look) {
+      if (!here)
+        here = acquire(awaited.word()) >= awaited.value;
+      if (vote(here))
         return true;
     }
-    missing = next;
+    if (!here)
+      missing = first + threadIdx.x;
     return false;
   }
 
@@ -154,6 +188,8 @@ public:
     barrier();
     if (team.lines.numUnits() <= kControlThreads)
       return cuda::FoldLines<Fold>::run(team.lines, threadIdx.x, VoteInWarp());
+    if (threadIdx.x == 0)
+      team.task = CudaTeam::Task::Fold;
     meet();
     bool arrived = VoteInBlock()(true);
     meet();
@@ -166,10 +202,16 @@ public:
       meet();
       if (team.isOver)
         return;
-      if constexpr (kWhich == Protocols::Lines)
-        cuda::FoldLines<Fold>::run(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
-      else
+      if (team.task == CudaTeam::Task::Look) {
+        VoteInBlock()(look(team, threadIdx.x - kControlThreads, blockDim.x - kControlThreads));
+      } else if constexpr (kWhich == Protocols::Lines) {
+        if (team.task == CudaTeam::Task::ReadyLines)
+          cuda::foldReadyLines<Fold>(team.readyLines, threadIdx.x - kControlThreads, VoteInBlock());
+        else
+          cuda::FoldLines<Fold>::run(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
+      } else {
         runShare(team);
+      }
       meet();
     }
   }
@@ -185,24 +227,73 @@ public:
   static constexpr bool kHasReferences = false;
 
 private:
+  __device__ bool allArrived(const ReadyWord *words, uint32_t first, uint32_t number,
+                             uint32_t &missing) {
+    if (threadIdx.x == 0) {
+      team.task = CudaTeam::Task::Look;
+      team.words = words + first;
+      team.numWords = number;
+    }
+    meet();
+    bool all = VoteInBlock()(true);
+    meet();
+    if (!all && threadIdx.x == 0)
+      missing = first + team.missing;
+    return all;
+  }
+  /// What one of so many threads has to look at: whether all has arrived.
+  __device__ static bool look(CudaTeam &team, uint32_t thread, uint32_t numThreads) {
+    const ReadyWord *words = cuda::inShared(team.words);
+    uint32_t next = thread;
+#pragma unroll 1
+    for (uint32_t look = 0; look < cuda::kReadyLooks; ++look) {
+      while (next < team.numWords && acquire(words[next].word()) >= words[next].value)
+        next += numThreads;
+      if (vote(next >= team.numWords))
+        return true;
+    }
+    if (next < team.numWords)
+      atomicExch(&team.missing, next);
+    return next >= team.numWords;
+  }
+
+  __device__ __forceinline__ bool foldReadyLines(const Program &program, const ReadyStep &step,
+                                                 const FoldPiece *pieces, const ReadyWord *words,
+                                                 uint32_t &missing) {
+    cuda::ReadyLines &task = *cuda::inShared(&team.readyLines);
+    if (threadIdx.x == 0) {
+      task.step = step;
+      task.program = &program;
+      task.pieces = pieces;
+      task.words = words;
+      team.task = CudaTeam::Task::ReadyLines;
+    }
+    bool arrived;
+    if (step.isAlone) {
+      barrier();
+      arrived = cuda::foldReadyLines<Fold>(task, threadIdx.x, VoteInWarp());
+      barrier(); // the task is no longer in use
+    } else {
+      meet();
+      arrived = VoteInBlock()(true);
+      meet();
+    }
+    if (!arrived && threadIdx.x == 0)
+      missing = task.missing;
+    return arrived;
+  }
+
   static constexpr uint64_t kAloneBytes = 2048;
   /// Of several folds, each that is so large is done by all threads; smaller ones are shared out
   /// among the warps.
   static constexpr uint64_t kTogetherBytes = 32 << 10;
 
-  /// How often arrived() looks.
-  static constexpr uint32_t kLooks = 16;
-
-  /// A table in shared memory: loads from there need not find out where it is.
-  template <class T> __device__ static T *inShared(T *table) {
-    __builtin_assume(__isShared(table));
-    return table;
-  }
-
-  __device__ void foldTogether(const Program &program, char *const *pointers,
+  __device__ void foldTogether(const Program &program, char *const *pointers, uint32_t apart,
                                const FoldPiece *pieces, uint32_t numPieces) {
     if (threadIdx.x == 0) {
+      team.task = CudaTeam::Task::Fold;
       team.pointers = pointers;
+      team.apart = apart;
       team.pieces = pieces;
       team.numPieces = numPieces;
       team.elementBytes = static_cast<uint32_t>(program.elementBytes);
@@ -249,11 +340,12 @@ private:
 
   __device__ static void runShare(const CudaTeam &team) {
     Share share = shareOf(team);
-    const FoldPiece *pieces = inShared(team.pieces);
+    const FoldPiece *pieces = cuda::inShared(team.pieces);
 #pragma unroll 1
     for (uint32_t i = share.first; i < team.numPieces; i += share.stride) {
       const FoldPiece &piece = pieces[i];
-      cuda::FoldOperands operands = {inShared(team.pointers) + piece.firstPointer,
+      cuda::FoldOperands operands = {team.pointers + piece.firstPointer * team.apart,
+                                     team.apart,
                                      piece.numSources,
                                      piece.numDestinations,
                                      piece.misalignment,

@@ -69,19 +69,28 @@ public:
                    piece.elements, piece.divisor);
   }
 
-  /// For steps made ready: tests run them here too.
-  static bool foldsAlone(const Program &, const FoldPiece *, uint32_t) { return true; }
-  static bool arrived(const ReadyWord *words, uint32_t number, uint32_t &missing) {
-    missing = 0;
-    while (missing < number && acquire(words[missing].word) >= words[missing].value)
-      ++missing;
-    return missing == number;
+  /// For steps made ready, without lines: tests run them here too.
+  template <class T> static const T &tableEntry(const T &entry) { return entry; }
+  static void setWord(ReadyWord &word, const ReadyWord &value) { word = value; }
+  static bool foldsAlone(const Program &, const ReadyStep &, const FoldPiece *) { return true; }
+  /// missing: its position, after a failure.
+  static bool arrived(const ReadyWord *words, uint32_t first, uint32_t number, uint32_t &missing) {
+    for (uint32_t i = first; i < first + number; ++i)
+      if (acquire(words[i].word()) < words[i].value) {
+        missing = i;
+        return false;
+      }
+    return true;
   }
-  void foldReady(const Program &program, const ReadyTables &tables, const ReadyStep &step,
-                 uint32_t instruction) {
-    for (const FoldPiece &piece : std::span(tables.pieces + instruction, step.numPieces))
-      foldPointers(program, tables.pointers + piece.firstPointer, piece.numSources,
-                   piece.numDestinations, piece.elements, piece.divisor);
+  bool foldReady(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
+                 const ReadyWord *words, uint32_t &) {
+    for (const FoldPiece &piece : std::span(pieces, step.numPieces)) {
+      for (uint32_t i = 0; i < uint32_t(piece.numSources) + piece.numDestinations; ++i)
+        addresses[i] = words[piece.firstPointer + i].address;
+      foldPointers(program, addresses, piece.numSources, piece.numDestinations, piece.elements,
+                   piece.divisor);
+    }
+    return true;
   }
 
   static constexpr Protocols kProtocols = Protocols::All;

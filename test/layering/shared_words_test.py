@@ -27,6 +27,7 @@ ALLOWED = {
     "runtime/insight/trace_ring.h": "a ring for each real thread, which fibers would share",
     "runtime/interpreter/target_cuda.cuh": "device code",
     "runtime/interpreter/lines_cuda.cuh": "device code",
+    "runtime/interpreter/ready_lines_cuda.cuh": "device code",
 }
 
 

@@ -49,7 +49,9 @@ public:
     const ImageHeader &header = headerOf(*task);
     if constexpr (Target::kProtocols == Protocols::Simple)
       if (hasReadyTables(header)) {
-        ReadyBlock<Target> steps(shared.invocation, block, tablesOf(*task), target);
+        ReadyBlock<Target> steps(shared.invocation, header.program, header.ready,
+                                 reinterpret_cast<ReadyWord *>(task->image + header.readyBytes),
+                                 target);
         return body([&](BlockContext &context, uint32_t maxSlices) {
           return run(submission, block, context,
                      [&](BlockContext &c) { return steps.run(c, maxSlices); });
@@ -87,11 +89,8 @@ private:
     return *reinterpret_cast<ImageHeader *>(task.image);
   }
   __device__ static bool hasReadyTables(const ImageHeader &header) {
-    return header.isReady && header.bytes + header.ready.bytes() <= kCachedBytes;
-  }
-  __device__ static ReadyTables tablesOf(CachedTask &task) {
-    const ImageHeader &header = headerOf(task);
-    return ReadyTables(task.image + header.bytes, header.ready);
+    return header.isReady &&
+           header.readyBytes + header.ready.numSources * sizeof(ReadyWord) <= kCachedBytes;
   }
 
   /// Makes `task` and the invocation those of the submission.
@@ -118,9 +117,6 @@ private:
       shared.invocation = next;
     }
     __syncwarp();
-    if constexpr (Target::kProtocols == Protocols::Simple)
-      if (!isNear && hasReadyTables(headerOf(*task)))
-        ReadyBlock<Target>(shared.invocation, block, tablesOf(*task), target).layOut();
     char *const buffers[2] = {submission.input, submission.output};
     // With more than one arena block what finished() says is early enough.
     if ((task->device.isDirect || task->device.ring == 1) && !isReady && block == 0)
@@ -164,7 +160,9 @@ private:
     copy(&task->device, &collective.device, sizeof(DeviceCollective));
     __syncwarp();
     const char *image = task->device.images + uint64_t(block) * task->device.imageStride;
-    uint32_t bytes = reinterpret_cast<const ImageHeader *>(image)->bytes;
+    const auto &header = *reinterpret_cast<const ImageHeader *>(image);
+    bool isReady = Target::kProtocols == Protocols::Simple && hasReadyTables(header);
+    uint32_t bytes = isReady ? header.readyBytes : header.bytes;
     bool isNear = bytes <= kCachedBytes;
     copy(task->image, image, isNear ? bytes : sizeof(ImageHeader));
     __syncwarp();

@@ -1,6 +1,6 @@
 // Steps made ready do what steps do: the same collectives, in any order, beside thread blocks that
 // look everything up.
-#include "runtime/interpreter/ready.h"
+#include "runtime/interpreter/ready_tables.h"
 
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
@@ -24,14 +24,11 @@ public:
       : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
         index(index), target(target) {
     const Program &program = *invocation.program;
-    const BoundBlock &bound = program.blocks[index];
-    if (!isReadyForm(program, bound))
+    if (!isReadyForm(program, program.blocks[index]))
       return;
-    ReadyCounts counts = readyCounts(program, bound);
-    memory.resize(counts.bytes() / sizeof(ReadyWord));
-    block.emplace(invocation, index, ReadyTables(reinterpret_cast<char *>(memory.data()), counts),
-                  target);
-    block->layOut();
+    tables = makeReadyTables(program, index);
+    words.resize(tables.sources.size());
+    block.emplace(invocation, program, tables.view(), words.data(), target);
   }
   bool isReady() const { return block.has_value(); }
   StepResult run(uint32_t maxSteps) {
@@ -44,7 +41,8 @@ private:
   BlockContext &context;
   const uint32_t index;
   HostTarget &target;
-  std::vector<ReadyWord> memory;
+  ReadyBlockTables tables;
+  std::vector<ReadyWord> words;
   std::optional<ReadyBlock<HostTarget>> block;
 };
 

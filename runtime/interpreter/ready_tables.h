@@ -1,0 +1,28 @@
+// The tables of steps made ready, from a bound program. Host code.
+#pragma once
+
+#include "runtime/interpreter/ready.h"
+
+#include <vector>
+
+namespace occl::interpreter {
+
+/// Whether all instructions of a block are one slice each of chunks side by side, without
+/// references.
+bool isReadyForm(const Program &program, const BoundBlock &block);
+
+struct ReadyBlockTables {
+  std::vector<ReadySource> sources;
+  std::vector<Obstacle> obstacles;
+  std::vector<ReadyStep> steps;
+  std::vector<FoldPiece> pieces;
+  uint32_t firstOperand = 0;
+
+  /// Refers to these tables.
+  ReadyTables view();
+};
+
+/// Of a block with isReadyForm().
+ReadyBlockTables makeReadyTables(const Program &program, uint32_t block);
+
+} // namespace occl::interpreter
