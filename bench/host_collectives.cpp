@@ -1,5 +1,5 @@
-// A collective of floats by OCCL, by Open MPI and, as a bound, plain copying, in the same processes
-// on the same data; start it by mpirun.
+// A collective of floats by OCCL (occlRun), by Open MPI (its blocking call) and, as a bound, plain
+// copying, in the same processes on the same data; start it by mpirun.
 //
 // The three take turns, a stretch of operations each, of which the first ones do not count: so each
 // finds the caches as it left them itself. A barrier comes before every operation; its time is that
@@ -195,10 +195,7 @@ void Comparison::run(uint64_t bytes, bool longWarmUp) {
   const Buffers ours = allocate(work, areOursShared), theirs = allocate(work, false);
   registerCount(id, work);
   auto runOurs = [&] {
-    occlRequest_t request;
-    require(occlSubmit(comm, id, ours.from(work), ours.output.data(), nullptr, nullptr, &request),
-            "submit");
-    require(occlWait(comm, request), "wait");
+    require(occlRun(comm, id, ours.from(work), ours.output.data()), "running");
   };
   auto runTheirs = [&] { work.runMpi(theirs.from(work), theirs.output.data()); };
   const Schedule schedule = scheduleFor(bytes, numRanks);

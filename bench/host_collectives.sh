@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs bench/host_collectives with 2 to 16 processes and writes a report. Arguments: occlc, host_collectives, the folder of
-# the algorithms, the folder of the reports. COLLECTIVES and RANKS choose some of them; OPTIONS go to the program,
+# the algorithms, the folder of the reports. COLLECTIVES and RANKS choose some of them; OPTIONS go to the program
+# (--private-buffers: OCCL's are of malloc, too; plans are then compiled without --direct, and the report says so in its name),
 # LAUNCH comes before mpirun (nice -n -5, for instance).
 set -euo pipefail
 
@@ -8,7 +9,9 @@ occlc=$1 program=$2 algorithms=$3 reports=$4
 collectives=${COLLECTIVES:-allreduce allgather reducescatter broadcast alltoall}
 plans=$(mktemp -d)
 trap 'rm -rf "$plans"' EXIT
-report=$reports/$(date +%F)-host-collectives.md
+arePrivate=
+[[ " ${OPTIONS:-} " != *" --private-buffers "* ]] || arePrivate=-private
+report=$reports/$(date +%F)-host-collectives$arePrivate.md
 # shellcheck disable=SC2206
 mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
 [ "$(id -u)" -ne 0 ] || mpi+=(--allow-run-as-root)
@@ -17,7 +20,8 @@ mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
 plans_of() {
   grep "^$1	" "$(dirname "$0")/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol; do
     [[ ,$ranks, == *,$2,* ]] || continue
-    plan=$plans/$1-$algorithm-$protocol-$2.plan.cbor
+    [ -z "$arePrivate" ] || protocol=${protocol/direct/simple}
+    plan=$plans/$1-$algorithm-$protocol-$limit-$2.plan.cbor
     options=(--protocol "$protocol")
     [ "$protocol" != direct ] || options=(--protocol simple --direct)
     [ "$limit" = - ] || options+=(--max-bytes "$limit")
@@ -69,7 +73,7 @@ mkdir -p "$reports"
   echo "  those of the larger buffer of a rank. Open MPI and plain copying have buffers of malloc, OCCL those of \`occlMemAlloc\` unless OPTIONS say"
   echo "  otherwise."
   echo "- Plans by collective, ranks and size: \`bench/host_plans.tsv\`."
-  echo "- OCCL, Open MPI and plain copying (memcpy of as many bytes, in all ranks at once) take turns in the same processes, a stretch of"
+  echo "- OCCL (\`occlRun\`), Open MPI (its blocking call) and plain copying (memcpy of as many bytes, in all ranks at once) take turns in the same processes, a stretch of"
   echo "  operations each, the first ones unmeasured; a barrier before each operation. Times are those of the slowest rank: median and 99th percentile of"
   echo "  the operations; up to 8 KiB of the middle one of three runs. A row passes if OCCL is not slower than Open MPI, or at least 0.9 as"
   echo "  fast as plain copying (\"as copying\"); all-reduce of 8 and more ranks is to be twice as fast as Open MPI, 1.4 times at 1 MiB"

@@ -1,6 +1,6 @@
 // Time of 64-byte all-reduces on ranks that are threads of one process, submission to completion,
-// through wait() and through a callback: what the runtime itself costs. Data and flag travel
-// together (LL128).
+// in one call, through wait() and through a callback: what the runtime itself costs. Data and flag
+// travel together (LL128).
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
@@ -32,6 +32,10 @@ void throughWait(occlComm_t comm, const float *input, float *output) {
   occlRequest_t request = 0;
   check(occlSubmit(comm, kId, input, output, nullptr, nullptr, &request));
   check(occlWait(comm, request));
+}
+
+void inOneCall(occlComm_t comm, const float *input, float *output) {
+  check(occlRun(comm, kId, input, output));
 }
 
 void throughCallback(occlComm_t comm, const float *input, float *output) {
@@ -114,8 +118,8 @@ int main(int argc, char **argv) {
   if (sizes.empty())
     sizes = {1, 2, 4, 8};
   for (uint32_t numRanks : sizes)
-    for (const Way &way :
-         {Way{"wait", throughWait, false}, Way{"callback, never blocks", throughCallback, true},
-          Way{"callback, may block", throughCallback, false}})
+    for (const Way &way : {Way{"run", inOneCall, false}, Way{"wait", throughWait, false},
+                           Way{"callback, never blocks", throughCallback, true},
+                           Way{"callback, may block", throughCallback, false}})
       measure(way, numRanks);
 }

@@ -131,6 +131,12 @@ occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
   return guarded([&] { return comm->daemon->wait(request); });
 }
 
+occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer) {
+  if (!comm)
+    return reportInvalid("occlRun", "comm must not be NULL");
+  return guarded([&] { return comm->daemon->run(id, sendBuffer, recvBuffer); });
+}
+
 occlResult_t occlTest(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlTest", "comm must not be NULL");

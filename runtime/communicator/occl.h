@@ -288,6 +288,12 @@ OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendB
  * waited or tested to completion; waiting again for what is forgotten returns occlSuccess, or why
  * the communicator failed. */
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
+/* occlSubmit without callback and occlWait in one, for programs that would wait at once: starts an
+ * invocation and executes what is in flight on this rank's device until it is complete. Takes less
+ * time than the two calls, and no request, so a call cannot run out of them. Results: those of
+ * both; after occlAgain nothing was done. */
+OCCL_API occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                              void *recvBuffer);
 /* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
 

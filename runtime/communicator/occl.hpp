@@ -237,6 +237,14 @@ public:
     return true;
   }
 
+  /// submit() and wait() in one, in less time: see occlRun. Throws Error as both.
+  void run(uint64_t id, const void *send, void *receive) {
+    check(occlRun(handle(), id, send, receive));
+  }
+  template <class T> void run(uint64_t id, std::span<const T> send, std::span<T> receive) {
+    run(id, send.data(), receive.data());
+  }
+
   /// Memory that all ranks can access; see occlMemAlloc. It ends with the communicator at the
   /// latest.
   void *allocate(size_t bytes) {

@@ -71,6 +71,8 @@ Status Admission::remove(uint64_t id) {
       return invalid("collective " + invocation->describe() +
                      " is in flight; wait for it before you deregister it");
   state.resident = nullptr;
+  for (Atomic<char *> &lease : state.leases)
+    lease.store(nullptr, std::memory_order_relaxed);
   removed.push_back(std::move(state.registered));
   --numRegistered;
   reclaimAll();
@@ -108,28 +110,27 @@ std::vector<uint64_t> Admission::registered() {
   return found;
 }
 
-StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *output,
-                                      const Callback &callback) {
+StatusOr<Admitted> Admission::submit(const Submission &submission) {
   std::lock_guard lock(mutex);
-  auto found = ids.find(id);
+  auto found = ids.find(submission.id);
   if (found == ids.end() || !found->second->registered)
-    return invalid("no collective with id " + std::to_string(id) + " is registered");
+    return invalid("no collective with id " + std::to_string(submission.id) + " is registered");
   Collective &collective = *found->second->registered;
-  Status buffers = checkBuffers(collective, input, output);
+  Status buffers = checkBuffers(collective, submission.input, submission.output);
   if (!buffers.ok())
     return buffers;
-  if (callback && !collective.spec.callbacksNeverBlock)
+  if (submission.callback && !collective.spec.callbacksNeverBlock)
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
   if (!collective.counters)
     collective.counters =
         std::make_unique<insight::CollectiveCounters>(collective.binding->program().numBlocks);
-  auto reserved = reserve(*found->second, callback);
+  auto reserved = reserve(*found->second, submission);
   if (!reserved.ok())
     return reserved.status();
   OpenInvocation &invocation = **reserved;
-  RequestId request = invocation.request;
-  prepare(invocation, *core.fabric, input, output);
+  Admitted admitted{&invocation, invocation.request, nullptr, {}};
+  prepare(invocation, *core.fabric, submission.input, submission.output);
   auto timeout =
       collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
   invocation.deadline = coarseNow() + timeout;
@@ -139,13 +140,15 @@ StatusOr<RequestId> Admission::submit(uint64_t id, const void *input, void *outp
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
   announce(invocation, core.countOpen(invocation.hasCallback));
-  core.device->board.submit(invocation); // as many slots as requests: never full
+  // From a callback it would be an executor more on the same stack, for whose work there is one.
+  if (submission.isOwn || (submission.callback && collective.beginsAtOnce && !core.isCallingBack()))
+    admitted.claimed = core.device->board.startClaimed(invocation, admitted.visit);
+  if (admitted.claimed)
+    return admitted;
+  core.device->board.submit(invocation); // as many slots as there may be open: never full
   // From here on the invocation may be complete.
-  threadFence(std::memory_order_seq_cst);
-  for (uint32_t reader : collective.readers)
-    if (Doorbell *bell = core.fabric->doorbells()[reader])
-      bell->ringFenced();
-  return request;
+  core.ringReaders(collective);
+  return admitted;
 }
 
 void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {

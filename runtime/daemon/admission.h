@@ -17,6 +17,27 @@
 
 namespace occl::daemon {
 
+struct Submission {
+  uint64_t id = 0;
+  const void *input = nullptr;
+  void *output = nullptr;
+  Callback callback = {};
+  /// The caller runs it and takes the result from the invocation: there is neither request nor
+  /// callback.
+  bool isOwn = false;
+};
+
+/// An invocation that has been admitted. Valid until it may be complete, if it is the caller's own
+/// until its result has been taken.
+struct Admitted {
+  OpenInvocation *invocation = nullptr;
+  RequestId request = 0;
+  /// If the caller is to begin: it has claimed this task for this visit, and rings the readers when
+  /// it has looked at it once. So may be an own one, and a small one with a callback.
+  BlockTask *claimed = nullptr;
+  scheduler::Visit visit;
+};
+
 /// Thread safety: any.
 class Admission {
 public:
@@ -31,8 +52,7 @@ public:
   void tidy();
   /// Again names who holds what is missing. InvalidArgument: an unknown id, or buffers that do not
   /// suit the plan.
-  StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
-                             const Callback &callback);
+  StatusOr<Admitted> submit(const Submission &submission);
 
   /// Name and plan; "id 7" and none if it is not registered here.
   insight::KnownCollective lookUp(uint64_t id);
@@ -51,7 +71,7 @@ public:
 private:
   void makeResident(IdState &id);
   Status checkRing(IdState &id) const;
-  StatusOr<OpenInvocation *> reserve(IdState &id, const Callback &callback);
+  StatusOr<OpenInvocation *> reserve(IdState &id, const Submission &submission);
   Status reserveMemory(OpenInvocation &invocation);
   void announce(const OpenInvocation &invocation, uint32_t turn);
   Status checkBuffers(const Collective &collective, const void *input, const void *output) const;

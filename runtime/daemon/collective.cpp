@@ -12,6 +12,9 @@ namespace {
 /// Smaller slices cost less to copy twice than to look up and acknowledge.
 constexpr uint64_t kReferenceBytes = 16 << 10;
 
+/// What takes less time than to wake a thread for it.
+constexpr uint64_t kBytesAtOnce = 4 << 10;
+
 bool reduces(const plan::Plan &plan) {
   return std::any_of(
       plan.instructions.begin(), plan.instructions.end(),
@@ -123,6 +126,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->hasDirectAccess;
   collective->spec = std::move(spec);
   countBytes(*collective);
+  collective->beginsAtOnce = collective->bytesSent + collective->bytesReceived <= kBytesAtOnce;
   return collective;
 }
 

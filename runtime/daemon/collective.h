@@ -49,6 +49,8 @@ struct Collective {
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// Its arena blocks are small and nothing but lines: see IdState::resident.
   bool mayBeResident = false;
+  /// Small: who submits it with a callback makes the first visit.
+  bool beginsAtOnce = false;
   /// input == output + inPlaceBytes is in place.
   int64_t inPlaceBytes = 0;
   /// From the first submission on.
@@ -77,13 +79,18 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
 /// `nextOrdinal` invocations of it have been before.
 struct IdState {
   IdState(uint64_t id, uint32_t numRanks, uint64_t nextOrdinal = 0)
-      : id(id), peerCells(numRanks), nextOrdinal(nextOrdinal), settledBelow(nextOrdinal) {}
+      : id(id), peerCells(numRanks), leases(numRanks), nextOrdinal(nextOrdinal),
+        settledBelow(nextOrdinal) {}
 
   const uint64_t id;
   /// In the own segment; from the first submission on, see AnnounceCells.
   transport::AnnounceCell *cell = nullptr;
   /// In the peers' segments, once found.
   std::vector<Atomic<const transport::AnnounceCell *>> peerCells;
+
+  /// Where the peers' leased rings lie, once found, as long as `resident` is: each invocation would
+  /// touch some pages of every peer's segment for it.
+  std::vector<Atomic<char *>> leases;
 
   // Under the admission's lock.
   uint64_t nextOrdinal;

@@ -30,7 +30,8 @@ struct CallbackScope {
 
 Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const Options &options)
     : options(options), device(std::move(device)), fabric(std::move(joined)),
-      place(options.maxInFlight, stats), requests(options.maxInFlight),
+      // With a request or without, at most maxInFlight of each kind are open.
+      place(2 * options.maxInFlight, stats), requests(options.maxInFlight),
       completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)) {}
 
 uint32_t Core::countOpen(bool hasCallback) {
@@ -51,7 +52,10 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
     trace.record(event);
   }
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
-  requests.complete(request, result);
+  if (request == 0)
+    invocation.own.set(result);
+  else
+    requests.complete(request, result);
   device->submissions.end();
   if (hasCallback) {
     device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
@@ -63,6 +67,13 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
   ended.fetch_add(1, std::memory_order_seq_cst);
   fenceAfterUpdate();
   bell.ringFenced(); // threads in wait()
+}
+
+void Core::ringReaders(const Collective &collective) const {
+  threadFence(std::memory_order_seq_cst);
+  for (uint32_t reader : collective.readers)
+    if (Doorbell *bell = fabric->doorbells()[reader])
+      bell->ringFenced();
 }
 
 void Core::runCallbacks() {

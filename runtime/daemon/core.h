@@ -34,13 +34,18 @@ struct Core {
   /// Invocations that are complete, with their callbacks returned.
   Atomic<uint64_t> ended{0};
 
-  /// Whether a submission that this thread knows of has not ended.
-  bool hasOpen() const {
+  /// Submissions that this thread knows of and that have not ended.
+  uint64_t countInFlight() const {
     uint64_t known = stats.submitted.load(std::memory_order_relaxed);
-    return ended.load(std::memory_order_acquire) < known;
+    uint64_t over = ended.load(std::memory_order_acquire);
+    return over < known ? known - over : 0;
   }
+  bool hasOpen() const { return countInFlight() != 0; }
   /// An invocation has been admitted. Its number on the device. Under the admission's lock.
   uint32_t countOpen(bool hasCallback);
+  /// After an invocation of it has been announced: wakes the ranks that may wait for that. Ends
+  /// with what was announced and what is read from now on in order.
+  void ringReaders(const Collective &collective) const;
   /// Completes an invocation that no executor of this rank refers to any more: its result becomes
   /// visible and its callback is queued, to be run by runCallbacks(). Without callback this may be
   /// the end of the communicator: the core is not to be accessed any more unless it is pinned.

@@ -2,6 +2,8 @@
 
 #include "runtime/daemon/executor.h"
 
+#include "runtime/base/atomic.h"
+
 #include <utility>
 
 namespace occl::daemon {
@@ -17,9 +19,8 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
 }
 
 void Daemon::drain() {
-  core.device->helpers.fetch_add(1, std::memory_order_seq_cst);
+  InsideWait inside(*this);
   Executor(*core.device).runUntil([&] { return !core.hasOpen(); });
-  leaveWait();
 }
 
 Daemon::~Daemon() {
@@ -40,29 +41,68 @@ StatusOr<RequestId> Daemon::submit(uint64_t id, const void *input, void *output,
                                    const Callback &callback) {
   if (core.fabric->failed())
     return failure();
-  auto request = admission.submit(id, input, output, callback);
-  if (!request.ok())
-    return request;
+  auto admitted = admission.submit({id, input, output, callback});
+  if (!admitted.ok())
+    return admitted.status();
+  if (admitted->claimed) {
+    begin(*admitted);
+    return admitted->request;
+  }
   // The admission has ended with a fence: what it published and what is read here are in order.
   if (core.fabric->failed())
     core.settleFailure();
-  wakeFor(callback);
-  return request;
+  wakeFor(static_cast<bool>(callback));
+  return admitted->request;
 }
 
-void Daemon::wakeFor(const Callback &callback) {
+/// Who submits makes the first visit; the rest, if there is any, is the workers'.
+void Daemon::begin(const Admitted &admitted) {
+  Device &device = *core.device;
+  Executor(device).beginClaimed(*admitted.claimed, admitted.visit);
+  if (!device.submissions.areOpen())
+    return;
+  // Whoever has looked meanwhile has found it claimed, and may be asleep.
+  threadFence(std::memory_order_seq_cst);
+  wakeFor(true);
+}
+
+Status Daemon::run(uint64_t id, const void *input, void *output) {
+  if (core.fabric->failed())
+    return failure();
+  Device &device = *core.device;
+  InsideWait inside(*this);
+  auto admitted = admission.submit({.id = id, .input = input, .output = output, .isOwn = true});
+  if (!admitted.ok())
+    return admitted.status();
+  Executor executor(device);
+  if (admitted->claimed) {
+    executor.runClaimed(*admitted->claimed, admitted->visit);
+  } else {
+    if (core.fabric->failed())
+      core.settleFailure();
+    device.bell.ringFenced(); // executors that are stuck with something else
+  }
+  OwnResult &result = admitted->invocation->own;
+  executor.runUntil([&] { return result.isThere(); });
+  return result.take() == StatusCode::Success ? Status() : failure();
+}
+
+void Daemon::wakeFor(bool hasCallback) {
   Device &device = *core.device;
   device.bell.ringFenced(); // executors that are stuck with something else
   if (device.helpers.load(std::memory_order_relaxed) != 0)
     return;
-  if (callback && device.lingering.load(std::memory_order_relaxed) != 0)
+  if (hasCallback && device.lingering.load(std::memory_order_relaxed) != 0)
     device.workBell.ringAll();
   else
     device.workBell.ringFenced();
 }
 
-void Daemon::leaveWait() {
-  Device &device = *core.device;
+Daemon::InsideWait::InsideWait(Daemon &daemon) : device(*daemon.core.device) {
+  device.helpers.fetch_add(1, std::memory_order_seq_cst);
+}
+
+Daemon::InsideWait::~InsideWait() {
   device.helpers.fetch_sub(1, std::memory_order_seq_cst);
   if (!device.submissions.areOpen())
     return;
@@ -81,11 +121,10 @@ Status Daemon::wait(RequestId request) {
   case RequestTable::Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
   case RequestTable::Phase::InFlight: {
-    core.device->helpers.fetch_add(1, std::memory_order_seq_cst);
-    Executor executor(*core.device);
-    executor.runUntil(
-        [&] { return core.requests.phase(request) != RequestTable::Phase::InFlight; });
-    leaveWait();
+    InsideWait inside(*this);
+    Executor(*core.device).runUntil([&] {
+      return core.requests.phase(request) != RequestTable::Phase::InFlight;
+    });
     break;
   }
   case RequestTable::Phase::Complete:

@@ -33,6 +33,9 @@ public:
   Status remove(uint64_t id);
   StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
                              const Callback &callback);
+  /// submit() and wait() in one, without a request: nothing is handed over to the task board that
+  /// has nothing else to do. Errors of both.
+  Status run(uint64_t id, const void *input, void *output);
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
   /// InProgress, or as wait(). Runs each task at most once, without polling.
@@ -68,8 +71,21 @@ public:
   template <class Look> bool inspect(uint64_t id, Look look) { return admission.inspect(id, look); }
 
 private:
-  void wakeFor(const Callback &callback);
-  void leaveWait();
+  /// This thread executes what is open, so that workers need not.
+  class InsideWait {
+  public:
+    explicit InsideWait(Daemon &daemon);
+    /// Hands over what else is open.
+    ~InsideWait();
+    InsideWait(const InsideWait &) = delete;
+    InsideWait &operator=(const InsideWait &) = delete;
+
+  private:
+    Device &device;
+  };
+
+  void begin(const Admitted &admitted);
+  void wakeFor(bool hasCallback);
   Status take(RequestId request);
 
   Core core;

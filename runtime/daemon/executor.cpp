@@ -5,9 +5,11 @@
 
 #include "runtime/base/thread.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace occl::daemon {
 
@@ -19,6 +21,8 @@ using namespace std::chrono_literals;
 constexpr auto kYieldTime = 100us;
 /// Every sleep ends by itself, so that deadlines and dead peers are seen.
 constexpr auto kLongestSleep = 20ms;
+/// How long a submission polls at most, whatever the budget: less than waking a thread takes.
+constexpr scheduler::Nanoseconds kMostAtSubmission = 1us;
 /// Slices of one visit; then the others get their turn.
 constexpr uint32_t kQuantumSlices = 64;
 /// Polls between two looks at the clock: it takes longer than a poll.
@@ -92,6 +96,15 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
   return outcome.moved || outcome.finished;
 }
 
+void Executor::runClaimed(BlockTask &task, const scheduler::Visit &visit) {
+  visitClaimed(task, visit, Patience::Alone, task.invocation->times.submitted);
+  yieldingSince = {};
+}
+
+void Executor::beginClaimed(BlockTask &task, const scheduler::Visit &visit) {
+  visitClaimed(task, visit, Patience::First, task.invocation->times.submitted);
+}
+
 /// A resident invocation does not wait for announcements. Once it has waited for data, it looks
 /// whether there will be any.
 void Executor::confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle) {
@@ -110,6 +123,8 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   Polling polling;
   VisitRecorder recorder(core, task, visit, now);
   interpreter::Obstacle recorded; // polling again finds mostly the same one
+  bool mustRing = patience == Patience::Alone || patience == Patience::First;
+  uint32_t yields = 0;
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);
     if (step.slices != 0) {
@@ -118,6 +133,9 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       recorded = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
+    // The readers of a resident invocation need no more than its data, with which they were rung.
+    if (std::exchange(mustRing, false) && !(outcome.finished && invocation.isResident))
+      core.ringReaders(*invocation.collective);
     if (step.status == interpreter::StepStatus::PeerLost) {
       core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
       outcome.failed = true;
@@ -136,10 +154,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
         continue;
       }
     }
-    const bool leaves =
-        patience == Patience::OnePoll || core.fabric->failed() || !keepsPolling(visit, polling);
+    const bool leaves = core.fabric->failed() || !staysWith(visit, patience, polling);
     // However busy the others keep this executor: the peer's lease may be another one by now.
-    if (leaves && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
+    const bool inVain = leaves || (isIdle() && yields++ == 1);
+    if (inVain && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
       confirm(core, invocation, step.obstacle);
     if (step.obstacle != recorded) {
       recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
@@ -151,7 +169,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       outcome.obstacle = step.obstacle;
       break;
     }
-    relax();
+    isIdle() ? yieldProcessor() : relax();
   }
   if (outcome.moved)
     task.context = context;
@@ -160,14 +178,27 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   return outcome;
 }
 
-bool Executor::keepsPolling(const scheduler::Visit &visit, Polling &polling) const {
+/// Whether to look once more at what did not move.
+bool Executor::staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling) {
+  if (patience == Patience::OnePoll)
+    return false;
+  if (!isIdle() && keepsPolling(visit, patience, polling))
+    return true;
+  return patience == Patience::Alone && !device.board.hasSubmissions() && mayYield();
+}
+
+bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
+                            Polling &polling) const {
   if (visit.queueLength == 1 && device.board.hasSubmissions())
     return false;
   if (polling.polls++ % kPollsPerClock != 0)
     return true;
   auto now = Clock::now();
-  if (polling.polls == 1)
-    polling.until = now + device.budget().budgetFor(visit);
+  if (polling.polls == 1) {
+    scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
+    polling.until =
+        now + (patience == Patience::First ? std::min(budget, kMostAtSubmission) : budget);
+  }
   return now < polling.until;
 }
 
@@ -187,14 +218,13 @@ bool Executor::passIsOver() {
   return true;
 }
 
-bool Executor::yieldsOn() {
+/// Whether to offer the processor once more, instead of leaving it. From now on this executor is
+/// idle.
+bool Executor::mayYield() {
   auto now = Clock::now();
   if (yieldingSince == Clock::time_point{})
     yieldingSince = now;
-  if (now - yieldingSince >= kYieldTime)
-    return false;
-  yieldProcessor();
-  return true;
+  return now - yieldingSince < kYieldTime;
 }
 
 void Executor::quit(uint32_t ticket) {

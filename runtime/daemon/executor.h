@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/clock.h"
+#include "runtime/base/thread.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/device.h"
 #include "runtime/interpreter/target_host.h"
@@ -36,9 +37,16 @@ public:
   /// At most one visit to each task, without polling. True if anything moved.
   bool pass();
 
+  /// Visits what the caller has claimed at its submission: see Admitted. While it is alone on the
+  /// board and others may need the processor, it is not released between looks, for a short time.
+  void runClaimed(BlockTask &task, const scheduler::Visit &visit);
+  /// The same for a task that others go on with: polls for a budget, at most for a microsecond.
+  void beginClaimed(BlockTask &task, const scheduler::Visit &visit);
+
 private:
   using Clock = SteadyClock;
-  enum class Patience { Budget, OnePoll };
+  /// First: who has submitted it begins with it.
+  enum class Patience { Budget, OnePoll, First, Alone };
   /// Of something that does not move.
   struct Polling {
     uint32_t polls = 0;
@@ -51,14 +59,17 @@ private:
   static void confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle);
   VisitOutcome run(Core &core, BlockTask &task, const scheduler::Visit &visit, Patience patience,
                    Ticks now);
-  bool keepsPolling(const scheduler::Visit &visit, Polling &polling) const;
+  bool staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling);
+  bool keepsPolling(const scheduler::Visit &visit, Patience patience, Polling &polling) const;
   bool isIdle() const { return yieldingSince != Clock::time_point{}; }
   bool passIsOver();
-  bool yieldsOn();
+  bool mayYield();
 
   template <class Done> void idle(Done done) {
-    if (!passIsOver() || yieldsOn())
+    if (!passIsOver())
       return;
+    if (mayYield())
+      return yieldProcessor();
     uint32_t ticket = device.bell.prepareSleep();
     if (done() || pass())
       return;

@@ -146,22 +146,32 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
 
 namespace {
 
-/// Where rank r's block of a resident invocation lies, if r has leased it.
-char *leasedBlock(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
+/// Where rank r's ring of blocks for a resident collective lies, if r has leased it.
+char *leasedRing(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
   const Collective &collective = *invocation.collective;
   const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
   const transport::BlockLease *lease = cell ? cell->findLease(collective.traits) : nullptr;
   if (!lease)
     return nullptr;
   const transport::Segment &segment = fabric.of(r);
-  uint64_t bytes = ringBlockBytes(collective, r);
-  uint64_t ringBytes = bytes * transport::AnnounceCell::kRecords;
+  uint64_t ringBytes = ringBlockBytes(collective, r) * transport::AnnounceCell::kRecords;
   if (lease->arenaOffset > segment.arenaBytes() ||
       ringBytes > segment.arenaBytes() - lease->arenaOffset)
     return nullptr; // the record will tell what is wrong
-  return charsAt(segment.arena(), lease->arenaOffset + invocation.ordinal %
-                                                           transport::AnnounceCell::kRecords *
-                                                           bytes);
+  return charsAt(segment.arena(), lease->arenaOffset);
+}
+
+/// Where rank r's block of a resident invocation lies, if r has leased it.
+char *leasedBlock(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
+  Atomic<char *> &known = invocation.id->leases[r];
+  char *ring = known.load(std::memory_order_relaxed);
+  if (!ring) {
+    ring = leasedRing(invocation, fabric, r);
+    known.store(ring, std::memory_order_relaxed);
+  }
+  return ring ? ring + invocation.ordinal % transport::AnnounceCell::kRecords *
+                           ringBlockBytes(*invocation.collective, r)
+              : nullptr;
 }
 
 } // namespace
@@ -220,8 +230,12 @@ StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uin
   const transport::AnnounceRecord *record = cell ? cell->find(invocation.ordinal) : nullptr;
   if (!record)
     return false;
+  char *const *place = &invocation.view.places[interpreter::arenaPlace(peer)];
+  const char *before = loadShared(place, std::memory_order_relaxed);
   if (Status bound = bindPeer(invocation, fabric, peer, *record); !bound.ok())
     return bound;
+  if (loadShared(place, std::memory_order_relaxed) != before)
+    invocation.id->leases[peer].store(nullptr, std::memory_order_relaxed); // it was an old one
   return true;
 }
 

@@ -47,7 +47,7 @@ struct OpenInvocation {
   Collective *collective = nullptr;
   IdState *id = nullptr;
   uint64_t ordinal = 0;
-  RequestId request = 0;
+  RequestId request = 0; // 0: the result is `own`
   bool hasCallback = false;
   bool isResident = false;
   Clock::time_point deadline; // a few milliseconds late at most
@@ -68,8 +68,9 @@ struct OpenInvocation {
   uint32_t blocksLeft = 0;
   OpenInvocation *nextWaiting = nullptr; // of the same id
 
-  /// Set when no executor of this rank refers to it any more.
+  /// Set when no executor of this rank refers to it any more, but for its result.
   Atomic<bool> finished{false};
+  OwnResult own;
 
   // Under the admission's lock: all invocations that are not reclaimed.
   OpenInvocation *previous = nullptr, *next = nullptr;

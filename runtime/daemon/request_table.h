@@ -30,6 +30,29 @@ struct RequestOrigin {
   uint64_t ordinal = 0;
 };
 
+/// How an invocation ended that a thread runs by itself, without a request: in the invocation,
+/// which is not used again before that thread has taken it. Thread safety: one sets, one takes.
+class OwnResult {
+public:
+  /// Somebody is going to take it.
+  void expect() { word.store(kExpected, std::memory_order_relaxed); }
+  void set(StatusCode result) {
+    word.store(kThere + static_cast<uint32_t>(result), std::memory_order_release);
+  }
+  bool isThere() const { return word.load(std::memory_order_acquire) >= kThere; }
+  /// Once it is there.
+  StatusCode take() {
+    auto result = static_cast<StatusCode>(word.load(std::memory_order_relaxed) - kThere);
+    word.store(kNobodys, std::memory_order_release);
+    return result;
+  }
+  bool isNobodys() const { return word.load(std::memory_order_acquire) == kNobodys; }
+
+private:
+  static constexpr uint32_t kNobodys = 0, kExpected = 1, kThere = 2;
+  Atomic<uint32_t> word{kNobodys};
+};
+
 /// A fixed number of slots. A request without callback keeps its slot until someone has taken its
 /// result. Thread safety: any.
 class RequestTable {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 namespace occl::daemon {
@@ -24,7 +25,7 @@ const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric
 } // namespace
 
 bool Admission::canReclaim(const OpenInvocation &invocation) const {
-  return invocation.finished.load(std::memory_order_acquire) &&
+  return invocation.finished.load(std::memory_order_acquire) && invocation.own.isNobodys() &&
          (invocation.isResident || !firstReaderBehind(invocation, *core.fabric));
 }
 
@@ -163,7 +164,7 @@ Status Admission::checkRing(IdState &id) const {
   return {};
 }
 
-StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callback) {
+StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &submission) {
   if (!id.isActive)
     if (Status cell = ensureCell(id); !cell.ok())
       return cell;
@@ -180,7 +181,11 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   if (id.resident)
     if (Status ring = checkRing(id); !ring.ok())
       return ring;
-  auto request = core.requests.open(callback, {id.id, id.nextOrdinal});
+  std::optional<RequestId> request = 0;
+  if (!submission.isOwn)
+    request = core.requests.open(submission.callback, {id.id, id.nextOrdinal});
+  else if (core.countInFlight() >= core.options.maxInFlight)
+    return again("an invocation: " + std::to_string(core.options.maxInFlight) + " are in flight");
   if (!request)
     return again("a request: " + std::to_string(core.requests.countUntaken()) +
                  " are complete and nobody has waited for them");
@@ -193,12 +198,15 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Callback &callb
   invocation->isResident = id.resident != nullptr;
   Status memory = reserveMemory(*invocation);
   if (!memory.ok()) {
-    core.requests.cancel(*request);
+    if (*request != 0)
+      core.requests.cancel(*request);
     idle.push_back(invocation);
     return memory;
   }
   invocation->request = *request;
-  invocation->hasCallback = static_cast<bool>(callback);
+  if (submission.isOwn)
+    invocation->own.expect();
+  invocation->hasCallback = static_cast<bool>(submission.callback);
   invocation->finished.store(false, std::memory_order_relaxed);
   invocation->announcedBelow.store(0, std::memory_order_relaxed);
   invocation->highestPriority.store(id.registered->spec.priority, std::memory_order_relaxed);

@@ -41,7 +41,7 @@ public:
   }
   void submit(uint64_t id) {
     float *buffer = buffers.at(id).data();
-    auto request = admission.submit(id, buffer, buffer, {});
+    auto request = admission.submit({id, buffer, buffer});
     ASSERT_TRUE(request.ok()) << request.status().message();
   }
   bool pass() { return executor.pass(); }

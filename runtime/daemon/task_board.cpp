@@ -142,6 +142,10 @@ BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation 
     countComplete(*invocation, invocation->times.started, invocation->place->stats);
     pinForCallback(*invocation);
   }
+  return claimNext(visit);
+}
+
+BlockTask *TaskBoard::claimNext(scheduler::Visit &visit) {
   auto *task = static_cast<BlockTask *>(queue.claimNext(!preemption, visit));
   if (task) {
     BoardPlace &place = placeOf(*task);
@@ -151,6 +155,18 @@ BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation 
     Stats::raiseLocked(place.stats.maxQueueLength, visit.queueLength);
   }
   return task;
+}
+
+BlockTask *TaskBoard::startClaimed(OpenInvocation &invocation, scheduler::Visit &visit) {
+  if (invocation.tasks.size() != 1)
+    return nullptr;
+  std::lock_guard lock(mutex);
+  // What was submitted before it goes first, in the order of the invocations of an id.
+  if (queue.length() != 0 || hasSubmissions() || !emptySuccessors.empty() ||
+      invocation.place->stopped)
+    return nullptr;
+  start(invocation, emptySuccessors, invocation.times.submitted); // it has a task: not complete
+  return claimNext(visit);
 }
 
 void TaskBoard::place(OpenInvocation &invocation, scheduler::Standing standing) {

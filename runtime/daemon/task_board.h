@@ -71,6 +71,9 @@ public:
 
   /// One thread at a time for each place. False if the submission queue is full.
   bool submit(OpenInvocation &invocation);
+  /// In the place of submit(): starts the invocation and claims its task for the caller, if it has
+  /// just one and there is nothing else on the board. nullptr if not: then nothing was done.
+  BlockTask *startClaimed(OpenInvocation &invocation, scheduler::Visit &visit);
   bool hasSubmissions() const { return submitted.load(std::memory_order_relaxed); }
 
   /// Claims a task to visit, `now`; nullptr if there is none. Invocations that have no thread block
@@ -104,6 +107,7 @@ public:
 private:
   static BoardPlace &placeOf(const BlockTask &task) { return *task.invocation->place; }
 
+  BlockTask *claimNext(scheduler::Visit &visit);
   void drainAll(std::vector<OpenInvocation *> &complete, Ticks now);
   void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now);
   void start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete, Ticks now);

@@ -36,35 +36,41 @@ void submitNext(occlRequest_t, occlResult_t result, void *user) {
           "submit from a callback");
 }
 
-TEST_F(Callbacks, SubmitAgain) {
-  for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
-    std::vector<Job> jobs = makeJobs(1, twoShot);
-    jobs[0].setCallbackKind(kind);
-    expectNoDefect(100, [&] {
-      std::array<Chain, kRanks> chains;
-      {
-        Ranks ranks(kRanks, withWorkers(1));
-        registerAll(ranks, jobs);
-        for (uint32_t r = 0; r < kRanks; ++r) {
-          chains[r].comm = ranks[r];
-          chains[r].job = &jobs[0];
-          chains[r].rank = r;
-          chains[r].left = 1;
-        }
-        runRanks([&](uint32_t r) {
-          require(occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r), submitNext,
-                             &chains[r], nullptr) == occlSuccess,
-                  "submit");
-        });
-        // A rank that is destroyed first would wait for what the other's callback has to submit.
-        for (Chain &chain : chains)
-          while (chain.run.load() != 2)
-            sleepFor(std::chrono::milliseconds(1));
-      }
-      expectRight(jobs, 0);
-      expectRight(jobs, 1);
+/// Two invocations of each rank, the second one from the callback of the first.
+void runChains(std::vector<Job> &jobs) {
+  std::array<Chain, kRanks> chains;
+  {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    for (uint32_t r = 0; r < kRanks; ++r) {
+      chains[r].comm = ranks[r];
+      chains[r].job = &jobs[0];
+      chains[r].rank = r;
+      chains[r].left = 1;
+    }
+    runRanks([&](uint32_t r) {
+      require(occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r), submitNext, &chains[r],
+                         nullptr) == occlSuccess,
+              "submit");
     });
+    // A rank that is destroyed first would wait for what the other's callback has to submit.
+    for (Chain &chain : chains)
+      while (chain.run.load() != 2)
+        sleepFor(std::chrono::milliseconds(1));
   }
+  expectRight(jobs, 0);
+  expectRight(jobs, 1);
+}
+
+TEST_F(Callbacks, SubmitAgain) {
+  std::vector<PlanHandle> plans = plansOfOneBlock();
+  plans.push_back(twoShot);
+  for (const PlanHandle &plan : plans)
+    for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
+      std::vector<Job> jobs = makeJobs(1, plan);
+      jobs[0].setCallbackKind(kind);
+      expectNoDefect(100, [&] { runChains(jobs); });
+    }
 }
 
 /// The callbacks of two invocations of a rank wait for each other.

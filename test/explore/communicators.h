@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace occl::explore {
@@ -49,6 +50,13 @@ protected:
 
   PlanHandle ring, twoShot;
 };
+
+/// Plans of one thread block, with lines and without: who submits begins with them.
+inline std::vector<PlanHandle> plansOfOneBlock() {
+  plan::Plan lines = plan::testing::oneShotAllReduce(kRanks);
+  lines.protocol = plan::Protocol::LL128;
+  return {handleOf(plan::testing::oneShotAllReduce(kRanks)), handleOf(std::move(lines))};
+}
 
 inline occlConfig_t withWorkers(uint32_t workers) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;

@@ -49,6 +49,79 @@ TEST_F(Daemon, SeveralThreadsOfARankWait) {
     });
 }
 
+void runJob(Job &job, occlComm_t comm, uint32_t rank) {
+  require(occlRun(comm, job.id(), job.input(rank), job.output(rank)) == occlSuccess, "run");
+}
+
+TEST_F(Daemon, SubmittedAndWaitedForInOne) {
+  for (const PlanHandle &plan : plansOfOneBlock()) {
+    std::vector<Job> jobs = makeJobs(1, plan);
+    expectNoDefect(150, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        for (uint32_t i = 0; i < 3; ++i)
+          runJob(jobs[0], ranks[r], r);
+        expectRight(jobs, r);
+      });
+    });
+  }
+}
+
+/// One rank has something else in flight, the other submits that afterwards.
+TEST_F(Daemon, RunBesideWhatIsInFlight) {
+  for (const PlanHandle &plan : plansOfOneBlock()) {
+    std::vector<Job> jobs = makeJobs(2, plan);
+    expectNoDefect(150, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        occlRequest_t request;
+        if (r == 0)
+          require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
+        runJob(jobs[0], ranks[r], r);
+        if (r == 1)
+          require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        expectRight(jobs, r);
+      });
+    });
+  }
+}
+
+/// The second thread submits while the first has claimed all that is there, or the other way round.
+TEST_F(Daemon, SeveralThreadsOfARankRun) {
+  for (const PlanHandle &plan : plansOfOneBlock()) {
+    std::vector<Job> jobs = makeJobs(2, plan);
+    expectNoDefect(150, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        Thread other([&] { runJob(jobs[r], ranks[r], r); });
+        runJob(jobs[1 - r], ranks[r], r);
+        other.join();
+        expectRight(jobs, r);
+      });
+    });
+  }
+}
+
+TEST_F(Daemon, AbortWhileOthersRun) {
+  std::vector<Job> jobs = makeJobs(2, plansOfOneBlock()[1]);
+  expectNoDefect(200, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    Thread aborter([&] { require(occlCommAbort(ranks[0]) == occlSuccess, "abort"); });
+    runRanks([&](uint32_t r) {
+      for (Job &job : jobs) {
+        occlResult_t result = occlRun(ranks[r], job.id(), job.input(r), job.output(r));
+        require(result == occlSuccess || result == occlAborted, "run after abort");
+      }
+    });
+    aborter.join();
+  });
+}
+
 TEST_F(Daemon, WorkersQuitAndComeBack) {
   std::vector<Job> jobs = makeJobs(1, ring);
   expectNoDefect(100, [&] {
