@@ -1,5 +1,6 @@
 #include "plan/assembler.h"
 
+#include "plan/suggestion.h"
 #include "plan/text_check.h"
 
 #include <algorithm>
@@ -175,7 +176,10 @@ bool PlanAssembler::key(std::string_view name) {
     return true;
   }
   levels.back().field = static_cast<uint32_t>(fields.size());
-  return fail("unknown key '" + printable(name) + "'");
+  std::vector<std::string_view> known;
+  for (const Field &field : fields)
+    known.push_back(field.name);
+  return fail("unknown key '" + printable(name) + "'" + didYouMean(suggest(name, known)));
 }
 
 bool PlanAssembler::open(bool isObject) {

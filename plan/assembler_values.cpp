@@ -1,6 +1,7 @@
 // The values of a plan file: numbers, truth values, texts, names. See assembler.h.
 #include "plan/assembler.h"
 #include "plan/names.h"
+#include "plan/suggestion.h"
 #include "plan/text_check.h"
 
 #include <limits>
@@ -78,7 +79,14 @@ bool PlanAssembler::set(const Scalar &value, Protocol &to) {
   return setEnum(value, to, protocolOf(value.text), "\"Simple\", \"LL\" or \"LL128\"");
 }
 bool PlanAssembler::set(const Scalar &value, Opcode &to) {
-  return setEnum(value, to, opcodeOf(value.text), "the name of an instruction");
+  if (setEnum(value, to, opcodeOf(value.text), "the name of an instruction"))
+    return true;
+  std::vector<std::string_view> names;
+  for (unsigned opcode = 0; opcode < kNumOpcodes; ++opcode)
+    names.push_back(mnemonic(static_cast<Opcode>(opcode)));
+  if (value.type == Scalar::Type::String)
+    message += didYouMean(suggest(value.text, names));
+  return false;
 }
 bool PlanAssembler::set(const Scalar &value, OperandKind &to) {
   return setEnum(value, to, operandKindOf(value.text),

@@ -111,7 +111,8 @@ TEST(Direct, OneThreadBlockOwnsAnEnd) {
   EXPECT_EQ(
       wordsOn(plan),
       "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both send "
-      "to connection 0 (rank 0 to rank 1, counter): one must own that end [E319]");
+      "to connection 0 (rank 0 to rank 1, counter): one must own that end [E319]\n"
+      "  the other one: rank 0, thread block 0, instruction 1: signal to rank 1");
 }
 
 TEST(Direct, MoreSignalsAwaitedThanGiven) {

@@ -295,7 +295,8 @@ TEST(Instructions, Dependencies) {
   EXPECT_EQ(words({4, 0}), place + "4, instruction 0 points nowhere [E318]");
   EXPECT_EQ(words({1, 1}), place + "1, instruction 1 points nowhere [E318]");
   EXPECT_EQ(words({2, 0}), place + "2, instruction 0 points to itself or to a later instruction of "
-                                   "its own thread block [E318]");
+                                   "its own thread block [E318]\n"
+                                   "  it would wait for rank 0, thread block 2, instruction 0");
 }
 
 TEST(Instructions, Ownership) {
@@ -306,14 +307,19 @@ TEST(Instructions, Ownership) {
   EXPECT_EQ(
       wordsOn(plan),
       "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both "
-      "receive from connection 1 (rank 1 to rank 0, channel 0): one must own that end [E319]");
+      "receive from connection 1 (rank 1 to rank 0, channel 0): one must own that end [E319]\n"
+      "  the other one: rank 0, thread block 0, instruction 0: recvReduceCopy rank 1 (channel 0) + "
+      "input[0] -> output[0], final, at chain_reduce.coll:5:5");
   plan.threadBlocks = {{0, 2}, {2, 1}, {3, 1}};
   plan.ranks[0].numThreadBlocks = 1;
   plan.ranks[1] = {2, 2, 0, 0, 1, 2};
   EXPECT_EQ(
       wordsOn(plan),
       "malformed plan, rank 1, thread block 1, instruction 0: thread blocks 0 and 1 both send "
-      "to connection 1 (rank 1 to rank 0, channel 0): one must own that end [E319]");
+      "to connection 1 (rank 1 to rank 0, channel 0): one must own that end [E319]\n"
+      "  the other one: rank 1, thread block 0, instruction 0: send input[0] -> rank 0 (channel "
+      "0), "
+      "at chain_reduce.coll:4:5");
 }
 
 TEST(Instructions, Work) {

@@ -162,7 +162,8 @@ TEST(Reader, NamesThePlaceOfWhatIsWrong) {
   EXPECT_EQ(errorOf(edited("\"schemaVersion\": 1", "\"schemaVersion\": 2")),
             "plan: at schemaVersion: this version reads schema version 1, not 2: compile the plan "
             "again");
-  EXPECT_EQ(errorOf(edited("\"depth\"", "\"dept\"")), "plan: at the top: unknown key 'dept'");
+  EXPECT_EQ(errorOf(edited("\"depth\"", "\"dept\"")),
+            "plan: at the top: unknown key 'dept'; did you mean 'depth'?");
   EXPECT_EQ(errorOf(edited("\"depth\": 2", "\"root\": 2")),
             "plan: at root: the key is given twice");
   EXPECT_EQ(errorOf(edited(" \"depth\": 2,", "")), "plan: at the top: the key 'depth' is missing");
@@ -190,7 +191,7 @@ TEST(Reader, NamesThePlaceOfWhatIsWrong) {
 TEST(Reader, NamesThePlaceInAnInstruction) {
   const std::string place = "plan: at ranks[0].threadBlocks[0][0]";
   EXPECT_EQ(errorOf(edited("\"send\"", "\"sent\"")),
-            place + ".op: expected the name of an instruction, got 'sent'");
+            place + ".op: expected the name of an instruction, got 'sent'; did you mean 'send'?");
   EXPECT_EQ(errorOf(edited("[\"input\", 0]", "[\"inputs\", 0]")),
             place +
                 ".src[0][0]: expected \"input\", \"output\", \"scratch\" or \"connection\", got "

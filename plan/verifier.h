@@ -38,6 +38,8 @@ struct VerifyError {
   std::optional<AliasMode> mode = {};
   /// What convinces: the cycle of waits, the two accesses, the way of the data.
   std::vector<Note> witness = {};
+  /// Of what is no instruction: where it stands in a plan file, as "depth" or "connections[3]".
+  std::string path = {};
 
   Proof proof() const { return proofOf(code); }
 };

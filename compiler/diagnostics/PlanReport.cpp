@@ -1,5 +1,9 @@
 #include "compiler/diagnostics/PlanReport.h"
 
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
 namespace occl::diagnostics {
 
 /// The source line of an instruction; a plan that is wrong may also name one that does not exist.
@@ -8,6 +12,11 @@ static std::optional<Range> rangeOf(const plan::Plan &plan, uint32_t location) {
     return std::nullopt;
   const plan::Location &place = plan.locations[location];
   return Range{plan.files[place.file], place.line, place.column, place.line, place.column};
+}
+
+static std::string pathOf(const plan::Place &place) {
+  return "ranks[" + std::to_string(place.rank) + "].threadBlocks[" +
+         std::to_string(place.threadBlock) + "][" + std::to_string(place.instruction) + "]";
 }
 
 Report reportOf(const plan::Plan &plan, const plan::VerifyError &error, const std::string &path) {
@@ -27,6 +36,90 @@ Report reportOf(const plan::Plan &plan, const plan::VerifyError &error, const st
                                               : "when called out of place"});
   for (const plan::Note &note : error.witness)
     report.notes.push_back({rangeOf(plan, note.location), note.text});
+  return report;
+}
+
+/// Sources are named as seen from where the one that was compiled lies; plans often lie beside it.
+static std::optional<Range> besidePlan(std::optional<Range> source, const std::string &path,
+                                       SourceText &files) {
+  if (!source)
+    return source;
+  std::string beside = (std::filesystem::path(path).parent_path() / source->file).string();
+  if (files.line(beside, source->line))
+    source->file = beside;
+  return files.withEnd(*source);
+}
+
+Report reportInFile(const plan::Plan &plan, const plan::VerifyError &error, const std::string &path,
+                    SourceText &files) {
+  Report report = reportOf(plan, error, path);
+  size_t first = report.notes.size() - error.witness.size();
+  for (size_t i = 0; i < error.witness.size(); ++i)
+    if (const std::optional<plan::Place> &place = error.witness[i].place)
+      report.notes[first + i].range = files.jsonPlace(path, pathOf(*place));
+  std::string at = error.place ? pathOf(*error.place) : error.path;
+  std::optional<Range> inFile;
+  if (!at.empty())
+    inFile = files.jsonPlace(path, at);
+  else if (!error.witness.empty())
+    inFile = report.notes[first].range; // of a cycle, any place will do
+  report.range = inFile.value_or(Range{.file = path});
+  if (auto source = besidePlan(rangeOf(plan, error.location), path, files))
+    report.notes.push_back({source, "it comes from here"});
+  return report;
+}
+
+/// Takes "prefix<text>: " off `message`.
+static std::optional<std::string_view> takePlace(std::string_view &message,
+                                                 std::string_view prefix) {
+  size_t end = message.find(": ");
+  if (!message.starts_with(prefix) || end == std::string_view::npos)
+    return std::nullopt;
+  std::string_view place = message.substr(prefix.size(), end - prefix.size());
+  message.remove_prefix(end + 2);
+  return place;
+}
+
+/// A key that should not be there: beside the ones that should.
+static std::string unknownKey(std::string_view message) {
+  constexpr std::string_view kBegin = "unknown key '";
+  if (!message.starts_with(kBegin))
+    return "";
+  message.remove_prefix(kBegin.size());
+  return "." + std::string(message.substr(0, message.find('\'')));
+}
+
+Report reportOfReading(const std::string &message, const std::string &path, SourceText &files) {
+  Report report;
+  std::string_view text = message;
+  if (text.size() > 7 && text.ends_with("]") && text.substr(text.size() - 7).starts_with(" [E")) {
+    report.code = text.substr(text.size() - 5, 4);
+    text.remove_suffix(7);
+  }
+  if (text.starts_with(path + ": "))
+    text.remove_prefix(path.size() + 2);
+  report.message = text;
+  report.range = Range{.file = path};
+  if (auto place = takePlace(text, "at ")) {
+    std::string at = *place == "the top" ? "" : std::string(*place);
+    if (auto range = files.jsonPlace(path, at + unknownKey(text)))
+      report.range = *range;
+  } else if (auto byte = takePlace(text, "byte ")) {
+    size_t offset = 0;
+    std::from_chars(byte->data(), byte->data() + byte->size(), offset);
+    bool isText = report.code == "E352";
+    if (isText && offset > 0)
+      report.range = files.byteAt(path, offset - 1).value_or(*report.range);
+  }
+  return report;
+}
+
+Report forPeople(Report report, const plan::VerifyResult &result) {
+  std::string text = result.text();
+  text.resize(text.find(" [" + report.code + "]"));
+  report.message = text;
+  if (result.error->mode)
+    report.notes.erase(report.notes.begin());
   return report;
 }
 

@@ -12,6 +12,8 @@ namespace occl::diagnostics {
 
 enum class Severity : uint8_t { Error, Warning };
 
+class SourceText;
+
 /// From (line, column) up to, not including, (endLine, endColumn); all count from 1, columns in
 /// bytes. A place without extent has equal ends; a whole file has line 0.
 struct Range {
@@ -44,6 +46,10 @@ struct Report {
   /// Where in a plan: "rank", "threadBlock", "instruction", as far as they are known.
   std::vector<std::pair<std::string, uint64_t>> context = {};
 };
+
+/// For people: place, message and code, the line with a caret, replacements, notes. Ends in a line
+/// break.
+std::string toText(const Report &report, SourceText &sources);
 
 /// One JSON object on one line, without line break at its end; keys that would be empty are left
 /// out. docs/tools.md has the schema.

@@ -1,6 +1,7 @@
 #include "compiler/driver/Printing.h"
 
 #include "compiler/diagnostics/PlanReport.h"
+#include "compiler/diagnostics/SourceText.h"
 #include "compiler/frontend/DiagnosticReports.h"
 #include "mlir/IR/Location.h"
 
@@ -12,6 +13,7 @@ namespace occl::driver {
 
 using diagnostics::Range;
 using diagnostics::Report;
+using diagnostics::SourceText;
 
 static void printJson(const Report &report, DiagnosticFormat format) {
   if (format == DiagnosticFormat::Json)
@@ -39,47 +41,66 @@ static void setMessage(Report &report, llvm::StringRef message) {
 }
 
 /// The file and line that an op comes from; the file that was compiled, if it has none.
-static Range rangeOf(Location location, const std::string &path) {
+static Range rangeOf(Location location, const std::string &path, SourceText &sources) {
   auto place = dyn_cast<FileLineColLoc>(location);
   if (!place)
     return {.file = path};
-  return {place.getFilename().str(), place.getLine(), place.getColumn(), place.getLine(),
-          place.getColumn()};
+  return sources.withEnd({place.getFilename().str(), place.getLine(), place.getColumn(),
+                          place.getLine(), place.getColumn()});
 }
 
-static Report reportOf(Diagnostic &diagnostic, const std::string &path) {
+static Report reportOf(Diagnostic &diagnostic, const std::string &path, SourceText &sources) {
   Report report;
   if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
     report.severity = diagnostics::Severity::Warning;
   setMessage(report, diagnostic.str());
-  report.range = rangeOf(diagnostic.getLocation(), path);
+  report.range = rangeOf(diagnostic.getLocation(), path, sources);
   for (Diagnostic &note : diagnostic.getNotes())
-    report.notes.push_back({rangeOf(note.getLocation(), path), note.str()});
+    report.notes.push_back({rangeOf(note.getLocation(), path, sources), note.str()});
   return report;
 }
 
-/// As compilers do: file:line:column: error: message.
-static void printText(llvm::StringRef severity, const Range &range, const Diagnostic &diagnostic) {
-  llvm::errs() << range.file << ':';
-  if (range.line > 0)
-    llvm::errs() << range.line << ':' << range.column << ':';
-  llvm::errs() << ' ' << severity << ": " << diagnostic << '\n';
+static void printReport(const Report &report, SourceText &sources, DiagnosticFormat format) {
+  if (format == DiagnosticFormat::Text)
+    llvm::errs() << toText(report, sources);
+  else
+    printJson(report, format);
 }
 
 void print(Diagnostic &diagnostic, const std::string &path, DiagnosticFormat format) {
-  if (format != DiagnosticFormat::Text)
-    return printJson(reportOf(diagnostic, path), format);
-  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  printText(isError ? "error" : "warning", rangeOf(diagnostic.getLocation(), path), diagnostic);
-  for (Diagnostic &note : diagnostic.getNotes())
-    printText("note", rangeOf(note.getLocation(), path), note);
+  SourceText sources;
+  printReport(reportOf(diagnostic, path, sources), sources, format);
+}
+
+static void printPlanError(Report report, const plan::VerifyResult &result, SourceText &sources,
+                           DiagnosticFormat format) {
+  if (format == DiagnosticFormat::Text)
+    report = forPeople(std::move(report), result);
+  printReport(report, sources, format);
 }
 
 void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
            DiagnosticFormat format) {
-  if (format != DiagnosticFormat::Text)
-    return printJson(diagnostics::reportOf(plan, *result.error, path), format);
-  llvm::errs() << path << ": error: the plan is wrong\n" << result.text();
+  SourceText sources;
+  Report report = diagnostics::reportOf(plan, *result.error, path);
+  report.range = sources.withEnd(*report.range);
+  for (diagnostics::Note &note : report.notes)
+    if (note.range)
+      note.range = sources.withEnd(*note.range);
+  printPlanError(std::move(report), result, sources, format);
+}
+
+void printOfFile(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
+                 DiagnosticFormat format) {
+  SourceText sources;
+  printPlanError(diagnostics::reportInFile(plan, *result.error, path, sources), result, sources,
+                 format);
+}
+
+void printUnreadablePlan(const std::string &message, const std::string &path,
+                         DiagnosticFormat format) {
+  SourceText sources;
+  printReport(diagnostics::reportOfReading(message, path, sources), sources, format);
 }
 
 void printWarning(const std::string &message, frontend::SourceRange place,
@@ -87,21 +108,15 @@ void printWarning(const std::string &message, frontend::SourceRange place,
   Report report{.severity = diagnostics::Severity::Warning};
   setMessage(report, message);
   report.range = frontend::rangeOf(place, sources);
-  if (format != DiagnosticFormat::Text)
-    return printJson(report, format);
-  if (report.range)
-    llvm::errs() << report.range->file << ':' << report.range->line << ':' << report.range->column
-                 << ": ";
-  llvm::errs() << "warning: " << message << '\n';
+  SourceText files;
+  printReport(report, files, format);
 }
 
 void printError(const std::string &message, DiagnosticFormat format) {
-  if (format != DiagnosticFormat::Text) {
-    Report report;
-    setMessage(report, message);
-    return printJson(report, format);
-  }
-  llvm::errs() << "error: " << message << '\n';
+  Report report;
+  setMessage(report, message);
+  SourceText sources;
+  printReport(report, sources, format);
 }
 
 } // namespace occl::driver

@@ -16,9 +16,17 @@ void print(const frontend::DiagnosticEngine &diagnostics, const frontend::Source
 /// `path` is the place of what has none. A message that ends in "[E123]" has that code.
 void print(mlir::Diagnostic &diagnostic, const std::string &path, DiagnosticFormat format);
 
-/// Of a plan that is wrong; `path` is where it comes from, or its source.
+/// Of a plan of our own that is wrong; `path` is its source.
 void print(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
            DiagnosticFormat format);
+
+/// Of the plan in the file `path`, which is wrong.
+void printOfFile(const plan::Plan &plan, const plan::VerifyResult &result, const std::string &path,
+                 DiagnosticFormat format);
+
+/// `message` is what plan::readPlanFile(path) says.
+void printUnreadablePlan(const std::string &message, const std::string &path,
+                         DiagnosticFormat format);
 
 /// `place` may be no place.
 void printWarning(const std::string &message, frontend::SourceRange place,

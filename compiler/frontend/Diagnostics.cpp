@@ -1,5 +1,7 @@
 #include "compiler/frontend/Diagnostics.h"
 
+#include "compiler/diagnostics/Snippet.h"
+
 #include <algorithm>
 #include <array>
 
@@ -21,18 +23,6 @@ constexpr DiagnosticCode kAllCodes[] = {
 #include "compiler/frontend/Diagnostics.def"
 };
 
-/// Longer lines are cut, so that a hostile file cannot flood the terminal.
-constexpr size_t kMaxLine = 200;
-
-/// A source line without what a terminal would obey: control characters become blanks.
-std::string printable(std::string_view line) {
-  std::string result(line.substr(0, kMaxLine));
-  for (char &c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      c = ' ';
-  return result;
-}
-
 void renderPlace(const SourceManager &sources, SourceRange range, std::string &out) {
   if (!range.isValid())
     return;
@@ -46,19 +36,14 @@ void renderLine(const SourceManager &sources, SourceRange range, std::string &ou
   if (!range.isValid())
     return;
   LineColumn place = sources.lineColumn(range.file, range.begin);
-  std::string line = printable(sources.lineText(range.file, place.line));
-  if (place.column > line.size() + 1)
-    return;
-  size_t rest = line.size() - (place.column - 1);
-  size_t length = std::max<size_t>(range.end - range.begin, 1);
-  size_t tildes = rest == 0 ? 0 : std::min(length, rest) - 1;
-  out += line + "\n" + std::string(place.column - 1, ' ') + "^" + std::string(tildes, '~') + "\n";
+  out += diagnostics::snippet(sources.lineText(range.file, place.line), place.column,
+                              range.end - range.begin);
 }
 
 void renderFixIts(const Diagnostic &diagnostic, const SourceManager &sources, std::string &out) {
   for (const FixIt &fix : diagnostic.fixIts) {
     uint32_t column = sources.lineColumn(fix.range.file, fix.range.begin).column;
-    if (column <= kMaxLine)
+    if (column <= diagnostics::kMaxShownLine)
       out += std::string(column - 1, ' ') + fix.text + "\n";
   }
 }

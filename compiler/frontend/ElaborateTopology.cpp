@@ -1,8 +1,8 @@
 // Builds a topology from its declaration.
 #include "compiler/frontend/Elaborator.h"
-#include "compiler/frontend/Suggestion.h"
 #include "compiler/topology/Machines.h"
 #include "plan/limits.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 
@@ -133,7 +133,7 @@ void Elaborator::addCost(const TopologyItem &item) {
       names.push_back(entry.name);
     error(DiagnosticCode::UnknownCost, item.nameRange,
           "there is no cost '" + std::string(item.name) + "'" +
-              didYouMean(suggest(std::string(item.name), names)));
+              plan::didYouMean(plan::suggest(std::string(item.name), names)));
     return;
   }
   // 64KiB is a number, too.

@@ -1,6 +1,6 @@
 // The parameters of the algorithm: from -D, or from their defaults.
 #include "compiler/frontend/Elaborator.h"
-#include "compiler/frontend/Suggestion.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 #include <charconv>
@@ -171,7 +171,7 @@ bool Elaborator::parseDefine(const std::string &define) {
     diagnostics
         .error(DiagnosticCode::BadDefine, nameRange,
                "the algorithm '" + info.name + "' has no parameter '" + name + "'" +
-                   didYouMean(suggest(name, names)))
+                   plan::didYouMean(plan::suggest(name, names)))
         .note(algorithm.nameRange, "declared here");
     return false;
   }

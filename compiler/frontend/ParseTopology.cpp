@@ -1,7 +1,6 @@
 // Topologies, and questions about them.
 #include "compiler/frontend/ParserState.h"
 
-#include "compiler/frontend/Suggestion.h"
 
 #include <algorithm>
 

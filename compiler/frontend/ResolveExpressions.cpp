@@ -1,5 +1,5 @@
 #include "compiler/frontend/Resolver.h"
-#include "compiler/frontend/Suggestion.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 
@@ -13,10 +13,10 @@ bool isLogic(BinaryOp op) { return op <= BinaryOp::And; }
 
 void Resolver::unknownName(std::string_view name, SourceRange range, const char *kind,
                            std::vector<std::string_view> candidates) {
-  std::string suggestion = suggest(name, candidates);
+  std::string suggestion = plan::suggest(name, candidates);
   Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, range,
                                         std::string("there is no ") + kind + " '" +
-                                            std::string(name) + "' here" + didYouMean(suggestion));
+                                            std::string(name) + "' here" + plan::didYouMean(suggestion));
   if (!suggestion.empty())
     error.fixIt(range, suggestion);
 }

@@ -1,6 +1,5 @@
 #include "compiler/frontend/Resolver.h"
 
-#include "compiler/frontend/Suggestion.h"
 
 namespace occl::frontend {
 

@@ -1,5 +1,4 @@
 #include "compiler/frontend/Diagnostics.h"
-#include "compiler/frontend/Suggestion.h"
 
 #include <gtest/gtest.h>
 
@@ -94,15 +93,6 @@ TEST(Diagnostics, EveryCodeIsDocumented) {
     EXPECT_NE(docs.find("| " + std::string(codeOf(code)) + " | " + summaryOf(code) + " |"),
               std::string::npos)
         << codeOf(code) << " " << summaryOf(code);
-}
-
-TEST(Suggestion, NearestFirst) {
-  EXPECT_EQ(suggest("chunsk", {"chunk", "chunks", "ranks"}), "chunk");
-  EXPECT_EQ(suggest("rank", {"root", "ranks"}), "ranks");
-  EXPECT_EQ(suggest("x", {"y"}), "");
-  EXPECT_EQ(suggest("something", {"else"}), "");
-  EXPECT_EQ(suggest(std::string(1000, 'a'), {"a"}), "");
-  EXPECT_EQ(suggest("same", {}), "");
 }
 
 } // namespace

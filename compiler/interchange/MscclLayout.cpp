@@ -1,5 +1,6 @@
 // Which collective an MSCCL XML file means, and how large its buffers are.
 #include "compiler/interchange/MscclImport.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 #include <numeric>
@@ -73,11 +74,17 @@ private:
       if (known.xmlName == algorithm.collective)
         return takeKnown(known);
     std::string name = algorithm.collective;
-    reporter.error(DiagnosticCode::ImportUnknownCollective, algorithm.offset,
-                   name.empty() ? "" : "coll",
-                   (name.empty() ? "the file does not say which collective this is"
-                                 : "what the collective '" + name + "' promises is not known") +
-                       "; say it with --implements");
+    std::vector<std::string_view> names;
+    for (const KnownCollective &known : kCollectives)
+      names.push_back(known.xmlName);
+    std::string meant = plan::suggest(name, names);
+    frontend::Diagnostic &error = reporter.error(
+        DiagnosticCode::ImportUnknownCollective, algorithm.offset, name.empty() ? "" : "coll",
+        (name.empty() ? "the file does not say which collective this is"
+                      : "what the collective '" + name + "' promises is not known") +
+            "; say it with --implements" + plan::didYouMean(meant));
+    if (!meant.empty())
+      error.fixIt(error.range, "coll=\"" + meant + "\"");
     return false;
   }
 

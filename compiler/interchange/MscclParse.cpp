@@ -1,6 +1,7 @@
 #include "compiler/interchange/MscclParse.h"
 
 #include "plan/limits.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 #include <charconv>
@@ -53,10 +54,15 @@ public:
 
   bool flag(std::string_view name, bool fallback) { return integer(name, 0, 1, fallback) != 0; }
 
-  void reject(std::string_view name, std::string_view value, const std::string &reason) {
-    reporter.error(DiagnosticCode::ImportBadValue, offset, name,
-                   "'" + std::string(value) + "' is no value of '" + std::string(name) +
-                       "': " + reason);
+  /// `allowed` are the values that could have been meant.
+  void reject(std::string_view name, std::string_view value, const std::string &reason,
+              const std::vector<std::string_view> &allowed = {}) {
+    frontend::Diagnostic &error = reporter.error(DiagnosticCode::ImportBadValue, offset, name,
+                                                 "'" + std::string(value) + "' is no value of '" +
+                                                     std::string(name) + "': " + reason);
+    std::string meant = plan::suggest(value, allowed);
+    if (!meant.empty())
+      error.fixIt(error.range, std::string(name) + "=\"" + meant + "\"");
   }
 
   /// Warns of attributes that nobody knows; those in `known` are read, or mean nothing here.
@@ -65,7 +71,8 @@ public:
       if (std::find(known.begin(), known.end(), attribute.name) == known.end())
         reporter.warn(DiagnosticCode::ImportUnknown, offset, attribute.name,
                       "the attribute '" + std::string(attribute.name) + "' of <" +
-                          std::string(element) + "> is not known and means nothing here");
+                          std::string(element) + "> is not known and means nothing here" +
+                          plan::didYouMean(plan::suggest(attribute.name, std::vector(known))));
   }
 
   const uint32_t offset;
@@ -171,7 +178,8 @@ private:
     else if (*name == "LL128")
       algorithm.protocol = plan::Protocol::LL128;
     else
-      attributes.reject("proto", *name, "it must be Simple, LL or LL128");
+      attributes.reject("proto", *name, "it must be Simple, LL or LL128",
+                        {"Simple", "LL", "LL128"});
   }
 
   void readBytes(Attributes &attributes) {
@@ -216,8 +224,10 @@ private:
     block.id = static_cast<int32_t>(attributes.integer("id", 0, limits::kMaxThreadBlocks - 1));
     block.sendPeer = static_cast<int32_t>(attributes.integer("send", -1, INT32_MAX, -1));
     block.recvPeer = static_cast<int32_t>(attributes.integer("recv", -1, INT32_MAX, -1));
-    block.channel =
-        static_cast<uint32_t>(attributes.integer("chan", 0, limits::kMaxChannels - 1, 0));
+    // A thread block without peers has no connection; some generators say so by channel -1.
+    bool hasPeer = block.sendPeer >= 0 || block.recvPeer >= 0;
+    block.channel = static_cast<uint32_t>(std::max<int64_t>(
+        attributes.integer("chan", hasPeer ? 0 : -1, limits::kMaxChannels - 1, 0), 0));
     attributes.expectOnly({"id", "send", "recv", "chan", "rtype", "stype"});
   }
 
@@ -256,7 +266,8 @@ private:
     }
     std::optional<StepType> type = stepTypeOf(*name);
     if (!type)
-      attributes.reject("type", *name, "it must be s, r, rcs, rrs, rrc, rrcs, cpy, re or nop");
+      attributes.reject("type", *name, "it must be s, r, rcs, rrs, rrc, rrcs, cpy, re or nop",
+                        {"s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re", "nop"});
     step.type = type.value_or(StepType::Nop);
   }
 

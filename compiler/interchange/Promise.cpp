@@ -3,7 +3,7 @@
 #include "compiler/frontend/Elaborate.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/Program.h"
-#include "compiler/frontend/Suggestion.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 #include <map>
@@ -98,7 +98,7 @@ private:
     return fail(name.empty() ? where + " declares " + std::to_string(names.size()) +
                                    " collectives; choose one with --implements " + path + ":name"
                              : "there is no collective '" + name + "' in " + where +
-                                   didYouMean(suggest(name, names)));
+                                   plan::didYouMean(plan::suggest(name, names)));
   }
 
   bool readDefines() {
@@ -109,7 +109,7 @@ private:
         return fail("-D " + define + ": a definition is written -D name=value");
       if (std::find(parameters.begin(), parameters.end(), key) == parameters.end())
         return fail("-D " + define + ": the collective '" + name + "' has no parameter '" + key +
-                    "'" + didYouMean(suggest(key, {parameters.begin(), parameters.end()})));
+                    "'" + plan::didYouMean(plan::suggest(key, {parameters.begin(), parameters.end()})));
       std::string value = define.substr(equals + 1);
       size_t sign = value.starts_with('-') ? 1 : 0;
       bool isNumber =

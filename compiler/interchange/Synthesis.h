@@ -14,16 +14,18 @@ namespace occl::interchange::synthesis {
 /// Chunk `address` goes from one rank to another. Chunks of one address are to be reduced.
 struct Send {
   uint32_t address = 0, source = 0, target = 0;
-  uint32_t offset = 0; // in the file
+  frontend::SourceRange place = {};
 };
 
 /// A contribution: the ranks that have it at the beginning and must have it at the end.
 struct Chunk {
   uint32_t address = 0;
+  uint32_t number = 0;                 // in the file
   std::vector<uint32_t> before, after; // ranks, ascending
 };
 
 struct Algorithm {
+  std::string_view text; // of the file, as long as the sources live
   std::string name;
   std::string collective; // as the file calls it
   uint32_t numRanks = 0;
@@ -31,6 +33,10 @@ struct Algorithm {
   /// The sends of a step happen at once: each takes what its source has before the step.
   std::vector<std::vector<Send>> steps;
 };
+
+/// Where `path`, such as "collective.chunks[3].addr", leads to in a text, or as far as it does.
+frontend::SourceRange placeInJson(std::string_view text, frontend::FileId file,
+                                  std::string_view path);
 
 /// Reads a JSON file of SCCL (`msccl_type`) or TACCL (`sccl_type`); nullopt after errors.
 std::optional<Algorithm> parse(const frontend::SourceManager &sources, frontend::FileId file,

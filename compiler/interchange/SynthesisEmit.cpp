@@ -47,11 +47,16 @@ public:
   }
 
 private:
-  SourceRange place(uint32_t offset) const { return {file, offset, offset + 1}; }
+  SourceRange whole() const { return {file, 0, 1}; }
 
-  bool fail(DiagnosticCode code, uint32_t offset, const std::string &message) {
-    diagnostics.error(code, place(offset), message);
+  bool fail(DiagnosticCode code, SourceRange place, const std::string &message) {
+    diagnostics.error(code, place, message);
     return false;
+  }
+
+  SourceRange placeOf(const Chunk &chunk) const {
+    return placeInJson(algorithm.text, file,
+                       "collective.chunks[" + std::to_string(chunk.number) + "]");
   }
 
   /// Addresses that a rank has at the beginning are its input, in order; at the end, its output.
@@ -62,7 +67,7 @@ private:
     for (auto &[address, number] : numbers)
       number = numAddresses++;
     if (uint64_t{numAddresses} * algorithm.numRanks > kMaxStates)
-      return fail(DiagnosticCode::ImportTooLarge, 0,
+      return fail(DiagnosticCode::ImportTooLarge, whole(),
                   std::to_string(numAddresses) + " addresses on " +
                       std::to_string(algorithm.numRanks) + " ranks are too many");
     addressNumbers = std::move(numbers);
@@ -72,13 +77,13 @@ private:
       const Chunk &chunk = algorithm.chunks[c];
       uint32_t address = addressNumbers.at(chunk.address);
       if (chunk.before.size() != 1)
-        return fail(DiagnosticCode::SynthesisUnsupported, 0,
+        return fail(DiagnosticCode::SynthesisUnsupported, placeOf(chunk),
                     "chunk " + std::to_string(c) + " starts on " +
                         std::to_string(chunk.before.size()) +
                         " ranks; each must start on exactly one");
       State &state = at(chunk.before[0], address);
       if (!state.chunks.empty())
-        return fail(DiagnosticCode::SynthesisUnsupported, 0,
+        return fail(DiagnosticCode::SynthesisUnsupported, placeOf(chunk),
                     "rank " + std::to_string(chunk.before[0]) +
                         " starts with two chunks at address " + std::to_string(chunk.address));
       state.chunks = {c};
@@ -117,11 +122,11 @@ private:
     for (const Send &send : step) {
       auto number = addressNumbers.find(send.address);
       if (number == addressNumbers.end())
-        return fail(DiagnosticCode::JsonWrongMember, send.offset,
+        return fail(DiagnosticCode::JsonWrongMember, send.place,
                     "no chunk has address " + std::to_string(send.address));
       const State &source = at(send.source, number->second);
       if (source.chunks.empty())
-        return fail(DiagnosticCode::SynthesisWrong, send.offset,
+        return fail(DiagnosticCode::SynthesisWrong, send.place,
                     "rank " + std::to_string(send.source) + " sends address " +
                         std::to_string(send.address) + ", which it does not have in this step");
       before[{send.source, number->second}] = source.chunks;
@@ -135,10 +140,10 @@ private:
       uint32_t address = addressNumbers.at(send.address);
       const State source = at(send.source, address);
       frontend::ChunkHandle value =
-          emitter.read({send.source, source.buffer, source.index, 1}, place(send.offset));
+          emitter.read({send.source, source.buffer, source.index, 1}, send.place);
       if (before.contains({send.target, address})) {
         uint32_t temporary = scratchSizes[send.target]++;
-        emitter.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, place(send.offset));
+        emitter.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, send.place);
         delayed.push_back({&send, temporary});
       } else if (!arrive(send, address, before[{send.source, address}], value)) {
         return false;
@@ -146,8 +151,8 @@ private:
     }
     for (const Delayed &one : delayed) {
       uint32_t address = addressNumbers.at(one.send->address);
-      frontend::ChunkHandle value = emitter.read(
-          {one.send->target, BufferKind::Scratch, one.temporary, 1}, place(one.send->offset));
+      frontend::ChunkHandle value =
+          emitter.read({one.send->target, BufferKind::Scratch, one.temporary, 1}, one.send->place);
       if (!arrive(*one.send, address, before[{one.send->source, address}], value))
         return false;
     }
@@ -166,17 +171,17 @@ private:
       return true;
     bool adds = all.size() == target.chunks.size() + chunks.size() && !target.chunks.empty();
     if (!adds && all.size() != chunks.size())
-      return fail(DiagnosticCode::SynthesisWrong, send.offset,
+      return fail(DiagnosticCode::SynthesisWrong, send.place,
                   "what rank " + std::to_string(send.target) + " gets and what it has of address " +
                       std::to_string(send.address) +
                       " have some contributions in common and others not: they would count twice");
     ChunkRange old{send.target, target.buffer, target.index, 1};
     ChunkRange fresh = locate(send.target, address);
     if (adds) {
-      frontend::ChunkHandle operands[] = {emitter.read(old, place(send.offset)), value};
-      emitter.reduce(operands, fresh, place(send.offset));
+      frontend::ChunkHandle operands[] = {emitter.read(old, send.place), value};
+      emitter.reduce(operands, fresh, send.place);
     } else {
-      emitter.copy(value, fresh, place(send.offset));
+      emitter.copy(value, fresh, send.place);
     }
     target = {std::move(all), fresh.buffer, fresh.index};
     return true;
@@ -201,7 +206,8 @@ private:
           continue;
         State &state = states[key];
         if (state.chunks != wanted[key])
-          return fail(DiagnosticCode::SynthesisWrong, 0,
+          return fail(DiagnosticCode::SynthesisWrong,
+                      placeInJson(algorithm.text, file, "collective.chunks"),
                       "rank " + std::to_string(rank) + " has " +
                           std::to_string(state.chunks.size()) + " contributions to output chunk " +
                           std::to_string(outputIndex[key]) + " at the end, but the collective '" +
@@ -209,8 +215,8 @@ private:
                           std::to_string(wanted[key].size()) + " (or others)");
         if (state.buffer == BufferKind::Input) {
           ChunkRange source{rank, BufferKind::Input, state.index, 1};
-          emitter.copy(emitter.read(source, place(0)),
-                       {rank, BufferKind::Output, outputIndex[key], 1}, place(0));
+          emitter.copy(emitter.read(source, whole()),
+                       {rank, BufferKind::Output, outputIndex[key], 1}, whole());
         }
       }
     return true;

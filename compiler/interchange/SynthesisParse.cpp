@@ -1,5 +1,6 @@
 #include "compiler/interchange/Synthesis.h"
 
+#include "compiler/diagnostics/JsonPlace.h"
 #include "plan/limits.h"
 
 #include <nlohmann/json.hpp>
@@ -18,10 +19,13 @@ constexpr int kMaxDepth = 16;
 constexpr uint32_t kMaxChunks = 1u << 20;
 constexpr uint32_t kMaxAddress = 1u << 24;
 
+/// Bytes [begin, end).
+using Span = std::pair<uint32_t, uint32_t>;
+
 /// The places of the sends in a text that is valid JSON: of each array directly within the value of
 /// a key "sends", in order.
-std::vector<std::vector<uint32_t>> findSends(std::string_view text) {
-  std::vector<std::vector<uint32_t>> result;
+std::vector<std::vector<Span>> findSends(std::string_view text) {
+  std::vector<std::vector<Span>> result;
   int depth = 0, sendsDepth = -1;
   bool afterKey = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -36,13 +40,15 @@ std::vector<std::vector<uint32_t>> findSends(std::string_view text) {
         sendsDepth = depth + 1;
         result.emplace_back();
       } else if (c == '[' && depth == sendsDepth) {
-        result.back().push_back(static_cast<uint32_t>(i));
+        result.back().push_back({static_cast<uint32_t>(i), 0});
       }
       ++depth;
       afterKey = false;
     } else if (c == ']' || c == '}') {
       if (--depth < sendsDepth)
         sendsDepth = -1;
+      else if (depth == sendsDepth && !result.back().empty())
+        result.back().back().second = static_cast<uint32_t>(i + 1);
     } else if (c == ',') {
       afterKey = false;
     }
@@ -56,6 +62,7 @@ public:
       : text(text), file(file), diagnostics(diagnostics) {}
 
   std::optional<Algorithm> run() {
+    algorithm.text = text;
     json document = parseText();
     if (failed || !checkKind(document))
       return std::nullopt;
@@ -75,6 +82,11 @@ private:
     if (!failed)
       diagnostics.error(code, place.isValid() ? place : SourceRange{file, 0, 1}, message);
     failed = true;
+  }
+
+  /// At the value that `path` leads to, or as much of it as there is.
+  void failAt(const std::string &path, const std::string &message) {
+    fail(DiagnosticCode::JsonWrongMember, message, placeInJson(text, file, path));
   }
 
   json parseText() {
@@ -111,7 +123,7 @@ private:
     static const json kNothing;
     if (object.is_object() && object.contains(name))
       return object[name];
-    fail(DiagnosticCode::JsonWrongMember, "there is no member '" + path + name + "'");
+    failAt(path + name, "there is no member '" + path + name + "'");
     return kNothing;
   }
 
@@ -120,23 +132,19 @@ private:
     if (value.is_string() &&
         value.get_ref<const std::string &>().size() <= plan::limits::kMaxNameLength)
       return value.get<std::string>();
-    fail(DiagnosticCode::JsonWrongMember, "'" + path + name + "' must be a string of at most " +
-                                              std::to_string(plan::limits::kMaxNameLength) +
-                                              " bytes");
+    failAt(path + name, "'" + path + name + "' must be a string of at most " +
+                            std::to_string(plan::limits::kMaxNameLength) + " bytes");
     return "";
   }
 
-  uint32_t integer(const json &value, uint32_t low, uint32_t high, const std::string &path,
-                   SourceRange place = {}) {
+  uint32_t integer(const json &value, uint32_t low, uint32_t high, const std::string &path) {
     if (value.is_number_integer()) {
       auto number = value.get<int64_t>();
       if (number >= low && number <= high)
         return static_cast<uint32_t>(number);
     }
-    fail(DiagnosticCode::JsonWrongMember,
-         "'" + path + "' must be an integer from " + std::to_string(low) + " to " +
-             std::to_string(high),
-         place);
+    failAt(path, "'" + path + "' must be an integer from " + std::to_string(low) + " to " +
+                     std::to_string(high));
     return low;
   }
 
@@ -148,20 +156,20 @@ private:
     if (instance.contains("chunks") && !instance["chunks"].is_null())
       parts = integer(instance["chunks"], 1, 1u << 16, "instance.chunks");
     if (instance.contains("pipeline") && !instance["pipeline"].is_null())
-      fail(DiagnosticCode::JsonWrongMember,
-           "the algorithm is pipelined: its steps say one round only of what repeats");
+      failAt("instance.pipeline",
+             "the algorithm is pipelined: its steps say one round only of what repeats");
   }
 
   void readChunks(const json &chunks) {
     if (failed)
       return;
     if (!chunks.is_array() || chunks.empty() || chunks.size() * parts > kMaxChunks)
-      return fail(DiagnosticCode::JsonWrongMember, "'collective.chunks' must be an array of 1 to " +
-                                                       std::to_string(kMaxChunks / parts) +
-                                                       " chunks");
+      return failAt("collective.chunks", "'collective.chunks' must be an array of 1 to " +
+                                             std::to_string(kMaxChunks / parts) + " chunks");
     for (size_t i = 0; i < chunks.size() && !failed; ++i) {
       std::string path = "collective.chunks[" + std::to_string(i) + "].";
       Chunk chunk;
+      chunk.number = static_cast<uint32_t>(i);
       uint32_t address =
           integer(member(chunks[i], "addr", path), 0, kMaxAddress / parts - 1, path + "addr");
       chunk.before = ranks(member(chunks[i], "pre", path), path + "pre");
@@ -176,7 +184,7 @@ private:
   std::vector<uint32_t> ranks(const json &list, const std::string &path) {
     std::vector<uint32_t> result;
     if (!failed && !list.is_array())
-      fail(DiagnosticCode::JsonWrongMember, "'" + path + "' must be an array of ranks");
+      failAt(path, "'" + path + "' must be an array of ranks");
     for (const json &rank : list) {
       if (failed)
         break;
@@ -191,33 +199,33 @@ private:
     if (failed)
       return;
     if (!steps.is_array())
-      return fail(DiagnosticCode::JsonWrongMember, "'steps' must be an array");
-    std::vector<std::vector<uint32_t>> places = findSends(text);
+      return failAt("steps", "'steps' must be an array");
+    std::vector<std::vector<Span>> places = findSends(text);
     for (size_t i = 0; i < steps.size() && !failed; ++i) {
       std::string path = "steps[" + std::to_string(i) + "].";
       const json &sends = member(steps[i], "sends", path);
       if (!failed && !sends.is_array())
-        fail(DiagnosticCode::JsonWrongMember, "'" + path + "sends' must be an array");
+        failAt(path + "sends", "'" + path + "sends' must be an array");
       std::vector<Send> &step = algorithm.steps.emplace_back();
       for (size_t s = 0; s < sends.size() && !failed; ++s) {
         bool isKnown = places.size() == steps.size() && places[i].size() == sends.size();
-        uint32_t at = isKnown ? places[i][s] : 0;
-        step.push_back(send(sends[s], path + "sends[" + std::to_string(s) + "]", at));
+        auto [begin, end] = isKnown ? places[i][s] : Span(0, 1);
+        step.push_back(
+            send(sends[s], path + "sends[" + std::to_string(s) + "]", {file, begin, end}));
       }
     }
   }
 
   /// [address, source, target], followed by what only the synthesizer needs.
-  Send send(const json &value, const std::string &path, uint32_t at) {
-    SourceRange place{file, at, at + 1};
+  Send send(const json &value, const std::string &path, SourceRange place) {
     if (!value.is_array() || value.size() < 3) {
       fail(DiagnosticCode::JsonWrongMember, "'" + path + "' must be [address, source, target]",
            place);
       return {};
     }
-    Send result{integer(value[0], 0, kMaxAddress, path + "[0]", place),
-                integer(value[1], 0, algorithm.numRanks - 1, path + "[1]", place),
-                integer(value[2], 0, algorithm.numRanks - 1, path + "[2]", place), at};
+    Send result{integer(value[0], 0, kMaxAddress, path + "[0]"),
+                integer(value[1], 0, algorithm.numRanks - 1, path + "[1]"),
+                integer(value[2], 0, algorithm.numRanks - 1, path + "[2]"), place};
     if (result.source == result.target)
       fail(DiagnosticCode::JsonWrongMember,
            "'" + path + "' goes from rank " + std::to_string(result.source) + " to itself", place);
@@ -233,6 +241,13 @@ private:
 };
 
 } // namespace
+
+SourceRange placeInJson(std::string_view text, frontend::FileId file, std::string_view path) {
+  std::optional<diagnostics::JsonSpan> span = diagnostics::findInJson(text, path);
+  return span ? SourceRange{file, static_cast<uint32_t>(span->begin),
+                            static_cast<uint32_t>(span->end)}
+              : SourceRange{file, 0, 1};
+}
 
 std::optional<Algorithm> parse(const frontend::SourceManager &sources, frontend::FileId file,
                                frontend::DiagnosticEngine &diagnostics) {

@@ -283,7 +283,8 @@ Finding checkDeadlock(const Network &network, Execution &execution) {
   return VerifyError{.code = code,
                      .message = "the plan deadlocks at depth " + std::to_string(plan.depth) + "; " +
                                 advice,
-                     .witness = executor.cycle()};
+                     .witness = executor.cycle(),
+                     .path = code == Code::TooLittleDepth ? "depth" : ""};
 }
 
 } // namespace occl::plan::verify

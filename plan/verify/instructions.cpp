@@ -243,9 +243,14 @@ private:
               plan.threadBlocks[rank.firstThreadBlock + dependency.threadBlock].numInstructions)
         return dependencyError(" points nowhere");
       if (dependency.threadBlock == place.threadBlock &&
-          dependency.instruction >= place.instruction)
-        return dependencyError(
-            " points to itself or to a later instruction of its own thread block");
+          dependency.instruction >= place.instruction) {
+        Finding finding =
+            dependencyError(" points to itself or to a later instruction of its own thread block");
+        // What stands there has not been checked yet, and so is not described.
+        Place later = {place.rank, dependency.threadBlock, dependency.instruction};
+        finding->witness = {{"it would wait for " + describePlace(later), later}};
+        return finding;
+      }
     }
     return {};
   }

@@ -82,11 +82,29 @@ private:
     if (owner == block)
       return {};
     uint32_t first = plan.ranks[network.rankOfBlock[block]].firstThreadBlock;
-    return errorAt(
+    VerifyError error = errorAt(
         plan, instruction, Code::SharedEnd,
         "thread blocks " + std::to_string(owner - first) + " and " + std::to_string(block - first) +
             " both " + what + " connection " + std::to_string(connection) + " (" +
             describeConnection(plan, plan.connections[connection]) + "): one must own that end");
+    error.witness = {noteAt(plan, firstUse(owner, connection), "the other one: ")};
+    return error;
+  }
+
+  /// The first instruction of a thread block that names a connection.
+  uint32_t firstUse(uint32_t block, uint32_t connection) const {
+    uint32_t index = plan.threadBlocks[block].firstInstruction;
+    auto names = [&](uint32_t instruction) {
+      const Instruction &user = plan.instructions[instruction];
+      auto begin = plan.operands.begin() + user.firstOperand;
+      return std::any_of(
+          begin, begin + user.numSources + user.numDestinations, [&](const Operand &operand) {
+            return operand.kind == OperandKind::Connection && operand.index == connection;
+          });
+    };
+    while (!names(index))
+      ++index;
+    return index;
   }
 
   void listSends() {

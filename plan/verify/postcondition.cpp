@@ -82,7 +82,8 @@ private:
   VerifyError error(Code code, uint32_t rank, uint32_t chunk, const std::string &message) const {
     return {.code = code,
             .message = describeChunk(rank, OperandKind::Output, chunk) + ": " + message,
-            .mode = mode};
+            .mode = mode,
+            .path = "ranks[" + std::to_string(rank) + "].outputChunks"};
   }
 
   /// Finds out exactly what is wrong, by another execution that keeps a record.

@@ -13,6 +13,7 @@ public:
   Finding check(uint32_t index, KnownOrder &order) {
     std::span<const Place> places = plan.placesOf(plan.witnesses[index]);
     name = "witness " + std::to_string(index) + ": ";
+    path = "witnesses[" + std::to_string(index) + "]";
     for (const Place &place : places)
       if (!exists(place))
         return error("there is no instruction at " + describePlace(place));
@@ -71,12 +72,13 @@ private:
   }
 
   Finding error(const std::string &message) const {
-    return VerifyError{.code = Code::WrongWitness, .message = name + message};
+    return VerifyError{.code = Code::WrongWitness, .message = name + message, .path = path};
   }
 
   const Plan &plan;
   const Network &network;
   std::string name;
+  std::string path; // of the witness in a plan file
 };
 
 } // namespace

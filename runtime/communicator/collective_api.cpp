@@ -23,6 +23,18 @@ const occlPlan *choosePlan(const occlCollective_t &collective, uint64_t bytes) {
   return nullptr;
 }
 
+/// "0 to 4095, 65536 and more": what the plans are meant for, in their order.
+std::string sizesOfPlans(const occlCollective_t &collective) {
+  constexpr uint32_t kShown = 8;
+  std::string sizes;
+  for (uint32_t p = 0; p < collective.numPlans && p < kShown; ++p) {
+    const plan::Plan &plan = *collective.plans[p]->plan;
+    sizes += (p == 0 ? "" : ", ") + std::to_string(plan.minBytes);
+    sizes += plan.maxBytes == UINT64_MAX ? " and more" : " to " + std::to_string(plan.maxBytes);
+  }
+  return collective.numPlans > kShown ? sizes + ", ..." : sizes;
+}
+
 Status checkCollective(const occlCollective_t &given) {
   if (!given.plans || given.numPlans == 0)
     return invalid("a collective needs at least one plan");
@@ -52,7 +64,8 @@ StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t *collective) {
   const occlPlan *chosen = choosePlan(given, given.count * sizeOf(type));
   if (!chosen)
     return invalid("none of the " + std::to_string(given.numPlans) + " plans is meant for " +
-                   std::to_string(given.count * sizeOf(type)) + " bytes");
+                   std::to_string(given.count * sizeOf(type)) + " bytes, but for " +
+                   sizesOfPlans(given));
   daemon::CollectiveSpec spec;
   spec.id = given.id;
   spec.name = given.name ? given.name : "";

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace occl::communicator::testing {
@@ -131,6 +133,36 @@ TEST(Collective, SubmissionsThatNobodyWaitsForStillRun) {
   EXPECT_EQ(job.check(0), "");
   EXPECT_EQ(occlWait(ranks[1], requests[1]), occlSuccess);
   EXPECT_EQ(job.check(1), "");
+}
+
+/// What registering floats with plans for these sizes says.
+std::string registered(const std::vector<std::pair<uint64_t, uint64_t>> &sizes, uint64_t count) {
+  std::vector<PlanHandle> handles;
+  std::vector<occlPlan_t> plans;
+  for (auto [least, most] : sizes) {
+    plan::Plan plan = ringAllReduce(1);
+    plan.minBytes = least;
+    plan.maxBytes = most;
+    plans.push_back(handles.emplace_back(handleOf(std::move(plan))).get());
+  }
+  Ranks ranks(1);
+  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
+  given.plans = plans.data();
+  given.numPlans = static_cast<uint32_t>(plans.size());
+  given.count = count;
+  return occlRegister(ranks[0], &given) == occlSuccess ? "" : occlGetLastError();
+}
+
+TEST(Collective, WithoutPlanForItsSizeIsToldTheSizes) {
+  EXPECT_EQ(registered({{64, 4095}, {8192, ~0ull}}, 16), "");
+  EXPECT_EQ(registered({{64, 4095}, {8192, ~0ull}}, 15),
+            "none of the 2 plans is meant for 60 bytes, but for 64 to 4095, 8192 and more");
+  EXPECT_EQ(registered({{64, 4095}, {8192, ~0ull}}, 1024),
+            "none of the 2 plans is meant for 4096 bytes, but for 64 to 4095, 8192 and more");
+  EXPECT_EQ(
+      registered(std::vector<std::pair<uint64_t, uint64_t>>(9, {8, 9}), 1),
+      "none of the 9 plans is meant for 4 bytes, but for 8 to 9, 8 to 9, 8 to 9, 8 to 9, 8 to "
+      "9, 8 to 9, 8 to 9, 8 to 9, ...");
 }
 
 } // namespace

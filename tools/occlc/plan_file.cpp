@@ -9,13 +9,13 @@ namespace occl::tools {
 std::optional<plan::Plan> readVerified(const std::string &path, plan::VerifyResult &result) {
   plan::Expected<plan::Plan> plan = plan::readPlanFile(path);
   if (!plan) {
-    fail(plan.message());
+    driver::printUnreadablePlan(plan.message(), path, diagnosticFormat());
     return std::nullopt;
   }
   result = plan::verifyPlan(*plan);
   if (result)
     return std::move(*plan);
-  driver::print(*plan, result, path, diagnosticFormat());
+  driver::printOfFile(*plan, result, path, diagnosticFormat());
   return std::nullopt;
 }
 

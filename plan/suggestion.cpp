@@ -1,8 +1,8 @@
-#include "compiler/frontend/Suggestion.h"
+#include "plan/suggestion.h"
 
 #include <algorithm>
 
-namespace occl::frontend {
+namespace occl::plan {
 namespace {
 
 /// Names longer than this get no suggestion: the distance takes quadratic time.
@@ -49,4 +49,4 @@ std::string didYouMean(const std::string &suggestion) {
   return suggestion.empty() ? "" : "; did you mean '" + suggestion + "'?";
 }
 
-} // namespace occl::frontend
+} // namespace occl::plan
