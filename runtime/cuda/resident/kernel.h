@@ -14,10 +14,8 @@ struct Kernel {
   int (*load)();
 };
 
-/// Collectives of protocol Simple, or LL and LL128; floats and sum, or any type and operation.
+/// For floats and sum; collectives of protocol Simple, or of LL and LL128.
 const Kernel &floatSumKernel();
-const Kernel &anyKernel();
 const Kernel &floatSumLinesKernel();
-const Kernel &anyLinesKernel();
 
 } // namespace occl::cuda::resident

@@ -72,6 +72,30 @@ Status testPlans() {
   return {};
 }
 
+/// Protocols LL and LL128, in conflicting orders.
+Status testLines() {
+  using namespace plan::testing;
+  DaemonOptions options = optionsWith(2);
+  options.kernel = &floatSumLinesKernel();
+  OneDevice group(4, options);
+  for (plan::Protocol protocol : {plan::Protocol::LL, plan::Protocol::LL128})
+    for (uint64_t count : {1, 1003, 20000})
+      for (plan::Plan plan : {oneShotAllReduce(4), twoShotAllReduce(4)}) {
+        plan.protocol = protocol;
+        if (Status status = group.add(plan, count); !status.ok())
+          return status;
+      }
+  for (uint32_t phase = 0; phase < 3; ++phase) {
+    group.setInputs(phase);
+    Status status = runOrders(group, 10, true, kLong, kNothing);
+    if (status.ok())
+      status = group.check(phase);
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
 Status testChaos() {
   OneDevice group(8, optionsWith(4));
   Status status = addEight(group);
@@ -253,6 +277,7 @@ struct Named {
 };
 constexpr Named kTests[] = {
     {"plans", testPlans},
+    {"lines", testLines},
     {"quit", testQuitAndRestart},
     {"callbacks", testCallbacks},
     {"stuck", testStuckAndLater},
