@@ -130,7 +130,10 @@ private:
 
   const FoldTable &table = foldTable();
   char *addresses[plan::limits::kMaxOperands];
-  FoldPiece pieces[plan::limits::kMaxOperands];
+  /// In a union so that no constructor runs: thousands of them take longer than a small collective.
+  union {
+    FoldPiece pieces[plan::limits::kMaxOperands];
+  };
   alignas(64) char stagingAreas[LinePolicy().stageBytes];
 };
 
