@@ -1,17 +1,35 @@
 #include "runtime/insight/output.h"
 
+#include "runtime/base/deadline.h"
+
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace occl::insight {
 
 namespace {
 
+/// A pipe whose reader has stopped must not stop those who end a communicator. Standard error is
+/// others' as well, so it cannot be told not to block; but a pipe that is ready has so much room.
 Status writeAll(int file, std::string_view text, const std::string &what) {
-  while (!text.empty()) {
-    ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno != EINTR)
+  constexpr std::chrono::milliseconds kPatience{2000};
+  struct stat info;
+  const bool isRegular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+  const size_t most = isRegular ? text.size() : PIPE_BUF;
+  for (Deadline deadline(kPatience); !text.empty();) {
+    pollfd ready{file, POLLOUT, 0};
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+    int found = poll(&ready, 1, static_cast<int>(left.count()));
+    if (found == 0)
+      return {StatusCode::SystemError, "writing " + what + ": nobody has read it for two seconds"};
+    ssize_t written = found < 0 ? -1 : write(file, text.data(), std::min(most, text.size()));
+    if (written < 0 && errno != EINTR && errno != EAGAIN)
       return systemError("writing " + what, errno);
     if (written > 0)
       text.remove_prefix(static_cast<size_t>(written));
@@ -45,7 +63,7 @@ std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
 Status append(const std::string &path, std::string_view text) {
   if (path.empty())
     return writeAll(STDERR_FILENO, text, "to standard error");
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file < 0)
     return systemError("opening '" + path + "'", errno);
   Status written = writeAll(file, text, "'" + path + "'");

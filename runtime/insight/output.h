@@ -13,7 +13,8 @@ namespace occl::insight {
 /// ".<rank>" at its end if `numRanks` is more than 1, so that ranks never write the same file.
 std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks);
 
-/// Appends `text` to the file, in one piece; an empty path is standard error. SystemError.
+/// Appends `text` to the file, in one piece; an empty path is standard error. SystemError, also if
+/// it is a pipe that nobody reads: after two seconds.
 Status append(const std::string &path, std::string_view text);
 
 } // namespace occl::insight
