@@ -66,17 +66,27 @@ TEST(Process, AKilledRankIsAnErrorOnAllOthers) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s) << "long before the deadline of 30 s";
 }
 
-TEST(Process, WithoutPreemptionTheCycleIsReportedByAll) {
-  constexpr uint32_t kRanks = 2;
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+/// Long before the deadline, which is longer than a rank's process is given.
+void expectCycleWithoutPreemption(uint32_t numRanks, const char *test) {
+  occlConfig_t config = withTimeout(10 * 60 * 1000);
   config.preemption = 2;
-  auto expectCycle = [](occlComm_t comm, uint32_t rank) {
-    std::vector<Job> jobs = makeJobs(kRanks);
-    iterate(comm, jobs, rank, 1);
+  auto expectCycle = [numRanks](occlComm_t comm, uint32_t rank) -> std::string {
+    std::vector<Job> jobs = makeJobs(numRanks);
+    iterate(comm, jobs, rank, 20);
     std::string text = occlCommGetLastError(comm);
-    return text.find("rank 0 waits for rank 1") != std::string::npos ? "" : "no cycle: " + text;
+    bool names = text.find("deadlock: preemption is off") != std::string::npos &&
+                 text.find(" waits for rank ") != std::string::npos;
+    return names ? "" : "no cycle: " + text;
   };
-  inProcesses(kRanks, "cycle", expectCycle, config);
+  inProcesses(numRanks, test, expectCycle, config);
+}
+
+TEST(Process, WithoutPreemptionTheCycleIsReportedByAll) {
+  expectCycleWithoutPreemption(2, "cycle");
+}
+
+TEST(Process, WithoutPreemptionTheCycleOfSixteenIsReportedByAll) {
+  expectCycleWithoutPreemption(16, "cycle-of-16");
 }
 
 } // namespace

@@ -125,21 +125,48 @@ TEST(Split, SixteenThreadsAsAGridInRandomOrders) {
 }
 
 /// A cycle within one group is reported, one that leads through several ends at the deadline.
+std::string deadlockOnGrid(const Grid &grid, occlComm_t world, uint32_t rank, GridJobs &jobs) {
+  std::string text = runOnGrid(grid, world, rank, jobs, 20);
+  for (const char *part : {"preemption is off", "before its deadline"})
+    if (text.find(part) != std::string::npos)
+      return {};
+  return "no deadlock: " + text;
+}
+
+occlConfig_t withoutPreemption() {
+  occlConfig_t config = withTimeout(1000);
+  config.preemption = 2;
+  return config;
+}
+
 TEST(Split, TheSameGridWithoutPreemptionIsADeadlock) {
   const Grid grid{{4, 2, 2}};
   GridJobs jobs = jobsOn(grid);
-  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  Ranks ranks(grid.numRanks(), withoutPreemption());
+  ranks.run([&](uint32_t r) { EXPECT_EQ(deadlockOnGrid(grid, ranks[r], r, jobs), ""); });
+}
+
+/// One group that all are in, and the same orders: the cycle is named.
+TEST(Split, OneGroupOfSixteenWithoutPreemptionIsADeadlockThatIsNamed) {
+  const Grid grid{{16, 1, 1}};
+  GridJobs jobs = jobsOn(grid);
+  occlConfig_t config = withTimeout(10 * 60 * 1000);
   config.preemption = 2;
-  config.timeoutMs = 1000;
   Ranks ranks(grid.numRanks(), config);
-  std::atomic<uint32_t> deadlocks{0};
   ranks.run([&](uint32_t r) {
-    std::string wrong = runOnGrid(grid, ranks[r], r, jobs, 20);
-    EXPECT_NE(wrong, "") << "rank " << r;
-    for (const char *part : {"preemption is off", "before its deadline"})
-      deadlocks += wrong.find(part) != std::string::npos;
+    std::string text = runOnGrid(grid, ranks[r], r, jobs, 20);
+    for (const char *part : {"preemption is off", "waits for rank"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
   });
-  EXPECT_GT(deadlocks.load(), 0u);
+}
+
+TEST(Split, SixteenProcessesAsAGridWithoutPreemptionAreADeadlock) {
+  const Grid grid{{4, 2, 2}};
+  GridJobs jobs = jobsOn(grid);
+  inProcesses(
+      grid.numRanks(), "split-deadlock",
+      [&](occlComm_t world, uint32_t rank) { return deadlockOnGrid(grid, world, rank, jobs); },
+      withoutPreemption());
 }
 
 TEST(Split, SixteenProcessesAsAGridInRandomOrders) {
