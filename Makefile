@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness random soak faults model mutate fuzz install asan ubsan tsan format
+.PHONY: help demo test bench bench-stickiness random soak faults model explore mutate mutate-daemon fuzz install asan ubsan tsan format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -14,8 +14,10 @@ help:
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
 	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives; ten minutes"
-	@echo "make model                 the model of the daemon with all interleavings; up to an hour and 8 GB"
+	@echo "make model                 the model of the daemon with more interleavings; some minutes and 2 GB"
+	@echo "make explore               the daemon's code under all schedules with two delays; some minutes"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
+	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; some minutes"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
@@ -56,8 +58,9 @@ random:
 
 soak:
 	@tools/setup.sh
-	@$(BAZEL) build //test/chaos:soak_test
+	@$(BAZEL) build //test/chaos:soak_test //runtime/communicator:life_cycle_test
 	@OCCL_SOAK_OPERATIONS=$(OPERATIONS) $(BIN)/test/chaos/soak_test
+	@OCCL_LIFE_CYCLE_IDS=$(OPERATIONS) $(BIN)/runtime/communicator/life_cycle_test --gtest_filter='*Thousand*'
 
 faults:
 	@tools/setup.sh
@@ -65,7 +68,15 @@ faults:
 
 model:
 	@tools/setup.sh
-	@$(BAZEL) test //test/model:full --test_env=MINUTES=60 --test_env=MEGABYTES=8000 --test_timeout=3600 --local_test_jobs=1
+	@$(BAZEL) test //test/model:full --test_env=MINUTES=60 --test_env=MEGABYTES=4000 --test_timeout=3600 --local_test_jobs=1
+
+explore:
+	@tools/setup.sh
+	@$(BAZEL) test //test/explore:daemon_exhaustive_test --test_env=OCCL_EXPLORE_DELAYS=2 --test_timeout=3600 --test_output=all
+
+mutate-daemon:
+	@tools/setup.sh
+	@test/mutation/mutate.py --daemon $(if $(ONLY),--only $(ONLY))
 
 mutate:
 	@tools/setup.sh

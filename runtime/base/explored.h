@@ -37,6 +37,10 @@ void reach(const char *operation, const void *address, const Where &where);
 bool keepStore(void *address, uint64_t value, size_t bytes);
 /// The newest value that this thread has stored to the address and not yet made visible.
 bool findStore(const void *address, uint64_t &value);
+/// The life of a word that is an object begins and ends; while it is gone, using it is a defect.
+void begin(const void *word);
+void end(const void *word);
+void use(const void *word);
 /// Makes all stores of this thread visible.
 void drain();
 

@@ -72,21 +72,29 @@ public:
   using value_type = T;
   static constexpr bool is_always_lock_free = std::atomic<T>::is_always_lock_free;
 
-  Atomic() = default;
-  constexpr Atomic(T initial) : value(initial) {}
+  Atomic() { explored::begin(this); }
+  constexpr Atomic(T initial) : value(initial) {
+    if (!std::is_constant_evaluated())
+      explored::begin(this);
+  }
   Atomic(const Atomic &) = delete;
   Atomic &operator=(const Atomic &) = delete;
   /// What is kept back must not be written to memory that has been freed.
-  ~Atomic() { explored::drain(); }
+  ~Atomic() {
+    explored::drain();
+    explored::end(this);
+  }
 
   T load(Order order = Order::seq_cst, Where where = Where::current()) const {
     explored::reach("load", this, where);
+    explored::use(this);
     uint64_t kept;
     return explored::findStore(this, kept) ? explored::valueOf<T>(kept) : value.load(order);
   }
 
   void store(T desired, Order order = Order::seq_cst, Where where = Where::current()) {
     explored::reach("store", this, where);
+    explored::use(this);
     if (explored::isFull(order))
       explored::drain();
     else if (explored::keepStore(&value, explored::bitsOf(desired), sizeof desired))
@@ -142,6 +150,7 @@ private:
   template <class Operation>
   auto modify(const char *name, const Where &where, Operation operation) {
     explored::reach(name, this, where);
+    explored::use(this);
     explored::drain();
     return operation();
   }

@@ -15,45 +15,53 @@ class Mutex {
   using Where = explored::Where;
 
 public:
-  Mutex() = default;
+  explicit Mutex(Where where = Where::current()) : where(where) { explored::begin(this); }
   Mutex(const Mutex &) = delete;
   Mutex &operator=(const Mutex &) = delete;
+  ~Mutex() { explored::end(this); }
 
-  void lock(Where where = Where::current()) {
-    explored::reach("lock", this, where);
-    explored::drain();
+  void lock() {
+    reach("lock");
     while (locked)
       explored::park(this, SteadyClock::time_point::max(), explored::Sleep::Backstop, where);
     locked = true;
   }
 
-  bool try_lock(Where where = Where::current()) {
-    explored::reach("try_lock", this, where);
-    explored::drain();
+  bool try_lock() {
+    reach("try_lock");
     return !std::exchange(locked, true);
   }
 
-  void unlock(Where where = Where::current()) {
-    explored::reach("unlock", this, where);
-    explored::drain();
+  void unlock() {
+    reach("unlock");
     locked = false;
     explored::wake(this);
   }
 
 private:
+  void reach(const char *operation) {
+    explored::reach(operation, this, where);
+    explored::use(this);
+    explored::drain();
+  }
+
   bool locked = false;
+  /// Where it was made: it is locked by the standard library's guards.
+  const Where where;
 };
 
 class ConditionVariable {
   using Where = explored::Where;
 
 public:
-  ConditionVariable() = default;
+  ConditionVariable() { explored::begin(this); }
   ConditionVariable(const ConditionVariable &) = delete;
   ConditionVariable &operator=(const ConditionVariable &) = delete;
+  ~ConditionVariable() { explored::end(this); }
 
   void notify_all(Where where = Where::current()) {
     explored::reach("notify", this, where);
+    explored::use(this);
     explored::wake(this);
   }
   void notify_one(Where where = Where::current()) { notify_all(where); }

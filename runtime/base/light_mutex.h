@@ -1,17 +1,8 @@
 // A lock for a few instructions at a time: taking and releasing a free one is one inlined atomic
-// update each, half of what std::mutex takes. When schedules are explored it is a Mutex.
+// update each, half of what std::mutex takes. When schedules are explored it is a Mutex, and what
+// it is otherwise is explored by itself.
 #pragma once
 
-#ifdef OCCL_EXPLORE
-#include "runtime/base/mutex.h"
-
-namespace occl {
-
-using LightMutex = Mutex;
-
-} // namespace occl
-
-#else
 #include "runtime/base/atomic.h"
 #include "runtime/base/futex.h"
 
@@ -21,11 +12,11 @@ using LightMutex = Mutex;
 namespace occl {
 
 /// For std::lock_guard and std::unique_lock. Not recursive; unfair, as std::mutex.
-class LightMutex {
+class FutexMutex {
 public:
-  LightMutex() = default;
-  LightMutex(const LightMutex &) = delete;
-  LightMutex &operator=(const LightMutex &) = delete;
+  FutexMutex() = default;
+  FutexMutex(const FutexMutex &) = delete;
+  FutexMutex &operator=(const FutexMutex &) = delete;
 
   void lock() {
     if (!try_lock())
@@ -56,4 +47,14 @@ private:
 
 } // namespace occl
 
+#ifdef OCCL_EXPLORE
+#include "runtime/base/mutex.h"
+
+namespace occl {
+using LightMutex = Mutex;
+} // namespace occl
+#else
+namespace occl {
+using LightMutex = FutexMutex;
+} // namespace occl
 #endif

@@ -51,9 +51,7 @@ Status Admission::add(CollectiveSpec spec) {
                    " are registered, which is the most; deregister some that are not used");
   if (found == ids.end()) {
     uint64_t id = (*collective)->spec.id;
-    auto former = formerOrdinals.extract(id);
-    uint64_t ordinal = former ? former.mapped() : 0;
-    found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks(), ordinal)).first;
+    found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first;
   }
   found->second->registered = std::move(*collective);
   ++numRegistered;

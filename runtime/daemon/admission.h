@@ -84,6 +84,8 @@ private:
   void forget(OpenInvocation &invocation);
   OpenInvocation *takeInvocation();
   Status again(const std::string &what) const;
+  static Status nothingFree(const std::string &what, const std::string &holders,
+                            const std::string &remedy = "Wait for a completion");
   Status ensureCell(IdState &id);
   void recycleCells(size_t most);
   void dropCell(IdState &id);
@@ -95,8 +97,6 @@ private:
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
   uint32_t numRegistered = 0;
   AnnounceCells cells;
-  /// Of ids that are not in `ids`: how many invocations there have been.
-  std::unordered_map<uint64_t, uint64_t> formerOrdinals;
   std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
   transport::Arena arena;
   uint64_t residentBytes = 0;

@@ -1,5 +1,7 @@
 #include "runtime/daemon/announce_cells.h"
 
+#include "runtime/base/thread.h"
+
 #include <algorithm>
 
 namespace occl::daemon {
@@ -14,15 +16,37 @@ AnnounceCells::AnnounceCells(const Fabric &fabric)
       peers.push_back(r);
 }
 
-bool AnnounceCells::activate(IdState &id) {
+AnnounceCells::Activation AnnounceCells::activate(IdState &id) {
   if (id.cell)
     id.cell->enter(CellPhase::Active);
   else
-    id.cell = owner.take(id.id, id.nextOrdinal);
+    id.cell = owner.take(id.id);
   if (!id.cell)
-    return false;
-  id.isActive = true;
+    return Activation::NoCellFree;
   threadFence(std::memory_order_seq_cst);
+  constexpr int kMostLooks = 100; // a peer leaves in a few steps, unless it is stopped
+  for (int look = 0; !id.isCounted && !beginToCount(id); ++look) {
+    if (look == kMostLooks)
+      return Activation::PeerLeaves;
+    yieldProcessor();
+  }
+  id.isActive = true;
+  return Activation::Done;
+}
+
+/// The cell is Active. False if a peer may be about to give its own back.
+bool AnnounceCells::beginToCount(IdState &id) {
+  uint64_t first = 0;
+  for (uint32_t peer : peers) {
+    auto theirs = fabric.of(peer).announceTable().firstOf(id.id);
+    if (!theirs && !fabric.isDead(peer))
+      return false;
+    if (theirs && *theirs != transport::AnnounceCell::kUnknown)
+      first = *theirs; // all who know say the same
+  }
+  id.nextOrdinal = id.settledBelow = id.finishedByReaders = first;
+  id.isCounted = true;
+  id.cell->beginAt(first);
   return true;
 }
 
@@ -60,6 +84,8 @@ const uint32_t *AnnounceCells::firstPeerInside(const IdState &id) const {
 
 /// True once the id has no cell any more.
 bool AnnounceCells::step(IdState &id) {
+  if (!id.isCounted && !beginToCount(id))
+    return false;
   transport::AnnounceCell &cell = *id.cell;
   const uint64_t finished = id.nextOrdinal;
   if (cell.readLife().phase == CellPhase::Active) {
@@ -74,6 +100,7 @@ bool AnnounceCells::step(IdState &id) {
     id.settledBelow = finished;
     for (auto &peerCell : id.peerCells)
       peerCell.store(nullptr, std::memory_order_relaxed);
+    cell.first.store(finished, std::memory_order_relaxed);
     cell.enter(CellPhase::Ready, finished);
   }
   if (firstPeerInside(id))
@@ -86,6 +113,8 @@ bool AnnounceCells::step(IdState &id) {
   }
   owner.giveBack(cell);
   id.cell = nullptr;
+  id.isCounted = false;
+  id.nextOrdinal = 0;
   return true;
 }
 

@@ -14,8 +14,13 @@
 //
 // A rank that submits again becomes Active before it looks at others' cells, with a sequentially
 // consistent fence between; who leaves has such a fence between saying so and looking at the
-// others. So one of the two sees the other: the cell stays, or is not looked at. Ordinals are kept:
-// an id that comes back goes on counting.
+// others. So one of the two sees the other: the cell stays, or is not looked at.
+//
+// With the cell goes all that a rank knows of the id, its count of invocations, too: nothing is
+// kept of ids that have gone. Who comes back begins to count where the cells of the others say:
+// those who have kept theirs were Ready, and say after how many invocations; having seen who comes
+// back they stay. If nobody has one, all count from 0. A rank that is Leaving has seen who comes
+// back or not, so who comes back waits until it has left or stays.
 #pragma once
 
 #include "runtime/daemon/collective.h"
@@ -34,9 +39,10 @@ class AnnounceCells {
 public:
   explicit AnnounceCells(const Fabric &fabric);
 
-  /// Before an invocation of the id is announced, the first one since it was registered. False if
-  /// no cell is free.
-  bool activate(IdState &id);
+  enum class Activation { Done, NoCellFree, PeerLeaves };
+  /// Before an invocation of the id is announced, the first one since it was registered.
+  /// PeerLeaves: a rank that is giving back its cell does not get to it; try again.
+  Activation activate(IdState &id);
   /// The id, which has a cell, has been deregistered.
   void retire(IdState &id);
   /// Goes on with at most `most` of the retired ids, a different ones each time: tries to reclaim
@@ -65,6 +71,7 @@ public:
 
 private:
   bool step(IdState &id);
+  bool beginToCount(IdState &id);
   void forgetNext();
   template <class Holds> const uint32_t *firstPeerWithout(const IdState &id, Holds holds) const;
   const uint32_t *firstPeerInside(const IdState &id) const;

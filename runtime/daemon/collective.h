@@ -78,9 +78,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
 /// An id's announce cells, ordinals and invocations; lives while it is registered or has a cell.
 /// `nextOrdinal` invocations of it have been before.
 struct IdState {
-  IdState(uint64_t id, uint32_t numRanks, uint64_t nextOrdinal = 0)
-      : id(id), peerCells(numRanks), leases(numRanks), nextOrdinal(nextOrdinal),
-        settledBelow(nextOrdinal) {}
+  IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
 
   const uint64_t id;
   /// In the own segment; from the first submission on, see AnnounceCells.
@@ -93,11 +91,13 @@ struct IdState {
   std::vector<Atomic<char *>> leases;
 
   // Under the admission's lock.
-  uint64_t nextOrdinal;
+  /// Known as long as it has a cell, and has found out with what the others count.
+  uint64_t nextOrdinal = 0;
+  bool isCounted = false;
   bool isActive = false;  // submitted since it was registered
   bool isRetired = false; // AnnounceCells looks after it
   /// All ranks are through with all invocations below it.
-  uint64_t settledBelow;
+  uint64_t settledBelow = 0;
   /// By ordinal % kRecords: invocations whose record and memory are not yet free.
   std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
   std::unique_ptr<Collective> registered;

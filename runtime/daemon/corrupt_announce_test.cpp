@@ -48,7 +48,7 @@ protected:
   /// What binding the record of rank 1 says.
   StatusOr<bool> bind(uint64_t arenaOffset) {
     if (!theirs)
-      theirs = transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7, 0);
+      theirs = transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7);
     theirs->publish(0, arenaOffset, collective->traits);
     return bindPeers(invocation, *fabrics[0], 1);
   }
@@ -89,7 +89,7 @@ TEST_F(CorruptAnnounce, OtherTraitsAreAMismatchThatSaysBoth) {
   transport::CollectiveTraits others = collective->traits;
   collective->traits.dataType = 5;
   others.count = 3;
-  transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7, 0)->publish(0, 0, others);
+  transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7)->publish(0, 0, others);
   auto bound = bindPeers(invocation, *fabrics[0], 1);
   EXPECT_EQ(bound.status().code(), StatusCode::Mismatch);
   EXPECT_NE(bound.status().message().find("rank 1 has count 3, type unknown"), std::string::npos)

@@ -22,6 +22,11 @@ const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric
   return nullptr;
 }
 
+std::string noRecord(const IdState &id) {
+  return "a record: " + std::to_string(AnnounceCell::kRecords) + " invocations of collective " +
+         id.registered->describe() + " are under way";
+}
+
 } // namespace
 
 bool Admission::canReclaim(const OpenInvocation &invocation) const {
@@ -152,12 +157,9 @@ Status Admission::checkRing(IdState &id) const {
     const AnnounceCell *cell = peerCell(id, *core.fabric, reader);
     uint64_t done = cell ? cell->done.load(std::memory_order_acquire) : 0;
     if (done + AnnounceCell::kRecords <= id.nextOrdinal)
-      return {StatusCode::Again,
-              "nothing free now: a record: " + std::to_string(AnnounceCell::kRecords) +
-                  " invocations of collective " + id.registered->describe() +
-                  " are under way; held by " + id.registered->describe() + ", invocation " +
-                  std::to_string(done) + " (rank " + std::to_string(reader) +
-                  " has not finished it). Wait for a completion, then call again"};
+      return nothingFree(noRecord(id), id.registered->describe() + ", invocation " +
+                                           std::to_string(done) + " (rank " +
+                                           std::to_string(reader) + " has not finished it)");
     least = std::min(least, done);
   }
   id.finishedByReaders = least;
@@ -176,8 +178,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
       reclaim(*invocation);
   reclaimSome();
   if (id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords])
-    return again("a record: " + std::to_string(AnnounceCell::kRecords) +
-                 " invocations of collective " + id.registered->describe() + " are under way");
+    return again(noRecord(id));
   if (id.resident)
     if (Status ring = checkRing(id); !ring.ok())
       return ring;
@@ -223,7 +224,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
 
 Status Admission::again(const std::string &what) const {
   constexpr int kMostNamed = 4;
-  std::string text = "nothing free now: " + what + "; held by";
+  std::string text;
   int named = 0;
   for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
     if (++named > kMostNamed) {
@@ -231,15 +232,20 @@ Status Admission::again(const std::string &what) const {
       break;
     }
     const uint32_t *reader = firstReaderBehind(*invocation, *core.fabric);
-    text += (named > 1 ? "; " : " ") + invocation->describe();
+    text += (named > 1 ? "; " : "") + invocation->describe();
     if (!invocation->finished.load(std::memory_order_acquire))
       text += " (in flight here)";
     else if (reader)
       text += " (rank " + std::to_string(*reader) + " has not finished it)";
   }
-  if (named == 0)
-    text += " requests that nobody has waited for";
-  return {StatusCode::Again, text + ". Wait for a completion, then call again"};
+  return nothingFree(what, named == 0 ? "requests that nobody has waited for" : text);
+}
+
+Status Admission::nothingFree(const std::string &what, const std::string &holders,
+                              const std::string &remedy) {
+  return {StatusCode::Again, "nothing free now: " + what +
+                                 (holders.empty() ? "" : "; held by " + holders) + ". " + remedy +
+                                 ", then call again"};
 }
 
 } // namespace occl::daemon

@@ -1,5 +1,5 @@
 // The part of admission that gives back what a deregistered collective holds: its announce cell,
-// its leased blocks, and in the end all that is known of its id but how often it was submitted.
+// its leased blocks, and in the end all that is known of its id.
 #include "runtime/daemon/admission.h"
 
 #include <string>
@@ -7,17 +7,22 @@
 namespace occl::daemon {
 
 Status Admission::ensureCell(IdState &id) {
-  if (cells.activate(id))
+  using Activation = AnnounceCells::Activation;
+  Activation activated = cells.activate(id);
+  if (activated == Activation::NoCellFree) {
+    recycleCells(transport::Segment::kCells);
+    activated = cells.activate(id);
+  }
+  if (activated == Activation::Done)
     return {};
-  recycleCells(transport::Segment::kCells);
-  if (cells.activate(id))
-    return {};
+  std::string what = "an announce cell for collective " + id.registered->describe() + ": ";
+  if (activated == Activation::PeerLeaves)
+    return nothingFree(what + "another rank is just giving back its own of an earlier registration",
+                       "", "Wait a moment");
   std::string holders = cells.describeRetired();
-  return {StatusCode::Again,
-          "nothing free now: an announce cell for collective " + id.registered->describe() +
-              ": all " + std::to_string(transport::Segment::kCells) + " are taken" +
-              (holders.empty() ? std::string() : "; held by deregistered collectives: " + holders) +
-              ". Deregister them on all ranks, then call again"};
+  return nothingFree(what + "all " + std::to_string(transport::Segment::kCells) + " are taken",
+                     holders.empty() ? "" : "deregistered collectives: " + holders,
+                     "Deregister them on all ranks");
 }
 
 void Admission::recycleCells(size_t most) {
@@ -50,11 +55,8 @@ void Admission::dropCell(IdState &id) {
 }
 
 void Admission::dropIfUnused(IdState &id) {
-  if (id.registered || id.cell)
-    return;
-  if (id.nextOrdinal != 0)
-    formerOrdinals[id.id] = id.nextOrdinal;
-  ids.erase(id.id);
+  if (!id.registered && !id.cell)
+    ids.erase(id.id);
 }
 
 } // namespace occl::daemon

@@ -23,12 +23,19 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }
 
-void AnnounceCell::renew(uint64_t finished) {
+void AnnounceCell::renew() {
   for (AnnounceRecord &record : records)
     record.sequence.store(0, std::memory_order_relaxed);
   lease.valid.store(0, std::memory_order_relaxed);
-  done.store(finished, std::memory_order_relaxed);
-  begun.store(finished, std::memory_order_relaxed);
+  done.store(0, std::memory_order_relaxed);
+  begun.store(0, std::memory_order_relaxed);
+  first.store(kUnknown, std::memory_order_relaxed);
+}
+
+void AnnounceCell::beginAt(uint64_t ordinal) {
+  done.store(ordinal, std::memory_order_release);
+  begun.store(ordinal, std::memory_order_release);
+  first.store(ordinal, std::memory_order_release);
 }
 
 void AnnounceCell::publishLease(uint64_t arenaOffset, const CollectiveTraits &traits) {

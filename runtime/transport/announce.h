@@ -112,10 +112,14 @@ struct CellLife {
 
 struct AnnounceCell {
   static constexpr uint32_t kRecords = 8;
+  static constexpr uint64_t kUnknown = ~uint64_t{0};
 
   /// A packed CellLife; `collective` is valid unless it is Vacant.
   alignas(64) Atomic<uint64_t> life{0};
   Atomic<uint64_t> collective{0};
+  /// The first invocation that anybody may still ask for, as far as the owner knows: where a rank
+  /// that knows nothing of the collective begins to count. kUnknown while the owner looks for it.
+  Atomic<uint64_t> first{kUnknown};
   /// Invocations that this rank has finished: it neither reads nor writes memory of theirs any
   /// more.
   alignas(64) Atomic<uint64_t> done{0};
@@ -134,8 +138,10 @@ struct AnnounceCell {
   void enter(CellPhase phase, uint64_t ordinal = 0) {
     life.store(CellLife{phase, readLife().generation, ordinal}.packed(), std::memory_order_release);
   }
-  /// Owner only: makes the cell what it is for a collective with so many invocations behind it.
-  void renew(uint64_t finished);
+  /// Owner only: makes the cell what it is for a collective before its first invocation.
+  void renew();
+  /// Owner only: the invocation with which this rank begins to count.
+  void beginAt(uint64_t ordinal);
   /// Owner only, once for each collective that has the cell.
   void publishLease(uint64_t arenaOffset, const CollectiveTraits &traits);
   /// The lease, if there is one for such a collective.

@@ -64,7 +64,20 @@ std::optional<CellLife> AnnounceTable::lifeOf(uint64_t collective) const {
   return found ? std::optional(found->life) : std::nullopt;
 }
 
-AnnounceCell *AnnounceOwner::take(uint64_t collective, uint64_t finished) {
+std::optional<uint64_t> AnnounceTable::firstOf(uint64_t collective) const {
+  auto found = search(collective);
+  if (!found)
+    return std::nullopt;
+  if (!found->cell)
+    return AnnounceCell::kUnknown;
+  uint64_t first = found->cell->first.load(std::memory_order_acquire);
+  CellLife life = found->cell->readLife();
+  bool stays = life.generation == found->life.generation && life.phase != CellPhase::Vacant &&
+               life.phase != CellPhase::Leaving;
+  return stays ? std::optional(first) : std::nullopt;
+}
+
+AnnounceCell *AnnounceOwner::take(uint64_t collective) {
   uint32_t number = numUsed;
   if (!freed.empty()) {
     number = freed.back();
@@ -75,7 +88,7 @@ AnnounceCell *AnnounceOwner::take(uint64_t collective, uint64_t finished) {
     return nullptr;
   }
   AnnounceCell &cell = table.cells[number];
-  cell.renew(finished);
+  cell.renew();
   cell.collective.store(collective, std::memory_order_relaxed);
   cell.enter(CellPhase::Active);
   uint64_t place = table.homeOf(collective);

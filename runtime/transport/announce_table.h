@@ -34,6 +34,9 @@ public:
   /// What the owner says of the collective's cell, Vacant if it has none; nothing if numbers moved
   /// all the time.
   std::optional<CellLife> lifeOf(uint64_t collective) const;
+  /// The cell's `first`; kUnknown if there is no cell; nothing if the owner may be about to give it
+  /// back, or numbers moved all the time.
+  std::optional<uint64_t> firstOf(uint64_t collective) const;
 
 private:
   friend class AnnounceOwner;
@@ -63,9 +66,8 @@ public:
   uint32_t numFree() const {
     return static_cast<uint32_t>(table.cells.size() - numUsed + freed.size());
   }
-  /// An Active cell for `collective`, which has none, with so many invocations behind it; nullptr
-  /// if all are taken. Others can find it.
-  AnnounceCell *take(uint64_t collective, uint64_t finished);
+  /// An Active cell for `collective`, which has none; nullptr if all are taken. Others can find it.
+  AnnounceCell *take(uint64_t collective);
   /// Nobody refers to the cell any more; it is Vacant then.
   void giveBack(AnnounceCell &cell);
 

@@ -39,14 +39,14 @@ TEST(AnnounceTable, FindsWhatWasTakenAndNothingElse) {
     EXPECT_EQ(t.table.find(id), nullptr);
     EXPECT_EQ(t.table.lifeOf(id)->phase, CellPhase::Vacant);
   }
-  AnnounceCell *zero = t.owner.take(0, 5);
-  AnnounceCell *last = t.owner.take(~0ull, 0);
+  AnnounceCell *zero = t.owner.take(0);
+  AnnounceCell *last = t.owner.take(~0ull);
   EXPECT_NE(zero, last);
   EXPECT_EQ(t.table.find(0), zero);
   EXPECT_EQ(t.table.find(~0ull), last);
   EXPECT_EQ(t.table.find(1), nullptr);
   EXPECT_EQ(t.table.lifeOf(0)->phase, CellPhase::Active);
-  EXPECT_EQ(zero->done.load(), 5u);
+  EXPECT_EQ(zero->done.load(), 0u);
 }
 
 TEST(AnnounceTable, AllCellsCanBeTakenAndNoMore) {
@@ -54,22 +54,22 @@ TEST(AnnounceTable, AllCellsCanBeTakenAndNoMore) {
   std::vector<AnnounceCell *> taken;
   for (uint64_t id = 0; id < 8; ++id) {
     EXPECT_EQ(t.owner.numFree(), 8 - id);
-    ASSERT_NE(taken.emplace_back(t.owner.take(id * 1000, 0)), nullptr);
+    ASSERT_NE(taken.emplace_back(t.owner.take(id * 1000)), nullptr);
   }
-  EXPECT_EQ(t.owner.take(9, 0), nullptr);
+  EXPECT_EQ(t.owner.take(9), nullptr);
   EXPECT_EQ(t.table.find(9), nullptr);
   for (uint64_t id = 0; id < 8; ++id)
     EXPECT_EQ(t.table.find(id * 1000), taken[id]);
   t.owner.giveBack(*taken[3]);
   EXPECT_EQ(t.table.find(3000), nullptr);
-  EXPECT_EQ(t.owner.take(9, 0), taken[3]);
+  EXPECT_EQ(t.owner.take(9), taken[3]);
   EXPECT_EQ(t.table.find(9), taken[3]);
-  EXPECT_EQ(t.owner.take(10, 0), nullptr);
+  EXPECT_EQ(t.owner.take(10), nullptr);
 }
 
 TEST(AnnounceTable, WhoIsAboutToLeaveIsNotFound) {
   Table t(8);
-  AnnounceCell *cell = t.owner.take(7, 0);
+  AnnounceCell *cell = t.owner.take(7);
   cell->enter(CellPhase::Leaving, 3);
   EXPECT_EQ(t.table.find(7), nullptr);
   EXPECT_EQ(t.table.lifeOf(7)->phase, CellPhase::Leaving);
@@ -80,11 +80,11 @@ TEST(AnnounceTable, WhoIsAboutToLeaveIsNotFound) {
 
 TEST(AnnounceTable, AnotherGenerationIsAnother) {
   Table t(1);
-  AnnounceCell *cell = t.owner.take(1, 0);
+  AnnounceCell *cell = t.owner.take(1);
   uint64_t generation = cell->readLife().generation;
   t.owner.giveBack(*cell);
   EXPECT_EQ(cell->readLife().phase, CellPhase::Vacant);
-  EXPECT_EQ(t.owner.take(2, 0), cell);
+  EXPECT_EQ(t.owner.take(2), cell);
   EXPECT_NE(cell->readLife().generation, generation);
   EXPECT_EQ(t.table.find(1), nullptr);
 }
@@ -102,7 +102,7 @@ TEST(AnnounceTable, AHundredThousandComeAndGo) {
       ASSERT_EQ(t.table.find(id), known->second);
       t.owner.giveBack(*known->second);
       expected.erase(known);
-    } else if (AnnounceCell *cell = t.owner.take(id, step)) {
+    } else if (AnnounceCell *cell = t.owner.take(id)) {
       expected[id] = cell;
     } else {
       ASSERT_EQ(expected.size(), kCells);
@@ -129,7 +129,7 @@ TEST(AnnounceTable, ReadersSeeWholeCellsWhileTheOwnerTakes) {
     }
   });
   for (uint64_t id = 0; id < kCollectives; ++id)
-    t.owner.take(id, 0)->publish(0, id * 64, {id, id, 0, 0});
+    t.owner.take(id)->publish(0, id * 64, {id, id, 0, 0});
   reader.join();
 }
 
@@ -138,7 +138,7 @@ TEST(AnnounceTable, WhatStaysIsFoundWhileOthersComeAndGo) {
   Table t(64);
   std::vector<AnnounceCell *> stays;
   for (uint64_t id = 0; id < kStays; ++id)
-    stays.push_back(t.owner.take(id, 0));
+    stays.push_back(t.owner.take(id));
   std::atomic<bool> ended{false};
   std::thread reader([&] {
     for (uint64_t i = 0; !ended; ++i) {
@@ -153,7 +153,7 @@ TEST(AnnounceTable, WhatStaysIsFoundWhileOthersComeAndGo) {
   });
   std::deque<AnnounceCell *> passing;
   for (uint64_t i = 0; i < kRounds; ++i) {
-    passing.push_back(t.owner.take(1000 + i % 50, 0));
+    passing.push_back(t.owner.take(1000 + i % 50));
     if (passing.size() < 40)
       continue;
     t.owner.giveBack(*passing.front());

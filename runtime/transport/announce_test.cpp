@@ -65,13 +65,18 @@ TEST(AnnounceCell, ARenewedOneTellsNothingOfBefore) {
   cell.publish(3, 128, traits);
   cell.publishLease(640, traits);
   cell.done.store(4);
-  cell.renew(7);
+  cell.renew();
   for (uint64_t ordinal = 0; ordinal < 16; ++ordinal) {
     EXPECT_EQ(cell.find(ordinal), nullptr);
     EXPECT_FALSE(cell.hasPublished(ordinal));
   }
   EXPECT_EQ(cell.findLease(traits), nullptr);
+  EXPECT_EQ(cell.done.load(), 0u);
+  EXPECT_EQ(cell.first.load(), AnnounceCell::kUnknown);
+  cell.beginAt(7);
   EXPECT_EQ(cell.done.load(), 7u);
+  EXPECT_EQ(cell.begun.load(), 7u);
+  EXPECT_EQ(cell.first.load(), 7u);
 }
 
 TEST(CellLife, IsOneWord) {

@@ -29,7 +29,7 @@ TEST(Segment, OpensWhatWasFormatted) {
   ASSERT_TRUE(opened.ok()) << opened.status().message();
   EXPECT_EQ(opened->arenaBytes(), 1u << 20);
   EXPECT_EQ(opened->arena() + opened->arenaBytes(), memory.span().data() + memory.span().size());
-  AnnounceOwner(own->announceTable()).take(42, 0)->publish(0, 0, {});
+  AnnounceOwner(own->announceTable()).take(42)->publish(0, 0, {});
   EXPECT_NE(opened->announceTable().find(42), nullptr);
 }
 

@@ -13,8 +13,8 @@ namespace {
 class ExhaustiveStrategy final : public Strategy {
 public:
   explicit ExhaustiveStrategy(const Settings &settings)
-      : delaysStores(settings.storeBuffers), preemptions(settings.preemptions),
-        schedulesLeft(settings.schedules) {
+      : delaysStores(settings.storeBuffers), boundsDelays(settings.boundsDelays),
+        preemptions(settings.preemptions), schedulesLeft(settings.schedules) {
     if (const char *only = std::getenv("OCCL_EXPLORE_PATH")) {
       parse(only);
       schedulesLeft = 1;
@@ -41,17 +41,18 @@ public:
                   std::span<const uint32_t> runnable) override {
     if (occasion == Occasion::Yield)
       return after(running, runnable);
-    if (runnable.size() == 1 || (occasion == Occasion::Access && preempted == preemptions))
-      return occasion == Occasion::Access ? running : runnable[0];
+    const bool leaves = occasion == Occasion::Leave;
+    if (runnable.size() == 1 || (preempted == preemptions && (!leaves || boundsDelays)))
+      return leaves ? runnable[0] : running;
     if (at == path.size())
       path.push_back({0, 0});
     Choice &choice = path[at++];
     choice.alternatives = static_cast<uint32_t>(runnable.size());
-    if (occasion == Occasion::Leave)
+    preempted += choice.taken != 0 && (!leaves || boundsDelays);
+    if (leaves)
       return runnable[std::min(choice.taken, choice.alternatives - 1)];
     if (choice.taken == 0)
       return running;
-    ++preempted;
     // The others in ascending order.
     uint32_t index = choice.taken - 1;
     for (uint32_t thread : runnable)
@@ -107,7 +108,7 @@ private:
     }
   }
 
-  const bool delaysStores;
+  const bool delaysStores, boundsDelays;
   const uint32_t preemptions;
   uint64_t schedulesLeft;
   std::vector<Choice> path;

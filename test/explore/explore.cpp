@@ -89,4 +89,6 @@ void require(bool condition, const std::string &defect) {
     Scheduler::current()->fail(defect);
 }
 
+void exploreFromHere() { Scheduler::current()->startChoosing(); }
+
 } // namespace occl::explore

@@ -23,6 +23,11 @@ struct Settings {
   uint64_t schedules = 1000;
   uint64_t seed = 1; // of the first; the others follow
   uint32_t preemptions = 1;
+  /// Exhaustive: when a thread leaves, another one than the first of those that may go on costs as
+  /// much as such a switch (delay bounding): far fewer schedules.
+  bool boundsDelays = false;
+  /// Exhaustive: until the body calls exploreFromHere(), there is one schedule only.
+  bool fromMark = false;
   /// Stores become visible late. Exhaustive: as late as possible.
   bool storeBuffers = true;
   /// A sleep that somebody ought to have ended and only time could is a defect.
@@ -44,6 +49,9 @@ struct Outcome {
 /// both print all of its steps; OCCL_EXPLORE_SCHEDULES multiplies the number of schedules. One
 /// thread at a time; not from inside of body.
 Outcome explore(const Settings &settings, const std::function<void()> &body);
+
+/// Inside of body, see Settings::fromMark.
+void exploreFromHere();
 
 /// Inside of body: ends the schedule, with this defect, unless `condition` holds.
 void require(bool condition, const std::string &defect);

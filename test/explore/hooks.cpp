@@ -30,6 +30,21 @@ bool findStore(const void *address, uint64_t &value) {
   return scheduler && scheduler->findStore(address, value);
 }
 
+void begin(const void *word) {
+  if (Scheduler *scheduler = Scheduler::current())
+    scheduler->begin(word);
+}
+
+void end(const void *word) {
+  if (Scheduler *scheduler = Scheduler::current())
+    scheduler->end(word);
+}
+
+void use(const void *word) {
+  if (Scheduler *scheduler = Scheduler::current())
+    scheduler->use(word);
+}
+
 void drain() {
   if (Scheduler *scheduler = Scheduler::current())
     scheduler->drain();

@@ -1,5 +1,6 @@
 // The queues, the request table and the announce records under all small schedules.
 #include "runtime/base/atomic.h"
+#include "runtime/base/light_mutex.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread.h"
 #include "runtime/daemon/request_table.h"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace occl::explore {
@@ -130,6 +132,22 @@ TEST(CompletionQueue, Ring) { shareBothSizes(queue::CompletionForm::Ring); }
 TEST(CompletionQueue, PackedRing) { shareBothSizes(queue::CompletionForm::PackedRing); }
 TEST(CompletionQueue, Slots) { shareBothSizes(queue::CompletionForm::Slots); }
 
+TEST(FutexMutex, OneOfThreeAtATimeAndNobodySleepsOn) {
+  expectNoDefect([] {
+    FutexMutex mutex;
+    Atomic<uint32_t> inside{0};
+    auto enter = [&] {
+      std::lock_guard lock(mutex);
+      require(inside.fetch_add(1) == 0, "two have the lock");
+      inside.fetch_sub(1);
+    };
+    Thread first(enter), second(enter);
+    enter();
+    first.join();
+    second.join();
+  });
+}
+
 TEST(RequestTable, OneCompletesTwoTake) {
   expectNoDefect([] {
     daemon::RequestTable table(2);
@@ -150,6 +168,29 @@ TEST(RequestTable, OneCompletesTwoTake) {
     require(taken.load() == 1, "a result is taken once");
     // Its slot and the other one are free again, each once.
     require(table.open({}) && table.open({}) && !table.open({}), "a slot is lost or doubled");
+  });
+}
+
+TEST(RequestTable, SlotsAreUsedAgainByTwo) {
+  expectNoDefect([] {
+    daemon::RequestTable table(1);
+    auto use = [&](StatusCode result) {
+      for (int round = 0; round < 3; ++round) {
+        std::optional<daemon::RequestId> request;
+        while (!(request = table.open({})))
+          yieldProcessor();
+        require(table.phase(*request) == daemon::RequestTable::Phase::InFlight, "it is not open");
+        if (round == 0) {
+          table.cancel(*request);
+          continue;
+        }
+        table.complete(*request, result);
+        require(table.take(*request) == result, "another one's result");
+      }
+    };
+    Thread first(use, StatusCode::Aborted), second(use, StatusCode::Timeout);
+    first.join();
+    second.join();
   });
 }
 
@@ -192,7 +233,7 @@ TEST(Announce, WhatStaysIsFoundWhileAnotherGoes) {
       auto memory = std::make_unique<Memory>();
       transport::AnnounceTable table(memory->cells, memory->index);
       transport::AnnounceOwner owner(table);
-      auto *leaving = owner.take(goes, 0), *stays = owner.take(kStays, 0);
+      auto *leaving = owner.take(goes), *stays = owner.take(kStays);
       Thread reader([&] {
         for (int i = 0; i < 2; ++i) {
           auto life = table.lifeOf(kStays);
@@ -204,7 +245,7 @@ TEST(Announce, WhatStaysIsFoundWhileAnotherGoes) {
         }
       });
       owner.giveBack(*leaving);
-      owner.take(goes + 10, 0);
+      owner.take(goes + 10);
       reader.join();
     });
 }

@@ -25,6 +25,8 @@ Scheduler::~Scheduler() = default;
 std::string Scheduler::run(const std::function<void()> &body) {
   fibers.clear();
   steps = numKeeping = 0;
+  chooses = !settings.fromMark;
+  gone.clear();
   time = SteadyClock::time_point(1s);
   defect.clear();
   lastSteps.clear();
@@ -90,6 +92,11 @@ void Scheduler::step(const char *operation, const void *address, const explored:
 void Scheduler::reach(const char *operation, const void *address, const explored::Where &where) {
   step(operation, address, where);
   choose(Occasion::Access);
+}
+
+void Scheduler::use(const void *word) {
+  if (gone.contains(word))
+    fail("a word is accessed that is gone");
 }
 
 bool Scheduler::keepStore(void *address, uint64_t value, size_t bytes) {
@@ -179,6 +186,10 @@ void Scheduler::choose(Occasion occasion) {
   collectRunnable();
   if (runnable.empty())
     awaitSomebody();
+  if (!chooses && occasion == Occasion::Access)
+    return;
+  if (!chooses && occasion == Occasion::Leave)
+    runnable.resize(1);
   Fiber &next = *fibers[strategy.choose(occasion, running->number, runnable)];
   if (&next != running)
     switchTo(next);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace occl::explore {
@@ -25,6 +26,7 @@ public:
   Trace &trace() { return lastSteps; }
   /// The one that runs now; nullptr outside of run().
   static Scheduler *current() { return active; }
+  void startChoosing() { chooses = true; }
   uint32_t currentThread() const { return running->number; }
 
   // What explored.h declares, for the running fiber.
@@ -32,6 +34,9 @@ public:
   bool keepStore(void *address, uint64_t value, size_t bytes);
   bool findStore(const void *address, uint64_t &value) const;
   void drain() { makeVisible(*running, ~uint64_t{0}); }
+  void begin(const void *word) { gone.erase(word); }
+  void end(const void *word) { gone.insert(word); }
+  void use(const void *word);
   bool park(const void *key, SteadyClock::time_point deadline, explored::Sleep kind,
             const explored::Where &where);
   void wake(const void *key);
@@ -67,8 +72,10 @@ private:
   SteadyClock::time_point time{};
   uint64_t steps = 0;
   uint32_t numKeeping = 0; // fibers with stores that are not visible
+  bool chooses = true;     // else nobody is asked who goes on
   std::string defect;
   Trace lastSteps;
+  std::unordered_set<const void *> gone; // words whose life has ended
 
   static Scheduler *active;
 };

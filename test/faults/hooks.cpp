@@ -56,6 +56,9 @@ bool keepStore(void *address, uint64_t value, size_t bytes) {
 
 bool findStore(const void *, uint64_t &) { return false; }
 
+void begin(const void *) {}
+void end(const void *) {}
+void use(const void *) {}
 void drain() {}
 
 bool park(const void *key, SteadyClock::time_point deadline, Sleep, const Where &) {

@@ -9,6 +9,8 @@
  * -DBREAK_RECHECK    who leaves does not look again after it has said so
  * -DBREAK_READY      who rests leaves when the others rest, without being seen ready by them
  * -DBREAK_FORGET     who comes back uses the cells that it knew before
+ * -DBREAK_COUNT      who comes back counts from 0, whatever the others count from
+ * -DBREAK_LEAVING    who comes back takes those for gone who are about to leave
  */
 #ifndef RANKS
 #define RANKS 2
@@ -29,7 +31,11 @@ mtype:owner = { nobody, x, other };
 mtype:owner owner[RANKS]; /* of the rank's cell */
 byte life[RANKS];
 byte ended[RANKS];   /* in the cell: invocations that its rank has finished */
-byte counted[RANKS]; /* private: invocations that the rank has submitted */
+byte first[RANKS];   /* in the cell: with which invocation who knows nothing begins to count */
+#define UNKNOWN 255
+byte counted[RANKS]; /* private: invocations that the rank has submitted, as far as it knows */
+bit knows[RANKS];    /* private: whether it knows, which it does not once its cell has gone */
+byte real[RANKS];    /* how many there were, for the assertions */
 byte settled[RANKS]; /* private: all ranks are through with those below */
 bit isOver[RANKS];
 
@@ -86,7 +92,7 @@ inline advance() {
 #ifndef BREAK_FORGET
       known = 0;
 #endif
-      life[self] = READY
+      d_step { first[self] = counted[self]; life[self] = READY }
     :: else
     fi
   :: else
@@ -101,7 +107,8 @@ inline advance() {
       LOOK_AT_ALL(THROUGH(p, counted[self]));
 #endif
       if
-      :: good -> d_step { owner[self] = other; life[self] = ACTIVE }
+      :: good ->
+        d_step { owner[self] = other; life[self] = ACTIVE; knows[self] = 0; counted[self] = 0; settled[self] = 0 }
       :: else -> life[self] = READY
       fi
     :: else
@@ -111,17 +118,52 @@ inline advance() {
   good = 0
 }
 
+/* Where the others begin to count, who are not about to leave: each look is a step of its own. */
+inline beginToCount() {
+  start = 0;
+  do
+  :: p == RANKS -> break
+  :: p == self -> p++
+  :: p < RANKS && p != self ->
+    atomic {
+      if
+#ifndef BREAK_LEAVING
+      :: HAS(p, LEAVING) -> start = 0; p = 0
+#endif
+      :: owner[p] == x && life[p] != LEAVING && first[p] != UNKNOWN -> start = first[p]; p++
+      :: else -> p++
+      fi
+    }
+  od;
+#ifdef BREAK_COUNT
+  start = 0;
+#endif
+  p = 0;
+  d_step {
+    knows[self] = 1;
+    counted[self] = start;
+    settled[self] = start;
+    ended[self] = start;
+    first[self] = start;
+    start = 0
+  }
+}
+
 /* Announces the next invocation of X, looks at the cells of all others until they have announced it,
  * too, and finishes it. What has been found once is not looked up again, but read as if it were X's. */
 inline invoke() {
   d_step {
     if
-    :: owner[self] != x -> owner[self] = x; ended[self] = counted[self]
+    :: owner[self] != x -> owner[self] = x; ended[self] = 0; first[self] = UNKNOWN
     :: else
     fi;
     life[self] = ACTIVE
   }
-  counted[self]++;
+  if
+  :: !knows[self] -> beginToCount()
+  :: else
+  fi;
+  d_step { counted[self]++; real[self]++ };
   do
   :: p < RANKS && p == self -> p++
   :: p < RANKS && p != self ->
@@ -130,8 +172,9 @@ inline invoke() {
     :: else -> atomic { owner[p] == x && life[p] != LEAVING -> known = known | (1 << p) }
     fi;
     atomic {
-      owner[p] != x || counted[p] >= counted[self] ->
-      assert(owner[p] == x)
+      owner[p] != x || (knows[p] && counted[p] >= counted[self]) ->
+      assert(owner[p] == x);
+      assert(real[p] - counted[p] == real[self] - counted[self]) /* they mean the same */
     };
     p++
   :: p == RANKS -> break
@@ -141,7 +184,7 @@ inline invoke() {
 }
 
 active [RANKS] proctype Rank() {
-  byte self = _pid, p = 0, n = 0, steps = 0, known = 0;
+  byte self = _pid, p = 0, n = 0, steps = 0, known = 0, start = 0;
   bit good = 0;
   do
   :: n < TIMES ->

@@ -23,6 +23,7 @@ import configparser
 import fnmatch
 import glob
 import os
+import re
 from collections import Counter, namedtuple
 
 from conditions import breaks_of
@@ -37,6 +38,8 @@ OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/explain.
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.
 OTHERS += [f"compiler/passes/{name}.cpp" for name in ("Channels", "InstAssignThreadBlocks", "InstSchedule", "ThreadBlocks")]
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]
+# What is broken by hand, in daemon/*.mutants.
+OTHERS += ["runtime/*"]
 
 # Chosen by an environment variable, so that all mutants are built at once; another names a file that learns which were asked for.
 PRELUDE = """#include <atomic>
@@ -45,7 +48,7 @@ PRELUDE = """#include <atomic>
 #include <fcntl.h>
 #include <string>
 #include <unistd.h>
-[[maybe_unused]] static bool isMutant(unsigned number) {{
+[[maybe_unused]] static bool {asks}(unsigned number) {{
   static const unsigned chosen = [] {{
     const char *name = std::getenv("OCCL_MUTANT");
     size_t length = std::strlen("{file}:");
@@ -126,9 +129,15 @@ def mutants_of(file, text, written, left_out):
             before, after = ("(BROKEN || (" if broken.value else "(!BROKEN && ("), "))"
         found.append((broken.begin, broken.end, what, before, after, why, False))
     found.sort(key=lambda mutant: (mutant[0], -mutant[1]))
-    return [Mutant(f"{file}:{number}", what, file, begin, end, before.replace("BROKEN", f"isMutant({number})"),
-                   after.replace("BROKEN", f"isMutant({number})"), *rest)
+    asks = asking_function(file)
+    return [Mutant(f"{file}:{number}", what, file, begin, end, before.replace("BROKEN", f"{asks}({number})"),
+                   after.replace("BROKEN", f"{asks}({number})"), *rest)
             for number, (begin, end, what, before, after, *rest) in enumerate(found)]
+
+
+def asking_function(file):
+    """A source and the headers that it includes may all have mutants."""
+    return "isMutant_" + re.sub(r"\W", "_", file)
 
 
 def mutate(text, mutants):
@@ -149,7 +158,7 @@ def mutate(text, mutants):
         at = mutant.begin
         open_ones.append(mutant)
     close(len(text))
-    prelude = PRELUDE.format(file=mutants[0].file, count=len(mutants)) if mutants else ""
+    prelude = PRELUDE.format(file=mutants[0].file, count=len(mutants), asks=asking_function(mutants[0].file)) if mutants else ""
     return prelude + "".join(pieces) + text[at:]
 
 
@@ -163,11 +172,11 @@ def source_files(root):
     return {file for file in files if is_broken(file)}
 
 
-def read_all(root, folder):
-    """{file: (text, mutants)}; an error if an entry fits nothing."""
+def read_all(root, folder, sources=None):
+    """{file: (text, mutants)} of these sources and of what *.mutants name; an error if an entry fits nothing."""
     written, left_out = read_written(folder), read_left_out(folder)
     result = {}
-    for file in sorted(source_files(root) | set(written)):
+    for file in sorted((source_files(root) if sources is None else sources) | set(written)):
         with open(os.path.join(root, file), encoding="utf-8") as source:
             text = source.read()
         result[file] = (text, mutants_of(file, text, written.get(file, []), left_out))

@@ -49,11 +49,11 @@ class MutateTest(unittest.TestCase):
     def test_all_parts(self):
         text = "if (a || b)"
         mutated = mutate(text, mutants_of("f", text, [], {}))
-        self.assertTrue(mutated.endswith("if ((isMutant(0) || ((!isMutant(1) && (a)) || (!isMutant(2) && (b)))))"), mutated)
+        self.assertTrue(mutated.endswith("if ((isMutant_f(0) || ((!isMutant_f(1) && (a)) || (!isMutant_f(2) && (b)))))"), mutated)
 
     def test_declaration(self):
         text = "if (T x = f())"
-        self.assertTrue(mutate(text, mutants_of("f", text, [], {})).endswith("if (T x = f(); x && !isMutant(0))"))
+        self.assertTrue(mutate(text, mutants_of("f", text, [], {})).endswith("if (T x = f(); x && !isMutant_f(0))"))
 
     def test_same_text(self):
         self.assertEqual([mutant.what for mutant in mutants_of("f", "if (T a = f()) if (T a = f())", [], {})],
@@ -93,7 +93,9 @@ class EntriesTest(unittest.TestCase):
         root = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])
         files = read_all(root, HERE)
         self.assertIn("plan/verify/races.cpp", files)
-        for file, (text, mutants) in files.items():
+        daemon = read_all(root, os.path.join(HERE, "daemon"), set())
+        self.assertIn("runtime/base/doorbell.h", daemon)
+        for file, (text, mutants) in (*files.items(), *daemon.items()):
             self.assertGreater(len(mutate(text, mutants)), len(text), file)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks each condition of the passes and of the proofs in turn, and sees the tests fail.
+"""Breaks each condition of the passes and of the proofs in turn, and sees the tests fail; or, with --daemon, the daemon's synchronisation.
 
 The tree is copied, all mutants are compiled into it at once, and each test runs once to see that it passes and which conditions it
 asks for. Then, for each mutant, the tests that ask for its condition run with it chosen, the quickest first, until one fails. A mutant
@@ -22,10 +22,16 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 PATTERNS = ["//plan/...", "//compiler/analysis/...", "//compiler/export/...", "//compiler/passes/...", "//test/passes/...",
             "//test/tools/...", "//test/algorithms/...", "//test/random/...", "//test/plans/..."]
 RANDOM_PROGRAMS = "//test/random:random_programs"
+DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:daemon_explored_test", "//test/explore:doorbell_explored_test",
+                   "//test/explore:life_explored_test", "//test/explore:queue_explored_test"]
 MOST_PROGRAMS = 2000
 
 
-def copy_tree(bazel, is_chosen):
+def read_mutants(daemon):
+    return read_all(ROOT, os.path.join(HERE, "daemon"), set()) if daemon else read_all(ROOT, HERE)
+
+
+def copy_tree(bazel, files, is_chosen):
     """The files that git knows, as they are now; those that have mutants to try with all of theirs. Returns the chosen mutants.
     Bazel's own folder for the copy stays, and with it what is built."""
     if os.path.isdir(bazel.folder):
@@ -35,7 +41,6 @@ def copy_tree(bazel, is_chosen):
         if os.path.exists(source):
             os.makedirs(os.path.dirname(copy), exist_ok=True)
             shutil.copy2(source, copy)
-    files = read_all(ROOT, HERE)
     chosen = [mutant for _, mutants in files.values() for mutant in mutants if is_chosen(mutant)]
     for file in {mutant.file for mutant in chosen}:
         with open(os.path.join(bazel.folder, file), "w", encoding="utf-8") as copy:
@@ -92,28 +97,32 @@ def try_all(mutants, tests):
 def main():
     parser = argparse.ArgumentParser(description="breaks each condition in turn, and sees the tests fail")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose file or description has one of these")
-    parser.add_argument("--tests", nargs="+", default=PATTERNS, metavar="PATTERN", help="with these tests only, as Bazel names them")
+    parser.add_argument("--daemon", action="store_true", help="break the daemon's synchronisation instead, with the explorer's tests")
+    parser.add_argument("--tests", nargs="+", metavar="PATTERN", help="with these tests only, as Bazel names them")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--quick", type=float, default=600, metavar="SECONDS", help="leave out tests that take longer")
     parser.add_argument("--left-out", action="store_true", help="try those that are left out: none is killed")
     arguments = parser.parse_args()
     if arguments.list:
-        for file, (text, mutants) in read_all(ROOT, HERE).items():
+        for file, (text, mutants) in read_mutants(arguments.daemon).items():
             for mutant in mutants:
                 line = text.count("\n", 0, mutant.begin) + 1
                 print(f"{file}:{line}: {mutant.what}" + (f" (left out: {mutant.why_left_out})" if mutant.why_left_out else ""))
         return 0
+    if arguments.daemon:
+        os.environ.setdefault("OCCL_EXPLORE_SCHEDULES", "4")
     bazel = Bazel(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"occl-mutants-{os.getuid()}"))
-    mutants = copy_tree(bazel, lambda mutant: bool(mutant.why_left_out) == arguments.left_out and (
+    mutants = copy_tree(bazel, read_mutants(arguments.daemon), lambda mutant: bool(mutant.why_left_out) == arguments.left_out and (
         not arguments.only or any(text in f"{mutant.name} {mutant.what}" for text in arguments.only)))
     print(f"{len(mutants)} mutants; building", flush=True)
-    tests = bazel.build(arguments.tests)
+    tests = bazel.build(arguments.tests or (DAEMON_PATTERNS if arguments.daemon else PATTERNS))
     print(f"{len(tests)} tests; running them without a mutant", flush=True)
     trace(tests)
     tests = [test for test in tests if test.seconds <= arguments.quick]
     begin = time.monotonic()
-    missed = find_mistakes([mutant for mutant in mutants if mutant.is_mistake], tests)
-    survivors = try_all([mutant for mutant in mutants if not mutant.is_mistake], tests)
+    by_programs = [mutant for mutant in mutants if mutant.is_mistake and not arguments.daemon]
+    missed = find_mistakes(by_programs, tests)
+    survivors = try_all([mutant for mutant in mutants if mutant not in by_programs], tests)
     bad = [mutant for mutant in mutants if (mutant in survivors) != arguments.left_out]
     print(f"{len(mutants) - len(survivors) - len(missed)} killed or found, {len(survivors)} survive, {len(missed)} missed, "
           f"{time.monotonic() - begin:.0f} s")

@@ -29,6 +29,7 @@ class Test:
         root = os.path.join(self.runfiles, "occl")
         env = {"PATH": os.environ["PATH"], "HOME": scratch, "TEST_SRCDIR": self.runfiles, "RUNFILES_DIR": self.runfiles,
                "TEST_WORKSPACE": "occl", "TEST_TMPDIR": scratch, "GTEST_FAIL_FAST": "1", "OCCL_TEST_UNTIL_FAILURE": "true", **env}
+        env.update((name, value) for name, value in os.environ.items() if name.startswith("OCCL_EXPLORE"))
         folder, command = root, command or self.command
         if self.script:
             text, path, old = self.script

@@ -1,0 +1,262 @@
+// Whole communicators under made-up schedules: what the daemon does when nobody waits, and what
+// comes back, ends and begins anew.
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
+#include "test/explore/communicators.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using namespace std::chrono_literals;
+using communicator::testing::CallbackKind;
+
+PlanHandle inLines(plan::Plan plan) {
+  plan.protocol = plan::Protocol::LL;
+  return handleOf(std::move(plan));
+}
+
+/// Counts completions; whoever waits for them runs no collective meanwhile.
+struct Ended {
+  Mutex mutex;
+  ConditionVariable changed;
+  uint32_t number = 0;
+
+  static void count(occlRequest_t, occlResult_t result, void *user) {
+    require(result == occlSuccess, "an invocation failed");
+    auto &ended = *static_cast<Ended *>(user);
+    std::lock_guard lock(ended.mutex);
+    ++ended.number;
+    ended.changed.notify_all();
+  }
+  void await(uint32_t atLeast) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return number >= atLeast; });
+    // Long before a thread looks again by itself.
+    require(SteadyClock::now() - begin < 400ms, "a callback was late");
+  }
+  const SteadyClock::time_point begin = SteadyClock::now();
+};
+
+using Endeds = std::array<Ended, kRanks>;
+
+void submitCounted(const Ranks &ranks, uint32_t r, Job &job, Endeds &ended) {
+  require(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), Ended::count, &ended[r],
+                     nullptr) == occlSuccess,
+          "submit");
+}
+
+class Unattended : public Daemon, public ::testing::WithParamInterface<CallbackKind> {
+protected:
+  std::vector<Job> makeUnattended(uint32_t number, const PlanHandle &plan) {
+    std::vector<Job> jobs = makeJobs(number, plan);
+    for (Job &job : jobs)
+      job.setCallbackKind(GetParam());
+    return jobs;
+  }
+};
+
+/// The first is stuck on rank 0 until rank 1 has seen the end of the second.
+TEST_P(Unattended, WorkersComeBackForEachSubmission) {
+  std::vector<Job> jobs = makeUnattended(2, ring);
+  for (auto pause : {0ms, 1ms, 40ms}) // the worker looks out, lingers, sleeps for good
+    expectNoDefect(100, [&] {
+      Endeds ended;
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        if (r == 0)
+          submitCounted(ranks, r, jobs[0], ended);
+        sleepFor(pause);
+        submitCounted(ranks, r, jobs[1], ended);
+        ended[r].await(1);
+        sleepFor(pause);
+        if (r == 1)
+          submitCounted(ranks, r, jobs[0], ended);
+        ended[r].await(2);
+        expectRight(jobs, r);
+      });
+    });
+}
+
+TEST_P(Unattended, WorkersTakeOverWhatAHelperLeaves) {
+  std::vector<Job> jobs = makeUnattended(2, twoShot);
+  for (auto pause : {0ms, 40ms})
+    expectNoDefect(100, [&] {
+      Endeds ended;
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        occlRequest_t request;
+        sleepFor(pause);
+        require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
+        if (r == 0) // while it waits, so that no worker is told
+          Thread([&] { submitCounted(ranks, r, jobs[0], ended); }).join();
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        sleepFor(pause);
+        if (r == 1)
+          submitCounted(ranks, r, jobs[0], ended);
+        ended[r].await(1);
+      });
+    });
+}
+
+TEST_P(Unattended, TwoWorkersCompleteAtATime) {
+  std::vector<Job> jobs = makeUnattended(3, ring);
+  expectNoDefect(200, [&] {
+    Endeds ended;
+    {
+      Ranks ranks(kRanks, withWorkers(2));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        for (Job &job : jobs)
+          submitCounted(ranks, r, job, ended);
+        ended[r].await(3);
+      });
+    }
+    for (const Ended &each : ended)
+      require(each.number == 3, "a callback was called twice");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Callbacks, Unattended,
+                         ::testing::Values(CallbackKind::MayBlock, CallbackKind::NeverBlocks));
+
+class Life : public Daemon {};
+
+/// A rank goes right after it has submitted.
+TEST_F(Life, DestroyedWithoutWaiting) {
+  std::vector<Job> jobs = makeJobs(2, ring);
+  expectNoDefect(200, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      occlRequest_t request;
+      for (Job &job : jobs)
+        require(job.submit(ranks[r], r, &request) == occlSuccess, "submit");
+      if (r == 0)
+        ranks.destroy(r);
+    });
+    ranks.destroy(1);
+    expectRight(jobs, 0);
+    expectRight(jobs, 1);
+  });
+}
+
+/// More of one collective than there are records, while the worker completes what was before.
+TEST_F(Life, ManyOfOneCollectiveInFlight) {
+  constexpr uint32_t kInvocations = 11;
+  for (const PlanHandle &plan : {ring, twoShot, inLines(plan::testing::oneShotAllReduce(kRanks)),
+                                 inLines(plan::testing::chainBroadcast(kRanks))}) {
+    std::vector<Job> jobs = makeJobs(1, plan);
+    expectNoDefect(100, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        std::vector<occlRequest_t> requests;
+        for (uint32_t i = 0; i < kInvocations; ++i) {
+          occlRequest_t request;
+          occlResult_t result;
+          while ((result = jobs[0].submit(ranks[r], r, &request)) == occlAgain)
+            yieldProcessor();
+          require(result == occlSuccess, "submit");
+          requests.push_back(request);
+        }
+        for (occlRequest_t request : requests)
+          require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        expectRight(jobs, r);
+      });
+    });
+  }
+}
+
+/// Ids whose cells go from one to the other, on each rank when it likes.
+TEST_F(Life, IdsComeAndGo) {
+  for (const PlanHandle &plan : {ring, inLines(plan::testing::oneShotAllReduce(kRanks))}) {
+    std::vector<Job> jobs = makeJobs(2, plan);
+    expectNoDefect(300, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      runRanks([&](uint32_t r) {
+        for (uint32_t i = 0; i < 5; ++i) {
+          Job &job = jobs[i % 3 == 2];
+          require(job.registerOn(ranks[r]) == occlSuccess, "register");
+          occlRequest_t request;
+          occlResult_t result;
+          while ((result = job.submit(ranks[r], r, &request)) == occlAgain)
+            yieldProcessor();
+          require(result == occlSuccess, "submit");
+          require(occlWait(ranks[r], request) == occlSuccess, "wait");
+          require(job.check(r).empty(), job.check(r));
+          require(occlDeregister(ranks[r], job.id()) == occlSuccess, "deregister");
+          if ((i + r) % 2 == 0)
+            sleepFor(6ms); // the watchdog goes on with it
+        }
+      });
+    });
+  }
+}
+
+TEST_F(Life, AgainWhileTheArenaIsFull) {
+  std::vector<Job> jobs;
+  for (uint32_t j = 0; j < 3; ++j)
+    jobs.emplace_back(j, ring, 3000, DataType::Int32);
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      std::vector<occlRequest_t> requests;
+      for (uint32_t i = 0; i < 6; ++i) {
+        occlRequest_t request;
+        occlResult_t result;
+        while ((result = jobs[(i + r) % 3].submit(ranks[r], r, &request)) == occlAgain)
+          yieldProcessor();
+        require(result == occlSuccess, "submit");
+        requests.push_back(request);
+      }
+      for (occlRequest_t request : requests)
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+    });
+  });
+}
+
+/// With successors that have not begun, and executors that sleep for good.
+TEST_F(Life, AbortEndsWhatWaitsForItsPredecessor) {
+  std::vector<Job> jobs = makeJobs(1, twoShot);
+  for (auto pause : {0ms, 40ms})
+    expectNoDefect(100, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      Thread aborter([&] {
+        sleepFor(pause);
+        require(occlCommAbort(ranks[1]) == occlSuccess, "abort");
+      });
+      runRanks([&](uint32_t r) {
+        std::vector<occlRequest_t> requests;
+        for (uint32_t i = 0; i < 3 - r; ++i) {
+          occlRequest_t request;
+          if (jobs[0].submit(ranks[r], r, &request) == occlSuccess)
+            requests.push_back(request);
+        }
+        for (occlRequest_t request : requests) {
+          occlResult_t result = occlWait(ranks[r], request);
+          require(result == occlSuccess || result == occlAborted, "wait after abort");
+        }
+        std::array<int32_t, 4> output, later;
+        std::memcpy(output.data(), jobs[0].output(r), sizeof output);
+        sleepFor(1ms);
+        std::memcpy(later.data(), jobs[0].output(r), sizeof later);
+        require(output == later, "a buffer is written after its collective has ended");
+      });
+      aborter.join();
+    });
+}
+
+} // namespace
+} // namespace occl::explore
