@@ -124,10 +124,12 @@ TEST(Split, SixteenThreadsAsAGridInRandomOrders) {
   });
 }
 
-/// A cycle within one group is reported, one that leads through several ends at the deadline.
+/// A cycle within one group is reported, one that leads through several ends at the deadline. Who
+/// hears of neither hears that another one has given up.
 std::string deadlockOnGrid(const Grid &grid, occlComm_t world, uint32_t rank, GridJobs &jobs) {
   std::string text = runOnGrid(grid, world, rank, jobs, 20);
-  for (const char *part : {"preemption is off", "before its deadline"})
+  for (const char *part :
+       {"preemption is off", "before its deadline", "has destroyed its communicator"})
     if (text.find(part) != std::string::npos)
       return {};
   return "no deadlock: " + text;
