@@ -9,28 +9,35 @@ mkdir -p "$destination/plans"
 install -m 755 bazel-bin/bench/gpu/processes/gpu_collectives bench/gpu/processes/run.sh "$destination/"
 strip "$destination/gpu_collectives"
 
-compile() { # <number> <collective> <ranks> <algorithm> <instances> <limit> <protocol>
-  options=(--protocol "$7")
-  # Else one thread block copies what stays on the rank.
-  [ "$7" != direct ] || options=(--protocol simple --direct --no-aggregate-local --spread-local)
+compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
+  # Local copies as a thread block's own: else one of them copies all that stays on the rank.
+  options=(--protocol "$7" --no-aggregate-local --spread-local)
+  [ "$7" != direct ] || options=(--protocol simple --direct "${options[@]:2}")
   [ "$6" = - ] || options+=(--max-bytes "$6")
-  bazel-bin/tools/occlc/occlc compile "algorithms/$2/$4.coll" -D "ranks=$3" --instances "$5" "${options[@]}" \
-    -o "$destination/plans/$2_$3_$1_$4-$7-$5.cbor"
+  [ "${4%:*}" = "$4" ] || options+=(-D "${4#*:}")
+  bazel-bin/tools/occlc/occlc compile "algorithms/$2/${4%:*}.coll" -D "ranks=$3" --instances "$5" "${options[@]}" \
+    -o "$destination/plans/$2_$3_$1_${4/:/-}-$7-$5.cbor"
 }
 
 number=100
 if [ "${2:-}" = each ]; then
   for ranks in ${RANKS:-4}; do
     for collective in allreduce allgather reducescatter broadcast reduce alltoall; do
-      for variant in ll-1 ll-4 ll-16 simple-4 direct-4 direct-16 direct-32 direct-64; do
+      for variant in ll-1 ll-4 ll-16 simple-4 simple-16 direct-16 direct-32 direct-64; do
         compile $((number += 1)) $collective $ranks all_pairs "${variant#*-}" - "${variant%-*}"
       done
     done
-    for variant in ll-1 ll-4 ll-8 simple-1 simple-4; do
+    for variant in ll-1 ll-2 ll-4 ll-8 simple-4 simple-8; do
       compile $((number += 1)) allreduce $ranks one_shot "${variant#*-}" - "${variant%-*}"
     done
-    for instances in 8 16 32; do
+    for instances in 32 64; do
       compile $((number += 1)) allreduce $ranks ring $instances - simple
+    done
+    for variant in simple-16 direct-64; do
+      compile $((number += 1)) alltoall $ranks shifted "${variant#*-}" - "${variant%-*}"
+    done
+    for collective in broadcast reduce; do
+      compile $((number += 1)) $collective $ranks chain:chunks=8 32 - simple
     done
   done
 else
