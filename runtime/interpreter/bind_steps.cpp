@@ -197,6 +197,7 @@ bool Binder::mayJoin(uint32_t leader, uint32_t next) const {
   std::span instructions(binding->instructions);
   const BoundInstruction &step = instructions[leader], &member = instructions[next];
   if (!mayBeGrouped(step) || !mayBeGrouped(member) ||
+      step.numInstructions == kMaxStepInstructions ||
       step.numStepOperands + member.numStepOperands > int(request.stepOperands) ||
       ((member.numAcquires != 0 || waitsForLines(member)) &&
        (step.numReleases != 0 || step.published)) ||

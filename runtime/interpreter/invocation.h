@@ -123,6 +123,9 @@ struct BoundNeed {
   uint32_t peer = 0;
 };
 
+/// That are executed as one step.
+inline constexpr uint32_t kMaxStepInstructions = 64;
+
 struct BoundInstruction {
   /// Elements of all its chunks together over all tiles.
   uint64_t elements = 0;

@@ -130,9 +130,9 @@ private:
 
   const FoldTable &table = foldTable();
   char *addresses[plan::limits::kMaxOperands];
-  /// In a union so that no constructor runs: thousands of them take longer than a small collective.
+  /// In a union so that no constructor runs: clearing takes as long as a step.
   union {
-    FoldPiece pieces[plan::limits::kMaxOperands];
+    FoldPiece pieces[kMaxStepInstructions];
   };
   alignas(64) char stagingAreas[LinePolicy().stageBytes];
 };
