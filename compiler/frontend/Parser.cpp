@@ -336,12 +336,14 @@ bool Parser::parseRankItem(RankItem &item, TokenKind separator) {
   if (item.range.isValid())
     diagnostics.error(DiagnosticCode::BadCollective, begin, "this item is given twice")
         .note(item.range, "first here");
+  RankItem given; // what was given before stays unless all of this one is there
   if (!expect(TokenKind::LeftBracket, "before the name of the rank") ||
-      !expectName("of the rank", item.rank, item.rankRange) ||
+      !expectName("of the rank", given.rank, given.rankRange) ||
       !expect(TokenKind::RightBracket, "after the name of the rank") ||
-      !expect(separator, "after the buffer") || !(item.expr = parseExpr()))
+      !expect(separator, "after the buffer") || !(given.expr = parseExpr()))
     return false;
-  item.range = since(begin);
+  given.range = since(begin);
+  item = given;
   return expect(TokenKind::Semicolon, "after the item");
 }
 
