@@ -90,6 +90,12 @@ private:
   }
 
   json parseText() {
+    // The parser takes a zero byte for the end; whoever looks for places in the text does not.
+    if (size_t zero = text.find('\0'); zero != std::string_view::npos) {
+      auto at = static_cast<uint32_t>(zero);
+      fail(DiagnosticCode::JsonMalformed, "this is not JSON", {file, at, at + 1});
+      return {};
+    }
     bool tooDeep = false;
     auto limitDepth = [&](int depth, json::parse_event_t, json &) {
       tooDeep |= depth > kMaxDepth;
