@@ -12,7 +12,10 @@ strip "$destination/gpu_collectives"
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
   # Local copies as a thread block's own: else one of them copies all that stays on the rank.
   options=(--protocol "$7" --no-aggregate-local --spread-local)
-  [ "$7" != direct ] || options=(--protocol simple --direct "${options[@]:2}")
+  case $7 in
+    direct) options=(--protocol simple --direct "${options[@]:2}") ;;
+    apart) options=(--protocol simple --direct --no-multicast "${options[@]:2}") ;;
+  esac
   [ "$6" = - ] || options+=(--max-bytes "$6")
   [ "${4%:*}" = "$4" ] || options+=(-D "${4#*:}")
   bazel-bin/tools/occlc/occlc compile "algorithms/$2/${4%:*}.coll" -D "ranks=$3" --instances "$5" "${options[@]}" \
@@ -36,6 +39,9 @@ if [ "${2:-}" = each ]; then
     for variant in simple-16 direct-64; do
       compile $((number += 1)) alltoall $ranks shifted "${variant#*-}" - "${variant%-*}"
     done
+    compile $((number += 1)) allgather $ranks shifted 64 - apart
+    compile $((number += 1)) broadcast $ranks scatter_allgather 64 - direct
+    compile $((number += 1)) reduce $ranks scatter_gather 64 - direct
     for collective in broadcast reduce; do
       compile $((number += 1)) $collective $ranks chain:chunks=8 32 - simple
     done
