@@ -32,7 +32,14 @@ byte ended[RANKS];
 #define MAY_COME_BACK(r, i)                                                                       \
   (holds[AT(r, i)] != 0 && finished[AT(r, i)] && finished[AT(PEER(r), i)])
 
-/* Everything below `reserve` is one step: the lock of the admission. */
+#ifdef BREAK_RECLAIM
+#define SOMETHING_COMES_BACK(r) false
+#else
+#define SOMETHING_COMES_BACK(r)                                                                   \
+  (MAY_COME_BACK(r, 0) || MAY_COME_BACK(r, 1) || MAY_COME_BACK(r, 2) || MAY_COME_BACK(r, 3))
+#endif
+
+/* A submission is one step: the lock of the admission. */
 inline reclaim() {
   for (j : 0 .. N - 1) {
     if
@@ -106,8 +113,7 @@ inline submit() {
       if
       :: admitted[AT(r, i)]
       :: !admitted[AT(r, i)] ->
-        MAY_COME_BACK(r, 0) || MAY_COME_BACK(r, 1) || MAY_COME_BACK(r, 2) || MAY_COME_BACK(r, 3) ||
-          (slots[r] >= SIZE(i) && requests[r] != 0)
+        SOMETHING_COMES_BACK(r) || (slots[r] >= SIZE(i) && requests[r] != 0)
       fi
     }
   :: admitted[AT(r, i)] -> break
