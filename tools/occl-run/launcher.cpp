@@ -2,7 +2,9 @@
 
 #include "tools/occl-run/line_tagger.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +17,9 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace occl::run {
 namespace {
@@ -24,11 +28,18 @@ using Clock = std::chrono::steady_clock;
 
 /// From the polite signal to the one that cannot be refused.
 constexpr auto kKillAfterTerm = std::chrono::seconds(1);
+/// From the end of the first rank that failed to the look for one that was killed.
+constexpr auto kUntilKilledAreGone = std::chrono::milliseconds(200);
 
 struct Child {
   pid_t pid = 0;
   bool running = false;
   std::unique_ptr<LineTagger> output, errors; // only when output is tagged
+};
+
+struct Ended {
+  uint32_t rank;
+  int status; // of waitpid
 };
 
 class Job {
@@ -42,6 +53,8 @@ private:
   [[noreturn]] void becomeRank(uint32_t rank, int errorPipe);
   void waitForEvent();
   void handleSignals();
+  /// Those that have ended since the last time, by rank.
+  void collect(std::vector<Ended> &gone);
   void reap();
   void ended(uint32_t rank, int status);
   void fail(int status);
@@ -152,8 +165,7 @@ void Job::fail(int status) {
 }
 
 void Job::ended(uint32_t rank, int status) {
-  Child &child = children[rank];
-  child.running = false;
+  const Child &child = children[rank];
   kill(-child.pid, SIGKILL); // what it started itself and left behind
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return;
@@ -171,12 +183,31 @@ void Job::ended(uint32_t rank, int status) {
   }
 }
 
-void Job::reap() {
+void Job::collect(std::vector<Ended> &gone) {
   for (uint32_t rank = 0; rank < children.size(); ++rank) {
+    Child &child = children[rank];
     int status = 0;
-    if (children[rank].running && waitpid(children[rank].pid, &status, WNOHANG) > 0)
-      ended(rank, status);
+    if (!child.running || waitpid(child.pid, &status, WNOHANG) <= 0)
+      continue;
+    child.running = false;
+    gone.push_back({rank, status});
   }
+}
+
+void Job::reap() {
+  std::vector<Ended> gone;
+  collect(gone);
+  auto wasKilled = [](const Ended &it) { return WIFSIGNALED(it.status); };
+  auto hasFailed = [](const Ended &it) { return it.status != 0; };
+  // Who is killed may still be on its way out when the others have heard of it and ended.
+  if (result == 0 && std::ranges::any_of(gone, hasFailed) &&
+      std::ranges::none_of(gone, wasKilled)) {
+    std::this_thread::sleep_for(kUntilKilledAreGone);
+    collect(gone);
+  }
+  std::ranges::stable_partition(gone, wasKilled);
+  for (const Ended &it : gone)
+    ended(it.rank, it.status);
 }
 
 void Job::handleSignals() {

@@ -106,6 +106,17 @@ TEST(Launcher, returnsTheFirstFailureAndSaysWho) {
   EXPECT_TRUE(contains(result, "ended with exit status 5")) << result.output;
 }
 
+TEST(Launcher, blamesWhoWasKilledRatherThanWhoEndedBecauseOfIt) {
+  std::string heard = scratchFile("heard");
+  Result result =
+      occlRun("-n 3 --grace 10000 sh -c 'case $OCCL_RANK in "
+              "1) touch " +
+              heard + "; exit 1;; 2) while ! [ -e " + heard + " ]; do :; done; kill -9 $$;; esac'");
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_TRUE(contains(result, "rank 2 (process")) << result.output;
+  EXPECT_FALSE(contains(result, "exit status")) << result.output;
+}
+
 TEST(Launcher, saysBySignalAndEndsTheOthersAfterTheGraceTime) {
   auto begin = std::chrono::steady_clock::now();
   Result result =
