@@ -34,19 +34,25 @@ __device__ inline EarlyWords lookEarly(const DeviceCollective &collective) {
   return {number, loadPeer(collective)};
 }
 
-/// `number`, of the next invocation: once those before this one are finished on this rank, it is
-/// this one's. False: leave.
+/// `number` is the next invocation's: once all thread blocks of this rank have finished those
+/// before this one, which may be in other streams, it is this one's. False: leave.
 __device__ inline bool takeNumber(const InStreamArguments &arguments, uint64_t &number) {
   const DeviceCollective &collective = arguments.collective;
+  if (arguments.number == kAnyNumber)
+    return true;
+  number = arguments.number;
   WarpWatch watch(arguments.bound);
-  while (arguments.number != kAnyNumber && number != arguments.number) {
-    GivingUp stuck{0, collective.slot, arguments.number, {}, {}, blockIdx.x, 1};
+  for (;;) {
+    bool isReached = true;
+    for (uint32_t b = threadIdx.x; b < collective.numBlocks; b += kControlThreads)
+      isReached &= acquireWord(collective.ordinals + b) >= number;
+    if (__all_sync(~0u, isReached))
+      return true;
+    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
     stuck.obstacle = {BlockReason::Announce, 2, collective.rank};
     if (mustLeave(arguments, watch, stuck))
       return false;
-    number = acquireWord(collective.ordinals + blockIdx.x);
   }
-  return true;
 }
 
 /// Meets the other ranks and makes `state` that of the invocation. False: leave.
