@@ -103,10 +103,10 @@ typedef struct {
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
   uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
                             touched as used */
-  uint32_t deviceKind;   /* an occlDeviceKind_t, the same on all ranks. occlDeviceCuda: arenaBytes and
-                            heapBytes are taken of the device at once */
-  uint32_t device;       /* the CUDA device of the rank, as CUDA numbers those of this process; with
-                            occlCommInitAll of rank 0: rank r has the one r further, going around */
+  uint32_t deviceKind; /* an occlDeviceKind_t, the same on all ranks. occlDeviceCuda: arenaBytes and
+                          heapBytes are taken of the device at once */
+  uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
+                          occlCommInitAll of rank 0: rank r has the one r further, going around */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -279,8 +279,8 @@ OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
  * the two overlap as the collective's alias mode says. callback and request may be NULL, not both.
  * occlAgain: too much is in flight, here or because a peer has not finished former invocations;
  * occlGetLastError() names the holders. Call again after a completion, or after occlTest of any
- * request that is in flight, or a little later. A small collective with a callback is begun at once,
- * by the caller, for about a microsecond. */
+ * request that is in flight, or a little later. A small collective with a callback is begun at
+ * once, by the caller, for about a microsecond. */
 OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                  void *recvBuffer, occlCallback_t callback, void *user,
                                  occlRequest_t *request);
