@@ -113,22 +113,18 @@ void throwAlways(occlRequest_t, occlResult_t, void *) { throw std::runtime_error
 
 TEST_F(Callbacks, ThatThrowFailAllRanks) {
   std::vector<Job> jobs = makeJobs(2, twoShot);
-  expectNoDefect(100, [&] {
-    Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      occlRequest_t request;
-      occlResult_t result = r == 0 ? occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r),
-                                                throwAlways, nullptr, nullptr)
-                                   : jobs[0].submit(ranks[r], r, &request);
-      require(result == occlSuccess || result == occlCallbackFailed, "submit");
-      if (r == 1)
-        return; // it never submits the other
-      result = jobs[1].submit(ranks[r], r, &request);
-      require(result == occlSuccess || result == occlCallbackFailed, "submit");
-      if (result == occlSuccess)
-        require(occlWait(ranks[r], request) == occlCallbackFailed, "it can only fail");
-    });
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    occlRequest_t request;
+    occlResult_t result = r == 0 ? occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r),
+                                              throwAlways, nullptr, nullptr)
+                                 : jobs[0].submit(ranks[r], r, &request);
+    require(result == occlSuccess || result == occlCallbackFailed, "submit");
+    if (r == 1)
+      return; // it never submits the other
+    result = jobs[1].submit(ranks[r], r, &request);
+    require(result == occlSuccess || result == occlCallbackFailed, "submit");
+    if (result == occlSuccess)
+      require(occlWait(ranks[r], request) == occlCallbackFailed, "it can only fail");
   });
 }
 

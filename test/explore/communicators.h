@@ -48,6 +48,10 @@ protected:
     EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
   }
 
+  /// body(ranks, rank) on a thread for each rank of a communicator that has all jobs registered.
+  void exploreRanks(uint64_t schedules, const occlConfig_t &config, const std::vector<Job> &jobs,
+                    const std::function<void(Ranks &, uint32_t)> &body);
+
   PlanHandle ring, twoShot;
 };
 
@@ -80,9 +84,29 @@ inline void registerAll(const Ranks &ranks, const std::vector<Job> &jobs) {
       require(job.registerOn(ranks[r]) == occlSuccess, "registration fails");
 }
 
+/// Submits again as long as that is refused for want of room.
+inline occlRequest_t submitWhenFree(Job &job, occlComm_t comm, uint32_t rank) {
+  occlRequest_t request;
+  occlResult_t result;
+  while ((result = job.submit(comm, rank, &request)) == occlAgain)
+    yieldProcessor();
+  require(result == occlSuccess, "submit");
+  return request;
+}
+
 inline void expectRight(const std::vector<Job> &jobs, uint32_t rank) {
   for (const Job &job : jobs)
     require(job.check(rank).empty(), job.check(rank));
+}
+
+inline void Daemon::exploreRanks(uint64_t schedules, const occlConfig_t &config,
+                                 const std::vector<Job> &jobs,
+                                 const std::function<void(Ranks &, uint32_t)> &body) {
+  expectNoDefect(schedules, [&] {
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) { body(ranks, r); });
+  });
 }
 
 } // namespace occl::explore

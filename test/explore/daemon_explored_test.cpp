@@ -14,17 +14,13 @@ using namespace std::chrono_literals;
 TEST_F(Daemon, OppositeOrders) {
   for (const PlanHandle &plan : {ring, twoShot}) {
     std::vector<Job> jobs = makeJobs(2, plan);
-    expectNoDefect(150, [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        occlRequest_t requests[2];
-        for (uint32_t i = 0; i < 2; ++i)
-          require(jobs[(i + r) % 2].submit(ranks[r], r, &requests[i]) == occlSuccess, "submit");
-        for (occlRequest_t request : requests)
-          require(occlWait(ranks[r], request) == occlSuccess, "wait");
-        expectRight(jobs, r);
-      });
+    exploreRanks(150, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+      occlRequest_t requests[2];
+      for (uint32_t i = 0; i < 2; ++i)
+        require(jobs[(i + r) % 2].submit(ranks[r], r, &requests[i]) == occlSuccess, "submit");
+      for (occlRequest_t request : requests)
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      expectRight(jobs, r);
     });
   }
 }
@@ -32,20 +28,16 @@ TEST_F(Daemon, OppositeOrders) {
 TEST_F(Daemon, SeveralThreadsOfARankWait) {
   std::vector<Job> jobs = makeJobs(2, twoShot);
   for (uint32_t workers : {1, 2})
-    expectNoDefect(150, [&] {
-      Ranks ranks(kRanks, withWorkers(workers));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        auto runOne = [&](Job &job) {
-          occlRequest_t request;
-          require(job.submit(ranks[r], r, &request) == occlSuccess, "submit");
-          require(occlWait(ranks[r], request) == occlSuccess, "wait");
-        };
-        Thread other([&] { runOne(jobs[r]); });
-        runOne(jobs[1 - r]);
-        other.join();
-        expectRight(jobs, r);
-      });
+    exploreRanks(150, withWorkers(workers), jobs, [&](Ranks &ranks, uint32_t r) {
+      auto runOne = [&](Job &job) {
+        occlRequest_t request;
+        require(job.submit(ranks[r], r, &request) == occlSuccess, "submit");
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      };
+      Thread other([&] { runOne(jobs[r]); });
+      runOne(jobs[1 - r]);
+      other.join();
+      expectRight(jobs, r);
     });
 }
 
@@ -56,14 +48,10 @@ void runJob(Job &job, occlComm_t comm, uint32_t rank) {
 TEST_F(Daemon, SubmittedAndWaitedForInOne) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(1, plan);
-    expectNoDefect(150, [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        for (uint32_t i = 0; i < 3; ++i)
-          runJob(jobs[0], ranks[r], r);
-        expectRight(jobs, r);
-      });
+    exploreRanks(150, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+      for (uint32_t i = 0; i < 3; ++i)
+        runJob(jobs[0], ranks[r], r);
+      expectRight(jobs, r);
     });
   }
 }
@@ -72,19 +60,15 @@ TEST_F(Daemon, SubmittedAndWaitedForInOne) {
 TEST_F(Daemon, RunBesideWhatIsInFlight) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(2, plan);
-    expectNoDefect(150, [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        occlRequest_t request;
-        if (r == 0)
-          require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
-        runJob(jobs[0], ranks[r], r);
-        if (r == 1)
-          require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
-        require(occlWait(ranks[r], request) == occlSuccess, "wait");
-        expectRight(jobs, r);
-      });
+    exploreRanks(150, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+      occlRequest_t request;
+      if (r == 0)
+        require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
+      runJob(jobs[0], ranks[r], r);
+      if (r == 1)
+        require(jobs[1].submit(ranks[r], r, &request) == occlSuccess, "submit");
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      expectRight(jobs, r);
     });
   }
 }
@@ -93,15 +77,11 @@ TEST_F(Daemon, RunBesideWhatIsInFlight) {
 TEST_F(Daemon, SeveralThreadsOfARankRun) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(2, plan);
-    expectNoDefect(150, [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        Thread other([&] { runJob(jobs[r], ranks[r], r); });
-        runJob(jobs[1 - r], ranks[r], r);
-        other.join();
-        expectRight(jobs, r);
-      });
+    exploreRanks(150, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+      Thread other([&] { runJob(jobs[r], ranks[r], r); });
+      runJob(jobs[1 - r], ranks[r], r);
+      other.join();
+      expectRight(jobs, r);
     });
   }
 }
@@ -124,17 +104,13 @@ TEST_F(Daemon, AbortWhileOthersRun) {
 
 TEST_F(Daemon, WorkersQuitAndComeBack) {
   std::vector<Job> jobs = makeJobs(1, ring);
-  expectNoDefect(100, [&] {
-    Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      for (uint32_t i = 0; i < 2; ++i) {
-        occlRequest_t request;
-        require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
-        while (occlTest(ranks[r], request) == occlInProgress)
-          sleepFor(r == 0 ? 3ms : 20ms); // the workers linger meanwhile, or sleep for good
-      }
-    });
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    for (uint32_t i = 0; i < 2; ++i) {
+      occlRequest_t request;
+      require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+      while (occlTest(ranks[r], request) == occlInProgress)
+        sleepFor(r == 0 ? 3ms : 20ms); // the workers linger meanwhile, or sleep for good
+    }
   });
 }
 
@@ -183,62 +159,50 @@ TEST_F(Daemon, AgainUntilThePeerHasFinished) {
   std::vector<Job> jobs = makeJobs(3, ring);
   occlConfig_t config = withWorkers(1);
   config.maxInFlight = 2;
-  expectNoDefect(100, [&] {
-    Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      std::vector<occlRequest_t> requests;
-      for (uint32_t i = 0; i < 3; ++i) {
-        occlRequest_t request;
-        occlResult_t result;
-        while ((result = jobs[(i + r) % 3].submit(ranks[r], r, &request)) == occlAgain) {
-          for (occlRequest_t former : requests)
-            require(occlTest(ranks[r], former) <= occlInProgress, "test");
-          yieldProcessor();
-        }
-        require(result == occlSuccess, "submit");
-        requests.push_back(request);
+  exploreRanks(100, config, jobs, [&](Ranks &ranks, uint32_t r) {
+    std::vector<occlRequest_t> requests;
+    for (uint32_t i = 0; i < 3; ++i) {
+      occlRequest_t request;
+      occlResult_t result;
+      while ((result = jobs[(i + r) % 3].submit(ranks[r], r, &request)) == occlAgain) {
+        for (occlRequest_t former : requests)
+          require(occlTest(ranks[r], former) <= occlInProgress, "test");
+        yieldProcessor();
       }
-      for (occlRequest_t request : requests)
-        require(occlWait(ranks[r], request) == occlSuccess, "wait");
-      expectRight(jobs, r);
-    });
+      require(result == occlSuccess, "submit");
+      requests.push_back(request);
+    }
+    for (occlRequest_t request : requests)
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+    expectRight(jobs, r);
   });
 }
 
 TEST_F(Daemon, OneCollectiveInFlightTwice) {
   std::vector<Job> jobs = makeJobs(1, twoShot);
-  expectNoDefect(100, [&] {
-    Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      occlRequest_t requests[3];
-      for (occlRequest_t &request : requests)
-        require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
-      for (occlRequest_t request : requests)
-        require(occlWait(ranks[r], request) == occlSuccess, "wait");
-      expectRight(jobs, r);
-    });
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    occlRequest_t requests[3];
+    for (occlRequest_t &request : requests)
+      require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+    for (occlRequest_t request : requests)
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+    expectRight(jobs, r);
   });
 }
 
 TEST_F(Daemon, RemovedAndRegisteredAgainWhileOthersRun) {
   std::vector<Job> jobs = makeJobs(2, ring);
-  expectNoDefect(100, [&] {
-    Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      occlRequest_t longer, shorter;
-      require(jobs[0].submit(ranks[r], r, &longer) == occlSuccess, "submit");
-      for (uint32_t i = 0; i < 2; ++i) {
-        require(jobs[1].submit(ranks[r], r, &shorter) == occlSuccess, "submit");
-        require(occlWait(ranks[r], shorter) == occlSuccess, "wait");
-        require(occlDeregister(ranks[r], 1) == occlSuccess, "deregister");
-        require(jobs[1].registerOn(ranks[r]) == occlSuccess, "register again");
-      }
-      require(occlWait(ranks[r], longer) == occlSuccess, "wait");
-      expectRight(jobs, r);
-    });
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    occlRequest_t longer, shorter;
+    require(jobs[0].submit(ranks[r], r, &longer) == occlSuccess, "submit");
+    for (uint32_t i = 0; i < 2; ++i) {
+      require(jobs[1].submit(ranks[r], r, &shorter) == occlSuccess, "submit");
+      require(occlWait(ranks[r], shorter) == occlSuccess, "wait");
+      require(occlDeregister(ranks[r], 1) == occlSuccess, "deregister");
+      require(jobs[1].registerOn(ranks[r]) == occlSuccess, "register again");
+    }
+    require(occlWait(ranks[r], longer) == occlSuccess, "wait");
+    expectRight(jobs, r);
   });
 }
 

@@ -41,7 +41,7 @@ struct Fiber {
 /// Stacks are used again by later schedules.
 class StackPool {
 public:
-  static constexpr size_t kBytes = 1 << 20;
+  static constexpr size_t kBytes = 256 << 10;
 
   StackPool() = default;
   StackPool(const StackPool &) = delete;

@@ -156,23 +156,13 @@ TEST_F(Life, ManyOfOneCollectiveInFlight) {
   for (const PlanHandle &plan : {ring, twoShot, inLines(plan::testing::oneShotAllReduce(kRanks)),
                                  inLines(plan::testing::chainBroadcast(kRanks))}) {
     std::vector<Job> jobs = makeJobs(1, plan);
-    expectNoDefect(100, [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        std::vector<occlRequest_t> requests;
-        for (uint32_t i = 0; i < kInvocations; ++i) {
-          occlRequest_t request;
-          occlResult_t result;
-          while ((result = jobs[0].submit(ranks[r], r, &request)) == occlAgain)
-            yieldProcessor();
-          require(result == occlSuccess, "submit");
-          requests.push_back(request);
-        }
-        for (occlRequest_t request : requests)
-          require(occlWait(ranks[r], request) == occlSuccess, "wait");
-        expectRight(jobs, r);
-      });
+    exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+      std::vector<occlRequest_t> requests;
+      for (uint32_t i = 0; i < kInvocations; ++i)
+        requests.push_back(submitWhenFree(jobs[0], ranks[r], r));
+      for (occlRequest_t request : requests)
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      expectRight(jobs, r);
     });
   }
 }
@@ -187,11 +177,7 @@ TEST_F(Life, IdsComeAndGo) {
         for (uint32_t i = 0; i < 5; ++i) {
           Job &job = jobs[i % 3 == 2];
           require(job.registerOn(ranks[r]) == occlSuccess, "register");
-          occlRequest_t request;
-          occlResult_t result;
-          while ((result = job.submit(ranks[r], r, &request)) == occlAgain)
-            yieldProcessor();
-          require(result == occlSuccess, "submit");
+          occlRequest_t request = submitWhenFree(job, ranks[r], r);
           require(occlWait(ranks[r], request) == occlSuccess, "wait");
           require(job.check(r).empty(), job.check(r));
           require(occlDeregister(ranks[r], job.id()) == occlSuccess, "deregister");
@@ -207,22 +193,12 @@ TEST_F(Life, AgainWhileTheArenaIsFull) {
   std::vector<Job> jobs;
   for (uint32_t j = 0; j < 3; ++j)
     jobs.emplace_back(j, ring, 3000, DataType::Int32);
-  expectNoDefect(100, [&] {
-    Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      std::vector<occlRequest_t> requests;
-      for (uint32_t i = 0; i < 6; ++i) {
-        occlRequest_t request;
-        occlResult_t result;
-        while ((result = jobs[(i + r) % 3].submit(ranks[r], r, &request)) == occlAgain)
-          yieldProcessor();
-        require(result == occlSuccess, "submit");
-        requests.push_back(request);
-      }
-      for (occlRequest_t request : requests)
-        require(occlWait(ranks[r], request) == occlSuccess, "wait");
-    });
+  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    std::vector<occlRequest_t> requests;
+    for (uint32_t i = 0; i < 6; ++i)
+      requests.push_back(submitWhenFree(jobs[(i + r) % 3], ranks[r], r));
+    for (occlRequest_t request : requests)
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
   });
 }
 
