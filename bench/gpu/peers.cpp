@@ -1,8 +1,6 @@
 #include "bench/gpu/peers.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <dlfcn.h>
+#include "bench/gpu/nccl_library.h"
 
 namespace occl::bench {
 
@@ -40,40 +38,13 @@ StatusOr<double> runProbe(DeviceGroup &group, Probe probe, const UserBuffers &bu
   return readReports(group, reports, blocks, measured);
 }
 
-namespace {
-
-/// Of NCCL's stable binary interface.
-constexpr int kNcclFloat32 = 7, kNcclSum = 0;
-
-void requireNccl(int error, const char *what) {
-  if (error == 0)
-    return;
-  std::fprintf(stderr, "%s: NCCL error %d\n", what, error);
-  std::exit(1);
-}
-
-} // namespace
-
-struct Nccl::Library {
-  void *handle = nullptr;
-  int (*getVersion)(int *);
+struct Nccl::Library : NcclLibrary {
   int (*commInitAll)(void **, int, const int *);
   int (*commDestroy)(void *);
-  int (*groupStart)();
-  int (*groupEnd)();
-  int (*allReduce)(const void *, void *, size_t, int, int, void *, cudaStream_t);
   std::vector<void *> communicators;
 
-  template <class Function> bool find(Function &function, const char *name) {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    return function != nullptr;
-  }
-  bool open() {
-    handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    return handle != nullptr && find(getVersion, "ncclGetVersion") &&
-           find(commInitAll, "ncclCommInitAll") && find(commDestroy, "ncclCommDestroy") &&
-           find(groupStart, "ncclGroupStart") && find(groupEnd, "ncclGroupEnd") &&
-           find(allReduce, "ncclAllReduce");
+  bool openAll() {
+    return open() && find(commInitAll, "ncclCommInitAll") && find(commDestroy, "ncclCommDestroy");
   }
 };
 
@@ -81,7 +52,7 @@ Nccl::Nccl(DeviceGroup &group) : group(group), library(new Library) {}
 
 std::unique_ptr<Nccl> Nccl::load(DeviceGroup &group) {
   std::unique_ptr<Nccl> nccl(new Nccl(group));
-  if (group.numDevices() != group.numRanks() || !nccl->library->open())
+  if (group.numDevices() != group.numRanks() || !nccl->library->openAll())
     return nullptr;
   std::vector<int> devices;
   for (uint32_t r = 0; r < group.numRanks(); ++r)
@@ -99,12 +70,7 @@ Nccl::~Nccl() {
     library->commDestroy(communicator);
 }
 
-std::string Nccl::version() const {
-  int number = 0;
-  requireNccl(library->getVersion(&number), "ncclGetVersion");
-  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
-         std::to_string(number % 100);
-}
+std::string Nccl::version() const { return library->version(); }
 
 double Nccl::inGraph(const UserBuffers &buffers, uint64_t count, uint32_t repetitions,
                      uint32_t replays) {

@@ -1,10 +1,10 @@
-// gpu_collectives <ranks> each|table <collective> <plan>...
+// gpu_collectives <ranks> table|inplace|each <collective> <plan>...
 //
 // Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
 // same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
 // and from the call to what the host sees, one at a time. table: of the plans OCCL takes the first
-// one whose range holds the size. each: a column for each plan, in a graph. Every result is
-// checked, on every rank. Sizes are bytes as nccl-tests counts them.
+// one whose range holds the size. inplace: the same in place. each: a column for each plan, in a
+// graph. Every result is checked, on every rank. Sizes are bytes as nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
 #include <cstdio>
@@ -17,11 +17,11 @@ using namespace occl::bench;
 
 namespace {
 
-constexpr uint64_t kSmallest = 1 << 10, kLargest = 256 << 20, kLargestOfEach = 64 << 20;
+constexpr uint64_t kSmallest = 1 << 10, kLargest = 1 << 30, kLargestOfEach = 64 << 20;
 
 struct Request {
   uint32_t numRanks = 0;
-  bool each = false;
+  bool each = false, inPlace = false;
   std::string collective;
   std::vector<std::string> plans;
 };
@@ -29,7 +29,7 @@ struct Request {
 int measure(Together &together, uint32_t rank, const Request &request) {
   auto ours = Occl::join(together, rank, request.collective, request.plans);
   auto nccl = Nccl::join(together, rank);
-  Stage stage(together, rank, *ours, nccl.get(), kLargest);
+  Stage stage(together, rank, *ours, nccl.get(), kLargest, request.inPlace);
   auto print = [&](const std::string &text) {
     if (rank == 0)
       std::printf("%s", text.c_str());
@@ -40,8 +40,8 @@ int measure(Together &together, uint32_t rank, const Request &request) {
     for (const std::string &plan : request.plans)
       print(" " + plan.substr(plan.rfind('/') + 1) + " |");
   } else {
-    print("| " + request.collective + ", bytes | OCCL | graph | blocking | NCCL " +
-          (nccl ? nccl->version() : "") +
+    print("| " + request.collective + (request.inPlace ? " in place" : "") +
+          ", bytes | OCCL | graph | blocking | NCCL " + (nccl ? nccl->version() : "") +
           " | graph | blocking | symmetric | graph | blocking | best NCCL / OCCL: "
           "plain | graph | blocking |");
   }
@@ -66,11 +66,17 @@ int main(int argc, char **argv) {
   if (argc >= 5) {
     request.numRanks = static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10));
     request.each = std::string(argv[2]) == "each";
+    request.inPlace = std::string(argv[2]) == "inplace";
     request.collective = argv[3];
     request.plans.assign(argv + 4, argv + argc);
   }
+  if (request.inPlace && request.collective == "alltoall") {
+    std::fprintf(stderr, "alltoall: has no form in place, neither here nor in NCCL\n");
+    return 2;
+  }
   if (request.numRanks < 2 || request.numRanks > 8) {
-    std::fprintf(stderr, "usage: gpu_collectives <ranks> each|table <collective> <plan>...\n");
+    std::fprintf(stderr,
+                 "usage: gpu_collectives <ranks> table|inplace|each <collective> <plan>...\n");
     return 2;
   }
   return Together::run(request.numRanks, [&](Together &together, uint32_t rank) {

@@ -135,18 +135,39 @@ void Occl::enqueue(uint64_t id, const void *input, void *output, cudaStream_t st
   requireOccl(occlEnqueue(comm, id, input, output, stream), "occlEnqueue");
 }
 
-Stage::Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes)
-    : together(together), rank(rank), ours(ours), nccl(nccl) {
+uint64_t Occl::submit(uint64_t id, const void *input, void *output) {
+  occlRequest_t request = 0;
+  requireOccl(occlSubmit(comm, id, input, output, nullptr, nullptr, &request), "occlSubmit");
+  return request;
+}
+
+void Occl::wait(uint64_t request) { requireOccl(occlWait(comm, request), "occlWait"); }
+
+Stage::Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes,
+             bool inPlace)
+    : together(together), rank(rank), ours(ours), nccl(nccl), inPlace(inPlace),
+      data(maxBytes / sizeof(float)) {
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = inputOf(rank, i);
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  own = {static_cast<float *>(ours.allocate(maxBytes)),
-         static_cast<float *>(ours.allocate(maxBytes))};
-  auto allocate = [&](bool isSymmetric) {
-    return static_cast<float *>(nccl->allocate(maxBytes, isSymmetric));
+  auto pair = [&](const auto &allocate) {
+    auto *input = static_cast<float *>(allocate());
+    return Buffers{input, inPlace ? input : static_cast<float *>(allocate())};
   };
+  own = pair([&] { return ours.allocate(maxBytes); });
   if (nccl == nullptr)
     return;
-  plain = {allocate(false), allocate(false)};
-  symmetric = {allocate(true), allocate(true)};
+  plain = pair([&] { return nccl->allocate(maxBytes, false); });
+  symmetric = pair([&] { return nccl->allocate(maxBytes, true); });
+}
+
+Stage::Buffers Stage::placed(const Buffers &buffers, size_t count) const {
+  Buffers result = buffers;
+  if (inPlace && ours.kind() == Kind::AllGather)
+    result.input += rank * count;
+  if (inPlace && ours.kind() == Kind::ReduceScatter)
+    result.output += rank * count;
+  return result;
 }
 
 size_t Stage::countFor(size_t bytes) const {
@@ -160,17 +181,15 @@ void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue,
   uint32_t n = together.size();
   size_t inputs = kind == Kind::ReduceScatter || kind == Kind::AllToAll ? n * count : count;
   size_t outputs = kind == Kind::AllGather || kind == Kind::AllToAll ? n * count : count;
-  std::vector<float> host(std::max(inputs, outputs));
-  for (size_t i = 0; i < inputs; ++i)
-    host[i] = inputOf(rank, i);
+  auto host = std::make_unique_for_overwrite<float[]>(outputs);
   auto bytes = [](size_t elements) { return elements * sizeof(float); };
-  require(cudaMemcpyAsync(buffers.input, host.data(), bytes(inputs), cudaMemcpyDefault, stream),
-          "copying");
   require(cudaMemsetAsync(buffers.output, 0x7f, bytes(outputs), stream), "clearing");
+  require(cudaMemcpyAsync(buffers.input, data.data(), bytes(inputs), cudaMemcpyDefault, stream),
+          "copying");
   synchronize();
   together.meet();
   enqueue(buffers.input, buffers.output);
-  require(cudaMemcpyAsync(host.data(), buffers.output, bytes(outputs), cudaMemcpyDefault, stream),
+  require(cudaMemcpyAsync(host.get(), buffers.output, bytes(outputs), cudaMemcpyDefault, stream),
           "copying");
   synchronize();
   if (kind == Kind::Reduce && rank != 0)
@@ -249,7 +268,8 @@ std::vector<Times> Stage::compared(size_t bytes) {
   size_t count = countFor(bytes);
   std::vector<Times> all;
   uint64_t id = ours.registerWith(count, 0, ours.numPlans());
-  auto run = [&](const Buffers &buffers, const Enqueue &enqueue, const char *what) {
+  auto run = [&](const Buffers &given, const Enqueue &enqueue, const char *what) {
+    Buffers buffers = placed(given, count);
     verify(buffers, count, enqueue, what);
     all.push_back(measure(buffers, count, enqueue, false));
   };
@@ -291,8 +311,9 @@ std::vector<Times> Stage::eachPlan(size_t bytes) {
       continue;
     }
     Enqueue enqueue = [&](const float *in, float *out) { ours.enqueue(id, in, out, stream); };
-    verify(own, count, enqueue, "OCCL");
-    all.push_back(measure(own, count, enqueue, true));
+    Buffers buffers = placed(own, count);
+    verify(buffers, count, enqueue, "OCCL");
+    all.push_back(measure(buffers, count, enqueue, true));
     ours.deregister(id);
   }
   return all;

@@ -41,6 +41,9 @@ public:
   uint64_t registerWith(size_t count, size_t firstPlan, size_t numPlans);
   void deregister(uint64_t id);
   void enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream);
+  /// By the resident daemon. The request, to be waited for once.
+  uint64_t submit(uint64_t id, const void *input, void *output);
+  void wait(uint64_t request);
 
 private:
   occlComm_t comm = nullptr;
@@ -52,7 +55,8 @@ private:
 /// The buffers, and what is done with them.
 class Stage {
 public:
-  Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes);
+  /// inPlace: as nccl-tests does it, a rank's part of the larger buffer is its smaller one.
+  Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes, bool inPlace);
 
   /// OCCL, NCCL, NCCL with symmetric memory.
   std::vector<Times> compared(size_t bytes);
@@ -66,6 +70,8 @@ private:
   };
 
   size_t countFor(size_t bytes) const;
+  /// Where input and output lie for parts of `count` elements.
+  Buffers placed(const Buffers &buffers, size_t count) const;
   Times measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly);
   void verify(const Buffers &buffers, size_t count, const Enqueue &enqueue, const char *what);
   double inStream(uint32_t repetitions, const std::function<void()> &enqueue);
@@ -77,6 +83,8 @@ private:
   const uint32_t rank;
   Occl &ours;
   Nccl *nccl;
+  const bool inPlace;
+  std::vector<float> data; // what an input of any size begins with
   cudaStream_t stream = nullptr;
   Buffers own, plain, symmetric;
 };

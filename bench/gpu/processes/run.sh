@@ -1,16 +1,21 @@
 #!/bin/bash
-# run.sh <ranks> [each]: measures what stage.sh has staged, from the directory it lies in: a table for each collective, each plan's
-# result checked before it is timed. NVLink multicast stays off. COLLECTIVES chooses some.
+# run.sh <ranks> [table|inplace|each|training]: measures what stage.sh has staged, from the directory it lies in: a table for each
+# collective, each plan's result checked before it is timed; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
+# off. COLLECTIVES chooses some.
 here=$(cd "$(dirname "$0")" && pwd)
-ranks=${1:?usage: run.sh <ranks> [each]}
+ranks=${1:?usage: run.sh <ranks> [table|inplace|each|training]}
 mode=${2:-table}
 export NCCL_NVLS_ENABLE=0
 # A copy of NCCL that comes with PyTorch will do.
 nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/dev/null)/lib
 export LD_LIBRARY_PATH="$nccl:${LD_LIBRARY_PATH:-}"
 echo "commit $(cat "$here/commit"), $ranks x $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)"
+if [ "$mode" = training ]; then
+  exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_training_step" "$ranks" 21 "$here/plans/allreduce_${ranks}"_*.cbor
+fi
 failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do
+  [ "$mode-$collective" != inplace-alltoall ] || continue # there is none
   if ! timeout -s KILL "${LIMIT:-50}" "$here/gpu_collectives" "$ranks" "$mode" "$collective" "$here/plans/${collective}_${ranks}"_*.cbor; then
     echo "FAILED: $collective"
     failed=1

@@ -1,13 +1,14 @@
 #!/bin/bash
-# stage.sh <directory> [each]: builds gpu_collectives, the plans of algorithms/device_plans.tsv (each: those that it is chosen from) and
-# the runner into a directory that can be carried to a machine with GPUs and without build tools. BAZEL: the command that builds.
+# stage.sh <directory> [each|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv (each: those
+# that it is chosen from; blocks: all-reduces of 1 to 64 thread blocks; both for `run.sh <ranks> each`) and the runner into a directory that can be carried to a
+# machine with GPUs and without build tools. BAZEL: the command that builds.
 set -euo pipefail
-destination=${1:?usage: stage.sh <directory> [each]}
-${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //tools/occlc
+destination=${1:?usage: stage.sh <directory> [each|blocks]}
+${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //bench/gpu/processes:gpu_training_step //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans"
-install -m 755 bazel-bin/bench/gpu/processes/gpu_collectives bench/gpu/processes/run.sh "$destination/"
-strip "$destination/gpu_collectives"
+install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_training_step} bench/gpu/processes/run.sh "$destination/"
+strip "$destination/gpu_collectives" "$destination/gpu_training_step"
 
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
   # Local copies as a thread block's own: else one of them copies all that stays on the rank.
@@ -44,6 +45,13 @@ if [ "${2:-}" = each ]; then
     compile $((number += 1)) reduce $ranks scatter_gather 64 - direct
     for collective in broadcast reduce; do
       compile $((number += 1)) $collective $ranks chain:chunks=8 32 - simple
+    done
+  done
+elif [ "${2:-}" = blocks ]; then
+  for ranks in ${RANKS:-2 4}; do
+    for instances in 1 2 4 8 16 32 64; do
+      compile $((number += 1)) allreduce $ranks all_pairs $instances - direct
+      compile $((number += 1)) allreduce $ranks ring $instances - simple
     done
   done
 else
