@@ -4,12 +4,12 @@
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/testing/resident_memory.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,20 +19,15 @@ namespace {
 
 using occl::bench::check;
 using occl::bench::registerOn;
+using occl::communicator::testing::residentKilobytes;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kRanks = 2;
 constexpr uint64_t kElements = 1024; // 4 KiB
 constexpr uint32_t kInFlight = 1000; // invocations at once
 
-/// Resident bytes of this process, of what its threads share as ranks, too.
-double residentBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:"))
-      return std::stod(line.substr(6)) * 1024;
-  return 0;
-}
+/// Of all ranks, which are threads.
+double residentBytes() { return static_cast<double>(residentKilobytes()) * 1024; }
 
 void print(const char *what, uint64_t number, double grown) {
   std::printf("%-44s %8.0f\n", what, grown / static_cast<double>(number * kRanks));

@@ -3,6 +3,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/resident_memory.h"
 #include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
@@ -97,14 +97,6 @@ std::string passThrough(occlComm_t comm, uint32_t rank, uint32_t numRanks, uint6
       wrong = Visitor::leave(comm, id - kept);
   }
   return wrong;
-}
-
-uint64_t residentKilobytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:"))
-      return std::strtoull(line.c_str() + 6, nullptr, 10);
-  return 0;
 }
 
 /// `make soak` lets a million of them pass.

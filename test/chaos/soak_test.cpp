@@ -2,6 +2,7 @@
 // OCCL_SOAK_OPERATIONS, all ranks together; `make soak` runs a million.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/resident_memory.h"
 #include "runtime/communicator/testing/steps.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +25,6 @@ constexpr uint64_t kOperationsInTest = 20000 / kSlowness;
 uint64_t operations() {
   const char *given = std::getenv("OCCL_SOAK_OPERATIONS");
   return given ? std::strtoull(given, nullptr, 10) : kOperationsInTest;
-}
-
-uint64_t residentKilobytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:"))
-      return std::strtoull(line.c_str() + 6, nullptr, 10);
-  return 0;
 }
 
 uint64_t countFiles() {
