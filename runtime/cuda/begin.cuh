@@ -1,5 +1,5 @@
 // How an invocation begins on a device: see device_collective.h. All functions are called by all
-// lanes of the first warp, a rank each.
+// lanes of a warp, a rank each.
 #pragma once
 
 #include "runtime/cuda/device_collective.h"
@@ -8,6 +8,8 @@
 #include <cstdint>
 
 namespace occl::cuda {
+
+__device__ inline uint32_t laneOfWarp() { return threadIdx.x % 32; }
 
 __device__ inline uint64_t acquireWord(const uint64_t *word) {
   uint64_t value;
@@ -19,25 +21,37 @@ __device__ inline uint64_t loadWord(const uint64_t *word) {
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
   return value;
 }
+__device__ inline void storeWord(uint64_t *word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 __device__ inline void releaseWord(uint64_t *word, uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+/// How the begin is told. Release: after all that happened before on this rank, as this lane knows
+/// it. Relaxed: for a kernel that begins when what it relies on is over in its stream. What that
+/// has stored is in memory, and what it has loaded it has: see docs/gpu.md.
+enum class Telling { Release, Relaxed };
+
 /// Tells the other ranks that this one has begun invocation `number`: it has finished the one
 /// before. Once a rank. buffers: input and output, in this rank's arena if the program is direct.
-__device__ inline void announceBegin(const DeviceCollective &collective, uint64_t number,
-                                     char *const buffers[2]) {
-  uint32_t peer = threadIdx.x;
+template <Telling kHow = Telling::Release>
+__device__ void announceBegin(const DeviceCollective &collective, uint64_t number,
+                              char *const buffers[2]) {
+  uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks || peer == collective.rank)
     return;
+  auto store = [](uint64_t *word, uint64_t value) {
+    kHow == Telling::Release ? releaseWord(word, value) : storeWord(word, value);
+  };
   RankRecord *record = recordIn(collective.arenas[peer], collective.slot, collective.rank);
   if (collective.isDirect) {
     char *arena = collective.arenas[collective.rank];
     for (uint32_t kind = 0; kind < 2; ++kind)
-      releaseWord(&record->buffers[number % 2][kind],
-                  bufferWord(number, static_cast<uint64_t>(buffers[kind] - arena)));
+      store(&record->buffers[number % 2][kind],
+            bufferWord(number, static_cast<uint64_t>(buffers[kind] - arena)));
   }
-  releaseWord(&record->begun, number + 1);
+  store(&record->begun, number + 1);
 }
 
 /// What a lane has found out about its rank.
@@ -48,21 +62,25 @@ struct PeerBegin {
   uint64_t buffers[2] = {0, 0};
 };
 
-/// What a lane's rank has said, but for its buffers. These loads do not wait for each other: what
-/// relies on them are stores to where the peer no longer looks, and loads that acquire by
-/// themselves.
+/// What a lane's rank has said. These loads do not wait for each other: what relies on them are
+/// stores to where the peer no longer looks, loads that acquire by themselves, and, in direct
+/// programs, what comes after acquireBuffers().
 struct PeerWords {
   uint64_t where = 0, begun = 0;
+  uint64_t buffers[2][2] = {};
 };
 
 __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
   PeerWords words;
-  uint32_t peer = threadIdx.x;
+  uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks)
     return words;
   const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
   words.where = loadWord(&record->where);
   words.begun = loadWord(&record->begun);
+  if (collective.isDirect)
+    for (uint32_t i = 0; i < 4; ++i)
+      words.buffers[i / 2][i % 2] = loadWord(&record->buffers[i / 2][i % 2]);
   return words;
 }
 
@@ -70,7 +88,7 @@ __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
 __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64_t number,
                                       const PeerWords &words) {
   PeerBegin found;
-  uint32_t peer = threadIdx.x;
+  uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks)
     return found;
   found.isRegistered = words.where != 0;
@@ -78,26 +96,37 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
   found.isReady = found.isRegistered;
   if (peer == collective.rank)
     return found;
-  const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
   found.isReady &= words.begun + collective.ring >= number + 2;
   for (uint32_t kind = 0; collective.isDirect && kind < 2; ++kind) {
-    uint64_t word = acquireWord(&record->buffers[number % 2][kind]);
+    uint64_t word = number % 2 == 0 ? words.buffers[0][kind] : words.buffers[1][kind];
     found.isReady &= isOfInvocation(word, number);
     found.buffers[kind] = offsetIn(word);
   }
   return found;
 }
 
+/// Once this lane's rank is ready: what it did before it said where its buffers are comes before
+/// what follows here.
+__device__ inline void acquireBuffers(const DeviceCollective &collective, uint64_t number) {
+  uint32_t peer = laneOfWarp();
+  if (collective.isDirect && peer < collective.numRanks && peer != collective.rank)
+    acquireWord(&recordIn(collective.arenas[collective.rank], collective.slot, peer)
+                     ->buffers[number % 2][1]); // the last one to be said
+}
+
 /// Looks once.
 __device__ inline PeerBegin pollBegin(const DeviceCollective &collective, uint64_t number) {
-  return judgePeer(collective, number, loadPeer(collective));
+  PeerBegin found = judgePeer(collective, number, loadPeer(collective));
+  if (__all_sync(~0u, found.isReady))
+    acquireBuffers(collective, number);
+  return found;
 }
 
 /// The places of this lane's rank, and, of the own rank, all of them; only if it is ready.
 __device__ inline void setPlaces(const DeviceCollective &collective, uint64_t number,
                                  const PeerBegin &found, char *const buffers[2], char **places) {
   using namespace interpreter;
-  uint32_t peer = threadIdx.x;
+  uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks)
     return;
   char *blocks = collective.arenas[peer] + found.where;

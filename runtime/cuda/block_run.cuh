@@ -9,6 +9,7 @@
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_cuda.cuh"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace occl::cuda {
@@ -24,6 +25,20 @@ struct BlockState {
   CudaTeam team;
 };
 
+/// What relocate() does, shared out among the first kRelocations threads.
+inline constexpr uint32_t kRelocations = 15;
+static_assert(offsetof(Program, chunkBegins) == 9 * sizeof(char *));
+static_assert(offsetof(ReadyTables, pieces) == 3 * sizeof(char *));
+__device__ inline void relocateOne(ImageHeader &header, const char *base, uint32_t which) {
+  constexpr uint32_t kOfProgram = 10, kOfReady = 4; // side by side
+  auto *pointer = reinterpret_cast<uintptr_t *>(&header.controls);
+  if (which < kOfProgram)
+    pointer = reinterpret_cast<uintptr_t *>(&header.program) + which;
+  else if (which < kOfProgram + kOfReady)
+    pointer = reinterpret_cast<uintptr_t *>(&header.ready) + (which - kOfProgram);
+  *pointer += reinterpret_cast<uintptr_t>(base);
+}
+
 /// Copies what is needed of an image to `tables`, of kTableBytes bytes in shared memory; returns
 /// the relocated header. stride: bytes of memory that may be read there.
 __device__ inline const ImageHeader &loadImage(const char *image, uint64_t stride, char *tables) {
@@ -38,8 +53,8 @@ __device__ inline const ImageHeader &loadImage(const char *image, uint64_t strid
   uint32_t vectors = (header.isReady ? header.readyBytes : header.bytes) / 16;
   for (uint32_t i = threadIdx.x + blockDim.x; i < vectors; i += blockDim.x)
     to[i] = from[i];
-  if (threadIdx.x == 0)
-    relocate(header, tables);
+  if (threadIdx.x < kRelocations)
+    relocateOne(header, tables, threadIdx.x);
   __syncthreads();
   return header;
 }

@@ -22,9 +22,12 @@ public:
   __device__ explicit WarpWatch(const WaitBound &bound) : bound(bound) {}
 
   /// After each poll in vain. `peer`: the rank that this lane waits for, or ~0u.
-  __device__ Verdict inVain(uint32_t peer) {
-    if (polls++ % kPollsPerLook != 0)
-      return Verdict::Wait;
+  __device__ Verdict inVain(uint32_t peer) { return isDue() ? look(peer) : Verdict::Wait; }
+
+  /// The same for whom finding out the peer takes longer: after each poll in vain, and, if so,
+  /// look().
+  __device__ bool isDue() { return polls++ % kPollsPerLook == 0; }
+  __device__ Verdict look(uint32_t peer) {
     uint64_t now = __shfl_sync(~0u, globalTime(), 0);
     if (begin == 0)
       begin = now;
@@ -47,7 +50,7 @@ private:
   uint32_t polls = 1;
 };
 
-/// One thread. Of all thread blocks of the rank the first one's stays.
+/// One thread. Of all that give up on the rank the first one's stays.
 __device__ inline void giveUp(const WaitBound &bound, GivingUp what) {
   if (atomicExch(bound.hasGivenUp, 1) != 0)
     return;
@@ -55,6 +58,15 @@ __device__ inline void giveUp(const WaitBound &bound, GivingUp what) {
   bound.host->givingUp = what;
   __threadfence_system();
   *static_cast<volatile uint32_t *>(&bound.host->givingUp.isValid) = 1;
+}
+
+/// True: leave. All lanes of a warp, after a poll in vain; the lane of `stuck` says where.
+__device__ inline bool mustLeave(const WaitBound &bound, WarpWatch &watch, const GivingUp &stuck) {
+  bool isStuck = stuck.obstacle.reason != interpreter::BlockReason::None;
+  Verdict verdict = watch.inVain(isStuck ? stuck.obstacle.peer : ~0u);
+  if (verdict == Verdict::Late && isStuck)
+    giveUp(bound, stuck);
+  return verdict != Verdict::Wait;
 }
 
 } // namespace occl::cuda

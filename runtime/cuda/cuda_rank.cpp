@@ -67,9 +67,7 @@ Status CudaRank::start() {
   if (!status.ok())
     return status;
   OnDevice on(device());
-  for (auto load : {launchFloatSum, launchAny, launchFloatSumLines, launchAnyLines})
-    if (status.ok())
-      status = toStatus(static_cast<cudaError_t>(load({}, nullptr)), "loading the interpreter");
+  status = toStatus(static_cast<cudaError_t>(loadInStream()), "loading the interpreter");
   if (!status.ok())
     return status;
   std::vector<ControlBlock *> blocksOfRanks;
@@ -204,10 +202,8 @@ Status CudaRank::launch(const Known &known, const Registration &registration, ui
   arguments.number = number;
   auto timeout = known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
   arguments.bound = watch->bound(static_cast<uint64_t>(timeout.count()) * 1'000'000);
-  bool isFloatSum = arguments.collective.isFloatSum;
-  auto kernel = arguments.collective.hasLines ? (isFloatSum ? launchFloatSumLines : launchAnyLines)
-                                              : (isFloatSum ? launchFloatSum : launchAny);
-  return toStatus(static_cast<cudaError_t>(kernel(arguments, stream)), "launching the interpreter");
+  return toStatus(static_cast<cudaError_t>(launchInStream(arguments, stream)),
+                  "launching the interpreter");
 }
 
 /// Other ranks access the buffers: what they cannot reach goes through memory that they can.

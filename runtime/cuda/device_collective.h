@@ -22,6 +22,7 @@
 //   have begun n + 1, and so have read what was said for n.
 #pragma once
 
+#include "runtime/base/data_type.h"
 #include "runtime/base/host_device.h"
 #include "runtime/cuda/limits.h"
 
@@ -66,6 +67,23 @@ OCCL_INLINE RankRecord *recordIn(char *arena, uint32_t slot, uint32_t writer) {
   return reinterpret_cast<RankRecord *>(arena) + uint64_t(slot) * kMaxRanks + writer;
 }
 
+/// The tables of thread blocks that are straight (runtime/interpreter/straight.h), in-stream
+/// kernels' own. Those of block b lie b * stride bytes from `images`, in each at the same offsets:
+/// steps, then pieces, operands and obstacles.
+struct StraightImages {
+  const char *images = nullptr; // null: some thread block of the rank is not straight
+  uint32_t stride = 0;
+  uint16_t piecesAt = 0;
+  uint16_t operandsAt = 0; // up to there in shared memory
+  uint16_t obstaclesAt = 0;
+  uint16_t maxSteps = 0;    // a step without pieces comes after the last one of a block with fewer
+  uint16_t maxOperands = 0; // likewise, one without a place
+  uint16_t numThreads = 0;  // of the largest step, a multiple of 32
+  bool isWide = false;      // LL128
+};
+/// The place of an operand that is none.
+inline constexpr uint32_t kNoPlace = ~0u;
+
 /// One registered collective of one rank. The pointers are to device memory as this rank maps it.
 struct DeviceCollective {
   /// The image of thread block b (block_image.h) lies b * imageStride bytes from here.
@@ -83,6 +101,10 @@ struct DeviceCollective {
   bool hasLines = false;
   /// Floats and sum: for kernels with a FixedFold.
   bool isFloatSum = false;
+  /// For others.
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  StraightImages straight;
   char *arenas[kMaxRanks] = {};
   /// From one arena block of a rank to the next.
   uint64_t ringStrides[kMaxRanks] = {};

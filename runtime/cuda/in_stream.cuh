@@ -1,66 +1,21 @@
 // The kernel of in-stream execution.
 #pragma once
 
-#include "runtime/cuda/begin.cuh"
 #include "runtime/cuda/block_run.cuh"
-#include "runtime/cuda/bound.cuh"
-#include "runtime/cuda/in_stream.h"
+#include "runtime/cuda/in_stream_begin.cuh"
+#include "runtime/cuda/in_stream_kernels.h"
 
 #include <cstdint>
 
 namespace occl::cuda {
 
-/// True: leave. All lanes; the lane of `stuck` says where.
-__device__ inline bool mustLeave(const InStreamArguments &arguments, WarpWatch &watch,
-                                 const GivingUp &stuck) {
-  bool isStuck = stuck.obstacle.reason != BlockReason::None;
-  Verdict verdict = watch.inVain(isStuck ? stuck.obstacle.peer : ~0u);
-  if (verdict == Verdict::Late && isStuck)
-    giveUp(arguments.bound, stuck);
-  return verdict != Verdict::Wait;
-}
-
-/// What the first warp looks at while the image is loaded. Nothing that earlier invocations stored
-/// relies on the number: so nobody acquires it.
-struct EarlyWords {
-  uint64_t number = 0;
-  PeerWords peer;
-};
-
-__device__ inline EarlyWords lookEarly(const DeviceCollective &collective) {
-  if (threadIdx.x >= kControlThreads)
-    return {};
-  uint64_t number = loadWord(collective.ordinals + blockIdx.x);
-  return {number, loadPeer(collective)};
-}
-
-/// `number` is the next invocation's: once all thread blocks of this rank have finished those
-/// before this one, which may be in other streams, it is this one's. False: leave.
-__device__ inline bool takeNumber(const InStreamArguments &arguments, uint64_t &number) {
-  const DeviceCollective &collective = arguments.collective;
-  if (arguments.number == kAnyNumber)
-    return true;
-  number = arguments.number;
-  WarpWatch watch(arguments.bound);
-  for (;;) {
-    bool isReached = true;
-    for (uint32_t b = threadIdx.x; b < collective.numBlocks; b += kControlThreads)
-      isReached &= acquireWord(collective.ordinals + b) >= number;
-    if (__all_sync(~0u, isReached))
-      return true;
-    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
-    stuck.obstacle = {BlockReason::Announce, 2, collective.rank};
-    if (mustLeave(arguments, watch, stuck))
-      return false;
-  }
-}
-
 /// Meets the other ranks and makes `state` that of the invocation. False: leave.
 __device__ inline bool begin(BlockState &state, const InStreamArguments &arguments,
-                             const ImageHeader &header, uint64_t number, PeerWords words) {
+                             const ImageHeader &header, uint64_t number, const PeerWords &early) {
   const DeviceCollective &collective = arguments.collective;
   if (blockIdx.x == 0)
-    announceBegin(collective, number, arguments.buffers);
+    announceBegin<Telling::Relaxed>(collective, number, arguments.buffers);
+  letLaterWorkStart();
   if (threadIdx.x == 0) {
     Invocation invocation;
     invocation.program = &header.program;
@@ -68,20 +23,22 @@ __device__ inline bool begin(BlockState &state, const InStreamArguments &argumen
     invocation.firstTile = number / collective.ring * collective.numTiles;
     state.invocation = invocation;
   }
-  WarpWatch watch(arguments.bound);
-  for (;; words = loadPeer(collective)) {
-    PeerBegin peer = judgePeer(collective, number, words);
-    if (__all_sync(~0u, peer.isReady)) {
-      setPlaces(collective, number, peer, arguments.buffers, state.places);
-      __syncwarp();
-      return true;
-    }
-    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
-    if (!peer.isReady)
-      stuck.obstacle = {BlockReason::Announce, peer.isRegistered ? 1u : 0u, threadIdx.x};
-    if (mustLeave(arguments, watch, stuck))
-      return false;
-  }
+  PeerBegin peer;
+  if (!awaitPeers(arguments, number, early, peer))
+    return false;
+  setPlaces(collective, number, peer, arguments.buffers, state.places);
+  __syncwarp();
+  return true;
+}
+
+/// The invocation is over on this thread block: the next one may follow. Of captured ones that is
+/// known in other kernels only when this one has ended.
+__device__ inline void countInvocation(const InStreamArguments &arguments, uint64_t number) {
+  uint64_t *next = arguments.collective.ordinals + blockIdx.x;
+  if (arguments.number == kAnyNumber)
+    storeWord(next, number + 1);
+  else
+    releaseWord(next, number + 1);
 }
 
 /// Steps to the end. False: leave.
@@ -97,7 +54,7 @@ __device__ __forceinline__ bool finish(const BlockState &state, const ImageHeade
     if (result.status == StepStatus::Finished)
       return true;
     GivingUp stuck{0, arguments.collective.slot, number, context, result.obstacle, blockIdx.x, 0};
-    if (mustLeave(arguments, watch, stuck))
+    if (mustLeave(arguments.bound, watch, stuck))
       return false;
   }
 }
@@ -125,28 +82,26 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ alignas(16) char tables[kTableBytes];
   __shared__ BlockState state;
   const DeviceCollective &collective = arguments.collective;
-  const EarlyWords early = lookEarly(collective);
+  PeerWords early;
+  if (threadIdx.x < kControlThreads)
+    early = loadPeer(collective);
   const ImageHeader &header =
       loadImage(collective.images + uint64_t(blockIdx.x) * collective.imageStride,
                 collective.imageStride, tables);
+  awaitEarlierWork();
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);
   Target target(state.team);
-  uint64_t number = early.number;
-  if (takeNumber(arguments, number) && begin(state, arguments, header, number, early.peer) &&
+  uint64_t number;
+  if (takeNumber(arguments, number) && begin(state, arguments, header, number, early) &&
       finishAny(state, header, tables, arguments, target, number) && threadIdx.x == 0)
-    releaseWord(collective.ordinals + blockIdx.x, number + 1);
+    countInvocation(arguments, number);
   target.dismiss();
 }
 
-template <class Target> int launchInStream(const InStreamArguments &arguments, void *stream) {
-  cudaFuncAttributes attributes;
-  if (arguments.collective.numBlocks == 0)
-    return cudaFuncGetAttributes(&attributes, interpretInStream<Target>);
-  interpretInStream<Target>
-      <<<arguments.collective.numBlocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-          arguments);
-  return cudaGetLastError();
+template <class Target>
+int launchInterpreter(const InStreamArguments &arguments, const Launch &launch) {
+  return launchKernel(interpretInStream<Target>, kThreads, arguments, launch);
 }
 
 } // namespace occl::cuda

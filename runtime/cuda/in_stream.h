@@ -20,12 +20,10 @@ struct InStreamArguments {
 };
 inline constexpr uint64_t kAnyNumber = ~0ull;
 
-/// Enqueue the kernel in a stream of the current device: floats and sum, or any type and operation;
-/// without or with lines. Without thread blocks they only load the kernel: the first launch would,
-/// and CUDA then waits for kernels that run. Return a cudaError_t.
-int launchFloatSum(const InStreamArguments &arguments, void *stream);
-int launchAny(const InStreamArguments &arguments, void *stream);
-int launchFloatSumLines(const InStreamArguments &arguments, void *stream);
-int launchAnyLines(const InStreamArguments &arguments, void *stream);
+/// Enqueues the kernel in a stream of the current device. A cudaError_t.
+int launchInStream(const InStreamArguments &arguments, void *stream);
+/// Loads all kernels on the current device: the first launch of one would, and CUDA then waits for
+/// kernels that run. A cudaError_t.
+int loadInStream();
 
 } // namespace occl::cuda

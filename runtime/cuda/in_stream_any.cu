@@ -2,9 +2,8 @@
 
 namespace occl::cuda {
 
-int launchAny(const InStreamArguments &arguments, void *stream) {
-  return launchInStream<CudaTarget<interpreter::cuda::AnyFold, Protocols::Simple>>(arguments,
-                                                                                   stream);
-}
+using Target = CudaTarget<interpreter::cuda::AnyFold, Protocols::Simple>;
+const InStreamKernel kAnyKernel = {launchInterpreter<Target>,
+                                   loadKernel<interpretInStream<Target>>};
 
 } // namespace occl::cuda

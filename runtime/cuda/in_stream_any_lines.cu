@@ -2,9 +2,8 @@
 
 namespace occl::cuda {
 
-int launchAnyLines(const InStreamArguments &arguments, void *stream) {
-  return launchInStream<CudaTarget<interpreter::cuda::AnyFold, Protocols::Lines>>(arguments,
-                                                                                  stream);
-}
+using Target = CudaTarget<interpreter::cuda::AnyFold, Protocols::Lines>;
+const InStreamKernel kAnyLinesKernel = {launchInterpreter<Target>,
+                                        loadKernel<interpretInStream<Target>>};
 
 } // namespace occl::cuda

@@ -2,10 +2,8 @@
 
 namespace occl::cuda {
 
-int launchFloatSum(const InStreamArguments &arguments, void *stream) {
-  return launchInStream<
-      CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>>(arguments,
-                                                                                      stream);
-}
+using Target = CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>;
+const InStreamKernel kFloatSumKernel = {launchInterpreter<Target>,
+                                        loadKernel<interpretInStream<Target>>};
 
 } // namespace occl::cuda

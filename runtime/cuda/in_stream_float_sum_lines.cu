@@ -2,10 +2,8 @@
 
 namespace occl::cuda {
 
-int launchFloatSumLines(const InStreamArguments &arguments, void *stream) {
-  return launchInStream<
-      CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Lines>>(arguments,
-                                                                                     stream);
-}
+using Target = CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Lines>;
+const InStreamKernel kFloatSumLinesKernel = {launchInterpreter<Target>,
+                                             loadKernel<interpretInStream<Target>>};
 
 } // namespace occl::cuda

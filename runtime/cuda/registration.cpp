@@ -78,6 +78,12 @@ Status Registration::bindAll(const daemon::CollectiveSpec &spec) {
     return binding.status();
   bound = *binding;
   const Program &program = bound->program();
+  // What else is bound the same way is executed by kernels that leave and come back.
+  request.groupLines = true;
+  auto grouped = program.line.bytes != 0 ? bind(*spec.plan, request) : binding;
+  if (!grouped.ok())
+    return grouped.status();
+  straight = makeStraightImages((*grouped)->program());
   if (program.maxOperands > kMaxBlockOperands)
     return invalid(spec, "has an instruction with more than " + std::to_string(kMaxBlockOperands) +
                              " operands");
@@ -98,6 +104,8 @@ Status Registration::layOut(const plan::Plan &plan) {
   device.numTiles = program.numTiles;
   device.hasLines = program.line.bytes != 0;
   device.isFloatSum = program.type == DataType::Float32 && program.op == ReduceOp::Sum;
+  device.type = program.type;
+  device.op = program.op;
   for (const plan::Instruction &instruction : plan.instructions)
     device.isDirect |= instruction.opcode == plan::Opcode::LoadReduceStore;
   uint64_t largest = 0;
@@ -143,7 +151,19 @@ Status Registration::uploadImages() {
     return memory.status();
   device.images = *memory;
   device.imageStride = static_cast<uint32_t>(stride);
-  return context.memory.upload(*memory, all.data(), all.size());
+  Status uploaded = context.memory.upload(*memory, all.data(), all.size());
+  return uploaded.ok() ? uploadStraightImages() : uploaded;
+}
+
+Status Registration::uploadStraightImages() {
+  if (straight.bytes.empty())
+    return {};
+  auto memory = take(straight.bytes.size());
+  if (!memory.ok())
+    return memory.status();
+  device.straight = straight.layout;
+  device.straight.images = *memory;
+  return context.memory.upload(*memory, straight.bytes.data(), straight.bytes.size());
 }
 
 Status Registration::publish() {

@@ -7,6 +7,7 @@
 #include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/slot_table.h"
+#include "runtime/cuda/straight_images.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/interpreter/bind.h"
 
@@ -58,11 +59,13 @@ private:
   Status bindAll(const daemon::CollectiveSpec &spec);
   Status layOut(const plan::Plan &plan);
   Status uploadImages();
+  Status uploadStraightImages();
   Status publish();
   StatusOr<char *> take(uint64_t bytes);
 
   const RegistrationContext context;
   std::shared_ptr<const interpreter::Binding> bound;
+  StraightTablesOnDevice straight;
   DeviceCollective device;
   std::vector<Taken> taken;
   std::optional<std::array<char *, 2>> staged;

@@ -128,9 +128,19 @@ struct ReadyUnit {
 /// again: lines stay as they are until the step is over.
 inline constexpr uint32_t kHeldSources = 8;
 
+/// What is done with the sources of a piece.
+struct PieceFold {
+  uint32_t numSources;
+  uint32_t divisor;
+  DataType type;
+  ReduceOp op;
+
+  __device__ bool isCopy() const { return numSources == 1 && divisor <= 1; }
+};
+
 /// Both words of a unit, folded over all sources; the first ones are held.
 template <class Element, class Operation>
-__device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const FoldPiece &piece,
+__device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const PieceFold &piece,
                                                const ReadyWord *words,
                                                const uint4 (&held)[kHeldSources]) {
   using Word = Lanes<Element, uint64_t>;
@@ -155,8 +165,8 @@ __device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const Fold
 /// As Fold, which is FixedFold or AnyFold: one thread's unit.
 template <class Fold> struct FoldReadyUnit;
 template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element, Operation>> {
-  __device__ __forceinline__ static ulonglong2 run(const Program &, const ReadyUnit &unit,
-                                                   const FoldPiece &piece, const ReadyWord *words,
+  __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
+                                                   const ReadyWord *words,
                                                    const uint4 (&held)[kHeldSources]) {
     return foldHeld<Element, Operation>(unit, piece, words, held);
   }
@@ -164,31 +174,31 @@ template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element
 /// A call for each type and operation, which loads all sources again.
 template <> struct FoldReadyUnit<AnyFold> {
   template <class Element, class Operation>
-  __device__ __noinline__ static ulonglong2 call(ReadyUnit unit, const FoldPiece *piece,
+  __device__ __noinline__ static ulonglong2 call(ReadyUnit unit, PieceFold piece,
                                                  const ReadyWord *words) {
     using Word = Lanes<Element, uint64_t>;
     ulonglong2 next = unit.load(inShared(words)[0]);
     Word low(next.x), high(next.y);
 #pragma unroll 1
-    for (uint32_t s = 1; s < piece->numSources; ++s) {
+    for (uint32_t s = 1; s < piece.numSources; ++s) {
       next = unit.load(inShared(words)[s]);
       low.template apply<Operation>(Word(next.x));
       high.template apply<Operation>(Word(next.y));
     }
-    return {low.pack(piece->divisor), high.pack(piece->divisor)};
+    return {low.pack(piece.divisor), high.pack(piece.divisor)};
   }
   struct Visitor {
     const ReadyUnit &unit;
-    const FoldPiece *piece;
+    const PieceFold &piece;
     const ReadyWord *words;
     template <class Element, class Operation> __device__ ulonglong2 operator()() const {
       return call<Element, Operation>(unit, piece, words);
     }
   };
-  __device__ __forceinline__ static ulonglong2 run(const Program &program, const ReadyUnit &unit,
-                                                   const FoldPiece &piece, const ReadyWord *words,
+  __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
+                                                   const ReadyWord *words,
                                                    const uint4 (&)[kHeldSources]) {
-    return dispatchFold(program.type, program.op, Visitor{unit, &piece, words});
+    return dispatchFold(piece.type, piece.op, Visitor{unit, piece, words});
   }
 };
 
@@ -200,8 +210,7 @@ __device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread
   const ReadyStep step = task.step;
   const Program &program = *inShared(task.program);
   uint32_t number = thread * step.reciprocal >> 22, inPiece = thread - number * step.unitsEach;
-  const FoldPiece *at = inShared(task.pieces) + (number < step.numPieces ? number : 0);
-  const FoldPiece piece = *at;
+  const FoldPiece piece = inShared(task.pieces)[number < step.numPieces ? number : 0];
   const bool active = number < step.numPieces && inPiece < piece.units;
   const ReadyWord *words = inShared(task.words) + piece.firstPointer;
   const ReadyUnit unit(program.line, inPiece, piece.elements * program.elementBytes);
@@ -246,8 +255,9 @@ __device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread
   if (!active)
     return true;
   ulonglong2 value = unit.dataOf(held[0]);
-  if (piece.numSources != 1 || piece.divisor > 1)
-    value = FoldReadyUnit<Fold>::run(program, unit, *at, words, held);
+  const PieceFold fold = {piece.numSources, piece.divisor, program.type, program.op};
+  if (!fold.isCopy())
+    value = FoldReadyUnit<Fold>::run(unit, fold, words, held);
 #pragma unroll 1
   for (uint32_t d = 0; d < piece.numDestinations; ++d)
     unit.store(words[piece.numSources + d], value);

@@ -1,10 +1,11 @@
-// gpu_collectives <ranks> table|inplace|each <collective> <plan>...
+// gpu_collectives <ranks> table|inplace|each|small <collective> <plan>...
 //
 // Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
 // same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
 // and from the call to what the host sees, one at a time. table: of the plans OCCL takes the first
 // one whose range holds the size. inplace: the same in place. each: a column for each plan, in a
-// graph. Every result is checked, on every rank. Sizes are bytes as nccl-tests counts them.
+// graph; small: likewise, up to 1 MiB. Every result is checked, on every rank. Sizes are bytes as
+// nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
 #include <cstdio>
@@ -17,11 +18,13 @@ using namespace occl::bench;
 
 namespace {
 
-constexpr uint64_t kSmallest = 1 << 10, kLargest = 1 << 30, kLargestOfEach = 64 << 20;
+constexpr uint64_t kSmallest = 1 << 10, kLargest = 1 << 30;
+constexpr uint64_t kLargestOfEach = 64 << 20, kLargestOfSmall = 1 << 20;
 
 struct Request {
   uint32_t numRanks = 0;
   bool each = false, inPlace = false;
+  uint64_t largest = kLargest;
   std::string collective;
   std::vector<std::string> plans;
 };
@@ -49,8 +52,7 @@ int measure(Together &together, uint32_t rank, const Request &request) {
   for (size_t column = 0; column < (request.each ? 1 + request.plans.size() : 13); ++column)
     print("---|");
   print("\n");
-  uint64_t largest = request.each ? kLargestOfEach : kLargest;
-  for (uint64_t bytes = kSmallest; bytes <= largest; bytes *= 4) {
+  for (uint64_t bytes = kSmallest; bytes <= request.largest; bytes *= 4) {
     std::string row = "| " + std::to_string(bytes) + " |";
     for (const Times &times : request.each ? stage.eachPlan(bytes) : stage.compared(bytes))
       row += request.each ? cell(times.graph) : times.text();
@@ -65,8 +67,11 @@ int main(int argc, char **argv) {
   Request request;
   if (argc >= 5) {
     request.numRanks = static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10));
-    request.each = std::string(argv[2]) == "each";
-    request.inPlace = std::string(argv[2]) == "inplace";
+    const std::string mode = argv[2];
+    request.each = mode == "each" || mode == "small";
+    request.inPlace = mode == "inplace";
+    if (request.each)
+      request.largest = mode == "small" ? kLargestOfSmall : kLargestOfEach;
     request.collective = argv[3];
     request.plans.assign(argv + 4, argv + argc);
   }
@@ -75,8 +80,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (request.numRanks < 2 || request.numRanks > 8) {
-    std::fprintf(stderr,
-                 "usage: gpu_collectives <ranks> table|inplace|each <collective> <plan>...\n");
+    std::fprintf(
+        stderr, "usage: gpu_collectives <ranks> table|inplace|each|small <collective> <plan>...\n");
     return 2;
   }
   return Together::run(request.numRanks, [&](Together &together, uint32_t rank) {

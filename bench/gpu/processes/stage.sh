@@ -1,9 +1,10 @@
 #!/bin/bash
-# stage.sh <directory> [each|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv (each: those
-# that it is chosen from; blocks: all-reduces of 1 to 64 thread blocks; both for `run.sh <ranks> each`) and the runner into a directory that can be carried to a
+# stage.sh <directory> [each|small|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv (each: those
+# that it is chosen from; small: those for small sizes, for `run.sh <ranks> small`; blocks: all-reduces of 1 to 64 thread blocks; both others for
+# `run.sh <ranks> each`) and the runner into a directory that can be carried to a
 # machine with GPUs and without build tools. BAZEL: the command that builds.
 set -euo pipefail
-destination=${1:?usage: stage.sh <directory> [each|blocks]}
+destination=${1:?usage: stage.sh <directory> [each|small|blocks]}
 ${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //bench/gpu/processes:gpu_training_step //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans"
@@ -45,6 +46,21 @@ if [ "${2:-}" = each ]; then
     compile $((number += 1)) reduce $ranks scatter_gather 64 - direct
     for collective in broadcast reduce; do
       compile $((number += 1)) $collective $ranks chain:chunks=8 32 - simple
+    done
+  done
+elif [ "${2:-}" = small ]; then
+  for ranks in ${RANKS:-4}; do
+    for variant in ll-1 ll-4 ll-16 ll-32 ll128-4 ll128-32 simple-8; do
+      compile $((number += 1)) allreduce $ranks one_shot "${variant#*-}" - "${variant%-*}"
+    done
+    for collective in allreduce allgather reducescatter broadcast reduce alltoall; do
+      for variant in ll-4 ll-32 ll-64 ll128-4 ll128-32 ll128-64 simple-16 direct-32; do
+        compile $((number += 1)) $collective $ranks all_pairs "${variant#*-}" - "${variant%-*}"
+      done
+    done
+    for variant in ll-64 ll128-64 direct-64; do
+      compile $((number += 1)) broadcast $ranks scatter_allgather "${variant#*-}" - "${variant%-*}"
+      compile $((number += 1)) reduce $ranks scatter_gather "${variant#*-}" - "${variant%-*}"
     done
   done
 elif [ "${2:-}" = blocks ]; then

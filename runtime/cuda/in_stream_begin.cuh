@@ -1,0 +1,71 @@
+// How in-stream kernels begin, in the order of their stream.
+//
+// A kernel may be started while the work before it in the stream still runs (programmatic dependent
+// launch). Until awaitEarlierWork() it looks at nothing but its own tables, which no kernel writes,
+// and at words of the other ranks that only grow, and it stores to nobody.
+#pragma once
+
+#include "runtime/cuda/begin.cuh"
+#include "runtime/cuda/bound.cuh"
+#include "runtime/cuda/in_stream.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// Until all earlier work of the stream is over and its stores are seen. Each thread that relies on
+/// it, or one that it meets afterwards.
+__device__ inline void awaitEarlierWork() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+/// What follows in the stream may be started now; it will wait as above. A thread of each block.
+__device__ inline void letLaterWorkStart() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/// The number of the invocation in `number`. Given one, it is this one's once all thread blocks of
+/// this rank have finished those before, which may be in other streams. False: leave. All lanes of
+/// a warp, after awaitEarlierWork().
+__device__ inline bool takeNumber(const InStreamArguments &arguments, uint64_t &number) {
+  const DeviceCollective &collective = arguments.collective;
+  if (arguments.number == kAnyNumber) {
+    number = loadWord(collective.ordinals + blockIdx.x);
+    return true;
+  }
+  number = arguments.number;
+  WarpWatch watch(arguments.bound);
+  for (;;) {
+    bool isReached = true;
+    for (uint32_t b = laneOfWarp(); b < collective.numBlocks; b += 32)
+      isReached &= acquireWord(collective.ordinals + b) >= number;
+    if (__all_sync(~0u, isReached))
+      return true;
+    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+    stuck.obstacle = {interpreter::BlockReason::Announce, 2, collective.rank};
+    if (mustLeave(arguments.bound, watch, stuck))
+      return false;
+  }
+}
+
+/// Waits until all ranks let invocation `number` begin here; `words`: of an earlier look. All lanes
+/// of a warp, a rank each. False: leave.
+__device__ inline bool awaitPeers(const InStreamArguments &arguments, uint64_t number,
+                                  PeerWords words, PeerBegin &peer) {
+  const DeviceCollective &collective = arguments.collective;
+  WarpWatch watch(arguments.bound);
+  for (;; words = loadPeer(collective)) {
+    peer = judgePeer(collective, number, words);
+    if (__all_sync(~0u, peer.isReady)) {
+      acquireBuffers(collective, number);
+      return true;
+    }
+    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+    if (!peer.isReady)
+      stuck.obstacle = {interpreter::BlockReason::Announce, peer.isRegistered ? 1u : 0u,
+                        laneOfWarp()};
+    if (mustLeave(arguments.bound, watch, stuck))
+      return false;
+  }
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,169 @@
+// The kernel of in-stream execution for straight blocks (runtime/interpreter/straight.h). Workers,
+// all warps but the last one, take their units through the steps. The last one is the clerk, who
+// does what nobody here waits for: tells the other ranks that the invocation has begun, lets the
+// stream's next kernel start, counts the invocation when it is over.
+#pragma once
+
+#include "runtime/cuda/in_stream_begin.cuh"
+#include "runtime/cuda/in_stream_kernels.h"
+#include "runtime/interpreter/straight_cuda.cuh"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+using namespace interpreter;
+
+static_assert(kDeviceLines.wideLineBytes == 128);
+
+struct StraightShared {
+  alignas(16) char tables[kMaxStraightSteps * sizeof(StraightStep) +
+                          kMaxStraightPieces * sizeof(StraightPiece)];
+  ReadyWord words[kMaxStraightOperands]; // by operand
+  uint64_t number;
+};
+
+/// Whether `ok` of all workers; the first `numWorkers` threads.
+__device__ inline bool meetWorkers(uint32_t numWorkers, bool ok) {
+  uint32_t all;
+  asm volatile("{ .reg .pred in, out; setp.ne.u32 in, %1, 0; barrier.red.and.pred out, 1, %2, in; "
+               "selp.u32 %0, 1, 0, out; }"
+               : "=r"(all)
+               : "r"(static_cast<uint32_t>(ok)), "r"(numWorkers)
+               : "memory");
+  return all != 0;
+}
+/// Whether `ok` of all threads of the block.
+__device__ inline bool meetAll(bool ok) {
+  uint32_t all;
+  asm volatile("{ .reg .pred in, out; setp.ne.u32 in, %1, 0; barrier.red.and.pred out, 2, in; "
+               "selp.u32 %0, 1, 0, out; }"
+               : "=r"(all)
+               : "r"(static_cast<uint32_t>(ok))
+               : "memory");
+  return all != 0;
+}
+
+__device__ inline char *fromLane(char *value, uint32_t lane) {
+  return reinterpret_cast<char *>(
+      __shfl_sync(~0u, reinterpret_cast<unsigned long long>(value), static_cast<int>(lane)));
+}
+
+/// Meets the other ranks, and makes addresses and flags of the operands, a lane each. Whole warps.
+/// False: leave.
+__device__ __forceinline__ bool makeWords(StraightShared &shared,
+                                          const InStreamArguments &arguments, const char *image) {
+  const DeviceCollective &collective = arguments.collective;
+  const uint32_t lane = laneOfWarp();
+  StraightOperand operand;
+  operand.place = kNoPlace;
+  if (threadIdx.x < collective.straight.maxOperands)
+    operand = reinterpret_cast<const StraightOperand *>(
+        image + collective.straight.operandsAt)[threadIdx.x];
+  PeerWords early = loadPeer(collective);
+  awaitEarlierWork();
+  uint64_t number;
+  PeerBegin peer;
+  if (!takeNumber(arguments, number) || !awaitPeers(arguments, number, early, peer))
+    return false;
+  if (threadIdx.x == 0)
+    shared.number = number;
+  const uint64_t earlier = number / collective.ring;
+  const uint32_t r = lane < collective.numRanks ? lane : 0;
+  char *blocks = collective.arenas[r] + peer.where;
+  char *block = blocks + number % collective.ring * collective.ringStrides[r];
+  char *scratch = fromLane(blocks, collective.rank) + collective.ringBytes[collective.rank];
+  char *base = fromLane(block, operand.isLines() ? operand.rank() : 0);
+  if (!operand.isLines())
+    base = operand.place == 2 ? scratch : arguments.buffers[operand.place == 1];
+  if (operand.place != kNoPlace)
+    shared.words[threadIdx.x] = {base + operand.offsetAfter(earlier), operand.flagAfter(earlier)};
+  return true;
+}
+
+/// Takes this warp's units through all steps. False: leave.
+template <class Fold, bool kWide>
+__device__ __forceinline__ bool takeSteps(const StraightShared &shared,
+                                          const InStreamArguments &arguments, const char *image,
+                                          uint32_t numWorkers) {
+  const DeviceCollective &collective = arguments.collective;
+  const StraightImages &layout = collective.straight;
+  const auto *steps = reinterpret_cast<const StraightStep *>(shared.tables);
+  const auto *pieces = reinterpret_cast<const StraightPiece *>(shared.tables + layout.piecesAt);
+  WarpWatch watch(arguments.bound);
+  bool ok = true;
+  for (uint32_t s = 0; s < layout.maxSteps; ++s) {
+    const StraightStep step = steps[s];
+    if (step.numPieces == 0)
+      break;
+    // What one step stores in this rank's buffers another one may load, or the other way round.
+    if (s != 0 && !meetWorkers(numWorkers, ok))
+      return false;
+    auto mayWait = [&](uint32_t missing) {
+      if (!watch.isDue())
+        return true;
+      Obstacle obstacle;
+      if (missing != ~0u)
+        obstacle = reinterpret_cast<const Obstacle *>(image + layout.obstaclesAt)[missing];
+      Verdict verdict = watch.look(missing != ~0u ? obstacle.peer : ~0u);
+      if (verdict == Verdict::Late && missing != ~0u)
+        giveUp(
+            arguments.bound,
+            {0, collective.slot, shared.number, {0, step.instruction, 0}, obstacle, blockIdx.x, 0});
+      return verdict == Verdict::Wait;
+    };
+    ok = interpreter::cuda::takeThrough<Fold>(
+        interpreter::cuda::unitOf<kWide>(step, pieces, shared.words, collective.type, collective.op,
+                                         threadIdx.x),
+        shared.words, mayWait);
+  }
+  return ok;
+}
+
+/// The last warp. Nobody of this invocation waits for it, so it can afford to fence: what it tells
+/// the others is with them before the invocation counts as over.
+__device__ inline void runClerk(const InStreamArguments &arguments) {
+  awaitEarlierWork();
+  uint64_t number;
+  bool ok = takeNumber(arguments, number);
+  if (ok && blockIdx.x == 0)
+    announceBegin(arguments.collective, number, arguments.buffers);
+  letLaterWorkStart();
+  if (blockIdx.x == 0)
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+  if (meetAll(ok) && laneOfWarp() == 0)
+    storeWord(arguments.collective.ordinals + blockIdx.x, number + 1);
+}
+
+template <class Fold, bool kWide>
+__global__ void __launch_bounds__(kThreads)
+    takeStraight(const __grid_constant__ InStreamArguments arguments) {
+  __shared__ StraightShared shared;
+  const StraightImages &layout = arguments.collective.straight;
+  const uint32_t numWorkers = blockDim.x - 32;
+  if (threadIdx.x >= numWorkers)
+    return runClerk(arguments);
+  const char *image = layout.images + uint64_t(blockIdx.x) * layout.stride;
+  for (uint32_t i = threadIdx.x; i < layout.operandsAt / 16; i += numWorkers)
+    reinterpret_cast<uint4 *>(shared.tables)[i] = reinterpret_cast<const uint4 *>(image)[i];
+  bool ok = true;
+  if (threadIdx.x / 32 * 32 < layout.maxOperands)
+    ok = makeWords(shared, arguments, image);
+  else
+    awaitEarlierWork();
+  ok = meetWorkers(numWorkers, ok) && takeSteps<Fold, kWide>(shared, arguments, image, numWorkers);
+  meetAll(ok);
+}
+
+template <class Fold> int launchStraight(const InStreamArguments &arguments, const Launch &launch) {
+  const StraightImages &layout = arguments.collective.straight;
+  const uint32_t threads = layout.numThreads + 32;
+  return layout.isWide ? launchKernel(takeStraight<Fold, true>, threads, arguments, launch)
+                       : launchKernel(takeStraight<Fold, false>, threads, arguments, launch);
+}
+template <class Fold> int loadStraight() {
+  int error = loadKernel<takeStraight<Fold, false>>();
+  return error != cudaSuccess ? error : loadKernel<takeStraight<Fold, true>>();
+}
+
+} // namespace occl::cuda
