@@ -16,6 +16,7 @@
 #pragma once
 
 #include "bench/gpu/kernel_arguments.h"
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/block_run.cuh"
 
 #include <cstdint>

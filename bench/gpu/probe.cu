@@ -4,6 +4,7 @@
 // writes to a half again only two invocations later, after it has had something from every rank
 // that came after that rank had read the half.
 #include "bench/gpu/kernel_arguments.h"
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/patience.cuh"
 
 namespace occl::bench {
@@ -11,15 +12,6 @@ namespace occl::bench {
 using namespace occl::cuda;
 
 namespace {
-
-__device__ uint64_t acquireWord(const uint64_t *word) {
-  uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ void releaseWord(uint64_t *word, uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
 
 /// Words of a line each, by block and rank that writes it.
 __device__ uint64_t *flagOf(const ProbeArguments &arguments, uint32_t owner, uint32_t writer) {

@@ -2,6 +2,7 @@
 // lanes of a warp, a rank each.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/device_collective.h"
 #include "runtime/interpreter/invocation.h"
 
@@ -10,23 +11,6 @@
 namespace occl::cuda {
 
 __device__ inline uint32_t laneOfWarp() { return threadIdx.x % 32; }
-
-__device__ inline uint64_t acquireWord(const uint64_t *word) {
-  uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ inline uint64_t loadWord(const uint64_t *word) {
-  uint64_t value;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ inline void storeWord(uint64_t *word, uint64_t value) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline void releaseWord(uint64_t *word, uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
 
 /// How the begin is told. Release: after all that happened before on this rank, as this lane knows
 /// it. Relaxed: for a kernel that begins when what it relies on is over in its stream. What that

@@ -1,6 +1,7 @@
 // How a warp bounds its waits, and says where it stood.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/bound.h"
 
 #include <cstdint>
@@ -8,13 +9,6 @@
 namespace occl::cuda {
 
 enum class Verdict : uint32_t { Wait, Abort, Late };
-
-/// Nanoseconds.
-__device__ inline uint64_t globalTime() {
-  uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
 
 /// Counts polls in vain of one warp; all lanes call together.
 class WarpWatch {
@@ -28,7 +22,7 @@ public:
   /// look().
   __device__ bool isDue() { return polls++ % kPollsPerLook == 0; }
   __device__ Verdict look(uint32_t peer) {
-    uint64_t now = __shfl_sync(~0u, globalTime(), 0);
+    uint64_t now = __shfl_sync(~0u, deviceClock(), 0);
     if (begin == 0)
       begin = now;
     uint32_t abort = *static_cast<const volatile uint32_t *>(&bound.host->abort);

@@ -1,6 +1,7 @@
 // The kernel of in-stream execution.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/block_run.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
 #include "runtime/cuda/in_stream_kernels.h"

@@ -5,6 +5,7 @@
 // and at words of the other ranks that only grow, and it stores to nobody.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/begin.cuh"
 #include "runtime/cuda/bound.cuh"
 #include "runtime/cuda/in_stream.h"

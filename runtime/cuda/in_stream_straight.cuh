@@ -4,6 +4,7 @@
 // stream's next kernel start, counts the invocation when it is over.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
 #include "runtime/cuda/in_stream_kernels.h"
 #include "runtime/interpreter/straight_cuda.cuh"

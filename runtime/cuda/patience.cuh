@@ -7,13 +7,6 @@
 
 namespace occl::cuda {
 
-/// Nanoseconds.
-__device__ inline uint64_t deviceClock() {
-  uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
-
 /// Bounds a wait: all threads that wait together call it after each poll that found something
 /// missing.
 class Patience {

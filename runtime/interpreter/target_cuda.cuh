@@ -18,6 +18,7 @@
 // device. The lanes that poll acquire, and the barrier hands what they saw to the other warps.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/interpreter/fold_cuda.cuh"
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_cuda.cuh"
@@ -78,16 +79,10 @@ public:
   __device__ static bool vote(bool ready) { return __all_sync(~0u, ready) != 0; }
   __device__ static void barrier() { __syncwarp(); }
 
-  __device__ static uint64_t acquire(const uint64_t *word) {
-    uint64_t value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-  }
+  __device__ static uint64_t acquire(const uint64_t *word) { return acquireWord(word); }
   __device__ static char *acquire(char *const *pointer) { return *pointer; }
   static constexpr bool kKnowsAllPlaces = true;
-  __device__ static void release(uint64_t *word, uint64_t value) {
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-  }
+  __device__ static void release(uint64_t *word, uint64_t value) { releaseWord(word, value); }
 
   __device__ char **pointers() { return team.ownPointers; }
 

@@ -16,11 +16,9 @@ DIRECT = re.compile(
 # With the reason.
 ALLOWED = {
     "runtime/communicator/error.cpp": "the text of a thread's last error: no other thread's",
-    "runtime/cuda/begin.cuh": "device code",
     "runtime/cuda/bound.cuh": "device code",
     "runtime/cuda/in_stream_begin.cuh": "device code",
     "runtime/cuda/in_stream_straight.cuh": "device code",
-    "runtime/cuda/patience.cuh": "device code",
     "runtime/cuda/resident/warp_target.cuh": "device code",
     "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
     "runtime/insight/collective_counters.h": "a time that is shown, and nobody waits for it",

@@ -5,6 +5,7 @@
 // host or peers look at is for the system.
 #pragma once
 
+#include "runtime/base/system_words.cuh"
 #include "runtime/cuda/resident/board.h"
 
 #include <cstdint>
@@ -35,11 +36,7 @@ public:
   __device__ static uint32_t countBits(uint64_t bits) { return __popcll(bits); }
   __device__ static uint32_t lowestBit(uint64_t bits) { return __ffsll(bits) - 1; }
   /// Nanoseconds.
-  __device__ static uint64_t now() {
-    uint64_t time;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-    return __shfl_sync(~0u, time, 0);
-  }
+  __device__ static uint64_t now() { return __shfl_sync(~0u, deviceClock(), 0); }
 
   // For one lane.
   __device__ static uint64_t peek(const uint64_t *word) {
@@ -56,14 +53,8 @@ public:
     asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
-  __device__ static uint64_t peekAtPeer(const uint64_t *word) {
-    uint64_t value;
-    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-  }
-  __device__ static void postToPeer(uint64_t *word, uint64_t value) {
-    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-  }
+  __device__ static uint64_t peekAtPeer(const uint64_t *word) { return loadWord(word); }
+  __device__ static void postToPeer(uint64_t *word, uint64_t value) { storeWord(word, value); }
 
   /// After a fence, if it is to order anything.
   __device__ static void addOne(uint64_t *word) {
@@ -78,7 +69,7 @@ public:
     return first([&] { return acquire(word); });
   }
   __device__ static uint64_t lookAtHost(const uint64_t *word) {
-    return first([&] { return acquireFromSystem(word); });
+    return first([&] { return acquireWord(word); });
   }
   __device__ static void release(uint64_t *word, uint64_t value) {
     first([&] {
@@ -88,7 +79,7 @@ public:
   }
   __device__ static void releaseToHost(uint64_t *word, uint64_t value) {
     first([&] {
-      asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+      releaseWord(word, value);
       return 0;
     });
   }
@@ -136,7 +127,7 @@ public:
                                          const Open &open) {
     constexpr uint32_t kWords = SubmissionEntry::kWords;
     const uint64_t sequence = tail + lane() / kWords;
-    const uint64_t word = acquireFromSystem(&entries[sequence % kWindow].words[lane() % kWords]);
+    const uint64_t word = acquireWord(&entries[sequence % kWindow].words[lane() % kWords]);
     const uint32_t missing = ~__ballot_sync(~0u, isOfTurn(word, sequence));
     const uint32_t come = (missing == 0 ? 32 : __ffs(missing) - 1) / kWords;
     for (uint32_t e = 0; e < come; ++e) {
@@ -150,7 +141,7 @@ public:
   }
   __device__ static bool hasEntry(const SubmissionEntry *entries, uint64_t sequence) {
     constexpr uint32_t kWords = SubmissionEntry::kWords;
-    const uint64_t word = acquireFromSystem(&entries[sequence % kWindow].words[lane() % kWords]);
+    const uint64_t word = acquireWord(&entries[sequence % kWindow].words[lane() % kWords]);
     return __all_sync(~0u, isOfTurn(word, sequence));
   }
   /// What all lanes did before comes before what they do after, for everybody.
@@ -177,11 +168,6 @@ private:
     uint64_t value = lane() == 0 ? what() : 0;
     value = __shfl_sync(~0u, value, 0);
     __syncwarp();
-    return value;
-  }
-  __device__ static uint64_t acquireFromSystem(const uint64_t *word) {
-    uint64_t value;
-    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
 };
