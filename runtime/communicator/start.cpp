@@ -225,45 +225,53 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   return {};
 }
 
-/// Of a communicator of ranks of another one: without a configuration, the other's.
-StatusOr<Settings> settingsWithin(const daemon::Daemon &parent, const occlConfig_t *config) {
+/// Of a communicator of ranks of another one: without a configuration, the other's. On the other's
+/// device in any case.
+StatusOr<Settings> settingsWithin(const occlComm &parent, const occlConfig_t *config) {
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings;
   if (!config) {
-    settings->options = parent.options();
-    settings->segmentBytes = parent.segmentBytes();
-    settings->heapBytes = parent.heap().size();
+    settings->options = parent.daemon->options();
+    settings->segmentBytes = parent.daemon->segmentBytes();
+    settings->heapBytes = parent.daemon->heap().size();
+    if (parent.gpu)
+      settings->cuda = parent.gpu->settings();
   }
-  if (settings->cuda)
-    return invalid("config->deviceKind: communicators on devices cannot be divided or shrunk");
-  Status fits = daemon::checkSettings(settings->device, *parent.device());
+  if (settings->cuda.has_value() != (parent.gpu != nullptr))
+    return invalid("config->deviceKind must be that of the communicator that is divided or shrunk");
+  if (parent.gpu)
+    settings->cuda->device = parent.gpu->settings().device;
+  Status fits = daemon::checkSettings(settings->device, *parent.daemon->device());
   if (!fits.ok())
     return fits;
   return settings;
 }
 
+/// The handle of a communicator made of another one; its ranks meet if they are on devices.
+Status join(std::unique_ptr<daemon::Daemon> daemon, const Settings &settings, occlComm_t *newComm) {
+  auto gpu = joinDevices(daemon->fabric(), settings, Deadline(settings.options.timeout));
+  if (!gpu.ok())
+    return gpu.status();
+  *newComm = new occlComm(std::move(daemon), false, std::move(*gpu));
+  return {};
+}
+
 Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
              occlComm_t *newComm) {
-  if (comm->gpu)
-    return invalid("occlCommSplit: communicators on devices cannot be divided");
-  auto settings = settingsWithin(*comm->daemon, config);
+  auto settings = settingsWithin(*comm, config);
   if (!settings.ok())
     return settings.status();
   auto divided = comm->daemon->split({colour, key, settings->segmentBytes, settings->heapBytes},
                                      settings->options);
   if (!divided.ok())
     return divided.status();
-  if (*divided)
-    *newComm = new occlComm(std::move(*divided), false);
-  return {};
+  return *divided ? join(std::move(*divided), *settings, newComm) : Status();
 }
 
 Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConfig_t *config,
               occlComm_t *newComm) {
-  if (comm->gpu)
-    return invalid("occlCommShrink: communicators on devices cannot be shrunk");
-  auto settings = settingsWithin(*comm->daemon, config);
+  auto settings = settingsWithin(*comm, config);
   if (!settings.ok())
     return settings.status();
   daemon::ShrinkRequest request;
@@ -283,8 +291,7 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
   auto smaller = comm->daemon->shrink(request, settings->options);
   if (!smaller.ok())
     return smaller.status();
-  *newComm = new occlComm(std::move(*smaller), false);
-  return {};
+  return join(std::move(*smaller), *settings, newComm);
 }
 
 } // namespace

@@ -73,7 +73,7 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
                                       const PeerWords &words) {
   PeerBegin found;
   uint32_t peer = laneOfWarp();
-  if (peer >= collective.numRanks)
+  if (peer >= collective.numRanks || (collective.idleRanks >> peer & 1) != 0)
     return found;
   found.isRegistered = words.where != 0;
   found.where = words.where - 1;

@@ -30,12 +30,18 @@ public:
       return Verdict::Abort;
     if (now - begin > bound.timeout)
       return Verdict::Late;
-    if (now - begin > kLong && peer != ~0u)
-      *static_cast<volatile uint32_t *>(&bound.host->waitsFor) = peer + 1;
+    if (now - begin > kLong)
+      sayThatItWaits(peer, now);
     return Verdict::Wait;
   }
 
 private:
+  __device__ void sayThatItWaits(uint32_t peer, uint64_t now) {
+    storeWord(&bound.host->waiting[bound.slot], now);
+    if (peer != ~0u)
+      *static_cast<volatile uint32_t *>(&bound.host->waitsFor) = peer + 1;
+  }
+
   static constexpr uint32_t kPollsPerLook = 256;
   static constexpr uint64_t kLong = 10'000'000;
 

@@ -13,6 +13,7 @@ struct WaitBound {
   uint32_t *hasGivenUp = nullptr;
   /// Nanoseconds from a kernel's first wait in vain on.
   uint64_t timeout = 0;
+  uint32_t slot = 0; // of the collective
 };
 
 } // namespace occl::cuda

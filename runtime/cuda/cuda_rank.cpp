@@ -3,7 +3,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
-#include "runtime/insight/wait_text.h"
+#include "runtime/cuda/describe_giving_up.h"
 
 #include <mutex>
 #include <string>
@@ -78,6 +78,7 @@ Status CudaRank::start() {
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
+  space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
   auto watching =
       HostWatch::start(fabric, device(), [this](const GivingUp &where) { return describe(where); });
   if (!watching.ok())
@@ -112,18 +113,19 @@ void CudaRank::drain() {
 Status CudaRank::connect() { return memory->connect(); }
 
 RegistrationContext CudaRank::context() {
-  return {*memory, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
+  return {*memory, *space, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
 }
 
 Status CudaRank::add(const daemon::CollectiveSpec &spec) {
   if (fabric.failed())
     return fabric.failure();
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(calls);
   if (collectives.contains(spec.id))
     return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
   auto eager = Registration::make(context(), spec, 0);
   if (!eager.ok())
     return eager.status();
+  std::lock_guard changing(table);
   Known &known = collectives[spec.id];
   known.spec = spec;
   known.eager = std::move(*eager);
@@ -131,17 +133,22 @@ Status CudaRank::add(const daemon::CollectiveSpec &spec) {
 }
 
 Status CudaRank::remove(uint64_t id) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(calls);
   auto known = find(id);
   if (!known.ok())
     return known.status();
-  auto finished = (*known)->eager->finished();
-  if (finished.ok() && *finished < (*known)->numEnqueued && !fabric.failed())
-    return invalid("collective " + std::to_string(id) + " has invocations in flight");
+  if (!fabric.failed()) {
+    auto finished = (*known)->eager->finished();
+    if (!finished.ok())
+      return finished.status();
+    if (*finished < (*known)->numEnqueued)
+      return invalid("collective " + std::to_string(id) + " has invocations in flight");
+  }
   Status retired = (*known)->eager->retire();
   for (const auto &captured : (*known)->captured)
     if (retired.ok())
       retired = captured->retire();
+  std::lock_guard changing(table);
   collectives.erase(id);
   return retired;
 }
@@ -158,7 +165,7 @@ Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *use
     return fabric.failure();
   auto stream = static_cast<cudaStream_t>(userStream);
   OnDevice on(device());
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(calls);
   auto found = find(id);
   if (!found.ok())
     return found.status();
@@ -179,9 +186,14 @@ Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *use
         Registration::make(context(), known.spec, static_cast<uint32_t>(known.captured.size()) + 1);
     if (!made.ok())
       return made.status();
+    std::lock_guard changing(table);
     known.captured.push_back(std::move(*made));
     registration = known.captured.back().get();
     number = kAnyNumber;
+  }
+  if (registration->isIdle()) {
+    known.numEnqueued += number != kAnyNumber;
+    return {};
   }
   bool isReachable =
       !registration->collective().isDirect || (memory->offsetOf(input, binding.inputBytes()) &&
@@ -201,7 +213,8 @@ Status CudaRank::launch(const Known &known, const Registration &registration, ui
   arguments.buffers[1] = buffers[1];
   arguments.number = number;
   auto timeout = known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
-  arguments.bound = watch->bound(static_cast<uint64_t>(timeout.count()) * 1'000'000);
+  arguments.bound = watch->bound(registration.collective().slot,
+                                 static_cast<uint64_t>(timeout.count()) * 1'000'000);
   return toStatus(static_cast<cudaError_t>(launchInStream(arguments, stream)),
                   "launching the interpreter");
 }
@@ -229,66 +242,25 @@ Status CudaRank::launchStaged(const Known &known, Registration &registration, ui
 }
 
 std::string CudaRank::describe(const GivingUp &where) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(table);
   for (const auto &[id, known] : collectives) {
-    if (known.eager->collective().slot == where.slot)
-      return describeWait(known, where);
+    bool isIt = known.eager->collective().slot == where.slot;
     for (const auto &captured : known.captured)
-      if (captured->collective().slot == where.slot)
-        return describeWait(known, where);
+      isIt |= captured->collective().slot == where.slot;
+    if (isIt)
+      return describeGivingUp(where, known.spec, fabric.rank());
   }
   return "rank " + std::to_string(fabric.rank()) + " gave up in a collective that is gone";
 }
 
-std::string CudaRank::describeWait(const Known &known, const GivingUp &where) const {
-  const interpreter::Obstacle &obstacle = where.obstacle;
-  std::string peer = "rank " + std::to_string(obstacle.peer);
-  std::string text = "rank " + std::to_string(fabric.rank()) + " gave up in '" +
-                     (known.spec.name.empty() ? known.spec.plan->name : known.spec.name) +
-                     "' (id " + std::to_string(known.spec.id) + "), invocation " +
-                     std::to_string(where.invocation) + ": ";
-  if (where.isBeginning != 0) {
-    const char *why[] = {" to register it", " to begin it, or to finish an earlier one",
-                         " to finish the earlier invocations that it has enqueued"};
-    return text + "waits for " + peer + why[obstacle.what % 3];
-  }
-  text += insight::describePosition(known.spec.plan.get(),
-                                    {fabric.rank(), where.block, where.context.instruction}) +
-          ", tile " + std::to_string(where.context.tile) + ", waits for ";
-  switch (obstacle.reason) {
-  case interpreter::BlockReason::Data:
-    return text + "data from " + peer;
-  case interpreter::BlockReason::Credit:
-    return text + peer + " to read what it was sent";
-  case interpreter::BlockReason::Signal:
-    return text + "a signal from " + peer;
-  case interpreter::BlockReason::Dependency:
-    return text + "thread block " + std::to_string(obstacle.what) + " of the same rank";
-  case interpreter::BlockReason::Announce:
-  case interpreter::BlockReason::None:
-    break;
-  }
-  return text + peer;
-}
-
 void *CudaRank::allocate(uint64_t bytes) {
-  auto offset = memory->allocate(bytes);
-  if (!offset)
-    return nullptr;
-  std::lock_guard lock(mutex);
-  allocated[*offset] = bytes;
-  return memory->arena(fabric.rank()) + *offset;
+  auto offset = space->lend(bytes);
+  return offset ? memory->arena(fabric.rank()) + *offset : nullptr;
 }
 
 bool CudaRank::release(void *block) {
   auto offset = memory->offsetOf(block, 0);
-  std::lock_guard lock(mutex);
-  auto found = offset ? allocated.find(*offset) : allocated.end();
-  if (found == allocated.end())
-    return false;
-  memory->release(found->first, found->second);
-  allocated.erase(found);
-  return true;
+  return offset && space->takeBack(*offset);
 }
 
 } // namespace occl::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/base/mutex.h"
+#include "runtime/cuda/arena_space.h"
 #include "runtime/cuda/bound.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_rank.h"
@@ -15,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace occl::cuda {
@@ -33,7 +33,7 @@ public:
   Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
   void *allocate(uint64_t bytes) override;
   bool release(void *block) override;
-  uint64_t memoryBytes() const override { return options.bytes; }
+  const DeviceRankOptions &settings() const override { return options; }
 
 private:
   /// One registered id.
@@ -56,17 +56,21 @@ private:
   Status launchStaged(const Known &known, Registration &registration, uint64_t number,
                       char *const buffers[2], cudaStream_t stream);
   std::string describe(const GivingUp &where);
-  std::string describeWait(const Known &known, const GivingUp &where) const;
 
   daemon::Fabric &fabric;
   const DeviceRankOptions options;
   uint32_t maxBlocks = 0;
   std::unique_ptr<DeviceMemory> memory;
   std::unique_ptr<SlotTable> slots;
+  std::unique_ptr<ArenaSpace> space;
   std::unique_ptr<HostWatch> watch;
-  Mutex mutex;                                      // guards all below
-  std::map<uint64_t, Known> collectives;            // by id
-  std::unordered_map<uint64_t, uint64_t> allocated; // bytes, by offset
+  /// Held by whoever registers, deregisters or enqueues, inside calls of CUDA too, which may take
+  /// as long as what runs on the device.
+  Mutex calls;
+  /// Guards `collectives` against their changes; no call of CUDA is made with it, so that failures
+  /// can be described whatever the device does.
+  Mutex table;
+  std::map<uint64_t, Known> collectives; // by id
 };
 
 } // namespace occl::cuda

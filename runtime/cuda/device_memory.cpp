@@ -54,8 +54,7 @@ DeviceAllocation::~DeviceAllocation() {
 DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<ControlBlock *> blocks,
                            int device, uint64_t bytes)
     : group(group), blocks(std::move(blocks)), ordinal(device),
-      size(alignUp(bytes + kRecordBytes, 2 << 20)), free(size - kRecordBytes),
-      arenas(group.numRanks()) {}
+      size(alignUp(bytes + kRecordBytes, 2 << 20)), arenas(group.numRanks()) {}
 
 StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Group &group,
                                                            std::vector<ControlBlock *> blocks,
@@ -166,19 +165,6 @@ DeviceMemory::~DeviceMemory() {
     }
     sleepFor(std::chrono::milliseconds(1));
   }
-}
-
-std::optional<uint64_t> DeviceMemory::allocate(uint64_t bytes) {
-  std::lock_guard lock(mutex);
-  auto offset = free.allocate(bytes);
-  if (offset)
-    *offset += kRecordBytes;
-  return offset;
-}
-
-void DeviceMemory::release(uint64_t offset, uint64_t bytes) {
-  std::lock_guard lock(mutex);
-  free.release(offset - kRecordBytes, bytes);
 }
 
 std::optional<uint64_t> DeviceMemory::offsetOf(const void *address, uint64_t bytes) const {

@@ -6,7 +6,6 @@
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/cuda/control_block.h"
-#include "runtime/transport/arena.h"
 
 #include <cuda_runtime.h>
 
@@ -44,11 +43,8 @@ public:
 
   int device() const { return ordinal; }
   char *arena(uint32_t rank) const { return arenas[rank]; }
+  /// Of an arena: the records, and kRecordBytes from its begin on what registrations share.
   uint64_t bytes() const { return size; }
-
-  /// The offset in the own arena of at least `bytes`, aligned to 128.
-  std::optional<uint64_t> allocate(uint64_t bytes);
-  void release(uint64_t offset, uint64_t bytes);
   /// Of the own arena.
   std::optional<uint64_t> offsetOf(const void *address, uint64_t bytes) const;
 
@@ -69,8 +65,6 @@ private:
   const std::vector<ControlBlock *> blocks; // by rank
   const int ordinal;
   const uint64_t size;
-  Mutex mutex; // guards `free`
-  transport::Arena free;
   std::shared_ptr<DeviceAllocation> own;
   std::vector<char *> arenas;                          // by rank
   std::vector<char *> imports;                         // to be closed

@@ -52,7 +52,8 @@ public:
   virtual void *allocate(uint64_t bytes) = 0;
   /// False if it is nothing of allocate(), or released already.
   virtual bool release(void *memory) = 0;
-  virtual uint64_t memoryBytes() const = 0;
+  /// What it was made with.
+  virtual const DeviceRankOptions &settings() const = 0;
 };
 
 /// Takes the device memory of fabric's rank. The fabric is connected and outlives the result. All

@@ -2,8 +2,10 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/waiting.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -31,6 +33,7 @@ HostWatch::start(daemon::Fabric &fabric, int device,
                       "allocating pinned memory");
   if (status.ok()) {
     watch->words = new (pinned) HostWords;
+    waitingOnDevices().add(device, *watch->words);
     status = toStatus(cudaMalloc(&word, sizeof(uint32_t)), "allocating device memory");
   }
   if (status.ok()) {
@@ -58,8 +61,10 @@ HostWatch::~HostWatch() {
   OnDevice on(device);
   if (hasGivenUp)
     cudaFree(hasGivenUp);
-  if (words)
+  if (words) {
+    waitingOnDevices().remove(*words);
     cudaFreeHost(words);
+  }
 }
 
 void HostWatch::endAll() { storeShared(&words->abort, 1, std::memory_order_release); }
@@ -86,7 +91,11 @@ void HostWatch::run() {
 
 void HostWatch::look() {
   if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
-    fabric.fail({StatusCode::Timeout, describe(words->givingUp)});
+    fabric.fail(
+        {StatusCode::Timeout,
+         describe(words->givingUp) +
+             describeConnections(device, waitingOnDevices().count(device),
+                                 connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")))});
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
   if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1))
     fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(awaited - 1) +

@@ -23,8 +23,9 @@ public:
   /// Ends its thread; nothing of this rank is executed any more.
   ~HostWatch();
 
-  WaitBound bound(uint64_t timeoutNanoseconds) const {
-    return {words, hasGivenUp, timeoutNanoseconds};
+  /// Of a collective's kernels.
+  WaitBound bound(uint32_t slot, uint64_t timeoutNanoseconds) const {
+    return {words, hasGivenUp, timeoutNanoseconds, slot};
   }
   /// Makes everything that waits leave.
   void endAll();

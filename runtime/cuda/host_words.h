@@ -1,6 +1,7 @@
 // Words in host memory that a rank's host threads and its device both see.
 #pragma once
 
+#include "runtime/cuda/device_collective.h"
 #include "runtime/interpreter/slice.h"
 
 #include <cstdint>
@@ -26,6 +27,9 @@ struct HostWords {
   alignas(64) uint32_t abort = 0;
   /// Device to host: 1 + a rank that some thread block has waited for for some milliseconds.
   alignas(64) uint32_t waitsFor = 0;
+  /// Device to host: by slot, when some thread block of the collective was last seen to have waited
+  /// for some milliseconds, by the device's clock.
+  alignas(64) uint64_t waiting[kSlots] = {};
   /// Device to host: the first thread block that gave up.
   alignas(64) GivingUp givingUp;
 };

@@ -35,7 +35,9 @@ StatusOr<std::unique_ptr<Registration>> Registration::make(const RegistrationCon
   Status status = made->bindAll(spec);
   if (status.ok())
     status = made->layOut(*spec.plan);
-  if (status.ok())
+  if (status.ok() && !made->isIdle())
+    status = made->takeMemory();
+  if (status.ok() && !made->isIdle())
     status = made->uploadImages();
   if (!status.ok())
     return status;
@@ -49,15 +51,19 @@ StatusOr<std::unique_ptr<Registration>> Registration::make(const RegistrationCon
   if (!slot.ok())
     return slot.status();
   made->device.slot = *slot;
-  status = made->publish();
+  made->hasSlot = true;
+  if (!made->isIdle())
+    status = made->publish();
   if (!status.ok())
     return status;
   return made;
 }
 
+/// With a slot that is not retired the memory stays taken: other ranks may know where it is.
 Registration::~Registration() {
-  for (const Taken &piece : taken)
-    context.memory.release(piece.offset, piece.bytes);
+  for (const ArenaSpace::Piece &piece : taken)
+    if (!hasSlot)
+      context.space.release(piece);
 }
 
 Status Registration::bindAll(const daemon::CollectiveSpec &spec) {
@@ -87,12 +93,21 @@ Status Registration::bindAll(const daemon::CollectiveSpec &spec) {
   if (program.maxOperands > kMaxBlockOperands)
     return invalid(spec, "has an instruction with more than " + std::to_string(kMaxBlockOperands) +
                              " operands");
-  if (program.numBlocks == 0)
-    return invalid(spec, "has no thread block on rank " + std::to_string(context.rank));
   if (program.numBlocks > context.maxBlocks)
     return invalid(spec, "has " + std::to_string(program.numBlocks) +
                              " thread blocks on a rank; the device runs " +
                              std::to_string(context.maxBlocks) + " at once");
+  return findIdleRanks(spec);
+}
+
+Status Registration::findIdleRanks(const daemon::CollectiveSpec &spec) {
+  for (uint32_t r = 0; r < context.numRanks; ++r)
+    if (spec.plan->ranks[r].numThreadBlocks == 0)
+      device.idleRanks |= 1u << r;
+  for (uint32_t r : bound->directRanks())
+    if ((device.idleRanks >> r & 1) != 0)
+      return invalid(spec, "accesses buffers of rank " + std::to_string(r) +
+                               ", which has no thread block and so cannot say where they are");
   return {};
 }
 
@@ -119,16 +134,20 @@ Status Registration::layOut(const plan::Plan &plan) {
   for (uint32_t r = 0; r < context.numRanks; ++r)
     device.ringBytes[r] = device.ring * device.ringStrides[r];
   device.progressOffset = bound->arenaBytes(context.rank);
+  return {};
+}
+
+Status Registration::takeMemory() {
   auto blocks = take(device.ringBytes[context.rank] + bound->scratchBytes());
   if (!blocks.ok())
     return blocks.status();
-  auto ordinals = take(program.numBlocks * sizeof(uint64_t));
+  uint64_t ordinalBytes = device.numBlocks * sizeof(uint64_t);
+  auto ordinals = take(ordinalBytes);
   if (!ordinals.ok())
     return ordinals.status();
   device.ordinals = reinterpret_cast<uint64_t *>(*ordinals);
   Status cleared = context.memory.clear(*blocks, device.ringBytes[context.rank]);
-  return cleared.ok() ? context.memory.clear(*ordinals, program.numBlocks * sizeof(uint64_t))
-                      : cleared;
+  return cleared.ok() ? context.memory.clear(*ordinals, ordinalBytes) : cleared;
 }
 
 Status Registration::uploadImages() {
@@ -179,6 +198,8 @@ Status Registration::publish() {
 }
 
 Status Registration::retire() {
+  context.space.releaseWithSlot(device.slot, taken);
+  taken.clear();
   auto isLast = context.slots.retire(device.slot);
   if (!isLast.ok() || !*isLast)
     return isLast.status();
@@ -205,6 +226,8 @@ StatusOr<std::array<char *, 2>> Registration::staging() {
 }
 
 StatusOr<uint64_t> Registration::finished() const {
+  if (isIdle())
+    return ~0ull;
   std::vector<uint64_t> ordinals(device.numBlocks);
   Status read =
       context.memory.download(ordinals.data(), reinterpret_cast<const char *>(device.ordinals),
@@ -215,14 +238,14 @@ StatusOr<uint64_t> Registration::finished() const {
 }
 
 StatusOr<char *> Registration::take(uint64_t bytes) {
-  auto offset = context.memory.allocate(bytes);
-  if (!offset)
+  auto piece = context.space.allocate(bytes);
+  if (!piece)
     return Status(StatusCode::Again, "no " + std::to_string(bytes) + " bytes of the " +
                                          std::to_string(context.memory.bytes()) +
                                          " of device memory are free for a collective; set "
                                          "arenaBytes higher");
-  taken.push_back({*offset, bytes});
-  return context.memory.arena(context.rank) + *offset;
+  taken.push_back(*piece);
+  return context.memory.arena(context.rank) + piece->offset;
 }
 
 } // namespace occl::cuda

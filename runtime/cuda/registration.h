@@ -4,6 +4,7 @@
 
 #include "plan/plan.h"
 #include "runtime/base/status.h"
+#include "runtime/cuda/arena_space.h"
 #include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/slot_table.h"
@@ -22,14 +23,19 @@ namespace occl::cuda {
 /// What a rank's registrations share. Outlives them.
 struct RegistrationContext {
   DeviceMemory &memory;
+  ArenaSpace &space; // of its own arena
   SlotTable &slots;
   uint32_t rank;
   uint32_t numRanks;
   uint32_t maxBlocks; // that the device can run at once
 };
 
-/// One slot of the rank: a registered collective, or one captured call of it. Its memory is given
-/// back when it ends. Immutable, but for staging() and what devices write.
+/// One slot of the rank: a registered collective, or one captured call of it. Immutable, but for
+/// staging() and what devices write.
+///
+/// Its memory is given back once all ranks have retired the slot: until then slower ones may store
+/// signals and credits of invocations that are over here. A rank without thread blocks takes part
+/// in agreeing on the slot and in nothing else.
 class Registration {
 public:
   /// InvalidArgument if the plan does not suit devices, Mismatch, Again if there is no memory or no
@@ -40,24 +46,24 @@ public:
 
   const DeviceCollective &collective() const { return device; }
   const interpreter::Binding &binding() const { return *bound; }
+  /// This rank has no thread block: there is nothing to launch.
+  bool isIdle() const { return device.numBlocks == 0; }
 
   /// Input and output of this rank's arena, for buffers that the other ranks cannot access. Again
   /// if there is no memory. One thread at a time.
   StatusOr<std::array<char *, 2>> staging();
-  /// It is deregistered: once all ranks have said so the slot may be another collective's. Without
-  /// that it stays this one's until the communicator ends.
+  /// It is deregistered: once all ranks have said so its slot and memory may be another
+  /// collective's. Without that they stay this one's until the communicator ends.
   Status retire();
-  /// Invocations that all thread blocks have finished.
+  /// Invocations that all thread blocks have finished; without thread blocks, all there are.
   StatusOr<uint64_t> finished() const;
 
 private:
-  struct Taken {
-    uint64_t offset, bytes;
-  };
-
   explicit Registration(const RegistrationContext &context) : context(context) {}
   Status bindAll(const daemon::CollectiveSpec &spec);
+  Status findIdleRanks(const daemon::CollectiveSpec &spec);
   Status layOut(const plan::Plan &plan);
+  Status takeMemory();
   Status uploadImages();
   Status uploadStraightImages();
   Status publish();
@@ -67,7 +73,8 @@ private:
   std::shared_ptr<const interpreter::Binding> bound;
   StraightTablesOnDevice straight;
   DeviceCollective device;
-  std::vector<Taken> taken;
+  std::vector<ArenaSpace::Piece> taken;
+  bool hasSlot = false;
   std::optional<std::array<char *, 2>> staged;
 };
 

@@ -109,9 +109,11 @@ StatusOr<bool> SlotTable::retire(uint32_t slot) {
 
 Status SlotTable::release(uint32_t slot) {
   Lock lock(*this);
-  if (lock.status().ok())
-    board.entries[slot] = {};
-  return lock.status();
+  if (!lock.status().ok())
+    return lock.status();
+  board.entries[slot] = {};
+  board.generations[slot].fetch_add(1, std::memory_order_release);
+  return {};
 }
 
 } // namespace occl::cuda

@@ -31,6 +31,8 @@ struct SlotBoard {
   /// 0, or 1 + the rank that is changing something.
   alignas(64) Atomic<uint32_t> lock;
   Entry entries[kSlots];
+  /// By slot: how often it has come back.
+  Atomic<uint64_t> generations[kSlots];
 };
 
 /// A collective's id; 0 for the calls of occlEnqueue that are executed as they are made, else which
@@ -54,6 +56,11 @@ public:
   /// ranks and calls release().
   StatusOr<bool> retire(uint32_t slot);
   Status release(uint32_t slot);
+  /// How often the slot has come back: while it stays the same, a collective that has been claimed
+  /// with it has not been retired by all ranks. Takes no lock.
+  uint64_t generation(uint32_t slot) const {
+    return board.generations[slot].load(std::memory_order_acquire);
+  }
 
 private:
   class Lock;

@@ -50,6 +50,7 @@ public:
   /// Of this rank's segment.
   uint64_t segmentBytes() const { return core.fabric->ranks().segment(rank()).size(); }
   const Options &options() const { return core.options; }
+  Fabric &fabric() { return *core.fabric; }
 
   /// Ends everything in flight on all ranks with this cause, unless there is one already. Always
   /// returns.

@@ -1,0 +1,48 @@
+#include "runtime/cuda/describe_giving_up.h"
+
+#include "runtime/insight/wait_text.h"
+
+namespace occl::cuda {
+
+namespace {
+
+std::string describeObstacle(const interpreter::Obstacle &obstacle) {
+  std::string peer = "rank " + std::to_string(obstacle.peer);
+  switch (obstacle.reason) {
+  case interpreter::BlockReason::Data:
+    return "data from " + peer;
+  case interpreter::BlockReason::Credit:
+    return peer + " to read what it was sent";
+  case interpreter::BlockReason::Signal:
+    return "a signal from " + peer;
+  case interpreter::BlockReason::Dependency:
+    return "thread block " + std::to_string(obstacle.what) + " of the same rank";
+  case interpreter::BlockReason::Announce:
+  case interpreter::BlockReason::None:
+    break;
+  }
+  return peer;
+}
+
+} // namespace
+
+std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
+                             uint32_t rank) {
+  std::string text = "rank " + std::to_string(rank) + " gave up in '" +
+                     (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
+                     std::to_string(spec.id) + "), invocation " + std::to_string(where.invocation) +
+                     ": ";
+  if (where.isBeginning != 0) {
+    const char *why[] = {" to register it", " to begin it, or to finish an earlier one",
+                         " to finish the earlier invocations that it has enqueued"};
+    return text + "waits for rank " + std::to_string(where.obstacle.peer) +
+           why[where.obstacle.what % 3];
+  }
+  return text +
+         insight::describePosition(spec.plan.get(),
+                                   {rank, where.block, where.context.instruction}) +
+         ", tile " + std::to_string(where.context.tile) + ", waits for " +
+         describeObstacle(where.obstacle);
+}
+
+} // namespace occl::cuda

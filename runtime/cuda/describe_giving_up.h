@@ -1,0 +1,17 @@
+// Where a thread block of a device stood when it gave up, in words.
+#pragma once
+
+#include "runtime/cuda/host_words.h"
+#include "runtime/daemon/collective.h"
+
+#include <cstdint>
+#include <string>
+
+namespace occl::cuda {
+
+/// "rank 0 gave up in 'ring' (id 7), invocation 3: thread block 0, instruction 1 (recv) at
+/// ring.coll:4:1, tile 0, waits for data from rank 2".
+std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
+                             uint32_t rank);
+
+} // namespace occl::cuda

@@ -1,0 +1,72 @@
+#include "runtime/cuda/waiting.h"
+
+#include "runtime/base/atomic.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+namespace occl::cuda {
+
+namespace {
+
+/// Nanoseconds. A kernel that waits says so more often than this.
+constexpr uint64_t kRecent = 50'000'000;
+constexpr uint32_t kDefaultConnections = 8, kMostConnections = 32;
+
+uint64_t lastWait(const HostWords &words, uint32_t slot) {
+  return loadShared(&words.waiting[slot], std::memory_order_relaxed);
+}
+
+} // namespace
+
+void WaitingOnDevices::add(int device, const HostWords &words) {
+  std::lock_guard lock(mutex);
+  ranks.emplace_back(device, &words);
+}
+
+void WaitingOnDevices::remove(const HostWords &words) {
+  std::lock_guard lock(mutex);
+  std::erase_if(ranks, [&](const auto &rank) { return rank.second == &words; });
+}
+
+uint32_t WaitingOnDevices::count(int device) {
+  std::lock_guard lock(mutex);
+  std::vector<uint64_t> times;
+  for (const auto &[where, words] : ranks)
+    for (uint32_t slot = 0; where == device && slot < kSlots; ++slot)
+      if (uint64_t time = lastWait(*words, slot); time != 0)
+        times.push_back(time);
+  if (times.empty())
+    return 0;
+  uint64_t latest = *std::ranges::max_element(times);
+  return static_cast<uint32_t>(
+      std::ranges::count_if(times, [&](uint64_t time) { return latest - time <= kRecent; }));
+}
+
+WaitingOnDevices &waitingOnDevices() {
+  static WaitingOnDevices all;
+  return all;
+}
+
+uint32_t connectionsFrom(const char *value) {
+  char *end = nullptr;
+  long given = value ? std::strtol(value, &end, 10) : 0;
+  if (!value || end == value || given < 1)
+    return kDefaultConnections;
+  return static_cast<uint32_t>(std::min<long>(given, kMostConnections));
+}
+
+std::string describeConnections(int device, uint32_t waiting, uint32_t connections) {
+  if (waiting < connections)
+    return "";
+  return "; " + std::to_string(waiting) + " collectives of this process wait on device " +
+         std::to_string(device) + ", and CUDA_DEVICE_MAX_CONNECTIONS is " +
+         std::to_string(connections) +
+         ": when so many streams have work behind one that waits, nothing starts in other streams. "
+         "Enqueue collectives in the same order on all ranks, or in fewer streams, or set the "
+         "variable higher (at most " +
+         std::to_string(kMostConnections) + ") before CUDA starts";
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,51 @@
+#include "runtime/cuda/waiting.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace occl::cuda {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+TEST(Waiting, CountsWhatWaitsOnADeviceNow) {
+  auto first = std::make_unique<HostWords>(), second = std::make_unique<HostWords>(),
+       elsewhere = std::make_unique<HostWords>();
+  WaitingOnDevices all;
+  EXPECT_EQ(all.count(0), 0u);
+  all.add(0, *first);
+  all.add(0, *second);
+  all.add(1, *elsewhere);
+  EXPECT_EQ(all.count(0), 0u);
+  first->waiting[0] = 1000 * kMillisecond;
+  first->waiting[kSlots - 1] = 1001 * kMillisecond;
+  second->waiting[0] = 1040 * kMillisecond; // the same collective on another rank
+  second->waiting[7] = 100 * kMillisecond;  // long over
+  elsewhere->waiting[3] = 5 * kMillisecond; // by another clock
+  EXPECT_EQ(all.count(0), 3u);
+  EXPECT_EQ(all.count(1), 1u);
+  all.remove(*first);
+  EXPECT_EQ(all.count(0), 1u);
+}
+
+TEST(Waiting, TheNumberOfConnectionsIsCudas) {
+  EXPECT_EQ(connectionsFrom(nullptr), 8u);
+  EXPECT_EQ(connectionsFrom(""), 8u);
+  EXPECT_EQ(connectionsFrom("many"), 8u);
+  EXPECT_EQ(connectionsFrom("1"), 1u);
+  EXPECT_EQ(connectionsFrom("32"), 32u);
+  EXPECT_EQ(connectionsFrom("100"), 32u);
+}
+
+TEST(Waiting, TheLimitIsNamedWhenItIsReached) {
+  EXPECT_EQ(describeConnections(0, 7, 8), "");
+  std::string text = describeConnections(2, 8, 8);
+  EXPECT_NE(text.find("8 collectives of this process wait on device 2, and "
+                      "CUDA_DEVICE_MAX_CONNECTIONS is 8"),
+            std::string::npos)
+      << text;
+}
+
+} // namespace
+} // namespace occl::cuda
