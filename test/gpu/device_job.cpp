@@ -1,13 +1,17 @@
 #include "test/gpu/device_job.h"
 
+#include "plan/chunking_of.h"
 #include "plan/names.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/interpreter/conformance/reference.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace occl::gpu_test {
 
@@ -30,12 +34,13 @@ std::string Case::name() const {
   return plan.name + ", " + std::string(plan::nameOf(plan.protocol)) + ", " +
          std::to_string(count) + " elements of " + nameOf(type) + ", " + nameOf(op) +
          ", misaligned by " + std::to_string(misalignment) +
-         (isRegistered ? ", registered buffers" : "") + (way == Way::Graph ? ", in a graph" : "");
+         (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
+         (way == Way::Graph ? ", in a graph" : "");
 }
 
 RankOnDevice::RankOnDevice(occlComm_t comm, uint32_t rank) : comm(comm), rank(rank) {
   cudaStreamCreateWithFlags(&work, cudaStreamNonBlocking);
-  for (char **buffer : {&inputs[0], &outputs[0]})
+  for (char **buffer : {&inputs[0], &outputs[0], &pristine})
     cudaMalloc(reinterpret_cast<void **>(buffer), kBufferBytes);
   for (char **buffer : {&inputs[1], &outputs[1]})
     occlMemAlloc(comm, kBufferBytes, reinterpret_cast<void **>(buffer));
@@ -44,6 +49,7 @@ RankOnDevice::RankOnDevice(occlComm_t comm, uint32_t rank) : comm(comm), rank(ra
 RankOnDevice::~RankOnDevice() {
   cudaFree(inputs[0]);
   cudaFree(outputs[0]);
+  cudaFree(pristine);
   cudaStreamDestroy(work);
 }
 
@@ -61,32 +67,55 @@ std::string RankOnDevice::synchronize() {
 }
 
 std::string RankOnDevice::enqueue(const Case &what) {
-  occlResult_t result = occlEnqueue(comm, what.id, inputs[what.isRegistered] + what.misalignment,
-                                    outputs[what.isRegistered] + what.misalignment, work);
+  Places places = placesOf(what);
+  occlResult_t result = occlEnqueue(comm, what.id, places.input, places.output, work);
   return result == occlSuccess ? "" : std::string("occlEnqueue: ") + occlGetLastError();
 }
 
-std::string RankOnDevice::spoilOutput(const Case &what) {
-  return failed("cudaMemsetAsync",
-                cudaMemsetAsync(outputs[what.isRegistered], kSpoilt, kBufferBytes, work));
+RankOnDevice::Places RankOnDevice::placesOf(const Case &what) const {
+  char *input = inputs[what.isRegistered] + what.misalignment;
+  char *begin = outputs[what.isRegistered], *output = begin + what.misalignment;
+  if (!what.inPlace)
+    return {input, output, begin};
+  int32_t chunks = what.plan.ranks[rank].inPlaceOffset;
+  uint64_t apart = plan::chunkingOf(what.plan, what.count, sizeOf(what.type))
+                       .beginInBuffer(static_cast<uint64_t>(std::abs(chunks))) *
+                   sizeOf(what.type);
+  return {output + (chunks > 0 ? apart : 0), output + (chunks < 0 ? apart : 0), begin};
 }
 
+std::string RankOnDevice::prepare(const Case &what) {
+  Places places = placesOf(what);
+  std::string wrong =
+      failed("cudaMemsetAsync", cudaMemsetAsync(places.begin, kSpoilt, kBufferBytes, work));
+  if (wrong.empty())
+    wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(places.input, pristine, inputBytes,
+                                                      cudaMemcpyDeviceToDevice, work));
+  return wrong;
+}
+
+/// Of all of the buffer that is no input only the output has changed.
 std::string RankOnDevice::check(const Case &what, const std::vector<char> &expected) {
   std::string wrong = synchronize();
   if (!wrong.empty())
     return wrong;
-  std::vector<char> actual(what.misalignment + expected.size() + kGuardBytes);
-  wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(actual.data(), outputs[what.isRegistered],
-                                                    actual.size(), cudaMemcpyDeviceToHost, work));
+  Places places = placesOf(what);
+  auto offset = static_cast<size_t>(places.output - places.begin);
+  size_t inputOffset = what.inPlace ? static_cast<size_t>(places.input - places.begin) : 0;
+  size_t inputEnd = what.inPlace ? inputOffset + inputBytes : 0;
+  std::vector<char> actual(std::max(offset + expected.size(), inputEnd) + kGuardBytes);
+  wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(actual.data(), places.begin, actual.size(),
+                                                    cudaMemcpyDeviceToHost, work));
   if (wrong.empty())
     wrong = synchronize();
   const char *failure = occlCommGetLastError(comm);
   if (*failure != 0)
     return failure;
   for (size_t i = 0; i < actual.size() && wrong.empty() && !expected.empty(); ++i) {
-    bool isInside = i >= what.misalignment && i < what.misalignment + expected.size();
-    if (actual[i] != (isInside ? expected[i - what.misalignment] : kSpoilt))
-      wrong = "byte " + std::to_string(i) + " of the output is wrong";
+    bool isOutput = i >= offset && i < offset + expected.size();
+    bool isInput = i >= inputOffset && i < inputEnd;
+    if (isOutput ? actual[i] != expected[i - offset] : !isInput && actual[i] != kSpoilt)
+      wrong = "byte " + std::to_string(i) + " of the output's buffer is wrong";
   }
   return wrong;
 }
@@ -94,7 +123,7 @@ std::string RankOnDevice::check(const Case &what, const std::vector<char> &expec
 std::string RankOnDevice::runEager(const Case &what, const std::vector<char> &expected) {
   std::string wrong;
   for (uint32_t i = 0; i < 6 && wrong.empty(); ++i) {
-    wrong = spoilOutput(what);
+    wrong = prepare(what);
     if (wrong.empty())
       wrong = enqueue(what);
     if (wrong.empty() && i % 2 == 1) // else the next one follows at once
@@ -121,7 +150,7 @@ std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &ex
     wrong = synchronize();
   meet(); // no graph is made while others run
   for (uint32_t i = 0; i < 5 && wrong.empty(); ++i) {
-    wrong = spoilOutput(what);
+    wrong = prepare(what);
     if (wrong.empty())
       wrong = failed("replay", cudaGraphLaunch(executable, work));
     if (wrong.empty() && i % 2 == 1)
@@ -164,13 +193,13 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
       conformance::encode(conformance::expectedOutput(plan.collective, numbers, rank, plan.root,
                                                       what.count, what.type, what.op),
                           what.type);
+  inputBytes = input.size();
   std::string wrong;
   if (registerCase(comm, what) != occlSuccess)
     wrong = std::string("occlRegister: ") + occlGetLastError();
   if (wrong.empty())
-    wrong = failed("cudaMemcpyAsync",
-                   cudaMemcpyAsync(inputs[what.isRegistered] + what.misalignment, input.data(),
-                                   input.size(), cudaMemcpyHostToDevice, work));
+    wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(pristine, input.data(), input.size(),
+                                                      cudaMemcpyHostToDevice, work));
   if (wrong.empty())
     wrong = synchronize();
   if (what.way == Way::Graph)
@@ -182,45 +211,106 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
   return wrong.empty() ? "" : what.name() + ", rank " + std::to_string(rank) + ": " + wrong;
 }
 
-std::vector<Case> casesFor(uint32_t n) {
+namespace {
+
+using Make = plan::Plan (*)(uint32_t);
+
+plan::Plan withProtocol(plan::Plan plan, plan::Protocol protocol) {
+  plan.protocol = protocol;
+  return plan;
+}
+
+plan::Plan broadcast(uint32_t n) { return plan::testing::chainBroadcast(n, 4, n - 1); }
+plan::Plan reduce(uint32_t n) { return plan::testing::chainReduce(n, 4, n - 1); }
+
+constexpr plan::Protocol kProtocols[] = {plan::Protocol::Simple, plan::Protocol::LL,
+                                         plan::Protocol::LL128};
+
+/// Every algorithm with every protocol, of few and of many elements.
+std::vector<Case> protocolCases(uint32_t n) {
   using namespace plan::testing;
   std::vector<Case> cases;
-  auto add = [&](Case what) {
-    what.id = 1000 + cases.size();
-    cases.push_back(std::move(what));
-  };
-  auto withProtocol = [](plan::Plan plan, plan::Protocol protocol) {
-    plan.protocol = protocol;
-    return plan;
-  };
-  for (auto protocol : {plan::Protocol::Simple, plan::Protocol::LL, plan::Protocol::LL128})
-    for (auto make : {ringAllReduce, oneShotAllReduce, twoShotAllReduce, ringAllGather,
-                      ringReduceScatter, allToAll})
+  for (plan::Protocol protocol : kProtocols)
+    for (Make make : {ringAllReduce, oneShotAllReduce, twoShotAllReduce, ringAllGather,
+                      ringReduceScatter, allToAll, Make(broadcast), Make(reduce)})
       for (uint64_t count : {uint64_t(n), uint64_t(1003) * n})
-        add({.plan = withProtocol(make(n), protocol),
-             .count = count,
-             .misalignment = count == n ? 0u : 4u});
-  for (auto protocol : {plan::Protocol::Simple, plan::Protocol::LL128})
-    for (auto make : {chainBroadcast, chainReduce})
-      add({.plan = withProtocol(make(n, 4, n - 1), protocol), .count = 777});
-  for (bool isRegistered : {true, false})
-    for (uint64_t count : {1, 4099, 50000})
-      add({.plan = directAllReduce(n),
-           .count = count,
-           .misalignment = count == 1 ? 0u : 12u,
-           .isRegistered = isRegistered});
-  for (uint32_t type = 0; type < kNumDataTypes; ++type)
+        cases.push_back({.plan = withProtocol(make(n), protocol),
+                         .count = count,
+                         .misalignment = count == n ? 0u : 4u});
+  return cases;
+}
+
+std::vector<Case> directCases(uint32_t n) {
+  using namespace plan::testing;
+  std::vector<Case> cases;
+  for (Make make : {directAllReduce, directAllGather})
+    for (bool isRegistered : {true, false})
+      for (bool inPlace : {false, true})
+        for (uint64_t count : {1, 4099, 50001})
+          cases.push_back({.plan = make(n),
+                           .count = count,
+                           .misalignment = count == 1 ? 0u : 12u,
+                           .isRegistered = isRegistered,
+                           .inPlace = inPlace});
+  return cases;
+}
+
+/// Every type, with every operation where there is something to reduce, of an odd number of
+/// elements in buffers that are aligned to one element alone, in and out of place; the protocols
+/// by turns.
+std::vector<Case> typeCases(uint32_t n) {
+  using namespace plan::testing;
+  std::vector<Case> cases;
+  auto add = [&](Make make, DataType type, ReduceOp op) {
+    for (bool inPlace : {false, true}) {
+      plan::Plan plan = make(n);
+      if (inPlace ? plan.inPlace : plan.outOfPlace)
+        cases.push_back({.plan = withProtocol(std::move(plan), kProtocols[cases.size() % 3]),
+                         .count = 131 + 128 * (cases.size() % 7),
+                         .type = type,
+                         .op = op,
+                         .misalignment = sizeOf(type),
+                         .inPlace = inPlace});
+    }
+  };
+  for (uint32_t t = 0; t < kNumDataTypes; ++t) {
+    auto type = static_cast<DataType>(t);
+    for (Make make : {ringAllGather, allToAll, Make(broadcast)})
+      add(make, type, ReduceOp::Sum);
     for (uint32_t op = 0; op < kNumReduceOps; ++op)
-      for (bool lines : {false, true})
-        add({.plan = withProtocol(oneShotAllReduce(n),
-                                  lines ? plan::Protocol::LL : plan::Protocol::Simple),
-             .count = 131,
-             .type = static_cast<DataType>(type),
-             .op = static_cast<ReduceOp>(op),
-             .misalignment = sizeOf(static_cast<DataType>(type))});
+      for (Make make :
+           {ringAllReduce, oneShotAllReduce, twoShotAllReduce, ringReduceScatter, Make(reduce)})
+        add(make, type, static_cast<ReduceOp>(op));
+  }
+  return cases;
+}
+
+std::vector<Case> graphCases(uint32_t n) {
+  using namespace plan::testing;
+  std::vector<Case> cases;
   for (auto protocol : {plan::Protocol::Simple, plan::Protocol::LL})
-    add({.plan = withProtocol(twoShotAllReduce(n), protocol), .count = 5000, .way = Way::Graph});
-  add({.plan = directAllReduce(n), .count = 5000, .isRegistered = true, .way = Way::Graph});
+    cases.push_back(
+        {.plan = withProtocol(twoShotAllReduce(n), protocol), .count = 5000, .way = Way::Graph});
+  cases.push_back(
+      {.plan = directAllReduce(n), .count = 5000, .isRegistered = true, .way = Way::Graph});
+  return cases;
+}
+
+} // namespace
+
+std::vector<Case> casesFor(uint32_t n) {
+  std::vector<Case> all;
+  for (const auto &cases : {protocolCases(n), directCases(n), graphCases(n)})
+    all.insert(all.end(), cases.begin(), cases.end());
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i].id = 1000 + i;
+  return all;
+}
+
+std::vector<Case> typeCasesFor(uint32_t n) {
+  std::vector<Case> cases = typeCases(n);
+  for (size_t i = 0; i < cases.size(); ++i)
+    cases[i].id = 5000 + i;
   return cases;
 }
 

@@ -27,6 +27,8 @@ struct Case {
   uint64_t misalignment = 0;
   /// Buffers of occlMemAlloc.
   bool isRegistered = false;
+  /// Input and output are one buffer, as the plan says.
+  bool inPlace = false;
   Way way = Way::Eager;
 
   std::string name() const;
@@ -54,8 +56,15 @@ public:
   char *output(bool isRegistered) const { return outputs[isRegistered]; }
 
 private:
+  /// Where a case's buffers lie.
+  struct Places {
+    char *input, *output;
+    char *begin; // of all that is spoilt before an invocation: kBufferBytes
+  };
+  Places placesOf(const Case &what) const;
   std::string check(const Case &what, const std::vector<char> &expected);
-  std::string spoilOutput(const Case &what);
+  /// As before the first invocation: the input is there, and what else may be written is spoilt.
+  std::string prepare(const Case &what);
   std::string runEager(const Case &what, const std::vector<char> &expected);
   std::string runGraph(const Case &what, const std::vector<char> &expected,
                        const std::function<void()> &meet);
@@ -65,10 +74,14 @@ private:
   const uint32_t rank;
   cudaStream_t work = nullptr;
   char *inputs[2] = {nullptr, nullptr}, *outputs[2] = {nullptr, nullptr};
+  char *pristine = nullptr; // the case's input, to be copied to where it is needed
+  uint64_t inputBytes = 0;
 };
 
-/// All collectives, types, operations and shapes that ranks are tried with.
+/// All collectives, protocols and shapes that ranks are tried with, of floats.
 std::vector<Case> casesFor(uint32_t numRanks);
+/// All collectives with every type and operation, in and out of place, unaligned.
+std::vector<Case> typeCasesFor(uint32_t numRanks);
 
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();

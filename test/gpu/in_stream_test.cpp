@@ -2,112 +2,45 @@
 // if need be. Skipped where there is no device.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
-#include "test/gpu/device_job.h"
+#include "test/gpu/ranks_on_devices.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace occl::gpu_test {
 namespace {
 
 using namespace std::chrono_literals;
 
-uint32_t numRanks() {
-  const char *given = std::getenv("OCCL_TEST_RANKS");
-  return given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : 3;
-}
+class InStream : public RanksOnDevices {};
 
-class InStream : public testing::Test {
+class AllRight : public RanksOnDevices {
 protected:
-  /// Streams that share a connection to the device wait for each other. Before CUDA starts.
-  static void SetUpTestSuite() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1); }
-  void SetUp() override {
-    int number = 0;
-    if (cudaGetDeviceCount(&number) != cudaSuccess || number == 0)
-      GTEST_SKIP() << "no CUDA device";
-    devices = static_cast<uint32_t>(number);
-    start(numRanks());
+  /// All ranks run the cases, one after the other, until one is wrong.
+  void runAll(const std::vector<Case> &cases) {
+    std::barrier met(static_cast<ptrdiff_t>(comms.size()));
+    std::atomic<bool> isWrong{false};
+    inThreads([&](uint32_t rank) -> std::string {
+      for (const Case &what : cases) {
+        std::string wrong = onDevices[rank]->run(what, [&] { met.arrive_and_wait(); });
+        isWrong = isWrong || !wrong.empty();
+        met.arrive_and_wait();
+        if (isWrong)
+          return wrong;
+      }
+      return "";
+    });
   }
-  void TearDown() override {
-    onDevices.clear();
-    for (occlComm_t comm : comms)
-      EXPECT_EQ(occlCommDestroy(comm), occlSuccess) << occlGetLastError();
-  }
-  void start(uint32_t n) {
-    comms.resize(n);
-    occlConfig_t config = smallConfig();
-    occlResult_t made = occlCommInitAll(comms.data(), n, &config);
-    if (made != occlSuccess)
-      comms.clear();
-    ASSERT_EQ(made, occlSuccess) << occlGetLastError();
-    for (uint32_t r = 0; r < n; ++r) {
-      cudaSetDevice(static_cast<int>(r % devices));
-      onDevices.push_back(std::make_unique<RankOnDevice>(comms[r], r));
-    }
-  }
-  /// body(rank) on a thread each; what they say is wrong.
-  void inThreads(const std::function<std::string(uint32_t)> &body) {
-    std::vector<std::thread> threads;
-    std::vector<std::string> wrong(comms.size());
-    for (uint32_t r = 0; r < comms.size(); ++r)
-      threads.emplace_back([&, r] {
-        cudaSetDevice(static_cast<int>(r % devices));
-        wrong[r] = body(r);
-      });
-    for (std::thread &thread : threads)
-      thread.join();
-    for (const std::string &text : wrong)
-      EXPECT_EQ(text, "");
-  }
-  Case one(plan::Plan plan, uint64_t id = 1) const {
-    Case what;
-    what.id = id;
-    what.plan = std::move(plan);
-    what.count = 1000;
-    return what;
-  }
-  std::string enqueue(uint32_t rank, uint64_t id, bool isRegistered = false) {
-    RankOnDevice &on = *onDevices[rank];
-    return occlEnqueue(comms[rank], id, on.input(isRegistered), on.output(isRegistered),
-                       on.stream()) == occlSuccess
-               ? ""
-               : occlGetLastError();
-  }
-  /// The communicator's failure, once it has one.
-  std::string failureOf(uint32_t rank) {
-    for (auto end = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < end;
-         std::this_thread::sleep_for(1ms))
-      if (*occlCommGetLastError(comms[rank]) != 0)
-        break;
-    return occlCommGetLastError(comms[rank]);
-  }
-
-  uint32_t devices = 0;
-  std::vector<occlComm_t> comms;
-  std::vector<std::unique_ptr<RankOnDevice>> onDevices;
 };
 
-TEST_F(InStream, AllCollectivesTypesAndOperationsAreRight) {
-  auto n = static_cast<uint32_t>(comms.size());
-  std::vector<Case> cases = casesFor(n);
-  std::barrier met(n);
-  std::atomic<bool> isWrong{false};
-  inThreads([&](uint32_t rank) -> std::string {
-    for (const Case &what : cases) {
-      std::string wrong = onDevices[rank]->run(what, [&] { met.arrive_and_wait(); });
-      isWrong = isWrong || !wrong.empty();
-      met.arrive_and_wait();
-      if (isWrong)
-        return wrong;
-    }
-    return "";
-  });
-}
+TEST_F(AllRight, CollectivesProtocolsAndShapes) { runAll(casesFor(numRanks())); }
+TEST_F(AllRight, TypesAndOperationsInAndOutOfPlace) { runAll(typeCasesFor(numRanks())); }
 
 TEST_F(InStream, RanksRegisterAndRunInDifferentOrdersInStreamsOfTheirOwn) {
   constexpr uint64_t kIds = 4;

@@ -1,0 +1,291 @@
+// What collectives that wait in streams do to everything else on their device, and how each such
+// case ends: rules of the hardware, and of the runtime on top of them. Each test is a process of
+// its own, for CUDA reads CUDA_DEVICE_MAX_CONNECTIONS once. Its ranks share one device.
+#include "plan/testing/example_plans.h"
+#include "test/gpu/processes_on_devices.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::gpu_test {
+namespace {
+
+using communicator::testing::jobName;
+using communicator::testing::Processes;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kCount = 1000;
+constexpr auto kBound = 15s; // for everything that must end
+
+int numDevices() {
+  int number = 0;
+  return cudaGetDeviceCount(&number) == cudaSuccess ? number : 0;
+}
+
+/// Two ranks of this process, on two devices if it sees so many.
+class TwoRanks {
+public:
+  explicit TwoRanks(uint32_t streamsEach) {
+    occlConfig_t config = smallConfig();
+    if (occlCommInitAll(comms, 2, &config) != occlSuccess) {
+      wrong = std::string("occlCommInitAll: ") + occlGetLastError();
+      return;
+    }
+    for (uint32_t r = 0; r < 2; ++r) {
+      onDeviceOf(r);
+      ranks.push_back(std::make_unique<RankOnDevice>(comms[r], r));
+      for (uint32_t s = 0; s < streamsEach; ++s) {
+        streams[r].emplace_back();
+        cudaStreamCreateWithFlags(&streams[r].back(), cudaStreamNonBlocking);
+      }
+    }
+  }
+  ~TwoRanks() {
+    for (occlComm_t comm : comms)
+      occlCommAbort(comm); // whatever still waits
+    for (uint32_t r = 0; r < 2; ++r)
+      for (cudaStream_t stream : streams[r])
+        cudaStreamDestroy(stream);
+    ranks.clear();
+    for (occlComm_t comm : comms)
+      occlCommDestroy(comm);
+  }
+
+  static void onDeviceOf(uint32_t rank) { cudaSetDevice(static_cast<int>(rank) % numDevices()); }
+  /// Collectives 0 to number - 1, on both ranks.
+  std::string registerAll(uint64_t number, uint32_t timeoutMs) {
+    for (uint64_t id = 0; id < number; ++id)
+      for (occlComm_t comm : comms) {
+        Case what;
+        what.id = id;
+        what.plan = plan::testing::twoShotAllReduce(2);
+        what.count = kCount;
+        if (registerCase(comm, what, timeoutMs) != occlSuccess)
+          return std::string("occlRegister: ") + occlGetLastError();
+      }
+    return "";
+  }
+  /// With work behind it.
+  std::string enqueue(uint32_t rank, uint64_t id, cudaStream_t stream) {
+    onDeviceOf(rank);
+    char *output = ranks[rank]->output(false) + id * 8192;
+    if (occlEnqueue(comms[rank], id, ranks[rank]->input(false), output, stream) != occlSuccess)
+      return std::string("occlEnqueue: ") + occlGetLastError();
+    cudaMemsetAsync(ranks[rank]->output(false) + (1 << 19), 1, 4, stream);
+    return "";
+  }
+  /// All streams are empty within the bound.
+  std::string end() {
+    auto late = Clock::now() + kBound;
+    for (uint32_t r = 0; r < 2; ++r)
+      for (cudaStream_t stream : streams[r])
+        while (cudaStreamQuery(stream) == cudaErrorNotReady)
+          if (Clock::now() > late)
+            return "a stream of rank " + std::to_string(r) + " does not end";
+    return "";
+  }
+  std::string failure() {
+    for (auto late = Clock::now() + 200ms;
+         Clock::now() < late && *occlCommGetLastError(comms[0]) == 0;)
+      std::this_thread::sleep_for(1ms);
+    return occlCommGetLastError(comms[0]);
+  }
+
+  occlComm_t comms[2] = {nullptr, nullptr};
+  std::vector<std::unique_ptr<RankOnDevice>> ranks;
+  std::vector<cudaStream_t> streams[2];
+  std::string wrong;
+};
+
+/// body() in a process whose CUDA has so many connections to a device, and sees one, or all.
+void inProcess(uint32_t connections, const std::function<std::string()> &body,
+               bool seesAll = false) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  Processes process(1, [&](uint32_t) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(connections).c_str(), 1);
+    const char *given = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::string visible = given ? given : "0";
+    if (!seesAll)
+      setenv("CUDA_VISIBLE_DEVICES", visible.substr(0, visible.find(',')).c_str(), 1);
+    return body();
+  });
+  EXPECT_EQ(process.join(0), 0) << process.wrong(0);
+}
+
+/// Rank 0 has `parked` collectives waiting, each in a stream of its own with work behind it, when
+/// rank 1 enqueues them all in a stream of its own, in the other order.
+std::string park(uint32_t parked, uint32_t timeoutMs, std::string &failure) {
+  TwoRanks two(parked);
+  if (!two.wrong.empty())
+    return two.wrong;
+  std::string wrong = two.registerAll(parked, timeoutMs);
+  for (uint32_t id = 0; id < parked && wrong.empty(); ++id)
+    wrong = two.enqueue(0, id, two.streams[0][id]);
+  if (!wrong.empty())
+    return wrong;
+  std::this_thread::sleep_for(100ms); // all have begun
+  std::thread late([&] {              // its launches may hang
+    for (uint32_t id = parked; id-- > 0;)
+      if (!two.enqueue(1, id, two.streams[1][0]).empty())
+        return;
+  });
+  wrong = two.end();
+  late.join();
+  if (wrong.empty())
+    wrong = two.end();
+  failure = two.failure();
+  return wrong;
+}
+
+TEST(Parked, FewerStreamsThanConnectionsMayConflict) {
+  inProcess(8, [] {
+    std::string failure, wrong = park(7, 10000, failure);
+    return wrong.empty() ? failure : wrong;
+  });
+}
+
+TEST(Parked, AtTheLimitTheReportNamesIt) {
+  for (uint32_t parked : {4u, 6u})
+    inProcess(4, [=]() -> std::string {
+      std::string failure, wrong = park(parked, 1500, failure);
+      std::fprintf(stderr, "%u streams parked, 4 connections: %s\n", parked,
+                   failure.empty() ? "no failure" : failure.c_str());
+      if (!wrong.empty() || failure.empty())
+        return wrong.empty() ? "" : wrong + "; " + failure;
+      return failure.find("CUDA_DEVICE_MAX_CONNECTIONS is 4") != std::string::npos
+                 ? ""
+                 : "the report does not name the limit: " + failure;
+    });
+}
+
+TEST(Parked, AbortEndsAllThatIsParked) {
+  inProcess(4, []() -> std::string {
+    constexpr uint32_t kParked = 6; // above the limit
+    TwoRanks two(kParked + 1);
+    std::string wrong = two.wrong.empty() ? two.registerAll(kParked, 3'600'000) : two.wrong;
+    for (uint32_t id = 0; id < kParked && wrong.empty(); ++id)
+      wrong = two.enqueue(0, id, two.streams[0][id]);
+    if (!wrong.empty())
+      return wrong;
+    std::this_thread::sleep_for(100ms);
+    std::thread late([&] { two.enqueue(1, kParked - 1, two.streams[1][0]); });
+    std::this_thread::sleep_for(100ms);
+    auto begin = Clock::now();
+    occlCommAbort(two.comms[1]);
+    auto took = Clock::now() - begin;
+    wrong = two.end();
+    late.join();
+    if (wrong.empty())
+      wrong = two.end();
+    if (wrong.empty() && took > 1s)
+      wrong = "occlCommAbort took more than a second";
+    if (wrong.empty() && two.failure().find("occlCommAbort was called") == std::string::npos)
+      wrong = "another failure: " + two.failure();
+    return wrong;
+  });
+}
+
+/// A collective of rank 0 waits for rank 1, which comes while another thread is inside a call that
+/// waits for the device. In one process CUDA may hold up rank 1's launch until that call returns.
+std::string lateDuring(const std::function<void(char *)> &call, uint32_t timeoutMs,
+                       bool isAborted) {
+  TwoRanks two(1);
+  char *memory = nullptr;
+  two.onDeviceOf(0);
+  cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
+  std::string wrong = two.wrong.empty() ? two.registerAll(1, timeoutMs) : two.wrong;
+  if (wrong.empty())
+    wrong = two.enqueue(0, 0, two.streams[0][0]);
+  if (!wrong.empty())
+    return wrong;
+  std::atomic<bool> hasReturned{false};
+  std::thread caller([&] {
+    call(memory);
+    hasReturned = true;
+  });
+  std::this_thread::sleep_for(200ms);
+  bool waited = !hasReturned;
+  std::thread late([&] { two.enqueue(1, 0, two.streams[1][0]); });
+  std::this_thread::sleep_for(200ms);
+  if (isAborted)
+    occlCommAbort(two.comms[1]);
+  wrong = two.end();
+  caller.join();
+  late.join();
+  if (wrong.empty())
+    wrong = two.end();
+  std::string failure = two.failure();
+  std::fprintf(stderr, "%s; %s\n", waited ? "the call waited" : "the call did not wait",
+               failure.empty() ? "the collective went on" : failure.c_str());
+  if (wrong.empty() && !failure.empty() &&
+      failure.find(isAborted ? "occlCommAbort was called" : "from rank 1") == std::string::npos)
+    wrong = "the report does not say who is missing: " + failure;
+  return wrong;
+}
+
+TEST(Parked, CudaFreeInAnotherThreadEndsWithAReportOrGoesOn) {
+  inProcess(8, [] { return lateDuring([](char *memory) { cudaFree(memory); }, 2000, false); });
+}
+
+TEST(Parked, AbortEndsCudaFreeInAnotherThread) {
+  inProcess(8, [] { return lateDuring([](char *memory) { cudaFree(memory); }, 3'600'000, true); });
+}
+
+TEST(Parked, CudaDeviceSynchronizeInAnotherThreadEndsWithAReportOrGoesOn) {
+  inProcess(8, [] { return lateDuring([](char *) { cudaDeviceSynchronize(); }, 2000, false); });
+}
+
+/// The late rank is on another device.
+TEST(Parked, CudaFreeOnAnotherDeviceEndsWithAReportOrGoesOn) {
+  inProcess(
+      8,
+      []() -> std::string {
+        if (numDevices() < 2) {
+          std::fprintf(stderr, "skipped: one device\n");
+          return "";
+        }
+        return lateDuring([](char *memory) { cudaFree(memory); }, 2000, false);
+      },
+      true);
+}
+
+/// Nothing of a rank that is another process is held up.
+TEST(Parked, CudaFreeInAnotherProcessGoesOn) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice onDevice(comm, rank);
+    Case what;
+    what.plan = plan::testing::twoShotAllReduce(2);
+    what.count = kCount;
+    if (registerCase(comm, what) != occlSuccess)
+      return std::string("occlRegister: ") + occlGetLastError();
+    char *memory = nullptr;
+    cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
+    if (rank == 1)
+      std::this_thread::sleep_for(700ms);
+    if (occlEnqueue(comm, what.id, onDevice.input(false), onDevice.output(false),
+                    onDevice.stream()) != occlSuccess)
+      return std::string("occlEnqueue: ") + occlGetLastError();
+    cudaFree(memory); // rank 0's waits for rank 1
+    std::string wrong = onDevice.synchronize();
+    return wrong.empty() ? occlCommGetLastError(comm) : wrong;
+  };
+  Processes processes(2, joined(2, jobName("parked-free"), body));
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+} // namespace
+} // namespace occl::gpu_test

@@ -1,0 +1,34 @@
+#include "test/gpu/processes_on_devices.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace occl::gpu_test {
+
+uint32_t processRanks() {
+  const char *given = std::getenv("OCCL_TEST_RANKS");
+  return given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : 2;
+}
+
+bool hasDevice() { return std::filesystem::exists("/dev/nvidia0"); }
+
+std::function<std::string(uint32_t)>
+joined(uint32_t numRanks, const std::string &name,
+       const std::function<std::string(occlComm_t, uint32_t)> &body) {
+  return [=](uint32_t rank) -> std::string {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+      return "no CUDA device";
+    occlConfig_t config = smallConfig();
+    config.device = rank % static_cast<uint32_t>(devices);
+    cudaSetDevice(static_cast<int>(config.device));
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, numRanks, rank, name.c_str(), &config) != occlSuccess)
+      return std::string("occlCommInitRank: ") + occlGetLastError();
+    std::string wrong = body(comm, rank);
+    occlCommDestroy(comm);
+    return wrong;
+  };
+}
+
+} // namespace occl::gpu_test

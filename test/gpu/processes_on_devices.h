@@ -1,0 +1,24 @@
+// Tests of ranks that are processes, on as many devices as there are.
+#pragma once
+
+#include "runtime/communicator/testing/processes.h"
+#include "test/gpu/device_job.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace occl::gpu_test {
+
+/// OCCL_TEST_RANKS of the environment, or 2.
+uint32_t processRanks();
+
+/// Asks the system, not CUDA: a process must not use CUDA before it has divided.
+bool hasDevice();
+
+/// body(comm, rank) in processes that have joined a communicator of so many ranks.
+std::function<std::string(uint32_t)>
+joined(uint32_t numRanks, const std::string &name,
+       const std::function<std::string(occlComm_t, uint32_t)> &body);
+
+} // namespace occl::gpu_test
