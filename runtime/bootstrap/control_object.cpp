@@ -123,7 +123,12 @@ bool ControlObject::hasName() const {
   return fstat(file.get(), &info) == 0 && info.st_nlink > 0;
 }
 
-void ControlObject::removeName() const { shm_unlink(objectPath(name).c_str()); }
+Status ControlObject::removeName() const {
+  std::string path = objectPath(name);
+  if (shm_unlink(path.c_str()) != 0 && errno != ENOENT)
+    return systemError("cannot remove shared memory " + path, errno);
+  return {};
+}
 
 bool ControlObject::isStale() const {
   for (uint32_t rank = 0; rank < std::min(header().numRanks, kMaxRanks); ++rank)
@@ -234,7 +239,7 @@ Status ControlObject::takePlace(uint32_t numRanks, uint32_t rank, uint64_t segme
     slot(rank).left.store(true, std::memory_order_release);
   header().magic.store(kMagic, std::memory_order_release);
   if (allJoined())
-    removeName();
+    (void)removeName(); // where it stays it is stale when the group has gone
   announceChange();
   return fits;
 }
@@ -242,7 +247,7 @@ Status ControlObject::takePlace(uint32_t numRanks, uint32_t rank, uint64_t segme
 StatusOr<ControlObject> ControlObject::join(const std::string &name, uint32_t numRanks,
                                             uint32_t rank, uint64_t segmentBytes,
                                             const RankFiles &files, const Deadline &deadline) {
-  while (true) {
+  do {
     auto object = open(name, O_CREAT);
     if (!object.ok())
       return object;
@@ -257,13 +262,17 @@ StatusOr<ControlObject> ControlObject::join(const std::string &name, uint32_t nu
     if (Status status = object->prepare(numRanks, segmentBytes); !status.ok())
       return status;
     if (object->isStale()) {
-      object->removeName();
+      if (Status status = object->removeName(); !status.ok())
+        return status;
       continue;
     }
     if (Status status = object->takePlace(numRanks, rank, segmentBytes, files); !status.ok())
       return status;
     return object;
-  }
+  } while (!deadline.passed());
+  return Status(StatusCode::Timeout,
+                "group '" + name + "': other processes use the name, too: shared memory " +
+                    objectPath(name) + " went or was left behind again and again");
 }
 
 void ControlObject::announceChange() const {
@@ -316,7 +325,7 @@ void ControlObject::leave(uint32_t rank) {
   // Wait for whoever is just joining or leaving too: the last to go takes the name away.
   FileLock lock(file.get(), Deadline(kLeaveTimeout));
   if (lock.held() && hasName() && !hasLivingRank())
-    removeName();
+    (void)removeName(); // the next start tries again
 }
 
 void ControlObject::removeStale() {
@@ -342,8 +351,10 @@ void ControlObject::removeIfStale() const {
     uint32_t magic = header().magic.load(std::memory_order_acquire);
     ours = magic == kMagic && header().version == kVersion &&
            header().pidNamespace == ownPidNamespace();
-    if (magic == 0 || (ours && isStale()))
-      return removeName();
+    if (magic == 0 || (ours && isStale())) {
+      (void)removeName(); // it may be in nobody's way
+      return;
+    }
     // Who wanted the lock meanwhile and gave up had left before that: it is seen now.
   } while (ours && isStale());
 }

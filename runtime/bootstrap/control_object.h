@@ -55,7 +55,7 @@ struct ControlHeader {
 class ControlObject {
 public:
   /// Joins as `rank`, creating the object if this is the first rank; removes stale ones. The last
-  /// rank to join takes the name away.
+  /// rank to join takes the name away. Timeout if that takes until the deadline.
   static StatusOr<ControlObject> join(const std::string &name, uint32_t numRanks, uint32_t rank,
                                       uint64_t segmentBytes, const RankFiles &files,
                                       const Deadline &deadline);
@@ -88,7 +88,8 @@ private:
   void removeIfStale() const;
   // The functions below are called under the lock.
   bool hasName() const;
-  void removeName() const;
+  /// SystemError if the object keeps its name.
+  Status removeName() const;
   /// Fills in the header of a new object; Mismatch if it is not ours.
   Status prepare(uint32_t numRanks, uint64_t segmentBytes);
   /// Whether a rank that had joined is gone: then the group can never form.
