@@ -280,7 +280,7 @@ OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
  * occlAgain: too much is in flight, here or because a peer has not finished former invocations;
  * occlGetLastError() names the holders. Call again after a completion, or after occlTest of any
  * request that is in flight, or a little later. A small collective with a callback is begun at
- * once, by the caller, for about a microsecond. */
+ * once, by the caller, who waits for data of its peers for some microseconds at most. */
 OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                  void *recvBuffer, occlCallback_t callback, void *user,
                                  occlRequest_t *request);

@@ -8,6 +8,7 @@ namespace occl::daemon {
 CallbackThreads::~CallbackThreads() {
   Lock lock(mutex);
   stopping = true;
+  isWanted.store(true, std::memory_order_relaxed);
   changed.notify_all();
   changed.wait(lock, [this] { return threads.empty(); });
   joinEnded(lock);
@@ -23,7 +24,11 @@ void CallbackThreads::add(const CallbackJob &job) {
   jobs.push_back(job);
   if (numIdle() == 0)
     (void)addThread(); // without it the job waits for the threads that are there
-  changed.notify_one();
+  // The first job is for who looks out; somebody else has to look after the next one.
+  if (isLookedOut && jobs.size() == 1)
+    isWanted.store(true, std::memory_order_relaxed);
+  else
+    changed.notify_one();
 }
 
 uint32_t CallbackThreads::numThreads() {
@@ -51,6 +56,19 @@ void CallbackThreads::joinEnded(Lock &lock) {
   for (Thread &thread : leaving)
     thread.join(); // it is on its last instructions
   lock.lock();
+}
+
+/// Returns when there may be something to do, or after kLookOut.
+void CallbackThreads::lookOut(Lock &lock) {
+  isLookedOut = true;
+  isWanted.store(false, std::memory_order_relaxed);
+  lock.unlock();
+  const auto end = SteadyClock::now() + kLookOut;
+  do
+    yieldProcessor();
+  while (!isWanted.load(std::memory_order_relaxed) && SteadyClock::now() < end);
+  lock.lock();
+  isLookedOut = false;
 }
 
 bool CallbackThreads::awaitJob(Lock &lock) {
@@ -97,8 +115,11 @@ void CallbackThreads::runFirst(Lock &lock) {
 void CallbackThreads::loop(Threads::iterator self) {
   Lock lock(mutex);
   joinEnded(lock);
-  while (awaitJob(lock))
+  while (awaitJob(lock)) {
     runFirst(lock);
+    if (jobs.empty() && !stopping && !isLookedOut)
+      lookOut(lock);
+  }
   ended.splice(ended.end(), threads, self);
   changed.notify_all();
 }

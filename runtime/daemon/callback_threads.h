@@ -2,6 +2,7 @@
 // there are threads to be had, other callbacks.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
@@ -25,11 +26,15 @@ struct CallbackJob {
 /// long as none takes longer than kPatience. After that its thread is taken to be blocked and the
 /// next one goes on. As soon as a job waits and no thread is left to look after it, there is
 /// one thread more, up to the limit; threads that are left over go when they have had nothing to
-/// do for kSpare. Thread safety: any.
+/// do for kSpare. Who has just run one looks for the next for kLookOut, offering the processor
+/// between the looks, before it sleeps: one thread at a time, which then needs no waking. Thread
+/// safety: any.
 class CallbackThreads {
 public:
   static constexpr auto kPatience = std::chrono::milliseconds(1);
   static constexpr auto kSpare = std::chrono::milliseconds(500);
+  /// Some times what waking a thread takes.
+  static constexpr auto kLookOut = std::chrono::microseconds(20);
 
   explicit CallbackThreads(uint32_t mostThreads) : mostThreads(mostThreads) {}
   /// Waits until all that was added has been run. Not from a callback.
@@ -47,6 +52,7 @@ private:
   using Threads = std::list<Thread>;
 
   void loop(Threads::iterator self);
+  void lookOut(Lock &lock);
   bool awaitJob(Lock &lock);
   void runFirst(Lock &lock);
   Status addThread();
@@ -54,6 +60,9 @@ private:
   uint32_t numIdle() const { return static_cast<uint32_t>(threads.size()) - numRunning; }
 
   const uint32_t mostThreads;
+  /// A job was added, or the end has come: written under the lock, read without it by who looks
+  /// out.
+  Atomic<bool> isWanted{false};
 
   Mutex mutex; // guards all below
   ConditionVariable changed;
@@ -64,6 +73,7 @@ private:
   uint32_t numActive = 0;
   uint64_t round = 0;
   SteadyClock::time_point lastBegin{};
+  bool isLookedOut = false; // a thread is in lookOut(): it looks again under the lock
   bool stopping = false;
 };
 

@@ -21,8 +21,10 @@ using namespace std::chrono_literals;
 constexpr auto kYieldTime = 100us;
 /// Every sleep ends by itself, so that deadlines and dead peers are seen.
 constexpr auto kLongestSleep = 20ms;
-/// How long a submission polls at most, whatever the budget: less than waking a thread takes.
-constexpr scheduler::Nanoseconds kMostAtSubmission = 1us;
+/// How long a submission polls, where polling is wanted at all: about what waking a thread takes.
+/// More than the ranks' threads differ by that run callbacks in turn with their program; or the
+/// workers, once awake, keep them apart.
+constexpr scheduler::Nanoseconds kAtSubmission = 4us;
 /// Slices of one visit; then the others get their turn.
 constexpr uint32_t kQuantumSlices = 64;
 /// Polls between two looks at the clock: it takes longer than a poll.
@@ -197,7 +199,7 @@ bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
   if (polling.polls == 1) {
     scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
     polling.until =
-        now + (patience == Patience::First ? std::min(budget, kMostAtSubmission) : budget);
+        now + (patience == Patience::First && budget.count() != 0 ? kAtSubmission : budget);
   }
   return now < polling.until;
 }

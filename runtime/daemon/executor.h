@@ -40,7 +40,7 @@ public:
   /// Visits what the caller has claimed at its submission: see Admitted. While it is alone on the
   /// board and others may need the processor, it is not released between looks, for a short time.
   void runClaimed(BlockTask &task, const scheduler::Visit &visit);
-  /// The same for a task that others go on with: polls for a budget, at most for a microsecond.
+  /// The same for a task that others go on with: polls for some microseconds.
   void beginClaimed(BlockTask &task, const scheduler::Visit &visit);
 
 private:
