@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <thread>
 #include <vector>
@@ -133,6 +134,59 @@ TEST(Device, WaitingForOneCommunicatorRunsTheOthers) {
     return jobs[0].check(rank) + jobs[1].check(rank);
   });
   expectAllRight(processes, kRanks);
+}
+
+/// More than a rank's worker and the thread that waits can keep to at a time.
+constexpr uint32_t kOfEach = 3;
+
+/// Submits all of one communicator, then all of the other, on rank 1 the other way round; the last
+/// error of the first communicator, whose deadline on rank 1 comes before all others.
+std::string deadlockAcross(const std::string &name, uint32_t rank) {
+  occlConfig_t config = withTimeout(rank == 1 ? 2'000 : 60'000);
+  config.preemption = 2;
+  config.orderPolicy = occlOrderFifo;
+  std::array<occlComm_t, 2> comms{};
+  std::array<std::vector<Job>, 2> jobs;
+  for (uint32_t c = 0; c < 2; ++c) {
+    std::string own = name + "-" + std::to_string(c);
+    if (occlCommInitRank(&comms[c], 2, rank, own.c_str(), &config) != occlSuccess)
+      return lastError("occlCommInitRank");
+    for (uint32_t j = 0; j < kOfEach; ++j)
+      jobs[c].emplace_back(j, handleOf(ringAllReduce(2)), 50 + c);
+    if (std::string wrong = registerAll(comms[c], jobs[c]); !wrong.empty())
+      return wrong;
+  }
+  std::array<occlRequest_t, 2> last{};
+  for (uint32_t c : {rank, 1 - rank}) {
+    for (Job &job : jobs[c])
+      if (job.submit(comms[c], rank, &last[c]) != occlSuccess)
+        return lastError("occlSubmit");
+    // Puts them into the task queue: from there on it is first in, first out.
+    if (occlTest(comms[c], last[c]) != occlInProgress)
+      return lastError("occlTest");
+  }
+  std::string text = occlWait(comms[0], last[0]) == occlTimeout ? occlCommGetLastError(comms[0])
+                                                                : lastError("no time out");
+  for (occlComm_t comm : comms)
+    occlCommAbort(comm);
+  for (occlComm_t comm : comms)
+    occlCommDestroy(comm);
+  return text;
+}
+
+TEST(Device, WithoutPreemptionTheDeadlineNamesTheOtherCommunicatorInTheCycle) {
+  std::string name = jobName("device-cycle");
+  Processes processes(2, [&](uint32_t rank) -> std::string {
+    std::string text = deadlockAcross(name, rank);
+    for (const char *part :
+         {"collective 'ring_allreduce of 50'", "did not end on rank 1 before its deadline",
+          "without preemption the executor keeps to collective 'ring_allreduce of 51'",
+          "of another communicator: thread block 0, instruction"})
+      if (text.find(part) == std::string::npos)
+        return text;
+    return {};
+  });
+  expectAllRight(processes, 2);
 }
 
 TEST(Device, SettingsOfItsExecutorsAreTheSameForAll) {

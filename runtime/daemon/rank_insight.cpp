@@ -59,6 +59,10 @@ std::vector<RankReport> RankInsight::askAll() {
            (sleepFor(kBetweenLooks), true));
     ranks[r].edges = header.waitEdges.read().edges;
   }
+  RankReport &own = ranks[fabric.rank()];
+  if (own.edges.empty() && own.note.empty() && core.hasOpen())
+    if (std::string holder = watchdog.describeHolder(); !holder.empty())
+      own.note = "runs none of its own: " + holder;
   return ranks;
 }
 

@@ -93,12 +93,17 @@ public:
 
   /// Calls inspect(task) for every task of the place in the queue, in order, under the lock.
   template <class Inspect> void forEachTask(const BoardPlace &place, Inspect inspect) {
-    std::lock_guard lock(mutex);
-    for (size_t i = 0; i < queue.length(); ++i) {
-      const auto &task = static_cast<const BlockTask &>(queue.at(i));
+    forEach([&](const BlockTask &task) {
       if (&placeOf(task) == &place)
         inspect(task);
-    }
+    });
+  }
+  /// The same for every task of other places.
+  template <class Inspect> void forEachOtherTask(const BoardPlace &place, Inspect inspect) {
+    forEach([&](const BlockTask &task) {
+      if (&placeOf(task) != &place)
+        inspect(task);
+    });
   }
   /// Publishes what the place's blocked tasks wait for, and takes it back as soon as one of them
   /// moves.
@@ -107,6 +112,11 @@ public:
 private:
   static BoardPlace &placeOf(const BlockTask &task) { return *task.invocation->place; }
 
+  template <class Inspect> void forEach(Inspect inspect) {
+    std::lock_guard lock(mutex);
+    for (size_t i = 0; i < queue.length(); ++i)
+      inspect(static_cast<const BlockTask &>(queue.at(i)));
+  }
   BlockTask *claimNext(scheduler::Visit &visit);
   void drainAll(std::vector<OpenInvocation *> &complete, Ticks now);
   void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now);

@@ -30,6 +30,12 @@ std::string whatHolds(const OpenInvocation &invocation) {
   return shown ? describeObstacle(*shown) : "none of its thread blocks has been run";
 }
 
+bool hasBeenRun(const OpenInvocation &invocation) {
+  return std::any_of(invocation.tasks.begin(), invocation.tasks.end(), [](const BlockTask &task) {
+    return task.obstacle.reason != BlockReason::None;
+  });
+}
+
 } // namespace
 
 Watchdog::Watchdog(Core &core, insight::LookUp lookUp, std::function<void()> tidy)
@@ -52,16 +58,33 @@ void Watchdog::round(Clock::time_point now) {
 
 void Watchdog::checkDeadlines(Clock::time_point now) {
   const OpenInvocation *overdue = nullptr;
+  bool isRun = true;
   std::string text;
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (overdue || task.invocation->deadline > now)
       return;
     overdue = task.invocation;
+    isRun = hasBeenRun(*overdue);
     text = "collective " + overdue->describe() + " did not end on rank " +
            std::to_string(core.fabric->rank()) + " before its deadline: " + whatHolds(*overdue);
   });
-  if (overdue)
-    core.fabric->fail({StatusCode::Timeout, text});
+  if (!overdue)
+    return;
+  if (std::string holder = isRun ? "" : describeHolder(); !holder.empty())
+    text += "; " + holder;
+  core.fabric->fail({StatusCode::Timeout, text});
+}
+
+std::string Watchdog::describeHolder() const {
+  std::string text;
+  if (core.device->options.preemption)
+    return text;
+  core.device->board.forEachOtherTask(core.place, [&](const BlockTask &task) {
+    if (text.empty() && waitsForPeer(task))
+      text = "without preemption the executor keeps to collective " + task.invocation->describe() +
+             " of another communicator: " + describeObstacle(task);
+  });
+  return text;
 }
 
 std::string Watchdog::describeWaitFor(uint32_t peer) {

@@ -30,6 +30,10 @@ public:
   /// Publishes what the rank waits for now, and that it has, to who has asked. Any thread.
   void publishWaits();
 
+  /// Without preemption: what of another communicator this rank's executors keep to, and what that
+  /// waits for; the ranks in it are that communicator's. "" if there is nothing. Any thread.
+  std::string describeHolder() const;
+
 private:
   void checkDeadlines(Clock::time_point now);
   void checkPeers();
