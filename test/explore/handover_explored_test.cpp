@@ -1,0 +1,90 @@
+// Whole communicators under made-up schedules: what a helper hands over when it leaves, and what a
+// submission that is refused gives back.
+#include "runtime/base/clock.h"
+#include "runtime/base/thread.h"
+#include "test/explore/communicators.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HandOver : public Daemon {};
+
+occlRequest_t submit(const Ranks &ranks, uint32_t r, Job &job) {
+  occlRequest_t request = 0;
+  require(job.submit(ranks[r], r, &request) == occlSuccess, "submit");
+  return request;
+}
+
+void wait(const Ranks &ranks, uint32_t r, occlRequest_t request) {
+  require(occlWait(ranks[r], request) == occlSuccess, "wait");
+}
+
+/// While a helper of rank 0 waits for rank 1, the worker goes to sleep for good. Then another
+/// thread submits what nobody on that rank waits for, and the helper leaves.
+TEST_F(HandOver, AHelperThatLeavesWakesTheWorker) {
+  std::vector<Job> jobs = makeJobs(2, twoShot);
+  expectNoDefect(200, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      if (r == 1) {
+        sleepFor(40ms);
+        wait(ranks, r, submit(ranks, r, jobs[0]));
+        const auto begin = SteadyClock::now();
+        wait(ranks, r, submit(ranks, r, jobs[1]));
+        require(SteadyClock::now() - begin < 100ms, "nobody ran it on rank 0");
+        return;
+      }
+      occlRequest_t unattended = 0;
+      Thread submitter([&] {
+        sleepFor(40ms);
+        unattended = submit(ranks, r, jobs[1]);
+      });
+      wait(ranks, r, submit(ranks, r, jobs[0]));
+      sleepFor(400ms); // computes
+      submitter.join();
+      wait(ranks, r, unattended);
+    });
+  });
+}
+
+/// What is refused for want of memory has taken no request: all that there are can be used later.
+TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
+  constexpr uint32_t kInFlight = 2; // ids below are of small ones
+  std::vector<Job> jobs = makeJobs(kInFlight, ring);
+  for (uint32_t j = 0; j < 2; ++j)
+    jobs.emplace_back(kInFlight + j, ring, 10000, DataType::Int32);
+  uint32_t numRefused = 0;
+  expectNoDefect(50, [&] {
+    occlConfig_t config = withWorkers(1);
+    config.maxInFlight = kInFlight;
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      occlRequest_t first = submit(ranks, r, jobs[kInFlight]), second = 0;
+      for (occlResult_t result = occlAgain; result == occlAgain;) {
+        result = jobs[kInFlight + 1].submit(ranks[r], r, &second);
+        numRefused += result == occlAgain;
+        wait(ranks, r, first);
+      }
+      wait(ranks, r, second);
+      std::array<occlRequest_t, kInFlight> requests{};
+      for (uint32_t j = 0; j < kInFlight; ++j)
+        while (jobs[j].submit(ranks[r], r, &requests[j]) == occlAgain)
+          yieldProcessor();
+      for (occlRequest_t request : requests)
+        wait(ranks, r, request);
+    });
+  });
+  EXPECT_GT(numRefused, 0u) << "nothing was refused";
+}
+
+} // namespace
+} // namespace occl::explore
