@@ -32,9 +32,7 @@ int main(int argc, char **argv) {
   collective.count = input.size();
   check(occlRegister(comm, &collective));
 
-  occlRequest_t request;
-  check(occlSubmit(comm, 1, input.data(), sum.data(), nullptr, nullptr, &request));
-  check(occlWait(comm, request));
+  check(occlRun(comm, 1, input.data(), sum.data()));
   std::printf("rank %u of %u: sum[999] = %g\n", rank, numRanks, sum[999]);
   check(occlCommDestroy(comm));
   return sum[999] == numRanks * (numRanks + 1) / 2 ? 0 : 1;
