@@ -66,15 +66,29 @@ std::string describe(const Candidate &candidate) {
          (candidate.tactics == Tactics() ? "" : ", " + candidate.tactics.text());
 }
 
+/// What is tuned: all tactics; those of local instructions, as GPUs would have them; nothing.
+enum class Scope : uint8_t { Nothing, Local, All };
+
+Scope scopeOf(const CompileOptions &options, const ChoiceOptions &asked) {
+  if (asked.tuning == Tuning::On)
+    return Scope::All;
+  if (asked.tuning == Tuning::Off)
+    return Scope::Nothing;
+  if (!options.topology.empty())
+    return Scope::All;
+  bool isDirect = options.pipeline.directGroupSize != 0;
+  return isDirect && !asked.protocol && !asked.instances ? Scope::Local : Scope::Nothing;
+}
+
 /// Tries candidates, each once.
 class Search {
 public:
-  Search(const CompileOptions &options, const ChoiceOptions &asked) : options(options) {
+  Search(const CompileOptions &options, const ChoiceOptions &asked)
+      : options(options), scope(scopeOf(options, asked)) {
     choice.bytes = asked.bytes;
-    bool mayTune =
-        asked.tuning == Tuning::On || (asked.tuning == Tuning::Auto && !options.topology.empty());
-    largest = !mayTune ? 0 : asked.tuning == Tuning::On ? kLargestAsked : kLargest;
-    budget = asked.tuning == Tuning::On ? kBudgetAsked : kBudget;
+    bool isAsked = asked.tuning == Tuning::On;
+    largest = scope == Scope::Nothing ? 0 : isAsked ? kLargestAsked : kLargest;
+    budget = isAsked ? kBudgetAsked : kBudget;
   }
 
   /// Nothing if the first candidate gives no valid plan.
@@ -85,8 +99,13 @@ public:
     for (const Candidate &candidate : candidates)
       if (evaluate(candidate); choice.candidates.front().makespans.empty())
         return std::nullopt;
-    if (largest > 0)
+    if (largest > 0 && scope == Scope::Local) {
+      Candidate spread = candidates.front();
+      spread.tactics = spread.tactics.spread();
+      evaluate(spread);
+    } else if (largest > 0) {
       descendFromAll(candidates);
+    }
     choice.chosen = simplestOfTheBest(finalists());
     return std::move(choice);
   }
@@ -189,8 +208,10 @@ private:
     spent += plan->instructions.size();
     if (choice.bytes.empty())
       choice.bytes = cost::usualSizes(*plan);
-    const topology::Topology machine =
-        compiler.topology() ? *compiler.topology() : topology::sharedMemory(plan->numRanks);
+    const topology::Topology machine = compiler.topology() ? *compiler.topology()
+                                       : scope == Scope::Local
+                                           ? topology::nvlinkSwitch(plan->numRanks)
+                                           : topology::sharedMemory(plan->numRanks);
     for (uint64_t bytes : choice.bytes) {
       plan::Expected<cost::Prediction> prediction =
           cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = maxSteps});
@@ -245,6 +266,7 @@ private:
   }
 
   const CompileOptions &options;
+  const Scope scope;
   std::vector<Dimension> dimensions;
   Choice choice;
   std::map<std::string, size_t> tried; // candidates, by their description
@@ -267,8 +289,7 @@ std::string Choice::text() const {
 }
 
 bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &asked) {
-  return asked.protocol || asked.instances || asked.tuning == Tuning::On ||
-         (asked.tuning == Tuning::Auto && !options.topology.empty());
+  return asked.protocol || asked.instances || scopeOf(options, asked) != Scope::Nothing;
 }
 
 std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &asked) {

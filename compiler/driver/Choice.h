@@ -40,7 +40,8 @@ bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &choice);
 /// Compiles with every protocol that is to be chosen among, and with 1, 2, 4, ... instances up to
 /// the budget of thread blocks, and with other tactics, one changed at a time, as long as that
 /// helps. Sets `options` to those with the least predicted makespan on its topology, shared memory
-/// without one: over several sizes, the least geometric mean; of those within half a percent of it
+/// without one (GPUs at a switch if only the local instructions of direct accesses are chosen):
+/// over several sizes, the least geometric mean; of those within half a percent of it
 /// the one with the fewest instances and unusual options. Compiling with the options set gives the
 /// same plan as asking for them. nullopt, after printing errors, if the options as they are give no
 /// plan.

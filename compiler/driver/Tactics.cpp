@@ -90,6 +90,13 @@ Tactics Tactics::staged() const {
   return tactics;
 }
 
+Tactics Tactics::spread() const {
+  Tactics tactics = *this;
+  tactics.aggregateLocal = false;
+  tactics.spreadLocal = true;
+  return tactics;
+}
+
 std::string Tactics::text() const {
   std::string text;
   auto add = [&](bool isUnusual, const std::string &option) {

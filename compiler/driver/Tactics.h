@@ -10,7 +10,8 @@
 
 namespace occl::driver {
 
-/// Whether tactics are chosen by prediction. Auto: of small programs with a topology.
+/// Whether tactics are chosen by prediction. Auto: of small programs with a topology; without one,
+/// of those with direct accesses, only where local instructions go.
 enum class Tuning : uint8_t { Auto, On, Off };
 
 /// The fields of PipelineOptions of the same names.
@@ -30,6 +31,8 @@ struct Tactics {
   /// What arrives is stored by as many thread blocks as there are senders, and then reduced in
   /// parts by all of them.
   Tactics staged() const;
+  /// Each local instruction is by itself, and distributed over thread blocks.
+  Tactics spread() const;
   /// Options of occlc that ask for them, as "--no-multicast --layout peers"; empty if these are the
   /// usual ones.
   std::string text() const;

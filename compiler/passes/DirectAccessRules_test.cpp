@@ -188,6 +188,25 @@ TEST(DirectAccessRules, ARankDoesNotWaitAtItsEndForWhatItKnows) {
   }
 }
 
+/// Rank 1 loads two chunks of rank 0, with a thread block each.
+TEST(DirectAccessRules, AtItsEndEachThreadBlockWaitsForItsLike) {
+  for (int32_t numBlocks : {1, 2}) { // of rank 0
+    Program direct = scheduled(
+        {{step({input(0)}, {transfer(0)}), step({input(1)}, {transfer(1)}),
+          step({input(2)}, {output(2)})},
+         {step({transfer(0), input(0)}, {output(0)}), step({transfer(1), input(1)}, {output(1)})}});
+    direct.ranks[1].steps[1].instruction.threadBlock = 1;
+    direct.ranks[0].steps[2].instruction.threadBlock = numBlocks - 1;
+    ASSERT_TRUE(makeDirect(direct));
+    std::vector<std::pair<int32_t, size_t>> waits; // thread blocks, and for how many they wait
+    for (const Step &step : direct.ranks[0].steps)
+      if (opcodeOf(step.instruction) == kWait)
+        waits.emplace_back(step.instruction.threadBlock, step.instruction.sources.size());
+    std::vector<std::pair<int32_t, size_t>> together = {{0, 2}}, apart = {{0, 1}, {1, 1}};
+    EXPECT_EQ(waits, numBlocks == 1 ? together : apart);
+  }
+}
+
 TEST(DirectAccessRules, OneOfSeveralAccessesStandsForThoseBeforeIt) {
   Program direct =
       scheduled({{step({input(0)}, {transfer(0)})},

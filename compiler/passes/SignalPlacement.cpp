@@ -39,6 +39,12 @@ public:
            static_cast<uint32_t>(program.ranks[ref.rank].steps[ref.step].instruction.threadBlock);
   }
   uint32_t size() const { return first.back(); }
+  uint32_t numberInRank(uint32_t block) const { return block - first[rankOf[block]]; }
+  /// The thread block of `rank` with the number that `block` has in its rank, or, if there are not
+  /// so many, with that number modulo theirs.
+  uint32_t like(uint32_t block, uint32_t rank) const {
+    return first[rank] + numberInRank(block) % (first[rank + 1] - first[rank]);
+  }
 
   std::vector<uint32_t> first = {0}; // of each rank
   std::vector<uint32_t> rankOf;
@@ -143,7 +149,8 @@ private:
   }
 
   /// The rank may not end before its memory is left alone: some thread block of it knows. A thread
-  /// block elsewhere says so once for all, after its last access of anybody's memory.
+  /// block elsewhere says so once for all, after its last access of anybody's memory, and its like
+  /// waits for it, so that none waits for the blocks of all ranks.
   void waitForLastAccesses(uint32_t rank) {
     std::set<uint32_t> last;
     auto isKnown = [&](uint32_t step) {
@@ -155,10 +162,10 @@ private:
     for (auto [block, step] : lastAccesses[rank])
       if (!isKnown(step))
         last.insert(lastOfBlock[block]);
-    uint32_t waiter = blocks.first[rank];
     for (uint32_t step : llvm::reverse(last)) {
       if (isKnown(step))
         continue;
+      uint32_t waiter = blocks.like(blockOf[step], rank);
       waits.push_back({step, kNone, rank, waiter});
       join(waiter, step);
     }
@@ -203,6 +210,10 @@ public:
   }
 
 private:
+  /// What is waited for: counters and their values.
+  using Values = std::map<uint32_t, uint32_t>;
+  using Where = std::pair<uint32_t, uint32_t>; // rank, step
+
   /// The first counter of the signalling thread block at whose end on the waiting rank no other
   /// thread block waits.
   uint32_t assign(const Wait &wait) {
@@ -234,11 +245,6 @@ private:
     return {PlaceKind::Connection, -1, connectionOf[counter]};
   }
 
-  int32_t numberInRank(uint32_t block) const {
-    const Blocks &blocks = ordering.threadBlocks();
-    return static_cast<int32_t>(block - blocks.first[blocks.rankOf[block]]);
-  }
-
   /// What comes after and before which steps.
   void plan() {
     for (auto [c, counter] : llvm::enumerate(counters))
@@ -249,10 +255,11 @@ private:
       auto number = static_cast<uint32_t>(
           std::distance(signallers.begin(), signallers.find(wait.signaller)) + 1);
       bool atEnd = wait.waiter == kNone;
-      uint32_t step = atEnd ? kNone : order[wait.waiter].step;
-      uint32_t &value = waitsBefore[{wait.rank, step}][c];
+      Values &values = atEnd
+                           ? waitsAtEnd[wait.rank][ordering.threadBlocks().numberInRank(wait.block)]
+                           : waitsBefore[{wait.rank, order[wait.waiter].step}];
+      uint32_t &value = values[c];
       value = std::max(value, number);
-      endBlock[wait.rank] = numberInRank(wait.block);
     }
   }
 
@@ -265,7 +272,8 @@ private:
       Step &step = rank.steps[i];
       int32_t block = step.instruction.threadBlock;
       const void *here = step.location;
-      appendWaits(steps, {r, i}, block, here);
+      if (auto found = waitsBefore.find({r, i}); found != waitsBefore.end())
+        appendWaits(steps, found->second, block, here);
       newPosition.push_back(static_cast<uint32_t>(steps.size()));
       for (uint32_t &dependency : step.dependencies)
         dependency = newPosition[dependency];
@@ -274,7 +282,8 @@ private:
         for (uint32_t counter : found->second)
           append(steps, {}, {placeOf(counter)}, 1, block, here);
     }
-    appendWaits(steps, {r, kNone}, endBlock[r], location);
+    for (const auto &[block, values] : waitsAtEnd[r])
+      appendWaits(steps, values, static_cast<int32_t>(block), location);
     rank.steps = std::move(steps);
   }
 
@@ -286,13 +295,10 @@ private:
   }
 
   /// One wait for each value that is waited for.
-  void appendWaits(std::vector<Step> &steps, std::pair<uint32_t, uint32_t> where, int32_t block,
-                   const void *location) {
-    auto found = waitsBefore.find(where);
-    if (found == waitsBefore.end())
-      return;
+  void appendWaits(std::vector<Step> &steps, const Values &values, int32_t block,
+                   const void *location) const {
     std::map<uint32_t, std::set<uint32_t>> byValue; // connections
-    for (auto [counter, value] : found->second)
+    for (auto [counter, value] : values)
       byValue[value].insert(connectionOf[counter]);
     for (const auto &[value, connections] : byValue) {
       inst::Places places;
@@ -320,10 +326,9 @@ private:
   std::map<uint32_t, std::vector<uint32_t>> ofBlock; // counters of each signalling thread block
   std::vector<uint32_t> counterOf;                   // of each wait
   std::vector<uint32_t> connectionOf;                // of each counter
-  using Where = std::pair<uint32_t, uint32_t>;       // rank, step (kNone: its end)
   std::map<Where, std::vector<uint32_t>> after;
-  std::map<Where, std::map<uint32_t, uint32_t>> waitsBefore; // counter -> value
-  std::map<uint32_t, int32_t> endBlock;
+  std::map<Where, Values> waitsBefore;
+  std::map<uint32_t, std::map<uint32_t, Values>> waitsAtEnd; // of a rank's thread blocks
 };
 
 } // namespace

@@ -150,7 +150,8 @@ void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::Choi
       app, "--tune", choice.tuning,
       {{"auto", driver::Tuning::Auto}, {"on", driver::Tuning::On}, {"off", driver::Tuning::Off}},
       "try multicast, aggregation, fan-out and layouts, and keep what is predicted to be "
-      "fastest: on, off, or auto, for small programs with a topology");
+      "fastest: on, off, or auto, for small programs with a topology, and where local instructions "
+      "go with --direct");
   tools::addWord<driver::AliasModes>(
       app, "--modes", options.modes,
       {{"all", driver::AliasModes::All},

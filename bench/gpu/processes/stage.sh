@@ -12,11 +12,12 @@ install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_training_step}
 strip "$destination/gpu_collectives" "$destination/gpu_training_step"
 
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
-  # Local copies as a thread block's own: else one of them copies all that stays on the rank.
-  options=(--protocol "$7" --no-aggregate-local --spread-local)
   case $7 in
-    direct) options=(--protocol simple --direct "${options[@]:2}") ;;
-    apart) options=(--protocol simple --direct --no-multicast "${options[@]:2}") ;;
+    direct) options=(--protocol simple --direct) ;;
+    apart) options=(--protocol simple --direct --no-multicast) ;;
+    beside) options=(--protocol simple --direct --max-thread-blocks 128) ;;
+    # Local copies spread over the thread blocks, as --direct does by itself.
+    *) options=(--protocol "$7" --no-aggregate-local --spread-local) ;;
   esac
   [ "$6" = - ] || options+=(--max-bytes "$6")
   [ "${4%:*}" = "$4" ] || options+=(-D "${4#*:}")
@@ -38,12 +39,14 @@ if [ "${2:-}" = each ]; then
     for instances in 32 64; do
       compile $((number += 1)) allreduce $ranks ring $instances - simple
     done
-    for variant in simple-16 direct-64; do
+    for variant in simple-16 direct-64 beside-64; do
       compile $((number += 1)) alltoall $ranks shifted "${variant#*-}" - "${variant%-*}"
     done
     compile $((number += 1)) allgather $ranks shifted 64 - apart
-    compile $((number += 1)) broadcast $ranks scatter_allgather 64 - direct
-    compile $((number += 1)) reduce $ranks scatter_gather 64 - direct
+    for instances in 32 64; do
+      compile $((number += 1)) broadcast $ranks scatter_allgather $instances - direct
+      compile $((number += 1)) reduce $ranks scatter_gather $instances - direct
+    done
     for collective in broadcast reduce; do
       compile $((number += 1)) $collective $ranks chain:chunks=8 32 - simple
     done
