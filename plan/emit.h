@@ -9,6 +9,7 @@
 
 #include "plan/names.h"
 #include "plan/plan.h"
+#include "plan/text_check.h"
 
 namespace occl::plan {
 
@@ -61,12 +62,13 @@ private:
 
   void emitHeader() {
     field("schemaVersion", plan.schemaVersion);
-    field("name", std::string_view(plan.name));
-    field("collective", std::string_view(plan.collective));
+    // Names of files and of other tools' algorithms can be anything; what is read must be plain.
+    field("name", std::string_view(madePlain(plan.name)));
+    field("collective", std::string_view(madePlain(plan.collective)));
     out.key("parameters");
     out.beginObject(plan.parameters.size(), Layout::Inline);
     for (const auto &[name, value] : plan.parameters) {
-      out.key(name);
+      out.key(madePlain(name));
       out.value(value);
     }
     out.end();
@@ -88,7 +90,8 @@ private:
   }
 
   void emitSources() {
-    list("files", plan.files, [&](const std::string &path) { out.value(std::string_view(path)); });
+    list("files", plan.files,
+         [&](const std::string &path) { out.value(std::string_view(madePlain(path))); });
     list("locations", plan.locations, [&](const Location &l) {
       tuple({l.file, l.line, l.column});
     });

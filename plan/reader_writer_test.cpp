@@ -236,6 +236,23 @@ TEST(Reader, RefusesWhatIsNoPlan) {
   EXPECT_FALSE(readPlan(std::string(1 << 20, '\xa1')));
 }
 
+TEST(ReaderWriter, NamesThatAreNoPlainTextCanBeReadAgain) {
+  Plan plan = testing::ringAllReduce(2);
+  plan.name = "a\nb\x7f";
+  plan.collective = "allr\xc3\xa9"
+                    "duce";
+  plan.files[0] = "caf\xe9/\xf0\x9f\x98\x80.co\x1bll";
+  plan.parameters = {{"x\t", 1}};
+  for (Format format : {Format::Json, Format::Cbor}) {
+    Expected<Plan> again = readPlan(encodePlan(plan, format));
+    ASSERT_TRUE(again) << again.message();
+    EXPECT_EQ(again->name, "a?b?");
+    EXPECT_EQ(again->collective, plan.collective);
+    EXPECT_EQ(again->files[0], "caf?/\xf0\x9f\x98\x80.co?ll");
+    EXPECT_EQ(again->parameters[0].first, "x?");
+  }
+}
+
 TEST(Reader, HoldsTheLimits) {
   std::string longest(limits::kMaxNameLength, 'a');
   EXPECT_TRUE(readPlan(edited("\"ring_allreduce\"", "\"" + longest + "\"")));

@@ -1,5 +1,6 @@
 #include "plan/text_check.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace occl::plan {
@@ -26,17 +27,33 @@ size_t sequenceLength(std::string_view text) {
   return code >= kSmallest[length] && code <= 0x10ffff && !isSurrogate ? length : 0;
 }
 
+/// The same, but 0 also for a control character.
+size_t plainLength(std::string_view text) {
+  auto first = static_cast<unsigned char>(text[0]);
+  return first < 0x20 || first == 0x7f ? 0 : sequenceLength(text);
+}
+
 } // namespace
 
 bool isPlainText(std::string_view text) {
   while (!text.empty()) {
-    size_t length = sequenceLength(text);
-    auto first = static_cast<unsigned char>(text[0]);
-    if (length == 0 || first < 0x20 || first == 0x7f)
+    size_t length = plainLength(text);
+    if (length == 0)
       return false;
     text.remove_prefix(length);
   }
   return true;
+}
+
+std::string madePlain(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    size_t length = plainLength(text);
+    result += length == 0 ? "?" : text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return result;
 }
 
 std::string printable(std::string_view text) {

@@ -1,6 +1,7 @@
 // Writes plans as JSON (an instruction a line, for people) or CBOR (RFC 8949, the same schema, for
 // size and speed), as a stream: memory does not grow with the plan. The same plan gives the same
-// bytes. docs/plan.md describes the schema.
+// bytes. Control characters in names, and what is not UTF-8, become '?'. docs/plan.md describes the
+// schema.
 #pragma once
 
 #include "plan/plan.h"
