@@ -52,6 +52,19 @@ TEST(Formatter, SpacesRanges) {
              "  reduce(q in 0 .. n - 1: input[q][0]).into(y[0]);\n");
 }
 
+TEST(Formatter, KeepsUnitsTogether) {
+  const std::string expected = "topology t(n: int, GB: int, s: int) {\n"
+                               "  cost push = GB / s GB/s;\n"
+                               "  switch x of 0..n bandwidth 2 * n TB/s latency 2 us;\n"
+                               "  nic of 0 .. n / 2 bandwidth n < 2 ? 100 : 400 Gbit/s;\n"
+                               "}\n";
+  EXPECT_EQ(formatted(expected), expected);
+  std::string loose = expected;
+  for (size_t at = 0; (at = loose.find("/s", at)) != std::string::npos; at += 3)
+    loose.replace(at, 2, " / s");
+  EXPECT_EQ(formatted(loose), expected);
+}
+
 TEST(Formatter, SpacesVersionsAndHints) {
   const std::string expected = "algorithm a(n: int) implements b(n) instances 2 protocol ll {\n"
                                "  when bytes in 0..4KiB {}\n"

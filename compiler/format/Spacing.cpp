@@ -73,6 +73,8 @@ public:
     for (size_t i = 0; i < all.size(); ++i)
       if (!all[i].isComment())
         tokens.push_back(all[i].token), positions.push_back(i);
+    for (size_t i = 0; i < tokens.size(); ++i)
+      isOfUnit.push_back(isWithinUnit(all, i));
     blanks.resize(all.size());
   }
 
@@ -84,6 +86,16 @@ public:
   }
 
 private:
+  /// Whether a token is the slash of a topology's bandwidth: `50 GB/s`.
+  bool isWithinUnit(std::span<const Piece> all, size_t i) const {
+    if (tokens[i] != TokenKind::Slash || i < 2 || i + 1 == tokens.size() ||
+        !endsValue(tokens[i - 2]))
+      return false;
+    std::string_view unit = all[positions[i - 1]].text;
+    bool isAmount = unit == "MB" || unit == "GB" || unit == "TB" || unit == "Gbit";
+    return isAmount && all[positions[i + 1]].text == "s";
+  }
+
   /// Colons that belong to a '?': of the same bracket, the nearest before.
   void findTernaries() {
     isTernary.resize(tokens.size());
@@ -132,7 +144,7 @@ private:
         continue;
       if (endsBound(j))
         return false;
-      if (isBinaryOperator(kind) && !isUnary(j))
+      if (isBinaryOperator(kind) && !isUnary(j) && !isOfUnit[j])
         return true;
     }
     return false;
@@ -150,7 +162,8 @@ private:
     case TokenKind::Colon:
       return !isTernary[i];
     default:
-      return isKeyword(tokens[i]) && !isValueWord(tokens[i]);
+      // A name behind a value is an attribute of a topology.
+      return isValueWord(tokens[i]) ? i > 0 && endsValue(tokens[i - 1]) : isKeyword(tokens[i]);
     }
   }
 
@@ -171,6 +184,8 @@ private:
       return false;
     if (before == TokenKind::LeftBrace && kind == TokenKind::RightBrace)
       return false;
+    if (isOfUnit[i - 1] || isOfUnit[i])
+      return false;
     if (kind == TokenKind::Colon)
       return isTernary[i];
     if (opens(kind))
@@ -180,7 +195,7 @@ private:
 
   std::vector<TokenKind> tokens;
   std::vector<size_t> positions; // of the tokens among the pieces
-  std::vector<bool> isTernary, blanks;
+  std::vector<bool> isTernary, isOfUnit, blanks;
 };
 
 } // namespace
