@@ -107,12 +107,12 @@ bool Elaborator::evaluateHas(const Expr &expr, int64_t &out) {
   out = 1;
   for (uint32_t i = 0; i < place.count && out; ++i) {
     // The sums tell sets apart, but not what is in them: that takes a look at the whole history.
-    if (!spendSteps(trace.numEvents() + 1, expr.range))
+    Provenance history(layout, trace, memories[0].isInPlace());
+    std::vector<Share> contents = history.contentsOf(first + i);
+    if (!spendSteps(history.isCut() ? maxSteps + 1 : history.work() + 1, expr.range))
       return false;
-    std::vector<Contribution> contents =
-        Provenance(layout, trace, memories[0].isInPlace()).contentsOf(first + i);
-    out = std::any_of(contents.begin(), contents.end(), [&](const Contribution &entry) {
-      return entry.rank == rank && entry.chunk == chunk + i;
+    out = std::any_of(contents.begin(), contents.end(), [&](const Share &share) {
+      return share.contribution.rank == rank && share.contribution.chunk == chunk + i;
     });
   }
   return true;

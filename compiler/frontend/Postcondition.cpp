@@ -140,7 +140,7 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
     if (memory == memories.end() || stopped)
       continue;
     Provenance(layout, trace, memory->isInPlace(), equalInput)
-        .report(location, std::move(wanted),
+        .report(location, wanted,
                 {modeText(*memory, fails), algorithm.nameRange, instance.requirement->range,
                  trace.describe(context())},
                 diagnostics);
@@ -166,9 +166,14 @@ std::vector<Contribution> Elaborator::contentsOf(const Memory &memory, LocationI
   const ContributionSum &sum = memory.content(location);
   if (sum.count == 1)
     return {soleContribution(sum)};
-  if (!spendSteps(trace.numEvents(), algorithm.nameRange))
+  Provenance history(layout, trace, memory.isInPlace());
+  std::vector<Share> shares = history.contentsOf(location);
+  if (!spendSteps(history.isCut() ? maxSteps + 1 : history.work(), algorithm.nameRange))
     return {};
-  return Provenance(layout, trace, memory.isInPlace()).contentsOf(location);
+  std::vector<Contribution> contents;
+  for (const Share &share : shares)
+    contents.insert(contents.end(), share.times, share.contribution);
+  return contents;
 }
 
 void Elaborator::recordRequirement(const RequirementInstance &instance) {

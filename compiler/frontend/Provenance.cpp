@@ -7,32 +7,56 @@
 namespace occl::frontend {
 namespace {
 
-/// The first element that occurs more often in `a` than in `b`; both are sorted.
-const Contribution *firstExcess(const std::vector<Contribution> &a,
-                                const std::vector<Contribution> &b) {
+/// The first contribution that counts more often in `a` than in `b`; both are sorted.
+const Contribution *firstExcess(const std::vector<Share> &a, const std::vector<Share> &b) {
   auto other = b.begin();
-  for (const Contribution &element : a) {
-    while (other != b.end() && *other < element)
+  for (const Share &share : a) {
+    while (other != b.end() && other->contribution < share.contribution)
       ++other;
-    if (other == b.end() || element < *other)
-      return &element;
-    ++other;
+    bool isThere = other != b.end() && other->contribution == share.contribution;
+    if (!isThere || other->times < share.times)
+      return &share.contribution;
   }
   return nullptr;
 }
 
-bool contains(const std::vector<Contribution> &contents, const Contribution &wanted) {
-  return std::binary_search(contents.begin(), contents.end(), wanted);
+bool contains(const std::vector<Share> &contents, const Contribution &wanted) {
+  return std::any_of(contents.begin(), contents.end(),
+                     [&](const Share &share) { return share.contribution == wanted; });
+}
+
+/// Sorts, and adds up what is of one contribution. A program can double a value with every
+/// statement, so numbers end somewhere.
+void normalize(std::vector<Share> &shares) {
+  constexpr uint64_t kMaxTimes = uint64_t{1} << 40;
+  std::sort(shares.begin(), shares.end(),
+            [](const Share &a, const Share &b) { return a.contribution < b.contribution; });
+  size_t kept = 0;
+  for (const Share &share : shares) {
+    if (kept > 0 && shares[kept - 1].contribution == share.contribution)
+      shares[kept - 1].times = std::min(shares[kept - 1].times + share.times, kMaxTimes);
+    else
+      shares[kept++] = share;
+  }
+  shares.resize(kept);
 }
 
 } // namespace
 
+/// Bounds the time for hostile programs, whose slices may be long and their contents large.
+bool Provenance::spend(uint64_t amount) {
+  constexpr uint64_t kMaxWork = uint64_t{1} << 26;
+  lookedAt += amount;
+  cut = cut || lookedAt > kMaxWork;
+  return !cut;
+}
+
 void Provenance::sliceBackwards(LocationId output) {
-  // Bounds the time for hostile programs, whose slices may be long and their contents large.
-  constexpr size_t kMaxSteps = 1u << 16;
   std::unordered_set<LocationId> wanted{cellOf(output)};
-  for (size_t i = trace.numEvents(); i-- > 0 && steps.size() < kMaxSteps;) {
+  for (size_t i = trace.numEvents(); i-- > 0 && !wanted.empty();) {
     const Event &event = trace.event(i);
+    if (!spend(event.count))
+      break;
     std::span<const LocationId> sources = trace.sourcesOf(event);
     bool isIdentity = sources.size() == 1 && cellOf(sources[0]) == cellOf(event.destination);
     for (uint32_t offset = 0; offset < event.count && !isIdentity; ++offset)
@@ -50,36 +74,40 @@ Provenance::Contents Provenance::contentOf(LocationId location) const {
   auto known = cells.find(cellOf(location));
   if (known != cells.end())
     return known->second;
+  if (std::optional<Contribution> contribution = contentAtEntry(location))
+    return {{*contribution}};
+  return {};
+}
+
+std::optional<Contribution> Provenance::contentAtEntry(LocationId location) const {
   Place place = layout.placeOf(location);
   if (place.buffer == BufferKind::Input)
-    return contentAtEntry(place);
+    return sameAs(place);
   // In place, an output that nobody has written yet is an input by another name.
   int64_t index = static_cast<int64_t>(place.index) - layout.inPlaceOffsets()[place.rank];
   bool isInput = inPlace && place.buffer == BufferKind::Output && index >= 0 &&
                  index < layout.inputChunks()[place.rank];
   if (!isInput)
-    return {};
-  return contentAtEntry({BufferKind::Input, 0, place.rank, static_cast<uint32_t>(index)});
+    return std::nullopt;
+  return sameAs({BufferKind::Input, 0, place.rank, static_cast<uint32_t>(index)});
 }
 
-Provenance::Contents Provenance::contentAtEntry(Place input) const {
+Contribution Provenance::sameAs(Place input) const {
   if (!equalInput.empty())
     input = layout.placeOf(equalInput[layout.first(input)]);
-  return {{input.rank, input.index}};
+  return {input.rank, input.index};
 }
 
 void Provenance::replay() {
-  // A program can double a content with every statement; nobody needs more to see the mistake.
-  constexpr size_t kMaxContents = 1u << 16;
   for (const Step &step : steps) {
     Contents result;
     for (LocationId source : trace.sourcesOf(*step.event)) {
       Contents part = contentOf(source + step.offset);
       result.insert(result.end(), part.begin(), part.end());
-      result.resize(std::min(result.size(), kMaxContents));
+      if (!spend(part.size()))
+        return;
     }
-    std::sort(result.begin(), result.end());
-    results.push_back(result);
+    normalize(result);
     cells[cellOf(step.event->destination + step.offset)] = std::move(result);
   }
 }
@@ -91,13 +119,20 @@ std::string Provenance::describe(const Contribution &contribution) const {
 void Provenance::noteHistory(const Contribution &contribution, Diagnostic &diagnostic) const {
   constexpr size_t kMaxArrivals = 3;
   size_t arrivals = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    auto [first, last] = std::equal_range(results[i].begin(), results[i].end(), contribution);
-    if (first == last)
+  std::unordered_map<LocationId, bool> holds; // of what was written
+  for (const Step &step : steps) {
+    const Event &event = *step.event;
+    uint64_t times = 0;
+    for (LocationId source : trace.sourcesOf(event)) {
+      auto known = holds.find(cellOf(source + step.offset));
+      times += known != holds.end() ? known->second
+                                    : contentAtEntry(source + step.offset) == contribution;
+    }
+    holds[cellOf(event.destination + step.offset)] = times > 0;
+    if (times == 0)
       continue;
-    const Event &event = *steps[i].event;
-    Place place = layout.placeOf(event.destination + steps[i].offset);
-    bool isRepetition = last - first > 1;
+    Place place = layout.placeOf(event.destination + step.offset);
+    bool isRepetition = times > 1;
     if (isRepetition || ++arrivals <= kMaxArrivals)
       diagnostic.note(
           event.expr->range,
@@ -117,21 +152,29 @@ void Provenance::noteReduction(Diagnostic &diagnostic) const {
     }
 }
 
-std::vector<Contribution> Provenance::contentsOf(LocationId location) {
+std::vector<Share> Provenance::contentsOf(LocationId location) {
   sliceBackwards(location);
-  replay();
+  if (!cut)
+    replay();
   return contentOf(location);
 }
 
-void Provenance::report(LocationId output, std::vector<Contribution> wanted, const Setting &setting,
-                        DiagnosticEngine &diagnostics) {
-  std::sort(wanted.begin(), wanted.end());
+void Provenance::report(LocationId output, const std::vector<Contribution> &contributions,
+                        const Setting &setting, DiagnosticEngine &diagnostics) {
+  Contents wanted;
+  for (const Contribution &contribution : contributions)
+    wanted.push_back({contribution});
+  normalize(wanted);
   Contents actual = contentsOf(output);
   const Contribution *extra = firstExcess(actual, wanted);
   const Contribution *missing = firstExcess(wanted, actual);
   DiagnosticCode code = DiagnosticCode::OutputNotWritten;
   std::string message = layout.describe(layout.placeOf(output));
-  if (actual.empty()) {
+  if (cut) {
+    code = DiagnosticCode::MissingContribution;
+    message += " does not hold what it has to; too much went there to say what is missing";
+    extra = missing = nullptr;
+  } else if (actual.empty()) {
     message += " is never written";
   } else if (missing) {
     code = DiagnosticCode::MissingContribution;

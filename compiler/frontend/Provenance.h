@@ -6,6 +6,7 @@
 #include "compiler/frontend/Memory.h"
 #include "compiler/frontend/Trace.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,14 @@
 
 namespace occl::frontend {
 
+/// A contribution, and how often it counts in a value.
+struct Share {
+  Contribution contribution;
+  uint64_t times = 1;
+};
+
+/// Bounded: of a history with more than some 10^8 chunks and contributions it sees only a part, see
+/// isCut.
 class Provenance {
 public:
   /// `equalInput` has, unless it is empty, for each input location the one that stands for it.
@@ -26,12 +35,16 @@ public:
     SourceRange requirement; // what is not met
     std::string context;     // with which values
   };
-  /// What a location holds, sorted and with repetitions; expects a Provenance that was not used.
-  std::vector<Contribution> contentsOf(LocationId location);
-  /// Reports in which way the location does not hold exactly `wanted`, and the statements that made
-  /// it so.
-  void report(LocationId output, std::vector<Contribution> wanted, const Setting &setting,
-              DiagnosticEngine &diagnostics);
+  /// What a location holds, sorted, each contribution once; expects a Provenance that was not used.
+  std::vector<Share> contentsOf(LocationId location);
+  /// The chunks and contributions that contentsOf has looked at, which is what takes time.
+  uint64_t work() const { return lookedAt; }
+  /// Whether that was too much, so that what contentsOf has returned is wrong.
+  bool isCut() const { return cut; }
+  /// Reports in which way the location does not hold exactly these contributions, and the
+  /// statements that made it so.
+  void report(LocationId output, const std::vector<Contribution> &contributions,
+              const Setting &setting, DiagnosticEngine &diagnostics);
 
 private:
   /// A write of one location that the output depends on.
@@ -39,12 +52,14 @@ private:
     const Event *event;
     uint32_t offset; // within the event's range
   };
-  using Contents = std::vector<Contribution>; // sorted, with repetitions
+  using Contents = std::vector<Share>; // sorted, each contribution once
 
   void sliceBackwards(LocationId output);
   void replay();
+  bool spend(uint64_t amount);
   Contents contentOf(LocationId location) const;
-  Contents contentAtEntry(Place input) const;
+  std::optional<Contribution> contentAtEntry(LocationId location) const;
+  Contribution sameAs(Place input) const;
   std::string describe(const Contribution &contribution) const;
   void noteReduction(Diagnostic &diagnostic) const;
   void noteHistory(const Contribution &contribution, Diagnostic &diagnostic) const;
@@ -56,9 +71,10 @@ private:
   const Trace &trace;
   bool inPlace;
   std::span<const LocationId> equalInput;
-  std::vector<Step> steps;       // in the order of execution
-  std::vector<Contents> results; // of the steps
+  std::vector<Step> steps; // in the order of execution
   std::unordered_map<LocationId, Contents> cells;
+  uint64_t lookedAt = 0;
+  bool cut = false;
 };
 
 /// Slots of the variables that an expression uses but does not bind itself, each once.
