@@ -3,7 +3,9 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 #include "compiler/passes/ThreadBlocks.h"
+#include "plan/limits.h"
 
+#include <algorithm>
 #include <set>
 
 namespace occl::passes {
@@ -86,7 +88,7 @@ public:
     mustNumber = demand.largestBlock >= 0 ||
                  (!demand.channels.empty() &&
                   *demand.channels.rbegin() >= static_cast<int32_t>(request.maxChannels));
-    options.limit = std::max(options.limit, 1u);
+    options.limit = std::clamp(options.limit, 1u, plan::limits::kMaxThreadBlocks);
     if (request.maxThreadBlocks < 2)
       return assign(program, 1, passes::BlockLayout::Balanced);
     return choose(program);
