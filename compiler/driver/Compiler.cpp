@@ -23,6 +23,7 @@ namespace occl::driver {
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
+  context.printOpOnDiagnostic(false); // a program's op is all of its IR
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     print(diagnostic, this->options.path, this->options.diagnosticFormat);
   });
@@ -37,7 +38,8 @@ bool Compiler::load() {
   if (!(isIR ? loadIR() : isSynthesis ? loadSynthesis() : loadSource()))
     return false;
   if (options.directInTopology && !machine) {
-    printError("groups of ranks by topology need one: give --topology", options.diagnosticFormat);
+    printError("groups of ranks by topology need one: give --topology [E025]",
+               options.diagnosticFormat);
     return false;
   }
   if (options.directInTopology)
@@ -150,11 +152,39 @@ static bool narrowModes(chunk::ProgramOp program, AliasModes modes) {
   if (wantsInPlace ? !program.getInPlace() : !program.getOutOfPlace()) {
     program.emitError() << "'" << program.getAlgorithm() << "' does not work "
                         << (wantsInPlace ? "in place" : "out of place")
-                        << ", which --modes asks for";
+                        << ", which --modes asks for [E021]";
     return false;
   }
   program.setInPlace(wantsInPlace);
   program.setOutOfPlace(!wantsInPlace);
+  return true;
+}
+
+static std::string describeSizes(uint64_t smallest, uint64_t largest) {
+  return largest == ~uint64_t{0} ? llvm::formatv("{0} bytes and more", smallest).str()
+                                 : llvm::formatv("{0} to {1} bytes", smallest, largest).str();
+}
+
+/// Leaves the program the sizes asked for; reports those that it, or this version of it, is not
+/// for.
+static bool narrowSizes(chunk::ProgramOp program, const CompileOptions &options) {
+  const uint64_t smallest = program.getMinBytes(), largest = program.getMaxBytes();
+  const uint64_t low = options.minBytes.value_or(smallest);
+  const uint64_t high = options.maxBytes.value_or(largest);
+  if (low > high) {
+    program.emitError() << "no size is at least " << low << " and at most " << high
+                        << " bytes, as --min-bytes and --max-bytes ask [E025]";
+    return false;
+  }
+  if (low < smallest || high > largest) {
+    program.emitError() << "this version of '" << program.getAlgorithm() << "' is for "
+                        << describeSizes(smallest, largest) << ", not for "
+                        << describeSizes(low, high)
+                        << ", as --min-bytes and --max-bytes ask [E025]";
+    return false;
+  }
+  program.setMinBytes(low);
+  program.setMaxBytes(high);
   return true;
 }
 
@@ -165,13 +195,9 @@ bool Compiler::applyOptions() {
     return true;
   if (options.depth)
     program.setDepth(*options.depth);
-  if (options.minBytes)
-    program.setMinBytes(*options.minBytes);
-  if (options.maxBytes)
-    program.setMaxBytes(*options.maxBytes);
   if (!options.protocol.empty())
     program.setProtocol(options.protocol);
-  if (!narrowModes(program, options.modes))
+  if (!narrowModes(program, options.modes) || !narrowSizes(program, options))
     return false;
   if (machine)
     options.pipeline.weights = weightsOf(program, *machine);

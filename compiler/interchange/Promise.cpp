@@ -36,7 +36,7 @@ public:
 
   std::optional<ProgramInfo> run(uint32_t ranks, uint32_t chunks) {
     values = {{"ranks", std::to_string(ranks)}, {"chunks", std::to_string(chunks)}};
-    if (!findCollective() || !readDefines())
+    if (!findCollective() || !readDefines() || !hasAllValues())
       return std::nullopt;
     FileId file = sources.addText(path.empty() ? "--implements" : path, text + algorithmText());
     Program program = loadProgram(sources, file, request.importPaths, diagnostics);
@@ -51,6 +51,12 @@ public:
   }
 
 private:
+  struct Parameter {
+    std::string name;
+    SourceRange place;
+    bool hasDefault;
+  };
+
   bool fail(const std::string &message) {
     diagnostics.error(DiagnosticCode::ImportWrongPromise, {}, message);
     return false;
@@ -59,13 +65,14 @@ private:
   /// Sets path, text and name, and the parameters that may be defined.
   bool findCollective() {
     std::string_view argument = request.collective;
-    size_t end = argument.find(".coll");
-    if (end == argument.npos) {
+    size_t end = argument.rfind(".coll:");
+    bool isWhole = argument.ends_with(".coll");
+    if (!isWhole && end == argument.npos) {
       name = argument;
       return findIn(std::string(preludeText()));
     }
-    path = argument.substr(0, end + 5);
-    if (argument.size() > end + 6 && argument[end + 5] == ':')
+    path = isWhole ? argument : argument.substr(0, end + 5);
+    if (!isWhole)
       name = argument.substr(end + 6);
     std::string reason;
     std::optional<FileId> file = sources.addFile(path, reason);
@@ -89,7 +96,8 @@ private:
       if (collective.name == name || (name.empty() && module->collectives.size() == 1)) {
         name = collective.name;
         for (const Param &param : collective.params)
-          parameters.emplace_back(param.name);
+          parameters.push_back(
+              {std::string(param.name), param.nameRange, param.defaultValue != nullptr});
         return true;
       }
       names.push_back(collective.name);
@@ -107,9 +115,12 @@ private:
       std::string key = define.substr(0, equals);
       if (equals == define.size())
         return fail("-D " + define + ": a definition is written -D name=value");
-      if (std::find(parameters.begin(), parameters.end(), key) == parameters.end())
+      std::vector<std::string_view> names;
+      for (const Parameter &parameter : parameters)
+        names.push_back(parameter.name);
+      if (std::find(names.begin(), names.end(), key) == names.end())
         return fail("-D " + define + ": the collective '" + name + "' has no parameter '" + key +
-                    "'" + plan::didYouMean(plan::suggest(key, {parameters.begin(), parameters.end()})));
+                    "'" + plan::didYouMean(plan::suggest(key, names)));
       std::string value = define.substr(equals + 1);
       size_t sign = value.starts_with('-') ? 1 : 0;
       bool isNumber =
@@ -123,11 +134,23 @@ private:
     return true;
   }
 
+  bool hasAllValues() {
+    for (const Parameter &parameter : parameters) {
+      if (parameter.hasDefault || values.contains(parameter.name))
+        continue;
+      diagnostics.error(DiagnosticCode::MissingValue, parameter.place,
+                        "the parameter '" + parameter.name + "' has no value; give one with -D " +
+                            parameter.name + "=<value>");
+      return false;
+    }
+    return true;
+  }
+
   std::string algorithmText() const {
     std::string arguments;
-    for (const std::string &parameter : parameters)
-      if (auto value = values.find(parameter); value != values.end())
-        arguments += (arguments.empty() ? "" : ", ") + parameter + " = " + value->second;
+    for (const Parameter &parameter : parameters)
+      if (auto value = values.find(parameter.name); value != values.end())
+        arguments += (arguments.empty() ? "" : ", ") + parameter.name + " = " + value->second;
     return "\nalgorithm " + std::string(kAlgorithm) + "() implements " + name + "(" + arguments +
            ") {}\n";
   }
@@ -136,7 +159,7 @@ private:
   SourceManager &sources;
   DiagnosticEngine &diagnostics;
   std::string path, text, name;
-  std::vector<std::string> parameters;
+  std::vector<Parameter> parameters;
   std::map<std::string, std::string> values;
 };
 

@@ -25,6 +25,17 @@ void printWarnings(const std::vector<interchange::Warning> &warnings,
     driver::printWarning(warning.message, warning.place, sources, diagnosticFormat());
 }
 
+/// The option that was given and says nothing of this file, with why; or nothing.
+std::string needlessOption(const ImportCommand &command, bool isSynthesis) {
+  if (isSynthesis && !command.implements.collective.empty())
+    return "--implements: such a file says itself what each rank is to get";
+  if (isSynthesis && command.root)
+    return "--root: such a file says itself where each chunk starts and ends";
+  if (command.implements.collective.empty() && !command.implements.defines.empty())
+    return "-D: there are parameters only of what --implements names";
+  return "";
+}
+
 /// Algorithms without schedule: the compiler makes one.
 int compileSynthesis(const ImportCommand &command) {
   driver::CompileOptions options;
@@ -73,7 +84,10 @@ CLI::App *addImport(CLI::App &app, ImportCommand &command) {
 }
 
 int importPlan(const ImportCommand &command) {
-  if (std::string_view(command.path).ends_with(".json"))
+  const bool isSynthesis = std::string_view(command.path).ends_with(".json");
+  if (std::string needless = needlessOption(command, isSynthesis); !needless.empty())
+    return fail(needless + " [E025]");
+  if (isSynthesis)
     return compileSynthesis(command);
   frontend::SourceManager sources;
   frontend::DiagnosticEngine diagnostics(sources);

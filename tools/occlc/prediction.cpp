@@ -11,11 +11,16 @@
 
 namespace occl::tools {
 
+/// Times are in picoseconds: those of larger buffers may not fit 64 bits.
+static constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+
 void addBytesOption(CLI::App &app, PredictionOptions &options) {
   app.add_option(
          "--bytes", options.bytes,
-         "bytes of a part of the buffers for which to predict, such as 65536, 64KiB or 1MiB")
+         "bytes of a part of the buffers for which to predict, such as 65536, 64KiB or 1MiB; at "
+         "most 1TiB")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{0}, kMostBytes))
       ->allow_extra_args(false);
 }
 
