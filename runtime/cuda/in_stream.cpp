@@ -6,9 +6,17 @@ namespace occl::cuda {
 
 namespace {
 
-/// Kernels of more thread blocks take their place on the device only when it is their turn: a
-/// stream holds what its next kernel needs for as long as the one before waits for other ranks.
-constexpr uint32_t kMostEarlyBlocks = 32;
+/// Threads of a kernel that may take its place on the device before it is its turn. A stream then
+/// holds room for two kernels while the first waits for other ranks, and collectives in conflicting
+/// order on several streams need room for all. Of kThreads on each of 114 multiprocessors, which a
+/// device surely has room for, two such kernels take an eighth, and by default more streams than
+/// eight share connections anyway.
+constexpr uint32_t kMostEarlyThreads = kThreads * 114 / 16;
+
+uint32_t threadsOf(const DeviceCollective &collective) {
+  const StraightImages &straight = collective.straight;
+  return collective.numBlocks * (straight.images != nullptr ? straight.numThreads + 32 : kThreads);
+}
 
 const InStreamKernel &kernelFor(const DeviceCollective &collective) {
   if (collective.straight.images != nullptr)
@@ -38,7 +46,7 @@ cudaError_t followsKernel(cudaStream_t stream, bool &follows) {
 int launchInStream(const InStreamArguments &arguments, void *stream) {
   Launch launch;
   launch.stream = static_cast<cudaStream_t>(stream);
-  launch.isEarly = arguments.collective.numBlocks <= kMostEarlyBlocks;
+  launch.isEarly = threadsOf(arguments.collective) <= kMostEarlyThreads;
   if (launch.isEarly && arguments.number == kAnyNumber)
     if (cudaError_t error = followsKernel(launch.stream, launch.isEarly); error != cudaSuccess)
       return error;

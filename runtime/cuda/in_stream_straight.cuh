@@ -122,15 +122,16 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
 }
 
 /// The last warp. Nobody of this invocation waits for it, so it can afford to fence: what it tells
-/// the others is with them before the invocation counts as over.
+/// the others is with them before the invocation counts as over, which of captured ones only the
+/// end of the kernel says.
 __device__ inline void runClerk(const InStreamArguments &arguments) {
   awaitEarlierWork();
   uint64_t number;
   bool ok = takeNumber(arguments, number);
   if (ok && blockIdx.x == 0)
-    announceBegin(arguments.collective, number, arguments.buffers);
+    announceBegin<Telling::Relaxed>(arguments.collective, number, arguments.buffers);
   letLaterWorkStart();
-  if (blockIdx.x == 0)
+  if (blockIdx.x == 0 && arguments.number != kAnyNumber)
     asm volatile("fence.acq_rel.sys;" ::: "memory");
   if (meetAll(ok) && laneOfWarp() == 0)
     storeWord(arguments.collective.ordinals + blockIdx.x, number + 1);
