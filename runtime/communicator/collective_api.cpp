@@ -115,13 +115,12 @@ occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, vo
                         occlCallback_t callback, void *user, occlRequest_t *request) {
   if (!comm || (!callback && !request))
     return reportInvalid("occlSubmit", "comm must not be NULL, nor callback and request both");
-  if (comm->gpu)
-    return reportInvalid("occlSubmit", "a communicator on devices takes occlEnqueue");
   return guarded([&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
       wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
-    auto submitted = comm->daemon->submit(id, sendBuffer, recvBuffer, wrapped);
+    auto submitted = comm->gpu ? comm->gpu->submit(id, sendBuffer, recvBuffer, wrapped)
+                               : comm->daemon->submit(id, sendBuffer, recvBuffer, wrapped);
     if (!submitted.ok())
       return submitted.status();
     if (request)
@@ -141,17 +140,24 @@ occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, v
 occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlWait", "comm must not be NULL");
-  return guarded([&] { return comm->daemon->wait(request); });
+  return guarded(
+      [&] { return comm->gpu ? comm->gpu->wait(request) : comm->daemon->wait(request); });
 }
 
 occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer) {
   if (!comm)
     return reportInvalid("occlRun", "comm must not be NULL");
-  return guarded([&] { return comm->daemon->run(id, sendBuffer, recvBuffer); });
+  return guarded([&]() -> Status {
+    if (!comm->gpu)
+      return comm->daemon->run(id, sendBuffer, recvBuffer);
+    auto submitted = comm->gpu->submit(id, sendBuffer, recvBuffer, {});
+    return submitted.ok() ? comm->gpu->wait(*submitted) : submitted.status();
+  });
 }
 
 occlResult_t occlTest(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlTest", "comm must not be NULL");
-  return guarded([&] { return comm->daemon->test(request); });
+  return guarded(
+      [&] { return comm->gpu ? comm->gpu->test(request) : comm->daemon->test(request); });
 }

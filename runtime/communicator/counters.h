@@ -10,10 +10,10 @@
 namespace occl::communicator {
 
 /// InvalidArgument if no such collective is registered. `stats` is all 0, and its size stays so.
-Status readStats(daemon::Daemon &daemon, uint64_t id, occlCollectiveStats_t &stats);
+Status readStats(occlComm &comm, uint64_t id, occlCollectiveStats_t &stats);
 
 /// Of one thread block, or with OCCL_ALL_BLOCKS of all. InvalidArgument also if there is no such
 /// block.
-Status readBlockStats(daemon::Daemon &daemon, uint64_t id, uint32_t block, occlBlockStats_t &stats);
+Status readBlockStats(occlComm &comm, uint64_t id, uint32_t block, occlBlockStats_t &stats);
 
 } // namespace occl::communicator

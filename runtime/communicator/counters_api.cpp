@@ -61,6 +61,56 @@ void fill(occlBlockStats_t &to, const daemon::Collective &from, uint32_t begin, 
   }
 }
 
+Status noBlock(const std::string &collective, size_t numBlocks, uint32_t block) {
+  return {StatusCode::InvalidArgument,
+          "collective " + collective + " has " + std::to_string(numBlocks) +
+              " thread blocks on this rank, not " + std::to_string(block)};
+}
+
+void fill(occlCollectiveStats_t &to, const cuda::CollectiveCounts &from) {
+  to.submitted = from.submitted;
+  to.completed = from.completed;
+  to.failed = from.failed;
+  to.finishNs = from.finishNs;
+  to.longestFinishNs = from.longestFinishNs;
+  to.numBlocks = static_cast<uint32_t>(from.blocks.size());
+  for (const cuda::CollectiveCounts::Block &block : from.blocks) {
+    to.queueLengths += block.queueLengths;
+    to.longestQueue = std::max(to.longestQueue, block.longestQueue);
+  }
+}
+
+void add(occlBlockStats_t &to, const cuda::CollectiveCounts::Block &from) {
+  to.contextLoads += from.visits;
+  to.contextSaves += from.moves;
+  to.preemptions += from.preemptions;
+  to.slices += from.slices;
+  to.bytesSent += from.bytesSent;
+  to.bytesReceived += from.bytesReceived;
+  to.runningNs += from.runningNs;
+  to.queueLengths += from.queueLengths;
+  to.longestQueue = std::max(to.longestQueue, from.longestQueue);
+  for (size_t r = 0; r < from.waits.size(); ++r) {
+    to.waits[r] += from.waits[r];
+    to.waitNs[r] += from.waitNs[r];
+  }
+}
+
+Status readDeviceBlockStats(cuda::DeviceRank &gpu, uint64_t id, uint32_t block,
+                            occlBlockStats_t &stats) {
+  auto counts = gpu.counts(id);
+  if (!counts.ok())
+    return counts.status();
+  if (block == OCCL_ALL_BLOCKS)
+    for (const cuda::CollectiveCounts::Block &each : counts->blocks)
+      add(stats, each);
+  else if (block < counts->blocks.size())
+    add(stats, counts->blocks[block]);
+  else
+    return noBlock(counts->name, counts->blocks.size(), block);
+  return {};
+}
+
 Status unknown(uint64_t id) {
   return {StatusCode::InvalidArgument,
           "no collective with id " + std::to_string(id) + " is registered"};
@@ -76,8 +126,14 @@ template <class T> void copyOut(T *to, T known) {
 
 namespace occl::communicator {
 
-Status readStats(daemon::Daemon &daemon, uint64_t id, occlCollectiveStats_t &stats) {
-  bool isThere = daemon.inspect(id, [&](const daemon::Collective &collective) {
+Status readStats(occlComm &comm, uint64_t id, occlCollectiveStats_t &stats) {
+  if (comm.gpu) {
+    auto counts = comm.gpu->counts(id);
+    if (counts.ok())
+      fill(stats, *counts);
+    return counts.status();
+  }
+  bool isThere = comm.daemon->inspect(id, [&](const daemon::Collective &collective) {
     stats.numBlocks = collective.binding->program().numBlocks;
     if (collective.counters)
       fill(stats, *collective.counters);
@@ -85,16 +141,15 @@ Status readStats(daemon::Daemon &daemon, uint64_t id, occlCollectiveStats_t &sta
   return isThere ? Status() : unknown(id);
 }
 
-Status readBlockStats(daemon::Daemon &daemon, uint64_t id, uint32_t block,
-                      occlBlockStats_t &stats) {
+Status readBlockStats(occlComm &comm, uint64_t id, uint32_t block, occlBlockStats_t &stats) {
+  if (comm.gpu)
+    return readDeviceBlockStats(*comm.gpu, id, block, stats);
   Status status = unknown(id);
-  daemon.inspect(id, [&](const daemon::Collective &collective) {
+  comm.daemon->inspect(id, [&](const daemon::Collective &collective) {
     uint32_t numBlocks = collective.binding->program().numBlocks;
     bool isOne = block != OCCL_ALL_BLOCKS;
     if (isOne && block >= numBlocks) {
-      status = {StatusCode::InvalidArgument,
-                "collective " + collective.describe() + " has " + std::to_string(numBlocks) +
-                    " thread blocks on this rank, not " + std::to_string(block)};
+      status = noBlock(collective.describe(), numBlocks, block);
       return;
     }
     fill(stats, collective, isOne ? block : 0, isOne ? block + 1 : numBlocks);
@@ -111,7 +166,7 @@ occlResult_t occlCollectiveGetStats(occlComm_t comm, uint64_t id, occlCollective
                          "comm and stats must not be NULL, and stats->size must be set");
   return guarded([&]() -> Status {
     occlCollectiveStats_t known{};
-    Status status = readStats(*comm->daemon, id, known);
+    Status status = readStats(*comm, id, known);
     if (status.ok())
       copyOut(stats, known);
     return status;
@@ -125,7 +180,7 @@ occlResult_t occlCollectiveGetBlockStats(occlComm_t comm, uint64_t id, uint32_t 
                          "comm and stats must not be NULL, and stats->size must be set");
   return guarded([&]() -> Status {
     occlBlockStats_t known{};
-    Status status = readBlockStats(*comm->daemon, id, block, known);
+    Status status = readBlockStats(*comm, id, block, known);
     if (status.ok())
       copyOut(stats, known);
     return status;
@@ -138,7 +193,7 @@ occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capac
     return reportInvalid("occlCommGetCollectives",
                          "comm and count must not be NULL, nor ids unless capacity is 0");
   return guarded([&]() -> Status {
-    std::vector<uint64_t> all = comm->daemon->registered();
+    std::vector<uint64_t> all = comm->registered();
     *count = all.size();
     std::copy_n(all.begin(), std::min(capacity, all.size()), ids);
     return {};

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 struct occlPlan {
   std::shared_ptr<const occl::plan::Plan> plan;
@@ -25,6 +26,12 @@ struct occlComm {
            std::unique_ptr<occl::cuda::DeviceRank> onDevice = nullptr);
   /// Nothing is in flight.
   ~occlComm() { watching.end(); }
+
+  std::string report() { return gpu ? gpu->report() : daemon->insight().report(); }
+  /// "'grad3' (id 3)".
+  std::string nameOf(uint64_t id) { return gpu ? gpu->nameOf(id) : daemon->lookUp(id).name; }
+  /// Ids, ascending.
+  std::vector<uint64_t> registered() { return gpu ? gpu->registered() : daemon->registered(); }
 
   std::unique_ptr<occl::daemon::Daemon> daemon;
   const std::unique_ptr<occl::cuda::DeviceRank> gpu;

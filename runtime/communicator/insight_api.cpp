@@ -28,6 +28,23 @@ void fill(occlStats_t &to, const daemon::Stats &from, const daemon::DeviceStats 
                                                   static_cast<double>(to.contextLoads);
 }
 
+void fill(occlStats_t &to, const cuda::RankCounts &from) {
+  to.submitted = from.submitted;
+  to.completed = from.completed;
+  to.failed = from.failed;
+  to.preemptions = from.preemptions;
+  to.contextLoads = from.visits;
+  to.contextSaves = from.moves;
+  to.quits = from.quits;
+  to.restarts = from.starts;
+  to.bytesSent = from.bytesSent;
+  to.bytesReceived = from.bytesReceived;
+  to.maxQueueLength = from.longestQueue;
+  to.meanQueueLength =
+      from.visits == 0 ? 0
+                       : static_cast<double>(from.queueLengths) / static_cast<double>(from.visits);
+}
+
 } // namespace
 
 occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank) {
@@ -49,7 +66,10 @@ occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
     return reportInvalid("occlCommGetStats",
                          "comm and stats must not be NULL, and stats->size must be set");
   occlStats_t known{};
-  fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
+  if (comm->gpu)
+    fill(known, comm->gpu->totals());
+  else
+    fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
   known.size = std::min(stats->size, sizeof known);
   std::memcpy(stats, &known, known.size);
   return occlSuccess;
@@ -60,7 +80,7 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
     return reportInvalid("occlCommReport",
                          "comm must not be NULL, nor buffer unless capacity is 0");
   return guarded([&]() -> Status {
-    std::string text = comm->daemon->insight().report();
+    std::string text = comm->report();
     if (length)
       *length = text.size();
     if (capacity != 0)

@@ -45,6 +45,6 @@ LiveHandles &liveHandles() {
 
 occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst,
                    std::unique_ptr<occl::cuda::DeviceRank> onDevice)
-    : daemon(std::move(started)), gpu(std::move(onDevice)), watching(*daemon, isFirst) {
+    : daemon(std::move(started)), gpu(std::move(onDevice)), watching(*this, isFirst) {
   occl::communicator::liveHandles().add(this);
 }

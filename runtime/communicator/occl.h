@@ -80,7 +80,7 @@ typedef enum {
 /* Where a communicator's buffers are. */
 typedef enum {
   occlDeviceHost = 0, /* default */
-  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlEnqueue */
+  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlSubmit and occlEnqueue */
 } occlDeviceKind_t;
 
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
@@ -93,12 +93,16 @@ typedef struct {
                          30000 */
   uint32_t
       preemption; /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
-  uint32_t workers; /* executor threads of the device; default 1 */
+  uint32_t workers; /* executor threads of the device; default 1. With occlDeviceCuda thread blocks
+                       that its resident daemon takes of it while something is in flight, for each
+                       kind of collective (floats and sum or others, LL and LL128 or Simple): at
+                       most 64; default 16 */
   uint32_t
       spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
-  uint32_t maxInFlight;  /* invocations admitted at once; default 1024 */
+  uint32_t maxInFlight;  /* invocations admitted at once; default 1024. With occlDeviceCuda it is
+                            256 of each kind, of all communicators that share the daemon */
   uint32_t orderPolicy;  /* an occlOrderPolicy_t */
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
   uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
@@ -280,7 +284,11 @@ OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
  * occlAgain: too much is in flight, here or because a peer has not finished former invocations;
  * occlGetLastError() names the holders. Call again after a completion, or after occlTest of any
  * request that is in flight, or a little later. A small collective with a callback is begun at
- * once, by the caller, who waits for data of its peers for some microseconds at most. */
+ * once, by the caller, who waits for data of its peers for some microseconds at most.
+ * With occlDeviceCuda the resident daemon of the rank's device executes it, a kernel that leaves
+ * when there is nothing to do: buffers are memory of that device, and what writes the input must be
+ * complete, as no stream's order counts. Plans with direct access need buffers of occlMemAlloc. The
+ * k-th submission of an id on a rank belongs to the k-th on the others, whatever was enqueued. */
 OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                  void *recvBuffer, occlCallback_t callback, void *user,
                                  occlRequest_t *request);
@@ -298,7 +306,8 @@ OCCL_API occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuff
 /* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
 
-/* --- Collectives in CUDA streams: communicators whose deviceKind is occlDeviceCuda. */
+/* --- Collectives in CUDA streams: communicators whose deviceKind is occlDeviceCuda. What is
+ * enqueued is not counted by occlCommGetStats and its like, and not in reports or traces. */
 
 struct CUstream_st;
 /* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are

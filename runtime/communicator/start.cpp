@@ -87,7 +87,14 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     Status usable = cuda::checkDevice(given.device);
     if (!usable.ok())
       return usable;
-    settings.cuda = {given.device, arenaBytes + settings.heapBytes, options.timeout};
+    settings.cuda.emplace();
+    settings.cuda->device = given.device;
+    settings.cuda->bytes = arenaBytes + settings.heapBytes;
+    settings.cuda->timeout = options.timeout;
+    if (given.workers != 0)
+      settings.cuda->executors = given.workers;
+    settings.device.workers.reset(); // of the device, not of the host
+    options.isOnDevice = true;
     arenaBytes = cuda::hostBytesForDevices();
     settings.heapBytes = 0;
   }
@@ -107,6 +114,7 @@ std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
 /// On devices one after the other, from the first rank's on; all null without devices.
 StatusOr<std::vector<std::unique_ptr<cuda::DeviceRank>>>
 makeDeviceRanks(const std::vector<std::unique_ptr<daemon::Fabric>> &fabrics,
+                const std::vector<std::shared_ptr<daemon::Device>> &devices,
                 const Settings &settings) {
   std::vector<std::unique_ptr<cuda::DeviceRank>> ranks(fabrics.size());
   if (!settings.cuda)
@@ -114,6 +122,7 @@ makeDeviceRanks(const std::vector<std::unique_ptr<daemon::Fabric>> &fabrics,
   for (uint32_t r = 0; r < fabrics.size(); ++r) {
     cuda::DeviceRankOptions options = *settings.cuda;
     options.device = (options.device + r) % cuda::numDevices();
+    options.scheduler = devices[r];
     auto made = cuda::makeDeviceRank(*fabrics[r], options);
     if (!made.ok())
       return made.status();
@@ -127,10 +136,13 @@ makeDeviceRanks(const std::vector<std::unique_ptr<daemon::Fabric>> &fabrics,
 
 /// The one of a process; null without devices.
 StatusOr<std::unique_ptr<cuda::DeviceRank>>
-joinDevices(daemon::Fabric &fabric, const Settings &settings, const Deadline &deadline) {
+joinDevices(daemon::Fabric &fabric, const std::shared_ptr<daemon::Device> &device,
+            const Settings &settings, const Deadline &deadline) {
   if (!settings.cuda)
     return std::unique_ptr<cuda::DeviceRank>();
-  auto rank = cuda::makeDeviceRank(fabric, *settings.cuda);
+  cuda::DeviceRankOptions options = *settings.cuda;
+  options.scheduler = device;
+  auto rank = cuda::makeDeviceRank(fabric, options);
   if (!rank.ok())
     return rank.status();
   Status status = fabric.meet(deadline);
@@ -184,7 +196,7 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
     if (!connected.ok())
       return connected;
   }
-  auto gpus = makeDeviceRanks(fabrics, *settings);
+  auto gpus = makeDeviceRanks(fabrics, *devices, *settings);
   if (!gpus.ok())
     return gpus.status();
   for (uint32_t r = 0; r < numRanks; ++r)
@@ -217,7 +229,7 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
       daemon::makeFabric(std::move(*group), orderOf(**device), deadline, settings->heapBytes);
   if (!fabric.ok())
     return fabric.status();
-  auto gpu = joinDevices(**fabric, *settings, deadline);
+  auto gpu = joinDevices(**fabric, *device, *settings, deadline);
   if (!gpu.ok())
     return gpu.status();
   *comm =
@@ -250,7 +262,8 @@ StatusOr<Settings> settingsWithin(const occlComm &parent, const occlConfig_t *co
 
 /// The handle of a communicator made of another one; its ranks meet if they are on devices.
 Status join(std::unique_ptr<daemon::Daemon> daemon, const Settings &settings, occlComm_t *newComm) {
-  auto gpu = joinDevices(daemon->fabric(), settings, Deadline(settings.options.timeout));
+  auto gpu =
+      joinDevices(daemon->fabric(), daemon->device(), settings, Deadline(settings.options.timeout));
   if (!gpu.ok())
     return gpu.status();
   *newComm = new occlComm(std::move(daemon), false, std::move(*gpu));
@@ -338,7 +351,7 @@ occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t n
 }
 
 occlResult_t occlCommDestroy(occlComm_t comm) {
-  if (comm && comm->daemon->isCallingBack())
+  if (comm && (comm->daemon->isCallingBack() || (comm->gpu && comm->gpu->isCallingBack())))
     return reportInvalid("occlCommDestroy", "called from a callback of the same communicator");
   if (!comm)
     return occlSuccess;

@@ -1,6 +1,7 @@
 #include "runtime/communicator/watching.h"
 
 #include "runtime/communicator/counters.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/stats_text.h"
 #include "runtime/insight/output.h"
 
@@ -17,16 +18,16 @@ std::string environment(const char *name) {
   return text ? text : "";
 }
 
-std::string statsOf(daemon::Daemon &daemon) {
+std::string statsOf(occlComm &comm) {
   std::vector<NamedStats> all;
-  for (uint64_t id : daemon.registered()) {
+  for (uint64_t id : comm.registered()) {
     NamedStats &stats = all.emplace_back();
-    stats.name = daemon.lookUp(id).name;
-    if (!readStats(daemon, id, stats.collective).ok() ||
-        !readBlockStats(daemon, id, OCCL_ALL_BLOCKS, stats.blocks).ok())
+    stats.name = comm.nameOf(id);
+    if (!readStats(comm, id, stats.collective).ok() ||
+        !readBlockStats(comm, id, OCCL_ALL_BLOCKS, stats.blocks).ok())
       all.pop_back(); // deregistered meanwhile
   }
-  return describeStats(daemon.rank(), daemon.numRanks(), all);
+  return describeStats(comm.daemon->rank(), comm.daemon->numRanks(), all);
 }
 
 void complain(const Status &status) {
@@ -36,15 +37,17 @@ void complain(const Status &status) {
 
 } // namespace
 
-Watching::Watching(daemon::Daemon &daemon, bool tracesIfAsked) : daemon(daemon) {
+Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
+  daemon::Daemon &daemon = *comm.daemon;
   complain(insight::reportAsEnvironmentSays());
   if (std::string pattern = environment("OCCL_TRACE"); tracesIfAsked && !pattern.empty())
     complain(daemon.insight().startTrace(pattern));
-  reporter = std::make_unique<insight::ReporterRegistration>(insight::Reporter{
-      daemon.rank(), daemon.numRanks(), [&daemon] { return daemon.insight().report(); }});
+  reporter = std::make_unique<insight::ReporterRegistration>(
+      insight::Reporter{daemon.rank(), daemon.numRanks(), [&comm] { return comm.report(); }});
 }
 
 void Watching::end() {
+  daemon::Daemon &daemon = *comm.daemon;
   reporter.reset();
   if (daemon.insight().isTracing())
     complain(daemon.insight().stopTrace());
@@ -53,7 +56,7 @@ void Watching::end() {
     return;
   bool isFile = pattern != "-";
   complain(insight::append(isFile ? insight::pathOf(pattern, daemon.rank(), daemon.numRanks()) : "",
-                           statsOf(daemon)));
+                           statsOf(comm)));
 }
 
 } // namespace occl::communicator

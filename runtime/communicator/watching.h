@@ -2,7 +2,7 @@
 // OCCL_TRACE and OCCL_STATS.
 #pragma once
 
-#include "runtime/daemon/daemon.h"
+#include "runtime/communicator/occl.h"
 #include "runtime/insight/report_signal.h"
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace occl::communicator {
 /// cannot do: nobody's program fails for being watched.
 class Watching {
 public:
-  Watching(daemon::Daemon &daemon, bool tracesIfAsked);
+  Watching(occlComm &comm, bool tracesIfAsked);
 
   /// To be called once nothing is in flight, before the daemon goes: writes trace and statistics.
   void end();
 
 private:
-  daemon::Daemon &daemon;
+  occlComm &comm;
   std::unique_ptr<insight::ReporterRegistration> reporter;
 };
 

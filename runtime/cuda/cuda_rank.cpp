@@ -79,8 +79,15 @@ Status CudaRank::start() {
     return made.status();
   memory = std::move(*made);
   space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
+  auto resident = ResidentRank::make(
+      fabric, {device(), options.executors, options.timeout, options.scheduler}, context());
+  if (!resident.ok())
+    return resident.status();
+  residents = std::move(*resident);
   auto watching =
-      HostWatch::start(fabric, device(), [this](const GivingUp &where) { return describe(where); });
+      HostWatch::start(fabric, device(),
+                       {[this](const GivingUp &where) { return describe(where); },
+                        [this](uint32_t rank) { return residents->describeWaitFor(rank); }});
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
@@ -91,15 +98,19 @@ Status CudaRank::start() {
 CudaRank::~CudaRank() {
   // Others on the same device that wait for this rank leave, too.
   fabric.leave();
+  if (residents)
+    residents->detach();
   if (watch)
     watch->endAll();
   OnDevice on(device());
   cudaDeviceSynchronize();
   watch.reset();
+  residents.reset();
   collectives.clear();
 }
 
 void CudaRank::drain() {
+  residents->drain();
   Deadline deadline(options.timeout + std::chrono::seconds(1));
   for (const auto &[id, known] : collectives)
     while (!fabric.failed() && !deadline.passed()) {
@@ -129,6 +140,7 @@ Status CudaRank::add(const daemon::CollectiveSpec &spec) {
   Known &known = collectives[spec.id];
   known.spec = spec;
   known.eager = std::move(*eager);
+  residents->add(spec);
   return {};
 }
 
@@ -144,6 +156,8 @@ Status CudaRank::remove(uint64_t id) {
     if (*finished < (*known)->numEnqueued)
       return invalid("collective " + std::to_string(id) + " has invocations in flight");
   }
+  if (Status removed = residents->remove(id); !removed.ok())
+    return removed;
   Status retired = (*known)->eager->retire();
   for (const auto &captured : (*known)->captured)
     if (retired.ok())

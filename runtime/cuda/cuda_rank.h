@@ -9,6 +9,7 @@
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/registration.h"
+#include "runtime/cuda/resident_rank.h"
 
 #include <cuda_runtime.h>
 
@@ -31,6 +32,18 @@ public:
   Status add(const daemon::CollectiveSpec &spec) override;
   Status remove(uint64_t id) override;
   Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
+  StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
+                                     const daemon::Callback &callback) override {
+    return residents->submit(id, input, output, callback);
+  }
+  Status wait(daemon::RequestId request) override { return residents->wait(request); }
+  Status test(daemon::RequestId request) override { return residents->test(request); }
+  bool isCallingBack() const override { return residents->isCallingBack(); }
+  std::string report() override { return residents->report(); }
+  std::string nameOf(uint64_t id) override { return residents->nameOf(id); }
+  std::vector<uint64_t> registered() override { return residents->registered(); }
+  StatusOr<CollectiveCounts> counts(uint64_t id) override { return residents->counts(id); }
+  RankCounts totals() override { return residents->totals(); }
   void *allocate(uint64_t bytes) override;
   bool release(void *block) override;
   const DeviceRankOptions &settings() const override { return options; }
@@ -64,6 +77,7 @@ private:
   std::unique_ptr<SlotTable> slots;
   std::unique_ptr<ArenaSpace> space;
   std::unique_ptr<HostWatch> watch;
+  std::unique_ptr<ResidentRank> residents;
   /// Held by whoever registers, deregisters or enqueues, inside calls of CUDA too, which may take
   /// as long as what runs on the device.
   Mutex calls;

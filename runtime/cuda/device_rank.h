@@ -1,15 +1,20 @@
 // What a communicator's rank has on a CUDA device: its memory, its registered collectives, their
-// execution in the user's streams. No CUDA in this header: where the library was built without a
-// CUDA toolkit, makeDeviceRank() says so.
+// execution in the user's streams and by the device's resident daemon. No CUDA in this header:
+// where the library was built without a CUDA toolkit, makeDeviceRank() says so.
 #pragma once
 
 #include "runtime/base/status.h"
 #include "runtime/daemon/collective.h"
+#include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
+#include "runtime/daemon/request_table.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace occl::cuda {
 
@@ -19,6 +24,35 @@ struct DeviceRankOptions {
   uint64_t bytes = 0;
   /// Of collectives without a timeout of their own.
   std::chrono::milliseconds timeout{30000};
+  /// Thread blocks of the device that its resident daemon takes; 0: what it has, or the default.
+  uint32_t executors = 0;
+  /// Of the host: communicators that share it share the resident daemon, which preempts if it does,
+  /// and its threads run callbacks.
+  std::shared_ptr<daemon::Device> scheduler;
+};
+
+/// Counters of a collective on a device, over what was submitted (not enqueued) since it was
+/// registered. Times are nanoseconds.
+struct CollectiveCounts {
+  std::string name; // "'grad3' (id 3)"
+  uint64_t submitted = 0, completed = 0, failed = 0;
+  uint64_t finishNs = 0, longestFinishNs = 0; // from submission until it was seen to be complete
+  struct Block {
+    uint64_t visits = 0, moves = 0, preemptions = 0, slices = 0, runningNs = 0;
+    uint64_t queueLengths = 0, longestQueue = 0;
+    uint64_t bytesSent = 0, bytesReceived = 0;
+    std::array<uint64_t, transport::kNumWaitReasons> waits{}, waitNs{};
+  };
+  std::vector<Block> blocks; // by thread block
+};
+
+/// Of a rank, since its start.
+struct RankCounts {
+  uint64_t submitted = 0, completed = 0, failed = 0;
+  uint64_t preemptions = 0, visits = 0, moves = 0;
+  uint64_t bytesSent = 0, bytesReceived = 0;
+  uint64_t queueLengths = 0, longestQueue = 0;
+  uint64_t quits = 0, starts = 0; // of the device's resident daemon
 };
 
 /// InvalidArgument if this process has no such device, or the library no CUDA.
@@ -47,6 +81,27 @@ public:
   /// a node of the graph that captures it. Buffers are device memory. Why the communicator has
   /// failed, if it has.
   virtual Status enqueue(uint64_t id, const void *input, void *output, void *stream) = 0;
+
+  /// One invocation, by the device's resident daemon. Buffers are device memory that nobody is
+  /// writing any more. Errors are those of occlSubmit.
+  virtual StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
+                                             const daemon::Callback &callback) = 0;
+  /// Until the request is complete; its result.
+  virtual Status wait(daemon::RequestId request) = 0;
+  /// InProgress, or as wait().
+  virtual Status test(daemon::RequestId request) = 0;
+  /// Whether the calling thread is inside a callback of this rank.
+  virtual bool isCallingBack() const = 0;
+
+  /// Who waits for whom on all ranks, as daemon::RankInsight::report().
+  virtual std::string report() = 0;
+  /// "'grad3' (id 3)".
+  virtual std::string nameOf(uint64_t id) = 0;
+  /// Ids of the registered collectives, ascending.
+  virtual std::vector<uint64_t> registered() = 0;
+  /// InvalidArgument if it is not registered.
+  virtual StatusOr<CollectiveCounts> counts(uint64_t id) = 0;
+  virtual RankCounts totals() = 0;
 
   /// Device memory that all ranks can access, aligned to 128 bytes; null if there is none.
   virtual void *allocate(uint64_t bytes) = 0;

@@ -21,9 +21,8 @@ constexpr uint32_t kPeriodsPerLookAtProcesses = 10;
 
 } // namespace
 
-StatusOr<std::unique_ptr<HostWatch>>
-HostWatch::start(daemon::Fabric &fabric, int device,
-                 std::function<std::string(const GivingUp &)> describe) {
+StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, int device,
+                                                      Describing describe) {
   std::unique_ptr<HostWatch> watch(new HostWatch(fabric, device, std::move(describe)));
   OnDevice on(device);
   Status status = on.status();
@@ -81,19 +80,25 @@ void HostWatch::run() {
         !fabric.failed())
       for (uint32_t r = 0; r < fabric.numRanks(); ++r)
         if (r != fabric.rank() && !fabric.hasLeft(r) && fabric.isDead(r))
-          fabric.fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
-                                                   " is gone (seen by rank " +
-                                                   std::to_string(fabric.rank()) + ")"});
+          failBecauseOf(r);
     lock.lock();
     changed.wait_for(lock, kPeriod, [&] { return isEnding; });
   }
+}
+
+void HostWatch::failBecauseOf(uint32_t rank) {
+  std::string text = "the process of rank " + std::to_string(rank) + " is gone (seen by rank " +
+                     std::to_string(fabric.rank()) + ")";
+  if (std::string wait = describe.waitFor(rank); !wait.empty())
+    text += "; " + wait;
+  fabric.fail({StatusCode::PeerFailed, text});
 }
 
 void HostWatch::look() {
   if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
     fabric.fail(
         {StatusCode::Timeout,
-         describe(words->givingUp) +
+         describe.givingUp(words->givingUp) +
              describeConnections(device, waitingOnDevices().count(device),
                                  connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")))});
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);

@@ -17,9 +17,15 @@ namespace occl::cuda {
 
 class HostWatch {
 public:
-  /// describe: what a thread block that gave up stood at; any thread. SystemError.
-  static StatusOr<std::unique_ptr<HostWatch>>
-  start(daemon::Fabric &fabric, int device, std::function<std::string(const GivingUp &)> describe);
+  /// In words, by any thread: what a thread block that gave up stood at; and what else is known to
+  /// wait for a rank, "" if nothing does.
+  struct Describing {
+    std::function<std::string(const GivingUp &)> givingUp;
+    std::function<std::string(uint32_t rank)> waitFor;
+  };
+  /// SystemError.
+  static StatusOr<std::unique_ptr<HostWatch>> start(daemon::Fabric &fabric, int device,
+                                                    Describing describe);
   /// Ends its thread; nothing of this rank is executed any more.
   ~HostWatch();
 
@@ -31,15 +37,15 @@ public:
   void endAll();
 
 private:
-  HostWatch(daemon::Fabric &fabric, int device,
-            std::function<std::string(const GivingUp &)> describe)
+  HostWatch(daemon::Fabric &fabric, int device, Describing describe)
       : fabric(fabric), device(device), describe(std::move(describe)) {}
   void run();
   void look();
+  void failBecauseOf(uint32_t rank);
 
   daemon::Fabric &fabric;
   const int device;
-  const std::function<std::string(const GivingUp &)> describe;
+  const Describing describe;
   HostWords *words = nullptr; // the same address here and there
   uint32_t *hasGivenUp = nullptr;
   Mutex mutex;

@@ -35,9 +35,11 @@ struct SlotBoard {
   Atomic<uint64_t> generations[kSlots];
 };
 
-/// A collective's id; 0 for the calls of occlEnqueue that are executed as they are made, else which
-/// of those that were captured in a graph.
+/// A collective's id; 0 for the calls of occlEnqueue that are executed as they are made, kSubmitted
+/// for those of occlSubmit, else which of those that were captured in a graph.
 struct SlotKey {
+  static constexpr uint32_t kSubmitted = ~0u;
+
   uint64_t id = 0;
   uint32_t instance = 0;
 };

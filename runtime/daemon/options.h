@@ -43,6 +43,8 @@ struct Options {
   uint32_t maxInFlight = 1024;
   /// The fastest that keeps the order of completions: bench/runtime:completion_queues.
   queue::CompletionForm completionForm = queue::CompletionForm::PackedRing;
+  /// A device executes its collectives, and says what they wait for.
+  bool isOnDevice = false;
 };
 
 } // namespace occl::daemon

@@ -118,6 +118,8 @@ void Watchdog::checkPeers() {
 }
 
 void Watchdog::publishWaits() {
+  if (core.options.isOnDevice)
+    return;
   transport::SegmentHeader &header = core.fabric->own().header();
   uint32_t asked = header.reports.asked.load(std::memory_order_acquire);
   core.device->board.publishWaits(core.place, header.waitEdges);

@@ -35,7 +35,9 @@ std::string Case::name() const {
          std::to_string(count) + " elements of " + nameOf(type) + ", " + nameOf(op) +
          ", misaligned by " + std::to_string(misalignment) +
          (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
-         (way == Way::Graph ? ", in a graph" : "");
+         (way == Way::Graph       ? ", in a graph"
+          : way == Way::Submitted ? ", submitted"
+                                  : "");
 }
 
 RankOnDevice::RankOnDevice(occlComm_t comm, uint32_t rank) : comm(comm), rank(rank) {
@@ -132,6 +134,29 @@ std::string RankOnDevice::runEager(const Case &what, const std::vector<char> &ex
   return wrong;
 }
 
+/// Out of place three in flight at a time, waited for in another order.
+std::string RankOnDevice::runSubmitted(const Case &what, const std::vector<char> &expected) {
+  const Places places = placesOf(what);
+  std::string wrong;
+  for (uint32_t i = 0; i < 2 && wrong.empty(); ++i) {
+    wrong = prepare(what);
+    if (wrong.empty())
+      wrong = synchronize();
+    std::vector<occlRequest_t> requests(what.inPlace ? 1 : 3);
+    for (occlRequest_t &request : requests)
+      if (wrong.empty() && occlSubmit(comm, what.id, places.input, places.output, nullptr, nullptr,
+                                      &request) != occlSuccess)
+        wrong = std::string("occlSubmit: ") + occlGetLastError();
+    std::swap(requests.front(), requests.back());
+    for (occlRequest_t request : requests)
+      if (wrong.empty() && occlWait(comm, request) != occlSuccess)
+        wrong = std::string("occlWait: ") + occlGetLastError();
+    if (wrong.empty())
+      wrong = check(what, expected);
+  }
+  return wrong;
+}
+
 std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &expected,
                                    const std::function<void()> &meet) {
   cudaGraph_t graph = nullptr;
@@ -205,7 +230,7 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
   if (what.way == Way::Graph)
     wrong = wrong.empty() ? runGraph(what, expected, meet) : (meet(), meet(), wrong);
   else if (wrong.empty())
-    wrong = runEager(what, expected);
+    wrong = what.way == Way::Submitted ? runSubmitted(what, expected) : runEager(what, expected);
   if (wrong.empty() && occlDeregister(comm, what.id) != occlSuccess)
     wrong = std::string("occlDeregister: ") + occlGetLastError();
   return wrong.empty() ? "" : what.name() + ", rank " + std::to_string(rank) + ": " + wrong;
@@ -311,6 +336,20 @@ std::vector<Case> typeCasesFor(uint32_t n) {
   std::vector<Case> cases = typeCases(n);
   for (size_t i = 0; i < cases.size(); ++i)
     cases[i].id = 5000 + i;
+  return cases;
+}
+
+std::vector<Case> submittedCasesFor(uint32_t n) {
+  std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
+  cases.insert(cases.end(), types.begin(), types.end());
+  std::erase_if(cases, [](const Case &what) {
+    bool isDirect = std::ranges::any_of(what.plan.instructions, [](const auto &instruction) {
+      return instruction.opcode == plan::Opcode::LoadReduceStore;
+    });
+    return what.way == Way::Graph || (isDirect && !what.isRegistered);
+  });
+  for (Case &what : cases)
+    what.way = Way::Submitted;
   return cases;
 }
 

@@ -14,8 +14,9 @@
 
 namespace occl::gpu_test {
 
-/// How invocations are enqueued: as they are, or twice as often from a graph, replayed beside them.
-enum class Way { Eager, Graph };
+/// How invocations are executed: enqueued as they are, or twice as often from a graph, replayed
+/// beside them; or submitted to the resident daemon.
+enum class Way { Eager, Graph, Submitted };
 
 struct Case {
   uint64_t id = 1;
@@ -66,6 +67,7 @@ private:
   /// As before the first invocation: the input is there, and what else may be written is spoilt.
   std::string prepare(const Case &what);
   std::string runEager(const Case &what, const std::vector<char> &expected);
+  std::string runSubmitted(const Case &what, const std::vector<char> &expected);
   std::string runGraph(const Case &what, const std::vector<char> &expected,
                        const std::function<void()> &meet);
   std::string enqueue(const Case &what);
@@ -82,6 +84,9 @@ private:
 std::vector<Case> casesFor(uint32_t numRanks);
 /// All collectives with every type and operation, in and out of place, unaligned.
 std::vector<Case> typeCasesFor(uint32_t numRanks);
+
+/// Those of them that can be submitted, all of which are.
+std::vector<Case> submittedCasesFor(uint32_t numRanks);
 
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();

@@ -30,9 +30,9 @@ void RanksOnDevices::TearDown() {
     EXPECT_EQ(occlCommDestroy(comm), occlSuccess) << occlGetLastError();
 }
 
-void RanksOnDevices::start(uint32_t n) {
-  comms.resize(n);
-  occlConfig_t config = smallConfig();
+void RanksOnDevices::start(uint32_t n, const occlConfig_t &config) {
+  TearDown();
+  comms.assign(n, nullptr);
   occlResult_t made = occlCommInitAll(comms.data(), n, &config);
   if (made != occlSuccess)
     comms.clear();

@@ -23,7 +23,8 @@ protected:
   static void SetUpTestSuite();
   void SetUp() override;
   void TearDown() override;
-  void start(uint32_t n);
+  /// Anew, also while there are ranks already.
+  void start(uint32_t n, const occlConfig_t &config = smallConfig());
 
   /// body(rank) on a thread each; what they say is wrong.
   void inThreads(const std::function<std::string(uint32_t)> &body);

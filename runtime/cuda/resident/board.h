@@ -1,10 +1,13 @@
 // What the host and the executors of a resident daemon share. An executor is a thread block of the
-// daemon's kernel, or in tests a thread of the host. Words and plain structures only; scheduling is
-// in executor.h, the host's side in submission_side.h.
+// daemon's kernel, or in tests a thread of the host. Words and plain structures only; the
+// host's side is in submission_side.h.
 //
 // A submission has a sequence number and with it a slot of the window, until it is complete. The
 // host writes an entry of the ring; some executor takes it in, which fills the slot; its thread
 // blocks, the tasks, are claimed bit by bit; who finishes the last one writes the completion word.
+//
+// Scheduling is in choosing.h (which task comes next), executor.h (a visit) and intake.h
+// (submissions, and leaving).
 #pragma once
 
 #include "plan/chunking.h"
@@ -22,6 +25,18 @@ inline constexpr uint32_t kMaxExecutors = 64;
 /// Words that different executors write lie so far apart.
 inline constexpr uint32_t kApart = 128;
 
+/// What is counted of one thread block of a collective on one rank, over all its invocations: words
+/// that any executor adds to. Times are nanoseconds of the device.
+struct alignas(kApart) BlockCounts {
+  static constexpr uint32_t kReasons = 6;
+
+  uint64_t visits, moves, preemptions, slices, runningNs;
+  uint64_t queueLengths, longestQueue; // tasks that might have been chosen, at each visit
+  /// By interpreter::BlockReason: waits that are over, and from the first look that found
+  /// something missing to the one before it was there.
+  uint64_t waits[kReasons], waitNs[kReasons];
+};
+
 /// What scheduling needs to know of a registered collective; the runner's part follows it. In
 /// memory of the device, complete before the first submission names it. Words of other ranks are
 /// written over the link, and own ones are read.
@@ -29,6 +44,7 @@ struct alignas(128) CollectiveWords {
   static constexpr uint32_t kMaxRanks = 8;
 
   uint32_t rank = 0, numRanks = 1;
+  uint32_t idleRanks = 0; // as bits: have no thread block, and announce nothing
   /// Invocations that are complete on this rank.
   uint64_t *done = nullptr;
   /// announcement() of rank r, announcedStride bytes apart.
@@ -36,7 +52,10 @@ struct alignas(128) CollectiveWords {
   uint64_t announcedStride = sizeof(uint64_t);
   /// In rank r's memory: this rank's announcement there.
   uint64_t *announcedAt[kMaxRanks] = {};
+  /// By thread block; or null: nothing is counted.
+  BlockCounts *counts = nullptr;
 
+  OCCL_HOST_DEVICE bool isIdle(uint32_t r) const { return (idleRanks >> r & 1) != 0; }
   OCCL_HOST_DEVICE uint64_t *announcedBy(uint32_t r) const {
     return reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(announced) + r * announcedStride);
   }
@@ -57,7 +76,7 @@ struct Submission {
   CollectiveWords *collective = nullptr;
   char *input = nullptr, *output = nullptr;
   uint64_t ordinal = 0;  // of the collective, below 2^40
-  uint8_t numBlocks = 0; // at most kMaxTasks
+  uint8_t numBlocks = 0; // at most kMaxTasks; 0: was withdrawn
   uint8_t priority = 0;  // larger is more urgent
 };
 
@@ -102,8 +121,9 @@ OCCL_HOST_DEVICE inline Submission unpack(const uint64_t (&words)[SubmissionEntr
 
 /// What a task was seen to wait for: words, since host and executors share them.
 struct WaitRecord {
-  /// sequence + 1, instruction; reason, peer, what.
-  uint64_t words[2] = {};
+  static constexpr uint32_t kWords = 3;
+  /// sequence + 1, instruction; reason, peer, what; since when.
+  uint64_t words[kWords] = {};
 };
 
 /// A submission on the device.
@@ -118,7 +138,7 @@ struct alignas(kApart) Slot {
 /// The dynamic part of a task.
 struct alignas(32) TaskState {
   interpreter::BlockContext context;
-  WaitRecord wait;
+  WaitRecord wait; // the first word 0: none
 };
 
 struct ProgressWord {
@@ -154,8 +174,8 @@ inline constexpr uint32_t kNumCounts = 7;
 
 /// In memory of the host that the device sees too; zero at first.
 struct HostPage {
-  /// Not 0: all executors leave for good.
-  alignas(kApart) uint64_t abort;
+  /// Executors of generations up to this one leave. kForGood: all there will ever be.
+  alignas(kApart) uint64_t leaveUpTo;
   /// The last generation of executors that has decided to leave.
   alignas(kApart) uint64_t quitGeneration;
   /// The ring of submissions.
@@ -166,9 +186,13 @@ struct HostPage {
   struct alignas(kApart) Counts {
     uint64_t values[kNumCounts];
   } counts[kMaxExecutors];
-  /// Of submissions that were open when their rank was last seen stuck.
+  /// Of submissions that were open when executors last left: what their tasks waited for, as of
+  /// the device's time `publishedAt`, and the ranks that have not announced them.
   alignas(kApart) WaitRecord waits[kWindow][kMaxTasks];
+  uint64_t missing[kWindow];
+  uint64_t publishedAt;
 };
+inline constexpr uint64_t kForGood = ~0ull;
 
 /// How executors behave; times in nanoseconds.
 struct Settings {
@@ -177,8 +201,9 @@ struct Settings {
   /// How long a blocked task is polled: the first of a pass, half of it the second, and so on, but
   /// not less than the least; if there is no other task, `alone`.
   uint64_t budgetCap = 16'000, budgetFloor = 3'000, budgetAlone = 50'000;
-  /// Nothing open, or nothing moved, for so long: all leave.
-  uint64_t idleLimit = 200'000, stuckLimit = 2'000'000;
+  /// Nothing open, or nothing moved, for so long: all leave. Also after `stayLimit`, whatever there
+  /// is to do: who waits for the whole device gets his turn.
+  uint64_t idleLimit = 200'000, stuckLimit = 2'000'000, stayLimit = 20'000'000;
 };
 
 } // namespace occl::cuda::resident

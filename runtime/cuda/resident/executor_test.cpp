@@ -198,6 +198,82 @@ TEST(ResidentExecutor, AnAbortEndsWhatIsStuck) {
   group.reset(); // joins the executors
 }
 
+/// Of two collectives one never goes on: it is taken out, whether executors have taken it in or
+/// not, and the other one is executed again and again.
+TEST(ResidentExecutor, WhatIsWithdrawnLeavesTheOthersAlone) {
+  Settings settings = hostSettings(2);
+  settings.stuckLimit = ~0ull;
+  settings.stayLimit = ~0ull;
+  constexpr uint32_t kRounds = 5;
+  Group group(2, settings);
+  group.add(plan::testing::ringAllReduce(2), 64, kRounds);
+  HostCollective &stuck = group.add(plan::testing::ringAllReduce(2), 50, kRounds);
+  auto other = std::move(group.collectives[1]);
+  group.collectives.pop_back();
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    uint64_t request = group[0].submit(stuck, 0);
+    if (round % 2 == 0) // long enough to be waited for
+      std::this_thread::sleep_for(20ms);
+    auto tasks = group[0].withdraw(request, kLong);
+    ASSERT_TRUE(tasks) << "executors leave when they are asked to";
+    EXPECT_TRUE(group[0].side().isComplete(request));
+    if (round == 0) {
+      ASSERT_EQ(tasks->size(), 1u);
+      EXPECT_EQ(tasks->front().reason, interpreter::BlockReason::Data);
+      EXPECT_EQ(tasks->front().peer, 1u);
+      EXPECT_EQ(group[0].side().missing(request), 2u) << "rank 1 has not announced it";
+    }
+    ASSERT_TRUE(group.runInLatinSquareOrder(1, kLong)) << "round " << round;
+  }
+  group.expectRight(kRounds);
+}
+
+/// They do not stay for ever, however much there is to do.
+TEST(ResidentExecutor, ExecutorsLeaveAfterAWhile) {
+  Settings settings = hostSettings(1);
+  settings.stuckLimit = ~0ull;
+  settings.idleLimit = ~0ull;
+  settings.stayLimit = 1'000'000;
+  constexpr uint32_t kIterations = 200;
+  Group group(2, settings);
+  group.add(plan::testing::ringAllReduce(2), 8, kIterations);
+  ASSERT_TRUE(group.runInLatinSquareOrder(kIterations, kLong, 200us));
+  group.expectRight(kIterations);
+  ASSERT_TRUE(group[0].waitForQuit(kLong));
+  EXPECT_GT(group[0].side().starts(), 1u);
+}
+
+TEST(ResidentExecutor, CountsByCollectiveAndThreadBlock) {
+  constexpr uint32_t kIterations = 4;
+  Group group(2, hostSettings(1));
+  group.add(plan::testing::twoShotAllReduce(2), 100, kIterations);
+  group.add(plan::testing::ringAllReduce(2), 100, kIterations);
+  ASSERT_TRUE(group.runInLatinSquareOrder(kIterations, kLong));
+  for (uint32_t r = 0; r < 2; ++r)
+    ASSERT_TRUE(group[r].waitForQuit(kLong));
+  uint64_t visits = 0, moves = 0, preemptions = 0;
+  for (auto &collective : group.collectives)
+    for (uint32_t r = 0; r < 2; ++r)
+      for (uint32_t b = 0; b < kMaxTasks; ++b) {
+        const BlockCounts &counts = collective->counts(r, b);
+        visits += counts.visits;
+        moves += counts.moves;
+        preemptions += counts.preemptions;
+        EXPECT_LE(counts.moves, counts.visits);
+        EXPECT_GE(counts.slices, counts.moves == 0 ? 0 : kIterations);
+        uint64_t waits = 0, waitNs = 0;
+        for (uint32_t reason = 0; reason < BlockCounts::kReasons; ++reason) {
+          waits += counts.waits[reason];
+          waitNs += counts.waitNs[reason];
+        }
+        EXPECT_TRUE(waits != 0 || waitNs == 0);
+        EXPECT_LE(counts.longestQueue, counts.queueLengths);
+      }
+  EXPECT_EQ(visits, group.total(Count::Visits));
+  EXPECT_LE(moves, group.total(Count::Moves) + group.total(Count::Finished));
+  EXPECT_EQ(preemptions, group.total(Count::Preemptions));
+}
+
 /// One executor, several tasks: blocked ones are preempted, what moved is saved and loaded again.
 TEST(ResidentExecutor, CountsPreemptionsAndContexts) {
   constexpr uint32_t kIterations = 3;

@@ -1,7 +1,10 @@
 // The kernel of a resident daemon: a thread block is an executor.
 #pragma once
 
+#include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/resident/executor.h"
+
+#include <cstdint>
 
 namespace occl::cuda::resident {
 
@@ -14,8 +17,19 @@ struct Kernel {
   int (*load)();
 };
 
-/// For floats and sum; collectives of protocol Simple, or of LL and LL128.
+/// For floats and sum, or any type and operation; for collectives of protocol Simple, or of LL and
+/// LL128.
 const Kernel &floatSumKernel();
 const Kernel &floatSumLinesKernel();
+const Kernel &anyKernel();
+const Kernel &anyLinesKernel();
+
+inline constexpr uint32_t kNumKernels = 4;
+/// By kernelFor().
+const Kernel &kernelAt(uint32_t index);
+/// Which of them executes a collective.
+inline uint32_t kernelFor(const DeviceCollective &collective) {
+  return (collective.hasLines ? 1u : 0u) | (collective.isFloatSum ? 0u : 2u);
+}
 
 } // namespace occl::cuda::resident

@@ -3,9 +3,11 @@
 #include "runtime/base/deadline.h"
 #include "runtime/cuda/cuda_calls.h"
 
-#include <algorithm>
 #include <mutex>
-#include <utility>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <type_traits>
 
 namespace occl::cuda::resident {
 
@@ -13,13 +15,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long the daemon's thread sleeps while something is open, and while nothing is.
-constexpr std::chrono::microseconds kBusyPause = 100us;
-constexpr std::chrono::microseconds kIdlePause = 5ms;
-/// How long a waiter polls before it offers its processor.
-constexpr uint32_t kPollsPerYield = 2048;
-/// For a kernel that has been told to leave.
+/// How long a waiter polls before it looks whether the kernel has left, and how often it does so
+/// before it offers its processor.
+constexpr uint32_t kPollsPerLook = 64, kLooksPerYield = 32;
+/// For a kernel that has been told to leave, and for copies.
 constexpr auto kLeavePatience = 5000ms;
+/// The kernel does not stay for longer than some milliseconds anyway.
+constexpr auto kQuitPatience = 2000ms;
 
 const char *nameOf(interpreter::BlockReason reason) {
   switch (reason) {
@@ -61,10 +63,8 @@ Status ResidentDaemon::start() {
     status = allocate();
   if (!status.ok())
     return status;
-  nextOrdinals.reserve(options.maxCollectives);
   side =
       std::make_unique<SubmissionSide>(*page, [this](uint64_t generation) { launch(generation); });
-  keeper = Thread([this] { keep(); });
   return {};
 }
 
@@ -107,21 +107,18 @@ Status ResidentDaemon::allocate() {
 }
 
 ResidentDaemon::~ResidentDaemon() {
-  abort({StatusCode::Aborted, "the resident daemon is being destroyed"});
+  if (side)
+    side->abort();
   {
     std::lock_guard lock(mutex);
     isOver = true;
-    changed.notify_one();
+    changed.notify_all();
   }
   if (keeper.joinable())
     keeper.join();
   OnDevice on(options.device);
-  Deadline deadline(kLeavePatience);
-  while (stream && cudaStreamQuery(stream) == cudaErrorNotReady) {
-    if (deadline.passed())
-      return; // freeing would wait for ever: what is left goes with the process
-    yieldProcessor();
-  }
+  if (stream && !awaitGone())
+    return; // freeing would wait for ever: what is left goes with the process
   for (cudaStream_t used : {stream, copies})
     if (used)
       cudaStreamDestroy(used);
@@ -130,42 +127,136 @@ ResidentDaemon::~ResidentDaemon() {
   cudaFreeHost(page);
 }
 
-Status ResidentDaemon::upload(void *to, const void *from, uint64_t bytes) {
+bool ResidentDaemon::awaitGone() const {
   OnDevice on(options.device);
-  Status status = toStatus(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies),
-                           "copying to the device");
-  return status.ok() ? toStatus(cudaStreamSynchronize(copies), "copying to the device") : status;
+  Deadline deadline(kLeavePatience);
+  while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+    if (deadline.passed())
+      return false;
+    yieldProcessor();
+  }
+  return true;
 }
 
-StatusOr<uint32_t> ResidentDaemon::add(const DeviceCollective &device) {
+Status ResidentDaemon::upload(void *to, const void *from, uint64_t bytes) {
+  OnDevice on(options.device);
+  std::lock_guard lock(copying);
+  Status status = toStatus(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies),
+                           "copying to the device");
+  if (!status.ok())
+    return status;
+  Deadline deadline(kLeavePatience);
+  for (;;) {
+    cudaError_t state = cudaStreamQuery(copies);
+    if (state != cudaErrorNotReady)
+      return toStatus(state, "copying to the device");
+    if (deadline.passed())
+      return {StatusCode::SystemError, "copying to the device: it does not get round to it"};
+    yieldProcessor();
+  }
+}
+
+// --- tenants and collectives ---
+
+Status ResidentDaemon::attach(Tenant &tenant) {
+  std::lock_guard lock(mutex);
+  try {
+    if (!keeper.joinable())
+      keeper = Thread([this] { keep(); });
+  } catch (const std::system_error &error) {
+    return {StatusCode::SystemError, std::string("starting a thread: ") + error.what()};
+  }
+  tenants[&tenant] = false;
+  return {};
+}
+
+void ResidentDaemon::detach(Tenant &tenant) {
+  auto isOpen = [&] {
+    for (const auto &[request, open] : waiting)
+      if (open.tenant == &tenant)
+        return true;
+    return false;
+  };
+  std::unique_lock lock(mutex);
+  auto found = tenants.find(&tenant);
+  if (found == tenants.end())
+    return;
+  found->second = true;
+  // The daemon's thread ends them, or the daemon, within its patience.
+  while (isOpen()) {
+    changed.notify_all();
+    changed.wait_for(lock, 1ms);
+  }
+  for (Registered &collective : registered)
+    if (collective.tenant == &tenant)
+      collective.tenant = nullptr;
+  std::erase_if(badEnds, [&](const auto &end) { return end.second.first == &tenant; });
+  tenants.erase(&tenant);
+  while (isKeeping)
+    changed.wait_for(lock, 1ms);
+}
+
+/// Of a collective that is nobody's yet.
+StatusOr<uint32_t> ResidentDaemon::takeNumber() {
+  Deadline deadline(kQuitPatience);
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      if (registered.size() < options.maxCollectives) {
+        registered.emplace_back();
+        return static_cast<uint32_t>(registered.size() - 1);
+      }
+      if (!freed.empty() && (freed.front().second < side->starts() || side->hasQuit())) {
+        uint32_t number = freed.front().first;
+        freed.pop_front();
+        return number;
+      }
+      if (freed.empty() || deadline.passed())
+        return Status(StatusCode::Again, "a resident daemon has room for " +
+                                             std::to_string(options.maxCollectives) +
+                                             " collectives of the same kind");
+    }
+    sleepFor(1ms);
+  }
+}
+
+StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &device,
+                                       BlockCounts *counts) {
   if (device.numBlocks > kMaxTasks)
     return Status(StatusCode::InvalidArgument,
                   "a resident daemon executes collectives of at most " + std::to_string(kMaxTasks) +
-                      " thread blocks, not " + std::to_string(device.numBlocks));
-  uint32_t number;
-  {
-    std::lock_guard lock(mutex);
-    number = static_cast<uint32_t>(nextOrdinals.size());
-    if (number == options.maxCollectives)
-      return Status(StatusCode::Again,
-                    "the resident daemon has room for " + std::to_string(number) + " collectives");
-    nextOrdinals.push_back(0);
-    numBlocks.push_back(device.numBlocks);
-  }
+                      " thread blocks a rank, not " + std::to_string(device.numBlocks));
+  auto number = takeNumber();
+  if (!number.ok())
+    return number;
   ResidentCollective collective;
   collective.device = device;
   collective.rank = device.rank;
   collective.numRanks = device.numRanks;
-  collective.done = &collectives[number].doneWord;
+  collective.idleRanks = device.idleRanks;
+  collective.done = &collectives[*number].doneWord;
   collective.announced = &recordIn(device.arenas[device.rank], device.slot, 0)->announced;
   collective.announcedStride = sizeof(RankRecord);
+  collective.counts = counts;
   for (uint32_t r = 0; r < device.numRanks; ++r)
     collective.announcedAt[r] = &recordIn(device.arenas[r], device.slot, device.rank)->announced;
-  Status status = upload(&collectives[number], &collective, sizeof collective);
-  if (!status.ok())
+  Status status = upload(&collectives[*number], &collective, sizeof collective);
+  std::lock_guard lock(mutex);
+  if (!status.ok()) {
+    freed.emplace_back(*number, 0);
     return status;
+  }
+  registered[*number] = {&tenant, 0, device.numBlocks};
   return number;
 }
+
+void ResidentDaemon::remove(uint32_t collective) {
+  std::lock_guard lock(mutex);
+  registered[collective] = {};
+  freed.emplace_back(collective, side->starts());
+}
+
+// --- requests ---
 
 void ResidentDaemon::launch(uint64_t generation) {
   OnDevice on(options.device);
@@ -176,59 +267,99 @@ void ResidentDaemon::launch(uint64_t generation) {
   arguments.settings = options.settings;
   Status status = toStatus(static_cast<cudaError_t>(options.kernel->launch(arguments, stream)),
                            "launching the resident daemon");
-  if (!status.ok())
-    abort(status);
+  if (status.ok())
+    return;
+  side->abort();
+  std::lock_guard lock(mutex);
+  if (failed.ok())
+    failed = status;
+  changed.notify_all();
 }
 
-StatusOr<uint64_t> ResidentDaemon::submit(uint32_t collective, const void *input, void *output,
-                                          uint8_t priority, Callback callback) {
+StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback) {
   Submission submission;
-  submission.collective = collectives + collective;
-  submission.input = static_cast<char *>(const_cast<void *>(input));
-  submission.output = static_cast<char *>(output);
-  submission.priority = priority;
+  submission.collective = collectives + order.collective;
+  submission.input = static_cast<char *>(const_cast<void *>(order.input));
+  submission.output = static_cast<char *>(order.output);
+  submission.priority = order.priority;
   std::optional<uint64_t> request;
   {
     std::lock_guard lock(mutex);
     if (!failed.ok())
       return failed;
-    if (collective >= numBlocks.size())
-      return Status(StatusCode::InvalidArgument,
-                    "no collective " + std::to_string(collective) + " is registered");
-    submission.ordinal = nextOrdinals[collective];
-    submission.numBlocks = static_cast<uint8_t>(numBlocks[collective]);
+    Registered &collective = registered[order.collective];
+    submission.ordinal = collective.nextOrdinal;
+    submission.numBlocks = static_cast<uint8_t>(collective.numBlocks);
     request = side->enter(submission);
     if (!request)
-      return Status(StatusCode::Again, std::to_string(kWindow) +
-                                           " submissions are in flight, the oldest of which is not "
-                                           "complete");
-    ++nextOrdinals[collective];
+      return Status(StatusCode::Again,
+                    std::to_string(kWindow) +
+                        " submissions are in flight, the oldest of which is not "
+                        "complete (the first: collective " +
+                        std::to_string(waiting.empty()
+                                           ? order.tag
+                                           : waiting.begin()->second.invocation.collective) +
+                        ")");
+    ++collective.nextOrdinal;
     const bool wakes = callback != nullptr; // else its thread comes by in time
-    waiting[*request] = {Clock::now(), collective, std::move(callback)};
+    numCallbacks += callback != nullptr;
+    const auto now = Clock::now();
+    lastSubmission = now;
+    waiting[*request] = {collective.tenant,
+                         {order.tag, submission.ordinal},
+                         now,
+                         now + order.timeout,
+                         std::move(callback)};
     if (wakes)
-      changed.notify_one();
+      changed.notify_all();
   }
   side->startIfQuit();
   return *request;
 }
 
+Status ResidentDaemon::settle(uint64_t request) {
+  std::unique_lock lock(mutex);
+  if (auto found = waiting.find(request); found != waiting.end() && isComplete(request)) {
+    Callback callback = end(found, {});
+    lock.unlock();
+    if (callback)
+      callback(request, {});
+    return {};
+  }
+  auto bad = badEnds.find(request);
+  return bad == badEnds.end() ? Status() : bad->second.second;
+}
+
+/// With the lock: whoever finds it ended finds it counted, too. What is to be called, without.
+ResidentDaemon::Callback ResidentDaemon::end(Requests::iterator open, const Status &outcome) {
+  Waiting ended = std::move(open->second);
+  if (!outcome.ok())
+    badEnds[open->first] = {ended.tenant, outcome};
+  waiting.erase(open);
+  numCallbacks -= ended.callback != nullptr;
+  ended.tenant->ended(ended.invocation, outcome, Clock::now() - ended.since);
+  return std::move(ended.callback);
+}
+
 Status ResidentDaemon::wait(uint64_t request, std::chrono::milliseconds atMost) {
   Deadline deadline(atMost);
   for (uint32_t polls = 1; !isComplete(request); ++polls) {
-    if (polls % kPollsPerYield != 0) {
+    if (polls % kPollsPerLook != 0) {
       relax();
       continue;
     }
-    if (side->isAborted())
-      return failure();
     side->restartIfOpen();
+    if (polls % (kPollsPerLook * kLooksPerYield) != 0)
+      continue;
+    if (side->isAborted() && !failure().ok())
+      return settle(request);
     if (deadline.passed())
       return {StatusCode::Timeout, "request " + std::to_string(request) +
                                        " is not complete after " + std::to_string(atMost.count()) +
                                        " ms:" + describeWaits()};
     yieldProcessor();
   }
-  return {};
+  return settle(request);
 }
 
 Status ResidentDaemon::waitForQuit(std::chrono::milliseconds atMost) const {
@@ -242,15 +373,6 @@ Status ResidentDaemon::waitForQuit(std::chrono::milliseconds atMost) const {
   return {};
 }
 
-void ResidentDaemon::abort(const Status &cause) {
-  std::lock_guard lock(mutex);
-  if (failed.ok())
-    failed = cause;
-  if (side)
-    side->abort();
-  changed.notify_one();
-}
-
 Status ResidentDaemon::failure() const {
   std::lock_guard lock(mutex);
   return failed;
@@ -259,77 +381,21 @@ Status ResidentDaemon::failure() const {
 std::string ResidentDaemon::describeWaits() const {
   std::string text;
   for (const OpenTask &task : side->openTasks()) {
-    uint32_t collective = 0;
+    InvocationName invocation;
     {
       std::lock_guard lock(mutex);
       auto found = waiting.find(task.request);
       if (found == waiting.end())
         continue;
-      collective = found->second.collective;
+      invocation = found->second.invocation;
     }
     text += "\n  request " + std::to_string(task.request) + ", collective " +
-            std::to_string(collective) + ", thread block " + std::to_string(task.block) +
+            std::to_string(invocation.collective) + ", thread block " + std::to_string(task.block) +
             ", instruction " + std::to_string(task.instruction) + ": waits for " +
             nameOf(task.reason) + " rank " + std::to_string(task.peer) +
             " (connection or thread block " + std::to_string(task.what) + ")";
   }
   return text.empty() ? " nothing is known to be blocked" : text;
-}
-
-// --- the daemon's thread ---
-
-void ResidentDaemon::keep() {
-  for (;;) {
-    {
-      std::unique_lock lock(mutex);
-      changed.wait_for(lock, waiting.empty() ? kIdlePause : kBusyPause);
-      if (isOver)
-        break;
-    }
-    keepOnce();
-  }
-  while (runCallbacks())
-    ;
-}
-
-void ResidentDaemon::keepOnce() {
-  while (runCallbacks())
-    ;
-  checkDeadline();
-  side->restartIfOpen();
-}
-
-/// The callback of one request that is complete, or cannot be any more.
-bool ResidentDaemon::runCallbacks() {
-  Callback callback;
-  Status outcome;
-  {
-    std::lock_guard lock(mutex);
-    auto found = std::ranges::find_if(
-        waiting, [&](const auto &entry) { return !failed.ok() || isComplete(entry.first); });
-    if (found == waiting.end())
-      return false;
-    if (!isComplete(found->first))
-      outcome = failed;
-    callback = std::move(found->second.callback);
-    waiting.erase(found);
-  }
-  if (callback)
-    callback(outcome);
-  return true;
-}
-
-void ResidentDaemon::checkDeadline() {
-  std::string what;
-  {
-    std::lock_guard lock(mutex);
-    if (waiting.empty() || Clock::now() - waiting.begin()->second.since < options.timeout)
-      return;
-    what = "request " + std::to_string(waiting.begin()->first) + ", collective " +
-           std::to_string(waiting.begin()->second.collective) + ", is not complete after " +
-           std::to_string(options.timeout.count()) + " ms:";
-  }
-  abort({StatusCode::Timeout, what + describeWaits()});
 }
 
 } // namespace occl::cuda::resident

@@ -1,5 +1,5 @@
-// A rank's resident daemon: a kernel that stays on its device as long as there is something to do,
-// and executes collectives submitted in any order.
+// A resident daemon: a kernel that stays on a device as long as there is something to do, and
+// executes collectives submitted in any order, of any number of tenants.
 #pragma once
 
 #include "runtime/base/clock.h"
@@ -10,15 +10,18 @@
 #include "runtime/cuda/resident/kernel.h"
 #include "runtime/cuda/resident/resident_collective.h"
 #include "runtime/cuda/resident/submission_side.h"
+#include "runtime/cuda/resident/tenant.h"
 
 #include <cuda_runtime.h>
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace occl::cuda::resident {
@@ -30,44 +33,65 @@ struct DaemonOptions {
   Settings settings;
   /// Collectives registered at once.
   uint32_t maxCollectives = 1024;
-  /// A submission that is not complete after so long fails the daemon.
-  std::chrono::milliseconds timeout{30000};
 };
 
-/// Thread safety: any. No call but make(), add() and the destructor waits for the device. The
-/// kernel runs on a stream of its own, of the highest priority, that no other stream waits for.
+/// Thread safety: any. No call but make(), add(), detach() and the destructor waits for the device.
+/// The kernel runs on a stream of its own, of the highest priority, that no other stream waits for.
 class ResidentDaemon {
 public:
-  /// Called once, by a thread of the daemon, which calls nobody else meanwhile.
-  using Callback = std::function<void(const Status &)>;
+  /// Called once, by whoever finds the request ended: a thread of the daemon, or one that waits.
+  using Callback = std::function<void(uint64_t request, const Status &)>;
 
-  /// InvalidArgument or SystemError.
+  /// InvalidArgument or SystemError. All memory is taken and all code loaded here.
   static StatusOr<std::unique_ptr<ResidentDaemon>> make(const DaemonOptions &options);
-  /// What is open fails. Waits for the kernel to leave, some seconds at most.
+  /// All tenants have gone. Waits for the kernel to leave, some seconds at most.
   ~ResidentDaemon();
 
-  /// The number of the collective for submit(). Its memory must stay as long as the daemon.
-  StatusOr<uint32_t> add(const DeviceCollective &collective);
+  /// The tenant outlives its requests and collectives here. SystemError if there is no thread to be
+  /// had.
+  Status attach(Tenant &tenant);
+  /// What the tenant has open ends with its failure, or Aborted; nothing of it is executed any
+  /// more when this returns, unless the device does not react for seconds.
+  void detach(Tenant &tenant);
 
+  /// The number of the collective for submit(). Its memory must stay until remove(). counts: a
+  /// BlockCounts in memory of the device for each thread block, or null. Again if there are too
+  /// many; InvalidArgument if it has too many thread blocks; SystemError.
+  StatusOr<uint32_t> add(Tenant &tenant, const DeviceCollective &collective,
+                         BlockCounts *counts = nullptr);
+  /// Nothing of it is open.
+  void remove(uint32_t collective);
+
+  struct Order {
+    uint32_t collective = 0; // of add()
+    uint64_t tag = 0;        // what the tenant calls it
+    const void *input = nullptr;
+    void *output = nullptr;
+    uint8_t priority = 0;
+    std::chrono::milliseconds timeout{30000};
+  };
   /// The request. Again if the window is full; the daemon's failure if it has failed. Buffers are
-  /// memory of the device; what writes the input must be complete.
-  StatusOr<uint64_t> submit(uint32_t collective, const void *input, void *output,
-                            uint8_t priority = 0, Callback callback = {});
+  /// memory of the device; what writes the input must be complete. Not complete after its timeout:
+  /// the tenant fails.
+  StatusOr<uint64_t> submit(const Order &order, Callback callback = {});
   bool isComplete(uint64_t request) const { return side->isComplete(request); }
-  /// Timeout if it takes longer: the request stays open. Or the daemon's failure.
+  /// Whether there is such a request, complete or not.
+  bool isKnown(uint64_t request) const { return request < side->submitted(); }
+  /// Of a request that is complete: how it ended; runs its callback unless that was done.
+  Status settle(uint64_t request);
+  /// settle(), once it is complete; Timeout if that takes longer: the request stays open.
   Status wait(uint64_t request, std::chrono::milliseconds atMost);
+  /// For who only looks now and then: starts the kernel again if it has left with something open.
+  void goOn() { side->restartIfOpen(); }
+  bool hasQuit() const { return side->hasQuit(); }
   /// Waits until the kernel has left because there was nothing to do, or nothing moved.
   Status waitForQuit(std::chrono::milliseconds atMost) const;
 
-  /// Everything open fails with this, and the kernel leaves for good. Returns at once.
-  void abort(const Status &cause);
-  /// Success as long as it has not failed.
+  /// Why the daemon itself has failed: it executes nothing any more. Success as long as it has not.
   Status failure() const;
 
-  /// Who waits for what, a line for each blocked thread block: as of when the executors last found
-  /// that nothing moves.
+  /// Who waits for what, a line for each blocked thread block: as of when the executors last left.
   std::string describeWaits() const;
-  std::vector<OpenTask> openTasks() const { return side->openTasks(); }
   /// How often the kernel was started.
   uint64_t starts() const { return side->starts(); }
   /// As of when the kernel last left.
@@ -75,21 +99,40 @@ public:
 
 private:
   using Clock = SteadyClock;
+  struct Registered {
+    Tenant *tenant = nullptr; // null: free
+    uint64_t nextOrdinal = 0;
+    uint32_t numBlocks = 0;
+  };
   struct Waiting {
-    Clock::time_point since;
-    uint32_t collective = 0;
+    Tenant *tenant = nullptr;
+    InvocationName invocation;
+    Clock::time_point since, deadline;
     Callback callback;
   };
+  using Requests = std::map<uint64_t, Waiting>;
 
   explicit ResidentDaemon(const DaemonOptions &options) : options(options) {}
   Status start();
   Status allocate();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation);
+  StatusOr<uint32_t> takeNumber();
+
+  // The daemon's thread: keeping.cpp.
   void keep();
   void keepOnce();
-  bool runCallbacks();
-  void checkDeadline();
+  void settleComplete();
+  bool mustStop() const;
+  void stopAndLook();
+  bool awaitGone() const;
+  void breakDown();
+  void lookAtWaits();
+  void endLate();
+  void withdrawFailed();
+  Callback end(Requests::iterator open, const Status &outcome);
+  std::vector<TenantWait> waitsOf(const Tenant &tenant) const;
+  std::vector<Tenant *> allTenants() const;
 
   const DaemonOptions options;
   cudaStream_t stream = nullptr, copies = nullptr;
@@ -98,13 +141,23 @@ private:
   ResidentCollective *collectives = nullptr; // of the device
   std::unique_ptr<SubmissionSide> side;
 
+  Mutex copying;       // guards `copies`
   mutable Mutex mutex; // guards all below
-  ConditionVariable changed;
+  mutable ConditionVariable changed;
   bool isOver = false;
   Status failed;
-  std::vector<uint64_t> nextOrdinals;  // by collective
-  std::vector<uint32_t> numBlocks;     // by collective
-  std::map<uint64_t, Waiting> waiting; // by request
+  std::vector<Registered> registered; // by number
+  /// Numbers that may be used again by executors of a later generation than this: earlier ones may
+  /// have kept tables of what had the number.
+  std::deque<std::pair<uint32_t, uint64_t>> freed;
+  std::map<Tenant *, bool> tenants; // and whether they are leaving
+  Requests waiting;                 // by request
+  uint32_t numCallbacks = 0;        // of these, that have one
+  /// Requests that did not end well, until their tenant goes.
+  std::map<uint64_t, std::pair<Tenant *, Status>> badEnds;
+  Clock::time_point lastSubmission{};
+  bool isKeeping = false;     // its thread may call tenants
+  uint64_t lookedAtStart = 0; // of its thread: when it last looked at waits
   Thread keeper;
 };
 

@@ -20,12 +20,42 @@ std::optional<uint64_t> SubmissionSide::enter(const Submission &submission) {
 void SubmissionSide::startIfQuit() {
   // They store that they quit, then look for an entry: one of the two sees the other.
   threadFence(std::memory_order_seq_cst);
-  uint64_t generation = started.load(std::memory_order_relaxed);
-  if (loadShared(&page.quitGeneration, std::memory_order_acquire) != generation || isAborted())
+  if (!hasQuit() || isAborted())
     return;
-  // Who counts up starts them.
-  if (started.compare_exchange_strong(generation, generation + 1, std::memory_order_acq_rel))
-    start(generation + 1);
+  // Whoever is at it has seen the entry or leaves it to restartIfOpen().
+  std::unique_lock lock(starting, std::try_to_lock);
+  if (!lock || isHeld || !hasQuit())
+    return;
+  const uint64_t generation = started.load(std::memory_order_relaxed) + 1;
+  started.store(generation, std::memory_order_release);
+  start(generation);
+}
+
+void SubmissionSide::hold() {
+  std::lock_guard lock(starting);
+  isHeld = true;
+  if (!isAborted())
+    storeShared(&page.leaveUpTo, started.load(std::memory_order_relaxed),
+                std::memory_order_release);
+}
+
+void SubmissionSide::withdraw(uint64_t request) {
+  SubmissionEntry &entry = page.entries[request % kWindow];
+  const SubmissionEntry nothing = pack({}, request);
+  for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
+    storeShared(&entry.words[i], nothing.words[i], std::memory_order_release);
+  storeShared(&page.completions[request % kWindow], request + 1, std::memory_order_release);
+}
+
+void SubmissionSide::resume() {
+  {
+    std::lock_guard lock(starting);
+    isHeld = false;
+    storeShared(&page.quitGeneration, started.load(std::memory_order_relaxed),
+                std::memory_order_release);
+  }
+  threadFence(std::memory_order_seq_cst);
+  restartIfOpen();
 }
 
 void SubmissionSide::restartIfOpen() {
@@ -47,6 +77,7 @@ bool SubmissionSide::anyOpen() const { return oldestOpen() < next.load(std::memo
 std::vector<OpenTask> SubmissionSide::openTasks() const {
   std::vector<OpenTask> tasks;
   const uint64_t end = next.load(std::memory_order_acquire);
+  const uint64_t seenAt = loadShared(&page.publishedAt, std::memory_order_relaxed);
   for (uint64_t s = oldestOpen(); s < end; ++s) {
     if (isComplete(s))
       continue;
@@ -54,10 +85,10 @@ std::vector<OpenTask> SubmissionSide::openTasks() const {
       auto word = [&](uint32_t i) {
         return loadShared(&page.waits[s % kWindow][b].words[i], std::memory_order_relaxed);
       };
-      const uint64_t place = word(0), obstacle = word(1);
+      const uint64_t place = word(0), obstacle = word(1), since = word(2);
       if (place >> 32 != ((s + 1) & 0xffffffff))
         continue;
-      tasks.push_back({s, b, static_cast<uint32_t>(place),
+      tasks.push_back({s, b, static_cast<uint32_t>(place), seenAt > since ? seenAt - since : 0,
                        static_cast<interpreter::BlockReason>(obstacle >> 56),
                        static_cast<uint32_t>(obstacle),
                        static_cast<uint32_t>(obstacle >> 32 & 0xffffff)});

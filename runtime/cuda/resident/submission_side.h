@@ -18,16 +18,18 @@ struct OpenTask {
   uint64_t request = 0;
   uint32_t block = 0;
   uint32_t instruction = 0;
+  uint64_t waitedNs = 0; // until it was seen
   interpreter::BlockReason reason = interpreter::BlockReason::None;
   uint32_t what = 0; // the connection in the plan, or the thread block
   uint32_t peer = 0;
 };
 
-/// Thread safety: any. No call waits, but for the lock of a few instructions in submit().
+/// Thread safety: any. No call waits, but for the lock of a few instructions in submit(), and
+/// hold() for a start that is under way.
 class SubmissionSide {
 public:
-  /// Starts that generation of executors, once all of the one before have left. May take long: it
-  /// is called without any lock.
+  /// Starts that generation of executors, once all of the one before have left. May take long:
+  /// it is called without any lock that others than hold() wait for.
   using Start = std::function<void(uint64_t generation)>;
 
   /// The page is all zero and stays until the executors have left for good.
@@ -45,6 +47,8 @@ public:
   std::optional<uint64_t> enter(const Submission &submission);
   void startIfQuit();
 
+  /// How many there have been.
+  uint64_t submitted() const { return next.load(std::memory_order_acquire); }
   bool isComplete(uint64_t request) const {
     return loadShared(&page.completions[request % kWindow], std::memory_order_acquire) > request;
   }
@@ -59,12 +63,27 @@ public:
   void restartIfOpen();
 
   /// All executors leave for good, after the visits that they are in.
-  void abort() { storeShared(&page.abort, 1, std::memory_order_release); }
-  bool isAborted() const { return loadShared(&page.abort, std::memory_order_acquire) != 0; }
+  void abort() { storeShared(&page.leaveUpTo, kForGood, std::memory_order_release); }
+  bool isAborted() const {
+    return loadShared(&page.leaveUpTo, std::memory_order_acquire) == kForGood;
+  }
 
-  /// Of tasks that were open when executors last found that nothing moves; those that have ended
-  /// or moved since may be among them.
+  /// Executors leave, say what they wait for, and are not started again before resume(). One
+  /// thread at a time; it waits until they have left before it does anything else.
+  void hold();
+  /// An open request: ends without being executed any further. Held, and executors have left; what
+  /// was its slot is to be cleared before they start again.
+  void withdraw(uint64_t request);
+  /// Executors may start; do so if anything is open.
+  void resume();
+
+  /// Of tasks that were open when executors last left, or found that nothing moves; those that have
+  /// ended or moved since may be among them.
   std::vector<OpenTask> openTasks() const;
+  /// Of an open request: the ranks that had not announced it then, as bits.
+  uint64_t missing(uint64_t request) const {
+    return loadShared(&page.missing[request % kWindow], std::memory_order_relaxed);
+  }
   /// How often executors were started, as of now.
   uint64_t starts() const { return started.load(std::memory_order_relaxed); }
   /// Of all executors, as of when they last left.
@@ -75,6 +94,8 @@ private:
 
   HostPage &page;
   const Start start;
+  Mutex starting; // guards `isHeld` and changes of `started`; held during a start
+  bool isHeld = false;
   Atomic<uint64_t> started{0}; // generation
   mutable Atomic<uint64_t> oldest{0};
   Mutex mutex; // guards `next`'s changes

@@ -127,4 +127,35 @@ TEST_F(SubmissionSideTest, OpenTasksAreThoseOfOpenSubmissions) {
   EXPECT_EQ(tasks[0].peer, 3u);
 }
 
+/// While it is held nothing starts, and what was submitted meanwhile starts afterwards.
+TEST_F(SubmissionSideTest, NothingStartsWhileItIsHeld) {
+  auto first = side.submit(someSubmission(0));
+  ASSERT_TRUE(first);
+  ASSERT_EQ(starts.size(), 1u);
+  side.hold();
+  EXPECT_EQ(page->leaveUpTo, 1u) << "the executors that run are to leave";
+  quit(1); // they were about to
+  auto second = side.submit(someSubmission(1));
+  ASSERT_TRUE(second);
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 1u);
+  side.withdraw(*first);
+  EXPECT_TRUE(side.isComplete(*first));
+  EXPECT_FALSE(side.isComplete(*second));
+  EXPECT_EQ(unpack(page->entries[*first].words).numBlocks, 0u);
+  EXPECT_TRUE(isOfTurn(page->entries[*first].words[0], *first));
+  side.resume();
+  EXPECT_EQ(starts, (std::vector<uint64_t>{1, 2}));
+}
+
+TEST_F(SubmissionSideTest, AfterAHoldWithNothingOpenTheNextSubmissionStarts) {
+  auto first = side.submit(someSubmission(0));
+  side.hold();
+  complete(*first);
+  side.resume();
+  EXPECT_EQ(starts.size(), 1u);
+  ASSERT_TRUE(side.submit(someSubmission(1)));
+  EXPECT_EQ(starts, (std::vector<uint64_t>{1, 2}));
+}
+
 } // namespace

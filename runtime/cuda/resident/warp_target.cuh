@@ -28,17 +28,18 @@ public:
       value += __shfl_xor_sync(~0u, value, apart);
     return value;
   }
-  /// Whether this lane is the first of those that ask.
-  __device__ static bool isFirst(bool asks) {
-    uint32_t all = __ballot_sync(~0u, asks);
-    return asks && __ffs(all) - 1 == static_cast<int>(lane());
-  }
   __device__ static uint32_t countBits(uint64_t bits) { return __popcll(bits); }
   __device__ static uint32_t lowestBit(uint64_t bits) { return __ffsll(bits) - 1; }
-  /// Nanoseconds.
-  __device__ static uint64_t now() { return __shfl_sync(~0u, deviceClock(), 0); }
+  /// The value of the first lane that asks; 0 if none does.
+  __device__ static uint64_t ofFirst(bool asks, uint64_t value) {
+    uint32_t all = __ballot_sync(~0u, asks);
+    return __shfl_sync(~0u, all == 0 ? 0 : value, all == 0 ? 0 : __ffs(all) - 1);
+  }
+  /// Nanoseconds, the same for all lanes.
+  __device__ static uint64_t now() { return __shfl_sync(~0u, time(), 0); }
 
   // For one lane.
+  __device__ static uint64_t time() { return deviceClock(); }
   __device__ static uint64_t peek(const uint64_t *word) {
     uint64_t value;
     asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
@@ -57,8 +58,11 @@ public:
   __device__ static void postToPeer(uint64_t *word, uint64_t value) { storeWord(word, value); }
 
   /// After a fence, if it is to order anything.
-  __device__ static void addOne(uint64_t *word) {
-    asm volatile("red.relaxed.gpu.add.u64 [%0], 1;" ::"l"(word) : "memory");
+  __device__ static void add(uint64_t *word, uint64_t amount) {
+    asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(word), "l"(amount) : "memory");
+  }
+  __device__ static void raise(uint64_t *word, uint64_t value) {
+    asm volatile("red.relaxed.gpu.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
   __device__ static void raiseAtPeer(uint64_t *word, uint64_t value) {
     asm volatile("red.relaxed.sys.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
@@ -120,8 +124,8 @@ public:
              return old;
            }) == 0;
   }
-  /// Calls open(words, sequence) for the entries from `tail` on that have come, at most eight; the
-  /// new tail. A lane loads each word: they come with one trip.
+  /// Calls open(words, sequence, number) for the entries from `tail` on that have come, `number` of
+  /// at most eight; the new tail. A lane loads each word: they come with one trip.
   template <class Open>
   __device__ static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail,
                                          const Open &open) {
@@ -135,7 +139,7 @@ public:
       for (uint32_t i = 0; i < kWords; ++i)
         words[i] = __shfl_sync(~0u, word, e * kWords + i);
       __syncwarp();
-      open(words, tail + e);
+      open(words, tail + e, come);
     }
     return tail + come;
   }

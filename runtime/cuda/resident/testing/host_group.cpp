@@ -46,6 +46,7 @@ HostCollective::HostCollective(const plan::Plan &plan, uint64_t count, uint32_t 
     own.numRanks = plan.numRanks;
     own.done = &own.doneWord;
     own.announced = own.announcedWords;
+    own.counts = own.blockCounts;
     for (uint32_t peer = 0; peer < plan.numRanks; ++peer)
       own.announcedAt[peer] = &words[peer]->announcedWords[r];
   }
@@ -160,6 +161,25 @@ bool HostRank::wait(uint64_t request, std::chrono::milliseconds atMost) {
     yieldProcessor();
   }
   return true;
+}
+
+std::optional<std::vector<OpenTask>> HostRank::withdraw(uint64_t request,
+                                                        std::chrono::milliseconds atMost) {
+  Deadline deadline(atMost);
+  submissions.hold();
+  while (gone.load(std::memory_order_acquire) != submissions.starts()) {
+    if (deadline.passed())
+      return std::nullopt;
+    yieldProcessor();
+  }
+  auto tasks = submissions.openTasks();
+  if (!submissions.isComplete(request)) {
+    Slot &slot = board->slots[request % kWindow];
+    slot.claimable = slot.saved = slot.left = slot.sequence = 0;
+    submissions.withdraw(request);
+  }
+  submissions.resume();
+  return tasks;
 }
 
 bool HostRank::waitForQuit(std::chrono::milliseconds atMost) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -30,6 +31,9 @@ public:
   /// Of the rank's next invocation.
   Submission nextOf(uint32_t rank);
   void refused(uint32_t rank) { --nextOrdinals[rank]; }
+  const BlockCounts &counts(uint32_t rank, uint32_t block) const {
+    return words[rank]->blockCounts[block];
+  }
   /// Whether all ranks have the sum of all inputs, and nothing else was written.
   bool isRight(uint32_t ordinal);
 
@@ -38,6 +42,7 @@ private:
   struct Words : CollectiveWords {
     HostCollective *self = nullptr;
     uint64_t doneWord = 0, announcedWords[kMaxRanks] = {};
+    BlockCounts blockCounts[kMaxTasks] = {};
   };
 
   const uint64_t count;
@@ -61,6 +66,9 @@ public:
   bool wait(uint64_t request, std::chrono::milliseconds atMost);
   /// Until all executors have left.
   bool waitForQuit(std::chrono::milliseconds atMost);
+  /// Has executors leave, takes the request out if it is not complete, and starts them again. What
+  /// they waited for; nothing if they did not leave in time.
+  std::optional<std::vector<OpenTask>> withdraw(uint64_t request, std::chrono::milliseconds atMost);
 
 private:
   void runGenerations();

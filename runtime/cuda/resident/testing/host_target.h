@@ -20,7 +20,7 @@ public:
   static void sync() {}
   template <class T> static T smallest(T value) { return value; }
   template <class T> static T sum(T value) { return value; }
-  static bool isFirst(bool asks) { return asks; }
+  static uint64_t ofFirst(bool asks, uint64_t value) { return asks ? value : 0; }
 
   static uint32_t countBits(uint64_t bits) { return static_cast<uint32_t>(std::popcount(bits)); }
   static uint32_t lowestBit(uint64_t bits) { return static_cast<uint32_t>(std::countr_zero(bits)); }
@@ -32,6 +32,7 @@ public:
   }
 
   // For one lane.
+  static uint64_t time() { return now(); }
   static uint64_t peek(const uint64_t *word) { return loadShared(word, std::memory_order_relaxed); }
   static void post(uint64_t *word, uint64_t value) {
     storeShared(word, value, std::memory_order_relaxed);
@@ -44,8 +45,11 @@ public:
   static uint64_t peekAtPeer(const uint64_t *word) { return peek(word); }
   static void postToPeer(uint64_t *word, uint64_t value) { post(word, value); }
 
-  static void addOne(uint64_t *word) {
-    change(word, [](uint64_t old) { return old + 1; });
+  static void add(uint64_t *word, uint64_t amount) {
+    change(word, [amount](uint64_t old) { return old + amount; });
+  }
+  static void raise(uint64_t *word, uint64_t value) {
+    change(word, [value](uint64_t old) { return old > value ? old : value; });
   }
 
   // For all lanes together.
@@ -71,13 +75,19 @@ public:
     yieldProcessor(); // there may be more executors than processors
     return false;
   }
-  /// Calls open(words, sequence) for the entries from `tail` on that have come; the new tail.
+  /// Calls open(words, sequence, number) for the entries from `tail` on that have come, `number` of
+  /// them; the new tail.
   template <class Open>
   static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail, const Open &open) {
     uint64_t words[SubmissionEntry::kWords];
-    while (loadEntry(entries[tail % kWindow], tail, words))
-      open(words, tail++);
-    return tail;
+    uint64_t end = tail;
+    while (end - tail < kWindow && loadEntry(entries[end % kWindow], end, words))
+      ++end;
+    for (uint64_t s = tail; s < end; ++s) {
+      loadEntry(entries[s % kWindow], s, words);
+      open(words, s, static_cast<uint32_t>(end - tail));
+    }
+    return end;
   }
   static bool hasEntry(const SubmissionEntry *entries, uint64_t sequence) {
     uint64_t words[SubmissionEntry::kWords];

@@ -55,7 +55,25 @@ OneDevice::OneDevice(uint32_t numRanks, const DaemonOptions &options) : usedOfAr
       std::exit(1);
     }
     daemons.push_back(std::move(*daemon));
+    tenants.push_back(std::make_unique<TestTenant>());
+    if (Status attached = daemons.back()->attach(*tenants.back()); !attached.ok()) {
+      std::fprintf(stderr, "%s\n", attached.message().c_str());
+      std::exit(1);
+    }
   }
+}
+
+OneDevice::~OneDevice() {
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    daemons[r]->detach(*tenants[r]);
+}
+
+void TestTenant::endLate(const InvocationName &invocation, std::span<const TenantWait> waits) {
+  std::string text = "collective " + std::to_string(invocation.collective) + " is late";
+  for (const TenantWait &wait : waits)
+    text += "; instruction " + std::to_string(wait.task.instruction) + " waits for rank " +
+            std::to_string(wait.task.peer);
+  fail({StatusCode::Timeout, text});
 }
 
 char *OneDevice::take(uint64_t bytes) {
@@ -83,7 +101,9 @@ Status OneDevice::add(const plan::Plan &plan, uint64_t count) {
   }
   layOut(collective, plan, numCollectives());
   for (uint32_t r = 0; r < numRanks(); ++r) {
-    auto number = daemons[r]->add(collective.ranks[r].device);
+    const DeviceCollective &device = collective.ranks[r].device;
+    auto *counts = reinterpret_cast<BlockCounts *>(take(device.numBlocks * sizeof(BlockCounts)));
+    auto number = daemons[r]->add(*tenants[r], device, counts);
     if (!number.ok())
       return number.status();
     collective.ranks[r].number = *number;
@@ -177,8 +197,8 @@ StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t
                                      ResidentDaemon::Callback callback) {
   const Rank &where = collectives[collective].ranks[rank];
   for (;;) {
-    auto request =
-        daemons[rank]->submit(where.number, where.input, where.output, priority, callback);
+    auto request = daemons[rank]->submit(
+        {where.number, collective, where.input, where.output, priority, timeout}, callback);
     if (request.ok() || request.status().code() != StatusCode::Again)
       return request;
     yieldProcessor();

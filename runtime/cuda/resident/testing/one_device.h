@@ -9,6 +9,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace occl::cuda::resident {
@@ -27,13 +30,40 @@ private:
   char *memory = nullptr;
 };
 
+/// A rank that fails when it is told to, or at a deadline.
+class TestTenant : public Tenant {
+public:
+  bool hasFailed() const override { return !failure().ok(); }
+  Status failure() const override {
+    std::lock_guard lock(mutex);
+    return failed;
+  }
+  void fail(const Status &cause) override {
+    std::lock_guard lock(mutex);
+    if (failed.ok())
+      failed = cause;
+  }
+  void endLate(const InvocationName &invocation, std::span<const TenantWait> waits) override;
+  bool isAsked() const override { return false; }
+  void look(std::span<const TenantWait>) override {}
+  void ended(const InvocationName &, const Status &, std::chrono::nanoseconds) override {}
+
+private:
+  mutable std::mutex mutex;
+  Status failed;
+};
+
 /// Every failed CUDA call ends the process.
 class OneDevice {
 public:
   OneDevice(uint32_t numRanks, const DaemonOptions &options);
+  ~OneDevice();
 
   uint32_t numRanks() const { return static_cast<uint32_t>(daemons.size()); }
   ResidentDaemon &daemon(uint32_t rank) { return *daemons[rank]; }
+  TestTenant &tenant(uint32_t rank) { return *tenants[rank]; }
+  /// Of submissions from now on.
+  void setTimeout(std::chrono::milliseconds atMost) { timeout = atMost; }
   uint32_t numCollectives() const { return static_cast<uint32_t>(collectives.size()); }
 
   /// An all-reduce of so many floats on all ranks, with buffers of its own.
@@ -66,6 +96,8 @@ private:
   std::vector<char *> arenas;        // by rank
   std::vector<uint64_t> usedOfArena; // by rank
   std::vector<Collective> collectives;
+  std::chrono::milliseconds timeout{30000};
+  std::vector<std::unique_ptr<TestTenant>> tenants;
   std::vector<std::unique_ptr<ResidentDaemon>> daemons; // end before the memory
 };
 

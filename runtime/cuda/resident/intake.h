@@ -1,0 +1,277 @@
+// How submissions reach the window, and how executors leave. One executor at a time has the intake:
+// it polls the ring, and decides for all that it is time to leave. Leaving because the host asks is
+// everybody's own affair.
+//
+// What comes alone, while nothing is open, its finder begins at once: it takes a task out of the
+// slot before it fills it, instead of finding and claiming it there like everybody else. If that is
+// the only task, it also keeps the intake, and tells the others of the submission only when it has
+// looked at the ring again, or gives up the intake.
+#pragma once
+
+#include "runtime/cuda/resident/board.h"
+#include "runtime/cuda/resident/choosing.h"
+
+#include <cstdint>
+
+namespace occl::cuda::resident {
+
+struct ExecutorArguments {
+  Board *board = nullptr;
+  HostPage *page = nullptr;
+  /// Of these executors: 1, 2, 3 ... in the order of starts.
+  uint64_t generation = 0;
+  Settings settings;
+};
+
+/// One executor's. All lanes call together.
+template <class Target> class Intake {
+public:
+  OCCL_HOST_DEVICE Intake(const ExecutorArguments &arguments, uint32_t number, Target &target)
+      : settings(arguments.settings), board(*arguments.board), page(*arguments.page),
+        generation(arguments.generation), number(number), target(target) {}
+
+  /// What has been taken in, to begin with.
+  OCCL_HOST_DEVICE uint64_t begin() {
+    started = target.now();
+    lookedAtHost = started;
+    progress = target.peek(&board.progress[number].value);
+    seen = target.look(&board.news);
+    return tail();
+  }
+  OCCL_HOST_DEVICE uint64_t tail() const { return tailOf(seen); }
+
+  /// Whether this executor is to leave.
+  OCCL_HOST_DEVICE bool isOver() {
+    if (!hasIntake) // else nobody changes it
+      seen = target.look(&board.news);
+    return isLeaving(seen) || isCalledOff();
+  }
+  /// Whether there is news since this executor has last looked.
+  OCCL_HOST_DEVICE bool hasNews() const { return !hasIntake && target.look(&board.news) != seen; }
+
+  /// One look at the ring, by one executor at a time, who keeps at it while it has nothing to do.
+  /// `first`: all submissions before it are complete.
+  OCCL_HOST_DEVICE void attend(uint64_t first) { look(first, nullptr); }
+  /// The same; true: this executor has claimed a task of the only submission there is.
+  OCCL_HOST_DEVICE bool attendAndClaim(uint64_t first, Choice &choice, SlotView &view) {
+    Claim claim{choice, view};
+    look(first, &claim);
+    if (claim.isMade && !claim.isOnly)
+      stop();
+    return claim.isMade;
+  }
+
+  /// It has something else to do: another one may attend.
+  OCCL_HOST_DEVICE void stop() {
+    if (!hasIntake)
+      return;
+    if (isUntold)
+      tell();
+    target.release(&board.intake, 0);
+    hasIntake = false;
+  }
+
+  /// Something has moved.
+  OCCL_HOST_DEVICE void publishProgress() {
+    ++progress;
+    if (target.lane() == 0)
+      target.post(&board.progress[number].value, progress);
+  }
+
+  /// For whom the host asks: the first executor that leaves because of that.
+  OCCL_HOST_DEVICE void leave(uint64_t first) {
+    stop();
+    if (number == 0 && !isLeaving(seen))
+      publishWaits(first, tailOf(target.look(&board.news)));
+  }
+
+private:
+  struct Claim {
+    Choice &choice;
+    SlotView &view;
+    bool isMade = false;
+    bool isOnly = false; // the submission has no other task
+  };
+
+  /// claim: null if it has something else to do.
+  OCCL_HOST_DEVICE void look(uint64_t first, Claim *claim) {
+    if (!hasIntake) {
+      if (!target.tryLock(&board.intake))
+        return;
+      hasIntake = true;
+      seen = target.look(&board.news);
+    }
+    const uint64_t before = tail();
+    const bool mayClaim = claim != nullptr && first == before && !isLeaving(seen);
+    const uint64_t end = target.takeEntries(
+        page.entries, before,
+        [&](const uint64_t(&words)[SubmissionEntry::kWords], uint64_t sequence, uint32_t come) {
+          const Submission submission = unpack(words);
+          const uint32_t block = number < submission.numBlocks ? number : 0;
+          const bool isMine = mayClaim && come == 1 && submission.numBlocks != 0;
+          open(words, submission, sequence, isMine ? 1ull << block : 0);
+          announce(submission, sequence);
+          if (isMine) {
+            claim->isOnly = submission.numBlocks == 1;
+            take(*claim, words, sequence, block);
+          }
+        });
+    if (end == before) {
+      if (isUntold)
+        tell();
+      if (++intakes % kIntakesPerWatch == 0)
+        watch(first);
+      return;
+    }
+    seen += end - before;
+    isUntold = claim != nullptr && claim->isOnly;
+    if (!isUntold)
+      tell();
+    publishProgress();
+  }
+
+  /// The others of what has been taken in.
+  OCCL_HOST_DEVICE void tell() {
+    target.release(&board.news, seen);
+    isUntold = false;
+  }
+
+  OCCL_HOST_DEVICE static void take(Claim &claim, const uint64_t (&words)[SubmissionEntry::kWords],
+                                    uint64_t sequence, uint32_t block) {
+    claim.isMade = true;
+    claim.choice = {sequence, block, 1};
+    claim.view = {};
+    claim.view.sequence = sequence;
+    for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
+      claim.view.words[i] = words[i];
+  }
+
+  static constexpr uint32_t kIntakesPerWatch = 8;
+  /// Nanoseconds between looks at the host's word.
+  static constexpr uint64_t kLookAtHostEvery = 20'000;
+
+  OCCL_HOST_DEVICE static uint64_t tailOf(uint64_t news) { return news << 16 >> 16; }
+  OCCL_HOST_DEVICE bool isLeaving(uint64_t news) const {
+    return news >> 48 == (generation & 0xffff);
+  }
+  OCCL_HOST_DEVICE Slot &slotOf(uint64_t sequence) const { return board.slots[sequence % kWindow]; }
+
+  /// The host wants these executors to leave.
+  OCCL_HOST_DEVICE bool isCalledOff() {
+    const uint64_t now = target.now();
+    if (now - lookedAtHost < kLookAtHostEvery)
+      return false;
+    lookedAtHost = now;
+    return target.lookAtHost(&page.leaveUpTo) >= generation;
+  }
+
+  /// taken: tasks that nobody may claim.
+  OCCL_HOST_DEVICE void open(const uint64_t (&words)[SubmissionEntry::kWords],
+                             const Submission &submission, uint64_t sequence, uint64_t taken) {
+    Slot &slot = slotOf(sequence);
+    const uint32_t blocks = submission.numBlocks;
+    const uint64_t claimable = (blocks == 64 ? ~0ull : (1ull << blocks) - 1) & ~taken;
+    if (target.lane() == 0) {
+      for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
+        target.post(&slot.words[i], words[i]);
+      target.post(&slot.saved, 0);
+      target.post(&slot.left, blocks);
+      target.post(&slot.sequence, sequence);
+    }
+    if (claimable != 0)
+      target.release(&slot.claimable, claimable);
+  }
+
+  /// What was withdrawn has nothing that may be touched any more.
+  OCCL_HOST_DEVICE void announce(const Submission &submission, uint64_t sequence) const {
+    if (submission.numBlocks == 0)
+      return;
+    const CollectiveWords &words = *submission.collective;
+    const uint64_t word = announcement(submission.ordinal, submission.priority, sequence);
+    for (uint32_t r = target.lane(); r < CollectiveWords::kMaxRanks; r += target.numLanes())
+      if (uint64_t *at = words.announcedAt[r])
+        target.postToPeer(at, word);
+  }
+
+  /// Whether all should leave. Has the intake.
+  OCCL_HOST_DEVICE void watch(uint64_t first) {
+    uint64_t sum = 0;
+    for (uint32_t e = target.lane(); e < settings.numExecutors; e += target.numLanes())
+      sum += target.peek(&board.progress[e].value);
+    sum = target.sum(sum);
+    const uint64_t now = target.now();
+    const bool isIdle = first == tail();
+    const bool moved = sum != target.peek(&board.watchedProgress) ||
+                       generation != target.peek(&board.watchedGeneration);
+    if (moved && target.lane() == 0) {
+      target.post(&board.watchedProgress, sum);
+      target.post(&board.watchedSince, now);
+      target.post(&board.watchedGeneration, generation);
+    }
+    target.sync();
+    const uint64_t still = moved ? 0 : now - target.peek(&board.watchedSince);
+    if (still < (isIdle ? settings.idleLimit : settings.stuckLimit) &&
+        now - started < settings.stayLimit)
+      return;
+    if (!isIdle)
+      publishWaits(first, tail());
+    decideToLeave();
+  }
+
+  /// The host stores an entry, then reads the generation that quits; here it is the other way
+  /// round, with a sequentially consistent fence between on both sides: one of the two sees the
+  /// other.
+  OCCL_HOST_DEVICE void decideToLeave() {
+    target.storeToHostFenced(&page.quitGeneration, generation);
+    if (target.hasEntry(page.entries, tail())) {
+      target.storeToHostFenced(&page.quitGeneration, generation - 1);
+      return;
+    }
+    seen = (generation << 48) + tail();
+    tell();
+  }
+
+  OCCL_HOST_DEVICE void publishWaits(uint64_t first, uint64_t end) const {
+    for (uint64_t s = first; s < end; ++s) {
+      const SlotView view = viewSlot(target, slotOf(s));
+      if (!isOpen(view, s))
+        continue;
+      const Submission submission = unpack(view.words);
+      const uint32_t slot = s % kWindow;
+      for (uint32_t b = target.lane(); b < submission.numBlocks; b += target.numLanes())
+        for (uint32_t w = 0; w < WaitRecord::kWords; ++w)
+          target.postToHost(&page.waits[slot][b].words[w],
+                            target.peek(&board.tasks[slot][b].wait.words[w]));
+      if (target.lane() == 0)
+        target.postToHost(&page.missing[slot], missingFor(submission));
+    }
+    if (target.lane() == 0)
+      target.postToHost(&page.publishedAt, target.time());
+  }
+
+  /// One lane. Ranks that have not announced it.
+  OCCL_HOST_DEVICE uint64_t missingFor(const Submission &submission) const {
+    const CollectiveWords &words = *submission.collective;
+    uint64_t missing = 0;
+    for (uint32_t r = 0; r < words.numRanks; ++r)
+      if (!words.isIdle(r) &&
+          !isAnnounced(target.peekAtPeer(words.announcedBy(r)), submission.ordinal))
+        missing |= 1ull << r;
+    return missing;
+  }
+
+  const Settings &settings;
+  Board &board;
+  HostPage &page;
+  const uint64_t generation;
+  const uint32_t number;
+  Target &target;
+  uint64_t seen = 0; // of the board's news
+  uint64_t progress = 0;
+  uint64_t started = 0, lookedAtHost = 0; // times
+  uint32_t intakes = 0;
+  bool hasIntake = false;
+  bool isUntold = false; // it has taken in what the others do not know of
+};
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,9 @@
+#include "runtime/cuda/resident/kernel.cuh"
+
+namespace occl::cuda::resident {
+
+const Kernel &anyLinesKernel() {
+  return residentKernel<CudaTarget<interpreter::cuda::AnyFold, Protocols::Lines>>();
+}
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,62 @@
+#include "runtime/cuda/resident/resident_set.h"
+
+#include "runtime/base/mutex.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::cuda::resident {
+
+namespace {
+
+struct Registry {
+  Mutex mutex; // guards `sets`
+  std::map<std::pair<const void *, int>, std::weak_ptr<ResidentSet>> sets;
+};
+
+Registry &registry() {
+  static Registry instance;
+  return instance;
+}
+
+} // namespace
+
+StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
+                                                       const SetOptions &requested) {
+  Registry &known = registry();
+  std::lock_guard lock(known.mutex);
+  std::erase_if(known.sets, [](const auto &entry) { return entry.second.expired(); });
+  std::weak_ptr<ResidentSet> &place = known.sets[{sharer, requested.device}];
+  if (auto running = place.lock()) {
+    if ((requested.numExecutors != 0 && running->options.numExecutors != requested.numExecutors) ||
+        running->options.preemption != requested.preemption)
+      return Status(StatusCode::InvalidArgument,
+                    "config->workers or config->preemption differs from what the device's resident "
+                    "daemon runs with (" +
+                        std::to_string(running->options.numExecutors) +
+                        " thread blocks), which all communicators share. Use the same, or destroy "
+                        "the others first");
+    return running;
+  }
+  SetOptions options = requested;
+  if (options.numExecutors == 0)
+    options.numExecutors = kDefaultExecutors;
+  std::shared_ptr<ResidentSet> made(new ResidentSet(options));
+  for (uint32_t k = 0; k < kNumKernels; ++k) {
+    DaemonOptions daemon;
+    daemon.device = options.device;
+    daemon.kernel = &kernelAt(k);
+    daemon.settings.numExecutors = options.numExecutors;
+    daemon.settings.preemption = options.preemption;
+    auto started = ResidentDaemon::make(daemon);
+    if (!started.ok())
+      return started.status();
+    made->daemons[k] = std::move(*started);
+  }
+  place = made;
+  return made;
+}
+
+} // namespace occl::cuda::resident

@@ -1,0 +1,346 @@
+// What a rank on devices says about itself: who waits for whom, counters.
+#include "runtime/cuda/resident_known.h"
+
+#include "runtime/base/thread.h"
+#include "runtime/insight/wait_report.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+using namespace std::chrono_literals;
+using interpreter::BlockReason;
+using transport::WaitEdge;
+using transport::WaitReason;
+
+/// A rank's daemons look every 5 ms, and have their kernels leave before they answer.
+constexpr auto kPatience = 50ms;
+constexpr auto kBetweenLooks = 200us;
+constexpr uint64_t kPeerCheckNs = 20'000'000;
+
+WaitReason reasonOf(BlockReason reason) {
+  switch (reason) {
+  case BlockReason::Data:
+    return WaitReason::Data;
+  case BlockReason::Credit:
+    return WaitReason::Credit;
+  case BlockReason::Dependency:
+    return WaitReason::Dependency;
+  case BlockReason::Signal:
+    return WaitReason::Signal;
+  case BlockReason::Announce:
+  case BlockReason::None:
+    break;
+  }
+  return WaitReason::Announce;
+}
+
+Ticks ticksOf(uint64_t nanoseconds) {
+  constexpr uint64_t kMany = 1'000'000'000;
+  const uint64_t perMany = TickScale().nanoseconds(kMany);
+  return static_cast<Ticks>(static_cast<double>(nanoseconds) * static_cast<double>(kMany) /
+                            static_cast<double>(std::max<uint64_t>(perMany, 1)));
+}
+
+/// The same wait, however long.
+bool isSame(WaitEdge a, const WaitEdge &b) {
+  a.since = b.since;
+  return a == b;
+}
+
+std::vector<uint32_t> listOf(uint64_t bits) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t r = 0; r < kMaxRanks; ++r)
+    if ((bits >> r & 1) != 0)
+      ranks.push_back(r);
+  return ranks;
+}
+
+} // namespace
+
+insight::KnownCollective ResidentRank::lookUp(uint64_t id) {
+  std::lock_guard lock(mutex);
+  auto found = collectives.find(id);
+  if (found == collectives.end())
+    return {"(id " + std::to_string(id) + ")", nullptr};
+  return {found->second->describe(), found->second->spec.plan};
+}
+
+// --- as a tenant ---
+
+bool ResidentRank::Share::isAsked() const {
+  return rank.fabric.own().header().reports.asked.load(std::memory_order_acquire) !=
+         lookedFor.load(std::memory_order_relaxed);
+}
+
+WaitEdge ResidentRank::edgeOf(const resident::TenantWait &wait,
+                              std::span<const WaitEdge> before) const {
+  const resident::OpenTask &task = wait.task;
+  const bool isOwn = task.reason == BlockReason::Dependency;
+  WaitEdge edge;
+  edge.collective = wait.invocation.collective;
+  edge.ordinal = wait.invocation.ordinal;
+  edge.block = task.block;
+  edge.instruction = task.instruction;
+  edge.reason = reasonOf(task.reason);
+  edge.peer = isOwn ? fabric.rank() : task.peer;
+  edge.thing = isOwn ? task.what : 0;
+  // As long as it is the same wait it is the same edge.
+  auto known = std::ranges::find_if(before, [&](const WaitEdge &b) { return isSame(edge, b); });
+  edge.since = known != before.end() ? known->since : ticks() - ticksOf(task.waitedNs);
+  return edge;
+}
+
+void ResidentRank::Share::look(std::span<const resident::TenantWait> waits) {
+  const uint32_t asked = rank.fabric.own().header().reports.asked.load(std::memory_order_acquire);
+  std::lock_guard lock(rank.lookMutex);
+  std::vector<WaitEdge> now;
+  missing.clear();
+  for (const resident::TenantWait &wait : waits) {
+    now.push_back(rank.edgeOf(wait, edges));
+    missing[{wait.invocation.collective, wait.invocation.ordinal}] = wait.missing;
+  }
+  edges = std::move(now);
+  lookedFor.store(asked, std::memory_order_relaxed);
+  rank.publish();
+  if (rank.fabric.failed())
+    return;
+  rank.checkPeers();
+  if (!rank.options.scheduler->options.preemption)
+    rank.checkDeadlock();
+}
+
+/// The edges of all shares, and that these have looked.
+void ResidentRank::publish() {
+  std::vector<WaitEdge> all;
+  transport::SegmentHeader &header = fabric.own().header();
+  uint32_t asked = header.reports.asked.load(std::memory_order_acquire);
+  for (const auto &share : shares) {
+    all.insert(all.end(), share->edges.begin(), share->edges.end());
+    if (share->isAttached.load(std::memory_order_acquire))
+      asked = std::min(asked, share->lookedFor.load(std::memory_order_relaxed));
+  }
+  header.waitEdges.publish(all);
+  header.waitEdges.confirm();
+  header.reports.answered.store(asked, std::memory_order_release);
+  hasPublished.store(!all.empty(), std::memory_order_relaxed);
+}
+
+/// Something has ended: what was published is not so any more.
+void ResidentRank::forgetWaits() {
+  if (!hasPublished.load(std::memory_order_relaxed))
+    return;
+  std::lock_guard lock(lookMutex);
+  for (auto &share : shares)
+    share->edges.clear();
+  fabric.own().header().waitEdges.clear();
+  hasPublished.store(false, std::memory_order_relaxed);
+}
+
+void ResidentRank::Share::endLate(const resident::InvocationName &invocation,
+                                  std::span<const resident::TenantWait>) {
+  std::string text = "collective " + rank.lookUp(invocation.collective).name + ", invocation " +
+                     std::to_string(invocation.ordinal) + ", did not end on rank " +
+                     std::to_string(rank.fabric.rank()) + " before its deadline";
+  const WaitEdge *shown = nullptr;
+  std::lock_guard lock(rank.lookMutex);
+  for (const WaitEdge &edge : edges)
+    if (edge.collective == invocation.collective && edge.ordinal == invocation.ordinal &&
+        (!shown || shown->reason == WaitReason::Dependency))
+      shown = &edge;
+  if (shown)
+    text += ": " + insight::describeWait(
+                       rank.fabric.rank(), *shown, [&](uint64_t id) { return rank.lookUp(id); },
+                       TickScale(), ticks());
+  rank.fabric.fail({StatusCode::Timeout, text});
+}
+
+/// One that is gone, or has left, and is waited for.
+void ResidentRank::checkPeers() {
+  const Ticks now = ticks();
+  if (now < nextPeerCheck)
+    return;
+  nextPeerCheck = now + ticksOf(kPeerCheckNs);
+  std::vector<bool> waitedFor(fabric.numRanks(), false);
+  for (const auto &share : shares)
+    for (const WaitEdge &edge : share->edges)
+      if (edge.reason != WaitReason::Dependency && edge.peer < waitedFor.size())
+        waitedFor[edge.peer] = true;
+  for (uint32_t r = 0; r < waitedFor.size(); ++r) {
+    const bool left = waitedFor[r] && r != fabric.rank() && fabric.hasLeft(r);
+    if (left && seenLeft[r]) // what it did before it left has been looked at since
+      return fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(r) +
+                                                      " has destroyed its communicator; " +
+                                                      describeWaitForLocked(r)});
+    seenLeft[r] = left;
+    if (waitedFor[r] && r != fabric.rank() && !left && fabric.isDead(r))
+      return fabric.fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
+                                                      " is gone; " + describeWaitForLocked(r)});
+  }
+}
+
+std::string ResidentRank::describeWaitFor(uint32_t peer) {
+  std::lock_guard lock(lookMutex);
+  return describeWaitForLocked(peer);
+}
+
+std::string ResidentRank::describeWaitForLocked(uint32_t peer) {
+  for (const auto &share : shares)
+    for (const WaitEdge &edge : share->edges)
+      if (edge.reason != WaitReason::Dependency && edge.peer == peer)
+        return insight::describeWait(
+            fabric.rank(), edge, [this](uint64_t id) { return lookUp(id); }, TickScale(), ticks());
+  return {};
+}
+
+/// Without preemption conflicting orders end so.
+void ResidentRank::checkDeadlock() {
+  std::vector<transport::WaitSnapshot> ranks;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    ranks.push_back(fabric.of(r).header().waitEdges.read());
+  std::vector<daemon::RankWait> cycle = detector.update(std::move(ranks), fabric.rank());
+  if (cycle.empty())
+    return;
+  std::string text = "deadlock: preemption is off and the ranks wait for each other in a cycle:";
+  TickScale scale;
+  for (const daemon::RankWait &wait : cycle)
+    text += "\n  " +
+            insight::describeWait(
+                wait.waiter, wait.edge, [this](uint64_t id) { return lookUp(id); }, scale, ticks());
+  fabric.fail({StatusCode::Deadlock, text});
+}
+
+// --- to who asks ---
+
+std::string ResidentRank::report() {
+  std::vector<insight::RankReport> ranks(fabric.numRanks());
+  std::vector<uint32_t> numbers(fabric.numRanks());
+  for (uint32_t r = 0; r < numbers.size(); ++r) {
+    numbers[r] = fabric.of(r).header().reports.ask();
+    if (fabric.hasLeft(r))
+      ranks[r].note = "has destroyed its communicator";
+    else if (fabric.isDead(r))
+      ranks[r].note = "is gone: its process does not exist any more";
+  }
+  auto begin = SteadyClock::now();
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    const transport::SegmentHeader &header = fabric.of(r).header();
+    do
+      ranks[r].isFresh = header.reports.hasAnswered(numbers[r]);
+    while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < kPatience &&
+           (sleepFor(kBetweenLooks), true));
+    ranks[r].edges = header.waitEdges.read().edges;
+  }
+  std::vector<insight::MissingRanks> missing;
+  {
+    std::lock_guard lock(lookMutex);
+    for (const auto &share : shares)
+      for (const auto &[invocation, bits] : share->missing)
+        missing.push_back({invocation.first, invocation.second, listOf(bits)});
+  }
+  return insight::describeWaits(
+      ranks, missing, [this](uint64_t id) { return lookUp(id); }, ticks());
+}
+
+std::vector<uint64_t> ResidentRank::registered() {
+  std::lock_guard lock(mutex);
+  std::vector<uint64_t> ids;
+  for (const auto &[id, known] : collectives)
+    ids.push_back(id);
+  return ids;
+}
+
+StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id) {
+  CollectiveCounts counted;
+  auto found = find(id);
+  if (!found.ok())
+    return found.status();
+  const Known &known = **found;
+  {
+    std::lock_guard lock(mutex);
+    counted.name = known.describe();
+    counted.submitted = known.submitted;
+    counted.completed = known.completed;
+    counted.failed = known.failed;
+    counted.finishNs = known.finishNs;
+    counted.longestFinishNs = known.longestFinishNs;
+  }
+  Status status = countBlocks(known, counted);
+  if (!status.ok())
+    return status;
+  return counted;
+}
+
+Status ResidentRank::countBlocks(const Known &known, CollectiveCounts &counted) {
+  auto forBytes = daemon::makeCollective(known.spec, fabric.rank());
+  if (!forBytes.ok())
+    return forBytes.status();
+  counted.blocks.resize((*forBytes)->binding->program().numBlocks);
+  std::vector<resident::BlockCounts> read(counted.blocks.size());
+  if (known.isResident.load(std::memory_order_acquire) && !known.isIdle()) {
+    Status status = context.memory.download(
+        read.data(), context.memory.arena(context.rank) + known.counts.offset,
+        read.size() * sizeof(resident::BlockCounts));
+    if (!status.ok())
+      return status;
+  }
+  for (uint32_t b = 0; b < counted.blocks.size(); ++b) {
+    CollectiveCounts::Block &block = counted.blocks[b];
+    const resident::BlockCounts &from = read[b];
+    const daemon::BlockBytes bytes = daemon::bytesOf(**forBytes, b);
+    block = {from.visits,
+             from.moves,
+             from.preemptions,
+             from.slices,
+             from.runningNs,
+             from.queueLengths,
+             from.longestQueue,
+             counted.completed * bytes.sent,
+             counted.completed * bytes.received,
+             {},
+             {}};
+    for (uint32_t r = 1; r < resident::BlockCounts::kReasons; ++r) {
+      const auto reason = static_cast<size_t>(reasonOf(static_cast<BlockReason>(r)));
+      block.waits[reason] += from.waits[r];
+      block.waitNs[reason] += from.waitNs[r];
+    }
+  }
+  return {};
+}
+
+void ResidentRank::addTo(RankCounts &sum, const CollectiveCounts &counted) {
+  sum.submitted += counted.submitted;
+  sum.completed += counted.completed;
+  sum.failed += counted.failed;
+  for (const CollectiveCounts::Block &block : counted.blocks) {
+    sum.preemptions += block.preemptions;
+    sum.visits += block.visits;
+    sum.moves += block.moves;
+    sum.bytesSent += block.bytesSent;
+    sum.bytesReceived += block.bytesReceived;
+    sum.queueLengths += block.queueLengths;
+    sum.longestQueue = std::max(sum.longestQueue, block.longestQueue);
+  }
+}
+
+RankCounts ResidentRank::totals() {
+  RankCounts sum;
+  {
+    std::lock_guard lock(mutex);
+    sum = past;
+  }
+  for (uint64_t id : registered())
+    if (auto counted = counts(id); counted.ok())
+      addTo(sum, *counted);
+  for (uint32_t k = 0; k < resident::kNumKernels; ++k) {
+    sum.starts += daemonOf(k).starts();
+    sum.quits += daemonOf(k).starts() - (daemonOf(k).hasQuit() ? 0 : 1);
+  }
+  return sum;
+}
+
+} // namespace occl::cuda

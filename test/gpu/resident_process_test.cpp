@@ -1,0 +1,123 @@
+// Collectives submitted to the resident daemons of CUDA devices, ranks being processes. Skipped
+// where there is no device.
+#include "plan/testing/example_plans.h"
+#include "test/gpu/chaos_job.h"
+#include "test/gpu/processes_on_devices.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+namespace occl::gpu_test {
+namespace {
+
+using communicator::testing::jobName;
+using communicator::testing::Processes;
+using namespace std::chrono_literals;
+
+Case twoShot(uint64_t id) {
+  Case what;
+  what.id = id;
+  what.plan = plan::testing::twoShotAllReduce(processRanks());
+  what.count = 1000;
+  what.way = Way::Submitted;
+  return what;
+}
+
+TEST(ResidentProcesses, AllCollectivesTypesAndOperationsAreRight) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  std::vector<Case> cases = submittedCasesFor(processRanks());
+  Processes processes(processRanks(), joined(processRanks(), jobName("resident"),
+                                             [&](occlComm_t comm, uint32_t rank) -> std::string {
+                                               RankOnDevice onDevice(comm, rank);
+                                               for (const Case &what : cases)
+                                                 if (std::string wrong = onDevice.run(what, [] {});
+                                                     !wrong.empty())
+                                                   return wrong;
+                                               return "";
+                                             }));
+  for (uint32_t r = 0; r < processRanks(); ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+TEST(ResidentProcesses, ConflictingOrdersWithSynchronisationComplete) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  Processes processes(
+      processRanks(),
+      joined(processRanks(), jobName("resident-chaos"), [&](occlComm_t comm, uint32_t rank) {
+        return runChaos(comm, {processRanks(), rank, 200, 20});
+      }));
+  for (uint32_t r = 0; r < processRanks(); ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+/// Rank 1 aborts the one, in which rank 0 waits for it; the other one goes on.
+std::string runBoth(occlComm_t well, occlComm_t ill, uint32_t rank) {
+  RankOnDevice onDevice(well, rank);
+  if (registerCase(ill, twoShot(5)) != occlSuccess)
+    return occlGetLastError();
+  occlRequest_t stuck = 0;
+  if (rank == 0 && occlSubmit(ill, 5, onDevice.input(false), onDevice.output(false), nullptr,
+                              nullptr, &stuck) != occlSuccess)
+    return occlGetLastError();
+  if (std::string wrong = onDevice.run(twoShot(1), [] {}); !wrong.empty())
+    return wrong;
+  if (rank == 1)
+    occlCommAbort(ill);
+  if (rank == 0 && occlWait(ill, stuck) != occlAborted)
+    return std::string("not aborted: ") + occlGetLastError();
+  return onDevice.run(twoShot(2), [] {});
+}
+
+/// They share the daemon of the process and device.
+TEST(ResidentProcesses, AFailedCommunicatorLeavesTheOthersAlone) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  std::string name = jobName("resident-two");
+  Processes processes(
+      processRanks(), joined(processRanks(), name + "-a", [&](occlComm_t well, uint32_t rank) {
+        return joined(processRanks(), name + "-b",
+                      [&](occlComm_t ill, uint32_t) { return runBoth(well, ill, rank); })(rank);
+      }));
+  for (uint32_t r = 0; r < processRanks(); ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  Processes processes(
+      processRanks(),
+      joined(processRanks(), jobName("resident-kill"),
+             [&](occlComm_t comm, uint32_t rank) -> std::string {
+               RankOnDevice onDevice(comm, rank);
+               if (registerCase(comm, twoShot(1)) != occlSuccess)
+                 return occlGetLastError();
+               if (rank == 1) {
+                 std::this_thread::sleep_for(200ms); // the others wait for it
+                 raise(SIGKILL);
+               }
+               occlRequest_t request = 0;
+               if (occlSubmit(comm, 1, onDevice.input(false), onDevice.output(false), nullptr,
+                              nullptr, &request) != occlSuccess)
+                 return occlGetLastError();
+               auto begin = std::chrono::steady_clock::now();
+               occlResult_t result = occlWait(comm, request);
+               std::string text = occlCommGetLastError(comm);
+               bool isRight = result == occlPeerFailed &&
+                              text.find("the process of rank 1 is gone") != std::string::npos &&
+                              text.find("waits for rank 1 (") != std::string::npos &&
+                              text.find(", invocation 0, thread block ") != std::string::npos &&
+                              std::chrono::steady_clock::now() - begin < 5s;
+               return isRight ? "" : "not PeerFailed: " + text;
+             }));
+  for (uint32_t r = 0; r < processRanks(); ++r)
+    EXPECT_EQ(processes.join(r), r == 1 ? -1 : 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+} // namespace
+} // namespace occl::gpu_test
