@@ -68,7 +68,7 @@ public:
       for (occlComm_t comm : comms) {
         Case what;
         what.id = id;
-        what.plan = plan::testing::twoShotAllReduce(2);
+        what.plan = plan::testing::ringAllReduce(2); // one thread block
         what.count = kCount;
         if (registerCase(comm, what, timeoutMs) != occlSuccess)
           return std::string("occlRegister: ") + occlGetLastError();

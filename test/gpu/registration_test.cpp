@@ -53,6 +53,28 @@ bool holds(RankOnDevice &rank, const char *memory, char value, uint64_t bytes) {
          std::ranges::all_of(copy, [=](char byte) { return byte == value; });
 }
 
+struct Piece {
+  char *memory;
+  uint64_t bytes;
+};
+
+/// All of the rank's memory that is free: as large pieces as there are, down to the smallest.
+std::vector<Piece> takeAll(occlComm_t comm) {
+  std::vector<Piece> pieces;
+  void *memory = nullptr;
+  for (uint64_t bytes = 64 << 20; bytes >= 128; bytes /= 2)
+    while (occlMemAlloc(comm, bytes, &memory) == occlSuccess)
+      pieces.push_back({static_cast<char *>(memory), bytes});
+  return pieces;
+}
+
+uint64_t bytesOf(const std::vector<Piece> &pieces) {
+  uint64_t sum = 0;
+  for (const Piece &piece : pieces)
+    sum += piece.bytes;
+  return sum;
+}
+
 /// The root of a broadcast of one message is done long before the others, whose credits come late.
 TEST_F(Registrations, NobodyStoresIntoMemoryThatHasBecomeAnothers) {
   auto n = static_cast<uint32_t>(comms.size());
@@ -62,32 +84,26 @@ TEST_F(Registrations, NobodyStoresIntoMemoryThatHasBecomeAnothers) {
   ASSERT_EQ(enqueue(0, what.id), "");
   ASSERT_EQ(onDevices[0]->synchronize(), "");
   ASSERT_EQ(occlDeregister(comms[0], what.id), occlSuccess) << occlGetLastError();
-  // All that rank 0 can get, in small pieces.
-  constexpr uint64_t kPiece = 32 << 10;
   constexpr char kMine = 0x3c;
-  std::vector<char *> pieces;
-  void *piece = nullptr;
-  while (pieces.size() < 100'000 && occlMemAlloc(comms[0], kPiece, &piece) == occlSuccess)
-    pieces.push_back(static_cast<char *>(piece));
-  for (char *mine : pieces)
-    cudaMemsetAsync(mine, kMine, kPiece, onDevices[0]->stream());
+  std::vector<Piece> pieces = takeAll(comms[0]);
+  for (const Piece &mine : pieces)
+    cudaMemsetAsync(mine.memory, kMine, mine.bytes, onDevices[0]->stream());
   ASSERT_EQ(onDevices[0]->synchronize(), "");
   for (uint32_t r = 1; r < n; ++r)
     ASSERT_EQ(enqueue(r, what.id), "");
   for (uint32_t r = 1; r < n; ++r)
     ASSERT_EQ(onDevices[r]->synchronize(), "");
-  for (char *mine : pieces)
-    ASSERT_TRUE(holds(*onDevices[0], mine, kMine, kPiece)) << "of " << pieces.size() << " pieces";
+  for (const Piece &mine : pieces)
+    ASSERT_TRUE(holds(*onDevices[0], mine.memory, kMine, mine.bytes))
+        << mine.bytes << " bytes at " << static_cast<void *>(mine.memory);
   // With the last rank the memory comes back.
-  for (char *mine : pieces)
-    ASSERT_EQ(occlMemFree(comms[0], mine), occlSuccess);
+  uint64_t before = bytesOf(pieces);
+  for (const Piece &mine : pieces)
+    ASSERT_EQ(occlMemFree(comms[0], mine.memory), occlSuccess);
   for (uint32_t r = 1; r < n; ++r)
     ASSERT_EQ(occlDeregister(comms[r], what.id), occlSuccess) << occlGetLastError();
-  std::vector<char *> all;
-  while (all.size() < 100'000 && occlMemAlloc(comms[0], kPiece, &piece) == occlSuccess)
-    all.push_back(static_cast<char *>(piece));
-  EXPECT_GT(all.size(), pieces.size());
-  EXPECT_EQ(*occlCommGetLastError(comms[0]), 0);
+  EXPECT_GT(bytesOf(takeAll(comms[0])), before);
+  EXPECT_STREQ(occlCommGetLastError(comms[0]), "");
 }
 
 TEST_F(Registrations, IdsComeAndGoForEver) {
