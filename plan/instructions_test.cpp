@@ -219,7 +219,7 @@ TEST(Instructions, PartialOverlap) {
 TEST(Instructions, PartialOverlapWhereTheInputIsInsideTheOutput) {
   // Rank 1's input is output chunks 2 and 3.
   auto words = [](uint32_t destination) {
-    Plan plan = testing::ringAllGather(2);
+    Plan plan = testing::ringAllGather(3);
     plan.partChunks = 2;
     for (RankPlan &rank : plan.ranks) {
       rank.inputChunks *= 2;
@@ -237,6 +237,9 @@ TEST(Instructions, PartialOverlapWhereTheInputIsInsideTheOutput) {
   EXPECT_EQ(words(1), "malformed plan (in place), rank 1, thread block 0, instruction 0: input "
                       "chunks from 0 and output chunks from 1 overlap: split the instruction "
                       "[E317]");
+  EXPECT_EQ(words(3), "malformed plan (in place), rank 1, thread block 0, instruction 0: input "
+                      "chunks from 0 and output chunks from 3 overlap: split the instruction "
+                      "[E317]");
 }
 
 TEST(Instructions, LoadReduceStore) {
@@ -251,6 +254,11 @@ TEST(Instructions, LoadReduceStore) {
   plan.threadBlocks[0].numInstructions = 1;
   plan.threadBlocks[1] = {1, 0};
   plan.operands.resize(3);
+  Plan beyond = plan;
+  beyond.operands[0].rank = 2;
+  EXPECT_EQ(wordsOn(beyond),
+            "malformed plan, rank 0, thread block 0, instruction 0: it accesses a buffer of rank "
+            "2: that rank does not exist, or the instruction is not loadReduceStore [E313]");
   EXPECT_EQ(wordsOn(plan),
             "access outside of a buffer's lifetime, rank 0, thread block 0, instruction 0: it may "
             "access rank 1's memory after rank 1 has ended: signal that it is done, and let rank 1 "

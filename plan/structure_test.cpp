@@ -21,6 +21,16 @@ std::string wordsOn(const std::function<void(Plan &)> &damage,
   return result.text();
 }
 
+TEST(Structure, SaysWhichNameIsEmpty) {
+  for (auto [name, path] : {std::pair(&Plan::name, "name"), {&Plan::collective, "collective"}}) {
+    Plan plan = testing::ringAllReduce(2);
+    (plan.*name).clear();
+    VerifyResult result = verifyPlan(plan);
+    ASSERT_TRUE(result.error);
+    EXPECT_EQ(result.error->path, path);
+  }
+}
+
 TEST(Structure, Head) {
   EXPECT_EQ(wordsOn([](Plan &p) { p.schemaVersion = 2; }),
             "malformed plan: the schema version is 2, expected 1 [E301]");
