@@ -113,6 +113,18 @@ TEST(Direct, OneThreadBlockOwnsAnEnd) {
       "malformed plan, rank 0, thread block 1, instruction 0: thread blocks 0 and 1 both send "
       "to connection 0 (rank 0 to rank 1, counter): one must own that end [E319]\n"
       "  the other one: rank 0, thread block 0, instruction 1: signal to rank 1");
+  // Its second wait. The first one comes after a use of another counter.
+  plan.threadBlocks = {{0, 6}, {6, 1}, {7, 7}};
+  EXPECT_NE(wordsOn(plan).find("the other one: rank 0, thread block 0, instruction 2: wait for "
+                               "signal 1 of rank 1"),
+            std::string::npos)
+      << wordsOn(plan);
+}
+
+TEST(Direct, SignalsNeedNoRoom) {
+  Plan plan = testing::directAllGather(3); // signals twice
+  plan.depth = 1;
+  EXPECT_EQ(wordsOn(plan), "accepted");
 }
 
 TEST(Direct, MoreSignalsAwaitedThanGiven) {
