@@ -122,9 +122,26 @@ TEST(Direct, OneThreadBlockOwnsAnEnd) {
 }
 
 TEST(Direct, SignalsNeedNoRoom) {
-  Plan plan = testing::directAllGather(3); // signals twice
-  plan.depth = 1;
-  EXPECT_EQ(wordsOn(plan), "accepted");
+  // Two signals before the wait for both, where a connection would hold one message.
+  PlanBuilder builder;
+  Plan &header = builder.header();
+  header.name = "twice";
+  header.collective = "custom";
+  header.sourceHash = "0123456789abcdef";
+  header.depth = 1;
+  header.inPlace = false;
+  uint32_t counter = builder.addCounter(0, {1});
+  builder.beginRank({.inputChunks = 1});
+  builder.beginThreadBlock();
+  for (int i = 0; i < 2; ++i)
+    builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(counter)});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  builder.beginThreadBlock();
+  builder.addInstruction({.opcode = Opcode::Wait, .value = 2}, {connection(counter)}, {});
+  builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {input(1, 0)}, {output(1, 0)});
+  const Contribution own[] = {{1, 0}};
+  builder.addRequirement({.rank = 1, .outputChunk = 0, .count = 1}, own);
+  EXPECT_EQ(wordsOn(std::move(builder).take()), "accepted");
 }
 
 TEST(Direct, MoreSignalsAwaitedThanGiven) {

@@ -60,6 +60,7 @@ TEST(Matching, Numbers) {
 TEST(Deadlock, TooLittleDepth) {
   Plan plan = testing::ringAllReduce(3);
   plan.depth = 1;
+  EXPECT_EQ(verifyPlan(plan).error->path, "depth");
   EXPECT_EQ(
       wordsOn(plan),
       "deadlock: the plan deadlocks at depth 1; depth 2 is needed [E326]\n"
@@ -114,8 +115,10 @@ TEST(Deadlock, AtAnyDepth) {
     builder.addInstruction(one(Opcode::Recv), {connection(1 - rank)}, {output(rank, 0)});
     builder.addInstruction(one(Opcode::Send), {input(rank, 0)}, {connection(rank)});
   }
+  Plan plan = std::move(builder).take();
+  EXPECT_EQ(verifyPlan(plan).error->path, "");
   EXPECT_EQ(
-      wordsOn(std::move(builder).take()),
+      wordsOn(plan),
       "deadlock: the plan deadlocks at depth 2; no depth helps: reorder the instructions [E325]\n"
       "  rank 0, thread block 0, instruction 0: recv rank 1 (channel 0) -> output[0] waits "
       "for data from connection 1 (rank 1 to rank 0, channel 0)\n"
