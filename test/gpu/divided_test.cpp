@@ -15,16 +15,7 @@
 namespace occl::gpu_test {
 namespace {
 
-class Divided : public RanksOnDevices {
-protected:
-  /// The test's own number of ranks.
-  void startWith(uint32_t n) {
-    onDevices.clear();
-    for (occlComm_t comm : comms)
-      occlCommDestroy(comm);
-    start(n);
-  }
-};
+class Divided : public RanksOnDevices {};
 
 std::string failed(const char *what) { return std::string(what) + ": " + occlGetLastError(); }
 
@@ -52,7 +43,7 @@ std::string works(occlComm_t comm, std::unique_ptr<RankOnDevice> &onDevice) {
 
 TEST_F(Divided, GroupsThatOverlapRunInConflictingOrders) {
   constexpr uint32_t kRanks = 4, kRounds = 30;
-  ASSERT_NO_FATAL_FAILURE(startWith(kRanks));
+  ASSERT_NO_FATAL_FAILURE(start(kRanks));
   std::vector<std::vector<occlComm_t>> groups(kRanks, std::vector<occlComm_t>(3));
   inThreads([&](uint32_t rank) -> std::string { // rows and columns of two by two, and all
     int32_t colours[3] = {static_cast<int32_t>(rank / 2), static_cast<int32_t>(rank % 2), 0};
@@ -104,7 +95,7 @@ TEST_F(Divided, GroupsThatOverlapRunInConflictingOrders) {
 
 TEST_F(Divided, AGroupOutlivesWhatItWasMadeOfAndIsDividedAgain) {
   constexpr uint32_t kRanks = 4;
-  ASSERT_NO_FATAL_FAILURE(startWith(kRanks));
+  ASSERT_NO_FATAL_FAILURE(start(kRanks));
   std::vector<occlComm_t> halves(kRanks), alone(kRanks);
   std::vector<std::unique_ptr<RankOnDevice>> onHalves(kRanks), onAlone(kRanks);
   inThreads([&](uint32_t rank) -> std::string {
