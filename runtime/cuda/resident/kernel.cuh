@@ -47,16 +47,15 @@ public:
   __device__ auto visit(const Submission &submission, uint32_t block, const Body &body) {
     prepare(submission, block);
     const ImageHeader &header = headerOf(*task);
-    if constexpr (Target::kProtocols == Protocols::Simple)
-      if (hasReadyTables(header)) {
-        ReadyBlock<Target> steps(shared.invocation, header.program, header.ready,
-                                 reinterpret_cast<ReadyWord *>(task->image + header.readyBytes),
-                                 target);
-        return body([&](BlockContext &context, uint32_t maxSlices) {
-          return run(submission, block, context,
-                     [&](BlockContext &c) { return steps.run(c, maxSlices); });
-        });
-      }
+    if (hasReadyTables(header)) {
+      ReadyBlock<Target> steps(shared.invocation, header.program, header.ready,
+                               reinterpret_cast<ReadyWord *>(task->image + header.readyBytes),
+                               target);
+      return body([&](BlockContext &context, uint32_t maxSlices) {
+        return run(submission, block, context,
+                   [&](BlockContext &c) { return steps.run(c, maxSlices); });
+      });
+    }
     return visitApart(submission, block, body);
   }
 
@@ -161,7 +160,7 @@ private:
     __syncwarp();
     const char *image = task->device.images + uint64_t(block) * task->device.imageStride;
     const auto &header = *reinterpret_cast<const ImageHeader *>(image);
-    bool isReady = Target::kProtocols == Protocols::Simple && hasReadyTables(header);
+    bool isReady = hasReadyTables(header);
     uint32_t bytes = isReady ? header.readyBytes : header.bytes;
     bool isNear = bytes <= kCachedBytes;
     copy(task->image, image, isNear ? bytes : sizeof(ImageHeader));
