@@ -76,7 +76,7 @@ std::string cell(double microseconds) {
 }
 
 std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::string &collective,
-                                 const std::vector<std::string> &files) {
+                                 const std::vector<std::string> &files, uint32_t daemonBlocks) {
   auto joined = std::make_unique<Occl>();
   require(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
   for (const Named &known : kKinds)
@@ -98,6 +98,7 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
   config.arenaBytes = 4ull << 30;
+  config.workers = daemonBlocks;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
               "occlCommInitRank");
   return joined;

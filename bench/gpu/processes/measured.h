@@ -26,12 +26,14 @@ struct Times {
   std::string text() const { return cell(stream) + cell(graph) + cell(blocking) + extra; }
 };
 
-/// A communicator of this process's rank, on the GPU with the rank's number.
+/// A communicator of this process's rank, on the GPU with the rank's number. daemonBlocks: thread
+/// blocks of its resident daemon; 0: as many as the library takes.
 class Occl {
 public:
   static std::unique_ptr<Occl> join(Together &together, uint32_t rank,
                                     const std::string &collective,
-                                    const std::vector<std::string> &plans);
+                                    const std::vector<std::string> &plans,
+                                    uint32_t daemonBlocks = 0);
   ~Occl();
 
   Kind kind() const { return measured; }

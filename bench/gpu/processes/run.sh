@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh <ranks> [table|inplace|each|small|training]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
-# off. COLLECTIVES chooses some.
+# off. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|training]}
 mode=${2:-table}
@@ -11,7 +11,7 @@ nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/
 export LD_LIBRARY_PATH="$nccl:${LD_LIBRARY_PATH:-}"
 echo "commit $(cat "$here/commit"), $ranks x $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)"
 if [ "$mode" = training ]; then
-  exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_training_step" "$ranks" 21 "$here/plans/allreduce_${ranks}"_*.cbor
+  exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_training_step" "$ranks" 21 "${DAEMON_BLOCKS:-16}" "$here/plans/allreduce_${ranks}"_*.cbor
 fi
 failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do

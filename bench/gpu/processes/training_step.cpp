@@ -1,4 +1,4 @@
-// gpu_training_step <ranks> <iterations> <all-reduce plan>...
+// gpu_training_step <ranks> <iterations> <thread blocks of the daemon> <all-reduce plan>...
 //
 // The all-reduces of one step of data-parallel ResNet-50: 161 gradients, 102 MB of floats, each
 // rank a process on a GPU of its own. One by one in a random order, in a stream and by the resident
@@ -65,10 +65,12 @@ std::vector<Part> inBuckets(const std::vector<Part> &parts) {
 
 class TrainingStep {
 public:
-  TrainingStep(Together &together, uint32_t rank, const std::vector<std::string> &plans)
-      : together(together), rank(rank), occl(Occl::join(together, rank, "allreduce", plans)),
-        nccl(Nccl::join(together, rank)), apart(gradients()), buckets(inBuckets(apart)),
-        elements(apart.back().first + apart.back().count) {
+  TrainingStep(Together &together, uint32_t rank, const std::vector<std::string> &plans,
+               uint32_t daemonBlocks)
+      : together(together), rank(rank),
+        occl(Occl::join(together, rank, "allreduce", plans, daemonBlocks)),
+        daemonBlocks(daemonBlocks), nccl(Nccl::join(together, rank)), apart(gradients()),
+        buckets(inBuckets(apart)), elements(apart.back().first + apart.back().count) {
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     for (std::vector<Part> *parts : {&apart, &buckets})
       for (Part &part : *parts)
@@ -87,8 +89,9 @@ public:
       std::printf("| %zu all-reduces, %.1f MB | us | GB/s |\n|---|---|---|\n", apart.size(),
                   static_cast<double>(elements) * sizeof(float) / 1e6);
     Buffers own{allocateOwn(), allocateOwn()};
-    row("OCCL, daemon, each rank in its own random order", own, iterations,
-        [&] { runByDaemon(own); });
+    row("OCCL, daemon of " + std::to_string(daemonBlocks) +
+            " thread blocks, each rank in its own random order",
+        own, iterations, [&] { runByDaemon(own); });
     row("OCCL, in a stream, in one random order", own, iterations,
         [&] { enqueueOwn(own, apart, order); });
     row("OCCL, in a stream, in buckets", own, iterations, [&] { enqueueOwn(own, buckets, {}); });
@@ -188,6 +191,7 @@ private:
   Together &together;
   const uint32_t rank;
   std::unique_ptr<Occl> occl;
+  const uint32_t daemonBlocks;
   std::unique_ptr<Nccl> nccl;
   cudaStream_t stream = nullptr;
   std::vector<Part> apart, buckets;
@@ -198,15 +202,18 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  uint32_t numRanks = argc >= 4 ? static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 0;
-  uint32_t iterations = argc >= 4 ? static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)) : 0;
-  if (numRanks < 2 || numRanks > 8 || iterations == 0) {
-    std::fprintf(stderr, "usage: gpu_training_step <ranks> <iterations> <all-reduce plan>...\n");
+  auto number = [&](int i) {
+    return argc >= 5 ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : 0;
+  };
+  uint32_t numRanks = number(1), iterations = number(2), daemonBlocks = number(3);
+  if (numRanks < 2 || numRanks > 8 || iterations == 0 || daemonBlocks == 0) {
+    std::fprintf(stderr, "usage: gpu_training_step <ranks> <iterations> "
+                         "<thread blocks of the daemon> <all-reduce plan>...\n");
     return 2;
   }
-  std::vector<std::string> plans(argv + 3, argv + argc);
+  std::vector<std::string> plans(argv + 4, argv + argc);
   return Together::run(numRanks, [&](Together &together, uint32_t rank) {
-    TrainingStep(together, rank, plans).compare(iterations);
+    TrainingStep(together, rank, plans, daemonBlocks).compare(iterations);
     return 0;
   });
 }
