@@ -84,6 +84,27 @@ TEST(Race, InPlaceOnly) {
   EXPECT_EQ(wordsOn(plan), "accepted");
 }
 
+TEST(Race, ACopyOntoItselfWritesNothing) {
+  // In place each chunk is copied onto itself; another thread block reads the input, or the output,
+  // for which it has to wait out of place.
+  for (bool readsOutput : {false, true}) {
+    PlanBuilder builder = start(1);
+    builder.header().uniformChunks = true;
+    builder.beginRank({.inputChunks = 2, .outputChunks = 2, .scratchChunks = 1});
+    builder.beginThreadBlock();
+    for (uint32_t chunk : {0u, 1u})
+      builder.addInstruction(one(Opcode::Copy), {input(0, chunk)}, {output(0, chunk)});
+    builder.beginThreadBlock();
+    builder.addInstruction(one(Opcode::Copy), {readsOutput ? output(0, 1) : input(0, 1)},
+                           {scratch(0, 0)});
+    Plan plan = std::move(builder).take();
+    std::string words = wordsOn(plan);
+    EXPECT_EQ(words.substr(0, words.find(',')), readsOutput ? "race (out of place)" : "accepted");
+    plan.outOfPlace = false;
+    EXPECT_EQ(wordsOn(plan), "accepted");
+  }
+}
+
 TEST(Race, TransitiveDependencies) {
   // Thread block 2 depends on 1, which depends on 0: that is enough between 2 and 0.
   PlanBuilder builder = start(1);

@@ -207,6 +207,20 @@ TEST(DirectAccessRules, AtItsEndEachThreadBlockWaitsForItsLike) {
   }
 }
 
+/// All-gather: in place, what a rank keeps is a copy of a chunk onto itself, for which nobody waits
+/// who reads the input. Whoever reads the output does, for the sake of calls out of place.
+TEST(DirectAccessRules, NobodyWaitsInPlaceForACopyOntoItself) {
+  for (Place read : {input(0), output(0)}) {
+    Program direct = scheduled({{step({input(0)}, {output(0)}), step({read}, {transfer(0)})},
+                                {step({transfer(0)}, {output(0)})}},
+                               /*inPlace=*/true);
+    direct.ranks[0].steps[1].instruction.threadBlock = 1;
+    ASSERT_TRUE(makeDirect(direct));
+    ASSERT_EQ(opcodesOf(direct)[0], (Opcodes{Opcode::Copy, kDirect, kSignal}));
+    EXPECT_EQ(direct.ranks[0].steps[1].dependencies.size(), read == output(0) ? 1u : 0u);
+  }
+}
+
 TEST(DirectAccessRules, OneOfSeveralAccessesStandsForThoseBeforeIt) {
   Program direct =
       scheduled({{step({input(0)}, {transfer(0)})},

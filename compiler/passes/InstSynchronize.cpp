@@ -2,6 +2,10 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+
 namespace occl::passes {
 #define GEN_PASS_DEF_INSTSYNCHRONIZE
 #include "compiler/passes/Passes.h.inc"
@@ -18,9 +22,34 @@ constexpr int64_t kNothing = -1;
 /// For each thread block, the last step that is known to be complete.
 using Clock = llvm::SmallVector<int64_t, 4>;
 
+/// The rank's steps in place, where a copy of a range onto itself only reads. Nothing if there is
+/// no such copy: then the dependences in place are all.
+std::optional<Rank> withoutCopiesOntoThemselves(const Program &program, const Rank &rank) {
+  std::optional<Rank> result;
+  for (uint32_t i = 0; program.inPlace && i < rank.steps.size(); ++i) {
+    const inst::Instruction &copy = rank.steps[i].instruction;
+    if (opcodeOf(copy) != plan::Opcode::Copy ||
+        rangeOf(program, rank, copy.sources.front(), copy.count) !=
+            rangeOf(program, rank, copy.destinations.front(), copy.count))
+      continue;
+    if (!result)
+      result = rank;
+    result->steps[i].instruction.destinations.clear();
+  }
+  return result;
+}
+
 class Synchronization {
 public:
-  Synchronization(const Program &program, Rank &rank) : rank(rank), dependences(program, rank) {
+  Synchronization(const Program &program, Rank &rank) : rank(rank) {
+    if (std::optional<Rank> inPlace = withoutCopiesOntoThemselves(program, rank)) {
+      Program apart;
+      apart.inPlace = false;
+      dependences.emplace_back(program, *inPlace);
+      dependences.emplace_back(apart, rank);
+    } else {
+      dependences.emplace_back(program, rank);
+    }
     for (const Step &step : rank.steps)
       numBlocks = std::max(numBlocks, blockOf(step) + 1);
   }
@@ -47,7 +76,11 @@ private:
   void synchronize(uint32_t i, Clock &clock, const std::vector<Clock> &clocks) {
     Step &step = rank.steps[i];
     step.dependencies.clear();
-    for (uint32_t before : llvm::reverse(dependences.before(i))) {
+    llvm::SmallVector<uint32_t, 8> all;
+    for (const RankDependences &ofMode : dependences)
+      llvm::append_range(all, ofMode.before(i));
+    llvm::sort(all); // what is there twice is known to be complete the second time
+    for (uint32_t before : llvm::reverse(all)) {
       uint32_t other = blockOf(rank.steps[before]);
       if (clock[other] >= before)
         continue;
@@ -59,7 +92,7 @@ private:
   }
 
   Rank &rank;
-  RankDependences dependences;
+  llvm::SmallVector<RankDependences, 2> dependences; // in place and out of place
   uint32_t numBlocks = 1;
 };
 

@@ -63,9 +63,12 @@ class Ordering {
 public:
   Ordering(Program &program, const std::vector<StepRef> &order)
       : program(program), order(order), blocks(program), current(blocks.size() * blocks.size(), 0),
-        complete(order.size() * blocks.size(), 0), memory(program.ranks.size()) {
-    for (uint32_t i = 0; i < order.size(); ++i)
-      blockOf.push_back(blocks.of(program, order[i]));
+        complete(order.size() * blocks.size(), 0), memory(program.ranks.size()),
+        memoryApart(program.ranks.size()) {
+    for (StepRef ref : order) {
+      blockOf.push_back(blocks.of(program, ref));
+      anyOntoItself |= copiesOntoItself(ref);
+    }
   }
 
   std::vector<Wait> run() {
@@ -101,18 +104,39 @@ private:
     llvm::SmallVector<uint32_t, 2> readers;
   };
 
+  const Instruction &instructionAt(StepRef ref) const {
+    return program.ranks[ref.rank].steps[ref.step].instruction;
+  }
+
+  /// In place a copy may be of a range onto itself; it writes nothing then.
+  bool copiesOntoItself(StepRef ref) const {
+    const Instruction &instruction = instructionAt(ref);
+    if (!program.inPlace || opcodeOf(instruction) != plan::Opcode::Copy)
+      return false;
+    const Rank &rank = program.ranks[ref.rank];
+    return rangeOf(program, rank, instruction.sources.front(), instruction.count) ==
+           rangeOf(program, rank, instruction.destinations.front(), instruction.count);
+  }
+
+  /// Once for each piece of memory, in the strictest alias mode. Only if something is copied onto
+  /// itself, other orders are needed out of place: then also for each piece of the buffers apart.
   template <typename Function> void forEachAccess(uint32_t i, bool writes, Function fn) {
     StepRef ref = order[i];
-    const Instruction &instruction = program.ranks[ref.rank].steps[ref.step].instruction;
+    const Instruction &instruction = instructionAt(ref);
+    const bool writesNothingInPlace = writes && anyOntoItself && copiesOntoItself(ref);
     for (Place place : writes ? instruction.destinations : instruction.sources) {
       if (!place.isLocal())
         continue;
       uint32_t owner = place.owner(ref.rank);
       if (owner != ref.rank)
         lastAccesses[owner][blockOf[i]] = lastOfBlock[blockOf[i]] = i;
+      auto visit = [&](int64_t, int64_t, Accesses &accesses) { fn(accesses); };
       Range range = rangeOf(program, program.ranks[owner], place, instruction.count);
-      memory[owner][range.space].forEach(
-          range.begin, range.end, [&](int64_t, int64_t, Accesses &accesses) { fn(accesses); });
+      if (!writesNothingInPlace)
+        memory[owner][range.space].forEach(range.begin, range.end, visit);
+      if (anyOntoItself)
+        memoryApart[owner][static_cast<size_t>(place.kind)].forEach(
+            place.index, int64_t{place.index} + instruction.count, visit);
     }
   }
 
@@ -178,7 +202,9 @@ private:
   /// A row for each thread block: how many steps of each thread block it knows to be complete.
   std::vector<uint32_t> current;
   std::vector<uint32_t> complete; // the row of its block when a step is complete
-  std::vector<std::array<AccessMap<Accesses>, 3>> memory;        // of each rank
+  /// Of each rank: by the spaces of rangeOf, and by the kinds of buffers.
+  std::vector<std::array<AccessMap<Accesses>, 3>> memory, memoryApart;
+  bool anyOntoItself = false;
   std::map<uint32_t, std::map<uint32_t, uint32_t>> lastAccesses; // owner, block elsewhere -> step
   std::map<uint32_t, uint32_t> lastOfBlock; // the last of them, of whatever owner
   std::set<uint32_t> before;

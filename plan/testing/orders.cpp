@@ -102,6 +102,11 @@ std::vector<Orders::Access> Orders::accessesOf(uint32_t index, bool inPlace) con
     add(operand, false);
   for (const Operand &operand : plan.destinationsOf(instruction))
     add(operand, true);
+  // What is copied onto itself, in place, is only read.
+  if (instruction.opcode == Opcode::Copy)
+    std::erase_if(accesses, [&](const Access &access) {
+      return access.isWrite && access.location == accesses[access.chunk].location;
+    });
   return accesses;
 }
 

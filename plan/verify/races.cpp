@@ -118,6 +118,8 @@ private:
         continue;
       for (uint32_t chunk = 0; chunk < instruction.count; ++chunk) {
         uint32_t location = locations.of(rank, operand.kind, operand.index + chunk);
+        if (writes && copiesOntoItself(instruction, rank, chunk, location))
+          continue;
         Finding finding = visit(histories[location - firstLocation], Access{index, chunk});
         if (!finding)
           continue;
@@ -127,6 +129,15 @@ private:
       }
     }
     return {};
+  }
+
+  /// In place a copy may be of a chunk onto itself; that only reads.
+  bool copiesOntoItself(const Instruction &instruction, uint32_t rank, uint32_t chunk,
+                        uint32_t destination) const {
+    if (instruction.opcode != Opcode::Copy)
+      return false;
+    const Operand &source = plan.sourcesOf(instruction)[0];
+    return locations.of(rank, source.kind, source.index + chunk) == destination;
   }
 
   Finding read(History &history, const Access &access) {

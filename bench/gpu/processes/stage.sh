@@ -15,7 +15,7 @@ compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances
   case $7 in
     direct) options=(--protocol simple --direct) ;;
     apart) options=(--protocol simple --direct --no-multicast) ;;
-    beside) options=(--protocol simple --direct --max-thread-blocks 128) ;;
+    beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks 128) ;;
     # Local copies spread over the thread blocks, as --direct does by itself.
     *) options=(--protocol "$7" --no-aggregate-local --spread-local) ;;
   esac
@@ -42,7 +42,9 @@ if [ "${2:-}" = each ]; then
     for variant in simple-16 direct-64 beside-64; do
       compile $((number += 1)) alltoall $ranks shifted "${variant#*-}" - "${variant%-*}"
     done
-    compile $((number += 1)) allgather $ranks shifted 64 - apart
+    for variant in apart beside; do
+      compile $((number += 1)) allgather $ranks shifted 64 - $variant
+    done
     for instances in 32 64; do
       compile $((number += 1)) broadcast $ranks scatter_allgather $instances - direct
       compile $((number += 1)) reduce $ranks scatter_gather $instances - direct
