@@ -50,6 +50,11 @@ struct ResidentRank::Call {
   bool neverBlocks = false;
 };
 
+namespace {
+/// Of this file alone, so that the library does not name the pointer to others.
+struct Innermost;
+} // namespace
+
 /// The callbacks that this thread is in, a list on its stack.
 struct ResidentRank::CallScope {
   explicit CallScope(const ResidentRank &rank) : rank(rank), outer(innermost()) {
@@ -57,7 +62,7 @@ struct ResidentRank::CallScope {
   }
   ~CallScope() { innermost() = outer; }
 
-  static const CallScope *&innermost() { return pointerOfThisThread<CallScope, const CallScope>(); }
+  static const CallScope *&innermost() { return pointerOfThisThread<Innermost, const CallScope>(); }
   const ResidentRank &rank;
   const CallScope *const outer;
 };
