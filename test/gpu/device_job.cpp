@@ -353,6 +353,20 @@ std::vector<Case> submittedCasesFor(uint32_t n) {
   return cases;
 }
 
+std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks) {
+  uint64_t id = 1;
+  for (const plan::Plan &plan :
+       {plan::testing::ringAllReduce(numRanks), plan::testing::directAllReduce(numRanks)}) {
+    Case what;
+    what.id = id++;
+    what.plan = plan;
+    what.count = 1001;
+    if (std::string wrong = onDevice.run(what, [] {}); !wrong.empty())
+      return wrong;
+  }
+  return "";
+}
+
 occlConfig_t smallConfig() {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;

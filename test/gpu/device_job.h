@@ -80,6 +80,10 @@ private:
   uint64_t inputBytes = 0;
 };
 
+/// Whether all-reduces work, with messages and with direct access, among all ranks of a communicator,
+/// each of which calls it with what it has there. "" or what is wrong.
+std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks);
+
 /// All collectives, protocols and shapes that ranks are tried with, of floats.
 std::vector<Case> casesFor(uint32_t numRanks);
 /// All collectives with every type and operation, in and out of place, unaligned.

@@ -1,6 +1,5 @@
 // Communicators on devices that are made of others, ranks being processes. Skipped where there is
 // no device.
-#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "test/gpu/processes_on_devices.h"
 
@@ -28,17 +27,7 @@ std::string works(occlComm_t comm, uint32_t numRanks, uint32_t rank) {
   if (gotRank != rank || gotSize != numRanks)
     return "got rank " + std::to_string(gotRank) + " of " + std::to_string(gotSize);
   RankOnDevice onDevice(comm, rank);
-  uint64_t id = 1;
-  for (const plan::Plan &plan :
-       {plan::testing::ringAllReduce(numRanks), plan::testing::directAllReduce(numRanks)}) {
-    Case what;
-    what.id = id++;
-    what.plan = plan;
-    what.count = 1001;
-    if (std::string wrong = onDevice.run(what, [] {}); !wrong.empty())
-      return wrong;
-  }
-  return "";
+  return runAllReduces(onDevice, numRanks);
 }
 
 TEST(DividedProcesses, GroupsThatOverlapWorkAndOutliveEachOther) {

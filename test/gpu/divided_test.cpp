@@ -1,6 +1,5 @@
 // Communicators on devices that are made of others: divided, and shrunk after failures. Ranks are
 // threads.
-#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "test/gpu/ranks_on_devices.h"
 
@@ -28,17 +27,7 @@ std::string works(occlComm_t comm, std::unique_ptr<RankOnDevice> &onDevice) {
   occlCommSize(comm, &numRanks);
   if (!onDevice)
     onDevice = std::make_unique<RankOnDevice>(comm, rank);
-  uint64_t id = 1;
-  for (const plan::Plan &plan :
-       {plan::testing::ringAllReduce(numRanks), plan::testing::directAllReduce(numRanks)}) {
-    Case what;
-    what.id = id++;
-    what.plan = plan;
-    what.count = 1001;
-    if (std::string wrong = onDevice->run(what, [] {}); !wrong.empty())
-      return wrong;
-  }
-  return "";
+  return runAllReduces(*onDevice, numRanks);
 }
 
 TEST_F(Divided, GroupsThatOverlapRunInConflictingOrders) {
