@@ -1,7 +1,7 @@
 // What a rank on devices says about itself: who waits for whom, counters.
 #include "runtime/cuda/resident_known.h"
 
-#include "runtime/base/thread.h"
+#include "runtime/daemon/ask_ranks.h"
 #include "runtime/insight/wait_report.h"
 
 #include <algorithm>
@@ -12,14 +12,10 @@ namespace occl::cuda {
 
 namespace {
 
-using namespace std::chrono_literals;
 using interpreter::BlockReason;
 using transport::WaitEdge;
 using transport::WaitReason;
 
-/// A rank's daemons look every 5 ms, and have their kernels leave before they answer.
-constexpr auto kPatience = 50ms;
-constexpr auto kBetweenLooks = 200us;
 constexpr uint64_t kPeerCheckNs = 20'000'000;
 
 WaitReason reasonOf(BlockReason reason) {
@@ -217,24 +213,8 @@ void ResidentRank::checkDeadlock() {
 // --- to who asks ---
 
 std::string ResidentRank::report() {
-  std::vector<insight::RankReport> ranks(fabric.numRanks());
-  std::vector<uint32_t> numbers(fabric.numRanks());
-  for (uint32_t r = 0; r < numbers.size(); ++r) {
-    numbers[r] = fabric.of(r).header().reports.ask();
-    if (fabric.hasLeft(r))
-      ranks[r].note = "has destroyed its communicator";
-    else if (fabric.isDead(r))
-      ranks[r].note = "is gone: its process does not exist any more";
-  }
-  auto begin = SteadyClock::now();
-  for (uint32_t r = 0; r < ranks.size(); ++r) {
-    const transport::SegmentHeader &header = fabric.of(r).header();
-    do
-      ranks[r].isFresh = header.reports.hasAnswered(numbers[r]);
-    while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < kPatience &&
-           (sleepFor(kBetweenLooks), true));
-    ranks[r].edges = header.waitEdges.read().edges;
-  }
+  // Its daemons' threads answer for this rank.
+  std::vector<insight::RankReport> ranks = daemon::askRanks(fabric, [] {});
   std::vector<insight::MissingRanks> missing;
   {
     std::lock_guard lock(lookMutex);

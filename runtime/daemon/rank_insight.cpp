@@ -1,6 +1,6 @@
 #include "runtime/daemon/rank_insight.h"
 
-#include "runtime/base/thread.h"
+#include "runtime/daemon/ask_ranks.h"
 #include "runtime/daemon/visit_recorder.h"
 #include "runtime/insight/output.h"
 #include "runtime/insight/trace_writer.h"
@@ -15,13 +15,8 @@ namespace occl::daemon {
 
 namespace {
 
-using namespace std::chrono_literals;
 using insight::MissingRanks;
 using insight::RankReport;
-
-/// Executors that wait sleep no longer than 20 ms, and look every 5 ms while they do not sleep.
-constexpr auto kPatience = 50ms;
-constexpr auto kBetweenLooks = 200us;
 
 std::vector<uint32_t> ranksWithWork(const plan::Plan *plan, uint32_t numRanks) {
   std::vector<uint32_t> ranks;
@@ -40,25 +35,7 @@ uint64_t traceOrigin() {
 
 std::vector<RankReport> RankInsight::askAll() {
   const Fabric &fabric = *core.fabric;
-  std::vector<RankReport> ranks(fabric.numRanks());
-  std::vector<uint32_t> numbers(fabric.numRanks());
-  for (uint32_t r = 0; r < numbers.size(); ++r) {
-    numbers[r] = fabric.of(r).header().reports.ask();
-    if (fabric.hasLeft(r))
-      ranks[r].note = "has destroyed its communicator";
-    else if (fabric.isDead(r))
-      ranks[r].note = "is gone: its process does not exist any more";
-  }
-  watchdog.publishWaits();
-  auto begin = SteadyClock::now();
-  for (uint32_t r = 0; r < ranks.size(); ++r) {
-    const transport::SegmentHeader &header = fabric.of(r).header();
-    do
-      ranks[r].isFresh = header.reports.hasAnswered(numbers[r]);
-    while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < kPatience &&
-           (sleepFor(kBetweenLooks), true));
-    ranks[r].edges = header.waitEdges.read().edges;
-  }
+  std::vector<RankReport> ranks = askRanks(fabric, [this] { watchdog.publishWaits(); });
   RankReport &own = ranks[fabric.rank()];
   if (own.edges.empty() && own.note.empty() && core.hasOpen())
     if (std::string holder = watchdog.describeHolder(); !holder.empty())
