@@ -1,5 +1,7 @@
 #include "runtime/bootstrap/mapping.h"
 
+#include "runtime/base/atomic.h"
+
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,8 +17,11 @@ Descriptor::~Descriptor() {
 }
 
 Mapping::~Mapping() {
-  if (!bytes.empty())
-    munmap(bytes.data(), bytes.size());
+  if (bytes.empty())
+    return;
+  // When schedules are explored: what is kept back must not be written to memory that is gone.
+  threadFence(std::memory_order_seq_cst);
+  munmap(bytes.data(), bytes.size());
 }
 
 static StatusOr<std::span<std::byte>> map(uint64_t size, int flags, int descriptor,

@@ -55,6 +55,40 @@ TEST_F(HandOver, AHelperThatLeavesWakesTheWorker) {
   });
 }
 
+/// Two helpers of rank 0 sleep. One waits for something of another communicator, and runs what rank
+/// 1 has sent data for, when that communicator is aborted; so it leaves, and the other one, which
+/// may have found everything claimed or blocked, has to be told to look at what comes next.
+TEST_F(HandOver, AHelperThatLeavesWakesWhoIsStuck) {
+  std::vector<Job> jobs = makeJobs(2, twoShot);
+  Settings settings;
+  settings.schedules = 1500;
+  settings.fromMark = true;
+  Outcome outcome = explore(settings, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    occlComm_t others[kRanks];
+    runRanks([&](uint32_t r) {
+      require(occlCommSplit(ranks[r], 0, 0, nullptr, &others[r]) == occlSuccess, "split");
+      require(jobs[0].registerOn(ranks[r]) == occlSuccess, "register");
+      require(jobs[1].registerOn(others[r]) == occlSuccess, "register");
+    });
+    Thread stays([&] { wait(ranks, 0, submit(ranks, 0, jobs[0])); });
+    Thread leaves([&] {
+      occlRequest_t request = 0;
+      require(jobs[1].submit(others[0], 0, &request) == occlSuccess, "submit");
+      require(occlWait(others[0], request) == occlAborted, "what rank 1 never submits ends");
+    });
+    sleepFor(40ms); // the workers sleep for good
+    exploreFromHere();
+    Thread aborter([&] { require(occlCommAbort(others[0]) == occlSuccess, "abort"); });
+    wait(ranks, 1, submit(ranks, 1, jobs[0]));
+    for (Thread *thread : {&stays, &leaves, &aborter})
+      thread->join();
+    for (occlComm_t other : others)
+      occlCommDestroy(other);
+  });
+  EXPECT_EQ(outcome.defect, "");
+}
+
 /// What is refused for want of memory has taken no request: all that there are can be used later.
 TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
   constexpr uint32_t kInFlight = 2; // ids below are of small ones

@@ -22,8 +22,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 PATTERNS = ["//plan/...", "//compiler/analysis/...", "//compiler/export/...", "//compiler/passes/...", "//test/passes/...",
             "//test/tools/...", "//test/algorithms/...", "//test/random/...", "//test/plans/..."]
 RANDOM_PROGRAMS = "//test/random:random_programs"
-DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:daemon_explored_test", "//test/explore:doorbell_explored_test",
-                   "//test/explore:handover_explored_test", "//test/explore:life_explored_test", "//test/explore:queue_explored_test"]
+DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:cells_explored_test", "//test/explore:daemon_explored_test",
+                   "//test/explore:doorbell_explored_test", "//test/explore:ends_explored_test", "//test/explore:handover_explored_test", "//test/explore:life_explored_test", "//test/explore:queue_explored_test"]
 MOST_PROGRAMS = 2000
 
 

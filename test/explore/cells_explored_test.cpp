@@ -1,0 +1,99 @@
+// Announce cells under made-up schedules: of a rank that gives its cell back and one that comes
+// back to the id, one sees the other.
+#include "runtime/base/thread.h"
+#include "runtime/bootstrap/shared_bell.h"
+#include "runtime/daemon/announce_cells.h"
+#include "runtime/transport/segment.h"
+#include "test/explore/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using daemon::AnnounceCells;
+using daemon::Fabric;
+using daemon::IdState;
+using transport::AnnounceCell;
+using transport::CellPhase;
+
+constexpr uint32_t kRanks = 2;
+constexpr uint64_t kId = 7;
+
+std::vector<std::unique_ptr<Fabric>> makeFabrics() {
+  std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
+  for (uint32_t r = 0; r < kRanks; ++r)
+    bells.push_back(*bootstrap::SharedBell::makePrivate());
+  auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(4096));
+  std::vector<std::unique_ptr<Fabric>> fabrics;
+  for (auto &group : *groups) {
+    fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
+    require(fabrics.back()->format(1).ok(), "format");
+  }
+  for (auto &fabric : fabrics)
+    require(fabric->connect().ok(), "connect");
+  return fabrics;
+}
+
+/// One rank's cells, and the only id that there is.
+struct Rank {
+  explicit Rank(const Fabric &fabric) : cells(fabric) {}
+
+  void submitOnce() {
+    require(cells.activate(id) == AnnounceCells::Activation::Done, "activate");
+    ++id.nextOrdinal;
+  }
+  /// Once around all that a deregistered id can do now.
+  void goOn() {
+    cells.advance(
+        1, [](IdState &) {}, [](IdState &) {});
+  }
+
+  AnnounceCells cells;
+  IdState id{kId, kRanks};
+};
+
+/// Rank 1 has seen that both are at rest, rank 0 has not. Rank 0 goes on, and leaves if it can;
+/// meanwhile rank 1 submits anew. The cell of rank 0 that it finds stays the id's.
+void leaveAndComeBack() {
+  std::vector<std::unique_ptr<Fabric>> fabrics = makeFabrics();
+  Rank leaving(*fabrics[0]), coming(*fabrics[1]);
+  leaving.submitOnce();
+  coming.submitOnce();
+  leaving.cells.retire(leaving.id);
+  coming.cells.retire(coming.id);
+  leaving.goOn();
+  coming.goOn();
+  require(coming.id.cell->readLife().phase == CellPhase::Ready, "rank 1 is not ready");
+  exploreFromHere();
+  const AnnounceCell *found = nullptr;
+  Thread submitter([&] {
+    if (coming.cells.activate(coming.id) == AnnounceCells::Activation::Done)
+      found = fabrics[0]->own().announceTable().find(kId);
+  });
+  leaving.goOn();
+  submitter.join();
+  require(!found || found->readLife().phase != CellPhase::Vacant,
+          "rank 1 uses a cell that rank 0 has given back");
+  require(!leaving.id.cell || leaving.id.nextOrdinal == coming.id.nextOrdinal,
+          "the ranks count differently");
+}
+
+/// All schedules with two preemptions, stores being as late as can be.
+TEST(AnnounceCells, WhoLeavesAndWhoComesBackSeeEachOther) {
+  Settings settings;
+  settings.strategy = Settings::Strategy::Exhaustive;
+  settings.schedules = 1000000;
+  settings.preemptions = 2;
+  settings.fromMark = true;
+  Outcome outcome = explore(settings, leaveAndComeBack);
+  EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
+  EXPECT_TRUE(outcome.all) << outcome.schedules << " schedules";
+}
+
+} // namespace
+} // namespace occl::explore

@@ -1,0 +1,111 @@
+// Whole communicators under made-up schedules: what has ended on a rank is its user's, and what has
+// been given back is somebody else's.
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
+#include "test/explore/communicators.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Ends : public Daemon {};
+
+/// Set by a callback.
+struct Flag {
+  Mutex mutex;
+  ConditionVariable changed;
+  bool isSet = false;
+
+  static void set(occlRequest_t, occlResult_t result, void *user) {
+    require(result == occlSuccess, "an invocation failed");
+    auto &flag = *static_cast<Flag *>(user);
+    std::lock_guard lock(flag.mutex);
+    flag.isSet = true;
+    flag.changed.notify_all();
+  }
+  void await() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return isSet; });
+  }
+};
+
+void submitAndWait(Job &job, occlComm_t comm, uint32_t rank) {
+  require(occlWait(comm, submitWhenFree(job, comm, rank)) == occlSuccess, "wait");
+}
+
+/// Another thread completes an invocation without callback; who waits for it submits one with a
+/// callback at once, which takes the same memory.
+TEST_F(Ends, AnInvocationIsUsedAgainAtOnce) {
+  std::vector<Job> jobs = makeJobs(2, ring);
+  for (Job &job : jobs)
+    job.setCallbackKind(communicator::testing::CallbackKind::NeverBlocks);
+  expectNoDefect(400, [&] {
+    Flag flags[kRanks];
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      Thread helper([&] { submitAndWait(jobs[1], ranks[r], r); });
+      submitAndWait(jobs[0], ranks[r], r);
+      require(occlSubmit(ranks[r], jobs[0].id(), jobs[0].input(r), jobs[0].output(r), Flag::set,
+                         &flags[r], nullptr) == occlSuccess,
+              "submit");
+      flags[r].await();
+      helper.join();
+      expectRight(jobs, r);
+    });
+  });
+}
+
+/// One thread is receiving when another one aborts, and learns that the collective has ended: all
+/// schedules with one delay.
+TEST_F(Ends, AfterAFailureNothingIsWritten) {
+  PlanHandle broadcast = handleOf(plan::testing::chainBroadcast(kRanks, 1, 1)); // of rank 1
+  constexpr uint64_t kCount = 16;
+  std::vector<Job> jobs;
+  jobs.emplace_back(0, broadcast, kCount, DataType::Int32);
+  uint32_t numAborted = 0;
+  Settings settings;
+  settings.strategy = Settings::Strategy::Exhaustive;
+  settings.boundsDelays = true;
+  settings.fromMark = true;
+  settings.schedules = 1000000;
+  Outcome outcome = explore(settings, [&] {
+    jobs[0].fill(1);
+    occlConfig_t config = withWorkers(1);
+    config.maxInFlight = 2; // little to set up
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    submitAndWait(jobs[0], ranks[1], 1);
+    exploreFromHere();
+    occlRequest_t request = submitWhenFree(jobs[0], ranks[0], 0);
+    auto isAborted = [&] { return occlTest(ranks[0], request) == occlAborted; };
+    std::vector<char> output(kCount * sizeof(int32_t));
+    Thread aborter([&] {
+      require(occlCommAbort(ranks[0]) == occlSuccess, "abort");
+      if (isAborted())
+        ++numAborted;
+      else
+        sleepFor(1ms);
+      std::memcpy(output.data(), jobs[0].output(0), output.size());
+    });
+    (void)isAborted();
+    aborter.join();
+    sleepFor(1ms);
+    require(std::memcmp(output.data(), jobs[0].output(0), output.size()) == 0,
+            "a buffer is written after its collective has ended");
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
+  EXPECT_GT(numAborted, 0u) << "nothing was aborted in " << outcome.schedules << " schedules";
+}
+
+} // namespace
+} // namespace occl::explore
