@@ -27,6 +27,9 @@ static_assert(static_cast<int>(DataType::Float16) == occlFloat16);
 static_assert(static_cast<int>(DataType::Bfloat16) == occlBfloat16);
 static_assert(static_cast<int>(DataType::Float32) == occlFloat32);
 static_assert(static_cast<int>(DataType::Float64) == occlFloat64);
+static_assert(static_cast<int>(DataType::Float8E4m3) == occlFloat8E4m3);
+static_assert(static_cast<int>(DataType::Float8E5m2) == occlFloat8E5m2);
+static_assert(kNumDataTypes == occlFloat8E5m2 + 1);
 
 static_assert(static_cast<int>(ReduceOp::Sum) == occlSum);
 static_assert(static_cast<int>(ReduceOp::Prod) == occlProd);

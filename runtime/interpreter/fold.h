@@ -1,13 +1,14 @@
 // What folding means, element by element, for every data type and operation; the targets supply the
 // loops. Sources are folded from left to right.
 //
-// Integers wrap around. 16-bit floats accumulate in float over all sources of one instruction and
-// are rounded once. Average sums, and divides at the instruction that completes a chunk (integers
-// truncate). If any source of minimum or maximum is a NaN, so is the result.
+// Integers wrap around. 8-bit and 16-bit floats accumulate in float over all sources of one
+// instruction and are rounded once. Average sums, and divides at the instruction that completes a
+// chunk (integers truncate). If any source of minimum or maximum is a NaN, so is the result.
 #pragma once
 
 #include "runtime/base/data_type.h"
 #include "runtime/base/host_device.h"
+#include "runtime/interpreter/float8.h"
 #include "runtime/interpreter/half.h"
 
 #include <cstdint>
@@ -35,6 +36,20 @@ struct Bfloat16Element {
   using Accumulator = float;
   static OCCL_INLINE float load(Bfloat16 value) { return toFloat(value); }
   static OCCL_INLINE Bfloat16 store(float value) { return toBfloat16(value); }
+};
+
+struct Float8E4m3Element {
+  using Storage = Float8E4m3;
+  using Accumulator = float;
+  static OCCL_INLINE float load(Float8E4m3 value) { return toFloat(value); }
+  static OCCL_INLINE Float8E4m3 store(float value) { return toFloat8E4m3(value); }
+};
+
+struct Float8E5m2Element {
+  using Storage = Float8E5m2;
+  using Accumulator = float;
+  static OCCL_INLINE float load(Float8E5m2 value) { return toFloat(value); }
+  static OCCL_INLINE Float8E5m2 store(float value) { return toFloat8E5m2(value); }
 };
 
 namespace detail {
@@ -115,6 +130,10 @@ OCCL_INLINE auto dispatchFold(DataType type, ReduceOp op, Visitor &&visitor) {
     return dispatchOperation<Float16Element>(op, visitor);
   case DataType::Bfloat16:
     return dispatchOperation<Bfloat16Element>(op, visitor);
+  case DataType::Float8E4m3:
+    return dispatchOperation<Float8E4m3Element>(op, visitor);
+  case DataType::Float8E5m2:
+    return dispatchOperation<Float8E5m2Element>(op, visitor);
   case DataType::Float64:
     return dispatchOperation<Plain<double>>(op, visitor);
   case DataType::Float32:

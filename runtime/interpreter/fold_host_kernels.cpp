@@ -22,6 +22,7 @@ template <class T> struct VectorOf { typedef T Type __attribute__((vector_size(k
 template <class T> using Vector = typename VectorOf<T>::Type;
 using Words = Vector<uint32_t>;
 typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
+typedef uint8_t Quarters __attribute__((vector_size(kVectorBytes / 4)));
 
 OCCL_INLINE Words widen(Halves halves) {
 #ifdef __AVX2__
@@ -42,25 +43,51 @@ OCCL_INLINE Halves narrow(Words words) {
 #endif
 }
 
+OCCL_INLINE Vector<float> toFloats(Halves halves, Bfloat16Element) {
+  return __builtin_bit_cast(Vector<float>, widen(halves) << 16);
+}
+OCCL_INLINE Halves fromFloats(Vector<float> value, Bfloat16Element) {
+  return narrow(detail::bfloatFromFloat<Vector<float>, Words>(value));
+}
+
+OCCL_INLINE Vector<float> toFloats(Halves halves, Float16Element) {
+#ifdef __F16C__
+  return __builtin_bit_cast(Vector<float>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, halves)));
+#else
+  return detail::floatFromHalf<Vector<float>, Words>(widen(halves));
+#endif
+}
+OCCL_INLINE Halves fromFloats(Vector<float> value, Float16Element) {
+#ifdef __F16C__
+  return __builtin_bit_cast(
+      Halves, _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), _MM_FROUND_TO_NEAREST_INT));
+#else
+  return narrow(detail::halfFromFloat<Vector<float>, Words>(value));
+#endif
+}
+
+/// Of the 8-bit formats.
+template <class Element> OCCL_INLINE Vector<float> toFloats(Quarters quarters, Element) {
+  return detail::floatFromFloat8<typename Element::Storage, Vector<float>, Words>(
+      __builtin_convertvector(quarters, Words));
+}
+template <class Element> OCCL_INLINE Quarters fromFloats(Vector<float> value, Element) {
+  Words bits = detail::float8FromFloat<typename Element::Storage, Vector<float>, Words>(value);
+  return __builtin_convertvector(bits, Quarters);
+}
+
 /// Accumulators of kVectorBytes, from elements at any address.
 template <class Element> OCCL_INLINE auto load(const char *from) {
-  Vector<typename Element::Accumulator> result;
-  if constexpr (std::is_same_v<typename Element::Storage, typename Element::Accumulator>) {
+  using Storage = typename Element::Storage;
+  if constexpr (std::is_same_v<Storage, typename Element::Accumulator>) {
+    Vector<Storage> result;
     std::memcpy(&result, from, sizeof(result));
+    return result;
   } else {
-    Halves halves;
-    std::memcpy(&halves, from, sizeof(halves));
-    if constexpr (std::is_same_v<Element, Bfloat16Element>)
-      result = __builtin_bit_cast(Vector<float>, widen(halves) << 16);
-    else
-#ifdef __F16C__
-      result =
-          __builtin_bit_cast(Vector<float>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, halves)));
-#else
-      result = detail::floatFromHalf<Vector<float>, Words>(widen(halves));
-#endif
+    std::conditional_t<sizeof(Storage) == 2, Halves, Quarters> stored;
+    std::memcpy(&stored, from, sizeof(stored));
+    return toFloats(stored, Element());
   }
-  return result;
 }
 
 template <class Element>
@@ -68,17 +95,8 @@ OCCL_INLINE void store(char *to, Vector<typename Element::Accumulator> value) {
   if constexpr (std::is_same_v<typename Element::Storage, typename Element::Accumulator>) {
     std::memcpy(to, &value, sizeof(value));
   } else {
-    Halves halves;
-    if constexpr (std::is_same_v<Element, Bfloat16Element>)
-      halves = narrow(detail::bfloatFromFloat<Vector<float>, Words>(value));
-    else
-#ifdef __F16C__
-      halves = __builtin_bit_cast(
-          Halves, _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), _MM_FROUND_TO_NEAREST_INT));
-#else
-      halves = narrow(detail::halfFromFloat<Vector<float>, Words>(value));
-#endif
-    std::memcpy(to, &halves, sizeof(halves));
+    auto stored = fromFloats(value, Element());
+    std::memcpy(to, &stored, sizeof(stored));
   }
 }
 

@@ -15,9 +15,9 @@ using conformance::exactInput;
 using conformance::expectedOutput;
 using conformance::Numbers;
 
-constexpr DataType kTypes[] = {DataType::Uint8,   DataType::Int32,    DataType::Int64,
-                               DataType::Float16, DataType::Bfloat16, DataType::Float32,
-                               DataType::Float64};
+constexpr DataType kTypes[] = {DataType::Uint8,   DataType::Int32,      DataType::Int64,
+                               DataType::Float16, DataType::Bfloat16,   DataType::Float32,
+                               DataType::Float64, DataType::Float8E4m3, DataType::Float8E5m2};
 constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max,
                              ReduceOp::Avg};
 
@@ -105,9 +105,12 @@ TEST_P(Fold, MayStoreInPlaceOfAnySource) {
       }
 }
 
-TEST_P(Fold, RoundsSixteenBitSumsOnce) {
-  // 2048 + 1 + 1: rounding after each addition would stay at 2048 in float16 (256 in bfloat16).
-  for (auto [type, big] : {std::pair(DataType::Float16, 2048.0), {DataType::Bfloat16, 256.0}}) {
+TEST_P(Fold, RoundsSumsOfSmallFloatsOnce) {
+  // 2048 + 1 + 1: rounding after each addition would stay at 2048 in float16.
+  for (auto [type, big] : {std::pair(DataType::Float16, 2048.0),
+                           {DataType::Bfloat16, 256.0},
+                           {DataType::Float8E4m3, 16.0},
+                           {DataType::Float8E5m2, 8.0}}) {
     std::vector<Numbers> sources = {{{big}, {}}, {{1}, {}}, {{1}, {}}};
     std::vector<char> bytes = encode({{big + 2}, {}}, type);
     EXPECT_EQ(fold(sources, type, ReduceOp::Sum, 1, 0)[0], std::string(bytes.begin(), bytes.end()));
@@ -115,8 +118,8 @@ TEST_P(Fold, RoundsSixteenBitSumsOnce) {
 }
 
 TEST_P(Fold, PropagatesNotANumberFromEverySource) {
-  for (DataType type :
-       {DataType::Float16, DataType::Bfloat16, DataType::Float32, DataType::Float64})
+  for (DataType type : {DataType::Float16, DataType::Bfloat16, DataType::Float32, DataType::Float64,
+                        DataType::Float8E4m3, DataType::Float8E5m2})
     for (ReduceOp op : {ReduceOp::Min, ReduceOp::Max})
       for (unsigned n : {2, 3, 5, 8})
         for (unsigned at = 0; at < n; ++at) {
@@ -127,6 +130,17 @@ TEST_P(Fold, PropagatesNotANumberFromEverySource) {
           for (unsigned i = 0; i < 100; ++i)
             ASSERT_EQ(std::isnan(numbers.floats[i]), i == 37) << nameOf(type) << " source " << at;
         }
+}
+
+TEST_P(Fold, LargeSumsOfEightBitFloatsEndAtTheLargestNumber) {
+  for (auto [type, largest] :
+       {std::pair(DataType::Float8E4m3, 448.0), {DataType::Float8E5m2, 57344.0}}) {
+    std::vector<Numbers> sources(3, Numbers{{largest, -largest, largest}, {}});
+    sources[1].floats[2] = -largest; // the float between cannot overflow
+    std::string result = fold(sources, type, ReduceOp::Sum, 1, 0)[0];
+    EXPECT_EQ(conformance::decode(result.data(), 3, type).floats,
+              (std::vector<double>{largest, -largest, largest}));
+  }
 }
 
 TEST_P(Fold, WrapsIntegersAround) {

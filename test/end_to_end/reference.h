@@ -7,6 +7,8 @@
 
 #include "runtime/communicator/occl.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -20,6 +22,8 @@ using Bytes = std::vector<uint8_t>;
 inline size_t sizeOf(occlDataType_t type) {
   switch (type) {
   case occlUint8:
+  case occlFloat8E4m3:
+  case occlFloat8E5m2:
     return 1;
   case occlFloat16:
   case occlBfloat16:
@@ -34,11 +38,25 @@ inline size_t sizeOf(occlDataType_t type) {
   return 0;
 }
 
-/// Element `index` of rank `rank`'s input. Products over 16 ranks stay within the 11 bits of a
-/// half.
-inline int64_t inputValue(uint32_t rank, uint64_t index, occlRedOp_t op) {
+/// Element `index` of rank `rank`'s input. Over 16 ranks products stay within the 11 bits of a half
+/// and below the 448 of the smaller 8-bit float, sums of 8-bit floats within their integers up
+/// to 8.
+inline int64_t inputValue(uint32_t rank, uint64_t index, occlDataType_t type, occlRedOp_t op) {
   uint64_t mixed = (index * 2654435761u + rank * 40503u + 12345u) >> 7;
-  return op == occlProd ? (rank < 8 && mixed % 3 == 0 ? 2 : 1) : static_cast<int64_t>(mixed % 15);
+  if (op == occlProd)
+    return rank < 8 && mixed % 3 == 0 ? 2 : 1;
+  if (type == occlFloat8E4m3 || type == occlFloat8E5m2)
+    return (rank + index) % 8 == 0 ? static_cast<int64_t>(mixed % 5) : 0;
+  return static_cast<int64_t>(mixed % 15);
+}
+
+/// A number from 0 to 448 as a float of 8 bits, rounded to nearest even; 0 is the pattern 0, and
+/// the patterns go up with the numbers.
+inline uint8_t float8Bits(double value, occlDataType_t type) {
+  int mantissaBits = type == occlFloat8E4m3 ? 3 : 2, bias = type == occlFloat8E4m3 ? 7 : 15;
+  int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
+  double units = std::nearbyint(std::ldexp(value, mantissaBits - exponent));
+  return static_cast<uint8_t>(((exponent + bias - 1) << mantissaBits) + static_cast<int>(units));
 }
 
 /// The bytes of `value / divisor` (divisor 1: of an integer) in the given type, rounded to nearest
@@ -65,6 +83,9 @@ inline void store(uint8_t *to, occlDataType_t type, int64_t value, int64_t divis
     std::memcpy(&bits, &wide, 4);
     return put(static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16));
   }
+  case occlFloat8E4m3:
+  case occlFloat8E5m2:
+    return put(float8Bits(quotient, type));
   }
 }
 
@@ -130,7 +151,7 @@ struct Case {
   Bytes input(uint32_t rank) const {
     Bytes bytes(inputElements(rank) * sizeOf(type));
     for (uint64_t i = 0; i < inputElements(rank); ++i)
-      store(&bytes[i * sizeOf(type)], type, inputValue(rank, i, op), 1);
+      store(&bytes[i * sizeOf(type)], type, inputValue(rank, i, type, op), 1);
     return bytes;
   }
 
@@ -177,7 +198,7 @@ private:
     if (is("scan"))
       return storeReduction(i, rank + 1, to);
     auto [from, index] = origin(rank, i);
-    store(to, type, inputValue(from, index, op), 1);
+    store(to, type, inputValue(from, index, type, op), 1);
   }
 
   /// The rank and the element of its input that element `i` of a rank's output is a copy of.
@@ -201,9 +222,9 @@ private:
 
   /// Over the first `contributors` ranks.
   void storeReduction(uint64_t index, uint32_t contributors, uint8_t *to) const {
-    int64_t result = inputValue(0, index, op);
+    int64_t result = inputValue(0, index, type, op);
     for (uint32_t rank = 1; rank < contributors; ++rank) {
-      int64_t value = inputValue(rank, index, op);
+      int64_t value = inputValue(rank, index, type, op);
       if (op == occlSum || op == occlAvg)
         result += value;
       else if (op == occlProd)

@@ -1,5 +1,6 @@
 #include "tools/occl-run/elements.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -16,6 +17,27 @@ struct Bfloat16 {
       : bits(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16)) {}
   explicit operator double() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
+
+/// A float of 8 bits. Only numbers it holds exactly are stored.
+template <int kMantissaBits, int kBias> struct Float8 {
+  uint8_t bits = 0;
+
+  Float8() = default;
+  explicit Float8(double value) : bits(std::signbit(value) ? 0x80 : 0) {
+    int exponent = value == 0 ? 1 - kBias : std::max(std::ilogb(value), 1 - kBias);
+    auto units = static_cast<int>(std::ldexp(std::abs(value), kMantissaBits - exponent));
+    bits = static_cast<uint8_t>(bits + ((exponent + kBias - 1) << kMantissaBits) + units);
+  }
+  explicit operator double() const {
+    int exponent = (bits & 0x7f) >> kMantissaBits, mantissa = bits & ((1 << kMantissaBits) - 1);
+    double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - kBias - kMantissaBits)
+                                     : std::ldexp(mantissa + (1 << kMantissaBits),
+                                                  exponent - kBias - kMantissaBits);
+    return bits & 0x80 ? -magnitude : magnitude;
+  }
+};
+using Float8E4m3 = Float8<3, 7>;
+using Float8E5m2 = Float8<2, 15>;
 
 /// Calls `action` with a value-initialised element of the type.
 template <class Action> auto withType(occlDataType_t type, Action action) {
@@ -34,6 +56,10 @@ template <class Action> auto withType(occlDataType_t type, Action action) {
     return action(float());
   case occlFloat64:
     return action(double());
+  case occlFloat8E4m3:
+    return action(Float8E4m3());
+  case occlFloat8E5m2:
+    return action(Float8E5m2());
   }
   __builtin_unreachable();
 }
@@ -49,6 +75,10 @@ double roundingOf(occlDataType_t type) {
     return 0x1p-24;
   case occlFloat64:
     return 0x1p-53;
+  case occlFloat8E4m3:
+    return 0x1p-4;
+  case occlFloat8E5m2:
+    return 0x1p-3;
   default:
     return 0;
   }
@@ -82,10 +112,18 @@ bool isCorrect(occlDataType_t type, double expected, double got) {
 
 const std::vector<std::pair<std::string, occlDataType_t>> &dataTypes() {
   static const std::vector<std::pair<std::string, occlDataType_t>> types = {
-      {"uint8", occlUint8},     {"int32", occlInt32},       {"int64", occlInt64},
-      {"float16", occlFloat16}, {"bfloat16", occlBfloat16}, {"float32", occlFloat32},
-      {"float64", occlFloat64}, {"half", occlFloat16},      {"float", occlFloat32},
+      {"uint8", occlUint8},
+      {"int32", occlInt32},
+      {"int64", occlInt64},
+      {"float16", occlFloat16},
+      {"bfloat16", occlBfloat16},
+      {"float32", occlFloat32},
+      {"float64", occlFloat64},
+      {"half", occlFloat16},
+      {"float", occlFloat32},
       {"double", occlFloat64},
+      {"float8_e4m3", occlFloat8E4m3},
+      {"float8_e5m2", occlFloat8E5m2},
   };
   return types;
 }

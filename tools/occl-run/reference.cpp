@@ -35,6 +35,9 @@ double Reference::input(uint32_t rank, uint64_t element) const {
   const bool isSigned = type != occlUint8;
   if (op == occlProd) // at most two ranks contribute more than a sign
     return (hash & 1 && isSigned ? -1.0 : 1.0) * (element % plan.numRanks / 2 == rank / 2 ? 2 : 1);
+  // The integers of 8-bit floats end at 8.
+  if (type == occlFloat8E4m3 || type == occlFloat8E5m2)
+    return (rank + element) % plan.numRanks < 8 ? static_cast<double>(hash % 3) - 1 : 0;
   return static_cast<double>(hash % 5) - (isSigned ? 2 : 0);
 }
 

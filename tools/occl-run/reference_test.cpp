@@ -114,6 +114,13 @@ TEST(Elements, everyTypeHoldsWhatIsStored) {
     }
   storeElement(occlFloat16, buffer, 0, -1.5);
   EXPECT_EQ(loadElement(occlFloat16, buffer, 0), -1.5);
+  // The bits that the formats' definitions give.
+  storeElement(occlFloat8E4m3, buffer, 0, -1.5);
+  EXPECT_EQ(buffer[0], std::byte(0xbc));
+  storeElement(occlFloat8E5m2, buffer, 0, -1.5);
+  EXPECT_EQ(buffer[0], std::byte(0xbe));
+  storeElement(occlFloat8E4m3, buffer, 0, 0x1p-9);
+  EXPECT_EQ(buffer[0], std::byte(1));
 }
 
 TEST(Elements, correctMeansExactForIntegersAndOneRoundingForTheRest) {

@@ -19,7 +19,7 @@ struct Numbers {
 bool isFloat(DataType type);
 
 /// Elements of buffers from and to bytes of the data type. Numbers that the type cannot hold are
-/// rounded to nearest even, or wrapped.
+/// rounded to nearest even (of 8 bits: to the largest if too large), or wrapped.
 std::vector<char> encode(const Numbers &numbers, DataType type);
 Numbers decode(const char *bytes, uint64_t elements, DataType type);
 
