@@ -113,10 +113,9 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
             {0, collective.slot, shared.number, {0, step.instruction, 0}, obstacle, blockIdx.x, 0});
       return verdict == Verdict::Wait;
     };
-    ok = interpreter::cuda::takeThrough<Fold>(
-        interpreter::cuda::unitOf<kWide>(step, pieces, shared.words, collective.type, collective.op,
-                                         threadIdx.x),
-        shared.words, mayWait);
+    ok = interpreter::cuda::takeStep<Fold, kWide>(
+        {step, pieces, shared.words, collective.type, collective.op}, threadIdx.x, numWorkers,
+        mayWait);
   }
   return ok;
 }

@@ -2,6 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/block_image.h"
+#include "runtime/interpreter/straight.h"
 
 #include <algorithm>
 #include <string>
@@ -85,7 +86,7 @@ Status Registration::bindAll(const daemon::CollectiveSpec &spec) {
   bound = *binding;
   const Program &program = bound->program();
   // What else is bound the same way is executed by kernels that leave and come back.
-  request.groupLines = true;
+  request.lineStepBytes = kMaxStraightStepBytes;
   auto grouped = program.line.bytes != 0 ? bind(*spec.plan, request) : binding;
   if (!grouped.ok())
     return grouped.status();

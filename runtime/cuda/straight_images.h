@@ -14,7 +14,7 @@ struct StraightTablesOnDevice {
 };
 
 /// No bytes unless all blocks of the program are straight. It was bound with
-/// BindRequest::groupLines.
+/// BindRequest::lineStepBytes of kMaxStraightStepBytes.
 StraightTablesOnDevice makeStraightImages(const interpreter::Program &program);
 
 } // namespace occl::cuda

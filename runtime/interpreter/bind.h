@@ -33,8 +33,9 @@ struct BindRequest {
   /// 0: each is a step. A rank's own business. For executors that know all places before they run a
   /// thread block.
   uint32_t stepOperands = 0;
-  /// In lines too. For executors that make steps ready where isReadyForm().
-  bool groupLines = false;
+  /// In lines such steps have at most so many bytes of data; 0: each instruction is one. For
+  /// executors that take all slices of an instruction in one step (straight.h).
+  uint32_t lineStepBytes = 0;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.

@@ -42,7 +42,7 @@ void Binder::resolveSteps() {
   }
   if (request.stepOperands != 0 && request.referenceBytes == 0)
     for (const BoundBlock &block : binding->blocks)
-      if (!hasLines() || (request.groupLines && canGroupLines(block)))
+      if (!hasLines() || (request.lineStepBytes != 0 && canGroupLines(block)))
         groupSteps(block);
 }
 
@@ -149,8 +149,7 @@ void Binder::groupSteps(const BoundBlock &block) {
   }
 }
 
-/// In lines only steps made ready have several instructions; so little that their tables surely
-/// fit.
+/// So little that the tables surely fit.
 bool Binder::canGroupLines(const BoundBlock &block) const {
   constexpr uint32_t kMaxInstructions = 32, kMaxOperands = 64;
   if (block.numInstructions == 0 || block.numInstructions > kMaxInstructions)
@@ -159,7 +158,6 @@ bool Binder::canGroupLines(const BoundBlock &block) const {
                          &last = (&first)[block.numInstructions - 1];
   return last.firstOperand + last.numSources + last.numDestinations - first.firstOperand <=
              kMaxOperands &&
-         binding->bound.slicesPerMessage == 1 &&
          std::ranges::all_of(std::span(binding->instructions)
                                  .subspan(block.firstInstruction, block.numInstructions),
                              [&](const BoundInstruction &bound) { return mayBeGrouped(bound); });
@@ -173,7 +171,7 @@ bool Binder::waitsForLines(const BoundInstruction &bound) const {
              [](const BoundOperand &operand) { return operand.slotBytes != 0; });
 }
 
-/// What a step is in lines at most: a unit for each thread, whichever its piece.
+/// What a step is in lines at most: all pieces count as the largest.
 bool Binder::fitsInLines(uint32_t leader, uint32_t next) const {
   if (!hasLines())
     return true;
@@ -182,13 +180,13 @@ bool Binder::fitsInLines(uint32_t leader, uint32_t next) const {
     largest = std::max(largest,
                        std::min(binding->instructions[i].elements, binding->instructions[i].span));
   return (next - leader + 1) * alignUp(largest * binding->bound.elementBytes, 64) <=
-         request.lines.sliceBytes;
+         request.lineStepBytes;
 }
 
-/// One slice of chunks side by side.
+/// Chunks side by side, and if they are not lines, in one slice.
 bool Binder::mayBeGrouped(const BoundInstruction &bound) const {
-  return bound.contiguous &&
-         (bound.count == 0 || bound.sliceElements >= messageElements(bound.count));
+  return bound.contiguous && (bound.count == 0 || hasLines() ||
+                              bound.sliceElements >= messageElements(bound.count));
 }
 
 /// A step waits for all that its instructions wait for before it does any of them. So either the

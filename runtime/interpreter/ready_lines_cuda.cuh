@@ -30,6 +30,7 @@ struct ReadyUnit {
   uint64_t begin;     // of the data, in the piece
   bool wide, hasFlag;
 
+  ReadyUnit() = default;
   __device__ ReadyUnit(const LineFormat &line, uint32_t unit, uint64_t pieceBytes)
       : unit(unit), wide(line.bytes != kWordLineBytes) {
     constexpr uint32_t kUnitsPerLine = 8;
@@ -139,22 +140,22 @@ struct PieceFold {
 };
 
 /// Both words of a unit, folded over all sources; the first ones are held.
-template <class Element, class Operation>
+template <class Element, class Operation, uint32_t kHeld>
 __device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const PieceFold &piece,
                                                const ReadyWord *words,
-                                               const uint4 (&held)[kHeldSources]) {
+                                               const uint4 (&held)[kHeld]) {
   using Word = Lanes<Element, uint64_t>;
   ulonglong2 first = unit.dataOf(held[0]);
   Word low(first.x), high(first.y);
 #pragma unroll
-  for (uint32_t s = 1; s < kHeldSources; ++s)
+  for (uint32_t s = 1; s < kHeld; ++s)
     if (s < piece.numSources) {
       ulonglong2 next = unit.dataOf(held[s]);
       low.template apply<Operation>(Word(next.x));
       high.template apply<Operation>(Word(next.y));
     }
 #pragma unroll 1
-  for (uint32_t s = kHeldSources; s < piece.numSources; ++s) {
+  for (uint32_t s = kHeld; s < piece.numSources; ++s) {
     ulonglong2 next = unit.load(inShared(words)[s]);
     low.template apply<Operation>(Word(next.x));
     high.template apply<Operation>(Word(next.y));
@@ -165,9 +166,10 @@ __device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const Piec
 /// As Fold, which is FixedFold or AnyFold: one thread's unit.
 template <class Fold> struct FoldReadyUnit;
 template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element, Operation>> {
+  template <uint32_t kHeld>
   __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
                                                    const ReadyWord *words,
-                                                   const uint4 (&held)[kHeldSources]) {
+                                                   const uint4 (&held)[kHeld]) {
     return foldHeld<Element, Operation>(unit, piece, words, held);
   }
 };
@@ -195,9 +197,9 @@ template <> struct FoldReadyUnit<AnyFold> {
       return call<Element, Operation>(unit, piece, words);
     }
   };
+  template <uint32_t kHeld>
   __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
-                                                   const ReadyWord *words,
-                                                   const uint4 (&)[kHeldSources]) {
+                                                   const ReadyWord *words, const uint4 (&)[kHeld]) {
     return dispatchFold(piece.type, piece.op, Visitor{unit, piece, words});
   }
 };

@@ -14,17 +14,26 @@ static_assert(kMaxStraightSources <= kHeldSources);
 /// Destinations whose addresses are looked up before the first is stored to.
 inline constexpr uint32_t kStoresAtOnce = 4;
 
-/// The unit of one thread.
-struct StraightUnit {
+/// A unit of a thread, with its sources: there are at most kHeld of them.
+template <uint32_t kHeld> struct StraightUnit {
   ReadyUnit unit;
   PieceFold fold;
   const ReadyWord *words;               // the sources, then the destinations; in shared memory
-  uint32_t numSources, numDestinations; // 0 if the thread has nothing to do
+  uint32_t numSources, numDestinations; // 0 if there is nothing to do
+  ReadyWord sources[kHeld];
+  uint4 held[kHeld];
 
-  __device__ void load(const ReadyWord (&sources)[kHeldSources], bool isLines,
-                       uint4 (&held)[kHeldSources]) const {
+  __device__ void lookUp() {
 #pragma unroll
-    for (uint32_t s = 0; s < kHeldSources; ++s) {
+    for (uint32_t s = 0; s < kHeld; ++s) {
+      if (s >= numSources)
+        break;
+      sources[s] = words[s];
+    }
+  }
+  __device__ void load(bool isLines) {
+#pragma unroll
+    for (uint32_t s = 0; s < kHeld; ++s) {
       if (s >= numSources)
         break;
       if ((sources[s].value != 0) != isLines)
@@ -36,11 +45,10 @@ struct StraightUnit {
     }
   }
   /// The last source that has not arrived, or ~0.
-  __device__ uint32_t missing(const ReadyWord (&sources)[kHeldSources],
-                              const uint4 (&held)[kHeldSources]) const {
+  __device__ uint32_t missing() const {
     uint32_t missing = ~0u;
 #pragma unroll
-    for (uint32_t s = 0; s < kHeldSources; ++s) {
+    for (uint32_t s = 0; s < kHeld; ++s) {
       if (s >= numSources)
         break;
       if (sources[s].value != 0 && !unit.arrived(held[s], sources[s].value))
@@ -48,6 +56,16 @@ struct StraightUnit {
     }
     return missing;
   }
+  template <class Fold> __device__ __forceinline__ void finish() const {
+    if (numSources == 0)
+      return;
+    ulonglong2 value = unit.dataOf(held[0]);
+    if (!fold.isCopy())
+      value = FoldReadyUnit<Fold>::run(unit, fold, words, held);
+    store(value);
+  }
+
+private:
   __device__ void store(ulonglong2 value) const {
     const ReadyWord *destinations = words + fold.numSources;
 #pragma unroll 1
@@ -64,53 +82,91 @@ struct StraightUnit {
   }
 };
 
-/// This thread's unit of a step. pieces and words: of the block, in shared memory.
-template <bool kWide>
-__device__ __forceinline__ StraightUnit unitOf(const StraightStep &step,
-                                               const StraightPiece *pieces, const ReadyWord *words,
-                                               DataType type, ReduceOp op, uint32_t thread) {
+/// A step and what it works on; pieces and words: of the block, in shared memory.
+struct StraightTask {
+  const StraightStep &step;
+  const StraightPiece *pieces;
+  const ReadyWord *words;
+  DataType type;
+  ReduceOp op;
+};
+
+/// The unit of that number; with nothing to do if there is none.
+template <bool kWide, uint32_t kHeld>
+__device__ __forceinline__ StraightUnit<kHeld> unitOf(const StraightTask &task, uint32_t index) {
   constexpr LineFormat kLine = kWide ? LineFormat{128, 120} : LineFormat{kWordLineBytes, 4};
-  uint32_t number = thread * step.reciprocal >> 22, inPiece = thread - number * step.threadsEach;
+  const StraightStep &step = task.step;
+  uint32_t number = index * step.reciprocal >> 22, inPiece = index - number * step.unitsEach;
   const bool hasPiece = number < step.numPieces;
-  const StraightPiece piece = pieces[step.firstPiece + (hasPiece ? number : 0)];
+  const StraightPiece piece = task.pieces[step.firstPiece + (hasPiece ? number : 0)];
   const bool isActive = hasPiece && inPiece < piece.units;
   return {ReadyUnit(kLine, inPiece, piece.bytes),
-          {piece.numSources, piece.divisor, type, op},
-          words + piece.firstOperand,
+          {piece.numSources, piece.divisor, task.type, task.op},
+          task.words + piece.firstOperand,
           isActive ? piece.numSources : 0u,
-          isActive ? piece.numDestinations : 0u};
+          isActive ? piece.numDestinations : 0u,
+          {},
+          {}};
 }
 
-/// Takes each lane's unit through its step; all lanes of a warp. mayWait(operand) is asked after
+/// Takes each lane's units through their step; all lanes of a warp. mayWait(operand) is asked after
 /// each look in vain, with what this lane misses, as a position among the block's words, or ~0:
 /// false, and the step gives up with nothing stored by this warp.
-template <class Fold, class MayWait>
-__device__ __forceinline__ bool takeThrough(const StraightUnit &mine, const ReadyWord *words,
-                                            const MayWait &mayWait) {
-  ReadyWord sources[kHeldSources];
-  uint4 held[kHeldSources];
+template <class Fold, uint32_t kUnits, uint32_t kHeld, class MayWait>
+__device__ __forceinline__ bool takeThrough(StraightUnit<kHeld> (&mine)[kUnits],
+                                            const ReadyWord *words, const MayWait &mayWait) {
 #pragma unroll
-  for (uint32_t s = 0; s < kHeldSources; ++s) {
-    if (s >= mine.numSources)
-      break;
-    sources[s] = mine.words[s];
+  for (uint32_t u = 0; u < kUnits; ++u) {
+    mine[u].lookUp();
+    mine[u].load(false);
   }
-  mine.load(sources, false, held);
   for (;;) {
-    mine.load(sources, true, held);
-    uint32_t missing = mine.missing(sources, held);
+#pragma unroll
+    for (uint32_t u = 0; u < kUnits; ++u)
+      mine[u].load(true);
+    uint32_t missing = ~0u;
+#pragma unroll
+    for (uint32_t u = 0; u < kUnits; ++u)
+      if (uint32_t source = mine[u].missing(); source != ~0u)
+        missing = static_cast<uint32_t>(mine[u].words - words) + source;
     if (__all_sync(~0u, missing == ~0u))
       break;
-    if (!mayWait(missing == ~0u ? ~0u : static_cast<uint32_t>(mine.words - words) + missing))
+    if (!mayWait(missing))
       return false;
   }
-  if (mine.numSources == 0)
-    return true;
-  ulonglong2 value = mine.unit.dataOf(held[0]);
-  if (!mine.fold.isCopy())
-    value = FoldReadyUnit<Fold>::run(mine.unit, mine.fold, mine.words, held);
-  mine.store(value);
+#pragma unroll
+  for (uint32_t u = 0; u < kUnits; ++u)
+    mine[u].template finish<Fold>();
   return true;
+}
+
+/// Takes this thread's units of a step through it, so many at a time; the same ones of all lanes of
+/// a warp. False: gave up.
+template <class Fold, bool kWide, uint32_t kUnits, uint32_t kHeld, class MayWait>
+__device__ __forceinline__ bool takeUnits(const StraightTask &task, uint32_t thread,
+                                          uint32_t numThreads, const MayWait &mayWait) {
+  const uint32_t numUnits = task.step.numUnits();
+#pragma unroll 1
+  for (uint32_t first = 0; first < numUnits; first += kUnits * numThreads) {
+    StraightUnit<kHeld> mine[kUnits];
+#pragma unroll
+    for (uint32_t u = 0; u < kUnits; ++u)
+      mine[u] = unitOf<kWide, kHeld>(task, first + u * numThreads + thread);
+    if (!takeThrough<Fold>(mine, task.words, mayWait))
+      return false;
+  }
+  return true;
+}
+
+/// The same, with as many units in flight as registers hold: of many sources one.
+template <class Fold, bool kWide, class MayWait>
+__device__ __forceinline__ bool takeStep(const StraightTask &task, uint32_t thread,
+                                         uint32_t numThreads, const MayWait &mayWait) {
+  constexpr uint32_t kFewSources = 2;
+  if (task.step.maxSources > kFewSources || task.step.numUnits() <= numThreads)
+    return takeUnits<Fold, kWide, 1, kHeldSources>(task, thread, numThreads, mayWait);
+  return takeUnits<Fold, kWide, kHeldSources / kFewSources, kFewSources>(task, thread, numThreads,
+                                                                         mayWait);
 }
 
 } // namespace occl::interpreter::cuda

@@ -2,7 +2,6 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/interpreter/ready.h"
-#include "runtime/interpreter/ready_tables.h"
 
 #include <algorithm>
 
@@ -15,14 +14,12 @@ public:
   Maker(const Program &program, uint32_t block) : program(program), bound(program.blocks[block]) {}
 
   std::optional<StraightTables> make() && {
-    if (program.line.bytes == 0 || program.numTiles != 1 || !isReadyForm(program, bound) ||
-        bound.numInstructions > kMaxStraightPieces)
+    if (program.line.bytes == 0 || program.numTiles != 1 || bound.numDrains != 0)
       return {};
     for (uint32_t i = 0; i < bound.numInstructions; i += instructionAt(i).numInstructions)
       if (!step(i))
         return {};
-    if (tables.operands.size() > kMaxStraightOperands || tables.steps.size() > kMaxStraightSteps ||
-        tables.numThreads > kMaxReadyUnits)
+    if (tables.steps.size() > kMaxStraightSteps)
       return {};
     return std::move(tables);
   }
@@ -32,24 +29,28 @@ private:
     return program.instructions[bound.firstInstruction + i];
   }
 
-  /// False: it has control words, or data of another kind.
+  /// False: it has control words, data of another kind, or too much.
   bool step(uint32_t first) {
     const BoundInstruction &leader = instructionAt(first);
     if (waits(leader) || publishes(leader))
       return false;
     StraightStep step;
     step.firstPiece = static_cast<uint16_t>(tables.pieces.size());
-    step.numPieces = leader.numInstructions;
     step.instruction = static_cast<uint16_t>(first);
-    uint32_t units = 0;
-    for (uint32_t i = first; i < first + leader.numInstructions; ++i) {
-      if (!piece(instructionAt(i)))
+    for (uint32_t i = first; i < first + leader.numInstructions; ++i)
+      if (!pieces(instructionAt(i)))
         return false;
-      units = std::max<uint32_t>(units, tables.pieces.back().units);
+    step.numPieces = static_cast<uint16_t>(tables.pieces.size() - step.firstPiece);
+    uint32_t units = 0;
+    for (uint32_t p = step.firstPiece; p < tables.pieces.size(); ++p) {
+      units = std::max<uint32_t>(units, tables.pieces[p].units);
+      step.maxSources = std::max(step.maxSources, tables.pieces[p].numSources);
     }
-    step.threadsEach = static_cast<uint16_t>(std::max<uint32_t>(alignUp(units, 8), 8));
-    step.reciprocal = (1u << 22) / step.threadsEach + 1;
-    tables.numThreads = std::max<uint32_t>(tables.numThreads, step.numPieces * step.threadsEach);
+    step.unitsEach = static_cast<uint16_t>(std::max<uint32_t>(alignUp(units, 8), 8));
+    step.reciprocal = (1u << 22) / step.unitsEach + 1;
+    if (step.numUnits() > kMaxStraightUnits)
+      return false;
+    tables.numThreads = std::max(tables.numThreads, std::min(step.numUnits(), kMaxStraightThreads));
     tables.steps.push_back(step);
     return true;
   }
@@ -72,12 +73,32 @@ private:
     return leader.published;
   }
 
-  bool piece(const BoundInstruction &instruction) {
+  /// One for each slice.
+  bool pieces(const BoundInstruction &instruction) {
     if (instruction.count == 0 || instruction.numSources == 0 ||
-        instruction.numSources > kMaxStraightSources || instruction.numDestinations > 255)
+        instruction.numSources > kMaxStraightSources || instruction.numDestinations > 255 ||
+        !instruction.contiguous || instruction.refers != 0)
       return false;
-    uint64_t bytes = instruction.elements * program.elementBytes;
-    if (unitsInLines(program.line, bytes) > kMaxReadyUnits)
+    uint64_t begin = 0;
+    for (uint32_t slice = 0; slice == 0 || begin < instruction.elements; ++slice) {
+      uint64_t end = std::min(begin + instruction.sliceElements, instruction.elements);
+      if (!piece(instruction, {slice, begin, end}))
+        return false;
+      begin = end;
+    }
+    return true;
+  }
+
+  /// Of a message: which, and its elements.
+  struct SliceOf {
+    uint32_t number;
+    uint64_t begin, end;
+  };
+
+  bool piece(const BoundInstruction &instruction, const SliceOf &slice) {
+    uint64_t bytes = (slice.end - slice.begin) * program.elementBytes;
+    if (tables.pieces.size() == kMaxStraightPieces ||
+        unitsInLines(program.line, bytes) > kMaxStraightThreads)
       return false;
     StraightPiece piece;
     piece.firstOperand = static_cast<uint16_t>(tables.operands.size());
@@ -88,12 +109,13 @@ private:
     piece.divisor = instruction.divides ? program.numRanks : 1;
     tables.pieces.push_back(piece);
     for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
-      if (!operand(program.operands[instruction.firstOperand + o]))
+      if (!operand(instruction, program.operands[instruction.firstOperand + o], slice))
         return false;
-    return true;
+    return tables.operands.size() <= kMaxStraightOperands;
   }
 
-  bool operand(const BoundOperand &from) {
+  bool operand(const BoundInstruction &instruction, const BoundOperand &from,
+               const SliceOf &slice) {
     StraightOperand operand;
     operand.offset = from.offset;
     operand.place = from.place;
@@ -101,16 +123,22 @@ private:
     if (from.kind != plan::OperandKind::Connection) {
       if (from.rank != program.rank)
         return false;
+      operand.offset += slice.begin * program.elementBytes;
     } else {
-      if (from.slotBytes == 0)
+      if (from.slotBytes == 0 || program.depth > 1u << 16 || program.slicesPerMessage > UINT16_MAX)
         return false;
       const ConnectionEnd &end = program.ends[from.end];
       obstacle = {BlockReason::Data, end.connection, program.peers[end.firstPeer]};
-      operand.flag = from.message + 1;
+      // The last slice counts for all that the message does not have.
+      uint64_t done =
+          slice.end == instruction.elements ? program.slicesPerMessage : uint64_t(slice.number) + 1;
+      operand.offset += slice.number * from.slotBytes;
+      operand.flag = static_cast<uint32_t>(from.message * program.slicesPerMessage + done);
       operand.perTile = from.messagesPerTile;
       operand.message = from.message;
-      operand.mask = static_cast<uint32_t>(program.depth - 1);
-      operand.stride = static_cast<uint32_t>(from.slotBytes);
+      operand.mask = static_cast<uint16_t>(program.depth - 1);
+      operand.slices = static_cast<uint16_t>(program.slicesPerMessage);
+      operand.stride = static_cast<uint32_t>(program.slicesPerMessage * from.slotBytes);
     }
     tables.operands.push_back(operand);
     tables.obstacles.push_back(obstacle);

@@ -15,11 +15,11 @@ struct StraightTables {
   std::vector<StraightPiece> pieces;
   std::vector<StraightOperand> operands;
   std::vector<Obstacle> obstacles; // by operand: what it is to wait for it
-  uint32_t numThreads = 0;         // of the largest step
+  uint32_t numThreads = 0;         // that take units of the largest step
 };
 
 /// Nothing if the block is not straight, or larger than kMaxStraight*. Instructions that were bound
-/// as one step (BindRequest::groupLines) are one.
+/// as one step (BindRequest::lineStepBytes) are one.
 std::optional<StraightTables> makeStraightTables(const Program &program, uint32_t block);
 
 } // namespace occl::interpreter

@@ -4,6 +4,7 @@
 #include "runtime/cuda/limits.h"
 #include "runtime/cuda/straight_images.h"
 #include "runtime/interpreter/bind.h"
+#include "runtime/interpreter/straight.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +22,7 @@ bool isStraight(const plan::Plan &plan, uint64_t bytes, uint32_t rank) {
   request.placement = interpreter::Placement::AtDestination;
   request.lines = interpreter::kDeviceLines;
   request.stepOperands = cuda::kMaxBlockOperands;
-  request.groupLines = true;
+  request.lineStepBytes = interpreter::kMaxStraightStepBytes;
   auto bound = interpreter::bind(plan, request);
   if (!bound.ok()) {
     std::fprintf(stderr, "%s\n", bound.status().message().c_str());

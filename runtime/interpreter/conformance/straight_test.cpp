@@ -7,6 +7,7 @@
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
 #include "runtime/interpreter/step.h"
+#include "runtime/interpreter/straight.h"
 #include "runtime/interpreter/target_host.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +91,7 @@ BindRequest requestFor(const SimulationOptions &options, uint32_t rank) {
   request.placement = options.placement;
   request.lines = options.lines;
   request.stepOperands = 64;
-  request.groupLines = true;
+  request.lineStepBytes = kMaxStraightStepBytes;
   return request;
 }
 
@@ -159,7 +160,7 @@ TEST_P(Straight, GivesTheReference) {
   uint64_t seed = std::random_device()();
   for (Protocol protocol : {Protocol::LL, Protocol::LL128})
     for (uint32_t ranks : {2u, 5u})
-      for (uint64_t count : {1, 61, 907})
+      for (uint64_t count : {1, 61, 907, 2011})
         for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max}) {
           plan::Plan plan = GetParam().make(ranks);
           plan.protocol = protocol;
@@ -220,23 +221,46 @@ TEST(StraightTables, SendToAllIsOneStepAndFoldAnother) {
   EXPECT_EQ(tables->steps[1].instruction, 1);
 }
 
-TEST(StraightTables, PiecesOfAStepHaveThreadsOfTheirOwn) {
+TEST(StraightTables, PiecesOfAStepHaveUnitsOfTheirOwn) {
   auto tables = tablesOf(plan::testing::allToAll(4), Protocol::LL128, 4 * 100);
   ASSERT_TRUE(tables);
   bool isGrouped = false;
   for (const StraightStep &step : tables->steps) {
     isGrouped |= step.numPieces > 1;
-    for (uint32_t thread = 0; thread < 512; ++thread)
-      EXPECT_EQ(thread * step.reciprocal >> 22, thread / step.threadsEach);
+    for (uint32_t thread = 0; thread < 2 * kMaxStraightUnits; ++thread)
+      EXPECT_EQ(thread * step.reciprocal >> 22, thread / step.unitsEach);
     for (uint32_t p = 0; p < step.numPieces; ++p)
-      EXPECT_LE(tables->pieces[step.firstPiece + p].units, step.threadsEach);
+      EXPECT_LE(tables->pieces[step.firstPiece + p].units, step.unitsEach);
   }
   EXPECT_TRUE(isGrouped);
 }
 
-TEST(StraightTables, WhatHasControlWordsTilesOrSlicesIsNotStraight) {
+/// Of 3,840 bytes, one beside the other, in the slots and with the flags of their message.
+TEST(StraightTables, EverySliceIsAPiece) {
+  auto tables = tablesOf(plan::testing::oneShotAllReduce(4), Protocol::LL128, 2000);
+  ASSERT_TRUE(tables);
+  ASSERT_EQ(tables->steps.size(), 2u);
+  const StraightStep &send = tables->steps[0], &fold = tables->steps[1];
+  ASSERT_EQ(send.numPieces, 3);
+  ASSERT_EQ(fold.numPieces, 3);
+  EXPECT_EQ(send.maxSources, 1);
+  EXPECT_EQ(fold.maxSources, 4);
+  EXPECT_EQ(send.unitsEach, 256);
+  EXPECT_EQ(tables->numThreads, kMaxStraightThreads);
+  for (uint32_t p = 0; p < 3; ++p) {
+    const StraightPiece &piece = tables->pieces[send.firstPiece + p];
+    const StraightOperand &from = tables->operands[piece.firstOperand],
+                          &to = tables->operands[piece.firstOperand + 1];
+    EXPECT_EQ(piece.bytes, p < 2 ? 3840 : 320);
+    EXPECT_EQ(from.offsetAfter(0), p * 3840);
+    EXPECT_EQ(to.flagAfter(0), p + 1);
+    EXPECT_EQ(to.flagAfter(5), 5 * 3 + p + 1);
+  }
+}
+
+TEST(StraightTables, WhatHasControlWordsOrTilesOrTooManyUnitsIsNotStraight) {
   EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::Simple, 64));
-  EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::LL, 10000)) << "slices";
+  EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::LL, 10000)) << "units";
   EXPECT_FALSE(tablesOf(plan::testing::oneShotAllReduce(4), Protocol::LL, 900, {512, 1}))
       << "tiles";
   EXPECT_FALSE(tablesOf(plan::testing::ringAllReduce(4), Protocol::LL, 64)) << "credit";
