@@ -126,7 +126,8 @@ public:
       for (uint32_t i = 0; i < step.numPieces; ++i) {
         if (!Fold::isSimple(pieces[i], program.elementBytes))
           return false;
-        bytes += pieces[i].elements * program.elementBytes;
+        // A lane has four copies in flight, but one reduction.
+        bytes += pieces[i].elements * program.elementBytes * (pieces[i].numSources > 1 ? 4 : 1);
       }
       return bytes <= kAloneBytes;
     }
