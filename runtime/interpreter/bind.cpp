@@ -245,6 +245,11 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
     if (operand.kind != plan::OperandKind::Connection && operand.rank != request.rank)
       accessed.insert(operand.rank);
   }
+  staysInOutput.push_back(
+      std::ranges::all_of(plan.destinationsOf(instruction), [&](const plan::Operand &operand) {
+        return operand.kind != plan::OperandKind::Output ||
+               (!bound.divides && isSourceInPlace(request.rank, instruction, operand));
+      }));
   bound.contiguous = instruction.count <= 1 || (program.numTiles == 1 && !usesScratch);
   bound.span = instruction.count <= 1 ? program.tileElements : bound.elements;
   if (instruction.count != 0)

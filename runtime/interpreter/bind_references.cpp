@@ -57,14 +57,21 @@ void Binder::findCopies() {
   }
 }
 
-void Binder::countStores(uint32_t rank, const plan::Instruction &instruction) {
+/// Whether an output operand is, in place, the input that the instruction copies.
+bool Binder::isSourceInPlace(uint32_t rank, const plan::Instruction &instruction,
+                             const plan::Operand &operand) const {
   auto sources = plan.sourcesOf(instruction);
+  return sources.size() == 1 && sources[0].kind == plan::OperandKind::Input &&
+         sources[0].rank == rank && operand.rank == rank &&
+         int64_t(sources[0].index) + plan.ranks[rank].inPlaceOffset == operand.index;
+}
+
+void Binder::countStores(uint32_t rank, const plan::Instruction &instruction) {
   for (const plan::Operand &operand : plan.destinationsOf(instruction)) {
     if (operand.kind != plan::OperandKind::Output)
       continue;
-    bool isItself = instruction.opcode == plan::Opcode::Copy &&
-                    sources[0].kind == plan::OperandKind::Input &&
-                    int64_t(sources[0].index) + plan.ranks[rank].inPlaceOffset == operand.index;
+    bool isItself =
+        instruction.opcode == plan::Opcode::Copy && isSourceInPlace(rank, instruction, operand);
     for (uint32_t i = 0; i < instruction.count; ++i) {
       ++stores[rank][operand.index + i].all;
       stores[rank][operand.index + i].others += !isItself;

@@ -6,21 +6,6 @@
 
 namespace occl::interpreter {
 
-namespace {
-
-/// Whether two local operands may share memory, of so many bytes each. In place, any chunk of the
-/// input may be any of the output.
-bool mayOverlap(const BoundOperand &a, uint64_t aBytes, const BoundOperand &b, uint64_t bBytes) {
-  using plan::OperandKind;
-  if (a.kind == OperandKind::Connection || b.kind == OperandKind::Connection || a.rank != b.rank)
-    return false;
-  if (a.kind != b.kind)
-    return a.kind != OperandKind::Scratch && b.kind != OperandKind::Scratch;
-  return a.offset < b.offset + bBytes && b.offset < a.offset + aBytes;
-}
-
-} // namespace
-
 void Binder::resolveSteps() {
   for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b) {
     const plan::ThreadBlock &planBlock = plan.threadBlocks[rankPlan.firstThreadBlock + b];
@@ -185,8 +170,8 @@ bool Binder::fitsInLines(uint32_t leader, uint32_t next) const {
 
 /// Chunks side by side, and if they are not lines, in one slice.
 bool Binder::mayBeGrouped(const BoundInstruction &bound) const {
-  return bound.contiguous && (bound.count == 0 || hasLines() ||
-                              bound.sliceElements >= messageElements(bound.count));
+  return bound.contiguous &&
+         (bound.count == 0 || hasLines() || bound.sliceElements >= messageElements(bound.count));
 }
 
 /// A step waits for all that its instructions wait for before it does any of them. So either the
@@ -206,15 +191,34 @@ bool Binder::mayJoin(uint32_t leader, uint32_t next) const {
       [&](const BoundInstruction &before) { return areIndependent(before, member); });
 }
 
-/// Neither stores to what the other accesses.
+/// Whether two local operands may share memory, of so many bytes each. In place, any chunk of the
+/// input may be any of the output.
+bool Binder::mayOverlap(const BoundOperand &a, uint64_t aBytes, const BoundOperand &b,
+                        uint64_t bBytes) const {
+  using plan::OperandKind;
+  if (a.kind == OperandKind::Connection || b.kind == OperandKind::Connection || a.rank != b.rank)
+    return false;
+  if (a.kind != b.kind)
+    return plan.inPlace && a.kind != OperandKind::Scratch && b.kind != OperandKind::Scratch;
+  return a.offset < b.offset + bBytes && b.offset < a.offset + aBytes;
+}
+
+/// Neither changes what the other accesses.
 bool Binder::areIndependent(const BoundInstruction &a, const BoundInstruction &b) const {
   uint64_t size = binding->bound.elementBytes;
+  auto stays = [&](const BoundInstruction &bound) {
+    return staysInOutput[static_cast<size_t>(&bound - binding->instructions.data())];
+  };
   for (uint32_t i = 0; i < uint32_t(a.numSources) + a.numDestinations; ++i)
-    for (uint32_t j = 0; j < uint32_t(b.numSources) + b.numDestinations; ++j)
-      if ((i >= a.numSources || j >= b.numSources) &&
-          mayOverlap(binding->operands[a.firstOperand + i], a.elements * size,
-                     binding->operands[b.firstOperand + j], b.elements * size))
+    for (uint32_t j = 0; j < uint32_t(b.numSources) + b.numDestinations; ++j) {
+      const BoundOperand &x = binding->operands[a.firstOperand + i],
+                         &y = binding->operands[b.firstOperand + j];
+      bool aStores = i >= a.numSources, bStores = j >= b.numSources;
+      // Of input and output only the latter is stored.
+      if ((aStores || bStores) && !(x.kind != y.kind && stays(aStores ? a : b)) &&
+          mayOverlap(x, a.elements * size, y, b.elements * size))
         return false;
+    }
   return true;
 }
 

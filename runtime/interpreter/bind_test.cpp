@@ -184,6 +184,36 @@ TEST(Bind, GroupsNothingThatReadsWhatItStores) {
             (std::vector<uint32_t>{2, 2, 3}));
 }
 
+/// A thread block that copies its input's only chunk to a chunk of the output, sends it, receives
+/// the other one. In place the input is the output's chunk `offset`.
+plan::Plan gather(uint32_t copiedTo, int32_t offset) {
+  using plan::Opcode;
+  plan::PlanBuilder builder;
+  std::vector<uint32_t> links = {builder.addConnection(0, 0, {1}),
+                                 builder.addConnection(1, 0, {0})};
+  for (uint32_t r = 0; r < 2; ++r) {
+    builder.beginRank({.inputChunks = 1, .outputChunks = 2, .inPlaceOffset = offset});
+    builder.beginThreadBlock();
+    builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {plan::input(r, 0)},
+                           {plan::output(r, copiedTo)});
+    builder.addInstruction({.opcode = Opcode::Send, .count = 1}, {plan::input(r, 0)},
+                           {plan::connection(links[r])});
+    builder.addInstruction({.opcode = Opcode::Recv, .count = 1}, {plan::connection(links[1 - r])},
+                           {plan::output(r, 1 - copiedTo)});
+  }
+  return std::move(builder).take();
+}
+
+TEST(Bind, GroupsACopyThatIsNoneInPlaceWithWhatReadsItsSource) {
+  BindRequest request = {.count = 300, .stepOperands = 64};
+  EXPECT_EQ(stepsOf(gather(0, 0), request), (std::vector<uint32_t>{2, 1}));
+  EXPECT_EQ(stepsOf(gather(1, 1), request), (std::vector<uint32_t>{2, 1}));
+  EXPECT_EQ(stepsOf(gather(1, 0), request), (std::vector<uint32_t>(3, 1)));
+  plan::Plan never = gather(1, 0);
+  never.inPlace = false;
+  EXPECT_EQ(stepsOf(never, request), (std::vector<uint32_t>{2, 1}));
+}
+
 /// A send that waits for credit would keep back those before it, whose receivers may have to go on
 /// first; a receive that returns credit, too.
 TEST(Bind, GroupsNoMessagesThatMayWaitForCredit) {

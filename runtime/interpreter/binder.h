@@ -71,6 +71,8 @@ private:
   bool staysAsItIs(uint32_t rank, const plan::Instruction &instruction,
                    const plan::Operand &operand) const;
   bool staysInPlace(const plan::Instruction &instruction, const plan::Operand &operand) const;
+  bool isSourceInPlace(uint32_t rank, const plan::Instruction &instruction,
+                       const plan::Operand &operand) const;
   void countStores(uint32_t rank, const plan::Instruction &instruction);
   const plan::Operand *referredTo(uint32_t rank, const plan::Instruction &instruction) const;
   void layOutCounters();
@@ -93,6 +95,8 @@ private:
   bool fitsInLines(uint32_t leader, uint32_t next) const;
   bool mayJoin(uint32_t leader, uint32_t member) const;
   bool areIndependent(const BoundInstruction &a, const BoundInstruction &b) const;
+  bool mayOverlap(const BoundOperand &a, uint64_t aBytes, const BoundOperand &b,
+                  uint64_t bBytes) const;
   void pushWait(uint32_t connection, uint32_t value);
   uint32_t receivingEnd(uint32_t connection);
   uint32_t sendingEnd(uint32_t connection, uint32_t mailbox);
@@ -143,6 +147,8 @@ private:
   struct Stores {
     uint32_t all = 0, others = 0;
   };
+  /// By bound instruction: in place it stores nothing in the output but what is there.
+  std::vector<bool> staysInOutput;
   std::vector<std::vector<Stores>> stores; // by rank; empty if there are no references
 };
 
