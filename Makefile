@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness random soak faults model explore mutate mutate-daemon fuzz install asan ubsan tsan format
+.PHONY: help demo test bench bench-stickiness random soak faults model explore mutate mutate-daemon fuzz install asan ubsan tsan sanitize format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -20,7 +20,7 @@ help:
 	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; some minutes"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
-	@echo "make asan, ubsan, tsan     all tests under a sanitizer"
+	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make format                clang-format over the sources"
 
 demo:
@@ -101,7 +101,7 @@ install:
 	@echo "  export PATH=$(PREFIX)/bin:\$$PATH PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig"
 	@echo "  g++ -std=c++20 allreduce.cpp -o allreduce \$$(pkg-config --cflags --libs occl)"
 
-asan ubsan tsan:
+asan ubsan tsan sanitize:
 	@tools/setup.sh
 	@tools/dev/run_tests.sh --config=$@
 

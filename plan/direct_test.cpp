@@ -34,7 +34,7 @@ TEST(Direct, GoodPlansAreAccepted) {
     }
   EXPECT_EQ(verifyPlan(testing::directAllReduce(4)).text(),
             "proved in place and out of place: 12 instructions, 0 messages on 4 connections, 4 "
-            "signals, 0 dependencies, at most 1 thread blocks a rank; depth 1 suffices");
+            "signals, 0 dependencies, at most 1 thread block a rank; depth 1 suffices");
 }
 
 TEST(Direct, FilesHoldThem) {

@@ -25,7 +25,7 @@ TEST(Postcondition, WithoutOneTheOtherProofsHold) {
   EXPECT_EQ(verifyPlan(foreign(testing::ringAllReduce(4))).text(),
             "proved out of place, except for the result (no postcondition was given, so nothing is "
             "known about what it computes): 28 instructions, 24 messages on 4 connections, 0 "
-            "dependencies, at most 1 thread blocks a rank; depth 2 suffices");
+            "dependencies, at most 1 thread block a rank; depth 2 suffices");
   Plan stuck = foreign(testing::ringAllReduce(4));
   stuck.depth = 1;
   EXPECT_EQ(verifyPlan(stuck).error->proof(), Proof::Deadlock);

@@ -66,13 +66,13 @@ TEST(Deadlock, TooLittleDepth) {
       "deadlock: the plan deadlocks at depth 1; depth 2 is needed [E326]\n"
       "  rank 0, thread block 0, instruction 1: recvReduceSend input[2] + rank 2 (channel 0) "
       "-> rank 1 (channel 0), at ring_allreduce.coll:6:5 waits for room in connection 0 (rank "
-      "0 to rank 1, channel 0): rank 1 has not received the 1 messages before\n"
+      "0 to rank 1, channel 0): rank 1 has not received the message before\n"
       "  rank 1, thread block 0, instruction 1: recvReduceSend input[0] + rank 0 (channel 0) "
       "-> rank 2 (channel 0), at ring_allreduce.coll:6:5 waits for room in connection 1 (rank "
-      "1 to rank 2, channel 0): rank 2 has not received the 1 messages before\n"
+      "1 to rank 2, channel 0): rank 2 has not received the message before\n"
       "  rank 2, thread block 0, instruction 1: recvReduceSend input[1] + rank 1 (channel 0) "
       "-> rank 0 (channel 0), at ring_allreduce.coll:6:5 waits for room in connection 2 (rank "
-      "2 to rank 0, channel 0): rank 0 has not received the 1 messages before");
+      "2 to rank 0, channel 0): rank 0 has not received the message before");
 }
 
 /// Two ranks that send each other so many messages before they receive any.
@@ -174,7 +174,7 @@ TEST(Deadlock, SlowestDestinationHoldsTheSlot) {
             "deadlock: the plan deadlocks at depth 1; depth 2 is needed [E326]\n"
             "  rank 0, thread block 0, instruction 1: send input[0] -> ranks 1 and 2 (channel 0) "
             "waits for room in connection 0 (rank 0 to ranks 1 and 2, channel 0): rank 2 has not "
-            "received the 1 messages before\n"
+            "received the message before\n"
             "  rank 2, thread block 0, instruction 0: recv rank 0 (channel 1) -> output[0] waits "
             "for data from connection 1 (rank 0 to rank 2, channel 1)");
   plan.depth = 5;

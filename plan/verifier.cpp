@@ -33,6 +33,11 @@ const char *nameOf(Proof proof) {
   return "error";
 }
 
+/// "1 message", "2 messages"
+std::string counted(uint64_t count, const char *one, const char *several) {
+  return std::to_string(count) + " " + (count == 1 ? one : several);
+}
+
 Finding checkModes(const verify::Network &network, const verify::Execution &execution,
                    uint64_t &searches) {
   verify::Keys keys;
@@ -112,11 +117,12 @@ VerifyResult verifyPlan(const Plan &plan, const VerifyOptions &options) {
 std::string VerifyResult::text() const {
   if (isOk())
     return "proved " + modesText(facts) + (facts.result ? "" : kNoResult) + ": " +
-           std::to_string(facts.instructions) + " instructions, " + std::to_string(facts.messages) +
-           " messages on " + std::to_string(facts.connections) + " connections, " +
-           (facts.signals == 0 ? "" : std::to_string(facts.signals) + " signals, ") +
-           std::to_string(facts.dependencies) + " dependencies, at most " +
-           std::to_string(facts.threadBlocks) + " thread blocks a rank" +
+           counted(facts.instructions, "instruction", "instructions") + ", " +
+           counted(facts.messages, "message", "messages") + " on " +
+           counted(facts.connections, "connection", "connections") + ", " +
+           (facts.signals == 0 ? "" : counted(facts.signals, "signal", "signals") + ", ") +
+           counted(facts.dependencies, "dependency", "dependencies") + ", at most " +
+           counted(facts.threadBlocks, "thread block", "thread blocks") + " a rank" +
            (facts.smallestDepth == 0
                 ? ""
                 : "; depth " + std::to_string(facts.smallestDepth) + " suffices");

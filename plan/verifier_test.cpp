@@ -31,7 +31,7 @@ TEST(Verifier, AcceptsCorrectPlans) {
 TEST(Verifier, ReportsFacts) {
   EXPECT_EQ(verifyPlan(testing::ringAllReduce(4)).text(),
             "proved in place and out of place: 28 instructions, 24 messages on 4 connections, 0 "
-            "dependencies, at most 1 thread blocks a rank; depth 2 suffices");
+            "dependencies, at most 1 thread block a rank; depth 2 suffices");
   Plan plan = testing::twoShotAllReduce(3);
   plan.inPlace = false;
   VerifyResult result = verifyPlan(plan);

@@ -24,6 +24,9 @@ std::optional<std::string> readFile(const std::string &path) {
   std::string text(size, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(size));
   text.resize(static_cast<size_t>(stream.gcount()));
+  // As the frontend counts columns: a byte order mark is no part of the text.
+  if (constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; text.starts_with(kByteOrderMark))
+    text.erase(0, kByteOrderMark.size());
   return text;
 }
 

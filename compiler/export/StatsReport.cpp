@@ -46,7 +46,7 @@ void writeCounts(const plan::Plan &plan, std::ostream &out) {
       << ", " << counted(plan.connections.size(), "connection") << ", protocol "
       << plan::nameOf(plan.protocol) << ", depth " << plan.depth << "\n";
   out << counted(plan.instructions.size(), "instruction") << ", " << counted(messages, "message")
-      << ", " << plan.dependencies.size() << " waits between thread blocks\n";
+      << ", " << counted(plan.dependencies.size(), "wait") << " between thread blocks\n";
   for (size_t i = 0; i < opcodes.size(); ++i)
     if (opcodes[i] > 0)
       out << std::setw(10) << opcodes[i] << "  " << plan::mnemonic(static_cast<plan::Opcode>(i))

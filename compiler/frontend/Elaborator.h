@@ -145,7 +145,9 @@ private:
   bool evaluateGroup(const Expr &expr, Chunk &out);
   /// Pushes the operands of a reduction or group on operandStack; lists count as their elements.
   bool pushOperands(const Expr &expr);
-  bool pushOperand(const Expr &operand);
+  bool pushOperand(const Expr &operand, size_t mark);
+  /// Whether `count` more fit those from `mark` on; an error if not.
+  bool checkNumOperands(size_t mark, size_t count, const Expr &operand);
 
   // Lists
   bool evaluateList(const Expr &expr, ListRef &out);
@@ -299,9 +301,9 @@ private:
   std::vector<ListRef> lastLists;
   const Requirement *freeSlotsOf = nullptr;
   std::vector<uint32_t> freeSlots;
-  std::vector<bool> isDefined;         // input locations that hold data at entry; empty: all
-  std::vector<LocationId> equalInput;  // of each location, one that holds the same; empty: itself
-  std::vector<bool> isRequired;        // output locations that the postcondition has spoken of
+  std::vector<bool> isDefined;        // input locations that hold data at entry; empty: all
+  std::vector<LocationId> equalInput; // of each location, one that holds the same; empty: itself
+  std::vector<bool> isRequired;       // output locations that the postcondition has spoken of
   size_t failedRequirements = 0;
   size_t lastRecorded = 0;  // where the last of info.requirements begins
   uint64_t numRecorded = 0; // contributions in them

@@ -148,25 +148,38 @@ bool Elaborator::evaluateSlice(const Expr &expr, Chunk &out) {
   return true;
 }
 
-bool Elaborator::pushOperand(const Expr &operand) {
+bool Elaborator::checkNumOperands(size_t mark, size_t count, const Expr &operand) {
+  // A plan has fewer in one instruction; each holds memory until the last one is known.
+  constexpr size_t kMaxOperands = 1u << 16;
+  if (operandStack.size() - mark + count <= kMaxOperands)
+    return true;
+  error(DiagnosticCode::BudgetSpent, operand.range,
+        "a reduction or group has at most " + std::to_string(kMaxOperands) + " operands");
+  stopped = true;
+  return false;
+}
+
+bool Elaborator::pushOperand(const Expr &operand, size_t mark) {
   if (operand.type == Type::ChunkList) {
     ListRef holder;
     const List *list = findList(operand, holder);
-    if (list)
-      for (const Chunk &chunk : list->chunks)
-        operandStack.push_back({chunk, &operand});
-    return list != nullptr;
+    if (!list || !checkNumOperands(mark, list->chunks.size(), operand))
+      return false;
+    for (const Chunk &chunk : list->chunks)
+      operandStack.push_back({chunk, &operand});
+    return true;
   }
   Chunk chunk;
-  bool good = evaluateChunk(operand, chunk);
+  bool good = checkNumOperands(mark, 1, operand) && evaluateChunk(operand, chunk);
   operandStack.push_back({chunk, &operand});
   return good;
 }
 
 bool Elaborator::pushOperands(const Expr &expr) {
+  size_t mark = operandStack.size();
   bool good = true;
   auto push = [&](const Expr &operand) {
-    good &= pushOperand(operand);
+    good &= pushOperand(operand, mark);
     return stopped ? Flow::Stop : Flow::Normal;
   };
   if (!expr.generators.list.empty())

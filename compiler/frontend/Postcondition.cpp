@@ -44,6 +44,8 @@ bool Elaborator::visitRequirement(const Requirement &requirement,
 }
 
 bool Elaborator::collectContributions(const Requirement &requirement, uint32_t count) {
+  // One of each chunk of 1,024 ranks with 1,024 chunks.
+  constexpr size_t kMaxContributions = 1u << 20;
   // Many outputs hold the same: what depends on the same values of variables is not computed again.
   const Expr &value = *requirement.value;
   bool isNew = isNewRequirement(requirement);
@@ -66,6 +68,12 @@ bool Elaborator::collectContributions(const Requirement &requirement, uint32_t c
             "the postcondition needs " + layout.describe(layout.placeOf(*undefined)) +
                 ", which holds no data at entry")
           .note(algorithm.collective->pres[0].range, "the precondition does not name it");
+      return Flow::Stop;
+    }
+    if (contributionBuffer.size() == kMaxContributions) {
+      error(DiagnosticCode::BudgetSpent, source.range,
+            "a reduction of a postcondition has at most " + std::to_string(kMaxContributions) +
+                " operands");
       return Flow::Stop;
     }
     contributionBuffer.push_back(place);

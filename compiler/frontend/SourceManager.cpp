@@ -9,6 +9,8 @@
 namespace occl::frontend {
 
 FileId SourceManager::addText(std::string name, std::string text) {
+  if (constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; text.starts_with(kByteOrderMark))
+    text.erase(0, kByteOrderMark.size());
   File file{std::move(name), std::move(text), {0}};
   for (size_t i = 0; i < file.text.size(); ++i)
     if (file.text[i] == '\n')

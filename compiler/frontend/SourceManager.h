@@ -41,6 +41,7 @@ public:
   /// Larger files are refused: no hand-written program comes near.
   static constexpr uint64_t kMaxFileBytes = 16u << 20;
 
+  /// A UTF-8 byte order mark at the beginning, which some editors write, is no part of the text.
   FileId addText(std::string name, std::string text);
 
   /// Reads a file; nullopt with a reason in `error` if that fails or the file is too large.

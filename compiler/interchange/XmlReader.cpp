@@ -3,6 +3,7 @@
 #include <expat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -112,6 +113,52 @@ private:
 
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+/// What the XML declaration at the beginning says, in lower case; empty if there is none.
+std::string declaredEncoding(std::string_view text) {
+  constexpr std::string_view kBegin = "<?xml", kName = "encoding";
+  std::string_view declaration = text.substr(0, text.find("?>"));
+  size_t at = text.starts_with(kBegin) ? declaration.find(kName) : text.npos;
+  if (at == text.npos)
+    return "";
+  std::string_view value = declaration.substr(at + kName.size());
+  size_t open = value.find_first_of("\"'");
+  if (open == value.npos)
+    return "";
+  value = value.substr(open + 1, value.find(value[open], open + 1) - open - 1);
+  std::string lower(value);
+  for (char &c : lower)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+std::string latin1ToUtf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (unsigned char c : text) {
+    if (c < 0x80) {
+      result += static_cast<char>(c);
+    } else {
+      result += static_cast<char>(0xc0 | c >> 6);
+      result += static_cast<char>(0x80 | (c & 0x3f));
+    }
+  }
+  return result;
+}
+
+/// Makes the text UTF-8; says why that cannot be.
+std::string toUtf8(std::string &text) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    return "it is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)";
+  bool isAscii = std::none_of(text.begin(), text.end(), [](char c) { return c & 0x80; });
+  std::string encoding = isAscii ? "" : declaredEncoding(text);
+  if (encoding == "iso-8859-1" || encoding == "latin1")
+    text = latin1ToUtf8(text);
+  else if (!encoding.empty() && encoding != "utf-8" && encoding != "us-ascii")
+    return "it is encoded as '" + encoding + "'; write it as UTF-8 (iconv -f " + encoding +
+           " -t UTF-8)";
+  return "";
+}
+
 } // namespace
 
 std::optional<FileId> addImportFile(SourceManager &sources, const std::string &path,
@@ -131,6 +178,8 @@ std::optional<FileId> addImportFile(SourceManager &sources, const std::string &p
   }
   if (reason.empty() && stream.bad())
     reason = std::strerror(errno);
+  if (reason.empty())
+    reason = toUtf8(text);
   if (reason.empty())
     return sources.addText(path, std::move(text));
   diagnostics.error(DiagnosticCode::ImportUnreadable, {}, "cannot read '" + path + "': " + reason);

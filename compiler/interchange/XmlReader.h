@@ -32,6 +32,8 @@ public:
 };
 
 /// Reads a text file of at most kMaxXmlBytes; nullopt with an error in `diagnostics` if that fails.
+/// The text is UTF-8 then: ISO-8859-1, if an XML declaration says so, is rewritten; other encodings
+/// are refused, unless all characters are ASCII.
 std::optional<frontend::FileId> addImportFile(frontend::SourceManager &sources,
                                               const std::string &path,
                                               frontend::DiagnosticEngine &diagnostics);

@@ -108,10 +108,10 @@ private:
     return program.ranks[ref.rank].steps[ref.step].instruction;
   }
 
-  /// In place a copy may be of a range onto itself; it writes nothing then.
+  /// In place a copy may be of a range onto itself; it does nothing then.
   bool copiesOntoItself(StepRef ref) const {
     const Instruction &instruction = instructionAt(ref);
-    if (!program.inPlace || opcodeOf(instruction) != plan::Opcode::Copy)
+    if (opcodeOf(instruction) != plan::Opcode::Copy)
       return false;
     const Rank &rank = program.ranks[ref.rank];
     return rangeOf(program, rank, instruction.sources.front(), instruction.count) ==
@@ -123,7 +123,8 @@ private:
   template <typename Function> void forEachAccess(uint32_t i, bool writes, Function fn) {
     StepRef ref = order[i];
     const Instruction &instruction = instructionAt(ref);
-    const bool writesNothingInPlace = writes && anyOntoItself && copiesOntoItself(ref);
+    // What a copy onto itself has to come before or behind in place, it has to out of place as well.
+    const bool doesNothingInPlace = copiesOntoItself(ref);
     for (Place place : writes ? instruction.destinations : instruction.sources) {
       if (!place.isLocal())
         continue;
@@ -132,7 +133,7 @@ private:
         lastAccesses[owner][blockOf[i]] = lastOfBlock[blockOf[i]] = i;
       auto visit = [&](int64_t, int64_t, Accesses &accesses) { fn(accesses); };
       Range range = rangeOf(program, program.ranks[owner], place, instruction.count);
-      if (!writesNothingInPlace)
+      if (!doesNothingInPlace)
         memory[owner][range.space].forEach(range.begin, range.end, visit);
       if (anyOntoItself)
         memoryApart[owner][static_cast<size_t>(place.kind)].forEach(

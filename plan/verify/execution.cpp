@@ -220,7 +220,8 @@ private:
     if (state.wait == Wait::Data)
       return (plan.connections[connection].isCounter ? "a signal of " : "data from ") + name;
     return "room in " + name + ": rank " + std::to_string(plan.destinations[state.waitsFor]) +
-           " has not received the " + std::to_string(depth) + " messages before";
+           " has not received the " +
+           (depth == 1 ? "message" : std::to_string(depth) + " messages") + " before";
   }
 
   const Plan &plan;

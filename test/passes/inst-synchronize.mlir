@@ -39,3 +39,24 @@ inst.program "several" implements "custom" ranks 1 attributes {input_chunks = ar
     %3 = inst.copy input[2] into scratch[0] block 0
   }
 }
+
+// -----
+
+// In place, copies of a range onto itself write nothing: who reads the range waits for none of them. Out of place they are copies.
+// CHECK-LABEL: "itself"
+inst.program "itself" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    in_place = true} {
+  inst.rank 0 {
+    // CHECK: %[[A:.*]] = inst.copy input[0] into output[0] block 0
+    %0 = inst.copy input[0] into output[0] block 0
+    // CHECK-NEXT: inst.copy input[1] into output[1] block 0
+    %1 = inst.copy input[1] into output[1] block 0
+    // CHECK-NEXT: inst.copy input[0] into scratch[0] block 1{{$}}
+    %2 = inst.copy input[0] into scratch[0] block 1
+    // CHECK-NEXT: inst.copy input[1] into scratch[1] block 1{{$}}
+    %3 = inst.copy input[1] into scratch[1] block 1
+    // CHECK-NEXT: inst.copy output[0] into scratch[2] block 1 after %[[A]]{{$}}
+    %4 = inst.copy output[0] into scratch[2] block 1
+  }
+}

@@ -12,8 +12,12 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace occl::tools {
 
@@ -70,42 +74,75 @@ std::string versionPath(const std::string &path, const frontend::VersionInfo &ve
 
 namespace {
 
-/// Compiles the version that the options name, and learns how many there are.
-int compileVersion(const CompileCommand &command, size_t &count) {
+/// A version that is compiled: what to write, where to.
+struct CompiledVersion {
+  std::unique_ptr<driver::Compiler> compiler;
+  std::optional<plan::Plan> plan; // not of --emit=chunk and inst
+  std::string output;
+};
+
+/// Compiles the version that the options name, and learns how many there are; nothing after an
+/// error.
+std::optional<CompiledVersion> compileVersion(const CompileCommand &command, size_t &count) {
   std::string chosen;
   std::optional<driver::CompileOptions> options = choose(command, chosen);
   if (!options)
-    return 1;
-  driver::Compiler compiler(*options);
+    return std::nullopt;
+  CompiledVersion result{std::make_unique<driver::Compiler>(*options), {}, command.output};
+  driver::Compiler &compiler = *result.compiler;
   if (!compiler.load())
-    return 1;
-  std::string output = command.output;
+    return std::nullopt;
   if (!options->bytes && compiler.version().count > 1) {
     count = compiler.version().count;
-    if (output == "-")
-      return fail("the algorithm has " + std::to_string(count) +
-                  " versions; choose one with --bytes, or write all of them with -o");
-    output = versionPath(output, compiler.version());
+    if (result.output == "-") {
+      fail("the algorithm has " + std::to_string(count) +
+           " versions; choose one with --bytes, or write all of them with -o");
+      return std::nullopt;
+    }
+    result.output = versionPath(result.output, compiler.version());
   }
   if (command.emit == Emit::Chunk)
-    return writeIR(compiler.module(), output);
+    return result;
   if (!compiler.lower())
-    return 1;
+    return std::nullopt;
   if (command.emit == Emit::Inst)
-    return writeIR(compiler.module(), output);
-  std::optional<plan::Plan> plan = compiler.exportVerifiedPlan();
-  if (!plan)
-    return 1;
+    return result;
+  result.plan = compiler.exportVerifiedPlan();
+  if (!result.plan)
+    return std::nullopt;
   if (command.stats) {
     std::cerr << withNewline(compiler.verification().text()) << chosen;
-    if (!printStats(*plan, compiler.topology(), command.prediction, std::cerr))
-      return 1;
+    if (!printStats(*result.plan, compiler.topology(), command.prediction, std::cerr))
+      return std::nullopt;
   }
-  if (command.emit == Emit::Trace)
-    return writeTrace(*plan, compiler.topology(), command.prediction, output);
-  if (command.emit == Emit::MscclXml)
-    return writeMscclXml(*plan, output, interchange::msccl::Runtime::Msccl);
-  return command.emit == Emit::Dot ? writeDot(*plan, output) : writePlan(*plan, output);
+  return result;
+}
+
+int writeVersion(const CompileCommand &command, const CompiledVersion &version) {
+  const std::string &output = version.output;
+  switch (command.emit) {
+  case Emit::Chunk:
+  case Emit::Inst:
+    return writeIR(version.compiler->module(), output);
+  case Emit::Plan:
+    return writePlan(*version.plan, output);
+  case Emit::Dot:
+    return writeDot(*version.plan, output);
+  case Emit::Trace:
+    return writeTrace(*version.plan, version.compiler->topology(), command.prediction, output);
+  case Emit::MscclXml:
+    return writeMscclXml(*version.plan, output, interchange::msccl::Runtime::Msccl);
+  }
+  return 1;
+}
+
+/// Takes back what was written: all versions are there, or none.
+void removeWritten(std::span<const CompiledVersion> versions) {
+  for (const CompiledVersion &version : versions) {
+    std::error_code failure;
+    if (std::filesystem::is_regular_file(version.output, failure))
+      std::filesystem::remove(version.output, failure);
+  }
 }
 
 int checkVersion(const CompileCommand &command, size_t &count) {
@@ -122,20 +159,35 @@ int checkVersion(const CompileCommand &command, size_t &count) {
   return 0;
 }
 
-/// Calls `run` for each version of the algorithm, or for the one that the options choose.
-int forEachVersion(CompileCommand command, int (*run)(const CompileCommand &, size_t &count)) {
-  size_t count = 1;
-  int status = 0;
-  for (size_t &version = command.options.version; version < count && status == 0; ++version)
-    status = run(command, count);
-  return status;
-}
-
 } // namespace
 
-int compile(const CompileCommand &command) { return forEachVersion(command, compileVersion); }
+int compile(const CompileCommand &command) {
+  // Nothing is written before all versions are right.
+  CompileCommand single = command;
+  std::vector<CompiledVersion> versions;
+  size_t count = 1;
+  for (size_t &version = single.options.version; version < count; ++version) {
+    std::optional<CompiledVersion> compiled = compileVersion(single, count);
+    if (!compiled)
+      return 1;
+    versions.push_back(std::move(*compiled));
+  }
+  for (size_t i = 0; i < versions.size(); ++i)
+    if (writeVersion(command, versions[i]) != 0) {
+      removeWritten(std::span(versions).first(i));
+      return 1;
+    }
+  return 0;
+}
 
-int check(const CompileCommand &command) { return forEachVersion(command, checkVersion); }
+int check(const CompileCommand &command) {
+  CompileCommand single = command;
+  size_t count = 1;
+  for (size_t &version = single.options.version; version < count; ++version)
+    if (checkVersion(single, count) != 0)
+      return 1;
+  return 0;
+}
 
 int verify(const std::string &path) {
   plan::VerifyResult result;
