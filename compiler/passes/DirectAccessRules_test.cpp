@@ -221,6 +221,18 @@ TEST(DirectAccessRules, NobodyWaitsInPlaceForACopyOntoItself) {
   }
 }
 
+/// Its neighbours in place are ordered as ever: the last copy overwrites what rank 0 has stored.
+TEST(DirectAccessRules, OthersWaitInPlaceBesideACopyOntoItself) {
+  Program direct = scheduled({{step({input(1)}, {output(1)}), step({input(0)}, {transfer(0)}),
+                               step({input(2)}, {output(0)})},
+                              {step({transfer(0)}, {output(3)})}},
+                             /*inPlace=*/true);
+  direct.ranks[0].steps[2].instruction.threadBlock = 1;
+  ASSERT_TRUE(makeDirect(direct));
+  ASSERT_EQ(opcodesOf(direct)[0], (Opcodes{Opcode::Copy, kDirect, kSignal, Opcode::Copy}));
+  EXPECT_EQ(direct.ranks[0].steps[3].dependencies.size(), 1u);
+}
+
 TEST(DirectAccessRules, OneOfSeveralAccessesStandsForThoseBeforeIt) {
   Program direct =
       scheduled({{step({input(0)}, {transfer(0)})},

@@ -123,7 +123,8 @@ private:
   template <typename Function> void forEachAccess(uint32_t i, bool writes, Function fn) {
     StepRef ref = order[i];
     const Instruction &instruction = instructionAt(ref);
-    // What a copy onto itself has to come before or behind in place, it has to out of place as well.
+    // What a copy onto itself has to come before or behind in place, it has to out of place as
+    // well.
     const bool doesNothingInPlace = copiesOntoItself(ref);
     for (Place place : writes ? instruction.destinations : instruction.sources) {
       if (!place.isLocal())
@@ -305,9 +306,8 @@ private:
       for (uint32_t &dependency : step.dependencies)
         dependency = newPosition[dependency];
       steps.push_back(std::move(step));
-      if (auto found = after.find({r, i}); found != after.end())
-        for (uint32_t counter : found->second)
-          append(steps, {}, {placeOf(counter)}, 1, block, here);
+      for (uint32_t counter : after[{r, i}])
+        append(steps, {}, {placeOf(counter)}, 1, block, here);
     }
     for (const auto &[block, values] : waitsAtEnd[r])
       appendWaits(steps, values, static_cast<int32_t>(block), location);
