@@ -4,12 +4,20 @@
 
 #include "runtime/base/status.h"
 
+#include <cuda.h>
 #include <cuda_runtime.h>
+
+#include <cstdint>
 
 namespace occl::cuda {
 
 /// A SystemError "<what>: <CUDA's text>", or Success.
 Status toStatus(cudaError_t error, const char *what);
+
+/// In one call, one after the other: writes and waits of 64-bit words as the next work of a stream.
+/// The thread is on the device. SystemError.
+Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *operations,
+                              uint32_t number);
 
 /// The calling thread is on a device, until the end of the scope. Calls that a capture in progress
 /// forbids are allowed meanwhile: they concern streams that nobody captures.

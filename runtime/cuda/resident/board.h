@@ -6,6 +6,12 @@
 // host writes an entry of the ring; some executor takes it in, which fills the slot; its thread
 // blocks, the tasks, are claimed bit by bit; who finishes the last one writes the completion word.
 //
+// A streamed submission is taken in like any other, but begins only when its stream has reached it,
+// which the stream says in a gate, a word of the host; and its stream is held until the completion
+// word says so. A stream that is held, or will be, must not need another launch: as long as any
+// such submission is open, one executor, the lookout, stays when all others leave, and goes on
+// alone. The next generation runs beside it, in another stream, until it sees that.
+//
 // Scheduling is in choosing.h (which task comes next), executor.h (a visit) and intake.h
 // (submissions, and leaving).
 #pragma once
@@ -40,7 +46,7 @@ struct alignas(kApart) BlockCounts {
 /// What scheduling needs to know of a registered collective; the runner's part follows it. In
 /// memory of the device, complete before the first submission names it. Words of other ranks are
 /// written over the link, and own ones are read.
-struct alignas(128) CollectiveWords {
+struct alignas(256) CollectiveWords {
   static constexpr uint32_t kMaxRanks = 8;
 
   uint32_t rank = 0, numRanks = 1;
@@ -78,6 +84,8 @@ struct Submission {
   uint64_t ordinal = 0;  // of the collective, below 2^40
   uint8_t numBlocks = 0; // at most kMaxTasks; 0: was withdrawn
   uint8_t priority = 0;  // larger is more urgent
+  /// It begins when its gate says so, and a stream waits for its completion.
+  bool isStreamed = false;
 };
 
 /// As it crosses from host to device: each word has 48 bits of a submission and a mark of the turn,
@@ -97,7 +105,8 @@ OCCL_HOST_DEVICE constexpr bool isOfTurn(uint64_t word, uint64_t sequence) {
 /// The words of an entry.
 inline SubmissionEntry pack(const Submission &submission, uint64_t sequence) {
   auto address = [](const auto *pointer) { return reinterpret_cast<uint64_t>(pointer); };
-  const uint64_t payload[] = {address(submission.collective) | submission.numBlocks,
+  const uint64_t payload[] = {address(submission.collective) | submission.numBlocks |
+                                  uint64_t(submission.isStreamed) << 7,
                               address(submission.input), address(submission.output),
                               submission.ordinal | uint64_t(submission.priority) << 40};
   SubmissionEntry entry;
@@ -111,7 +120,8 @@ OCCL_HOST_DEVICE inline Submission unpack(const uint64_t (&words)[SubmissionEntr
   auto payload = [&](uint32_t i) { return words[i] << 16 >> 16; };
   Submission submission;
   submission.collective = reinterpret_cast<CollectiveWords *>(payload(0) & ~kInAlignment);
-  submission.numBlocks = static_cast<uint8_t>(payload(0) & kInAlignment);
+  submission.numBlocks = static_cast<uint8_t>(payload(0) & 0x7f);
+  submission.isStreamed = (payload(0) & 0x80) != 0;
   submission.input = reinterpret_cast<char *>(payload(1));
   submission.output = reinterpret_cast<char *>(payload(2));
   submission.ordinal = payload(3) << 24 >> 24;
@@ -152,8 +162,13 @@ struct Board {
   alignas(kApart) uint64_t news;
   /// 1 while an executor takes entries in and watches over quitting.
   alignas(kApart) uint64_t intake;
+  /// Under the intake lock: streamed submissions whose gate has not been seen open, by slot as
+  /// bits, and their number.
+  uint64_t gated[kWindow / 64], numGated;
+  /// The last generation that has begun.
+  alignas(kApart) uint64_t begun;
   /// Under the intake lock: the progress last seen, when it was, in which generation.
-  uint64_t watchedProgress, watchedSince, watchedGeneration;
+  alignas(kApart) uint64_t watchedProgress, watchedSince, watchedGeneration;
   /// By executor: visits that moved.
   ProgressWord progress[kMaxExecutors];
   Slot slots[kWindow];
@@ -182,10 +197,20 @@ struct HostPage {
   alignas(kApart) SubmissionEntry entries[kWindow];
   /// By slot: sequence + 1 of the last submission there that is complete.
   alignas(kApart) uint64_t completions[kWindow];
-  /// As of the last time the executor left.
+  /// By slot: sequence + 1 of the last streamed submission there that its stream has reached.
+  alignas(kApart) uint64_t gates[kWindow];
+  /// The last generation that has begun.
+  alignas(kApart) uint64_t begun;
+  /// By generation % 2, as two of them may overlap: the last one of which an executor stayed as
+  /// lookout, 0 if the last one left whole; of which the lookout has moved something; of which it
+  /// has left.
+  struct alignas(kApart) Lookout {
+    uint64_t stays, moved, left;
+  } lookouts[2];
+  /// As of the last time the executor left, or behind them the lookout, by generation % 2.
   struct alignas(kApart) Counts {
     uint64_t values[kNumCounts];
-  } counts[kMaxExecutors];
+  } counts[kMaxExecutors + 2];
   /// Of submissions that were open when executors last left: what their tasks waited for, as of
   /// the device's time `publishedAt`, and the ranks that have not announced them.
   alignas(kApart) WaitRecord waits[kWindow][kMaxTasks];

@@ -53,6 +53,9 @@ public:
       own |= 1ull << b;
   }
 
+  /// The other executors are gone: all tasks are its own.
+  OCCL_HOST_DEVICE void takeOver() { own = ~0ull; }
+
   /// `tail`: of the submissions taken in. Whatever is older than the window is complete.
   OCCL_HOST_DEVICE void begin(uint64_t tail) {
     oldestOpen = tail < kWindow ? 0 : tail - kWindow;

@@ -25,14 +25,16 @@ template <class Target, class Runner> class Executor {
 public:
   OCCL_HOST_DEVICE Executor(const ExecutorArguments &arguments, uint32_t number, Target &target,
                             Runner &runner, VisitedTasks &visited)
-      : board(*arguments.board), page(*arguments.page), number(number), target(target),
-        runner(runner), intake(arguments, number, target),
+      : board(*arguments.board), page(*arguments.page), generation(arguments.generation),
+        number(number), target(target), runner(runner), intake(arguments, number, target),
         choosing(arguments.settings, *arguments.board, number, target, visited) {}
 
   /// Until all leave.
   OCCL_HOST_DEVICE void run() {
     choosing.begin(intake.begin());
     while (!intake.isOver()) {
+      if (intake.hasStayed())
+        choosing.takeOver();
       Choice choice;
       SlotView slot;
       if (!choosing.choose(intake.tail(), choice)) {
@@ -45,6 +47,7 @@ public:
     }
     intake.leave(choosing.first());
     publishCounts();
+    intake.endLookout();
   }
 
 private:
@@ -170,7 +173,9 @@ private:
 
   OCCL_HOST_DEVICE void publishCounts() {
     count(Count::ImageLoads, runner.imageLoads());
-    uint64_t *totals = page.counts[number].values;
+    // What has come after a lookout may be leaving, too.
+    uint64_t *totals =
+        page.counts[intake.hasStayed() ? kMaxExecutors + generation % 2 : number].values;
     for (uint32_t i = target.lane(); i < kNumCounts; i += target.numLanes())
       target.postToHost(totals + i, target.peek(totals + i) + counts[i]);
   }
@@ -181,6 +186,7 @@ private:
 
   Board &board;
   HostPage &page;
+  const uint64_t generation;
   const uint32_t number;
   Target &target;
   Runner &runner;

@@ -6,6 +6,9 @@
 // slot before it fills it, instead of finding and claiming it there like everybody else. If that is
 // the only task, it also keeps the intake, and tells the others of the submission only when it has
 // looked at the ring again, or gives up the intake.
+//
+// Who has the intake also looks at the gates of streamed submissions that have been taken in, and
+// is the lookout if somebody has to stay.
 #pragma once
 
 #include "runtime/cuda/resident/board.h"
@@ -35,6 +38,11 @@ public:
     started = target.now();
     lookedAtHost = started;
     progress = target.peek(&board.progress[number].value);
+    if (target.lane() == 0) {
+      target.raise(&board.begun, generation); // the lookout of the one before leaves
+      if (number == 0)
+        target.postToHost(&page.begun, generation);
+    }
     seen = target.look(&board.news);
     return tail();
   }
@@ -44,8 +52,12 @@ public:
   OCCL_HOST_DEVICE bool isOver() {
     if (!hasIntake) // else nobody changes it
       seen = target.look(&board.news);
+    if (isLookout)
+      return isRelieved || target.look(&board.begun) > generation || isCalledOff();
     return isLeaving(seen) || isCalledOff();
   }
+  /// Whether it has stayed when the others left.
+  OCCL_HOST_DEVICE bool hasStayed() const { return isLookout; }
   /// Whether there is news since this executor has last looked.
   OCCL_HOST_DEVICE bool hasNews() const { return !hasIntake && target.look(&board.news) != seen; }
 
@@ -67,22 +79,37 @@ public:
       return;
     if (isUntold)
       tell();
+    if (hasGatesChanged && target.lane() == 0)
+      target.post(&board.numGated, numGated);
+    hasGatesChanged = false;
     target.release(&board.intake, 0);
     hasIntake = false;
   }
 
-  /// Something has moved.
+  /// Something has moved. For a lookout the others may come back.
   OCCL_HOST_DEVICE void publishProgress() {
     ++progress;
-    if (target.lane() == 0)
+    if (target.lane() != 0)
+      return;
+    if (isLookout)
+      target.postToHost(&lookout().moved, generation);
+    else
       target.post(&board.progress[number].value, progress);
   }
 
   /// For whom the host asks: the first executor that leaves because of that.
   OCCL_HOST_DEVICE void leave(uint64_t first) {
     stop();
-    if (number == 0 && !isLeaving(seen))
+    if (isLookout || (number == 0 && !isLeaving(seen)))
       publishWaits(first, tailOf(target.look(&board.news)));
+  }
+  /// The last thing that a lookout does.
+  OCCL_HOST_DEVICE void endLookout() {
+    if (!isLookout)
+      return;
+    target.fenceAll();
+    if (target.lane() == 0)
+      target.postToHost(&lookout().left, generation);
   }
 
 private:
@@ -99,36 +126,148 @@ private:
       if (!target.tryLock(&board.intake))
         return;
       hasIntake = true;
+      numGated = target.peek(&board.numGated);
       seen = target.look(&board.news);
     }
+    if (!isLookout && isLeaving(seen)) // decided since it looked last
+      return stop();
     const uint64_t before = tail();
-    const bool mayClaim = claim != nullptr && first == before && !isLeaving(seen);
+    const bool mayClaim = claim != nullptr && first == before;
     const uint64_t end = target.takeEntries(
         page.entries, before,
         [&](const uint64_t(&words)[SubmissionEntry::kWords], uint64_t sequence, uint32_t come) {
           const Submission submission = unpack(words);
           const uint32_t block = number < submission.numBlocks ? number : 0;
-          const bool isMine = mayClaim && come == 1 && submission.numBlocks != 0;
-          open(words, submission, sequence, isMine ? 1ull << block : 0);
-          announce(submission, sequence);
+          const bool isMine =
+              mayClaim && come == 1 && submission.numBlocks != 0 && !submission.isStreamed;
+          open(words, submission, sequence,
+               submission.isStreamed ? ~0ull
+               : isMine              ? 1ull << block
+                                     : 0);
+          if (submission.isStreamed) {
+            keepShut(sequence);
+          } else {
+            if (numGated != 0) // left of one that was withdrawn
+              forgetGate(sequence % kWindow);
+            announce(submission, sequence);
+          }
           if (isMine) {
             claim->isOnly = submission.numBlocks == 1;
             take(*claim, words, sequence, block);
           }
         });
+    if (numGated != 0)
+      openGates();
     if (end == before) {
       if (isUntold)
         tell();
       if (++intakes % kIntakesPerWatch == 0)
-        watch(first);
+        isLookout ? keepLookout(first) : watch(first);
       return;
     }
     seen += end - before;
     isUntold = claim != nullptr && claim->isOnly;
     if (!isUntold)
       tell();
-    publishProgress();
+    if (!isLookout)
+      publishProgress();
   }
+
+  // Streamed submissions: with the intake.
+
+  OCCL_HOST_DEVICE void keepShut(uint64_t sequence) {
+    const uint32_t slot = sequence % kWindow;
+    uint64_t *word = &board.gated[slot / 64];
+    const uint64_t bit = 1ull << slot % 64, before = target.peek(word);
+    // The bit may be left of one that was withdrawn.
+    numGated += (before & bit) == 0;
+    hasGatesChanged = true;
+    target.sync();
+    if (target.lane() == 0)
+      target.post(word, before | bit);
+    target.sync();
+  }
+
+  /// Those that their streams have reached.
+  OCCL_HOST_DEVICE void openGates() {
+    constexpr uint32_t kWords = kWindow / 64;
+    uint64_t shut[kWords];
+    for (uint32_t w = 0; w < kWords; ++w)
+      shut[w] = target.peek(&board.gated[w]);
+    for (uint32_t w = 0; w < kWords; ++w)
+      for (uint32_t begin = 0; shut[w] != 0 && begin < 64; begin += target.numLanes()) {
+        const uint32_t slot = w * 64 + begin + target.lane();
+        const bool isShut = (shut[w] >> slot % 64 & 1) != 0;
+        const uint64_t sequence = isShut ? target.peek(&board.slots[slot].sequence) : 0;
+        bool isReached = isShut && target.acquireFromHost(&page.gates[slot]) > sequence;
+        while (const uint64_t next = target.ofFirst(isReached, slot + 1)) {
+          openGate(static_cast<uint32_t>(next - 1));
+          isReached = isReached && slot != next - 1;
+        }
+      }
+  }
+
+  OCCL_HOST_DEVICE void forgetGate(uint32_t slot) {
+    uint64_t *word = &board.gated[slot / 64];
+    const uint64_t bit = 1ull << slot % 64, before = target.peek(word);
+    if ((before & bit) == 0)
+      return;
+    target.sync();
+    if (target.lane() == 0)
+      target.post(word, before & ~bit);
+    target.sync();
+    --numGated;
+    hasGatesChanged = true;
+  }
+
+  OCCL_HOST_DEVICE void openGate(uint32_t slot) {
+    forgetGate(slot);
+    const SlotView view = viewSlot(target, board.slots[slot]);
+    if (view.left == 0)
+      return; // it was withdrawn
+    const Submission submission = unpack(view.words);
+    // One that came later, and need not wait for a stream, has announced this one, too.
+    if (!isAnnounced(
+            target.peekAtPeer(submission.collective->announcedBy(submission.collective->rank)),
+            submission.ordinal))
+      announce(submission, view.sequence);
+    target.giveBits(&board.slots[slot].claimable, allOf(submission.numBlocks));
+    if (!isLookout)
+      publishProgress();
+  }
+
+  /// Whether a stream is held, or will be, until something open ends.
+  OCCL_HOST_DEVICE bool holdsStreams(uint64_t first) const {
+    return countOpen(first, [](const SlotView &view) { return unpack(view.words).isStreamed; }) !=
+           0;
+  }
+  /// Whether nothing that is open may begin.
+  OCCL_HOST_DEVICE bool isAllShut(uint64_t first) const {
+    return countOpen(first, [&](const SlotView &view) {
+             const uint32_t slot = view.sequence % kWindow;
+             return (target.peek(&board.gated[slot / 64]) >> slot % 64 & 1) == 0;
+           }) == 0;
+  }
+  template <class Matches>
+  OCCL_HOST_DEVICE uint32_t countOpen(uint64_t first, const Matches &matches) const {
+    uint32_t count = 0;
+    for (uint64_t s = first + target.lane(); s < tail(); s += target.numLanes()) {
+      const SlotView view = viewSlot(target, slotOf(s));
+      count += isOpen(view, s) && matches(view);
+    }
+    return target.sum(count);
+  }
+
+  /// The lookout: says now and then what is waited for, and leaves when no stream needs it.
+  OCCL_HOST_DEVICE void keepLookout(uint64_t first) {
+    const uint64_t now = target.now();
+    if (now - published > kPublishEvery) {
+      published = now;
+      publishWaits(first, tail());
+    }
+    isRelieved = !holdsStreams(first);
+  }
+  OCCL_HOST_DEVICE HostPage::Lookout &lookout() const { return page.lookouts[generation % 2]; }
 
   /// The others of what has been taken in.
   OCCL_HOST_DEVICE void tell() {
@@ -149,10 +288,14 @@ private:
   static constexpr uint32_t kIntakesPerWatch = 8;
   /// Nanoseconds between looks at the host's word.
   static constexpr uint64_t kLookAtHostEvery = 20'000;
+  /// Nanoseconds between what a lookout says of waits.
+  static constexpr uint64_t kPublishEvery = 1'000'000;
 
   OCCL_HOST_DEVICE static uint64_t tailOf(uint64_t news) { return news << 16 >> 16; }
+  /// Some of this generation may still have to see it when the next one has come and gone.
   OCCL_HOST_DEVICE bool isLeaving(uint64_t news) const {
-    return news >> 48 == (generation & 0xffff);
+    return static_cast<int16_t>(static_cast<uint16_t>(news >> 48) -
+                                static_cast<uint16_t>(generation)) >= 0;
   }
   OCCL_HOST_DEVICE Slot &slotOf(uint64_t sequence) const { return board.slots[sequence % kWindow]; }
 
@@ -165,12 +308,16 @@ private:
     return target.lookAtHost(&page.leaveUpTo) >= generation;
   }
 
+  OCCL_HOST_DEVICE static uint64_t allOf(uint32_t blocks) {
+    return blocks == 64 ? ~0ull : (1ull << blocks) - 1;
+  }
+
   /// taken: tasks that nobody may claim.
   OCCL_HOST_DEVICE void open(const uint64_t (&words)[SubmissionEntry::kWords],
                              const Submission &submission, uint64_t sequence, uint64_t taken) {
     Slot &slot = slotOf(sequence);
     const uint32_t blocks = submission.numBlocks;
-    const uint64_t claimable = (blocks == 64 ? ~0ull : (1ull << blocks) - 1) & ~taken;
+    const uint64_t claimable = allOf(blocks) & ~taken;
     if (target.lane() == 0) {
       for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
         target.post(&slot.words[i], words[i]);
@@ -200,7 +347,7 @@ private:
       sum += target.peek(&board.progress[e].value);
     sum = target.sum(sum);
     const uint64_t now = target.now();
-    const bool isIdle = first == tail();
+    const bool isEmpty = first == tail();
     const bool moved = sum != target.peek(&board.watchedProgress) ||
                        generation != target.peek(&board.watchedGeneration);
     if (moved && target.lane() == 0) {
@@ -210,25 +357,32 @@ private:
     }
     target.sync();
     const uint64_t still = moved ? 0 : now - target.peek(&board.watchedSince);
+    const bool isIdle = isEmpty || (numGated != 0 && still >= settings.idleLimit &&
+                                    still < settings.stuckLimit && isAllShut(first));
     if (still < (isIdle ? settings.idleLimit : settings.stuckLimit) &&
         now - started < settings.stayLimit)
       return;
-    if (!isIdle)
+    if (!isEmpty)
       publishWaits(first, tail());
-    decideToLeave();
+    decideToLeave(!isEmpty && holdsStreams(first));
   }
 
   /// The host stores an entry, then reads the generation that quits; here it is the other way
   /// round, with a sequentially consistent fence between on both sides: one of the two sees the
-  /// other.
-  OCCL_HOST_DEVICE void decideToLeave() {
+  /// other. A lookout comes by, whatever it is.
+  OCCL_HOST_DEVICE void decideToLeave(bool stays) {
+    if (target.lane() == 0)
+      target.postToHost(&lookout().stays, stays ? generation : 0);
+    target.fenceAll();
     target.storeToHostFenced(&page.quitGeneration, generation);
-    if (target.hasEntry(page.entries, tail())) {
+    if (!stays && target.hasEntry(page.entries, tail())) {
       target.storeToHostFenced(&page.quitGeneration, generation - 1);
       return;
     }
     seen = (generation << 48) + tail();
     tell();
+    isLookout = stays;
+    published = target.now();
   }
 
   OCCL_HOST_DEVICE void publishWaits(uint64_t first, uint64_t end) const {
@@ -272,6 +426,12 @@ private:
   uint32_t intakes = 0;
   bool hasIntake = false;
   bool isUntold = false; // it has taken in what the others do not know of
+  // Of the board, with the intake.
+  uint64_t numGated = 0;
+  bool hasGatesChanged = false;
+  // Of the lookout.
+  bool isLookout = false, isRelieved = false;
+  uint64_t published = 0; // a time
 };
 
 } // namespace occl::cuda::resident

@@ -19,6 +19,9 @@ using namespace std::chrono_literals;
 /// How long the daemon's thread sleeps while something is open, and while nothing is.
 constexpr std::chrono::microseconds kBusyPause = 100us;
 constexpr std::chrono::microseconds kIdlePause = 5ms;
+/// For executors that have been told to leave: until streams are released that perhaps keep others
+/// of them from beginning, and until they will never leave.
+constexpr auto kUsualLeave = 500ms, kLeavePatience = 5000ms;
 /// So long after a submission it does not sleep if there are callbacks to be called.
 constexpr auto kAwake = 500us;
 
@@ -48,13 +51,15 @@ void ResidentDaemon::keep() {
 
 void ResidentDaemon::keepOnce() {
   settleComplete();
+  noteBegun();
   if (!failure().ok())
     return breakDown();
   if (mustStop())
     return stopAndLook();
-  // They have left, perhaps because nothing moves; somebody may have started them again.
+  // They have left, perhaps because nothing moves; somebody may have started them again, or a
+  // lookout is there.
   const uint64_t starts = side->starts();
-  if ((starts != lookedAtStart || side->hasQuit()) && side->anyOpen()) {
+  if ((starts != lookedAtStart || side->hasQuit() || side->isStartPending()) && side->anyOpen()) {
     lookedAtStart = starts;
     lookAtWaits();
     side->restartIfOpen();
@@ -66,8 +71,9 @@ void ResidentDaemon::settleComplete() {
     uint64_t request = 0;
     {
       std::lock_guard lock(mutex);
-      auto found =
-          std::ranges::find_if(waiting, [&](const auto &entry) { return isComplete(entry.first); });
+      auto found = std::ranges::find_if(waiting, [&](const auto &entry) {
+        return isComplete(entry.first) && !entry.second.isReleased;
+      });
       if (found == waiting.end())
         return;
       request = found->first;
@@ -76,11 +82,25 @@ void ResidentDaemon::settleComplete() {
   }
 }
 
-bool ResidentDaemon::mustStop() const {
+/// Streams may come late to what was submitted: its time begins when they do.
+void ResidentDaemon::noteBegun() {
   const auto now = Clock::now();
   std::lock_guard lock(mutex);
+  for (auto &[request, open] : waiting)
+    if (!open.hasBegun && side->isReached(request)) {
+      open.hasBegun = true;
+      open.since = now;
+      open.deadline = now + open.timeout;
+    }
+}
+
+bool ResidentDaemon::mustStop() const {
+  const auto now = Clock::now();
+  // A lookout says so without being stopped; another one might not get round to beginning.
+  const bool isTold = side->hasLookout();
+  std::lock_guard lock(mutex);
   for (const auto &[tenant, isLeaving] : tenants)
-    if (tenant->isAsked())
+    if (!isTold && tenant->isAsked())
       return true;
   return std::ranges::any_of(waiting, [&](const auto &entry) {
     const Waiting &open = entry.second;
@@ -90,7 +110,12 @@ bool ResidentDaemon::mustStop() const {
 
 void ResidentDaemon::stopAndLook() {
   side->hold();
-  if (!awaitGone()) {
+  bool areOut = awaitGone(kUsualLeave);
+  if (!areOut) {
+    releaseLateStreams();
+    areOut = awaitGone(kLeavePatience);
+  }
+  if (!areOut) {
     {
       std::lock_guard lock(mutex);
       failed = {StatusCode::SystemError, "the resident daemon of CUDA device " +
@@ -106,6 +131,24 @@ void ResidentDaemon::stopAndLook() {
   side->resume();
 }
 
+/// As many held streams as there are connections keep executors from beginning, so from leaving.
+/// Those of what is late or has failed need not be held any longer.
+void ResidentDaemon::releaseLateStreams() {
+  endLate();
+  std::lock_guard lock(mutex);
+  for (auto &[request, open] : waiting)
+    if (open.isStreamed && (open.tenant->hasFailed() || tenants.at(open.tenant))) {
+      open.isReleased = true;
+      side->releaseStream(request);
+    }
+}
+
+Status ResidentDaemon::badEndOf(const Waiting &open) const {
+  const Status outcome = open.tenant->failure();
+  return outcome.ok() ? Status(StatusCode::Aborted, "the communicator is being destroyed")
+                      : outcome;
+}
+
 /// The daemon has failed: so does everybody who has something open here.
 void ResidentDaemon::breakDown() {
   side->abort();
@@ -117,6 +160,8 @@ void ResidentDaemon::breakDown() {
     std::lock_guard lock(mutex);
     while (!waiting.empty()) {
       const uint64_t request = waiting.begin()->first;
+      if (waiting.begin()->second.isStreamed)
+        side->releaseStream(request);
       calls.emplace_back(request, end(waiting.begin(), cause));
     }
     changed.notify_all();
@@ -165,13 +210,12 @@ void ResidentDaemon::withdrawFailed() {
       const Tenant &tenant = *open->second.tenant;
       if (!tenant.hasFailed() && !tenants.at(open->second.tenant))
         continue;
-      Status outcome = tenant.failure();
-      if (outcome.ok())
-        outcome = {StatusCode::Aborted, "the communicator is being destroyed"};
+      const Status outcome = badEndOf(open->second);
       // In its stream: before the executors that are started next.
-      Status cleared = toStatus(
-          cudaMemsetAsync(&board->slots[request % kWindow], 0, offsetof(Slot, words), stream),
-          "clearing a slot of the resident daemon");
+      Status cleared =
+          toStatus(cudaMemsetAsync(&board->slots[request % kWindow], 0, offsetof(Slot, words),
+                                   streams[current.load(std::memory_order_relaxed)]),
+                   "clearing a slot of the resident daemon");
       if (!cleared.ok() && failed.ok())
         failed = cleared;
       side->withdraw(request);

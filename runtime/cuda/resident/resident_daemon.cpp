@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 /// How long a waiter polls before it looks whether the kernel has left, and how often it does so
 /// before it offers its processor.
 constexpr uint32_t kPollsPerLook = 64, kLooksPerYield = 32;
-/// For a kernel that has been told to leave, and for copies.
+/// For a kernel at its end, and for copies.
 constexpr auto kLeavePatience = 5000ms;
 /// The kernel does not stay for longer than some milliseconds anyway.
 constexpr auto kQuitPatience = 2000ms;
@@ -63,8 +63,8 @@ Status ResidentDaemon::start() {
     status = allocate();
   if (!status.ok())
     return status;
-  side =
-      std::make_unique<SubmissionSide>(*page, [this](uint64_t generation) { launch(generation); });
+  side = std::make_unique<SubmissionSide>(
+      *page, [this](uint64_t generation, bool beside) { launch(generation, beside); });
   return {};
 }
 
@@ -85,9 +85,10 @@ Status ResidentDaemon::allocate() {
   if (status.ok())
     status = toStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                       "asking for the priorities of streams");
-  if (status.ok())
-    status = toStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
-                      "making the resident daemon's stream");
+  for (cudaStream_t &stream : streams)
+    if (status.ok())
+      status = toStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+                        "making the resident daemon's streams");
   if (status.ok())
     status = toStatus(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking),
                       "making a stream for copies");
@@ -117,9 +118,9 @@ ResidentDaemon::~ResidentDaemon() {
   if (keeper.joinable())
     keeper.join();
   OnDevice on(options.device);
-  if (stream && !awaitGone())
+  if (side && !awaitGone(kLeavePatience))
     return; // freeing would wait for ever: what is left goes with the process
-  for (cudaStream_t used : {stream, copies})
+  for (cudaStream_t used : {streams[0], streams[1], copies})
     if (used)
       cudaStreamDestroy(used);
   cudaFree(board);
@@ -127,10 +128,15 @@ ResidentDaemon::~ResidentDaemon() {
   cudaFreeHost(page);
 }
 
-bool ResidentDaemon::awaitGone() const {
+bool ResidentDaemon::areGone() const {
+  return cudaStreamQuery(streams[0]) != cudaErrorNotReady &&
+         cudaStreamQuery(streams[1]) != cudaErrorNotReady;
+}
+
+bool ResidentDaemon::awaitGone(std::chrono::milliseconds atMost) const {
   OnDevice on(options.device);
-  Deadline deadline(kLeavePatience);
-  while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+  Deadline deadline(atMost);
+  while (!areGone()) {
     if (deadline.passed())
       return false;
     yieldProcessor();
@@ -206,7 +212,9 @@ StatusOr<uint32_t> ResidentDaemon::takeNumber() {
         registered.emplace_back();
         return static_cast<uint32_t>(registered.size() - 1);
       }
-      if (!freed.empty() && (freed.front().second < side->starts() || side->hasQuit())) {
+      // A lookout may be there until a generation has come and gone.
+      if (!freed.empty() &&
+          (freed.front().second + 1 < side->starts() || (side->hasQuit() && !side->hasLookout()))) {
         uint32_t number = freed.front().first;
         freed.pop_front();
         return number;
@@ -258,14 +266,17 @@ void ResidentDaemon::remove(uint32_t collective) {
 
 // --- requests ---
 
-void ResidentDaemon::launch(uint64_t generation) {
+void ResidentDaemon::launch(uint64_t generation, bool beside) {
+  if (beside)
+    current.store(1 - current.load(std::memory_order_relaxed), std::memory_order_relaxed);
   OnDevice on(options.device);
   ExecutorArguments arguments;
   arguments.board = board;
   arguments.page = page;
   arguments.generation = generation;
   arguments.settings = options.settings;
-  Status status = toStatus(static_cast<cudaError_t>(options.kernel->launch(arguments, stream)),
+  Status status = toStatus(static_cast<cudaError_t>(options.kernel->launch(
+                               arguments, streams[current.load(std::memory_order_relaxed)])),
                            "launching the resident daemon");
   if (status.ok())
     return;
@@ -282,12 +293,15 @@ StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback)
   submission.input = static_cast<char *>(const_cast<void *>(order.input));
   submission.output = static_cast<char *>(order.output);
   submission.priority = order.priority;
+  submission.isStreamed = order.after.has_value();
   std::optional<uint64_t> request;
+  Tenant *tenant = nullptr;
   {
     std::lock_guard lock(mutex);
     if (!failed.ok())
       return failed;
     Registered &collective = registered[order.collective];
+    tenant = collective.tenant;
     submission.ordinal = collective.nextOrdinal;
     submission.numBlocks = static_cast<uint8_t>(collective.numBlocks);
     request = side->enter(submission);
@@ -308,18 +322,42 @@ StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback)
     waiting[*request] = {collective.tenant,
                          {order.tag, submission.ordinal},
                          now,
-                         now + order.timeout,
-                         std::move(callback)};
+                         order.after ? Clock::time_point::max() : now + order.timeout,
+                         std::move(callback),
+                         order.timeout,
+                         order.after.has_value(),
+                         !order.after};
     if (wakes)
       changed.notify_all();
   }
-  side->startIfQuit();
+  side->startIfQuit(); // before a stream is held: then it might not begin
+  if (order.after)
+    if (Status held = holdStream(*order.after, *request); !held.ok())
+      tenant->fail(held); // nobody will let it begin: it ends so
   return *request;
+}
+
+/// What comes next in the stream: letting the request begin, and waiting for its end.
+Status ResidentDaemon::holdStream(cudaStream_t user, uint64_t request) {
+  CUstreamBatchMemOpParams operations[2] = {};
+  auto address = [](uint64_t *word) { return reinterpret_cast<CUdeviceptr>(word); };
+  operations[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  operations[0].writeValue.address = address(side->gateOf(request));
+  operations[0].writeValue.value64 = request + 1;
+  operations[0].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  operations[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+  operations[1].waitValue.address = address(side->completionOf(request));
+  operations[1].waitValue.value64 = request + 1;
+  operations[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  OnDevice on(options.device);
+  return streamMemoryOperations(user, operations, 2);
 }
 
 Status ResidentDaemon::settle(uint64_t request) {
   std::unique_lock lock(mutex);
   if (auto found = waiting.find(request); found != waiting.end() && isComplete(request)) {
+    if (found->second.isReleased)
+      return badEndOf(found->second);
     Callback callback = end(found, {});
     lock.unlock();
     if (callback)
@@ -365,7 +403,7 @@ Status ResidentDaemon::wait(uint64_t request, std::chrono::milliseconds atMost) 
 Status ResidentDaemon::waitForQuit(std::chrono::milliseconds atMost) const {
   Deadline deadline(atMost);
   OnDevice on(options.device);
-  while (!side->hasQuit() || cudaStreamQuery(stream) == cudaErrorNotReady) {
+  while (!side->hasQuit() || !areGone()) {
     if (deadline.passed())
       return {StatusCode::Timeout, "the resident daemon has not left"};
     yieldProcessor();

@@ -2,6 +2,7 @@
 // executes collectives submitted in any order, of any number of tenants.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
@@ -20,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +38,8 @@ struct DaemonOptions {
 };
 
 /// Thread safety: any. No call but make(), add(), detach() and the destructor waits for the device.
-/// The kernel runs on a stream of its own, of the highest priority, that no other stream waits for.
+/// The kernel runs on streams of its own, of the highest priority, that no other stream waits for:
+/// a generation takes the other one if the lookout of the one before is there.
 class ResidentDaemon {
 public:
   /// Called once, by whoever finds the request ended: a thread of the daemon, or one that waits.
@@ -69,6 +72,9 @@ public:
     void *output = nullptr;
     uint8_t priority = 0;
     std::chrono::milliseconds timeout{30000};
+    /// If any, it begins when the stream has come so far, and what follows there waits for its
+    /// end, however that is. The timeout begins when it does.
+    std::optional<cudaStream_t> after;
   };
   /// The request. Again if the window is full; the daemon's failure if it has failed. Buffers are
   /// memory of the device; what writes the input must be complete. Not complete after its timeout:
@@ -109,6 +115,9 @@ private:
     InvocationName invocation;
     Clock::time_point since, deadline;
     Callback callback;
+    std::chrono::milliseconds timeout{};
+    bool isStreamed = false, hasBegun = true;
+    bool isReleased = false; // its stream goes on, and it will be withdrawn
   };
   using Requests = std::map<uint64_t, Waiting>;
 
@@ -116,26 +125,32 @@ private:
   Status start();
   Status allocate();
   Status upload(void *to, const void *from, uint64_t bytes);
-  void launch(uint64_t generation);
+  void launch(uint64_t generation, bool beside);
+  Status holdStream(cudaStream_t user, uint64_t request);
   StatusOr<uint32_t> takeNumber();
 
   // The daemon's thread: keeping.cpp.
   void keep();
   void keepOnce();
   void settleComplete();
+  void noteBegun();
+  void releaseLateStreams();
   bool mustStop() const;
   void stopAndLook();
-  bool awaitGone() const;
+  bool areGone() const;
+  bool awaitGone(std::chrono::milliseconds atMost) const;
   void breakDown();
   void lookAtWaits();
   void endLate();
   void withdrawFailed();
   Callback end(Requests::iterator open, const Status &outcome);
+  Status badEndOf(const Waiting &open) const;
   std::vector<TenantWait> waitsOf(const Tenant &tenant) const;
   std::vector<Tenant *> allTenants() const;
 
   const DaemonOptions options;
-  cudaStream_t stream = nullptr, copies = nullptr;
+  cudaStream_t streams[2] = {nullptr, nullptr}, copies = nullptr;
+  Atomic<uint32_t> current{0}; // the stream of the last generation
   HostPage *page = nullptr;
   Board *board = nullptr;                    // of the device
   ResidentCollective *collectives = nullptr; // of the device

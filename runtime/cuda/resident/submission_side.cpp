@@ -7,9 +7,13 @@ namespace occl::cuda::resident {
 std::optional<uint64_t> SubmissionSide::enter(const Submission &submission) {
   std::lock_guard lock(mutex);
   const uint64_t sequence = next.load(std::memory_order_relaxed);
+  const uint32_t slot = sequence % kWindow;
   if (sequence >= kWindow && !isComplete(sequence - kWindow))
     return std::nullopt;
-  const uint32_t slot = sequence % kWindow;
+  // Of one that was withdrawn the stream may still be on its way to the gate.
+  if (isReleased[slot] || (isStreamed[slot] && !isReached(sequence - kWindow)))
+    return std::nullopt;
+  isStreamed[slot] = submission.isStreamed;
   const SubmissionEntry entry = pack(submission, sequence);
   for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
     storeShared(&page.entries[slot].words[i], entry.words[i], std::memory_order_release);
@@ -27,8 +31,9 @@ void SubmissionSide::startIfQuit() {
   if (!lock || isHeld || !hasQuit())
     return;
   const uint64_t generation = started.load(std::memory_order_relaxed) + 1;
+  const bool beside = staysOf(generation - 1);
   started.store(generation, std::memory_order_release);
-  start(generation);
+  start(generation, beside);
 }
 
 void SubmissionSide::hold() {
@@ -39,7 +44,15 @@ void SubmissionSide::hold() {
                 std::memory_order_release);
 }
 
+void SubmissionSide::releaseStream(uint64_t request) {
+  std::lock_guard lock(mutex);
+  isReleased[request % kWindow] = true;
+  storeShared(completionOf(request), request + 1, std::memory_order_release);
+}
+
 void SubmissionSide::withdraw(uint64_t request) {
+  std::lock_guard lock(mutex);
+  isReleased[request % kWindow] = false;
   SubmissionEntry &entry = page.entries[request % kWindow];
   const SubmissionEntry nothing = pack({}, request);
   for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
@@ -59,8 +72,25 @@ void SubmissionSide::resume() {
 }
 
 void SubmissionSide::restartIfOpen() {
-  if (hasQuit() && anyOpen())
-    startIfQuit();
+  if (!hasQuit() || !anyOpen())
+    return;
+  // A lookout that moves nothing is enough.
+  const uint64_t generation = started.load(std::memory_order_relaxed);
+  if (hasLookout() &&
+      loadShared(&page.lookouts[generation % 2].moved, std::memory_order_relaxed) != generation)
+    return;
+  startIfQuit();
+}
+
+bool SubmissionSide::hasLookout() const {
+  const uint64_t last = starts();
+  return staysOf(last) || (isStartPending() && staysOf(last - 1));
+}
+
+bool SubmissionSide::staysOf(uint64_t generation) const {
+  const HostPage::Lookout &lookout = page.lookouts[generation % 2];
+  return generation != 0 && loadShared(&lookout.stays, std::memory_order_acquire) == generation &&
+         loadShared(&lookout.left, std::memory_order_acquire) != generation;
 }
 
 uint64_t SubmissionSide::oldestOpen() const {

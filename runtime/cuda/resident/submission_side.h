@@ -6,6 +6,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/cuda/resident/board.h"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -28,9 +29,10 @@ struct OpenTask {
 /// hold() for a start that is under way.
 class SubmissionSide {
 public:
-  /// Starts that generation of executors, once all of the one before have left. May take long:
-  /// it is called without any lock that others than hold() wait for.
-  using Start = std::function<void(uint64_t generation)>;
+  /// Starts that generation of executors: once all of the one before have left, or, `beside` its
+  /// lookout, at once. May take long: it is called without any lock that others than hold() wait
+  /// for.
+  using Start = std::function<void(uint64_t generation, bool beside)>;
 
   /// The page is all zero and stays until the executors have left for good.
   SubmissionSide(HostPage &page, Start start) : page(page), start(std::move(start)) {}
@@ -61,6 +63,24 @@ public:
   /// Executors that left while something was open start again. To be called now and then while
   /// something is open: what they wait for may have come.
   void restartIfOpen();
+  /// Whether an executor has stayed when the others left, as streams are held: it goes on alone,
+  /// and says now and then what is waited for.
+  bool hasLookout() const;
+  /// Whether executors were started that have not begun yet.
+  bool isStartPending() const {
+    return loadShared(&page.begun, std::memory_order_acquire) < starts();
+  }
+
+  // Of a streamed request: 64-bit words of memory that devices see, too, for request + 1.
+  /// A stream that reaches it stores it there.
+  uint64_t *gateOf(uint64_t request) const { return &page.gates[request % kWindow]; }
+  /// A stream waits until there is at least that.
+  uint64_t *completionOf(uint64_t request) const { return &page.completions[request % kWindow]; }
+  bool isReached(uint64_t request) const {
+    return loadShared(gateOf(request), std::memory_order_acquire) > request;
+  }
+  /// Its stream goes on, though executors may still have the request, which is to be withdrawn.
+  void releaseStream(uint64_t request);
 
   /// All executors leave for good, after the visits that they are in.
   void abort() { storeShared(&page.leaveUpTo, kForGood, std::memory_order_release); }
@@ -91,6 +111,7 @@ public:
 
 private:
   uint64_t oldestOpen() const;
+  bool staysOf(uint64_t generation) const;
 
   HostPage &page;
   const Start start;
@@ -98,7 +119,9 @@ private:
   bool isHeld = false;
   Atomic<uint64_t> started{0}; // generation
   mutable Atomic<uint64_t> oldest{0};
-  Mutex mutex; // guards `next`'s changes
+  Mutex mutex; // guards what follows but for reading `next`
+  // By slot: of its last submission.
+  std::array<bool, kWindow> isStreamed{}, isReleased{};
   Atomic<uint64_t> next{0};
 };
 

@@ -25,17 +25,22 @@ protected:
   CollectiveWords words;
   std::unique_ptr<HostPage> page = std::make_unique<HostPage>();
   std::vector<uint64_t> starts;
-  SubmissionSide side{*page, [this](uint64_t generation) { starts.push_back(generation); }};
+  bool wasBeside = false;
+  SubmissionSide side{*page, [this](uint64_t generation, bool beside) {
+                        starts.push_back(generation);
+                        wasBeside = beside;
+                      }};
 };
 
 TEST(SubmissionEntry, HoldsASubmissionAndItsTurn) {
-  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5680);
+  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5600);
   Submission submission{collective,
                         reinterpret_cast<char *>(0x7f00'0000'0001),
                         reinterpret_cast<char *>(0x10),
                         0xffff'fffe,
                         64,
-                        200};
+                        200,
+                        true};
   for (uint64_t sequence : {uint64_t(0), uint64_t(kWindow - 1), uint64_t(kWindow),
                             uint64_t(kWindow) * 65535, uint64_t(kWindow) * 65536 + 3}) {
     SubmissionEntry entry = pack(submission, sequence);
@@ -50,6 +55,7 @@ TEST(SubmissionEntry, HoldsASubmissionAndItsTurn) {
     EXPECT_EQ(read.ordinal, submission.ordinal);
     EXPECT_EQ(read.numBlocks, submission.numBlocks);
     EXPECT_EQ(read.priority, submission.priority);
+    EXPECT_TRUE(read.isStreamed);
   }
   EXPECT_FALSE(isOfTurn(0, 0)) << "an empty ring has no entry";
 }
@@ -125,6 +131,52 @@ TEST_F(SubmissionSideTest, OpenTasksAreThoseOfOpenSubmissions) {
   EXPECT_EQ(tasks[0].reason, interpreter::BlockReason::Data);
   EXPECT_EQ(tasks[0].what, 9u);
   EXPECT_EQ(tasks[0].peer, 3u);
+}
+
+/// The executor that stays for streams is enough until it moves something.
+TEST_F(SubmissionSideTest, ALookoutThatMovesNothingIsLeftAlone) {
+  Submission streamed = someSubmission(0);
+  streamed.isStreamed = true;
+  ASSERT_EQ(side.submit(streamed), 0u);
+  page->begun = 1;
+  page->lookouts[1].stays = 1;
+  quit(1);
+  EXPECT_TRUE(side.hasLookout());
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 1u);
+  page->lookouts[1].moved = 1;
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 2u);
+  EXPECT_TRUE(wasBeside);
+  EXPECT_TRUE(side.isStartPending());
+  EXPECT_TRUE(side.hasLookout()) << "until others have begun";
+  page->begun = 2;
+  EXPECT_FALSE(side.hasLookout());
+  quit(2);
+  page->lookouts[0].stays = 2;
+  page->lookouts[0].left = 2;
+  EXPECT_FALSE(side.hasLookout());
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 3u);
+  EXPECT_FALSE(wasBeside);
+}
+
+/// Its stream may still come by, and must not be taken for another one's.
+TEST_F(SubmissionSideTest, TheSlotOfOneThatWasWithdrawnIsFreeWhenItsStreamHasComeBy) {
+  Submission streamed = someSubmission(0);
+  streamed.isStreamed = true;
+  ASSERT_EQ(side.submit(streamed), 0u);
+  for (uint32_t i = 1; i < kWindow; ++i)
+    ASSERT_EQ(side.submit(someSubmission(i)), i);
+  side.releaseStream(0);
+  EXPECT_TRUE(side.isComplete(0));
+  *side.gateOf(0) = 1;
+  EXPECT_FALSE(side.submit(someSubmission(kWindow))) << "executors may still have it";
+  *side.gateOf(0) = 0;
+  side.withdraw(0);
+  EXPECT_FALSE(side.submit(someSubmission(kWindow)));
+  *side.gateOf(0) = 1;
+  EXPECT_EQ(side.submit(someSubmission(kWindow)), kWindow);
 }
 
 /// While it is held nothing starts, and what was submitted meanwhile starts afterwards.

@@ -54,6 +54,7 @@ public:
     asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
+  __device__ static uint64_t acquireFromHost(const uint64_t *word) { return acquireWord(word); }
   __device__ static uint64_t peekAtPeer(const uint64_t *word) { return loadWord(word); }
   __device__ static void postToPeer(uint64_t *word, uint64_t value) { storeWord(word, value); }
 

@@ -95,37 +95,51 @@ private:
 
 HostRank::HostRank(const Settings &settings)
     : settings(settings), board(makeZeroed<Board>()), page(makeZeroed<HostPage>()),
-      submissions(*page,
-                  [this](uint64_t generation) {
-                    std::lock_guard lock(mutex);
-                    generations.push_back(generation);
-                    changed.notify_one();
-                  }),
-      stream([this] { runGenerations(); }) {}
+      submissions(*page, [this](uint64_t generation, bool beside) {
+        std::lock_guard lock(mutex);
+        current = beside ? 1 - current : current;
+        generations[current].push_back(generation);
+        changed.notify_all();
+      }) {
+  for (uint32_t s = 0; s < 2; ++s)
+    streams[s] = std::thread([this, s] { runGenerations(s); });
+}
 
 HostRank::~HostRank() {
   submissions.abort();
   {
     std::lock_guard lock(mutex);
     isOver = true;
-    changed.notify_one();
+    changed.notify_all();
   }
-  stream.join();
+  for (std::thread &stream : streams)
+    stream.join();
 }
 
-void HostRank::runGenerations() {
+void HostRank::runGenerations(uint32_t number) {
+  std::deque<uint64_t> &mine = generations[number];
   std::unique_lock lock(mutex);
   for (;;) {
-    changed.wait(lock, [this] { return isOver || !generations.empty(); });
-    if (generations.empty())
+    changed.wait(lock, [&] { return isOver || (!mine.empty() && !isBusy); });
+    if (mine.empty())
       return;
-    uint64_t generation = generations.front();
-    generations.pop_front();
+    uint64_t generation = mine.front();
+    mine.pop_front();
     lock.unlock();
     runGeneration(generation);
     lock.lock();
-    gone.store(generation, std::memory_order_release);
+    gone.fetch_add(1, std::memory_order_release);
   }
+}
+
+void HostRank::mayBegin(bool may) {
+  std::lock_guard lock(mutex);
+  isBusy = !may;
+  changed.notify_all();
+}
+
+bool HostRank::areGone() const {
+  return gone.load(std::memory_order_acquire) == submissions.starts();
 }
 
 void HostRank::runGeneration(uint64_t generation) {
@@ -143,13 +157,26 @@ void HostRank::runGeneration(uint64_t generation) {
 }
 
 uint64_t HostRank::submit(HostCollective &collective, uint32_t rank) {
+  return submit(collective.nextOf(rank));
+}
+
+uint64_t HostRank::submitStreamed(HostCollective &collective, uint32_t rank) {
+  Submission submission = collective.nextOf(rank);
+  submission.isStreamed = true;
+  return submit(submission);
+}
+
+uint64_t HostRank::submit(const Submission &submission) {
   for (;;) {
-    if (auto request = submissions.submit(collective.nextOf(rank)))
+    if (auto request = submissions.submit(submission))
       return *request;
-    collective.refused(rank);
     submissions.restartIfOpen();
     yieldProcessor();
   }
+}
+
+void HostRank::reach(uint64_t request) {
+  storeShared(submissions.gateOf(request), request + 1, std::memory_order_release);
 }
 
 bool HostRank::wait(uint64_t request, std::chrono::milliseconds atMost) {
@@ -167,7 +194,7 @@ std::optional<std::vector<OpenTask>> HostRank::withdraw(uint64_t request,
                                                         std::chrono::milliseconds atMost) {
   Deadline deadline(atMost);
   submissions.hold();
-  while (gone.load(std::memory_order_acquire) != submissions.starts()) {
+  while (!areGone()) {
     if (deadline.passed())
       return std::nullopt;
     yieldProcessor();
@@ -184,7 +211,7 @@ std::optional<std::vector<OpenTask>> HostRank::withdraw(uint64_t request,
 
 bool HostRank::waitForQuit(std::chrono::milliseconds atMost) {
   Deadline deadline(atMost);
-  while (!submissions.hasQuit() || gone.load(std::memory_order_acquire) != submissions.starts()) {
+  while (!submissions.hasQuit() || !areGone()) {
     if (deadline.passed())
       return false;
     yieldProcessor();

@@ -30,7 +30,6 @@ public:
   }
   /// Of the rank's next invocation.
   Submission nextOf(uint32_t rank);
-  void refused(uint32_t rank) { --nextOrdinals[rank]; }
   const BlockCounts &counts(uint32_t rank, uint32_t block) const {
     return words[rank]->blockCounts[block];
   }
@@ -51,8 +50,7 @@ private:
   std::vector<std::unique_ptr<interpreter::conformance::Simulation>> simulations; // by ordinal
 };
 
-/// A rank's board, page and executors. Generations run one after the other, as kernels of one
-/// stream do.
+/// A rank's board, page and executors. Generations run in two streams, in each one after the other.
 class HostRank {
 public:
   explicit HostRank(const Settings &settings);
@@ -62,6 +60,11 @@ public:
   SubmissionSide &side() { return submissions; }
   /// As submit(), until the window has room.
   uint64_t submit(HostCollective &collective, uint32_t rank);
+  /// The same, to begin when its stream reaches it.
+  uint64_t submitStreamed(HostCollective &collective, uint32_t rank);
+  void reach(uint64_t request);
+  /// No generation begins until it is allowed again: as if all connections to a device were busy.
+  void mayBegin(bool may);
   /// False if it has not happened in time. Restarts executors as long as it waits.
   bool wait(uint64_t request, std::chrono::milliseconds atMost);
   /// Until all executors have left.
@@ -71,7 +74,9 @@ public:
   std::optional<std::vector<OpenTask>> withdraw(uint64_t request, std::chrono::milliseconds atMost);
 
 private:
-  void runGenerations();
+  uint64_t submit(const Submission &submission);
+  bool areGone() const;
+  void runGenerations(uint32_t number);
   void runGeneration(uint64_t generation);
 
   const Settings settings;
@@ -80,10 +85,11 @@ private:
   SubmissionSide submissions;
   Mutex mutex;
   ConditionVariable changed;
-  std::deque<uint64_t> generations; // to be run
-  bool isOver = false;
-  Atomic<uint64_t> gone{0}; // the last generation that has ended
-  std::thread stream;
+  uint32_t current = 0;                // the stream of the last generation
+  std::deque<uint64_t> generations[2]; // to be run, by stream
+  bool isOver = false, isBusy = false;
+  Atomic<uint64_t> gone{0}; // how many generations have ended
+  std::thread streams[2];
 };
 
 } // namespace occl::cuda::resident

@@ -42,6 +42,7 @@ public:
   static uint64_t acquire(const uint64_t *word) {
     return loadShared(word, std::memory_order_acquire);
   }
+  static uint64_t acquireFromHost(const uint64_t *word) { return acquire(word); }
   static uint64_t peekAtPeer(const uint64_t *word) { return peek(word); }
   static void postToPeer(uint64_t *word, uint64_t value) { post(word, value); }
 

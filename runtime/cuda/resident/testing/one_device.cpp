@@ -198,7 +198,7 @@ StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t
   const Rank &where = collectives[collective].ranks[rank];
   for (;;) {
     auto request = daemons[rank]->submit(
-        {where.number, collective, where.input, where.output, priority, timeout}, callback);
+        {where.number, collective, where.input, where.output, priority, timeout, {}}, callback);
     if (request.ok() || request.status().code() != StatusCode::Again)
       return request;
     yieldProcessor();
