@@ -129,6 +129,26 @@ occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, vo
   });
 }
 
+occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                                void *recvBuffer, CUstream_st *stream, occlCallback_t callback,
+                                void *user, occlRequest_t *request) {
+  if (!comm || !comm->gpu)
+    return reportInvalid("occlSubmitOnStream",
+                         comm ? "needs a communicator with deviceKind occlDeviceCuda"
+                              : "comm must not be NULL");
+  return guarded([&]() -> Status {
+    daemon::Callback wrapped;
+    if (callback)
+      wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
+    auto submitted = comm->gpu->submitOnStream(id, sendBuffer, recvBuffer, stream, wrapped);
+    if (!submitted.ok())
+      return submitted.status();
+    if (request)
+      *request = *submitted;
+    return {};
+  });
+}
+
 occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
                          CUstream_st *stream) {
   if (!comm || !comm->gpu)

@@ -43,6 +43,20 @@ TEST_P(Collectives, AllPlansGiveTheRightResult) {
 
 INSTANTIATE_TEST_SUITE_P(NumRanks, Collectives, ::testing::Values(1, 2, 3, 5, 8));
 
+TEST(Collective, StreamsAreForCommunicatorsOnDevices) {
+  Ranks ranks(1);
+  Job job(1, handleOf(oneShotAllReduce(1)), 10);
+  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
+  occlRequest_t request = 0;
+  EXPECT_EQ(occlSubmitOnStream(ranks[0], 1, job.input(0), job.output(0), nullptr, nullptr, nullptr,
+                               &request),
+            occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(),
+               "occlSubmitOnStream: needs a communicator with deviceKind occlDeviceCuda");
+  EXPECT_EQ(occlSubmitOnStream(nullptr, 1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
+            occlInvalidArgument);
+}
+
 TEST(Collective, ManyInvocationsOfOneCollective) {
   constexpr uint32_t kRanks = 4, kIterations = 300;
   Ranks ranks(kRanks);

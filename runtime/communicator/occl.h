@@ -312,6 +312,24 @@ OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
  * enqueued is not counted by occlCommGetStats and its like, and not in reports or traces. */
 
 struct CUstream_st;
+/* occlSubmit in the order of a stream (a cudaStream_t): the resident daemon begins the invocation
+ * when the work before this call in the stream is done, and what follows in the stream waits until
+ * the invocation has ended. Buffers are the invocation's until then. While the stream waits no
+ * kernel of it is on the device; one thread block of the daemon stays there. Invocations submitted
+ * to several streams may conflict in order, as long as fewer streams than
+ * CUDA_DEVICE_MAX_CONNECTIONS wait for invocations that other ranks have not come to; within one
+ * stream all ranks keep one order. The k-th submission of an id belongs to the k-th on the others,
+ * by whatever call and in whichever stream. The timeout begins when the stream has come so far. An
+ * invocation that ends badly (timeout, abort, a rank that is gone) lets the stream go on within
+ * seconds, with its output undefined: occlWait and the callback say so, and occlCommGetLastError.
+ * callback and request may both be NULL. occlInvalidArgument while the stream is captured (a graph
+ * would submit it once alone; see occlEnqueue), and for communicators on hosts. occlAgain as
+ * occlSubmit. May take as long as the stream's queue is full. The first submission of a collective
+ * copies its tables to the device. */
+OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                                         void *recvBuffer, struct CUstream_st *stream,
+                                         occlCallback_t callback, void *user,
+                                         occlRequest_t *request);
 /* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are
  * memory of that device. Returns at once. Invocations of an id are paired in the order of these
  * calls and run one after the other, whatever their streams. Under stream capture the call becomes

@@ -237,6 +237,19 @@ public:
     return true;
   }
 
+  /// submit() in the order of a CUDA stream: see occlSubmitOnStream. Nothing if too much is in
+  /// flight.
+  std::optional<Request> trySubmitOnStream(uint64_t id, const void *send, void *receive,
+                                           CUstream_st *stream) {
+    occlRequest_t request = 0;
+    occlResult_t result =
+        occlSubmitOnStream(handle(), id, send, receive, stream, nullptr, nullptr, &request);
+    if (result == occlAgain)
+      return std::nullopt;
+    check(result);
+    return Request(handle(), request);
+  }
+
   /// submit() and wait() in one, in less time: see occlRun. Throws Error as both.
   void run(uint64_t id, const void *send, void *receive) {
     check(occlRun(handle(), id, send, receive));

@@ -145,6 +145,7 @@ Status CudaRank::add(const daemon::CollectiveSpec &spec) {
 }
 
 Status CudaRank::remove(uint64_t id) {
+  residents->settleComplete();
   std::lock_guard lock(calls);
   auto known = find(id);
   if (!known.ok())
@@ -217,6 +218,23 @@ Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *use
   if (launched.ok() && number != kAnyNumber)
     ++known.numEnqueued;
   return launched;
+}
+
+StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *input, void *output,
+                                                     void *userStream,
+                                                     const daemon::Callback &callback) {
+  auto stream = static_cast<cudaStream_t>(userStream);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  {
+    OnDevice on(device());
+    Status asked = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
+    if (!asked.ok())
+      return asked;
+  }
+  if (capture != cudaStreamCaptureStatusNone)
+    return invalid("the stream is captured: each replay of a graph would need a submission of its "
+                   "own. Use occlEnqueue there, which becomes a node of the graph");
+  return residents->submit(id, input, output, stream, callback);
 }
 
 Status CudaRank::launch(const Known &known, const Registration &registration, uint64_t number,

@@ -34,8 +34,11 @@ public:
   Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
   StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
                                      const daemon::Callback &callback) override {
-    return residents->submit(id, input, output, callback);
+    return residents->submit(id, input, output, {}, callback);
   }
+  StatusOr<daemon::RequestId> submitOnStream(uint64_t id, const void *input, void *output,
+                                             void *stream,
+                                             const daemon::Callback &callback) override;
   Status wait(daemon::RequestId request) override { return residents->wait(request); }
   Status test(daemon::RequestId request) override { return residents->test(request); }
   bool isCallingBack() const override { return residents->isCallingBack(); }

@@ -86,6 +86,11 @@ public:
   /// writing any more. Errors are those of occlSubmit.
   virtual StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
                                              const daemon::Callback &callback) = 0;
+  /// The same in the order of a CUDA stream (a CUstream_st*) of the rank's device: see
+  /// occlSubmitOnStream.
+  virtual StatusOr<daemon::RequestId> submitOnStream(uint64_t id, const void *input, void *output,
+                                                     void *stream,
+                                                     const daemon::Callback &callback) = 0;
   /// Until the request is complete; its result.
   virtual Status wait(daemon::RequestId request) = 0;
   /// InProgress, or as wait().

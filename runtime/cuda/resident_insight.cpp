@@ -1,10 +1,12 @@
 // What a rank on devices says about itself: who waits for whom, counters.
 #include "runtime/cuda/resident_known.h"
+#include "runtime/cuda/waiting.h"
 
 #include "runtime/daemon/ask_ranks.h"
 #include "runtime/insight/wait_report.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -152,6 +154,8 @@ void ResidentRank::Share::endLate(const resident::InvocationName &invocation,
     text += ": " + insight::describeWait(
                        rank.fabric.rank(), *shown, [&](uint64_t id) { return rank.lookUp(id); },
                        TickScale(), ticks());
+  text += describeConnections(rank.options.device, waitingOnDevices().count(rank.options.device),
+                              connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")));
   rank.fabric.fail({StatusCode::Timeout, text});
 }
 

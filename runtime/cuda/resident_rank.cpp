@@ -139,6 +139,12 @@ void ResidentRank::add(const daemon::CollectiveSpec &spec) {
   collectives[spec.id] = std::make_unique<Known>(spec);
 }
 
+void ResidentRank::settleComplete() {
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire))
+      daemonOf(share->kernel).settleComplete();
+}
+
 Status ResidentRank::remove(uint64_t id) {
   std::lock_guard registration(registering);
   std::unique_ptr<Known> known;
@@ -236,6 +242,7 @@ Status ResidentRank::checkBuffers(const Known &known, const void *input, const v
 }
 
 StatusOr<daemon::RequestId> ResidentRank::submit(uint64_t id, const void *input, void *output,
+                                                 std::optional<cudaStream_t> after,
                                                  const daemon::Callback &callback) {
   if (fabric.failed())
     return fabric.failure();
@@ -269,10 +276,10 @@ StatusOr<daemon::RequestId> ResidentRank::submit(uint64_t id, const void *input,
     return pack(known.kernel, kIdleRequest);
   }
   const auto timeout = known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
-  auto request =
-      daemonOf(known.kernel)
-          .submit({known.number, id, input, output, priorityOf(known.spec.priority), timeout},
-                  std::move(called));
+  auto request = daemonOf(known.kernel)
+                     .submit({known.number, id, input, output, priorityOf(known.spec.priority),
+                              timeout, after},
+                             std::move(called));
   if (request.ok())
     return pack(known.kernel, *request);
   if (callback)

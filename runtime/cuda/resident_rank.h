@@ -21,6 +21,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,10 +54,14 @@ public:
 
   /// The id may be submitted; its connectors are taken with the first submission.
   void add(const daemon::CollectiveSpec &spec);
+  /// What is complete counts as complete, though only streams have waited for it. Runs callbacks.
+  void settleComplete();
   /// Unknown ids are nothing to do. InvalidArgument if invocations are in flight.
   Status remove(uint64_t id);
 
+  /// after: if any, in the order of that stream, which nobody captures.
   StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
+                                     std::optional<cudaStream_t> after,
                                      const daemon::Callback &callback);
   Status wait(daemon::RequestId request);
   Status test(daemon::RequestId request);

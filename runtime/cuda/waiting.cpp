@@ -30,18 +30,27 @@ void WaitingOnDevices::remove(const HostWords &words) {
   std::erase_if(ranks, [&](const auto &rank) { return rank.second == &words; });
 }
 
+void WaitingOnDevices::setHeld(int device, const void *who, uint32_t streams) {
+  std::lock_guard lock(mutex);
+  if (streams != 0)
+    held[{device, who}] = streams;
+  else
+    held.erase({device, who});
+}
+
 uint32_t WaitingOnDevices::count(int device) {
   std::lock_guard lock(mutex);
+  uint32_t streams = 0;
+  for (const auto &[where, number] : held)
+    streams += where.first == device ? number : 0;
   std::vector<uint64_t> times;
   for (const auto &[where, words] : ranks)
     for (uint32_t slot = 0; where == device && slot < kSlots; ++slot)
       if (uint64_t time = lastWait(*words, slot); time != 0)
         times.push_back(time);
-  if (times.empty())
-    return 0;
-  uint64_t latest = *std::ranges::max_element(times);
-  return static_cast<uint32_t>(
-      std::ranges::count_if(times, [&](uint64_t time) { return latest - time <= kRecent; }));
+  const uint64_t latest = times.empty() ? 0 : *std::ranges::max_element(times);
+  return streams + static_cast<uint32_t>(std::ranges::count_if(
+                       times, [&](uint64_t time) { return latest - time <= kRecent; }));
 }
 
 WaitingOnDevices &waitingOnDevices() {

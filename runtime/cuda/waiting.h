@@ -10,6 +10,7 @@
 #include "runtime/cuda/host_words.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +23,15 @@ public:
   /// A rank on the device; the words stay until they are removed.
   void add(int device, const HostWords &words);
   void remove(const HostWords &words);
+  /// `who` holds so many streams of the device by waits that are no kernels.
+  void setHeld(int device, const void *who, uint32_t streams);
   /// Collectives, of whatever rank, that waited on the device when the last one said so.
   uint32_t count(int device);
 
 private:
   Mutex mutex;
   std::vector<std::pair<int, const HostWords *>> ranks;
+  std::map<std::pair<int, const void *>, uint32_t> held;
 };
 
 /// This process's.

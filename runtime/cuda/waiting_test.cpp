@@ -29,6 +29,23 @@ TEST(Waiting, CountsWhatWaitsOnADeviceNow) {
   EXPECT_EQ(all.count(0), 1u);
 }
 
+TEST(Waiting, CountsStreamsThatAreHeldByNoKernel) {
+  WaitingOnDevices all;
+  int who = 0, another = 0;
+  all.setHeld(0, &who, 3);
+  all.setHeld(0, &another, 2);
+  all.setHeld(1, &who, 1);
+  EXPECT_EQ(all.count(0), 5u);
+  EXPECT_EQ(all.count(1), 1u);
+  auto words = std::make_unique<HostWords>();
+  all.add(0, *words);
+  words->waiting[1] = 7 * kMillisecond;
+  all.setHeld(0, &who, 1);
+  EXPECT_EQ(all.count(0), 4u);
+  all.setHeld(0, &another, 0);
+  EXPECT_EQ(all.count(0), 2u);
+}
+
 TEST(Waiting, TheNumberOfConnectionsIsCudas) {
   EXPECT_EQ(connectionsFrom(nullptr), 8u);
   EXPECT_EQ(connectionsFrom(""), 8u);

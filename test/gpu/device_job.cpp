@@ -37,6 +37,7 @@ std::string Case::name() const {
          (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
          (way == Way::Graph       ? ", in a graph"
           : way == Way::Submitted ? ", submitted"
+          : way == Way::Streamed  ? ", submitted on a stream"
                                   : "");
 }
 
@@ -157,6 +158,21 @@ std::string RankOnDevice::runSubmitted(const Case &what, const std::vector<char>
   return wrong;
 }
 
+/// Between copies of the stream, which nobody waits for.
+std::string RankOnDevice::runStreamed(const Case &what, const std::vector<char> &expected) {
+  const Places places = placesOf(what);
+  std::string wrong;
+  for (uint32_t i = 0; i < 4 && wrong.empty(); ++i) {
+    wrong = prepare(what);
+    if (wrong.empty() && occlSubmitOnStream(comm, what.id, places.input, places.output, work,
+                                            nullptr, nullptr, nullptr) != occlSuccess)
+      wrong = std::string("occlSubmitOnStream: ") + occlGetLastError();
+    if (wrong.empty() && i % 2 == 1) // else the next one follows at once
+      wrong = check(what, expected);
+  }
+  return wrong;
+}
+
 std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &expected,
                                    const std::function<void()> &meet) {
   cudaGraph_t graph = nullptr;
@@ -230,7 +246,9 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
   if (what.way == Way::Graph)
     wrong = wrong.empty() ? runGraph(what, expected, meet) : (meet(), meet(), wrong);
   else if (wrong.empty())
-    wrong = what.way == Way::Submitted ? runSubmitted(what, expected) : runEager(what, expected);
+    wrong = what.way == Way::Submitted  ? runSubmitted(what, expected)
+            : what.way == Way::Streamed ? runStreamed(what, expected)
+                                        : runEager(what, expected);
   if (wrong.empty() && occlDeregister(comm, what.id) != occlSuccess)
     wrong = std::string("occlDeregister: ") + occlGetLastError();
   return wrong.empty() ? "" : what.name() + ", rank " + std::to_string(rank) + ": " + wrong;

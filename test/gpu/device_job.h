@@ -15,8 +15,8 @@
 namespace occl::gpu_test {
 
 /// How invocations are executed: enqueued as they are, or twice as often from a graph, replayed
-/// beside them; or submitted to the resident daemon.
-enum class Way { Eager, Graph, Submitted };
+/// beside them; or submitted to the resident daemon, at once or in the stream's order.
+enum class Way { Eager, Graph, Submitted, Streamed };
 
 struct Case {
   uint64_t id = 1;
@@ -67,6 +67,7 @@ private:
   /// As before the first invocation: the input is there, and what else may be written is spoilt.
   std::string prepare(const Case &what);
   std::string runEager(const Case &what, const std::vector<char> &expected);
+  std::string runStreamed(const Case &what, const std::vector<char> &expected);
   std::string runSubmitted(const Case &what, const std::vector<char> &expected);
   std::string runGraph(const Case &what, const std::vector<char> &expected,
                        const std::function<void()> &meet);
@@ -80,8 +81,8 @@ private:
   uint64_t inputBytes = 0;
 };
 
-/// Whether all-reduces work, with messages and with direct access, among all ranks of a communicator,
-/// each of which calls it with what it has there. "" or what is wrong.
+/// Whether all-reduces work, with messages and with direct access, among all ranks of a
+/// communicator, each of which calls it with what it has there. "" or what is wrong.
 std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks);
 
 /// All collectives, protocols and shapes that ranks are tried with, of floats.

@@ -169,6 +169,86 @@ TEST(Parked, AtTheLimitTheReportNamesIt) {
     });
 }
 
+/// Ranks are processes that share a device. Rank 0 has as many streams held as it has connections,
+/// so nothing can be launched there any more, when rank 1 comes to the same collectives in the
+/// other order: the thread block of rank 0's daemon that has stayed does everything.
+TEST(Parked, AsManyStreamsAsConnectionsMayBeHeldByTheResidentDaemon) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  constexpr uint32_t kHeld = 4;
+  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice on(comm, rank);
+    std::vector<cudaStream_t> streams(kHeld);
+    for (cudaStream_t &stream : streams)
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    auto submit = [&](uint64_t id) {
+      return occlSubmitOnStream(comm, id, on.input(false), on.output(false) + id * 8192,
+                                streams[id], nullptr, nullptr, nullptr) == occlSuccess
+                 ? std::string()
+                 : std::string("occlSubmitOnStream: ") + occlGetLastError();
+    };
+    for (uint64_t id = 0; id < kHeld; ++id) {
+      Case what;
+      what.id = id;
+      what.plan = plan::testing::twoShotAllReduce(2);
+      what.count = kCount;
+      if (registerCase(comm, what, 10000) != occlSuccess)
+        return std::string("occlRegister: ") + occlGetLastError();
+      // Copies its tables to the device, once.
+      if (occlRun(comm, id, on.input(false), on.output(false)) != occlSuccess)
+        return std::string("occlRun: ") + occlGetLastError();
+    }
+    std::string wrong;
+    if (rank == 1)
+      std::this_thread::sleep_for(300ms);
+    for (uint64_t i = 0; i < kHeld && wrong.empty(); ++i)
+      wrong = submit(rank == 0 ? i : kHeld - 1 - i);
+    auto late = Clock::now() + kBound;
+    for (cudaStream_t stream : streams)
+      while (wrong.empty() && cudaStreamQuery(stream) == cudaErrorNotReady)
+        if (Clock::now() > late)
+          wrong = "a stream does not end";
+    return wrong.empty() ? occlCommGetLastError(comm) : wrong;
+  };
+  const std::string name = jobName("parked-held");
+  Processes processes(2, [&](uint32_t rank) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kHeld).c_str(), 1);
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    return joined(2, name, body)(rank);
+  });
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+/// The call waits for the stream that is held, and the daemon goes on meanwhile.
+TEST(Parked, CudaFreeWaitsForStreamsThatTheResidentDaemonHolds) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice on(comm, rank);
+    Case what;
+    what.plan = plan::testing::twoShotAllReduce(2);
+    what.count = kCount;
+    if (registerCase(comm, what) != occlSuccess)
+      return std::string("occlRegister: ") + occlGetLastError();
+    char *memory = nullptr;
+    cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (rank == i % 2)
+        std::this_thread::sleep_for(300ms);
+      if (occlSubmitOnStream(comm, what.id, on.input(false), on.output(false), on.stream(), nullptr,
+                             nullptr, nullptr) != occlSuccess)
+        return std::string("occlSubmitOnStream: ") + occlGetLastError();
+      i == 0 ? cudaFree(memory) : cudaDeviceSynchronize();
+    }
+    std::string wrong = on.synchronize();
+    return wrong.empty() ? occlCommGetLastError(comm) : wrong;
+  };
+  Processes processes(2, joined(2, jobName("parked-held-free"), body));
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
 TEST(Parked, AbortEndsAllThatIsParked) {
   inProcess(4, []() -> std::string {
     constexpr uint32_t kParked = 6; // above the limit

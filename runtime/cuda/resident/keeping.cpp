@@ -5,6 +5,7 @@
 // for, takes out what is not to go on, and has them start again.
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/resident/resident_daemon.h"
+#include "runtime/cuda/waiting.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +23,7 @@ constexpr std::chrono::microseconds kIdlePause = 5ms;
 /// For executors that have been told to leave: until streams are released that perhaps keep others
 /// of them from beginning, and until they will never leave.
 constexpr auto kUsualLeave = 500ms, kLeavePatience = 5000ms;
+constexpr auto kHeldForLong = 10ms;
 /// So long after a submission it does not sleep if there are callbacks to be called.
 constexpr auto kAwake = 500us;
 
@@ -32,11 +34,11 @@ void ResidentDaemon::keep() {
     {
       std::unique_lock lock(mutex);
       if (isOver)
-        return;
+        return waitingOnDevices().setHeld(options.device, this, 0);
       if (numCallbacks == 0 || Clock::now() - lastSubmission > kAwake)
         changed.wait_for(lock, waiting.empty() ? kIdlePause : kBusyPause);
       if (isOver)
-        return;
+        continue;
       isKeeping = true;
     }
     keepOnce();
@@ -52,6 +54,7 @@ void ResidentDaemon::keep() {
 void ResidentDaemon::keepOnce() {
   settleComplete();
   noteBegun();
+  countHeldStreams();
   if (!failure().ok())
     return breakDown();
   if (mustStop())
@@ -92,6 +95,20 @@ void ResidentDaemon::noteBegun() {
       open.since = now;
       open.deadline = now + open.timeout;
     }
+}
+
+/// Those that have been held for some time.
+void ResidentDaemon::countHeldStreams() {
+  uint32_t held = 0;
+  {
+    const auto before = Clock::now() - kHeldForLong;
+    std::lock_guard lock(mutex);
+    for (const auto &[request, open] : waiting)
+      held += open.isStreamed && open.hasBegun && open.since < before;
+  }
+  if (held != heldStreams)
+    waitingOnDevices().setHeld(options.device, this, held);
+  heldStreams = held;
 }
 
 bool ResidentDaemon::mustStop() const {

@@ -87,6 +87,8 @@ public:
   Status settle(uint64_t request);
   /// settle(), once it is complete; Timeout if that takes longer: the request stays open.
   Status wait(uint64_t request, std::chrono::milliseconds atMost);
+  /// settle() of all that are complete: those that only a stream has waited for.
+  void settleComplete();
   /// For who only looks now and then: starts the kernel again if it has left with something open.
   void goOn() { side->restartIfOpen(); }
   bool hasQuit() const { return side->hasQuit(); }
@@ -132,8 +134,8 @@ private:
   // The daemon's thread: keeping.cpp.
   void keep();
   void keepOnce();
-  void settleComplete();
   void noteBegun();
+  void countHeldStreams();
   void releaseLateStreams();
   bool mustStop() const;
   void stopAndLook();
@@ -171,8 +173,10 @@ private:
   /// Requests that did not end well, until their tenant goes.
   std::map<uint64_t, std::pair<Tenant *, Status>> badEnds;
   Clock::time_point lastSubmission{};
-  bool isKeeping = false;     // its thread may call tenants
-  uint64_t lookedAtStart = 0; // of its thread: when it last looked at waits
+  bool isKeeping = false; // its thread may call tenants
+  // Of its thread.
+  uint64_t lookedAtStart = 0; // when it last looked at waits
+  uint32_t heldStreams = 0;   // as it has said
   Thread keeper;
 };
 
