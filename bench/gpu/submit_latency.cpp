@@ -1,5 +1,6 @@
-// submit_latency [ranks]: what occlRun takes from host to host on CUDA devices, with ranks that are
-// threads, on as many devices as there are; several on one if need be.
+// submit_latency [ranks]: what a collective takes on CUDA devices, with ranks that are threads, on
+// as many devices as there are; several on one if need be. From host to host: occlRun, and
+// occlSubmitOnStream and occlEnqueue with a wait for the stream; then of many in a stream, each.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/occl.h"
 #include "runtime/communicator/testing/harness.h"
@@ -18,6 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kWarmUp = 200, kMeasured = 2000;
+constexpr uint32_t kInRow = 100; // of a stream, less than a daemon takes at once
 constexpr uint64_t kLargest = 4 << 20;
 
 void require(bool isRight, const char *what) {
@@ -34,28 +36,53 @@ public:
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
     for (char **buffer : {&input, &output})
       require(cudaMalloc(reinterpret_cast<void **>(buffer), kLargest) == cudaSuccess, "cudaMalloc");
+    require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess,
+            "cudaStreamCreateWithFlags");
     require(cudaMemset(input, 0, kLargest) == cudaSuccess, "cudaMemset");
     require(cudaDeviceSynchronize() == cudaSuccess, "cudaDeviceSynchronize");
   }
 
-  /// Microseconds, sorted.
-  std::vector<double> measure(uint64_t id) {
+  /// Microseconds: medians.
+  struct Times {
+    double run = 0, streamed = 0, enqueued = 0, streamedInRow = 0, enqueuedInRow = 0;
+  };
+  Times measure(uint64_t id) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
-    std::vector<double> times;
-    for (uint32_t i = 0; i < kWarmUp + kMeasured; ++i) {
-      auto begin = Clock::now();
-      require(occlRun(comm, id, input, output) == occlSuccess, "occlRun");
-      if (i >= kWarmUp)
-        times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-    }
-    std::ranges::sort(times);
-    return times;
+    auto streamed = [&] {
+      require(occlSubmitOnStream(comm, id, input, output, stream, nullptr, nullptr, nullptr) ==
+                  occlSuccess,
+              "occlSubmitOnStream");
+    };
+    auto enqueued = [&] {
+      require(occlEnqueue(comm, id, input, output, stream) == occlSuccess, "occlEnqueue");
+    };
+    auto run = [&] { require(occlRun(comm, id, input, output) == occlSuccess, "occlRun"); };
+    return {median(run, 1, kMeasured), median(streamed, 1, kMeasured),
+            median(enqueued, 1, kMeasured), median(streamed, kInRow, kMeasured / kInRow),
+            median(enqueued, kInRow, kMeasured / kInRow)};
   }
 
   occlComm_t comm;
 
 private:
+  /// Of `times` times `number` of them, until the stream is empty; of each.
+  template <class Do> double median(const Do &invoke, uint32_t number, uint32_t times) {
+    std::vector<double> each;
+    for (uint32_t i = 0; i < kWarmUp / number + times; ++i) {
+      auto begin = Clock::now();
+      for (uint32_t n = 0; n < number; ++n)
+        invoke();
+      require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
+      std::chrono::duration<double, std::micro> took = Clock::now() - begin;
+      if (i >= kWarmUp / number)
+        each.push_back(took.count() / number);
+    }
+    std::ranges::nth_element(each, each.begin() + static_cast<ptrdiff_t>(each.size() / 2));
+    return each[each.size() / 2];
+  }
+
   const int device;
+  cudaStream_t stream = nullptr;
   char *input = nullptr, *output = nullptr;
 };
 
@@ -99,15 +126,17 @@ int main(int argc, char **argv) {
       ++id;
       for (Rank &rank : ranks)
         registerOn(rank.comm, id, plan, bytes);
-      std::vector<std::vector<double>> times(numRanks);
+      std::vector<Rank::Times> times(numRanks);
       std::vector<std::thread> threads;
       for (uint32_t r = 0; r < numRanks; ++r)
         threads.emplace_back([&, r] { times[r] = ranks[r].measure(id); });
       for (std::thread &thread : threads)
         thread.join();
-      std::printf("%u ranks, %llu bytes, %s, %s: median %.1f us, 99%% %.1f us\n", numRanks,
-                  static_cast<unsigned long long>(bytes), plan.name.c_str(), name,
-                  times[0][kMeasured / 2], times[0][kMeasured * 99 / 100]);
+      const Rank::Times &took = times[0];
+      std::printf("%u ranks, %llu bytes, %s, %s: occlRun %.1f us, occlSubmitOnStream %.1f, "
+                  "occlEnqueue %.1f; in a row %.1f, %.1f\n",
+                  numRanks, static_cast<unsigned long long>(bytes), plan.name.c_str(), name,
+                  took.run, took.streamed, took.enqueued, took.streamedInRow, took.enqueuedInRow);
       std::fflush(stdout);
     }
   for (occlComm_t comm : comms)
