@@ -59,14 +59,19 @@ void ResidentDaemon::keepOnce() {
     return breakDown();
   if (mustStop())
     return stopAndLook();
-  // They have left, perhaps because nothing moves; somebody may have started them again, or a
-  // lookout is there.
-  const uint64_t starts = side->starts();
-  if ((starts != lookedAtStart || side->hasQuit() || side->isStartPending()) && side->anyOpen()) {
+  if (!side->anyOpen())
+    return;
+  // They have left, perhaps because nothing moves; somebody may have started them again. A lookout
+  // speaks up now and then: the same words are no second look.
+  const uint64_t starts = side->starts(), published = side->publishedAt();
+  const bool isNew = side->hasLookout() ? published != lookedAtPublished
+                                        : starts != lookedAtStart || side->hasQuit();
+  if (isNew) {
     lookedAtStart = starts;
+    lookedAtPublished = published;
     lookAtWaits();
-    side->restartIfOpen();
   }
+  side->restartIfOpen();
 }
 
 void ResidentDaemon::settleComplete() {

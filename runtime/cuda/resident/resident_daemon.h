@@ -175,8 +175,8 @@ private:
   Clock::time_point lastSubmission{};
   bool isKeeping = false; // its thread may call tenants
   // Of its thread.
-  uint64_t lookedAtStart = 0; // when it last looked at waits
-  uint32_t heldStreams = 0;   // as it has said
+  uint64_t lookedAtStart = 0, lookedAtPublished = 0; // when it last looked at waits
+  uint32_t heldStreams = 0;                          // as it has said
   Thread keeper;
 };
 

@@ -100,6 +100,8 @@ public:
   /// Of tasks that were open when executors last left, or found that nothing moves; those that have
   /// ended or moved since may be among them.
   std::vector<OpenTask> openTasks() const;
+  /// The device's time of what openTasks() says.
+  uint64_t publishedAt() const { return loadShared(&page.publishedAt, std::memory_order_acquire); }
   /// Of an open request: the ranks that had not announced it then, as bits.
   uint64_t missing(uint64_t request) const {
     return loadShared(&page.missing[request % kWindow], std::memory_order_relaxed);
