@@ -102,6 +102,8 @@ TEST(Deadlock, SmallestDepth) {
               "the plan deadlocks at depth 2; depth " + std::to_string(messages) + " is needed");
   EXPECT_EQ(verifyPlan(sendFirst(65, 2)).error->message,
             "the plan deadlocks at depth 2; depth 65 is needed, but allowed are 64");
+  EXPECT_NE(wordsOn(sendFirst(3, 2)).find("has not received the 2 messages before"),
+            std::string::npos);
 }
 
 TEST(Deadlock, AtAnyDepth) {
