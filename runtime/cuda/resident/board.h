@@ -46,7 +46,7 @@ struct alignas(kApart) BlockCounts {
 /// What scheduling needs to know of a registered collective; the runner's part follows it. In
 /// memory of the device, complete before the first submission names it. Words of other ranks are
 /// written over the link, and own ones are read.
-struct alignas(256) CollectiveWords {
+struct alignas(4096) CollectiveWords {
   static constexpr uint32_t kMaxRanks = 8;
 
   uint32_t rank = 0, numRanks = 1;
@@ -86,7 +86,30 @@ struct Submission {
   uint8_t priority = 0;  // larger is more urgent
   /// It begins when its gate says so, and a stream waits for its completion.
   bool isStreamed = false;
+  /// Below kHomes: which executors the thread blocks prefer, see ownTasks().
+  uint8_t home = 0;
 };
+
+/// Collectives begin at different executors, so that those of few thread blocks spread over all.
+inline constexpr uint32_t kHomes = 16;
+/// On all ranks the same, so that the thread blocks that exchange something stand in equal queues.
+OCCL_HOST_DEVICE constexpr uint8_t homeOf(uint32_t agreedNumber) {
+  return static_cast<uint8_t>(agreedNumber * 5 % kHomes);
+}
+/// The thread blocks 0, numExecutors, 2 * numExecutors and so on.
+OCCL_HOST_DEVICE constexpr uint64_t everyTask(uint32_t numExecutors) {
+  uint64_t tasks = 0;
+  for (uint32_t b = 0; b < kMaxTasks; b += numExecutors)
+    tasks |= 1ull << b;
+  return tasks;
+}
+/// The thread blocks that an executor prefers: block 0 is that of home's first one, and so on.
+OCCL_HOST_DEVICE constexpr uint64_t ownTasks(uint64_t every, uint32_t executor,
+                                             uint32_t numExecutors, uint32_t home) {
+  const uint32_t first =
+      numExecutors < kHomes ? home % numExecutors : home * (numExecutors / kHomes);
+  return every << (executor < first ? executor + numExecutors - first : executor - first);
+}
 
 /// As it crosses from host to device: each word has 48 bits of a submission and a mark of the turn,
 /// so an entry is read with one trip and no order among its words. A ring begins with zeros.
@@ -102,11 +125,21 @@ OCCL_HOST_DEVICE constexpr bool isOfTurn(uint64_t word, uint64_t sequence) {
   return ((word ^ turnMark(sequence)) >> 48) == 0;
 }
 
+/// Below a collective's address: thread blocks, whether it is streamed, home.
+inline constexpr uint32_t kStreamedShift = 7, kHomeShift = 8;
+static_assert(kMaxTasks < 1u << kStreamedShift && kHomes << kHomeShift <= alignof(CollectiveWords));
+
+/// Of the first word of an entry.
+OCCL_HOST_DEVICE constexpr uint32_t homeIn(uint64_t word) {
+  return static_cast<uint32_t>(word >> kHomeShift) % kHomes;
+}
+
 /// The words of an entry.
 inline SubmissionEntry pack(const Submission &submission, uint64_t sequence) {
   auto address = [](const auto *pointer) { return reinterpret_cast<uint64_t>(pointer); };
   const uint64_t payload[] = {address(submission.collective) | submission.numBlocks |
-                                  uint64_t(submission.isStreamed) << 7,
+                                  uint64_t(submission.isStreamed) << kStreamedShift |
+                                  uint64_t(submission.home) << kHomeShift,
                               address(submission.input), address(submission.output),
                               submission.ordinal | uint64_t(submission.priority) << 40};
   SubmissionEntry entry;
@@ -120,8 +153,9 @@ OCCL_HOST_DEVICE inline Submission unpack(const uint64_t (&words)[SubmissionEntr
   auto payload = [&](uint32_t i) { return words[i] << 16 >> 16; };
   Submission submission;
   submission.collective = reinterpret_cast<CollectiveWords *>(payload(0) & ~kInAlignment);
-  submission.numBlocks = static_cast<uint8_t>(payload(0) & 0x7f);
-  submission.isStreamed = (payload(0) & 0x80) != 0;
+  submission.numBlocks = static_cast<uint8_t>(payload(0) & ((1u << kStreamedShift) - 1));
+  submission.isStreamed = (payload(0) >> kStreamedShift & 1) != 0;
+  submission.home = static_cast<uint8_t>((payload(0) & kInAlignment) >> kHomeShift);
   submission.input = reinterpret_cast<char *>(payload(1));
   submission.output = reinterpret_cast<char *>(payload(2));
   submission.ordinal = payload(3) << 24 >> 24;
@@ -160,7 +194,8 @@ struct Board {
   /// Entries taken in, and in the upper 16 bits the generation that is to leave (the low bits of
   /// its number). Written under the intake lock.
   alignas(kApart) uint64_t news;
-  /// 1 while an executor takes entries in and watches over quitting.
+  /// kTaken while an executor takes entries in and watches over quitting; else twice the time of
+  /// the last look at the ring.
   alignas(kApart) uint64_t intake;
   /// Under the intake lock: streamed submissions whose gate has not been seen open, by slot as
   /// bits, and their number.
@@ -218,14 +253,17 @@ struct HostPage {
   uint64_t publishedAt;
 };
 inline constexpr uint64_t kForGood = ~0ull;
+/// Board::intake: somebody has it.
+inline constexpr uint64_t kTaken = 1;
 
 /// How executors behave; times in nanoseconds.
 struct Settings {
   uint32_t numExecutors = 1;
   bool preemption = true;
   /// How long a blocked task is polled: the first of a pass, half of it the second, and so on, but
-  /// not less than the least; if there is no other task, `alone`.
-  uint64_t budgetCap = 16'000, budgetFloor = 3'000, budgetAlone = 50'000;
+  /// not less than the least; if there is no other task, `alone`. What some rank has not announced
+  /// is looked at once if there are others.
+  uint64_t budgetCap = 5'000, budgetFloor = 2'000, budgetAlone = 50'000;
   /// Nothing open, or nothing moved, for so long: all leave. Also after `stayLimit`, whatever there
   /// is to do: who waits for the whole device gets his turn.
   uint64_t idleLimit = 200'000, stuckLimit = 2'000'000, stayLimit = 20'000'000;

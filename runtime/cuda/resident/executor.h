@@ -7,6 +7,7 @@
 // together, on the host there is one. Runner prepares a task and hands over what runs its slices:
 //   auto visit(const Submission &, uint32_t block, body), which returns what body(run) does; there
 //   interpreter::StepResult run(interpreter::BlockContext &, uint32_t maxSlices);
+//   void takenIn(const Submission &): it has been opened and announced
 //   void finished(const Submission &): all of its blocks are, and visible everywhere
 //   uint64_t imageLoads() const;
 #pragma once
@@ -14,6 +15,7 @@
 #include "runtime/cuda/resident/board.h"
 #include "runtime/cuda/resident/choosing.h"
 #include "runtime/cuda/resident/intake.h"
+#include "runtime/cuda/resident/marks.h"
 #include "runtime/cuda/resident/visit_meter.h"
 #include "runtime/interpreter/step.h"
 
@@ -24,22 +26,29 @@ namespace occl::cuda::resident {
 template <class Target, class Runner> class Executor {
 public:
   OCCL_HOST_DEVICE Executor(const ExecutorArguments &arguments, uint32_t number, Target &target,
-                            Runner &runner, VisitedTasks &visited)
+                            Runner &runner, Ledger &ledger, Marker<Target> &marker)
       : board(*arguments.board), page(*arguments.page), generation(arguments.generation),
-        number(number), target(target), runner(runner), intake(arguments, number, target),
-        choosing(arguments.settings, *arguments.board, number, target, visited) {}
+        number(number), target(target), runner(runner), marker(marker),
+        intake(arguments, number, target, runner, marker),
+        choosing(arguments.settings, *arguments.board, number, target, ledger) {}
 
   /// Until all leave.
   OCCL_HOST_DEVICE void run() {
-    choosing.begin(intake.begin());
-    while (!intake.isOver()) {
-      if (intake.hasStayed())
+    uint64_t now = target.now();
+    choosing.begin(intake.begin(now), now);
+    for (; !intake.isOver(now); now = target.now()) {
+      if (intake.hasStayed()) {
+        marker.retire();
         choosing.takeOver();
+      }
       Choice choice;
       SlotView slot;
-      if (!choosing.choose(intake.tail(), choice)) {
+      intake.attendIfDue(choosing.first(), now);
+      if (!choosing.choose(intake.tail(), now, choice)) {
         if (intake.attendAndClaim(choosing.first(), choice, slot))
           visit(choice, slot);
+        else if (!intake.isHeld())
+          target.pause(); // many that look all the time are in the way of those that work
       } else if (choosing.claim(choice, slot)) {
         intake.stop();
         visit(choice, slot);
@@ -47,6 +56,7 @@ public:
     }
     intake.leave(choosing.first());
     publishCounts();
+    marker.leave();
     intake.endLookout();
   }
 
@@ -72,21 +82,25 @@ private:
     count(Count::Visits);
     count(Count::ContextLoads, hasContext);
     if (choice.hasOthers())
-      choosing.noteAge(words);
+      choosing.noteAge(choice);
+    marker.mark(Moment::Visit, choice.sequence, choice.block);
     Meter meter(target, task.wait, words.counts ? words.counts + choice.block : nullptr,
                 choice.sequence);
     const Stay stay = runner.visit(submission, choice.block, [&](const auto &run) {
+      marker.mark(Moment::Ready, choice.sequence, choice.block);
       return execute(context, choice, meter, run);
     });
-    if (stay.moved) {
-      count(Count::Moves);
-      intake.publishProgress();
-    }
+    count(Count::Moves, stay.moved);
     if (stay.finished) {
+      marker.mark(Moment::Finished, choice.sequence, choice.block);
       meter.finish();
       finish(choice, submission, slot);
+      intake.publishProgress();
       return meter.end(choice.tasks, true, false);
     }
+    marker.mark(Moment::Left, choice.sequence, choice.block);
+    if (stay.moved)
+      intake.publishProgress();
     meter.leaveAt(stay.context.instruction, stay.obstacle);
     if (stay.moved) {
       count(Count::ContextSaves);
@@ -124,6 +138,7 @@ private:
       if (step.slices != 0) {
         stay.moved = true;
         until = 0; // the budget begins again
+        marker.mark(Moment::Stepped, choice.sequence, choice.block);
       }
       stay.finished = step.status == interpreter::StepStatus::Finished;
       stay.ranOut = step.status == interpreter::StepStatus::Progressed;
@@ -145,10 +160,11 @@ private:
         const uint64_t before = intake.tail();
         intake.attend(choosing.first());
         intake.stop();
-        if (intake.tail() != before)
+        if (intake.tail() != before && !choice.hasOthers())
           return stay;
       }
-      if (now >= until || intake.hasNews())
+      // With others it is left soon enough anyway.
+      if (now >= until || (!choice.hasOthers() && intake.hasNews()))
         return stay;
     }
   }
@@ -159,16 +175,19 @@ private:
     if (!isOnly && target.subtractOne(&slot.left) != 1)
       return;
     // The last one. The slot is not another's before the completion word says so.
+    if (isOnly && target.lane() == 0)
+      target.post(&slot.left, 0);
     target.fenceAll();
-    runner.finished(submission);
+    marker.mark(Moment::Visible, choice.sequence, choice.block);
     if (target.lane() == 0) {
-      if (isOnly)
-        target.post(&slot.left, 0);
       target.postToHost(&page.completions[choice.sequence % kWindow], choice.sequence + 1);
       // Counted, not stored: the next invocation may have overtaken this executor here.
       target.add(submission.collective->done, 1);
     }
     target.sync();
+    runner.finished(submission);
+    choosing.noteComplete(choice.sequence);
+    marker.mark(Moment::Completed, choice.sequence, choice.block);
   }
 
   OCCL_HOST_DEVICE void publishCounts() {
@@ -190,7 +209,8 @@ private:
   const uint32_t number;
   Target &target;
   Runner &runner;
-  Intake<Target> intake;
+  Marker<Target> &marker;
+  Intake<Target, Runner> intake;
   Choosing<Target> choosing;
   uint64_t attended = 0; // when it last looked at the ring during a visit
   uint64_t counts[kNumCounts] = {};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <thread>
@@ -36,7 +37,8 @@ public:
       ranks.push_back(std::make_unique<HostRank>(settings));
   }
   HostCollective &add(const plan::Plan &plan, uint64_t count, uint32_t invocations) {
-    collectives.push_back(std::make_unique<HostCollective>(plan, count, invocations));
+    collectives.push_back(std::make_unique<HostCollective>(
+        plan, count, invocations, static_cast<uint32_t>(collectives.size())));
     return *collectives.back();
   }
   uint32_t numRanks() const { return static_cast<uint32_t>(ranks.size()); }
@@ -408,6 +410,46 @@ TEST(ResidentExecutor, CountsByCollectiveAndThreadBlock) {
   EXPECT_EQ(visits, group.total(Count::Visits));
   EXPECT_LE(moves, group.total(Count::Moves) + group.total(Count::Finished));
   EXPECT_EQ(preemptions, group.total(Count::Preemptions));
+}
+
+/// Every submission is taken in once and completed once, every task finished once, in this order,
+/// and nothing is recorded while nobody traces.
+TEST(ResidentExecutor, MarksSayWhatHappenedToEveryTask) {
+  constexpr uint32_t kIterations = 6, kBlocks = 4;
+  Group group(2, hostSettings(2));
+  group.add(plan::testing::twoShotAllReduce(2), 100, kIterations);
+  group.add(plan::testing::twoShotAllReduce(2), 300, kIterations);
+  for (uint32_t r = 0; r < 2; ++r)
+    group[r].trace();
+  ASSERT_TRUE(group.runInLatinSquareOrder(kIterations, kLong));
+  for (uint32_t r = 0; r < 2; ++r) {
+    ASSERT_TRUE(group[r].waitForQuit(kLong));
+    std::map<uint32_t, std::map<Moment, uint32_t>> counts; // by sequence
+    std::map<uint32_t, uint64_t> takenIn, completed;
+    for (uint32_t e = 0; e < 2; ++e) {
+      const MarkRing &ring = group[r].marksOf(e);
+      ASSERT_LE(ring.written, MarkRing::kMarks);
+      uint64_t before = 0;
+      for (uint64_t i = 0; i < ring.written; ++i) {
+        const MarkView mark = decode(ring.marks[i]);
+        EXPECT_GE(mark.time, before) << "of one executor they come in order";
+        before = mark.time;
+        ++counts[mark.sequence][mark.moment];
+        if (mark.moment == Moment::TakenIn)
+          takenIn[mark.sequence] = mark.time;
+        if (mark.moment == Moment::Completed)
+          completed[mark.sequence] = mark.time;
+      }
+    }
+    EXPECT_EQ(counts.size(), 2 * kIterations);
+    for (auto &[sequence, moments] : counts) {
+      EXPECT_EQ(moments[Moment::TakenIn], 1u);
+      EXPECT_EQ(moments[Moment::Finished], kBlocks);
+      EXPECT_EQ(moments[Moment::Completed], 1u);
+      EXPECT_EQ(moments[Moment::Visit], moments[Moment::Finished] + moments[Moment::Left]);
+      EXPECT_LE(takenIn[sequence], completed[sequence]);
+    }
+  }
 }
 
 /// One executor, several tasks: blocked ones are preempted, what moved is saved and loaded again.

@@ -13,6 +13,7 @@
 
 #include "runtime/cuda/resident/board.h"
 #include "runtime/cuda/resident/choosing.h"
+#include "runtime/cuda/resident/marks.h"
 
 #include <cstdint>
 
@@ -24,18 +25,22 @@ struct ExecutorArguments {
   /// Of these executors: 1, 2, 3 ... in the order of starts.
   uint64_t generation = 0;
   Settings settings;
+  MarkRing *marks = nullptr; // by executor; null: nothing is recorded
 };
 
 /// One executor's. All lanes call together.
-template <class Target> class Intake {
+template <class Target, class Runner> class Intake {
 public:
-  OCCL_HOST_DEVICE Intake(const ExecutorArguments &arguments, uint32_t number, Target &target)
+  OCCL_HOST_DEVICE Intake(const ExecutorArguments &arguments, uint32_t number, Target &target,
+                          Runner &runner, Marker<Target> &marker)
       : settings(arguments.settings), board(*arguments.board), page(*arguments.page),
-        generation(arguments.generation), number(number), target(target) {}
+        generation(arguments.generation), number(number),
+        every(everyTask(arguments.settings.numExecutors)), target(target), runner(runner),
+        marker(marker) {}
 
   /// What has been taken in, to begin with.
-  OCCL_HOST_DEVICE uint64_t begin() {
-    started = target.now();
+  OCCL_HOST_DEVICE uint64_t begin(uint64_t now) {
+    started = now;
     lookedAtHost = started;
     progress = target.peek(&board.progress[number].value);
     if (target.lane() == 0) {
@@ -47,14 +52,19 @@ public:
     return tail();
   }
   OCCL_HOST_DEVICE uint64_t tail() const { return tailOf(seen); }
+  /// By this executor.
+  OCCL_HOST_DEVICE bool isHeld() const { return hasIntake; }
 
   /// Whether this executor is to leave.
-  OCCL_HOST_DEVICE bool isOver() {
-    if (!hasIntake) // else nobody changes it
+  OCCL_HOST_DEVICE bool isOver(uint64_t now) {
+    if (!hasIntake) { // else nobody changes them
+      const uint64_t word = target.peek(&board.intake);
       seen = target.look(&board.news);
+      lastLook = target.ofFirst(true, word);
+    }
     if (isLookout)
-      return isRelieved || target.look(&board.begun) > generation || isCalledOff();
-    return isLeaving(seen) || isCalledOff();
+      return isRelieved || target.look(&board.begun) > generation || isCalledOff(now);
+    return isLeaving(seen) || isCalledOff(now);
   }
   /// Whether it has stayed when the others left.
   OCCL_HOST_DEVICE bool hasStayed() const { return isLookout; }
@@ -64,6 +74,11 @@ public:
   /// One look at the ring, by one executor at a time, who keeps at it while it has nothing to do.
   /// `first`: all submissions before it are complete.
   OCCL_HOST_DEVICE void attend(uint64_t first) { look(first, nullptr); }
+  /// For who has something else to do: one look, if nobody has looked for some time.
+  OCCL_HOST_DEVICE void attendIfDue(uint64_t first, uint64_t now) {
+    if (!hasIntake && lastLook != kTaken && now > lastLook / 2 + kLookEvery)
+      attend(first);
+  }
   /// The same; true: this executor has claimed a task of the only submission there is.
   OCCL_HOST_DEVICE bool attendAndClaim(uint64_t first, Choice &choice, SlotView &view) {
     Claim claim{choice, view};
@@ -82,7 +97,8 @@ public:
     if (hasGatesChanged && target.lane() == 0)
       target.post(&board.numGated, numGated);
     hasGatesChanged = false;
-    target.release(&board.intake, 0);
+    lastLook = target.now() * 2;
+    target.release(&board.intake, lastLook);
     hasIntake = false;
   }
 
@@ -123,7 +139,7 @@ private:
   /// claim: null if it has something else to do.
   OCCL_HOST_DEVICE void look(uint64_t first, Claim *claim) {
     if (!hasIntake) {
-      if (!target.tryLock(&board.intake))
+      if (!target.tryLock(&board.intake, kTaken))
         return;
       hasIntake = true;
       numGated = target.peek(&board.numGated);
@@ -137,9 +153,10 @@ private:
         page.entries, before,
         [&](const uint64_t(&words)[SubmissionEntry::kWords], uint64_t sequence, uint32_t come) {
           const Submission submission = unpack(words);
-          const uint32_t block = number < submission.numBlocks ? number : 0;
+          const uint32_t block = preferred(submission);
           const bool isMine =
               mayClaim && come == 1 && submission.numBlocks != 0 && !submission.isStreamed;
+          marker.mark(Moment::TakenIn, sequence, 0);
           open(words, submission, sequence,
                submission.isStreamed ? ~0ull
                : isMine              ? 1ull << block
@@ -155,6 +172,8 @@ private:
             claim->isOnly = submission.numBlocks == 1;
             take(*claim, words, sequence, block);
           }
+          if (submission.numBlocks != 0 && !submission.isStreamed && !(isMine && block == 0))
+            runner.takenIn(submission);
         });
     if (numGated != 0)
       openGates();
@@ -231,6 +250,7 @@ private:
             target.peekAtPeer(submission.collective->announcedBy(submission.collective->rank)),
             submission.ordinal))
       announce(submission, view.sequence);
+    runner.takenIn(submission);
     target.giveBits(&board.slots[slot].claimable, allOf(submission.numBlocks));
     if (!isLookout)
       publishProgress();
@@ -286,8 +306,9 @@ private:
   }
 
   static constexpr uint32_t kIntakesPerWatch = 8;
-  /// Nanoseconds between looks at the host's word.
-  static constexpr uint64_t kLookAtHostEvery = 20'000;
+  /// Nanoseconds between looks at the host's word, and between looks at the ring while all
+  /// executors have something to do.
+  static constexpr uint64_t kLookAtHostEvery = 20'000, kLookEvery = 4'000;
   /// Nanoseconds between what a lookout says of waits.
   static constexpr uint64_t kPublishEvery = 1'000'000;
 
@@ -300,8 +321,7 @@ private:
   OCCL_HOST_DEVICE Slot &slotOf(uint64_t sequence) const { return board.slots[sequence % kWindow]; }
 
   /// The host wants these executors to leave.
-  OCCL_HOST_DEVICE bool isCalledOff() {
-    const uint64_t now = target.now();
+  OCCL_HOST_DEVICE bool isCalledOff(uint64_t now) {
     if (now - lookedAtHost < kLookAtHostEvery)
       return false;
     lookedAtHost = now;
@@ -310,6 +330,13 @@ private:
 
   OCCL_HOST_DEVICE static uint64_t allOf(uint32_t blocks) {
     return blocks == 64 ? ~0ull : (1ull << blocks) - 1;
+  }
+
+  /// The thread block that this executor takes first.
+  OCCL_HOST_DEVICE uint32_t preferred(const Submission &submission) const {
+    const uint64_t own = ownTasks(every, number, settings.numExecutors, submission.home);
+    const uint32_t block = own == 0 ? 0 : target.lowestBit(own);
+    return block < submission.numBlocks ? block : 0;
   }
 
   /// taken: tasks that nobody may claim.
@@ -419,8 +446,12 @@ private:
   HostPage &page;
   const uint64_t generation;
   const uint32_t number;
+  const uint64_t every; // everyTask() of the executors
   Target &target;
-  uint64_t seen = 0; // of the board's news
+  Runner &runner;
+  Marker<Target> &marker;
+  uint64_t seen = 0;     // of the board's news
+  uint64_t lastLook = 0; // of the board's intake word
   uint64_t progress = 0;
   uint64_t started = 0, lookedAtHost = 0; // times
   uint32_t intakes = 0;

@@ -75,19 +75,15 @@ void ResidentDaemon::keepOnce() {
 }
 
 void ResidentDaemon::settleComplete() {
-  for (;;) {
-    uint64_t request = 0;
-    {
-      std::lock_guard lock(mutex);
-      auto found = std::ranges::find_if(waiting, [&](const auto &entry) {
-        return isComplete(entry.first) && !entry.second.isReleased;
-      });
-      if (found == waiting.end())
-        return;
-      request = found->first;
-    }
-    (void)settle(request).ok();
+  std::vector<uint64_t> complete;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[request, open] : waiting)
+      if (isComplete(request) && !open.isReleased)
+        complete.push_back(request);
   }
+  for (uint64_t request : complete)
+    (void)settle(request).ok();
 }
 
 /// Streams may come late to what was submitted: its time begins when they do.
@@ -121,6 +117,8 @@ bool ResidentDaemon::mustStop() const {
   // A lookout says so without being stopped; another one might not get round to beginning.
   const bool isTold = side->hasLookout();
   std::lock_guard lock(mutex);
+  if (marksState == Marks::Starting || marksState == Marks::Stopping)
+    return true;
   for (const auto &[tenant, isLeaving] : tenants)
     if (!isTold && tenant->isAsked())
       return true;
@@ -150,6 +148,7 @@ void ResidentDaemon::stopAndLook() {
   lookAtWaits();
   endLate();
   withdrawFailed();
+  turnMarksNow();
   side->resume();
 }
 

@@ -30,14 +30,44 @@ struct CachedTask {
 struct ExecutorShared {
   CudaTeam team;
   Invocation invocation;
-  VisitedTasks visited;
+  Ledger ledger;
   CachedTask tasks[kCachedTasks];
+};
+
+/// Looks less often for what a step needs before it says that it is blocked: there may be others.
+template <class Fold, Protocols kWhich> class ResidentTarget : public CudaTarget<Fold, kWhich> {
+public:
+  using Base = CudaTarget<Fold, kWhich>;
+  using Base::Base;
+
+  __device__ __forceinline__ bool arrived(const ReadyWord *words, uint32_t first, uint32_t number,
+                                          uint32_t &missing) {
+    if (number > kControlThreads)
+      return Base::arrived(words, first, number, missing);
+    const bool hasWord = threadIdx.x < number;
+    const ReadyWord awaited = Base::tableEntry(words[first + (hasWord ? threadIdx.x : 0)]);
+    bool here = !hasWord;
+#pragma unroll 1
+    for (uint32_t look = 0; look < kLooks; ++look) {
+      if (!here)
+        here = Base::acquire(awaited.word()) >= awaited.value;
+      if (Base::vote(here))
+        return true;
+    }
+    if (!here)
+      missing = first + threadIdx.x;
+    return false;
+  }
+
+private:
+  static constexpr uint32_t kLooks = 6;
 };
 
 /// Executes tasks' slices. The first warp.
 template <class Target> class WarpRunner {
 public:
-  __device__ WarpRunner(ExecutorShared &shared, Target &target) : shared(shared), target(target) {
+  __device__ WarpRunner(ExecutorShared &shared, Target &target, Marker<WarpTarget> &marker)
+      : shared(shared), target(target), marker(marker) {
     if (threadIdx.x < kCachedTasks)
       shared.tasks[threadIdx.x].collective = nullptr;
     __syncwarp();
@@ -57,6 +87,17 @@ public:
       });
     }
     return visitApart(submission, block, body);
+  }
+
+  /// The other ranks are told at once where the buffers of a direct program are, so that they need
+  /// not wait until block 0 has its turn; unless the invocation before goes on: then that tells
+  /// them.
+  __device__ void takenIn(const Submission &submission) {
+    const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
+    if (!collective.device.isDirect || WarpTarget::look(collective.done) != submission.ordinal)
+      return;
+    char *const buffers[2] = {submission.input, submission.output};
+    announceBegin(collective.device, submission.ordinal, buffers);
   }
 
   /// The others need to know no more, of a program with messages, than that this invocation is
@@ -150,34 +191,53 @@ private:
     if (threadIdx.x == 0)
       task->isReady = true;
     __syncwarp();
+    marker.mark(Moment::Begun, task->number, task->block);
     return true;
   }
 
-  /// The tables of a large image stay where they are.
+  /// The tables of a large image stay where they are. As much as may be needed is copied before it
+  /// is known how much that is: that saves a trip.
   __device__ void load(const ResidentCollective &collective, uint32_t block) {
     ++loads;
-    copy(&task->device, &collective.device, sizeof(DeviceCollective));
+    static_assert(sizeof(DeviceCollective) % sizeof(uint64_t) == 0);
+    for (uint32_t i = threadIdx.x; i < sizeof(DeviceCollective) / sizeof(uint64_t);
+         i += kControlThreads)
+      reinterpret_cast<uint64_t *>(&task->device)[i] =
+          reinterpret_cast<const uint64_t *>(&collective.device)[i];
     __syncwarp();
-    const char *image = task->device.images + uint64_t(block) * task->device.imageStride;
-    const auto &header = *reinterpret_cast<const ImageHeader *>(image);
-    bool isReady = hasReadyTables(header);
-    uint32_t bytes = isReady ? header.readyBytes : header.bytes;
-    bool isNear = bytes <= kCachedBytes;
-    copy(task->image, image, isNear ? bytes : sizeof(ImageHeader));
+    const uint32_t stride = task->device.imageStride;
+    const char *image = task->device.images + uint64_t(block) * stride;
+    copy(task->image, image, stride < kCachedBytes ? stride : kCachedBytes);
     __syncwarp();
+    ImageHeader &header = headerOf(*task);
+    const bool isNear = (hasReadyTables(header) ? header.readyBytes : header.bytes) <= kCachedBytes;
+    if (threadIdx.x < kRelocations)
+      relocateOne(header, isNear ? task->image : image, threadIdx.x);
     if (threadIdx.x == 0) {
-      relocate(headerOf(*task), isNear ? task->image : image);
       task->collective = &collective;
       task->block = block;
     }
   }
+  /// Multiples of 16 bytes, some loads on their way together.
   __device__ static void copy(void *to, const void *from, uint32_t bytes) {
-    for (uint32_t i = threadIdx.x; i < bytes / 8; i += kControlThreads)
-      static_cast<uint64_t *>(to)[i] = static_cast<const uint64_t *>(from)[i];
+    constexpr uint32_t kTogether = 6;
+    const uint32_t vectors = bytes / sizeof(uint4);
+    for (uint32_t i = threadIdx.x; i < vectors; i += kTogether * kControlThreads) {
+      uint4 loaded[kTogether];
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; ++k)
+        if (i + k * kControlThreads < vectors)
+          loaded[k] = static_cast<const uint4 *>(from)[i + k * kControlThreads];
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; ++k)
+        if (i + k * kControlThreads < vectors)
+          static_cast<uint4 *>(to)[i + k * kControlThreads] = loaded[k];
+    }
   }
 
   ExecutorShared &shared;
   Target &target;
+  Marker<WarpTarget> &marker;
   CachedTask *task = nullptr; // of the visit
   uint64_t loads = 0;
 };
@@ -191,8 +251,11 @@ __global__ void __launch_bounds__(kThreads)
     return Target::serve(shared.team);
   Target target(shared.team);
   WarpTarget lanes;
-  WarpRunner<Target> runner(shared, target);
-  Executor<WarpTarget, WarpRunner<Target>>(arguments, blockIdx.x, lanes, runner, shared.visited)
+  Marker<WarpTarget> marker(arguments.marks == nullptr ? nullptr : arguments.marks + blockIdx.x,
+                            lanes);
+  WarpRunner<Target> runner(shared, target, marker);
+  Executor<WarpTarget, WarpRunner<Target>>(arguments, blockIdx.x, lanes, runner, shared.ledger,
+                                           marker)
       .run();
   target.dismiss();
 }

@@ -3,7 +3,7 @@
 namespace occl::cuda::resident {
 
 const Kernel &anyKernel() {
-  return residentKernel<CudaTarget<interpreter::cuda::AnyFold, Protocols::Simple>>();
+  return residentKernel<ResidentTarget<interpreter::cuda::AnyFold, Protocols::Simple>>();
 }
 
 } // namespace occl::cuda::resident

@@ -3,7 +3,7 @@
 namespace occl::cuda::resident {
 
 const Kernel &anyLinesKernel() {
-  return residentKernel<CudaTarget<interpreter::cuda::AnyFold, Protocols::Lines>>();
+  return residentKernel<ResidentTarget<interpreter::cuda::AnyFold, Protocols::Lines>>();
 }
 
 } // namespace occl::cuda::resident

@@ -4,7 +4,7 @@ namespace occl::cuda::resident {
 
 const Kernel &floatSumKernel() {
   return residentKernel<
-      CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>>();
+      ResidentTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>>();
 }
 
 } // namespace occl::cuda::resident

@@ -4,7 +4,7 @@ namespace occl::cuda::resident {
 
 const Kernel &floatSumLinesKernel() {
   return residentKernel<
-      CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Lines>>();
+      ResidentTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Lines>>();
 }
 
 } // namespace occl::cuda::resident

@@ -11,7 +11,7 @@ namespace occl::cuda::resident {
 static_assert(CollectiveWords::kMaxRanks == kMaxRanks);
 
 /// In memory of the device. Its invocations are all submitted to the resident daemon.
-struct alignas(512) ResidentCollective : CollectiveWords {
+struct ResidentCollective : CollectiveWords {
   DeviceCollective device;
   uint64_t doneWord = 0;
 };

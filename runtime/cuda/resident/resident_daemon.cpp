@@ -102,6 +102,8 @@ Status ResidentDaemon::allocate() {
   page = new (pinned) HostPage();
   status = zeroed(board, sizeof(Board));
   if (status.ok())
+    status = zeroed(marks, options.settings.numExecutors * sizeof(MarkRing));
+  if (status.ok())
     status = zeroed(collectives, options.maxCollectives * sizeof(ResidentCollective));
   return status.ok() ? toStatus(cudaDeviceSynchronize(), "clearing the resident daemon's memory")
                      : status;
@@ -124,6 +126,7 @@ ResidentDaemon::~ResidentDaemon() {
     if (used)
       cudaStreamDestroy(used);
   cudaFree(board);
+  cudaFree(marks);
   cudaFree(collectives);
   cudaFreeHost(page);
 }
@@ -254,7 +257,7 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
     freed.emplace_back(*number, 0);
     return status;
   }
-  registered[*number] = {&tenant, 0, device.numBlocks};
+  registered[*number] = {&tenant, 0, device.numBlocks, homeOf(device.slot)};
   return number;
 }
 
@@ -275,6 +278,7 @@ void ResidentDaemon::launch(uint64_t generation, bool beside) {
   arguments.page = page;
   arguments.generation = generation;
   arguments.settings = options.settings;
+  arguments.marks = isMarking.load(std::memory_order_acquire) ? marks : nullptr;
   Status status = toStatus(static_cast<cudaError_t>(options.kernel->launch(
                                arguments, streams[current.load(std::memory_order_relaxed)])),
                            "launching the resident daemon");
@@ -304,6 +308,7 @@ StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback)
     tenant = collective.tenant;
     submission.ordinal = collective.nextOrdinal;
     submission.numBlocks = static_cast<uint8_t>(collective.numBlocks);
+    submission.home = collective.home;
     request = side->enter(submission);
     if (!request)
       return Status(StatusCode::Again,
@@ -414,6 +419,76 @@ Status ResidentDaemon::waitForQuit(std::chrono::milliseconds atMost) const {
 Status ResidentDaemon::failure() const {
   std::lock_guard lock(mutex);
   return failed;
+}
+
+// --- marks ---
+
+Status ResidentDaemon::turnMarks(Marks through, Marks to) {
+  std::unique_lock lock(mutex);
+  const Marks from = through == Marks::Starting ? Marks::Off : Marks::On;
+  if (marksState != from || !keeper.joinable())
+    return {StatusCode::InvalidArgument,
+            through == Marks::Starting
+                ? "the resident daemon records marks already, or has no tenant"
+                : "the resident daemon records no marks"};
+  marksState = through;
+  changed.notify_all();
+  Deadline deadline(2 * kLeavePatience); // its thread may be at something else
+  while (marksState != to) {
+    if (!failed.ok())
+      return failed;
+    if (deadline.passed())
+      return {StatusCode::Timeout, "the resident daemon does not leave the device"};
+    changed.wait_for(lock, 1ms);
+  }
+  return {};
+}
+
+StatusOr<std::vector<std::vector<MarkView>>> ResidentDaemon::takeMarks() {
+  if (Status status = turnMarks(Marks::Stopping, Marks::Off); !status.ok())
+    return status;
+  std::lock_guard lock(mutex);
+  std::vector<std::vector<MarkView>> views;
+  for (const MarkRing &ring : taken) {
+    std::vector<MarkView> &view = views.emplace_back();
+    const uint64_t first = ring.written > MarkRing::kMarks ? ring.written - MarkRing::kMarks : 0;
+    for (uint64_t i = first; i < ring.written; ++i)
+      view.push_back(decode(ring.marks[i % MarkRing::kMarks]));
+  }
+  taken.clear();
+  return views;
+}
+
+/// Of its thread; executors have left.
+void ResidentDaemon::turnMarksNow() {
+  Marks state;
+  {
+    std::lock_guard lock(mutex);
+    state = marksState;
+  }
+  if (state != Marks::Starting && state != Marks::Stopping)
+    return;
+  OnDevice on(options.device);
+  cudaStream_t stream = streams[current.load(std::memory_order_relaxed)];
+  const uint64_t bytes = options.settings.numExecutors * sizeof(MarkRing);
+  std::vector<MarkRing> read;
+  Status status;
+  if (state == Marks::Starting) // in its stream: before the executors that are started next
+    status = toStatus(cudaMemsetAsync(marks, 0, bytes, stream), "clearing marks");
+  else {
+    read.resize(options.settings.numExecutors);
+    status = toStatus(cudaMemcpyAsync(read.data(), marks, bytes, cudaMemcpyDeviceToHost, stream),
+                      "copying marks");
+    if (status.ok() && !awaitGone(kLeavePatience))
+      status = {StatusCode::SystemError, "copying marks: the device does not get round to it"};
+  }
+  isMarking.store(state == Marks::Starting, std::memory_order_release);
+  std::lock_guard lock(mutex);
+  if (!status.ok() && failed.ok())
+    failed = status;
+  taken = std::move(read);
+  marksState = state == Marks::Starting ? Marks::On : Marks::Off;
+  changed.notify_all();
 }
 
 std::string ResidentDaemon::describeWaits() const {

@@ -9,6 +9,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/resident/kernel.h"
+#include "runtime/cuda/resident/marks.h"
 #include "runtime/cuda/resident/resident_collective.h"
 #include "runtime/cuda/resident/submission_side.h"
 #include "runtime/cuda/resident/tenant.h"
@@ -105,12 +106,21 @@ public:
   /// As of when the kernel last left.
   uint64_t total(Count what) const { return side->total(what); }
 
+  /// Executors record marks from now on, until takeMarks(). Has the kernel leave and come again.
+  /// InvalidArgument if they do so already or nobody is attached; Timeout if the device does not
+  /// react.
+  Status startMarks() { return turnMarks(Marks::Starting, Marks::On); }
+  /// What executors have recorded, by executor: of each the last MarkRing::kMarks, oldest first.
+  /// Errors are those of startMarks().
+  StatusOr<std::vector<std::vector<MarkView>>> takeMarks();
+
 private:
   using Clock = SteadyClock;
   struct Registered {
     Tenant *tenant = nullptr; // null: free
     uint64_t nextOrdinal = 0;
     uint32_t numBlocks = 0;
+    uint8_t home = 0;
   };
   struct Waiting {
     Tenant *tenant = nullptr;
@@ -124,8 +134,12 @@ private:
   using Requests = std::map<uint64_t, Waiting>;
 
   explicit ResidentDaemon(const DaemonOptions &options) : options(options) {}
+  enum class Marks : uint8_t { Off, Starting, On, Stopping };
+
   Status start();
   Status allocate();
+  Status turnMarks(Marks from, Marks to);
+  void turnMarksNow();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation, bool beside);
   Status holdStream(cudaStream_t user, uint64_t request);
@@ -155,14 +169,18 @@ private:
   Atomic<uint32_t> current{0}; // the stream of the last generation
   HostPage *page = nullptr;
   Board *board = nullptr;                    // of the device
+  MarkRing *marks = nullptr;                 // of the device, by executor
   ResidentCollective *collectives = nullptr; // of the device
   std::unique_ptr<SubmissionSide> side;
 
+  Atomic<bool> isMarking{false};
   Mutex copying;       // guards `copies`
   mutable Mutex mutex; // guards all below
   mutable ConditionVariable changed;
   bool isOver = false;
   Status failed;
+  Marks marksState = Marks::Off;
+  std::vector<MarkRing> taken;        // when they were last stopped
   std::vector<Registered> registered; // by number
   /// Numbers that may be used again by executors of a later generation than this: earlier ones may
   /// have kept tables of what had the number.

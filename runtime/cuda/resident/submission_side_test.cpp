@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+
 #include <memory>
 #include <utility>
 
@@ -33,14 +36,15 @@ protected:
 };
 
 TEST(SubmissionEntry, HoldsASubmissionAndItsTurn) {
-  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5600);
+  auto *collective = reinterpret_cast<CollectiveWords *>(0x7fff'1234'5000);
   Submission submission{collective,
                         reinterpret_cast<char *>(0x7f00'0000'0001),
                         reinterpret_cast<char *>(0x10),
                         0xffff'fffe,
                         64,
                         200,
-                        true};
+                        true,
+                        13};
   for (uint64_t sequence : {uint64_t(0), uint64_t(kWindow - 1), uint64_t(kWindow),
                             uint64_t(kWindow) * 65535, uint64_t(kWindow) * 65536 + 3}) {
     SubmissionEntry entry = pack(submission, sequence);
@@ -56,8 +60,36 @@ TEST(SubmissionEntry, HoldsASubmissionAndItsTurn) {
     EXPECT_EQ(read.numBlocks, submission.numBlocks);
     EXPECT_EQ(read.priority, submission.priority);
     EXPECT_TRUE(read.isStreamed);
+    EXPECT_EQ(read.home, submission.home);
+    EXPECT_EQ(homeIn(entry.words[0]), submission.home);
   }
   EXPECT_FALSE(isOfTurn(0, 0)) << "an empty ring has no entry";
+}
+
+TEST(OwnTasks, EveryThreadBlockIsPreferredByOneExecutor) {
+  for (uint32_t executors = 1; executors <= kMaxExecutors; ++executors)
+    for (uint32_t home = 0; home < kHomes; ++home) {
+      uint64_t all = 0;
+      for (uint32_t e = 0; e < executors; ++e) {
+        const uint64_t own = ownTasks(everyTask(executors), e, executors, home);
+        EXPECT_EQ(all & own, 0u) << e << " of " << executors << ", home " << home;
+        all |= own;
+      }
+      EXPECT_EQ(all, ~0ull) << executors << " executors, home " << home;
+    }
+}
+
+/// Small collectives, all of which begin with thread block 0, are not all the same executor's.
+TEST(OwnTasks, CollectivesOfFewThreadBlocksAreSpreadOverAllExecutors) {
+  for (uint32_t executors : {4u, 16u, 32u, 64u}) {
+    std::vector<uint32_t> tasks(executors);
+    for (uint32_t collective = 0; collective < 96; ++collective)
+      for (uint32_t e = 0; e < executors; ++e)
+        tasks[e] += static_cast<uint32_t>(std::popcount(
+            ownTasks(everyTask(executors), e, executors, homeOf(collective)) & 15)); // 4 blocks
+    const auto [least, most] = std::ranges::minmax(tasks);
+    EXPECT_EQ(least, most) << executors;
+  }
 }
 
 TEST(Announcement, SaysWhichInvocationHasCome) {

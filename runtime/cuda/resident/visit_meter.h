@@ -18,6 +18,7 @@ public:
       : target(target), record(record), counts(counts), mark((sequence + 1) << 32) {
     for (uint32_t w = 0; w < WaitRecord::kWords; ++w)
       wait.words[w] = target.peek(&record.words[w]);
+    recorded = wait.words[0];
     looked = target.now();
   }
 
@@ -53,7 +54,7 @@ public:
   }
   /// It is finished: no one that waits is on record.
   OCCL_HOST_DEVICE void finish() {
-    if (target.lane() == 0)
+    if (recorded >> 32 == mark >> 32 && target.lane() == 0)
       target.post(&record.words[0], 0);
   }
 
@@ -103,6 +104,7 @@ private:
   BlockCounts *const counts;
   const uint64_t mark;
   WaitRecord wait;
+  uint64_t recorded;   // the record's first word as it was
   uint64_t looked = 0; // when the last call of the runner ended
   uint64_t runningNs = 0, slices = 0;
 };

@@ -38,8 +38,12 @@ public:
   /// Nanoseconds, the same for all lanes.
   __device__ static uint64_t now() { return __shfl_sync(~0u, time(), 0); }
 
+  /// Some hundred nanoseconds at most.
+  __device__ static void pause() { __nanosleep(200); }
+
   // For one lane.
   __device__ static uint64_t time() { return deviceClock(); }
+  __device__ static uint32_t cycles() { return static_cast<uint32_t>(clock64()); }
   __device__ static uint64_t peek(const uint64_t *word) {
     uint64_t value;
     asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
@@ -91,7 +95,7 @@ public:
   __device__ static uint64_t takeBits(uint64_t *word, uint64_t bits) {
     return first([&] {
       uint64_t old;
-      asm volatile("atom.acq_rel.gpu.and.b64 %0, [%1], %2;"
+      asm volatile("atom.acquire.gpu.and.b64 %0, [%1], %2;"
                    : "=l"(old)
                    : "l"(word), "l"(~bits)
                    : "memory");
@@ -114,16 +118,18 @@ public:
       return old;
     });
   }
-  __device__ static bool tryLock(uint64_t *word) {
+  /// Stores `taken` unless that is there already.
+  __device__ static bool tryLock(uint64_t *word, uint64_t taken) {
     return first([&] {
-             uint64_t old = peek(word);
-             if (old == 0)
-               asm volatile("atom.acquire.gpu.cas.b64 %0, [%1], 0, 1;"
+             const uint64_t open = peek(word);
+             uint64_t old = open;
+             if (open != taken)
+               asm volatile("atom.acquire.gpu.cas.b64 %0, [%1], %2, %3;"
                             : "=l"(old)
-                            : "l"(word)
+                            : "l"(word), "l"(open), "l"(taken)
                             : "memory");
-             return old;
-           }) == 0;
+             return uint64_t(open != taken && old == open);
+           }) != 0;
   }
   /// Calls open(words, sequence, number) for the entries from `tail` on that have come, `number` of
   /// at most eight; the new tail. A lane loads each word: they come with one trip.
@@ -149,6 +155,10 @@ public:
     const uint64_t word = acquireWord(&entries[sequence % kWindow].words[lane() % kWords]);
     return __all_sync(~0u, isOfTurn(word, sequence));
   }
+  /// Acquires once a fence has followed.
+  __device__ static uint64_t peekBeforeFence(const uint64_t *word) { return peek(word); }
+  /// Each lane for itself.
+  __device__ static void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
   /// What all lanes did before comes before what they do after, for everybody.
   __device__ static void fenceAll() {
     first([] {

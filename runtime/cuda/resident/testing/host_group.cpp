@@ -21,8 +21,9 @@ template <class T> std::unique_ptr<T> makeZeroed() { return std::make_unique<T>(
 
 } // namespace
 
-HostCollective::HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations)
-    : count(count), nextOrdinals(plan.numRanks) {
+HostCollective::HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations,
+                               uint32_t number)
+    : count(count), number(number), nextOrdinals(plan.numRanks) {
   interpreter::conformance::SimulationOptions options;
   options.count = count;
   options.type = DataType::Int32;
@@ -56,6 +57,7 @@ Submission HostCollective::nextOf(uint32_t rank) {
   Submission submission;
   submission.collective = words[rank].get();
   submission.ordinal = nextOrdinals[rank]++;
+  submission.home = homeOf(number);
   submission.numBlocks = static_cast<uint8_t>(simulations[submission.ordinal]->numBlocks(rank));
   return submission;
 }
@@ -86,6 +88,7 @@ public:
       return result;
     });
   }
+  static void takenIn(const Submission &) {}
   static void finished(const Submission &) {}
   static uint64_t imageLoads() { return 0; }
 
@@ -143,14 +146,15 @@ bool HostRank::areGone() const {
 }
 
 void HostRank::runGeneration(uint64_t generation) {
-  ExecutorArguments arguments{board.get(), page.get(), generation, settings};
+  ExecutorArguments arguments{board.get(), page.get(), generation, settings, marks.get()};
   std::vector<std::thread> executors;
   for (uint32_t e = 0; e < settings.numExecutors; ++e)
     executors.emplace_back([&arguments, e] {
       HostTarget target;
       HostRunner runner;
-      VisitedTasks visited;
-      Executor<HostTarget, HostRunner>(arguments, e, target, runner, visited).run();
+      auto ledger = makeZeroed<Ledger>();
+      Marker<HostTarget> marker(arguments.marks == nullptr ? nullptr : arguments.marks + e, target);
+      Executor<HostTarget, HostRunner>(arguments, e, target, runner, *ledger, marker).run();
     });
   for (std::thread &executor : executors)
     executor.join();

@@ -22,7 +22,8 @@ namespace occl::cuda::resident {
 /// own.
 class HostCollective {
 public:
-  HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations);
+  /// number: in the group, the same on all ranks.
+  HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations, uint32_t number);
 
   uint32_t numRanks() const { return static_cast<uint32_t>(words.size()); }
   interpreter::Invocation &invocation(uint32_t ordinal, uint32_t rank) {
@@ -45,6 +46,7 @@ private:
   };
 
   const uint64_t count;
+  const uint32_t number;
   std::vector<std::unique_ptr<Words>> words;                                      // by rank
   std::vector<uint32_t> nextOrdinals;                                             // by rank
   std::vector<std::unique_ptr<interpreter::conformance::Simulation>> simulations; // by ordinal
@@ -58,6 +60,10 @@ public:
   ~HostRank();
 
   SubmissionSide &side() { return submissions; }
+  /// Executors of later generations record marks.
+  void trace() { marks = std::make_unique<MarkRing[]>(settings.numExecutors); }
+  /// Of an executor, once all have left.
+  const MarkRing &marksOf(uint32_t executor) const { return marks[executor]; }
   /// As submit(), until the window has room.
   uint64_t submit(HostCollective &collective, uint32_t rank);
   /// The same, to begin when its stream reaches it.
@@ -82,6 +88,7 @@ private:
   const Settings settings;
   std::unique_ptr<Board> board;
   std::unique_ptr<HostPage> page;
+  std::unique_ptr<MarkRing[]> marks; // null: nothing is recorded
   SubmissionSide submissions;
   Mutex mutex;
   ConditionVariable changed;

@@ -31,8 +31,11 @@ public:
         std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
   }
 
+  static void pause() { yieldProcessor(); }
+
   // For one lane.
   static uint64_t time() { return now(); }
+  static uint32_t cycles() { return static_cast<uint32_t>(now()); }
   static uint64_t peek(const uint64_t *word) { return loadShared(word, std::memory_order_relaxed); }
   static void post(uint64_t *word, uint64_t value) {
     storeShared(word, value, std::memory_order_relaxed);
@@ -69,9 +72,10 @@ public:
   static uint64_t subtractOne(uint64_t *word) {
     return change(word, [](uint64_t old) { return old - 1; });
   }
-  static bool tryLock(uint64_t *word) {
-    uint64_t open = 0;
-    if (peek(word) == 0 && shared(word).compare_exchange_strong(open, 1, std::memory_order_acq_rel))
+  static bool tryLock(uint64_t *word, uint64_t taken) {
+    uint64_t open = peek(word);
+    if (open != taken &&
+        shared(word).compare_exchange_strong(open, taken, std::memory_order_acq_rel))
       return true;
     yieldProcessor(); // there may be more executors than processors
     return false;
@@ -94,6 +98,9 @@ public:
     uint64_t words[SubmissionEntry::kWords];
     return loadEntry(entries[sequence % kWindow], sequence, words);
   }
+  /// Acquires by itself: thread sanitizer does not know fences.
+  static uint64_t peekBeforeFence(const uint64_t *word) { return acquire(word); }
+  static void fence() { threadFence(std::memory_order_acquire); }
   /// What all lanes did before comes before what they do after, for everybody.
   static void fenceAll() { threadFence(std::memory_order_acq_rel); }
   /// What follows is not looked at before the value is visible.

@@ -1,5 +1,6 @@
 // resident_measure: what resident daemons cost, with several ranks on one GPU: from submission to
-// completion seen by the host, conflicting orders against equal ones.
+// completion seen by the host, conflicting orders against equal ones, and where executors spend
+// their time meanwhile.
 #include "plan/testing/example_plans.h"
 #include "runtime/cuda/resident/testing/one_device.h"
 #include "runtime/cuda/resident/testing/orders.h"
@@ -8,8 +9,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace occl;
@@ -65,6 +68,44 @@ std::vector<double> latencies(uint32_t numRanks, const DaemonOptions &options) {
   return times;
 }
 
+const char *nameOf(Moment moment) {
+  static constexpr const char *kNames[kNumMoments] = {"none",  "taken in", "visit",    "ready",
+                                                      "begun", "stepped",  "blocked",  "finished",
+                                                      "left",  "visible",  "completed"};
+  return kNames[static_cast<uint32_t>(moment)];
+}
+
+/// From each mark of an executor to its next: how often, the median and all of it, by the marks'
+/// moments. What is between leaving a task and a visit is choosing.
+void printSteps(const std::vector<std::vector<MarkView>> &executors) {
+  std::map<std::pair<Moment, Moment>, std::vector<double>> steps;
+  double cyclesPerNs = 0;
+  for (const auto &marks : executors)
+    if (marks.size() > 1 && marks.back().time > marks.front().time) {
+      uint64_t cycles = 0;
+      for (size_t i = 1; i < marks.size(); ++i)
+        cycles += marks[i].cycles - marks[i - 1].cycles;
+      cyclesPerNs =
+          std::max(cyclesPerNs, static_cast<double>(cycles) /
+                                    static_cast<double>(marks.back().time - marks.front().time));
+    }
+  if (cyclesPerNs == 0)
+    return;
+  for (const auto &marks : executors)
+    for (size_t i = 1; i < marks.size(); ++i)
+      steps[{marks[i - 1].moment, marks[i].moment}].push_back(
+          static_cast<uint32_t>(marks[i].cycles - marks[i - 1].cycles) / cyclesPerNs);
+  for (auto &[moments, times] : steps) {
+    std::ranges::sort(times);
+    double all = 0;
+    for (double time : times)
+      all += time;
+    std::printf("    %9s -> %-9s %6zu times, median %6.0f ns, 90%% %6.0f ns, all %8.0f us\n",
+                nameOf(moments.first), nameOf(moments.second), times.size(),
+                times[times.size() / 2], times[times.size() * 9 / 10], all / 1e3);
+  }
+}
+
 void measureLatency() {
   for (uint32_t numExecutors : {1u, 4u})
     for (uint32_t numRanks : {1u, 2u, 4u, 8u}) {
@@ -104,9 +145,56 @@ void measureOrders() {
     }
 }
 
+/// A one-shot all-reduce of 1 KiB, again and again: with marks, so it is slower than above.
+void measureSteps(uint32_t numRanks) {
+  constexpr uint32_t kRuns = 300;
+  OneDevice group(numRanks, optionsWith(1));
+  require(group.add(plan::testing::oneShotAllReduce(numRanks), 256));
+  group.setInputs(0);
+  require(runOrders(group, kRuns, false, kLong, kNothing));
+  require(group.daemon(0).startMarks());
+  require(runOrders(group, kRuns, false, kLong, kNothing));
+  auto marks = group.daemon(0).takeMarks();
+  require(marks.status());
+  require(group.check(0));
+  std::printf("1 KiB, %u ranks, rank 0's executor:\n", numRanks);
+  printSteps(*marks);
+}
+
+/// Many collectives in flight on two ranks, in conflicting orders.
+void measureMany(uint32_t numExecutors) {
+  constexpr uint32_t kRanks = 2, kCollectives = 160, kIterations = 8;
+  OneDevice group(kRanks, optionsWith(numExecutors));
+  for (uint32_t c = 0; c < kCollectives; ++c) {
+    plan::Plan plan = plan::testing::twoShotAllReduce(kRanks);
+    require(group.add(plan, c % 3 == 0 ? 64 << 10 : 1 << 10));
+  }
+  group.setInputs(0);
+  require(runOrders(group, 5, true, kLong, kNothing));
+  auto begin = Clock::now();
+  require(runOrders(group, kIterations, true, kLong, kNothing));
+  const double time = microsecondsSince(begin) / kIterations;
+  require(group.daemon(0).startMarks());
+  require(runOrders(group, 2, true, kLong, kNothing));
+  auto marks = group.daemon(0).takeMarks();
+  require(marks.status());
+  require(group.check(0));
+  std::printf("%u all-reduces of 4 and 256 KiB, conflicting orders, %u executors a rank: %.0f us\n",
+              kCollectives, numExecutors, time);
+  printSteps(*marks);
+  for (uint32_t r = 0; r < kRanks; ++r)
+    require(group.daemon(r).waitForQuit(kLong));
+  printCounts(group);
+  std::fflush(stdout);
+}
+
 } // namespace
 
 int main() {
+  measureSteps(1);
+  measureSteps(2);
   measureLatency();
+  for (uint32_t numExecutors : {4u, 16u, 32u})
+    measureMany(numExecutors);
   measureOrders();
 }
