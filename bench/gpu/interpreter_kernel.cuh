@@ -15,6 +15,7 @@
 // that its rank has begun, and waits for them: from there on they may access each other's buffers.
 #pragma once
 
+#include "bench/gpu/bounded_run.cuh"
 #include "bench/gpu/kernel_arguments.h"
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/block_run.cuh"

@@ -1,7 +1,7 @@
 // What the host tells the slice's kernels, and what they report.
 #pragma once
 
-#include "runtime/cuda/block_report.h"
+#include "bench/gpu/block_report.h"
 #include "runtime/cuda/limits.h"
 
 #include <cstdint>
@@ -10,7 +10,6 @@ namespace occl::bench {
 
 /// Arena blocks that a rank uses in turn.
 inline constexpr uint32_t kArenaRing = 4;
-using cuda::BlockReport;
 using cuda::kMaxBlockOperands;
 using cuda::kMaxRanks;
 using cuda::kTableBytes;

@@ -4,8 +4,8 @@
 // writes to a half again only two invocations later, after it has had something from every rank
 // that came after that rank had read the half.
 #include "bench/gpu/kernel_arguments.h"
+#include "bench/gpu/patience.cuh"
 #include "runtime/base/system_words.cuh"
-#include "runtime/cuda/patience.cuh"
 
 namespace occl::bench {
 

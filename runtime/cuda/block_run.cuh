@@ -1,10 +1,9 @@
-// What kernels that interpret have in common: a thread block with its image in shared memory runs
-// one invocation to its end, or gives up at its bound and says where it stands.
+// What kernels that interpret have in common: a thread block's image in shared memory, and who runs
+// its steps.
 #pragma once
 
 #include "runtime/cuda/block_image.h"
 #include "runtime/cuda/limits.h"
-#include "runtime/cuda/patience.cuh"
 #include "runtime/interpreter/ready.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_cuda.cuh"
@@ -59,29 +58,6 @@ __device__ inline const ImageHeader &loadImage(const char *image, uint64_t strid
   return header;
 }
 
-/// Waits until `isReady` says so for all lanes, a rank each. False: gave up, and reported whom it
-/// missed.
-template <class IsReady>
-__device__ bool waitInWarp(const IsReady &isReady, Patience patience, BlockReport &to,
-                           uint32_t self, uint32_t number) {
-  for (;;) {
-    bool ready = isReady();
-    if (__all_sync(~0u, ready))
-      return true;
-    if (!patience.isExhausted([](bool late) { return __any_sync(~0u, late) != 0; }))
-      continue;
-    if (!ready)
-      report(to, {BlockReport::GaveUp,
-                  number,
-                  {},
-                  {BlockReason::Announce, 0, threadIdx.x},
-                  self,
-                  blockIdx.x,
-                  0});
-    return false;
-  }
-}
-
 /// A thread block whose steps are made ready: where ImageHeader::isReady, and the image was loaded
 /// by loadImage() to `tables`. The first warp.
 template <class Target> class ReadyRunner {
@@ -116,24 +92,5 @@ private:
   const Invocation &invocation;
   Target &target;
 };
-
-/// Steps until the invocation is finished. False: gave up, and reported it. The first warp.
-template <class Runner>
-__device__ bool finishInvocation(Runner &runner, Patience patience, BlockReport &to, uint32_t rank,
-                                 uint32_t number) {
-  BlockContext context;
-  for (;;) {
-    StepResult result = runner.run(context, ~0u);
-    if (result.status == StepStatus::Finished)
-      return true;
-    if (result.slices != 0)
-      patience.progressed();
-    if (!patience.isExhausted([](bool late) { return __any_sync(~0u, late) != 0; }))
-      continue;
-    if (result.obstacle.reason != BlockReason::None)
-      report(to, {BlockReport::GaveUp, number, context, result.obstacle, rank, blockIdx.x, 0});
-    return false;
-  }
-}
 
 } // namespace occl::cuda

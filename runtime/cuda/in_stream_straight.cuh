@@ -7,6 +7,7 @@
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
 #include "runtime/cuda/in_stream_kernels.h"
+#include "runtime/interpreter/block_vote.cuh"
 #include "runtime/interpreter/straight_cuda.cuh"
 
 #include <cstdint>
@@ -31,16 +32,6 @@ __device__ inline bool meetWorkers(uint32_t numWorkers, bool ok) {
                "selp.u32 %0, 1, 0, out; }"
                : "=r"(all)
                : "r"(static_cast<uint32_t>(ok)), "r"(numWorkers)
-               : "memory");
-  return all != 0;
-}
-/// Whether `ok` of all threads of the block.
-__device__ inline bool meetAll(bool ok) {
-  uint32_t all;
-  asm volatile("{ .reg .pred in, out; setp.ne.u32 in, %1, 0; barrier.red.and.pred out, 2, in; "
-               "selp.u32 %0, 1, 0, out; }"
-               : "=r"(all)
-               : "r"(static_cast<uint32_t>(ok))
                : "memory");
   return all != 0;
 }
@@ -132,7 +123,7 @@ __device__ inline void runClerk(const InStreamArguments &arguments) {
   letLaterWorkStart();
   if (blockIdx.x == 0 && arguments.number != kAnyNumber)
     asm volatile("fence.acq_rel.sys;" ::: "memory");
-  if (meetAll(ok) && laneOfWarp() == 0)
+  if (interpreter::cuda::allOfBlock(ok) && laneOfWarp() == 0)
     storeWord(arguments.collective.ordinals + blockIdx.x, number + 1);
 }
 
@@ -153,7 +144,7 @@ __global__ void __launch_bounds__(kThreads)
   else
     awaitEarlierWork();
   ok = meetWorkers(numWorkers, ok) && takeSteps<Fold, kWide>(shared, arguments, image, numWorkers);
-  meetAll(ok);
+  interpreter::cuda::allOfBlock(ok);
 }
 
 template <class Fold> int launchStraight(const InStreamArguments &arguments, const Launch &launch) {

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "runtime/base/system_words.cuh"
+#include "runtime/interpreter/block_vote.cuh"
 #include "runtime/interpreter/fold_cuda.cuh"
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/lines_cuda.cuh"
@@ -304,15 +305,7 @@ private:
     __device__ bool operator()(bool ready) const { return vote(ready); }
   };
   struct VoteInBlock {
-    __device__ bool operator()(bool ready) const {
-      uint32_t all;
-      asm volatile("{ .reg .pred in, out; setp.ne.u32 in, %1, 0; barrier.red.and.pred out, 2, in; "
-                   "selp.u32 %0, 1, 0, out; }"
-                   : "=r"(all)
-                   : "r"(static_cast<uint32_t>(ready))
-                   : "memory");
-      return all != 0;
-    }
+    __device__ bool operator()(bool ready) const { return cuda::allOfBlock(ready); }
   };
 
   /// All warps. It has a number of its own: they come from different places in the code.

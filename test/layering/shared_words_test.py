@@ -25,6 +25,7 @@ ALLOWED = {
     "runtime/insight/report_signal.cpp": "a signal handler may access nothing but such words",
     "runtime/insight/trace.cpp": "a ring for each real thread, which fibers would share",
     "runtime/insight/trace_ring.h": "a ring for each real thread, which fibers would share",
+    "runtime/interpreter/block_vote.cuh": "device code",
     "runtime/interpreter/target_cuda.cuh": "device code",
     "runtime/interpreter/lines_cuda.cuh": "device code",
     "runtime/interpreter/ready_lines_cuda.cuh": "device code",

@@ -1,11 +1,11 @@
 // How the slice's kernels bound every wait, and how they report.
 #pragma once
 
-#include "runtime/cuda/block_report.h"
+#include "bench/gpu/block_report.h"
 
 #include <cstdint>
 
-namespace occl::cuda {
+namespace occl::bench {
 
 /// Bounds a wait: all threads that wait together call it after each poll that found something
 /// missing.
@@ -35,4 +35,4 @@ __device__ inline void report(BlockReport &to, const BlockReport &outcome) {
     to = outcome;
 }
 
-} // namespace occl::cuda
+} // namespace occl::bench

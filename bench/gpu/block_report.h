@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace occl::cuda {
+namespace occl::bench {
 
 struct BlockReport {
   static constexpr uint32_t Absent = 0, Finished = 1, GaveUp = 2;
@@ -18,4 +18,4 @@ struct BlockReport {
   uint64_t measured = 0;
 };
 
-} // namespace occl::cuda
+} // namespace occl::bench
