@@ -6,9 +6,10 @@ occlc=$1 check=$2 table=$3 ranks=$4
 algorithms=$(dirname "$table")
 number=0
 while IFS=$'\t' read -r collective of algorithm instances limit protocol; do
+  protocol=${protocol%-stream}
   case $protocol in ll | ll128) ;; *) continue ;; esac
   case ,$of, in *,"$ranks",*) ;; *) continue ;; esac
-  plan=$TEST_TMPDIR/$collective-$algorithm-$protocol-$instances.cbor
+  plan=$TEST_TMPDIR/$collective-$algorithm-$protocol-$instances-$limit.cbor
   "$occlc" compile "$algorithms/$collective/$algorithm.coll" -D "ranks=$ranks" --instances "$instances" --protocol "$protocol" \
     --no-aggregate-local --spread-local --max-bytes "$limit" -o "$plan"
   "$check" "$plan" 4 1000 $((limit / 2 + 4)) $((limit - 4)) "$limit"

@@ -17,7 +17,7 @@ compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances
     apart) options=(--protocol simple --direct --no-multicast) ;;
     beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks 128) ;;
     # Local copies spread over the thread blocks, as --direct does by itself.
-    *) options=(--protocol "$7" --no-aggregate-local --spread-local) ;;
+    *) options=(--protocol "${7%-stream}" --no-aggregate-local --spread-local) ;;
   esac
   [ "$6" = - ] || options+=(--max-bytes "$6")
   [ "${4%:*}" = "$4" ] || options+=(-D "${4#*:}")

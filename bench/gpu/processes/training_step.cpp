@@ -1,5 +1,7 @@
 // gpu_training_step <ranks> <iterations> <thread blocks of the daemon> <all-reduce plan>...
 //
+// Plans with "-stream-" in their names are for streams alone (algorithms/device_plans.tsv).
+//
 // The all-reduces of one step of data-parallel ResNet-50: 161 gradients, 102 MB of floats, each
 // rank a process on a GPU of its own. One by one in a random order, in a stream and by the resident
 // daemon, where every rank has an order of its own; and in buckets of 25 MiB, as frameworks send
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <string>
@@ -30,6 +33,7 @@ constexpr size_t kAlignment = 128 / sizeof(float); // of each gradient, in eleme
 struct Part {
   size_t first = 0, count = 0; // elements
   uint64_t id = 0;             // as a collective of OCCL's
+  uint64_t idForDaemon = 0;
 };
 
 struct Buffers {
@@ -63,18 +67,33 @@ std::vector<Part> inBuckets(const std::vector<Part> &parts) {
   return buckets;
 }
 
+/// First those that the daemon takes, then all.
+std::vector<std::string> withDaemonPlans(const std::vector<std::string> &plans,
+                                         size_t &numForDaemon) {
+  std::vector<std::string> all;
+  std::ranges::copy_if(plans, std::back_inserter(all), [](const std::string &plan) {
+    return plan.find("-stream-") == std::string::npos;
+  });
+  numForDaemon = all.size();
+  all.insert(all.end(), plans.begin(), plans.end());
+  return all;
+}
+
 class TrainingStep {
 public:
   TrainingStep(Together &together, uint32_t rank, const std::vector<std::string> &plans,
                uint32_t daemonBlocks)
       : together(together), rank(rank),
-        occl(Occl::join(together, rank, "allreduce", plans, daemonBlocks)),
+        occl(Occl::join(together, rank, "allreduce", withDaemonPlans(plans, numForDaemon),
+                        daemonBlocks)),
         daemonBlocks(daemonBlocks), nccl(Nccl::join(together, rank)), apart(gradients()),
         buckets(inBuckets(apart)), elements(apart.back().first + apart.back().count) {
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     for (std::vector<Part> *parts : {&apart, &buckets})
       for (Part &part : *parts)
-        part.id = occl->registerWith(part.count, 0, occl->numPlans());
+        part.id = occl->registerWith(part.count, numForDaemon, occl->numPlans() - numForDaemon);
+    for (Part &part : apart)
+      part.idForDaemon = occl->registerWith(part.count, 0, numForDaemon);
     std::mt19937_64 random(kSeed);
     order.resize(apart.size());
     std::iota(order.begin(), order.end(), size_t(0));
@@ -116,7 +135,7 @@ private:
   void runByDaemon(const Buffers &buffers) {
     std::vector<uint64_t> requests;
     for (size_t i : ownOrder)
-      requests.push_back(occl->submit(apart[i].id, buffers.input + apart[i].first,
+      requests.push_back(occl->submit(apart[i].idForDaemon, buffers.input + apart[i].first,
                                       buffers.output + apart[i].first));
     for (uint64_t request : requests)
       occl->wait(request);
@@ -190,6 +209,7 @@ private:
 
   Together &together;
   const uint32_t rank;
+  size_t numForDaemon = 0;
   std::unique_ptr<Occl> occl;
   const uint32_t daemonBlocks;
   std::unique_ptr<Nccl> nccl;
