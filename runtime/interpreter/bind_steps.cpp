@@ -184,11 +184,24 @@ bool Binder::mayJoin(uint32_t leader, uint32_t next) const {
       step.numStepOperands + member.numStepOperands > int(request.stepOperands) ||
       ((member.numAcquires != 0 || waitsForLines(member)) &&
        (step.numReleases != 0 || step.published)) ||
-      !fitsInLines(leader, next))
+      !fitsInLines(leader, next) || storeTheSameWord(step, member))
     return false;
   return std::ranges::all_of(
       instructions.subspan(leader, next - leader),
       [&](const BoundInstruction &before) { return areIndependent(before, member); });
+}
+
+/// Two signals of a counter, or two messages of a connection: a step stores its words all at once,
+/// so that either value could stay.
+bool Binder::storeTheSameWord(const BoundInstruction &a, const BoundInstruction &b) const {
+  std::span releases(binding->releases);
+  auto ofB = releases.subspan(b.firstRelease, b.numReleases);
+  return std::ranges::any_of(
+      releases.subspan(a.firstRelease, a.numReleases), [&](const BoundRelease &x) {
+        return x.isStored && std::ranges::any_of(ofB, [&](const BoundRelease &y) {
+                 return y.isStored && x.place == y.place && x.offset == y.offset;
+               });
+      });
 }
 
 /// Whether two local operands may share memory, of so many bytes each. In place, any chunk of the

@@ -214,6 +214,28 @@ TEST(Bind, GroupsACopyThatIsNoneInPlaceWithWhatReadsItsSource) {
   EXPECT_EQ(stepsOf(never, request), (std::vector<uint32_t>{2, 1}));
 }
 
+/// On devices lanes store the words of a step, in no order: of two values of one word either could
+/// stay, and who waits for the larger one would wait for ever.
+TEST(Bind, GroupsNoTwoThatStoreTheSameWord) {
+  using plan::Opcode;
+  for (bool isCounter : {false, true}) {
+    plan::PlanBuilder builder;
+    uint32_t link = isCounter ? builder.addCounter(0, {1}) : builder.addConnection(0, 0, {1});
+    builder.beginRank({.inputChunks = 2, .outputChunks = 2});
+    builder.beginThreadBlock();
+    for (uint32_t i = 0; i < 2; ++i)
+      if (isCounter)
+        builder.addInstruction({.opcode = Opcode::Signal}, {}, {plan::connection(link)});
+      else
+        builder.addInstruction({.opcode = Opcode::Send, .count = 1, .extent = i},
+                               {plan::input(0, i)}, {plan::connection(link)});
+    builder.beginRank({.inputChunks = 2, .outputChunks = 2});
+    EXPECT_EQ(stepsOf(std::move(builder).take(), {.count = 300, .stepOperands = 64}),
+              (std::vector<uint32_t>(2, 1)))
+        << (isCounter ? "signals" : "messages");
+  }
+}
+
 /// A send that waits for credit would keep back those before it, whose receivers may have to go on
 /// first; a receive that returns credit, too.
 TEST(Bind, GroupsNoMessagesThatMayWaitForCredit) {

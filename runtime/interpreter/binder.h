@@ -95,6 +95,7 @@ private:
   bool fitsInLines(uint32_t leader, uint32_t next) const;
   bool mayJoin(uint32_t leader, uint32_t member) const;
   bool areIndependent(const BoundInstruction &a, const BoundInstruction &b) const;
+  bool storeTheSameWord(const BoundInstruction &a, const BoundInstruction &b) const;
   bool mayOverlap(const BoundOperand &a, uint64_t aBytes, const BoundOperand &b,
                   uint64_t bBytes) const;
   void pushWait(uint32_t connection, uint32_t value);
