@@ -55,8 +55,7 @@ TEST(DividedProcesses, GroupsThatOverlapWorkAndOutliveEachOther) {
     return wrong.empty() ? works(comm, kRanks, rank) : wrong;
   };
   Processes processes(kRanks, joined(kRanks, jobName("divided"), body));
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, kRanks);
 }
 
 TEST(DividedProcesses, AfterAKillTheOthersGoOn) {

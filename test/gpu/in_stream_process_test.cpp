@@ -27,8 +27,7 @@ TEST(InStreamProcesses, AllCollectivesAreRight) {
     return "";
   };
   Processes processes(processRanks(), joined(processRanks(), jobName("in-stream"), body));
-  for (uint32_t r = 0; r < processRanks(); ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, processRanks());
 }
 
 TEST(InStreamProcesses, AKilledRankIsNamedInBoundedTime) {

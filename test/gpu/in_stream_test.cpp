@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <barrier>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -20,24 +18,7 @@ using namespace std::chrono_literals;
 
 class InStream : public RanksOnDevices {};
 
-class AllRight : public RanksOnDevices {
-protected:
-  /// All ranks run the cases, one after the other, until one is wrong.
-  void runAll(const std::vector<Case> &cases) {
-    std::barrier met(static_cast<ptrdiff_t>(comms.size()));
-    std::atomic<bool> isWrong{false};
-    inThreads([&](uint32_t rank) -> std::string {
-      for (const Case &what : cases) {
-        std::string wrong = onDevices[rank]->run(what, [&] { met.arrive_and_wait(); });
-        isWrong = isWrong || !wrong.empty();
-        met.arrive_and_wait();
-        if (isWrong)
-          return wrong;
-      }
-      return "";
-    });
-  }
-};
+class AllRight : public RanksOnDevices {};
 
 TEST_F(AllRight, CollectivesProtocolsAndShapes) { runAll(casesFor(numRanks())); }
 TEST_F(AllRight, TypesAndOperationsInAndOutOfPlace) { runAll(typeCasesFor(numRanks())); }

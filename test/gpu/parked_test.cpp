@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace occl::gpu_test {
@@ -24,12 +25,24 @@ using communicator::testing::Processes;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kCount = 1000;
+constexpr uint64_t kCount = 1000, kId = 1;
 constexpr auto kBound = 15s; // for everything that must end
 
 int numDevices() {
   int number = 0;
   return cudaGetDeviceCount(&number) == cudaSuccess ? number : 0;
+}
+
+/// An all-reduce of two ranks. "" or what is wrong.
+std::string registerPlan(occlComm_t comm, plan::Plan plan, uint64_t id = kId,
+                         uint32_t timeoutMs = 20000) {
+  Case what;
+  what.id = id;
+  what.plan = std::move(plan);
+  what.count = kCount;
+  return registerCase(comm, what, timeoutMs) == occlSuccess
+             ? ""
+             : std::string("occlRegister: ") + occlGetLastError();
 }
 
 /// Two ranks of this process, on two devices if it sees so many.
@@ -65,14 +78,10 @@ public:
   /// Collectives 0 to number - 1, on both ranks.
   std::string registerAll(uint64_t number, uint32_t timeoutMs) {
     for (uint64_t id = 0; id < number; ++id)
-      for (occlComm_t comm : comms) {
-        Case what;
-        what.id = id;
-        what.plan = plan::testing::ringAllReduce(2); // one thread block
-        what.count = kCount;
-        if (registerCase(comm, what, timeoutMs) != occlSuccess)
-          return std::string("occlRegister: ") + occlGetLastError();
-      }
+      for (occlComm_t comm : comms) // a ring is one thread block
+        if (std::string text = registerPlan(comm, plan::testing::ringAllReduce(2), id, timeoutMs);
+            !text.empty())
+          return text;
     return "";
   }
   /// With work behind it.
@@ -188,12 +197,9 @@ TEST(Parked, AsManyStreamsAsConnectionsMayBeHeldByTheResidentDaemon) {
                  : std::string("occlSubmitOnStream: ") + occlGetLastError();
     };
     for (uint64_t id = 0; id < kHeld; ++id) {
-      Case what;
-      what.id = id;
-      what.plan = plan::testing::twoShotAllReduce(2);
-      what.count = kCount;
-      if (registerCase(comm, what, 10000) != occlSuccess)
-        return std::string("occlRegister: ") + occlGetLastError();
+      if (std::string wrong = registerPlan(comm, plan::testing::twoShotAllReduce(2), id, 10000);
+          !wrong.empty())
+        return wrong;
       // Copies its tables to the device, once.
       if (occlRun(comm, id, on.input(false), on.output(false)) != occlSuccess)
         return std::string("occlRun: ") + occlGetLastError();
@@ -216,8 +222,7 @@ TEST(Parked, AsManyStreamsAsConnectionsMayBeHeldByTheResidentDaemon) {
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     return joined(2, name, body)(rank);
   });
-  for (uint32_t r = 0; r < 2; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, 2);
 }
 
 /// The call waits for the stream that is held, and the daemon goes on meanwhile.
@@ -226,17 +231,14 @@ TEST(Parked, CudaFreeWaitsForStreamsThatTheResidentDaemonHolds) {
     GTEST_SKIP() << "no CUDA device";
   auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice on(comm, rank);
-    Case what;
-    what.plan = plan::testing::twoShotAllReduce(2);
-    what.count = kCount;
-    if (registerCase(comm, what) != occlSuccess)
-      return std::string("occlRegister: ") + occlGetLastError();
+    if (std::string wrong = registerPlan(comm, plan::testing::twoShotAllReduce(2)); !wrong.empty())
+      return wrong;
     char *memory = nullptr;
     cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
     for (uint32_t i = 0; i < 3; ++i) {
       if (rank == i % 2)
         std::this_thread::sleep_for(300ms);
-      if (occlSubmitOnStream(comm, what.id, on.input(false), on.output(false), on.stream(), nullptr,
+      if (occlSubmitOnStream(comm, kId, on.input(false), on.output(false), on.stream(), nullptr,
                              nullptr, nullptr) != occlSuccess)
         return std::string("occlSubmitOnStream: ") + occlGetLastError();
       i == 0 ? cudaFree(memory) : cudaDeviceSynchronize();
@@ -245,8 +247,7 @@ TEST(Parked, CudaFreeWaitsForStreamsThatTheResidentDaemonHolds) {
     return wrong.empty() ? occlCommGetLastError(comm) : wrong;
   };
   Processes processes(2, joined(2, jobName("parked-held-free"), body));
-  for (uint32_t r = 0; r < 2; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, 2);
 }
 
 TEST(Parked, AbortEndsAllThatIsParked) {
@@ -346,25 +347,21 @@ TEST(Parked, CudaFreeInAnotherProcessGoesOn) {
     GTEST_SKIP() << "no CUDA device";
   auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
-    Case what;
-    what.plan = plan::testing::twoShotAllReduce(2);
-    what.count = kCount;
-    if (registerCase(comm, what) != occlSuccess)
-      return std::string("occlRegister: ") + occlGetLastError();
+    if (std::string wrong = registerPlan(comm, plan::testing::twoShotAllReduce(2)); !wrong.empty())
+      return wrong;
     char *memory = nullptr;
     cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
     if (rank == 1)
       std::this_thread::sleep_for(700ms);
-    if (occlEnqueue(comm, what.id, onDevice.input(false), onDevice.output(false),
-                    onDevice.stream()) != occlSuccess)
+    if (occlEnqueue(comm, kId, onDevice.input(false), onDevice.output(false), onDevice.stream()) !=
+        occlSuccess)
       return std::string("occlEnqueue: ") + occlGetLastError();
     cudaFree(memory); // rank 0's waits for rank 1
     std::string wrong = onDevice.synchronize();
     return wrong.empty() ? occlCommGetLastError(comm) : wrong;
   };
   Processes processes(2, joined(2, jobName("parked-free"), body));
-  for (uint32_t r = 0; r < 2; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, 2);
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "test/gpu/processes_on_devices.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -29,6 +31,11 @@ joined(uint32_t numRanks, const std::string &name,
     occlCommDestroy(comm);
     return wrong;
   };
+}
+
+void expectAllRight(communicator::testing::Processes &processes, uint32_t numRanks) {
+  for (uint32_t r = 0; r < numRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
 }
 
 } // namespace occl::gpu_test

@@ -21,4 +21,8 @@ std::function<std::string(uint32_t)>
 joined(uint32_t numRanks, const std::string &name,
        const std::function<std::string(occlComm_t, uint32_t)> &body);
 
+/// Waits for the processes, each of which has to end well: a failure of the test says what was
+/// wrong.
+void expectAllRight(communicator::testing::Processes &processes, uint32_t numRanks);
+
 } // namespace occl::gpu_test

@@ -1,5 +1,7 @@
 #include "test/gpu/ranks_on_devices.h"
 
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -55,6 +57,26 @@ void RanksOnDevices::inThreads(const std::function<std::string(uint32_t)> &body)
     thread.join();
   for (const std::string &text : wrong)
     EXPECT_EQ(text, "");
+}
+
+void RanksOnDevices::runAll(const std::vector<Case> &cases) {
+  std::barrier met(static_cast<ptrdiff_t>(comms.size()));
+  std::atomic<bool> isWrong{false};
+  inThreads([&](uint32_t rank) -> std::string {
+    for (const Case &what : cases) {
+      std::string wrong = onDevices[rank]->run(what, [&] { met.arrive_and_wait(); });
+      isWrong = isWrong || !wrong.empty();
+      met.arrive_and_wait();
+      if (isWrong)
+        return wrong;
+    }
+    return "";
+  });
+}
+
+void RanksOnDevices::registerOnAll(const Case &what, uint32_t timeoutMs) {
+  for (occlComm_t comm : comms)
+    ASSERT_EQ(registerCase(comm, what, timeoutMs), occlSuccess) << occlGetLastError();
 }
 
 Case RanksOnDevices::one(plan::Plan plan, uint64_t id) const {

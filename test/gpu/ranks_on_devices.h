@@ -28,7 +28,10 @@ protected:
 
   /// body(rank) on a thread each; what they say is wrong.
   void inThreads(const std::function<std::string(uint32_t)> &body);
+  /// All ranks run the cases, one after the other, until one is wrong.
+  void runAll(const std::vector<Case> &cases);
   Case one(plan::Plan plan, uint64_t id = 1) const;
+  void registerOnAll(const Case &what, uint32_t timeoutMs = 20000);
   std::string enqueue(uint32_t rank, uint64_t id, bool isRegistered = false);
   /// The communicator's failure, once it has one.
   std::string failureOf(uint32_t rank);

@@ -39,8 +39,7 @@ TEST(ResidentProcesses, AllCollectivesTypesAndOperationsAreRight) {
                                                    return wrong;
                                                return "";
                                              }));
-  for (uint32_t r = 0; r < processRanks(); ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, processRanks());
 }
 
 TEST(ResidentProcesses, ConflictingOrdersWithSynchronisationComplete) {
@@ -51,8 +50,7 @@ TEST(ResidentProcesses, ConflictingOrdersWithSynchronisationComplete) {
       joined(processRanks(), jobName("resident-chaos"), [&](occlComm_t comm, uint32_t rank) {
         return runChaos(comm, {processRanks(), rank, 200, 20});
       }));
-  for (uint32_t r = 0; r < processRanks(); ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, processRanks());
 }
 
 /// Rank 1 aborts the one, in which rank 0 waits for it; the other one goes on.
@@ -83,8 +81,7 @@ TEST(ResidentProcesses, AFailedCommunicatorLeavesTheOthersAlone) {
         return joined(processRanks(), name + "-b",
                       [&](occlComm_t ill, uint32_t) { return runBoth(well, ill, rank); })(rank);
       }));
-  for (uint32_t r = 0; r < processRanks(); ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+  expectAllRight(processes, processRanks());
 }
 
 TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {

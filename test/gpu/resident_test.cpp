@@ -24,10 +24,6 @@ using Clock = std::chrono::steady_clock;
 class Resident : public RanksOnDevices {
 public:
   occlComm_t commOf(uint32_t rank) const { return comms[rank]; }
-  void registerOnAll(const Case &what, uint32_t timeoutMs = 20000) {
-    for (occlComm_t comm : comms)
-      ASSERT_EQ(registerCase(comm, what, timeoutMs), occlSuccess) << occlGetLastError();
-  }
   /// Once: now all ranks have their connectors.
   void runOnAll(uint64_t id) {
     inThreads([&](uint32_t rank) -> std::string {
@@ -53,19 +49,7 @@ public:
 };
 
 TEST_F(Resident, AllCollectivesTypesAndOperationsAreRight) {
-  std::vector<Case> cases = submittedCasesFor(numRanks());
-  std::barrier met(numRanks());
-  std::atomic<bool> isWrong{false};
-  inThreads([&](uint32_t rank) -> std::string {
-    for (const Case &what : cases) {
-      std::string wrong = onDevices[rank]->run(what, [] {});
-      isWrong = isWrong || !wrong.empty();
-      met.arrive_and_wait();
-      if (isWrong)
-        return wrong;
-    }
-    return "";
-  });
+  runAll(submittedCasesFor(numRanks()));
 }
 
 TEST_F(Resident, ConflictingOrdersWithSynchronisationComplete) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -21,10 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 class Streamed : public RanksOnDevices {
 protected:
-  void registerOnAll(const Case &what, uint32_t timeoutMs = 20000) {
-    for (occlComm_t comm : comms)
-      ASSERT_EQ(registerCase(comm, what, timeoutMs), occlSuccess) << occlGetLastError();
-  }
   std::string submit(uint32_t rank, uint64_t id, const void *from, void *to, cudaStream_t stream,
                      occlRequest_t *request = nullptr) {
     return occlSubmitOnStream(comms[rank], id, from, to, stream, nullptr, nullptr, request) ==
@@ -49,18 +44,7 @@ TEST_F(Streamed, AllCollectivesTypesAndOperationsAreRight) {
   std::vector<Case> cases = submittedCasesFor(numRanks());
   for (Case &what : cases)
     what.way = Way::Streamed;
-  std::barrier met(numRanks());
-  std::atomic<bool> isWrong{false};
-  inThreads([&](uint32_t rank) -> std::string {
-    for (const Case &what : cases) {
-      std::string wrong = onDevices[rank]->run(what, [] {});
-      isWrong = isWrong || !wrong.empty();
-      met.arrive_and_wait();
-      if (isWrong)
-        return wrong;
-    }
-    return "";
-  });
+  runAll(cases);
 }
 
 /// What all bytes of rank r's input are in a round; the sum over the ranks has no carry.
