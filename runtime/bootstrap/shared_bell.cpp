@@ -8,8 +8,7 @@
 
 namespace occl::bootstrap {
 
-static constexpr uint64_t kBytes = 4096;
-static_assert(sizeof(Doorbell) <= kBytes);
+static constexpr uint64_t kBytes = sizeof(Doorbell) + SharedBell::kNoticeBytes;
 
 StatusOr<std::shared_ptr<SharedBell>> SharedBell::makePrivate() {
   auto memory = Mapping::anonymous(kBytes);

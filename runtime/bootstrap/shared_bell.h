@@ -1,11 +1,14 @@
 // A device's doorbell, in memory of its own: one word that the ranks of every communicator of the
-// device map and ring, so that an executor sleeps on one word whatever it waits for.
+// device map and ring, so that an executor sleeps on one word whatever it waits for. Behind it is
+// room for what the device has to tell them, whatever communicators they share.
 #pragma once
 
 #include "runtime/base/doorbell.h"
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/mapping.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,6 +28,10 @@ public:
                                                     const std::string &what);
 
   Doorbell &bell() const { return *reinterpret_cast<Doorbell *>(memory.get().data()); }
+  /// Memory beside the bell, zero at first: aligned to cache lines, not touched until used. What it
+  /// holds is up to who has the device.
+  static constexpr uint64_t kNoticeBytes = 65536 - sizeof(Doorbell);
+  std::byte *notices() const { return memory.get().data() + sizeof(Doorbell); }
   /// -1 if it is private or opened.
   int descriptor() const { return file.get(); }
 

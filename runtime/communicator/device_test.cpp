@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -136,57 +137,192 @@ TEST(Device, WaitingForOneCommunicatorRunsTheOthers) {
   expectAllRight(processes, kRanks);
 }
 
-/// More than a rank's worker and the thread that waits can keep to at a time.
-constexpr uint32_t kOfEach = 3;
-
-/// Submits all of one communicator, then all of the other, on rank 1 the other way round; the last
-/// error of the first communicator, whose deadline on rank 1 comes before all others.
-std::string deadlockAcross(const std::string &name, uint32_t rank) {
-  occlConfig_t config = withTimeout(rank == 1 ? 2'000 : 60'000);
+occlConfig_t withoutPreemption(uint32_t milliseconds) {
+  occlConfig_t config = withTimeout(milliseconds);
   config.preemption = 2;
   config.orderPolicy = occlOrderFifo;
-  std::array<occlComm_t, 2> comms{};
-  std::array<std::vector<Job>, 2> jobs;
-  for (uint32_t c = 0; c < 2; ++c) {
-    std::string own = name + "-" + std::to_string(c);
-    if (occlCommInitRank(&comms[c], 2, rank, own.c_str(), &config) != occlSuccess)
-      return lastError("occlCommInitRank");
-    for (uint32_t j = 0; j < kOfEach; ++j)
-      jobs[c].emplace_back(j, handleOf(ringAllReduce(2)), 50 + c);
-    if (std::string wrong = registerAll(comms[c], jobs[c]); !wrong.empty())
+  return config;
+}
+
+/// Two ranks' communicator, and what they do in it.
+struct Pair {
+  occlComm_t comm = nullptr;
+  uint32_t rank = 0; // in it
+  Job job;
+  occlRequest_t request = 0;
+
+  /// Puts it into the task queue: from there on it is first in, first out.
+  std::string submit() {
+    if (job.submit(comm, rank, &request) != occlSuccess)
+      return lastError("occlSubmit");
+    return occlTest(comm, request) == occlInProgress ? "" : lastError("occlTest");
+  }
+};
+
+/// Each rank is in a communicator with the next one, `next`, and in one with the one before. It
+/// submits to `next` first, so that all wait for each other in a ring, through as many
+/// communicators as ranks, of which each sees two. Returns what the deadlock's text is, if one of
+/// them has failed by it, and "" if none has.
+std::string waitInARing(Pair &next, Pair &before) {
+  for (Pair *pair : {&next, &before})
+    if (pair->job.registerOn(pair->comm) != occlSuccess)
+      return lastError("occlRegister");
+  for (Pair *pair : {&next, &before})
+    if (std::string wrong = pair->submit(); !wrong.empty())
       return wrong;
+  std::string deadlock;
+  for (Pair *pair : {&next, &before}) {
+    occlResult_t result = occlWait(pair->comm, pair->request);
+    std::string text = result == occlSuccess ? pair->job.check(pair->rank) : lastError("occlWait");
+    if (result == occlDeadlock && reportOf(pair->comm).find("has failed: deadlock") == text.npos)
+      return "the report does not say why: " + reportOf(pair->comm);
+    if (result != occlSuccess && result != occlDeadlock)
+      return text;
+    deadlock += text;
   }
-  std::array<occlRequest_t, 2> last{};
-  for (uint32_t c : {rank, 1 - rank}) {
-    for (Job &job : jobs[c])
-      if (job.submit(comms[c], rank, &last[c]) != occlSuccess)
-        return lastError("occlSubmit");
-    // Puts them into the task queue: from there on it is first in, first out.
-    if (occlTest(comms[c], last[c]) != occlInProgress)
-      return lastError("occlTest");
+  return deadlock;
+}
+
+/// The communicator that has failed has two ranks, and both have the whole ring; all others worked.
+void expectOneFailed(const std::vector<std::string> &texts) {
+  uint32_t failed = 0;
+  for (const std::string &text : texts) {
+    if (text.empty())
+      continue;
+    ++failed;
+    EXPECT_NE(text.find("deadlock: preemption is off"), text.npos) << text;
+    size_t lines = 0;
+    for (size_t at = text.find("\n  rank "); at != text.npos; at = text.find("\n  rank ", at + 1))
+      ++lines;
+    EXPECT_EQ(lines, texts.size()) << text;
+    for (size_t c = 0; c < texts.size(); ++c)
+      EXPECT_NE(text.find("'ring_allreduce of " + std::to_string(50 + c) + "'"), text.npos) << text;
   }
-  std::string text = occlWait(comms[0], last[0]) == occlTimeout ? occlCommGetLastError(comms[0])
-                                                                : lastError("no time out");
-  for (occlComm_t comm : comms)
-    occlCommAbort(comm);
-  for (occlComm_t comm : comms)
-    occlCommDestroy(comm);
+  EXPECT_EQ(failed, 2u);
+}
+
+Job ringJob(uint32_t number) { return Job(1, handleOf(ringAllReduce(2)), 50 + number); }
+
+/// Communicator c is of ranks c and c + 1.
+std::string processInARing(uint32_t numRanks, uint32_t rank, const std::string &name) {
+  const uint32_t former = (rank + numRanks - 1) % numRanks;
+  Pair next{nullptr, 0, ringJob(rank)}, before{nullptr, 1, ringJob(former)};
+  occlConfig_t config = withoutPreemption(60'000);
+  auto join = [&](Pair &pair, uint32_t c) {
+    return occlCommInitRank(&pair.comm, 2, pair.rank, (name + "-" + std::to_string(c)).c_str(),
+                            &config) == occlSuccess;
+  };
+  // All in the same order: joining waits.
+  bool joined = rank == 0 ? join(next, rank) && join(before, former)
+                          : join(before, former) && join(next, rank);
+  std::string text = joined ? waitInARing(next, before) : lastError("occlCommInitRank");
+  for (Pair *pair : {&next, &before})
+    if (pair->comm)
+      occlCommDestroy(pair->comm);
   return text;
 }
 
-TEST(Device, WithoutPreemptionTheDeadlineNamesTheOtherCommunicatorInTheCycle) {
-  std::string name = jobName("device-cycle");
-  Processes processes(2, [&](uint32_t rank) -> std::string {
-    std::string text = deadlockAcross(name, rank);
+TEST(Device, WithoutPreemptionACycleThroughSeveralCommunicatorsIsDrawnWhole) {
+  for (uint32_t numRanks : {2u, 3u, 5u}) {
+    std::string name = jobName("device-ring") + std::to_string(numRanks);
+    Processes processes(numRanks,
+                        [&](uint32_t rank) { return processInARing(numRanks, rank, name); });
+    std::vector<std::string> texts;
+    for (uint32_t r = 0; r < numRanks; ++r) {
+      processes.join(r);
+      texts.push_back(processes.wrong(r));
+    }
+    expectOneFailed(texts);
+  }
+}
+
+TEST(Device, ThreadsThatWaitForEachOtherThroughThreeCommunicatorsHearOfIt) {
+  constexpr uint32_t kRanks = 3;
+  Ranks ranks(kRanks, withoutPreemption(60'000));
+  std::vector<Job> jobs;
+  for (uint32_t c = 0; c < kRanks; ++c)
+    jobs.push_back(ringJob(c));
+  std::vector<std::string> texts(kRanks);
+  ranks.run([&](uint32_t r) {
+    std::array<occlComm_t, kRanks> comms{};
+    for (uint32_t c = 0; c < kRanks; ++c) {
+      const bool isIn = r == c || r == (c + 1) % kRanks;
+      ASSERT_EQ(occlCommSplit(ranks[r], isIn ? 0 : -1, r == c ? 0 : 1, nullptr, &comms[c]),
+                occlSuccess);
+    }
+    const uint32_t former = (r + kRanks - 1) % kRanks;
+    Pair next{comms[r], 0, ringJob(r)}, before{comms[former], 1, ringJob(former)};
+    texts[r] = waitInARing(next, before);
+    for (occlComm_t comm : {next.comm, before.comm})
+      occlCommDestroy(comm);
+  });
+  expectOneFailed(texts);
+}
+
+/// With preemption the same order is nothing special.
+TEST(Device, WithPreemptionARingOfCommunicatorsJustWorks) {
+  constexpr uint32_t kRanks = 4;
+  std::string name = jobName("device-ring-works");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    std::array<Pair, 2> pairs{Pair{nullptr, 0, ringJob(rank)},
+                              Pair{nullptr, 1, ringJob((rank + kRanks - 1) % kRanks)}};
+    for (uint32_t c = 0; c < kRanks; ++c)
+      for (Pair &pair : pairs)
+        if ((rank + kRanks - pair.rank) % kRanks == c &&
+            occlCommInitRank(&pair.comm, 2, pair.rank, (name + "-" + std::to_string(c)).c_str(),
+                             nullptr) != occlSuccess)
+          return lastError("occlCommInitRank");
+    std::string text = waitInARing(pairs[0], pairs[1]);
+    for (Pair &pair : pairs)
+      occlCommDestroy(pair.comm);
+    return text;
+  });
+  expectAllRight(processes, kRanks);
+}
+
+/// Rank 1 keeps to what rank 2 never submits, and so never runs what rank 0 waits for. Rank 2 may
+/// yet submit it: nobody can know that this is a deadlock.
+TEST(Device, WithoutPreemptionTheDeadlineNamesTheOtherCommunicator) {
+  std::string name = jobName("device-holder");
+  Processes processes(3, [&](uint32_t rank) -> std::string {
+    std::array<Pair, 2> pairs{Pair{nullptr, rank, ringJob(0)}, Pair{nullptr, rank - 1, ringJob(1)}};
+    for (uint32_t c = 0; c < 2; ++c) {
+      occlConfig_t config = withoutPreemption(rank == 1 && c == 0 ? 1'000 : 60'000);
+      if (pairs[c].rank < 2 &&
+          (occlCommInitRank(&pairs[c].comm, 2, pairs[c].rank,
+                            (name + "-" + std::to_string(c)).c_str(), &config) != occlSuccess ||
+           pairs[c].job.registerOn(pairs[c].comm) != occlSuccess))
+        return lastError("occlCommInitRank");
+    }
+    std::string wrong;
+    if (rank == 1)
+      wrong = pairs[1].submit();
+    if (rank < 2 && wrong.empty())
+      wrong = pairs[0].submit();
+    std::string text;
+    if (rank < 2 && wrong.empty()) {
+      bool isLate = occlWait(pairs[0].comm, pairs[0].request) == occlTimeout;
+      text = occlCommGetLastError(pairs[0].comm);
+      if (!isLate)
+        wrong = "no time out: " + text;
+    }
     for (const char *part :
          {"collective 'ring_allreduce of 50'", "did not end on rank 1 before its deadline",
           "without preemption the executor keeps to collective 'ring_allreduce of 51'",
           "of another communicator: thread block 0, instruction"})
-      if (text.find(part) == std::string::npos)
-        return text;
-    return {};
+      if (rank < 2 && wrong.empty() && text.find(part) == std::string::npos)
+        wrong = text;
+    // Rank 2 stays until rank 1 gives up.
+    if (rank == 1)
+      occlCommAbort(pairs[1].comm);
+    while (rank == 2 && reportOf(pairs[1].comm).find("has failed") == std::string::npos)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (Pair &pair : pairs)
+      if (pair.comm)
+        occlCommDestroy(pair.comm);
+    return wrong;
   });
-  expectAllRight(processes, 2);
+  expectAllRight(processes, 3);
 }
 
 TEST(Device, SettingsOfItsExecutorsAreTheSameForAll) {

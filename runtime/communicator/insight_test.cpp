@@ -1,5 +1,6 @@
 // Counters and reports, end to end.
 #include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
 
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/occl.hpp"
@@ -35,14 +36,6 @@ occlBlockStats_t blocksOf(occlComm_t comm, uint32_t block = OCCL_ALL_BLOCKS, uin
   EXPECT_EQ(occlCollectiveGetBlockStats(comm, id, block, &stats), occlSuccess)
       << occlGetLastError();
   return stats;
-}
-
-std::string reportOf(occlComm_t comm) {
-  std::string text(1 << 16, '\0');
-  size_t length = 0;
-  EXPECT_EQ(occlCommReport(comm, text.data(), text.size(), &length), occlSuccess);
-  text.resize(length);
-  return text;
 }
 
 /// Reports until one has `text`; the test's own time limit ends the wait.

@@ -14,50 +14,60 @@ using transport::WaitSnapshot;
 /// Dependencies stay within a rank; the block depended on has edges of its own.
 bool leavesRank(const WaitEdge &edge) { return edge.reason != WaitReason::Dependency; }
 
-bool waits(const WaitSnapshot &rank) {
-  return std::any_of(rank.edges.begin(), rank.edges.end(), leavesRank);
+WaitGraph graphOf(std::span<const WaitSnapshot> ranks) {
+  WaitGraph graph(ranks.size());
+  for (size_t r = 0; r < ranks.size(); ++r)
+    for (const WaitEdge &edge : ranks[r].edges)
+      if (leavesRank(edge))
+        graph[r].push_back(edge.peer);
+  return graph;
 }
 
-/// The ranks that no rank outside the result can set moving.
-std::vector<bool> stuckRanks(std::span<const WaitSnapshot> ranks) {
+} // namespace
+
+std::vector<bool> findStuck(const WaitGraph &graph) {
   std::vector<bool> stuck;
-  for (const WaitSnapshot &rank : ranks)
-    stuck.push_back(waits(rank));
-  auto mayMove = [&](const WaitEdge &edge) {
-    return leavesRank(edge) && (edge.peer >= ranks.size() || !stuck[edge.peer]);
-  };
+  for (const auto &waitsFor : graph)
+    stuck.push_back(!waitsFor.empty());
+  auto mayMove = [&](size_t other) { return other >= graph.size() || !stuck[other]; };
   for (bool changed = true; std::exchange(changed, false);)
-    for (size_t r = 0; r < ranks.size(); ++r)
-      if (stuck[r] && std::any_of(ranks[r].edges.begin(), ranks[r].edges.end(), mayMove)) {
-        stuck[r] = false;
+    for (size_t i = 0; i < graph.size(); ++i)
+      if (stuck[i] && std::any_of(graph[i].begin(), graph[i].end(), mayMove)) {
+        stuck[i] = false;
         changed = true;
       }
   return stuck;
 }
 
-} // namespace
-
-std::vector<RankWait> findWaitCycle(std::span<const WaitSnapshot> ranks, uint32_t rank) {
-  if (!stuckRanks(ranks)[rank])
-    return {};
-  // All edges of a stuck rank lead to stuck ranks, so following the first one comes around.
-  std::vector<RankWait> path;
-  std::vector<size_t> placeInPath(ranks.size(), ranks.size());
-  for (uint32_t r = rank;;) {
-    if (placeInPath[r] != ranks.size()) {
-      path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(placeInPath[r]));
+std::vector<size_t> followFirstWaits(const WaitGraph &graph, size_t from) {
+  // All waits of a stuck one lead to stuck ones, so following the first one comes around.
+  std::vector<size_t> path;
+  for (size_t i = from;; i = graph[i].front()) {
+    auto seen = std::find(path.begin(), path.end(), i);
+    if (seen != path.end()) {
+      path.erase(path.begin(), seen);
       return path;
     }
-    placeInPath[r] = path.size();
-    const auto &edges = ranks[r].edges;
-    path.push_back({r, *std::find_if(edges.begin(), edges.end(), leavesRank)});
-    r = path.back().edge.peer;
+    path.push_back(i);
   }
+}
+
+std::vector<RankWait> findWaitCycle(std::span<const WaitSnapshot> ranks, uint32_t rank) {
+  WaitGraph graph = graphOf(ranks);
+  if (!findStuck(graph)[rank])
+    return {};
+  std::vector<RankWait> cycle;
+  for (size_t r : followFirstWaits(graph, rank)) {
+    const auto &edges = ranks[r].edges;
+    cycle.push_back(
+        {static_cast<uint32_t>(r), *std::find_if(edges.begin(), edges.end(), leavesRank)});
+  }
+  return cycle;
 }
 
 std::vector<RankWait> DeadlockDetector::update(std::vector<WaitSnapshot> ranks, uint32_t rank) {
   constexpr uint64_t kConfirmations = 4;
-  std::vector<bool> stuck = stuckRanks(ranks);
+  std::vector<bool> stuck = findStuck(graphOf(ranks));
   if (!stuck[rank]) {
     first.reset();
     return {};

@@ -29,7 +29,10 @@ Device::Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBe
       order(scheduler::makeOrder(options.order)), board(*order, options.preemption),
       budgetForFew(budgetFor(options)),
       budgetForMany(scheduler::makeBudget(scheduler::BudgetKind::NoPolling, {})),
-      budgetInForce(budgetForFew.get()) {}
+      budgetInForce(budgetForFew.get()) {
+  if (!options.preemption)
+    cycles.emplace(board, *sharedBell);
+}
 
 StatusOr<std::shared_ptr<Device>> Device::start(const DeviceOptions &options,
                                                 std::shared_ptr<bootstrap::SharedBell> bell) {
@@ -68,23 +71,15 @@ void Device::attach(Core &core, Watchdog &watchdog) {
 void Device::detach(Core &core) {
   {
     std::lock_guard lock(mutex);
-    std::erase_if(members, [&](const Member &member) { return member.core == &core; });
+    std::erase_if(members, [&](const Attached &member) { return member.core == &core; });
   }
   board.detach(core.place);
-}
-
-void Device::confirmWaits() {
-  std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock.owns_lock())
-    return; // another executor does the like
-  for (const Member &member : members)
-    member.core->fabric->own().header().waitEdges.confirm();
 }
 
 uint64_t Device::countSubmissions() const {
   std::lock_guard lock(mutex);
   uint64_t count = 0;
-  for (const Member &member : members)
+  for (const Attached &member : members)
     count += member.core->stats.submitted.load(std::memory_order_relaxed);
   return count;
 }
@@ -106,13 +101,15 @@ std::vector<Core *> Device::round(Clock::time_point now) {
   if (!lock.owns_lock())
     return failed;
   nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
-  for (const Member &member : members) {
+  for (const Attached &member : members) {
     member.watchdog->round(now);
     if (member.core->fabric->failed() && member.core->hasOpen()) {
       member.core->place.pin();
       failed.push_back(member.core);
     }
   }
+  if (cycles)
+    cycles->round(members);
   return failed;
 }
 

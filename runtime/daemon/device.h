@@ -14,6 +14,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/bootstrap/shared_bell.h"
 #include "runtime/daemon/callback_threads.h"
+#include "runtime/daemon/cycle_watch.h"
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace occl::daemon {
@@ -76,9 +78,6 @@ public:
       bell.ring();
   }
 
-  /// An executor has looked at every task once more and found nothing to do.
-  void confirmWaits();
-
   /// The budget policy in force.
   const scheduler::BudgetPolicy &budget() const {
     return *budgetInForce.load(std::memory_order_relaxed);
@@ -108,11 +107,6 @@ public:
 
 private:
   using Clock = SteadyClock;
-  struct Member {
-    Core *core;
-    Watchdog *watchdog;
-  };
-
   Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> bell);
   Status startWorkers();
   std::vector<Core *> round(Clock::time_point now);
@@ -121,8 +115,9 @@ private:
   Atomic<const scheduler::BudgetPolicy *> budgetInForce;
   Atomic<Clock::rep> nextTick{0};
 
-  mutable Mutex mutex; // guards `members`; held during a round
-  std::vector<Member> members;
+  mutable Mutex mutex; // guards `members` and `cycles`; held during a round
+  std::vector<Attached> members;
+  std::optional<CycleWatch> cycles; // without preemption
   std::vector<std::unique_ptr<Worker>> workers;
 
 public:

@@ -78,8 +78,10 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
   Core &core = *task.invocation->core;
   VisitOutcome outcome;
   outcome.failed = core.fabric->failed();
+  const auto begin = device.options.preemption ? Clock::time_point{} : Clock::now();
   if (!outcome.failed)
     outcome = run(core, task, visit, patience, now);
+  outcome.begin = begin;
   // Alone in the queue it stands well anywhere. Without preemption it always is, to its executor.
   if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed) {
     auto standing = agreedStanding(*task.invocation, *core.fabric);
@@ -230,7 +232,6 @@ bool Executor::mayYield() {
 }
 
 void Executor::quit(uint32_t ticket) {
-  device.confirmWaits();
   DeviceStats::add(device.stats.quits, 1);
   device.bell.sleep(ticket, kLongestSleep);
   DeviceStats::add(device.stats.restarts, 1);

@@ -30,7 +30,8 @@ struct BlockTask : scheduler::Task {
   /// What its last visit was blocked by, and at which instruction.
   interpreter::Obstacle obstacle;
   uint32_t instruction = 0;
-  insight::BlockMeter::Span wait; // the same, and since when
+  insight::BlockMeter::Span wait;   // the same, and since when
+  SteadyClock::time_point lookedAt; // without preemption: when that visit began
   /// The claimer's.
   insight::BlockMeter meter;
 };

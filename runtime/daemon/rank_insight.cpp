@@ -69,8 +69,12 @@ std::vector<MissingRanks> RankInsight::findMissing(const std::vector<RankReport>
 
 std::string RankInsight::report() {
   std::vector<RankReport> ranks = askAll();
-  return insight::describeWaits(
-      ranks, findMissing(ranks), [this](uint64_t id) { return admission.lookUp(id); }, ticks());
+  std::string text;
+  if (Status failure = core.fabric->failure(); !failure.ok())
+    text = "the communicator has failed: " + failure.message() + "\n";
+  return text + insight::describeWaits(
+                    ranks, findMissing(ranks), [this](uint64_t id) { return admission.lookUp(id); },
+                    ticks());
 }
 
 Status RankInsight::startTrace(const std::string &pattern) {

@@ -190,6 +190,9 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
     place.pin();
     return {nullptr, true};
   }
+  if (!preemption && (outcome.moved || outcome.finished))
+    stillSince = SteadyClock::now();
+  task.lookedAt = outcome.begin;
   task.movedLast = outcome.moved;
   task.obstacle = outcome.obstacle;
   task.instruction = outcome.instruction;
@@ -264,6 +267,25 @@ void TaskBoard::publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges)
   }
   edges.publish(waits);
   place.published = &edges;
+}
+
+std::optional<KeptTo> TaskBoard::keptTo() {
+  std::lock_guard lock(mutex);
+  const uint64_t group = queue.length() == 0 ? 0 : queue.at(0).group;
+  if (group != front) {
+    front = group;
+    stillSince = SteadyClock::now();
+  }
+  KeptTo kept{{}, stillSince, SteadyClock::time_point::max()};
+  for (size_t i = 0; i < queue.length() && queue.at(i).group == group; ++i) {
+    const auto &task = static_cast<const BlockTask &>(queue.at(i));
+    if (task.obstacle.reason == interpreter::BlockReason::None)
+      return std::nullopt;
+    kept.lookedAt = std::min(kept.lookedAt, task.lookedAt);
+    if (task.obstacle.reason != interpreter::BlockReason::Dependency)
+      kept.waits.push_back({task.invocation->core, edgeOf(task)});
+  }
+  return kept.waits.empty() ? std::nullopt : std::optional(std::move(kept));
 }
 
 } // namespace occl::daemon

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/light_mutex.h"
 #include "runtime/daemon/open_invocation.h"
 #include "runtime/daemon/stats.h"
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace occl::daemon {
@@ -27,6 +29,19 @@ struct VisitOutcome {
   uint32_t instruction = 0;       // where it stands
   insight::BlockMeter::Span wait; // since when, if for something
   Ticks endedAt = 0;              // after its last slice
+  SteadyClock::time_point begin;  // without preemption
+};
+
+/// What the executors of a device without preemption keep to, all of it blocked.
+struct KeptTo {
+  /// Of a thread block, for another rank.
+  struct Wait {
+    Core *core;
+    transport::WaitEdge edge;
+  };
+  std::vector<Wait> waits;          // not empty; all of one invocation
+  SteadyClock::time_point since;    // it has not moved since then, nor anything else
+  SteadyClock::time_point lookedAt; // no thread block's last visit began before
 };
 
 /// What a visit leaves to do, in this order, for who made it.
@@ -108,6 +123,8 @@ public:
   /// Publishes what the place's blocked tasks wait for, and takes it back as soon as one of them
   /// moves.
   void publishWaits(BoardPlace &place, transport::WaitEdgeBoard &edges);
+  /// Without preemption: what executors keep to, if it is stuck. Nothing if it may move by itself.
+  std::optional<KeptTo> keptTo();
 
 private:
   static BoardPlace &placeOf(const BlockTask &task) { return *task.invocation->place; }
@@ -134,6 +151,10 @@ private:
   scheduler::TaskQueue queue;
   uint64_t arrivals = 0;                         // invocations started
   std::vector<OpenInvocation *> emptySuccessors; // started by release(), complete at once
+  // Without preemption: the group at the front when keptTo() last looked, and since when nothing
+  // has moved.
+  uint64_t front = 0;
+  SteadyClock::time_point stillSince;
 };
 
 } // namespace occl::daemon

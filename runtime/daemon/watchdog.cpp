@@ -52,8 +52,6 @@ void Watchdog::round(Clock::time_point now) {
     nextPeerCheck = now + kPeerCheckPeriod;
     checkPeers();
   }
-  if (!core.device->options.preemption)
-    checkDeadlock();
 }
 
 void Watchdog::checkDeadlines(Clock::time_point now) {
@@ -126,18 +124,8 @@ void Watchdog::publishWaits() {
   header.reports.answered.store(asked, std::memory_order_release);
 }
 
-void Watchdog::checkDeadlock() {
-  std::vector<transport::WaitSnapshot> ranks;
-  for (uint32_t r = 0; r < core.fabric->numRanks(); ++r)
-    ranks.push_back(core.fabric->of(r).header().waitEdges.read());
-  std::vector<RankWait> cycle = detector.update(std::move(ranks), core.fabric->rank());
-  if (cycle.empty())
-    return;
-  std::string text = "deadlock: preemption is off and the ranks wait for each other in a cycle:";
-  TickScale scale;
-  for (const RankWait &wait : cycle)
-    text += "\n  " + insight::describeWait(wait.waiter, wait.edge, lookUp, scale, ticks());
-  core.fabric->fail({StatusCode::Deadlock, text});
+std::string Watchdog::describe(const transport::WaitEdge &wait) const {
+  return insight::describeWait(core.fabric->rank(), wait, lookUp, TickScale(), ticks());
 }
 
 } // namespace occl::daemon

@@ -4,7 +4,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/daemon/core.h"
-#include "runtime/daemon/deadlock.h"
 #include "runtime/insight/known_collective.h"
 
 #include <chrono>
@@ -30,6 +29,9 @@ public:
   /// Publishes what the rank waits for now, and that it has, to who has asked. Any thread.
   void publishWaits();
 
+  /// What a wait of this rank is for.
+  std::string describe(const transport::WaitEdge &wait) const;
+
   /// Without preemption: what of another communicator this rank's executors keep to, and what that
   /// waits for; the ranks in it are that communicator's. "" if there is nothing. Any thread.
   std::string describeHolder() const;
@@ -37,7 +39,6 @@ public:
 private:
   void checkDeadlines(Clock::time_point now);
   void checkPeers();
-  void checkDeadlock();
   std::string describeWaitFor(uint32_t peer);
 
   Core &core;
@@ -47,7 +48,6 @@ private:
   // Of the thread that does a round.
   Clock::time_point nextPeerCheck{};
   std::vector<bool> seenLeft; // by rank: had left at the last check, and was waited for
-  DeadlockDetector detector;
 };
 
 } // namespace occl::daemon

@@ -12,6 +12,15 @@ occlConfig_t withTimeout(uint32_t milliseconds) {
 
 std::string lastError(const char *call) { return std::string(call) + ": " + occlGetLastError(); }
 
+std::string reportOf(occlComm_t comm) {
+  std::string text(1 << 16, '\0');
+  size_t length = 0;
+  if (occlCommReport(comm, text.data(), text.size(), &length) != occlSuccess)
+    return lastError("occlCommReport");
+  text.resize(length);
+  return text;
+}
+
 std::string registerAll(occlComm_t comm, std::span<const Job> jobs) {
   for (const Job &job : jobs)
     if (job.registerOn(comm) != occlSuccess)

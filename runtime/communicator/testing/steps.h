@@ -18,6 +18,9 @@ occlConfig_t withTimeout(uint32_t milliseconds);
 /// "call: text of the last error".
 std::string lastError(const char *call);
 
+/// What occlCommReport says.
+std::string reportOf(occlComm_t comm);
+
 std::string registerAll(occlComm_t comm, std::span<const Job> jobs);
 
 /// Submits without callback, and again while there is no room.
