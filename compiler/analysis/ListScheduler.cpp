@@ -38,11 +38,11 @@ struct ConnectionState {
 class Execution {
 public:
   Execution(const Program &program, const Network &network, const StepGraph &graph, uint32_t depth,
-            llvm::ArrayRef<uint32_t> heights)
+            llvm::ArrayRef<uint32_t> heights, Timing timing)
       : program(program), network(network), graph(graph), depth(depth), heights(heights),
-        states(network.connections.size()), numberOf(graph.allMessages().size(), kNone),
-        awaited(graph.numSteps(), kNone), ready(graph.numSteps(), 0),
-        queueOfStep(graph.numSteps(), kNone) {
+        isTimed(timing == Timing::Predicted), states(network.connections.size()),
+        numberOf(graph.allMessages().size(), kNone), awaited(graph.numSteps(), kNone),
+        ready(isTimed ? graph.numSteps() : 0, 0), queueOfStep(graph.numSteps(), kNone) {
     for (auto [connection, state] : llvm::zip(network.connections, states))
       state.received.assign(connection.destinations.size(), 0);
     result.order.resize(program.ranks.size());
@@ -161,13 +161,15 @@ private:
 
   void complete(uint32_t step) {
     result.order[graph.rankOf(step)].push_back(graph.positionOf(step));
-    uint64_t end = endOf(step);
+    const uint64_t end = isTimed ? endOf(step) : 0;
     for (uint32_t message : graph.received(step)) {
       uint32_t connection = graph.allMessages()[message].connection;
       ConnectionState &state = states[connection];
       uint32_t slot = slotOf(connection, step);
-      uint64_t &freed = state.freed[state.received[slot]];
-      freed = std::max(freed, end);
+      if (isTimed) {
+        uint64_t &freed = state.freed[state.received[slot]];
+        freed = std::max(freed, end);
+      }
       if (++state.received[slot] < state.sent.size())
         wakeReceiver(state.sent[state.received[slot]], slot);
       wakeSender(connection);
@@ -176,18 +178,25 @@ private:
       ConnectionState &state = states[graph.allMessages()[message].connection];
       numberOf[message] = static_cast<uint32_t>(state.sent.size());
       state.sent.push_back(message);
-      state.freed.push_back(0);
-      for (uint32_t receiver : graph.allMessages()[message].receivers)
-        ready[receiver] =
-            std::max(ready[receiver], end + graph.latencyOf(program.weights, step, receiver));
+      if (isTimed)
+        noteArrival(step, message, end);
       for (uint32_t slot = 0; slot < state.received.size(); ++slot)
         wakeReceiver(message, slot);
     }
     for (uint32_t successor : graph.localSuccessors(step)) {
-      ready[successor] = std::max(ready[successor], end);
+      if (isTimed)
+        ready[successor] = std::max(ready[successor], end);
       if (--waitsFor[successor] == 0)
         released.push_back(successor);
     }
+  }
+
+  /// Of a message that `step` sends at `end`.
+  void noteArrival(uint32_t step, uint32_t message, uint64_t end) {
+    states[graph.allMessages()[message].connection].freed.push_back(0);
+    for (uint32_t receiver : graph.allMessages()[message].receivers)
+      ready[receiver] =
+          std::max(ready[receiver], end + graph.latencyOf(program.weights, step, receiver));
   }
 
   /// When a step ends that runs now: what it waits for has run.
@@ -230,6 +239,7 @@ private:
   const StepGraph &graph;
   uint32_t depth;
   llvm::ArrayRef<uint32_t> heights;
+  const bool isTimed;
   std::vector<ConnectionState> states;
   std::vector<uint32_t> numberOf; // of each message: its place among those sent
   std::vector<uint32_t> awaited;  // by each step that waits for one: the message
@@ -247,18 +257,22 @@ private:
 } // namespace
 
 Schedule schedule(const Program &program, const Network &network, const StepGraph &graph,
-                  uint32_t depth, llvm::ArrayRef<uint32_t> heights) {
-  return Execution(program, network, graph, depth, heights).run();
+                  uint32_t depth, llvm::ArrayRef<uint32_t> heights, Timing timing) {
+  return Execution(program, network, graph, depth, heights, timing).run();
 }
 
 bool completes(const Program &program, uint32_t depth, std::vector<uint32_t> *stuck) {
-  Network network(program);
+  return completes(program, Network(program), depth, stuck);
+}
+
+bool completes(const Program &program, const Network &network, uint32_t depth,
+               std::vector<uint32_t> *stuck) {
   if (completesInOrder(program, network, depth))
     return true;
   StepGraph graph(program, network, MessageOrder::Program);
   if (!graph.isConsistent())
     return false;
-  Schedule result = schedule(program, network, graph, depth, {});
+  Schedule result = schedule(program, network, graph, depth, {}, Timing::Unasked);
   if (stuck)
     *stuck = std::move(result.stuck);
   return result.complete;

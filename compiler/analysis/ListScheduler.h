@@ -7,14 +7,17 @@
 
 namespace occl::analysis {
 
+/// Whether somebody wants to know when a schedule's steps end.
+enum class Timing : uint8_t { Predicted, Unasked };
+
 struct Schedule {
   /// For each rank, its steps in the order of execution; all of them if `complete`.
   std::vector<std::vector<uint32_t>> order;
   bool complete = false;
-  /// When the last step ends if each thread block runs its steps in this order as early as it can,
-  /// and each takes durationOf (StepGraph.h).
+  /// If asked: when the last step ends if each thread block runs its steps in this order as early as
+  /// it can, and each takes durationOf (StepGraph.h).
   uint64_t makespan = 0;
-  /// The longest time from the first step of a thread block to its last: the next tile of the data
+  /// If asked: the longest time from the first step of a thread block to its last: the next tile of the data
   /// begins that much later.
   uint64_t interval = 0;
   /// If not complete: global steps that only wait for a message or for room on a connection.
@@ -34,11 +37,14 @@ struct Schedule {
 /// The graph is consistent and of this program; `heights` are the graph's, or empty for no
 /// preference.
 Schedule schedule(const Program &program, const Network &network, const StepGraph &graph,
-                  uint32_t depth, llvm::ArrayRef<uint32_t> heights);
+                  uint32_t depth, llvm::ArrayRef<uint32_t> heights,
+                  Timing timing = Timing::Predicted);
 
-/// Whether the program completes with connections of `depth` messages that keep their order;
-/// if it does not, `stuck`, if not null, receives the steps that cannot run (none if the order of
-/// messages differs between the ends of a connection).
+/// Whether the program, whose network is this, completes with connections of `depth` messages that
+/// keep their order; if it does not, `stuck`, if not null, receives the steps that cannot run (none
+/// if the order of messages differs between the ends of a connection).
+bool completes(const Program &program, const Network &network, uint32_t depth,
+               std::vector<uint32_t> *stuck = nullptr);
 bool completes(const Program &program, uint32_t depth, std::vector<uint32_t> *stuck = nullptr);
 
 } // namespace occl::analysis

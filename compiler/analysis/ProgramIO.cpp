@@ -112,9 +112,10 @@ Program takeProgram(inst::ProgramOp op) {
     kept->owner = {};
   Program program = isKept ? std::exchange(kept->program, {}) : Program();
   readHeader(op, header, program);
-  if (!isKept)
+  if (!isKept) {
     readSteps(op, program);
-  countTransfers(program);
+    countTransfers(program);
+  }
   return program;
 }
 

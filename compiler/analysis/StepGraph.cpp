@@ -31,20 +31,28 @@ public:
   explicit Routes(const Program &program)
       : sources(program.numTransfers), channels(program.numTransfers),
         starts(program.numTransfers + 1, 0) {
-    forEachTransfer(program, [&](uint32_t, Place place) { ++starts[place.index + 1]; });
-    std::partial_sum(starts.begin(), starts.end(), starts.begin());
-    destinations.resize(starts.back());
-    std::vector<uint32_t> next(starts.begin(), starts.end() - 1);
-    forEachTransfer(program,
-                    [&](uint32_t rank, Place place) { destinations[next[place.index]++] = rank; });
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
-      for (const Step &step : program.ranks[r].steps)
+      for (const Step &step : program.ranks[r].steps) {
+        forEachMessage(step.instruction.sources, [&](const Place &place) {
+          if (place.kind == PlaceKind::Transfer)
+            ++starts[place.index + 1];
+        });
         forEachMessage(step.instruction.destinations, [&](const Place &place) {
           if (place.kind != PlaceKind::Transfer)
             return;
           sources[place.index] = r;
           channels[place.index] =
               place.channel < 0 ? program.defaultChannel : static_cast<uint32_t>(place.channel);
+        });
+      }
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    destinations.resize(starts.back());
+    std::vector<uint32_t> next(starts.begin(), starts.end() - 1);
+    for (uint32_t r = 0; r < program.ranks.size(); ++r)
+      for (const Step &step : program.ranks[r].steps)
+        forEachMessage(step.instruction.sources, [&](const Place &place) {
+          if (place.kind == PlaceKind::Transfer)
+            destinations[next[place.index]++] = r;
         });
   }
 
@@ -55,16 +63,6 @@ public:
   }
 
 private:
-  /// Calls fn(rank, place) for each transfer that a rank receives, by rank.
-  template <typename Function> static void forEachTransfer(const Program &program, Function fn) {
-    for (uint32_t r = 0; r < program.ranks.size(); ++r)
-      for (const Step &step : program.ranks[r].steps)
-        forEachMessage(step.instruction.sources, [&](const Place &place) {
-          if (place.kind == PlaceKind::Transfer)
-            fn(r, place);
-        });
-  }
-
   std::vector<uint32_t> sources, channels, starts, destinations;
 };
 
@@ -74,15 +72,24 @@ Network::Network(const Program &program) : connections(program.connections) {
   Routes routes(program);
   llvm::DenseMap<Routes::Route, uint32_t> found;
   std::vector<Routes::Route> distinct;
+  // What a rank sends goes mostly where it sent last.
+  std::vector<uint32_t> lastOf(program.ranks.size(), kNoConnection);
+  ofTransfer.reserve(program.numTransfers);
   for (uint32_t t = 0; t < program.numTransfers; ++t) {
     Routes::Route route = routes[t];
     // A transfer that a pass has merged away has no destinations and needs no connection.
-    bool isUsed = !std::get<2>(route).empty();
-    auto number = static_cast<uint32_t>(distinct.size());
-    auto [entry, isNew] = isUsed ? found.try_emplace(route, number) : std::pair(found.end(), false);
-    if (isNew)
-      distinct.push_back(route);
-    ofTransfer.push_back(isUsed ? entry->second : kNoConnection);
+    if (std::get<2>(route).empty()) {
+      ofTransfer.push_back(kNoConnection);
+      continue;
+    }
+    uint32_t &last = lastOf[std::get<0>(route)];
+    if (last == kNoConnection || distinct[last] != route) {
+      auto [entry, isNew] = found.try_emplace(route, static_cast<uint32_t>(distinct.size()));
+      if (isNew)
+        distinct.push_back(route);
+      last = entry->second;
+    }
+    ofTransfer.push_back(last);
   }
   std::vector<uint32_t> order(distinct.size());
   std::iota(order.begin(), order.end(), 0);

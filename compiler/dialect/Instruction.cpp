@@ -8,13 +8,19 @@ plan::Opcode opcodeOf(const Instruction &instruction) {
   using plan::Opcode;
   if (instruction.isControl())
     return instruction.sources.empty() ? Opcode::Signal : Opcode::Wait;
-  auto isPeer = [](Place place) { return place.isPeer(); };
-  if (llvm::any_of(instruction.sources, isPeer) || llvm::any_of(instruction.destinations, isPeer))
+  bool receives = false, sends = false, stores = false, accessesPeers = false;
+  for (const Place &place : instruction.sources) {
+    receives |= !place.isLocal();
+    accessesPeers |= place.isPeer();
+  }
+  for (const Place &place : instruction.destinations) {
+    sends |= !place.isLocal();
+    stores |= place.isLocal();
+    accessesPeers |= place.isPeer();
+  }
+  if (accessesPeers)
     return Opcode::LoadReduceStore;
-  bool stores = instruction.localDestination() != nullptr;
-  bool sends = instruction.destinations.size() > (stores ? 1 : 0);
   bool folds = instruction.sources.size() > 1;
-  bool receives = !llvm::all_of(instruction.sources, [](Place place) { return place.isLocal(); });
   if (!receives)
     return sends ? Opcode::Send : folds ? Opcode::Reduce : Opcode::Copy;
   if (!sends)

@@ -166,6 +166,7 @@ private:
             place = {PlaceKind::Connection, -1, network.connectionOf(place)};
           });
     program.connections = std::move(network.connections);
+    program.numTransfers = 0;
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       passes::StepTimes times;
       if (passes::asksForTimes(layout))

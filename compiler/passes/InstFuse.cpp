@@ -17,9 +17,10 @@ using inst::Place;
 
 namespace {
 
-Program fuse(const Program &original, const passes::FusionOptions &options, uint32_t maxFanOut) {
+/// No message gets other ends by that: `network` stays the program's.
+Program fuse(const Program &original, const Network &network, const passes::FusionOptions &options,
+             uint32_t maxFanOut) {
   Program program = original;
-  Network network(program);
   for (Rank &rank : program.ranks) {
     passes::forwardCopies(program, rank);
     passes::absorbSources(program, network, rank, options);
@@ -31,8 +32,9 @@ Program fuse(const Program &original, const passes::FusionOptions &options, uint
 
 /// Separates, in `apart`, the transfers of the steps that are stuck. False if all of them are
 /// already.
-bool separate(const Program &program, llvm::ArrayRef<uint32_t> stuck, std::vector<bool> &apart) {
-  StepGraph graph(program, Network(program), MessageOrder::Program);
+bool separate(const Program &program, const Network &network, llvm::ArrayRef<uint32_t> stuck,
+              std::vector<bool> &apart) {
+  StepGraph graph(program, network, MessageOrder::Program);
   bool found = false;
   for (uint32_t step : stuck) {
     const Rank &rank = program.ranks[graph.rankOf(step)];
@@ -59,14 +61,15 @@ class InstFusePass : public passes::impl::InstFuseBase<InstFusePass> {
       constexpr unsigned kRounds = 8;
       passes::FusionOptions options{std::vector<bool>(program.numTransfers), reassociate,
                                     foldArrivals};
+      const Network network(program);
       for (unsigned round = 0; round < kRounds; ++round) {
-        Program fused = fuse(program, options, maxFanOut);
+        Program fused = fuse(program, network, options, maxFanOut);
         std::vector<uint32_t> stuck;
-        if (completes(fused, fused.depth, &stuck)) {
+        if (completes(fused, network, fused.depth, &stuck)) {
           program = std::move(fused);
           break;
         }
-        if (!separate(fused, stuck, options.apart))
+        if (!separate(fused, network, stuck, options.apart))
           options.apart.assign(program.numTransfers, true);
       }
       for (Rank &rank : program.ranks)

@@ -62,18 +62,37 @@ public:
   }
 
 private:
-  void findInRank(const Rank &rank) {
-    std::vector<bool> &flags = erased.emplace_back(rank.steps.size());
-    std::vector<std::pair<Range, uint32_t>> sends;
+  /// The sends of a rank that may share a message, so far as where they begin to read tells: in
+  /// most programs none, and then there is nothing to sort.
+  std::vector<std::pair<Range, uint32_t>> sendsOf(const Rank &rank) {
+    std::vector<uint32_t> steps;
+    for (std::vector<uint32_t> &counts : numSends)
+      counts.clear();
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       const Instruction &instruction = rank.steps[i].instruction;
       if (plan::Opcode::Send != opcodeOf(instruction) || instruction.destinations.size() != 1)
         continue;
-      Place source = instruction.sources.front();
-      sends.push_back({{source.kind, source.index, instruction.count, instruction.extent,
-                        instruction.destinations.front().channel, instruction.threadBlock},
-                       i});
+      const Place &source = instruction.sources.front();
+      std::vector<uint32_t> &counts = numSends[static_cast<size_t>(source.kind)];
+      counts.resize(std::max<size_t>(counts.size(), source.index + 1), 0);
+      ++counts[source.index];
+      steps.push_back(i);
     }
+    std::vector<std::pair<Range, uint32_t>> sends;
+    for (uint32_t step : steps) {
+      const Instruction &instruction = rank.steps[step].instruction;
+      const Place &source = instruction.sources.front();
+      if (numSends[static_cast<size_t>(source.kind)][source.index] > 1)
+        sends.push_back({{source.kind, source.index, instruction.count, instruction.extent,
+                          instruction.destinations.front().channel, instruction.threadBlock},
+                         step});
+    }
+    return sends;
+  }
+
+  void findInRank(const Rank &rank) {
+    std::vector<bool> &flags = erased.emplace_back(rank.steps.size());
+    std::vector<std::pair<Range, uint32_t>> sends = sendsOf(rank);
     llvm::sort(sends);
     std::optional<RankDependences> dependences;
     for (auto first = sends.begin(), last = first; first != sends.end(); first = last) {
@@ -107,6 +126,8 @@ private:
   std::vector<uint32_t> replacement; // of each transfer
   std::vector<uint32_t> receiver;    // rank
   std::vector<std::vector<bool>> erased;
+  std::vector<uint32_t>
+      numSends[3]; // of a rank: for each buffer, of those that read from a chunk on
   bool foundAny = false;
 };
 

@@ -69,14 +69,15 @@ public:
 private:
   /// The order that ends first of those tried; for large programs, the first that completes.
   Schedule bestAt(uint32_t depth) {
-    Schedule best = schedule(program, network, free, depth, *heights);
+    constexpr uint32_t kTryAll = 1u << 15; // steps
+    const bool tryAll = free.numSteps() <= kTryAll;
+    const Timing timing = tryAll ? Timing::Predicted : Timing::Unasked;
+    Schedule best = schedule(program, network, free, depth, *heights, timing);
     auto consider = [&](const StepGraph &graph, llvm::ArrayRef<uint32_t> priorities) {
-      Schedule other = schedule(program, network, graph, depth, priorities);
+      Schedule other = schedule(program, network, graph, depth, priorities, timing);
       if (!best.complete || (other.complete && other.duration() < best.duration()))
         best = std::move(other);
     };
-    constexpr uint32_t kTryAll = 1u << 15; // steps
-    bool tryAll = free.numSteps() <= kTryAll;
     if (best.complete && !tryAll)
       return best;
     // The choice of what to send first can get stuck where the program's own does not.

@@ -2,6 +2,7 @@
 #include "tools/occlc/commands.h"
 #include "tools/occlc/explain.h"
 #include "tools/occlc/fmt_command.h"
+#include "tools/occlc/huge_pages.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/trace.h"
 
@@ -226,6 +227,7 @@ Command addFmt(CLI::App &app, tools::FmtCommand &command) {
 } // namespace
 
 int main(int argc, char **argv) {
+  tools::useHugePages(argv);
   CLI::App app("Compiles collectives written in the .coll language to plans.", "occlc");
   app.footer(kExamples);
   app.require_subcommand(1);

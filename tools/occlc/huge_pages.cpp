@@ -1,0 +1,25 @@
+#include "tools/occlc/huge_pages.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace occl::tools {
+
+void useHugePages(char **arguments) {
+  constexpr const char *kVariable = "GLIBC_TUNABLES", *kSetting = "glibc.malloc.hugetlb";
+  const char *given = std::getenv(kVariable);
+  std::string tunables = given ? given : "";
+  if (tunables.find(kSetting) != std::string::npos)
+    return;
+  // By its path, not as /proc/self/exe, which lists of processes would call it then.
+  std::error_code failure;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  tunables += (tunables.empty() ? "" : ":") + std::string(kSetting) + "=1";
+  if (!failure && setenv(kVariable, tunables.c_str(), 1) == 0)
+    execv(self.c_str(), arguments);
+}
+
+} // namespace occl::tools
