@@ -17,7 +17,7 @@ options=(-O2 -w -DCOLLAPSE -DVECTORSZ=2048 "-DMEMLIM=${MEGABYTES:-2000}")
 arguments=(-m20000)
 case "$kind" in
 safety) options+=(-DSAFETY -DNOCLAIM); arguments+=(-noclaim) ;;
-liveness) options+=(-DNFAIR=3); arguments+=(-a -f -N everybodyEnds) ;; # under weak fairness
+liveness) options+=(-DNFAIR=4); arguments+=(-a -f -N everybodyEnds) ;; # under weak fairness
 *) echo "check.sh: '$kind' is neither safety nor liveness" >&2; exit 2 ;;
 esac
 gcc "${options[@]}" -o pan pan.c

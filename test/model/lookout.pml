@@ -1,0 +1,254 @@
+/* The resident daemon of a device and streams that wait for it: how its executors leave, how one
+ * stays as lookout while streams are held, and how the host starts the next ones. Two submissions in
+ * the order of two streams; the first can move only when the second is done, as on a rank whose
+ * peer's streams come the other way round.
+ *
+ * What is launched may be unable to begin while a stream waits that came to that before (hardware
+ * queues that streams share): `roomy` says whether, for good. Time is chance: executors may find at
+ * any moment that nothing has moved for long. Memory is sequentially consistent.
+ *
+ * -DPLAIN=<i>       submission i is in no stream's order
+ * -DBREAK_<defect>  one of the defects that README.md lists
+ */
+#define N 2
+#define E 2 /* executors of a generation */
+#ifndef GENERATIONS
+#define GENERATIONS 3 /* those of the last one do not leave before the end */
+#endif
+
+#ifdef PLAIN
+#define IS_STREAMED(i) (i != PLAIN)
+#else
+#define IS_STREAMED(i) 1
+#endif
+
+bool roomy;
+bool isOver; /* the program has ended */
+
+/* The host's page. */
+byte next;          /* entries */
+byte quitGeneration;
+byte stays[2], left[2]; /* of lookouts, by generation % 2 */
+bool hasMoved[2];       /* the same */
+bool isInStream[N];     /* what a stream does with it */
+bool isReached[N];      /* gates */
+bool isComplete[N];
+
+/* The host. */
+byte started;
+bit current;      /* the stream that the last generation was launched in */
+bit streamOf[GENERATIONS + 1];
+bool isBehind[N * (GENERATIONS + 1)]; /* launched after a stream was given this to wait for */
+
+/* The board. */
+byte tail;       /* entries taken in */
+byte leaving;    /* the generation that is to leave */
+byte begun;      /* the last generation that has */
+bool isTaken;     /* the intake */
+bool isOpen[N];  /* its gate was seen open */
+bool hasBegun[GENERATIONS + 1];
+byte present[2]; /* executors by stream of the host's */
+
+/* What the peer has done for it. */
+bool isReady[N];
+
+#define HAS_QUIT (quitGeneration == started)
+#define STAYS(g) (g != 0 && stays[(g) % 2] == g && left[(g) % 2] != g)
+#define ANY_OPEN ((next > 0 && !isComplete[0]) || (next > 1 && !isComplete[1]))
+#define HOLDS_STREAMS                                                                              \
+  ((tail > 0 && IS_STREAMED(0) && !isComplete[0]) || (tail > 1 && IS_STREAMED(1) && !isComplete[1]))
+#define HAS_LOOKOUT (STAYS(started) || (begun < started && STAYS(started - 1)))
+#define CAN_RUN(i) (tail > i && isOpen[i] && isReady[i] && !isComplete[i])
+
+/* SubmissionSide::startIfQuit, under its lock: beside a lookout, or behind the ones before. */
+inline startIfQuit() {
+  atomic {
+    if
+    :: HAS_QUIT ->
+      if
+      :: STAYS(started) -> current = 1 - current
+      :: else
+      fi;
+      started++;
+      streamOf[started] = current;
+      isBehind[started * N] = isInStream[0];
+      isBehind[started * N + 1] = isInStream[1]
+    :: else
+    fi
+  }
+}
+
+/* The daemon's thread: SubmissionSide::restartIfOpen now and then. */
+proctype Keeper() {
+  do
+  :: isOver -> break
+  :: atomic {
+      started < GENERATIONS && !isOver && HAS_QUIT && ANY_OPEN &&
+      (!HAS_LOOKOUT || hasMoved[started % 2]) ->
+      startIfQuit()
+    }
+  od
+}
+
+/* What is said of who stays, that they leave, and a look at the ring: one step each. The submitter
+ * stores an entry, then looks whether they have left. */
+inline decideToLeave() {
+  atomic {
+    decision = HOLDS_STREAMS;
+#ifdef BREAK_LOOKOUT
+    decision = 0;
+#endif
+    stays[g % 2] = (decision -> g : 0)
+  };
+  quitGeneration = g;
+  if
+#ifndef BREAK_SECOND_LOOK
+  :: !decision && next > tail -> quitGeneration = g - 1
+  :: decision || next <= tail ->
+#else
+  :: 1 ->
+#endif
+    atomic {
+      leaving = g;
+      isLookout = decision
+    }
+  fi;
+  decision = 0
+}
+
+/* With the intake: what has come, and the gates. */
+inline attend() {
+  if
+  :: tail < next ->
+    isOpen[tail] = !IS_STREAMED(tail);
+    tail++
+  :: else
+  fi;
+  if
+  :: tail > 0 && isReached[0] -> isOpen[0] = 1
+  :: else
+  fi;
+  if
+  :: tail > 1 && isReached[1] -> isOpen[1] = 1
+  :: else
+  fi
+}
+#define HAS_NEWS                                                                                   \
+  (tail < next || (tail > 0 && isReached[0] && !isOpen[0]) ||                                      \
+   (tail > 1 && isReached[1] && !isOpen[1]))
+
+#ifdef BREAK_RETAKE
+#define MAY_ATTEND 1
+#else
+#define MAY_ATTEND (isLookout || leaving < g)
+#endif
+#ifdef BREAK_RELIEF
+#define IS_RELIEVED (started > g)
+#else
+#define IS_RELIEVED (begun > g)
+#endif
+#define MAY_DECIDE (!isLookout && (g < GENERATIONS || isOver))
+
+#define MAY_BEGIN(g)                                                                               \
+  (roomy || ((!isBehind[g * N] || isComplete[0]) && (!isBehind[g * N + 1] || isComplete[1])))
+
+/* One that is launched begins when what was launched in the same stream before has left. */
+proctype Executor(byte g; bool isFirst) {
+  bool isLookout, decision;
+  if
+  :: isOver && started < g -> goto end
+  :: atomic {
+      isFirst && started >= g && present[streamOf[g]] == 0 && MAY_BEGIN(g) ->
+      present[streamOf[g]] = E;
+      begun = (begun < g -> g : begun);
+      hasBegun[g] = 1
+    }
+  :: !isFirst && hasBegun[g]
+  fi;
+  do
+  :: isLookout && (IS_RELIEVED || !HOLDS_STREAMS) -> break
+  :: !isLookout && leaving >= g -> break
+  /* a visit; all tasks are looked at */
+  :: atomic { CAN_RUN(1) -> isComplete[1] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
+  :: atomic { CAN_RUN(0) -> isComplete[0] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
+  :: atomic { !isTaken && MAY_ATTEND && HAS_NEWS -> attend() }
+  :: atomic { !isTaken && MAY_ATTEND && !HAS_NEWS && MAY_DECIDE -> isTaken = 1 };
+    decideToLeave();
+    isTaken = 0
+  od;
+  atomic {
+    present[streamOf[g]]--;
+    if
+    :: isLookout -> left[g % 2] = g; hasMoved[g % 2] = 0
+    :: else
+    fi;
+    isLookout = 0
+  }
+end:
+}
+
+/* The stream of a submission comes to it, lets it begin, and waits for its end. */
+proctype Stream(byte i) {
+  isInStream[i] -> isReached[i] = 1
+}
+
+/* The program. */
+inline submit(i) {
+#ifdef BREAK_ORDER
+  if
+  :: IS_STREAMED(i) -> isInStream[i] = 1
+  :: else
+  fi;
+  next = i + 1;
+  startIfQuit()
+#else
+  next = i + 1;
+  startIfQuit();
+  if
+  :: IS_STREAMED(i) -> isInStream[i] = 1
+  :: else
+  fi
+#endif
+}
+
+proctype User() {
+  submit(0);
+  submit(1);
+  isComplete[0] && isComplete[1];
+  isOver = 1
+}
+
+proctype Peer() {
+  isReady[1] = 1;
+  isComplete[1];
+  isReady[0] = 1
+}
+
+init {
+  byte g;
+  atomic {
+    if
+    :: roomy = 0
+    :: roomy = 1
+    fi;
+    run User();
+    run Peer();
+    run Keeper();
+    if
+    :: IS_STREAMED(0) -> run Stream(0)
+    :: else
+    fi;
+    if
+    :: IS_STREAMED(1) -> run Stream(1)
+    :: else
+    fi;
+    for (g : 1 .. GENERATIONS) {
+      run Executor(g, 1);
+      run Executor(g, 0)
+    };
+    g = 0
+  }
+}
+
+/* Under weak fairness the program ends, and then all executors leave. */
+ltl everybodyEnds { <> (isOver && present[0] == 0 && present[1] == 0) }
