@@ -1,10 +1,10 @@
-// gpu_collectives <ranks> table|inplace|each|small <collective> <plan>...
+// gpu_collectives <ranks> table|inplace|each|small|large <collective> <plan>...
 //
 // Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
 // same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
 // and from the call to what the host sees, one at a time. table: of the plans OCCL takes the first
-// one whose range holds the size. inplace: the same in place. each: a column for each plan, in a
-// graph; small: likewise, up to 1 MiB. Every result is checked, on every rank. Sizes are bytes as
+// one whose range holds the size. inplace: the same in place. each: a column for each plan and for
+// NCCL, in a graph; small, large: likewise, up to 1 MiB, from 1 MiB on. Every result is checked, on every rank. Sizes are bytes as
 // nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
@@ -20,11 +20,12 @@ namespace {
 
 constexpr uint64_t kSmallest = 1 << 10, kLargest = 1 << 30;
 constexpr uint64_t kLargestOfEach = 64 << 20, kLargestOfSmall = 1 << 20;
+constexpr uint64_t kSmallestOfLarge = 1 << 20, kLargestOfLarge = 256 << 20;
 
 struct Request {
   uint32_t numRanks = 0;
   bool each = false, inPlace = false;
-  uint64_t largest = kLargest;
+  uint64_t smallest = kSmallest, largest = kLargest;
   std::string collective;
   std::vector<std::string> plans;
 };
@@ -42,6 +43,8 @@ int measure(Together &together, uint32_t rank, const Request &request) {
     print("| " + request.collective + ", bytes |");
     for (const std::string &plan : request.plans)
       print(" " + plan.substr(plan.rfind('/') + 1) + " |");
+    if (nccl)
+      print(" NCCL " + nccl->version() + " | symmetric |");
   } else {
     print("| " + request.collective + (request.inPlace ? " in place" : "") +
           ", bytes | OCCL | graph | blocking | NCCL " + (nccl ? nccl->version() : "") +
@@ -49,10 +52,10 @@ int measure(Together &together, uint32_t rank, const Request &request) {
           "plain | graph | blocking |");
   }
   print("\n|");
-  for (size_t column = 0; column < (request.each ? 1 + request.plans.size() : 13); ++column)
+  for (size_t column = 0; column < (request.each ? request.plans.size() + (nccl ? 3 : 1) : 13); ++column)
     print("---|");
   print("\n");
-  for (uint64_t bytes = kSmallest; bytes <= request.largest; bytes *= 4) {
+  for (uint64_t bytes = request.smallest; bytes <= request.largest; bytes *= 4) {
     std::string row = "| " + std::to_string(bytes) + " |";
     for (const Times &times : request.each ? stage.eachPlan(bytes) : stage.compared(bytes))
       row += request.each ? cell(times.graph) : times.text();
@@ -68,10 +71,14 @@ int main(int argc, char **argv) {
   if (argc >= 5) {
     request.numRanks = static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10));
     const std::string mode = argv[2];
-    request.each = mode == "each" || mode == "small";
+    request.each = mode == "each" || mode == "small" || mode == "large";
     request.inPlace = mode == "inplace";
     if (request.each)
-      request.largest = mode == "small" ? kLargestOfSmall : kLargestOfEach;
+      request.largest = mode == "small"   ? kLargestOfSmall
+                        : mode == "large" ? kLargestOfLarge
+                                          : kLargestOfEach;
+    if (mode == "large")
+      request.smallest = kSmallestOfLarge;
     request.collective = argv[3];
     request.plans.assign(argv + 4, argv + argc);
   }
@@ -81,7 +88,7 @@ int main(int argc, char **argv) {
   }
   if (request.numRanks < 2 || request.numRanks > 8) {
     std::fprintf(
-        stderr, "usage: gpu_collectives <ranks> table|inplace|each|small <collective> <plan>...\n");
+        stderr, "usage: gpu_collectives <ranks> table|inplace|each|small|large <collective> <plan>...\n");
     return 2;
   }
   return Together::run(request.numRanks, [&](Together &together, uint32_t rank) {

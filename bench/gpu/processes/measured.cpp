@@ -97,7 +97,7 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
-  config.arenaBytes = 4ull << 30;
+  config.arenaBytes = 8ull << 30; // two buffers of 1 GiB, and the staging of a ring of 1 GiB
   config.workers = daemonBlocks;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
               "occlCommInitRank");
@@ -316,6 +316,16 @@ std::vector<Times> Stage::eachPlan(size_t bytes) {
     verify(buffers, count, enqueue, "OCCL");
     all.push_back(measure(buffers, count, enqueue, true));
     ours.deregister(id);
+  }
+  if (nccl == nullptr)
+    return all;
+  for (const Buffers &given : {plain, symmetric}) {
+    Enqueue enqueue = [&](const float *in, float *out) {
+      nccl->enqueue(ours.kind(), in, out, count, stream);
+    };
+    Buffers buffers = placed(given, count);
+    verify(buffers, count, enqueue, "NCCL");
+    all.push_back(measure(buffers, count, enqueue, true));
   }
   return all;
 }

@@ -62,7 +62,7 @@ public:
 
   /// OCCL, NCCL, NCCL with symmetric memory.
   std::vector<Times> compared(size_t bytes);
-  /// OCCL with each plan by itself; 0 where it does not fit.
+  /// OCCL with each plan by itself, 0 where it does not fit; NCCL, NCCL with symmetric memory.
   std::vector<Times> eachPlan(size_t bytes);
 
 private:

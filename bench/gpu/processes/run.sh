@@ -1,9 +1,9 @@
 #!/bin/bash
-# run.sh <ranks> [table|inplace|each|small|training]: measures what stage.sh has staged, from the directory it lies in: a table for each
+# run.sh <ranks> [table|inplace|each|small|large|training]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
 # off. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
 here=$(cd "$(dirname "$0")" && pwd)
-ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|training]}
+ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training]}
 mode=${2:-table}
 export NCCL_NVLS_ENABLE=0
 # A copy of NCCL that comes with PyTorch will do.

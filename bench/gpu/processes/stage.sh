@@ -1,10 +1,10 @@
 #!/bin/bash
-# stage.sh <directory> [each|small|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv (each: those
-# that it is chosen from; small: those for small sizes, for `run.sh <ranks> small`; blocks: all-reduces of 1 to 64 thread blocks; both others for
-# `run.sh <ranks> each`) and the runner into a directory that can be carried to a
+# stage.sh <directory> [each|small|large|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv (each: those
+# that it is chosen from; small, large: those for small and large sizes, for `run.sh <ranks> small` and `large`; blocks: all-reduces of 1 to 64
+# thread blocks; both others for `run.sh <ranks> each`) and the runner into a directory that can be carried to a
 # machine with GPUs and without build tools. BAZEL: the command that builds.
 set -euo pipefail
-destination=${1:?usage: stage.sh <directory> [each|small|blocks]}
+destination=${1:?usage: stage.sh <directory> [each|small|large|blocks]}
 ${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //bench/gpu/processes:gpu_training_step //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans"
@@ -15,7 +15,7 @@ compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances
   case $7 in
     direct) options=(--protocol simple --direct) ;;
     apart) options=(--protocol simple --direct --no-multicast) ;;
-    beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks 128) ;;
+    beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks $((2 * $5))) ;;
     # Local copies spread over the thread blocks, as --direct does by itself.
     *) options=(--protocol "${7%-stream}" --no-aggregate-local --spread-local) ;;
   esac
@@ -66,6 +66,27 @@ elif [ "${2:-}" = small ]; then
     for variant in ll-64 ll128-64 direct-64; do
       compile $((number += 1)) broadcast $ranks scatter_allgather "${variant#*-}" - "${variant%-*}"
       compile $((number += 1)) reduce $ranks scatter_gather "${variant#*-}" - "${variant%-*}"
+    done
+  done
+elif [ "${2:-}" = large ]; then
+  for ranks in ${RANKS:-4}; do
+    for instances in 16 24 32 48 64; do
+      compile $((number += 1)) alltoall $ranks shifted $instances - beside
+      compile $((number += 1)) allgather $ranks shifted $instances - beside
+      compile $((number += 1)) broadcast $ranks scatter_allgather $instances - direct
+      compile $((number += 1)) reduce $ranks scatter_gather $instances - direct
+      compile $((number += 1)) reducescatter $ranks all_pairs $instances - direct
+    done
+    for instances in 32 64; do
+      compile $((number += 1)) allreduce $ranks ring $instances - simple
+      compile $((number += 1)) allreduce $ranks all_pairs $instances - direct
+      for collective in allgather reducescatter; do
+        compile $((number += 1)) $collective $ranks ring $instances - simple
+      done
+      for chunks in 8 32; do
+        compile $((number += 1)) broadcast $ranks chain:chunks=$chunks $instances - simple
+        compile $((number += 1)) reduce $ranks chain:chunks=$chunks $instances - simple
+      done
     done
   done
 elif [ "${2:-}" = blocks ]; then
