@@ -14,6 +14,9 @@ struct WaitBound {
   /// Nanoseconds from a kernel's first wait in vain on.
   uint64_t timeout = 0;
   uint32_t slot = 0; // of the collective
+  /// Nanoseconds without progress after which a thread block leaves its steps to another one
+  /// (adoption.h); 0: it stays.
+  uint64_t leaveAfter = 0;
 };
 
 } // namespace occl::cuda

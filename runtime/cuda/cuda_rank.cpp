@@ -5,6 +5,7 @@
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/describe_giving_up.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -17,6 +18,19 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 
 ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
   return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
+}
+
+/// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h):
+/// about as many as one thread block takes for the work of all. So waiting costs at most twice what
+/// it would with the better choice made beforehand, whether the others are late or wait for room.
+uint64_t leaveAfter(const Registration &registration, uint64_t timeout) {
+  constexpr uint64_t kAtLeast = 20'000'000, kBytesPerNanosecond = 16;
+  const DeviceCollective &collective = registration.collective();
+  if (collective.numBlocks == 1 || collective.straight.images != nullptr)
+    return 0;
+  const interpreter::Binding &binding = registration.binding();
+  uint64_t bytes = std::max(binding.inputBytes(), binding.outputBytes());
+  return std::min(kAtLeast + bytes / kBytesPerNanosecond, timeout / 4);
 }
 
 } // namespace
@@ -247,6 +261,7 @@ Status CudaRank::launch(const Known &known, const Registration &registration, ui
   auto timeout = known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
   arguments.bound = watch->bound(registration.collective().slot,
                                  static_cast<uint64_t>(timeout.count()) * 1'000'000);
+  arguments.bound.leaveAfter = leaveAfter(registration, arguments.bound.timeout);
   return toStatus(static_cast<cudaError_t>(launchInStream(arguments, stream)),
                   "launching the interpreter");
 }

@@ -24,6 +24,7 @@
 
 #include "runtime/base/data_type.h"
 #include "runtime/base/host_device.h"
+#include "runtime/cuda/adoption.h"
 #include "runtime/cuda/limits.h"
 
 #include <cstdint>
@@ -116,6 +117,8 @@ struct DeviceCollective {
   uint64_t progressOffset = 0;
   /// Of this rank, by thread block: the number of the next invocation.
   uint64_t *ordinals = nullptr;
+  /// In-stream kernels' own; of one thread block, none.
+  Adoptions adoptions;
 };
 
 } // namespace occl::cuda

@@ -25,47 +25,48 @@ __device__ inline void letLaterWorkStart() {
 }
 
 /// The number of the invocation in `number`. Given one, it is this one's once all thread blocks of
-/// this rank have finished those before, which may be in other streams. False: leave. All lanes of
-/// a warp, after awaitEarlierWork().
-__device__ inline bool takeNumber(const InStreamArguments &arguments, uint64_t &number) {
+/// this rank have finished those before, which may be in other streams. All lanes of a warp, after
+/// awaitEarlierWork(). GoOn: it is taken.
+__device__ inline Verdict takeNumber(const InStreamArguments &arguments, const WaitBound &bound,
+                                     uint64_t &number) {
   const DeviceCollective &collective = arguments.collective;
   if (arguments.number == kAnyNumber) {
     number = loadWord(collective.ordinals + blockIdx.x);
-    return true;
+    return Verdict::GoOn;
   }
   number = arguments.number;
-  WarpWatch watch(arguments.bound);
+  WarpWatch watch(bound);
   for (;;) {
     bool isReached = true;
     for (uint32_t b = laneOfWarp(); b < collective.numBlocks; b += 32)
       isReached &= acquireWord(collective.ordinals + b) >= number;
     if (__all_sync(~0u, isReached))
-      return true;
+      return Verdict::GoOn;
     GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
     stuck.obstacle = {interpreter::BlockReason::Announce, 2, collective.rank};
-    if (mustLeave(arguments.bound, watch, stuck))
-      return false;
+    if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
+      return verdict;
   }
 }
 
 /// Waits until all ranks let invocation `number` begin here; `words`: of an earlier look. All lanes
-/// of a warp, a rank each. False: leave.
-__device__ inline bool awaitPeers(const InStreamArguments &arguments, uint64_t number,
-                                  PeerWords words, PeerBegin &peer) {
+/// of a warp, a rank each. GoOn: they do.
+__device__ inline Verdict awaitPeers(const InStreamArguments &arguments, const WaitBound &bound,
+                                     uint64_t number, PeerWords words, PeerBegin &peer) {
   const DeviceCollective &collective = arguments.collective;
-  WarpWatch watch(arguments.bound);
+  WarpWatch watch(bound);
   for (;; words = loadPeer(collective)) {
     peer = judgePeer(collective, number, words);
     if (__all_sync(~0u, peer.isReady)) {
       acquireBuffers(collective, number);
-      return true;
+      return Verdict::GoOn;
     }
     GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
     if (!peer.isReady)
       stuck.obstacle = {interpreter::BlockReason::Announce, peer.isRegistered ? 1u : 0u,
                         laneOfWarp()};
-    if (mustLeave(arguments.bound, watch, stuck))
-      return false;
+    if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
+      return verdict;
   }
 }
 

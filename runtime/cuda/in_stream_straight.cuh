@@ -56,7 +56,9 @@ __device__ __forceinline__ bool makeWords(StraightShared &shared,
   awaitEarlierWork();
   uint64_t number;
   PeerBegin peer;
-  if (!takeNumber(arguments, number) || !awaitPeers(arguments, number, early, peer))
+  const WaitBound &bound = arguments.bound;
+  if (takeNumber(arguments, bound, number) != Verdict::GoOn ||
+      awaitPeers(arguments, bound, number, early, peer) != Verdict::GoOn)
     return false;
   if (threadIdx.x == 0)
     shared.number = number;
@@ -102,7 +104,7 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
         giveUp(
             arguments.bound,
             {0, collective.slot, shared.number, {0, step.instruction, 0}, obstacle, blockIdx.x, 0});
-      return verdict == Verdict::Wait;
+      return verdict == Verdict::GoOn;
     };
     ok = interpreter::cuda::takeStep<Fold, kWide>(
         {step, pieces, shared.words, collective.type, collective.op}, threadIdx.x, numWorkers,
@@ -117,7 +119,7 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
 __device__ inline void runClerk(const InStreamArguments &arguments) {
   awaitEarlierWork();
   uint64_t number;
-  bool ok = takeNumber(arguments, number);
+  bool ok = takeNumber(arguments, arguments.bound, number) == Verdict::GoOn;
   if (ok && blockIdx.x == 0)
     announceBegin<Telling::Relaxed>(arguments.collective, number, arguments.buffers);
   letLaterWorkStart();

@@ -148,7 +148,18 @@ Status Registration::takeMemory() {
     return ordinals.status();
   device.ordinals = reinterpret_cast<uint64_t *>(*ordinals);
   Status cleared = context.memory.clear(*blocks, device.ringBytes[context.rank]);
-  return cleared.ok() ? context.memory.clear(*ordinals, ordinalBytes) : cleared;
+  if (cleared.ok())
+    cleared = context.memory.clear(*ordinals, ordinalBytes);
+  return cleared.ok() && device.numBlocks > 1 ? takeAdoptions() : cleared;
+}
+
+Status Registration::takeAdoptions() {
+  uint64_t bytes = Adoptions::bytesFor(device.numBlocks);
+  auto adoptions = take(bytes);
+  if (!adoptions.ok())
+    return adoptions.status();
+  device.adoptions.memory = *adoptions;
+  return context.memory.clear(*adoptions, bytes);
 }
 
 Status Registration::uploadImages() {

@@ -64,6 +64,7 @@ private:
   Status findIdleRanks(const daemon::CollectiveSpec &spec);
   Status layOut(const plan::Plan &plan);
   Status takeMemory();
+  Status takeAdoptions();
   Status uploadImages();
   Status uploadStraightImages();
   Status publish();

@@ -116,5 +116,48 @@ TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
     EXPECT_EQ(processes.join(r), r == 1 ? -1 : 0) << "rank " << r << ": " << processes.wrong(r);
 }
 
+/// The streams of the others are held when it dies: they go on, with an error, also what stands
+/// behind in them; what is submitted afterwards is refused.
+TEST(ResidentProcesses, AKilledRankLetsGoTheStreamsThatAreHeld) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice onDevice(comm, rank);
+    for (uint64_t id : {1, 2})
+      if (registerCase(comm, twoShot(id)) != occlSuccess)
+        return occlGetLastError();
+    if (rank == 1) {
+      std::this_thread::sleep_for(300ms); // the others wait for it
+      raise(SIGKILL);
+    }
+    cudaStream_t streams[2] = {onDevice.stream(), nullptr};
+    cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking);
+    auto submit = [&](uint64_t id) {
+      return occlSubmitOnStream(comm, id, onDevice.input(false), onDevice.output(false) + id * 8192,
+                                streams[id - 1], nullptr, nullptr, nullptr);
+    };
+    for (uint64_t id : {1, 2, 1}) {
+      if (submit(id) != occlSuccess)
+        return std::string("occlSubmitOnStream: ") + occlGetLastError();
+      cudaMemsetAsync(onDevice.output(false) + (1 << 19), 1, 4, streams[id - 1]);
+    }
+    auto begin = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(100ms);
+    if (cudaStreamQuery(streams[0]) != cudaErrorNotReady)
+      return "the stream is not held";
+    for (cudaStream_t stream : streams)
+      while (cudaStreamQuery(stream) == cudaErrorNotReady)
+        if (std::chrono::steady_clock::now() - begin > 8s)
+          return "a stream is held for ever";
+    std::string text = occlCommGetLastError(comm);
+    if (text.find("the process of rank 1 is gone") == std::string::npos)
+      return "another failure: " + text;
+    return submit(1) == occlPeerFailed ? "" : "not refused";
+  };
+  Processes processes(processRanks(), joined(processRanks(), jobName("streamed-kill"), body));
+  for (uint32_t r = 0; r < processRanks(); ++r)
+    EXPECT_EQ(processes.join(r), r == 1 ? -1 : 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
 } // namespace
 } // namespace occl::gpu_test
