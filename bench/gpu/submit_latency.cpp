@@ -1,9 +1,8 @@
-// submit_latency [ranks]: what a collective takes on CUDA devices, with ranks that are threads, on
-// as many devices as there are; several on one if need be. From host to host: occlRun, and
-// occlSubmitOnStream and occlEnqueue with a wait for the stream; then of many in a stream, each.
-#include "plan/testing/example_plans.h"
+// submit_latency <ranks> <thread blocks of the daemon> <all-reduce plan>...: what an all-reduce
+// takes on CUDA devices, with ranks that are threads, on as many devices as there are; several on
+// one if need be. From host to host: occlRun, and occlSubmitOnStream and occlEnqueue with a wait
+// for the stream; then of many in a stream, each. The plans serve sizes as occlRegister chooses.
 #include "runtime/communicator/occl.h"
-#include "runtime/communicator/testing/harness.h"
 
 #include <cuda_runtime.h>
 
@@ -34,8 +33,8 @@ class Rank {
 public:
   Rank(occlComm_t comm, int device) : comm(comm), device(device) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
-    for (char **buffer : {&input, &output})
-      require(cudaMalloc(reinterpret_cast<void **>(buffer), kLargest) == cudaSuccess, "cudaMalloc");
+    for (void **buffer : {&input, &output})
+      require(occlMemAlloc(comm, kLargest, buffer) == occlSuccess, "occlMemAlloc");
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess,
             "cudaStreamCreateWithFlags");
     require(cudaMemset(input, 0, kLargest) == cudaSuccess, "cudaMemset");
@@ -44,7 +43,7 @@ public:
 
   /// Microseconds: medians.
   struct Times {
-    double run = 0, streamed = 0, enqueued = 0, streamedInRow = 0, enqueuedInRow = 0;
+    double run = 0, runMost = 0, streamed = 0, enqueued = 0, streamedInRow = 0, enqueuedInRow = 0;
   };
   Times measure(uint64_t id) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
@@ -57,88 +56,109 @@ public:
       require(occlEnqueue(comm, id, input, output, stream) == occlSuccess, "occlEnqueue");
     };
     auto run = [&] { require(occlRun(comm, id, input, output) == occlSuccess, "occlRun"); };
-    return {median(run, 1, kMeasured), median(streamed, 1, kMeasured),
-            median(enqueued, 1, kMeasured), median(streamed, kInRow, kMeasured / kInRow),
+    const std::vector<double> runs = each(run, 1, kMeasured, [] {});
+    return {runs[runs.size() / 2],
+            runs[runs.size() * 99 / 100],
+            median(streamed, 1, kMeasured),
+            median(enqueued, 1, kMeasured),
+            median(streamed, kInRow, kMeasured / kInRow),
             median(enqueued, kInRow, kMeasured / kInRow)};
   }
 
   occlComm_t comm;
 
 private:
-  /// Of `times` times `number` of them, until the stream is empty; of each.
-  template <class Do> double median(const Do &invoke, uint32_t number, uint32_t times) {
+  /// Of `times` times `number` of them and a wait: of each, in ascending order.
+  template <class Do, class Wait>
+  std::vector<double> each(const Do &invoke, uint32_t number, uint32_t times, const Wait &wait) {
     std::vector<double> each;
     for (uint32_t i = 0; i < kWarmUp / number + times; ++i) {
       auto begin = Clock::now();
       for (uint32_t n = 0; n < number; ++n)
         invoke();
-      require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
+      wait();
       std::chrono::duration<double, std::micro> took = Clock::now() - begin;
       if (i >= kWarmUp / number)
         each.push_back(took.count() / number);
     }
-    std::ranges::nth_element(each, each.begin() + static_cast<ptrdiff_t>(each.size() / 2));
-    return each[each.size() / 2];
+    std::ranges::sort(each);
+    return each;
+  }
+  template <class Do> double median(const Do &invoke, uint32_t number, uint32_t times) {
+    auto empty = [&] {
+      require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
+    };
+    return each(invoke, number, times, empty)[times / 2];
   }
 
   const int device;
   cudaStream_t stream = nullptr;
-  char *input = nullptr, *output = nullptr;
+  void *input = nullptr, *output = nullptr;
 };
 
-void registerOn(occlComm_t comm, uint64_t id, const occl::plan::Plan &plan, uint64_t bytes) {
-  auto handle = occl::communicator::testing::handleOf(plan);
-  occlPlan_t given = handle.get();
+void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans,
+                uint64_t bytes) {
   occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
   collective.id = id;
-  collective.plans = &given;
-  collective.numPlans = 1;
+  collective.plans = plans.data();
+  collective.numPlans = static_cast<uint32_t>(plans.size());
   collective.count = bytes / sizeof(float);
+  collective.timeoutMs = 5000;
   require(occlRegister(comm, &collective) == occlSuccess, "occlRegister");
+}
+
+void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans) {
+  uint64_t id = 0;
+  std::printf("| bytes | occlRun | 99 %% | occlSubmitOnStream | occlEnqueue | in a row | in a row "
+              "|\n|---|---|---|---|---|---|---|\n");
+  for (uint64_t bytes = 1 << 10; bytes <= kLargest; bytes *= 4) {
+    ++id;
+    for (Rank &rank : ranks)
+      registerOn(rank.comm, id, plans, bytes);
+    std::vector<Rank::Times> times(ranks.size());
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < ranks.size(); ++r)
+      threads.emplace_back([&, r] { times[r] = ranks[r].measure(id); });
+    for (std::thread &thread : threads)
+      thread.join();
+    const Rank::Times &took = times[0];
+    std::printf("| %llu | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n",
+                static_cast<unsigned long long>(bytes), took.run, took.runMost, took.streamed,
+                took.enqueued, took.streamedInRow, took.enqueuedInRow);
+    std::fflush(stdout);
+    for (Rank &rank : ranks)
+      require(occlDeregister(rank.comm, id) == occlSuccess, "occlDeregister");
+  }
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  using namespace occl::plan::testing;
-  const auto numRanks =
-      argc > 1 ? static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)) : uint32_t(2);
+  auto number = [&](int i) {
+    return argc > 3 ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : 0;
+  };
+  const uint32_t numRanks = number(1), blocks = number(2);
+  if (numRanks == 0 || blocks == 0) {
+    std::fprintf(stderr, "usage: submit_latency <ranks> <thread blocks of the daemon> <plan>...\n");
+    return 2;
+  }
+  std::vector<occlPlan_t> plans(static_cast<size_t>(argc) - 3);
+  for (size_t p = 0; p < plans.size(); ++p)
+    require(occlPlanLoad(argv[p + 3], &plans[p]) == occlSuccess, "occlPlanLoad");
   int devices = 0;
   require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, "no CUDA device");
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
-  config.workers = 4;
+  config.workers = blocks;
+  config.arenaBytes = 512ull << 20;
   std::vector<occlComm_t> comms(numRanks);
   require(occlCommInitAll(comms.data(), numRanks, &config) == occlSuccess, "occlCommInitAll");
   std::vector<Rank> ranks;
   for (uint32_t r = 0; r < numRanks; ++r)
     ranks.emplace_back(comms[r], static_cast<int>(r) % devices);
-  uint64_t id = 0;
-  for (uint64_t bytes :
-       {1ull << 10, 16ull << 10, 64ull << 10, 256ull << 10, 1ull << 20, 4ull << 20})
-    for (auto [name, protocol] : {std::pair("Simple", occl::plan::Protocol::Simple),
-                                  std::pair("LL", occl::plan::Protocol::LL)}) {
-      if (protocol == occl::plan::Protocol::LL && bytes > 256 << 10)
-        continue;
-      occl::plan::Plan plan =
-          bytes <= 16 << 10 ? oneShotAllReduce(numRanks) : twoShotAllReduce(numRanks);
-      plan.protocol = protocol;
-      ++id;
-      for (Rank &rank : ranks)
-        registerOn(rank.comm, id, plan, bytes);
-      std::vector<Rank::Times> times(numRanks);
-      std::vector<std::thread> threads;
-      for (uint32_t r = 0; r < numRanks; ++r)
-        threads.emplace_back([&, r] { times[r] = ranks[r].measure(id); });
-      for (std::thread &thread : threads)
-        thread.join();
-      const Rank::Times &took = times[0];
-      std::printf("%u ranks, %llu bytes, %s, %s: occlRun %.1f us, occlSubmitOnStream %.1f, "
-                  "occlEnqueue %.1f; in a row %.1f, %.1f\n",
-                  numRanks, static_cast<unsigned long long>(bytes), plan.name.c_str(), name,
-                  took.run, took.streamed, took.enqueued, took.streamedInRow, took.enqueuedInRow);
-      std::fflush(stdout);
-    }
+  measureAll(ranks, plans);
   for (occlComm_t comm : comms)
     require(occlCommDestroy(comm) == occlSuccess, "occlCommDestroy");
+  for (occlPlan_t plan : plans)
+    occlPlanDestroy(plan);
 }

@@ -13,8 +13,9 @@ namespace occl::cuda {
 __device__ inline uint32_t laneOfWarp() { return threadIdx.x % 32; }
 
 /// How the begin is told. Release: after all that happened before on this rank, as this lane knows
-/// it. Relaxed: for a kernel that begins when what it relies on is over in its stream. What that
-/// has stored is in memory, and what it has loaded it has: see docs/gpu.md.
+/// it; one fence for all its words. Relaxed: for a kernel that begins when what it relies on is
+/// over in its stream. What that has stored is in memory, and what it has loaded it has: see
+/// docs/gpu.md.
 enum class Telling { Release, Relaxed };
 
 /// Tells the other ranks that this one has begun invocation `number`: it has finished the one
@@ -25,17 +26,16 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
   uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks || peer == collective.rank)
     return;
-  auto store = [](uint64_t *word, uint64_t value) {
-    kHow == Telling::Release ? releaseWord(word, value) : storeWord(word, value);
-  };
+  if constexpr (kHow == Telling::Release)
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
   RankRecord *record = recordIn(collective.arenas[peer], collective.slot, collective.rank);
   if (collective.isDirect) {
     char *arena = collective.arenas[collective.rank];
     for (uint32_t kind = 0; kind < 2; ++kind)
-      store(&record->buffers[number % 2][kind],
-            bufferWord(number, static_cast<uint64_t>(buffers[kind] - arena)));
+      storeWord(&record->buffers[number % 2][kind],
+                bufferWord(number, static_cast<uint64_t>(buffers[kind] - arena)));
   }
-  store(&record->begun, number + 1);
+  storeWord(&record->begun, number + 1);
 }
 
 /// What a lane has found out about its rank.
@@ -114,7 +114,7 @@ __device__ inline void setPlaces(const DeviceCollective &collective, uint64_t nu
   if (peer >= collective.numRanks)
     return;
   char *blocks = collective.arenas[peer] + found.where;
-  char *block = blocks + number % collective.ring * collective.ringStrides[peer];
+  char *block = blocks + collective.blockOf(number) * collective.ringStrides[peer];
   char *scratch = blocks + collective.ringBytes[peer];
   places[arenaPlace(peer)] = block;
   bool isOwn = peer == collective.rank;

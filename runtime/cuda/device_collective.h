@@ -96,7 +96,7 @@ struct DeviceCollective {
   uint32_t numRanks = 0;
   /// Bit r: rank r has no thread block. It says nothing, and nobody waits for it.
   uint32_t idleRanks = 0;
-  uint32_t ring = 1;
+  uint32_t ring = 1; // a power of two
   uint64_t numTiles = 1;
   /// The program accesses other ranks' buffers.
   bool isDirect = false;
@@ -119,6 +119,12 @@ struct DeviceCollective {
   uint64_t *ordinals = nullptr;
   /// In-stream kernels' own; of one thread block, none.
   Adoptions adoptions;
+
+  /// Which of its arena blocks an invocation uses, and how many before it have used that.
+  /// Without divisions, which take a device longer than a load.
+  OCCL_INLINE uint64_t blockOf(uint64_t number) const { return number & (ring - 1); }
+  OCCL_INLINE uint64_t earlierIn(uint64_t number) const { return number >> (ring / 2); }
 };
+static_assert(kMaxRing == 4, "see earlierIn()");
 
 } // namespace occl::cuda

@@ -27,7 +27,7 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
     Invocation invocation;
     invocation.program = &header.program;
     invocation.places = state.places;
-    invocation.firstTile = number / collective.ring * collective.numTiles;
+    invocation.firstTile = collective.earlierIn(number) * collective.numTiles;
     state.invocation = invocation;
   }
   PeerBegin peer;

@@ -62,10 +62,10 @@ __device__ __forceinline__ bool makeWords(StraightShared &shared,
     return false;
   if (threadIdx.x == 0)
     shared.number = number;
-  const uint64_t earlier = number / collective.ring;
+  const uint64_t earlier = collective.earlierIn(number);
   const uint32_t r = lane < collective.numRanks ? lane : 0;
   char *blocks = collective.arenas[r] + peer.where;
-  char *block = blocks + number % collective.ring * collective.ringStrides[r];
+  char *block = blocks + collective.blockOf(number) * collective.ringStrides[r];
   char *scratch = fromLane(blocks, collective.rank) + collective.ringBytes[collective.rank];
   char *base = fromLane(block, operand.isLines() ? operand.rank() : 0);
   if (!operand.isLines())

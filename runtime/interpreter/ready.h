@@ -2,8 +2,8 @@
 // block does on a tile is written out once, as addresses and values; then a step is a short
 // straight piece of code: look at these words, fold from here to there, store those words.
 //
-// It is the same transaction as step.h's, for thread blocks of which each instruction is one slice
-// of chunks side by side: see isReadyForm().
+// It is the same transaction as step.h's, for thread blocks whose instructions have chunks side by
+// side: see isReadyForm(). Each slice is a step of its own.
 #pragma once
 
 #include "runtime/base/host_device.h"
@@ -25,7 +25,8 @@ struct alignas(16) ReadySource {
   uint32_t message = 0; // on tile 0
   uint32_t mask = 0;    // of numbers: which slot, or which tile
   /// Twice the place, plus 1 for a buffer, which has no value.
-  uint32_t placeAndKind = 0;
+  uint16_t placeAndKind = 0;
+  uint16_t slices = 1; // of a message: so much do the flags of two messages differ by
 };
 
 /// What a source comes to. A release that is not stored has no address.
@@ -36,12 +37,15 @@ struct alignas(16) ReadyWord {
   OCCL_HOST_DEVICE uint64_t *word() const { return reinterpret_cast<uint64_t *>(address); }
 };
 
-/// A step, kept with its first instruction. Words and pieces are named by their position.
+/// A step, kept with its first instruction, if it is the first slice of that; else behind those of
+/// all instructions. Words are named by their position.
 struct alignas(16) ReadyStep {
   uint16_t firstAcquire = 0, numAcquires = 0;
   uint16_t firstRelease = 0, numReleases = 0;
-  uint16_t numPieces = 0; // from the instruction's own on; 0: it moves no data
+  uint16_t numPieces = 0; // from the step's own on; 0: it moves no data
   uint16_t nextInstruction = 0;
+  uint16_t nextSlice = 0;  // of that
+  uint16_t moreSlices = 0; // of a first slice: where the step of the second one is
   /// Logarithm of numPieces, rounded up.
   uint8_t pieceBits = 0;
   /// The target's foldsAlone().
@@ -56,9 +60,10 @@ struct alignas(16) ReadyStep {
 struct ReadyTables {
   const ReadySource *sources = nullptr;
   const Obstacle *obstacles = nullptr; // by source: what it is to wait for it
-  ReadyStep *steps = nullptr;          // by instruction
-  FoldPiece *pieces = nullptr;         // by instruction
+  ReadyStep *steps = nullptr;
+  FoldPiece *pieces = nullptr; // by step
   uint32_t numInstructions = 0;
+  uint32_t numSteps = 0;
   uint32_t numSources = 0;
   uint32_t firstOperand = 0; // among the sources
 };
@@ -119,10 +124,10 @@ private:
     if (hasPieces && program.numTiles == 1)
       return;
     hasPieces = true;
-    for (uint32_t i = target.thread(); i < tables.numInstructions; i += target.numThreads())
+    for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads())
       measure(tables.pieces[i], tile);
     target.barrier();
-    for (uint32_t i = target.thread(); i < tables.numInstructions; i += target.numThreads())
+    for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads())
       measure(tables.steps[i], tables.pieces + i);
     target.barrier();
   }
@@ -134,13 +139,13 @@ private:
       return {base + (tile & source.mask) * source.stride, 0};
     uint64_t earlier = invocation.firstTile * source.perTile;
     uint64_t number = tile * source.perTile;
-    int64_t value = source.value + static_cast<int64_t>(number);
+    int64_t value = source.value + static_cast<int64_t>(number * source.slices);
     uint64_t slot = (source.message + number + earlier) & source.mask;
     ReadyWord ready = {base + slot * source.stride, 0};
     if (static_cast<uint64_t>(value) > source.limit)
       ready.address = nullptr;
     if (value > 0)
-      ready.value = static_cast<uint64_t>(value) + earlier;
+      ready.value = static_cast<uint64_t>(value) + earlier * source.slices;
     if (i >= tables.firstOperand && value > 0)
       ready.value += invocation.flagBase;
     return ready;
@@ -169,12 +174,15 @@ private:
 
   /// False: something is missing, and nothing was stored.
   OCCL_HOST_DEVICE bool step(BlockContext &context, Obstacle &obstacle) {
-    const ReadyStep now = target.tableEntry(tables.steps[context.instruction]);
+    uint32_t index = context.instruction;
+    if (context.slice != 0)
+      index = target.tableEntry(tables.steps[index]).moreSlices + context.slice - 1;
+    const ReadyStep now = target.tableEntry(tables.steps[index]);
     uint32_t missing = ~0u;
     if ((now.numAcquires != 0 &&
          !target.arrived(words, now.firstAcquire, now.numAcquires, missing)) ||
         (now.numPieces != 0 &&
-         !target.foldReady(program, now, tables.pieces + context.instruction, words, missing))) {
+         !target.foldReady(program, now, tables.pieces + index, words, missing))) {
       if (missing != ~0u)
         obstacle = tables.obstacles[missing];
       return false;
@@ -186,6 +194,7 @@ private:
         target.release(release.word(), release.value);
     }
     context.instruction = now.nextInstruction;
+    context.slice = now.nextSlice;
     if (context.instruction == tables.numInstructions) {
       context.instruction = 0;
       ++context.tile;

@@ -1,10 +1,18 @@
 #include "runtime/interpreter/ready_tables.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace occl::interpreter {
 
 namespace {
+
+/// On each tile; more than one only if there is one tile.
+uint64_t numSlices(const Program &program, const BoundInstruction &instruction) {
+  if (instruction.count == 0 || program.numTiles != 1 || instruction.elements == 0)
+    return 1;
+  return (instruction.elements + instruction.sliceElements - 1) / instruction.sliceElements;
+}
 
 class Maker {
 public:
@@ -13,7 +21,13 @@ public:
 
   ReadyBlockTables make() && {
     for (uint32_t i = 0; i < bound.numInstructions; ++i)
-      step(i);
+      step(i, 0);
+    for (uint32_t i = 0; i < bound.numInstructions; ++i) {
+      tables.steps[i].moreSlices = static_cast<uint16_t>(tables.steps.size());
+      for (uint32_t slice = 1; slice < numSlices(program, instructionAt(i)); ++slice)
+        step(i, slice);
+    }
+    tables.numInstructions = bound.numInstructions;
     tables.obstacles.resize(acquires.size() + releases.size());
     std::ranges::copy(acquireObstacles, tables.obstacles.begin());
     tables.obstacles.insert(tables.obstacles.end(), operandObstacles.begin(),
@@ -30,8 +44,16 @@ public:
   }
 
 private:
-  void step(uint32_t i) {
-    const BoundInstruction &instruction = program.instructions[bound.firstInstruction + i];
+  const BoundInstruction &instructionAt(uint32_t i) const {
+    return program.instructions[bound.firstInstruction + i];
+  }
+
+  void step(uint32_t i, uint32_t slice) {
+    const BoundInstruction &instruction = instructionAt(i);
+    const bool isLast = slice + 1 == numSlices(program, instruction);
+    // The last slice counts for all that the message does not have.
+    number = slice;
+    done = isLast ? program.slicesPerMessage : uint64_t(slice) + 1;
     if (instruction.numInstructions != 0)
       movesData = instruction.movesData;
     ReadyStep step;
@@ -42,13 +64,14 @@ private:
         acquire(program.acquires[instruction.firstAcquire + a]);
       for (uint32_t r = 0; r < instruction.numReleases; ++r)
         release(program.releases[instruction.firstRelease + r]);
-      if (instruction.published)
+      if (instruction.published && isLast)
         progress(i + instruction.numInstructions);
     }
     step.numAcquires = static_cast<uint16_t>(acquires.size() - step.firstAcquire);
     step.numReleases = static_cast<uint16_t>(releases.size() - step.firstRelease);
     step.numPieces = movesData ? instruction.numInstructions : 0;
-    step.nextInstruction = static_cast<uint16_t>(i + instruction.numInstructions);
+    step.nextInstruction = static_cast<uint16_t>(isLast ? i + instruction.numInstructions : i);
+    step.nextSlice = static_cast<uint16_t>(isLast ? 0 : slice + 1);
     while (1u << step.pieceBits < step.numPieces)
       ++step.pieceBits;
     tables.steps.push_back(step);
@@ -57,35 +80,40 @@ private:
 
   void piece(const BoundInstruction &instruction) {
     FoldPiece piece;
+    uint64_t begin = 0; // elements
     piece.allElements = instruction.count == 0 ? 0 : instruction.elements;
+    if (numSlices(program, instruction) != 1) {
+      begin = number * instruction.sliceElements;
+      piece.allElements = std::min(instruction.sliceElements, instruction.elements - begin);
+    }
     piece.divisor = instruction.divides ? program.numRanks : 1;
     piece.firstPointer = static_cast<uint32_t>(operands.size());
     if (movesData) {
       piece.numSources = instruction.numSources;
       piece.numDestinations = instruction.numDestinations;
       for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
-        operand(program.operands[instruction.firstOperand + o]);
+        operand(program.operands[instruction.firstOperand + o], begin);
     }
     tables.pieces.push_back(piece);
   }
 
   void acquire(const BoundAcquire &from) {
-    int64_t value = from.value + from.isSliced;
+    int64_t value = from.value + (from.isSliced ? static_cast<int64_t>(done) : 0);
     if (program.numTiles == 1 && from.reason == BlockReason::Credit && value <= 0)
       return;
     acquires.push_back({.offset = from.offset,
                         .value = value,
                         .perTile = static_cast<uint32_t>(from.perTile),
-                        .placeAndKind = from.place * 2});
+                        .placeAndKind = static_cast<uint16_t>(from.place * 2)});
     acquireObstacles.push_back({from.reason, from.what, from.peer});
   }
   void release(const BoundRelease &from) {
     if (from.isStored)
       releases.push_back({.offset = from.offset,
-                          .value = static_cast<int64_t>(from.value) + 1,
+                          .value = static_cast<int64_t>(from.value + done),
                           .limit = from.limit,
                           .perTile = static_cast<uint32_t>(from.perTile),
-                          .placeAndKind = from.place * 2});
+                          .placeAndKind = static_cast<uint16_t>(from.place * 2)});
   }
   void progress(uint32_t done) {
     releases.push_back({.offset = index * kControlStride,
@@ -93,22 +121,26 @@ private:
                         .perTile = bound.numInstructions,
                         .placeAndKind = kProgressPlace * 2});
   }
-  void operand(const BoundOperand &from) {
+  void operand(const BoundOperand &from, uint64_t begin) {
     ReadySource source;
     source.offset = from.offset;
-    source.placeAndKind = from.place * 2;
+    source.placeAndKind = static_cast<uint16_t>(from.place * 2);
     Obstacle obstacle;
     if (from.kind != plan::OperandKind::Connection) {
       ++source.placeAndKind;
+      source.offset += begin * program.elementBytes;
       source.stride = program.tileElements * program.elementBytes;
       source.mask = program.numTiles == 1 ? 0 : ~0u;
     } else {
-      source.stride = from.slotBytes;
+      source.offset += number * from.slotBytes;
+      source.stride = program.slicesPerMessage * from.slotBytes;
+      source.slices = static_cast<uint16_t>(program.slicesPerMessage);
       source.message = from.message;
       source.perTile = from.messagesPerTile;
       source.mask = static_cast<uint32_t>(program.depth - 1);
       bool hasFlag = program.line.bytes != 0 && from.slotBytes != 0;
-      source.value = hasFlag ? int64_t(from.message) + 1 : 0;
+      source.value =
+          hasFlag ? static_cast<int64_t>(from.message * program.slicesPerMessage + done) : 0;
       const ConnectionEnd &end = program.ends[from.end];
       obstacle = {BlockReason::Data, end.connection, program.peers[end.firstPeer]};
     }
@@ -123,18 +155,22 @@ private:
   std::vector<ReadySource> acquires, releases, operands;
   std::vector<Obstacle> acquireObstacles, operandObstacles;
   bool movesData = false;
+  // Of the slice that is being written out: which, and what it brings a counter to, of its message.
+  uint64_t number = 0, done = 1;
 };
 
 } // namespace
 
 bool isReadyForm(const Program &program, const BoundBlock &block) {
-  if (program.slicesPerMessage != 1 || block.numDrains != 0)
+  if ((program.slicesPerMessage != 1 && program.numTiles != 1) ||
+      program.slicesPerMessage > UINT16_MAX || block.numDrains != 0)
     return false;
   for (uint32_t i = 0; i < block.numInstructions; ++i) {
     const BoundInstruction &instruction = program.instructions[block.firstInstruction + i];
     uint64_t largest = std::min(instruction.elements, instruction.span);
+    const bool isOneSlice = instruction.count == 0 || instruction.sliceElements >= largest;
     if (!instruction.contiguous || instruction.refers != 0 ||
-        (instruction.count != 0 && instruction.sliceElements < largest))
+        (!isOneSlice && program.numTiles != 1))
       return false;
   }
   return true;
@@ -145,6 +181,7 @@ ReadyTables ReadyBlockTables::view() {
           obstacles.data(),
           steps.data(),
           pieces.data(),
+          numInstructions,
           static_cast<uint32_t>(steps.size()),
           static_cast<uint32_t>(sources.size()),
           firstOperand};

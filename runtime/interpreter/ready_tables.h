@@ -7,8 +7,8 @@
 
 namespace occl::interpreter {
 
-/// Whether all instructions of a block are one slice each of chunks side by side, without
-/// references.
+/// Whether all instructions of a block have chunks side by side, without references, and are one
+/// slice each or there is one tile.
 bool isReadyForm(const Program &program, const BoundBlock &block);
 
 struct ReadyBlockTables {
@@ -16,6 +16,7 @@ struct ReadyBlockTables {
   std::vector<Obstacle> obstacles;
   std::vector<ReadyStep> steps;
   std::vector<FoldPiece> pieces;
+  uint32_t numInstructions = 0;
   uint32_t firstOperand = 0;
 
   /// Refers to these tables.

@@ -69,7 +69,7 @@ public:
                    piece.elements, piece.divisor);
   }
 
-  /// For steps made ready, without lines: tests run them here too.
+  /// For steps made ready: tests run them here too.
   template <class T> static const T &tableEntry(const T &entry) { return entry; }
   static void setWord(ReadyWord &word, const ReadyWord &value) { word = value; }
   static bool foldsAlone(const Program &, const ReadyStep &, const FoldPiece *) { return true; }
@@ -83,7 +83,9 @@ public:
     return true;
   }
   bool foldReady(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
-                 const ReadyWord *words, uint32_t &) {
+                 const ReadyWord *words, uint32_t &missing) {
+    if (program.line.bytes != 0)
+      return foldReadyLines(program, {pieces, step.numPieces}, words, missing);
     for (const FoldPiece &piece : std::span(pieces, step.numPieces)) {
       for (uint32_t i = 0; i < uint32_t(piece.numSources) + piece.numDestinations; ++i)
         addresses[i] = words[piece.firstPointer + i].address;
@@ -118,6 +120,38 @@ public:
   }
 
 private:
+  /// Sources and destinations with a value are lines.
+  bool foldReadyLines(const Program &program, std::span<const FoldPiece> steps,
+                      const ReadyWord *words, uint32_t &missing) {
+    for (const FoldPiece &piece : steps)
+      for (uint32_t i = piece.firstPointer; i < piece.firstPointer + piece.numSources; ++i)
+        if (words[i].value != 0 && !linesArrived(program.line, words[i].address,
+                                                 bytesOf(program, piece), words[i].value)) {
+          missing = i;
+          return false;
+        }
+    for (const FoldPiece &piece : steps) {
+      const ReadyWord *operands = words + piece.firstPointer;
+      const uint64_t bytes = bytesOf(program, piece);
+      const uint32_t end = uint32_t(piece.numSources) + piece.numDestinations;
+      for (uint32_t i = 0; i < end; ++i) {
+        const bool isLines = operands[i].value != 0;
+        addresses[i] = isLines ? stage() + i * program.stageStride : operands[i].address;
+        if (isLines && i < piece.numSources)
+          unpackLines(program.line, operands[i].address, addresses[i], bytes);
+      }
+      foldPointers(program, addresses, piece.numSources, piece.numDestinations, piece.elements,
+                   piece.divisor);
+      for (uint32_t i = piece.numSources; i < end; ++i)
+        if (operands[i].value != 0)
+          packLines(program.line, addresses[i], operands[i].address, bytes, operands[i].value);
+    }
+    return true;
+  }
+  static uint64_t bytesOf(const Program &program, const FoldPiece &piece) {
+    return piece.elements * program.elementBytes;
+  }
+
   void foldPointers(const Program &program, char *const *pointers, unsigned numSources,
                     unsigned numDestinations, uint64_t elements, uint64_t divisor) const {
     if (elements == 0)

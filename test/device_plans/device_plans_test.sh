@@ -6,7 +6,6 @@ occlc=$1 check=$2 table=$3 ranks=$4
 algorithms=$(dirname "$table")
 number=0
 while IFS=$'\t' read -r collective of algorithm instances limit protocol; do
-  protocol=${protocol%-stream}
   case $protocol in ll | ll128) ;; *) continue ;; esac
   case ,$of, in *,"$ranks",*) ;; *) continue ;; esac
   plan=$TEST_TMPDIR/$collective-$algorithm-$protocol-$instances-$limit.cbor

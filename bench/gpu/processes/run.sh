@@ -11,7 +11,8 @@ nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/
 export LD_LIBRARY_PATH="$nccl:${LD_LIBRARY_PATH:-}"
 echo "commit $(cat "$here/commit"), $ranks x $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)"
 if [ "$mode" = training ]; then
-  exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_training_step" "$ranks" 21 "${DAEMON_BLOCKS:-16}" "$here/plans/allreduce_${ranks}"_*.cbor
+  exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_training_step" "$ranks" 21 "${DAEMON_BLOCKS:-32}" "$here/plans/allreduce_${ranks}"_*.cbor -- \
+    "$here/plans/resident/allreduce_${ranks}"_*.cbor
 fi
 failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do

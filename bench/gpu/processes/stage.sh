@@ -1,5 +1,6 @@
 #!/bin/bash
-# stage.sh <directory> [each|small|large|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv (each: those
+# stage.sh <directory> [each|small|large|blocks]: builds gpu_collectives and gpu_training_step, the plans of algorithms/device_plans.tsv and, in
+# plans/resident, of algorithms/resident_plans.tsv (each: those
 # that it is chosen from; small, large: those for small and large sizes, for `run.sh <ranks> small` and `large`; blocks: all-reduces of 1 to 64
 # thread blocks; both others for `run.sh <ranks> each`) and the runner into a directory that can be carried to a
 # machine with GPUs and without build tools. BAZEL: the command that builds.
@@ -7,7 +8,7 @@ set -euo pipefail
 destination=${1:?usage: stage.sh <directory> [each|small|large|blocks]}
 ${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //bench/gpu/processes:gpu_training_step //tools/occlc
 rm -rf "$destination"
-mkdir -p "$destination/plans"
+mkdir -p "$destination/plans/resident"
 install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_training_step} bench/gpu/processes/run.sh "$destination/"
 strip "$destination/gpu_collectives" "$destination/gpu_training_step"
 
@@ -17,15 +18,24 @@ compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances
     apart) options=(--protocol simple --direct --no-multicast) ;;
     beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks $((2 * $5))) ;;
     # Local copies spread over the thread blocks, as --direct does by itself.
-    *) options=(--protocol "${7%-stream}" --no-aggregate-local --spread-local) ;;
+    *) options=(--protocol "$7" --no-aggregate-local --spread-local) ;;
   esac
   [ "$6" = - ] || options+=(--max-bytes "$6")
   [ "${4%:*}" = "$4" ] || options+=(-D "${4#*:}")
   bazel-bin/tools/occlc/occlc compile "algorithms/$2/${4%:*}.coll" -D "ranks=$3" --instances "$5" "${options[@]}" \
-    -o "$destination/plans/$2_$3_$1_${4/:/-}-$7-$5.cbor"
+    -o "$destination/plans/$folder$2_$3_$1_${4/:/-}-$7-$5.cbor"
 }
 
-number=100
+compile_table() { # <file>
+  while IFS=$'\t' read -r collective ranks algorithm instances limit protocol; do
+    number=$((number + 1))
+    for n in ${ranks//,/ }; do
+      compile $number "$collective" "$n" "$algorithm" "$instances" "$limit" "$protocol"
+    done
+  done < <(grep -v '^#' "$1")
+}
+
+number=100 folder=
 if [ "${2:-}" = each ]; then
   for ranks in ${RANKS:-4}; do
     for collective in allreduce allgather reducescatter broadcast reduce alltoall; do
@@ -97,12 +107,9 @@ elif [ "${2:-}" = blocks ]; then
     done
   done
 else
-  while IFS=$'\t' read -r collective ranks algorithm instances limit protocol; do
-    number=$((number + 1))
-    for n in ${ranks//,/ }; do
-      compile $number "$collective" "$n" "$algorithm" "$instances" "$limit" "$protocol"
-    done
-  done < <(grep -v '^#' algorithms/device_plans.tsv)
+  compile_table algorithms/device_plans.tsv
+  folder=resident/
+  compile_table algorithms/resident_plans.tsv
 fi
 git rev-parse --short HEAD > "$destination/commit"
 du -sh "$destination"

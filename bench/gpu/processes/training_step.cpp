@@ -1,6 +1,7 @@
-// gpu_training_step <ranks> <iterations> <thread blocks of the daemon> <all-reduce plan>...
+// gpu_training_step <ranks> <iterations> <thread blocks of the daemon> <all-reduce plan>... --
+// <plan>...
 //
-// Plans with "-stream-" in their names are for streams alone (algorithms/device_plans.tsv).
+// Plans before the "--" serve streams, those behind it the daemon.
 //
 // The all-reduces of one step of data-parallel ResNet-50: 161 gradients, 102 MB of floats, each
 // rank a process on a GPU of its own. One by one in a random order, in a stream and by the resident
@@ -14,7 +15,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <numeric>
 #include <random>
 #include <string>
@@ -67,33 +67,22 @@ std::vector<Part> inBuckets(const std::vector<Part> &parts) {
   return buckets;
 }
 
-/// First those that the daemon takes, then all.
-std::vector<std::string> withDaemonPlans(const std::vector<std::string> &plans,
-                                         size_t &numForDaemon) {
-  std::vector<std::string> all;
-  std::ranges::copy_if(plans, std::back_inserter(all), [](const std::string &plan) {
-    return plan.find("-stream-") == std::string::npos;
-  });
-  numForDaemon = all.size();
-  all.insert(all.end(), plans.begin(), plans.end());
-  return all;
-}
-
 class TrainingStep {
 public:
+  /// The first numForStreams plans serve streams.
   TrainingStep(Together &together, uint32_t rank, const std::vector<std::string> &plans,
-               uint32_t daemonBlocks)
+               size_t numForStreams, uint32_t daemonBlocks)
       : together(together), rank(rank),
-        occl(Occl::join(together, rank, "allreduce", withDaemonPlans(plans, numForDaemon),
-                        daemonBlocks)),
+        occl(Occl::join(together, rank, "allreduce", plans, daemonBlocks)),
         daemonBlocks(daemonBlocks), nccl(Nccl::join(together, rank)), apart(gradients()),
         buckets(inBuckets(apart)), elements(apart.back().first + apart.back().count) {
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     for (std::vector<Part> *parts : {&apart, &buckets})
       for (Part &part : *parts)
-        part.id = occl->registerWith(part.count, numForDaemon, occl->numPlans() - numForDaemon);
+        part.id = occl->registerWith(part.count, 0, numForStreams);
     for (Part &part : apart)
-      part.idForDaemon = occl->registerWith(part.count, 0, numForDaemon);
+      part.idForDaemon =
+          occl->registerWith(part.count, numForStreams, occl->numPlans() - numForStreams);
     std::mt19937_64 random(kSeed);
     order.resize(apart.size());
     std::iota(order.begin(), order.end(), size_t(0));
@@ -209,7 +198,6 @@ private:
 
   Together &together;
   const uint32_t rank;
-  size_t numForDaemon = 0;
   std::unique_ptr<Occl> occl;
   const uint32_t daemonBlocks;
   std::unique_ptr<Nccl> nccl;
@@ -228,12 +216,20 @@ int main(int argc, char **argv) {
   uint32_t numRanks = number(1), iterations = number(2), daemonBlocks = number(3);
   if (numRanks < 2 || numRanks > 8 || iterations == 0 || daemonBlocks == 0) {
     std::fprintf(stderr, "usage: gpu_training_step <ranks> <iterations> "
-                         "<thread blocks of the daemon> <all-reduce plan>...\n");
+                         "<thread blocks of the daemon> <all-reduce plan>... -- <plan>...\n");
     return 2;
   }
   std::vector<std::string> plans(argv + 4, argv + argc);
+  auto end = std::ranges::find(plans, "--");
+  const auto numForStreams = static_cast<size_t>(end - plans.begin());
+  if (end == plans.end() || numForStreams == 0 || numForStreams + 1 == plans.size()) {
+    std::fprintf(stderr,
+                 "gpu_training_step: give plans for streams, \"--\" and plans for the daemon\n");
+    return 2;
+  }
+  plans.erase(end);
   return Together::run(numRanks, [&](Together &together, uint32_t rank) {
-    TrainingStep(together, rank, plans, daemonBlocks).compare(iterations);
+    TrainingStep(together, rank, plans, numForStreams, daemonBlocks).compare(iterations);
     return 0;
   });
 }

@@ -173,7 +173,6 @@ struct WaitRecord {
 /// A submission on the device.
 struct alignas(kApart) Slot {
   uint64_t claimable = 0;                       // bit b: thread block b may be claimed
-  uint64_t saved = 0;                           // bit b: it has a context to load
   uint64_t left = 0;                            // thread blocks that are not finished
   uint64_t sequence = 0;                        // whose it is
   uint64_t words[SubmissionEntry::kWords] = {}; // the submission
@@ -182,7 +181,8 @@ struct alignas(kApart) Slot {
 /// The dynamic part of a task.
 struct alignas(32) TaskState {
   interpreter::BlockContext context;
-  WaitRecord wait; // the first word 0: none
+  uint64_t savedFor = 0; // sequence + 1 of whose context that is
+  WaitRecord wait;       // the first word 0: none
 };
 
 struct ProgressWord {
@@ -192,7 +192,8 @@ struct ProgressWord {
 /// In memory of the device, zero at first; survives a quit.
 struct Board {
   /// Entries taken in, and in the upper 16 bits the generation that is to leave (the low bits of
-  /// its number). Written under the intake lock.
+  /// its number). Written under the intake lock. Not ordered before what may be claimed: who sees
+  /// it too early looks again.
   alignas(kApart) uint64_t news;
   /// kTaken while an executor takes entries in and watches over quitting; else twice the time of
   /// the last look at the ring.

@@ -41,7 +41,8 @@ struct Choice {
   uint32_t block = 0;
   uint32_t tasks = 1; // that there were to choose from
   bool isAnnounced = true;
-  bool isAged = false; // the age is rank 0's number
+  bool isAged = false;  // the age is rank 0's number
+  bool isFresh = false; // nobody has had it before
   uint32_t age = 0;
 
   OCCL_HOST_DEVICE bool hasOthers() const { return tasks > 1; }
@@ -49,13 +50,12 @@ struct Choice {
 
 /// A slot as it was when a lane looked at it: all words come with one trip.
 struct SlotView {
-  uint64_t claimable, saved, left, sequence, words[SubmissionEntry::kWords];
+  uint64_t claimable, left, sequence, words[SubmissionEntry::kWords];
 };
 
 template <class Target> OCCL_HOST_DEVICE SlotView viewSlot(Target &target, const Slot &slot) {
   SlotView view;
   view.claimable = target.peek(&slot.claimable);
-  view.saved = target.peek(&slot.saved);
   view.left = target.peek(&slot.left);
   view.sequence = target.peek(&slot.sequence);
   for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
@@ -91,10 +91,18 @@ public:
     beginPass();
   }
 
+  /// All that it knows of is complete.
+  OCCL_HOST_DEVICE bool isIdle(uint64_t tail) {
+    wasIdle = wasIdle || oldestOpen == tail;
+    return oldestOpen == tail;
+  }
   /// False: there is nothing for this executor now.
   OCCL_HOST_DEVICE bool choose(uint64_t tail, uint64_t now, Choice &choice) {
-    if (oldestOpen == tail)
+    if (isIdle(tail))
       return false;
+    if (wasIdle) // what comes is theirs whose tables are near
+      lastOwn = now;
+    wasIdle = false;
     bool hasLooked = false; // at all slots
     if (surveyedTo <= oldestOpen || tail - oldestOpen > kWindow)
       hasLooked = survey(tail, now);
@@ -394,6 +402,7 @@ private:
   uint32_t tasks = 0;   // that it has found since the survey, whoever has them now
   uint32_t agedFrom = 0;
   uint32_t visitsInPass = 0;
+  bool wasIdle = false;
   bool helps = false; // as of the survey
   bool ownsAll = false;
   bool hasUnsettled = false; // some submission's standing may change

@@ -36,11 +36,16 @@ public:
   OCCL_HOST_DEVICE void run() {
     uint64_t now = target.now();
     choosing.begin(intake.begin(now), now);
-    for (; !intake.isOver(now); now = target.now()) {
+    while (!intake.isOver()) {
       if (intake.hasStayed()) {
         marker.retire();
         choosing.takeOver();
       }
+      if (intake.isAnothers() && choosing.isIdle(intake.tail())) {
+        target.pause(); // many that look all the time are in the way of those that work
+        continue;
+      }
+      now = target.now();
       Choice choice;
       SlotView slot;
       intake.attendIfDue(choosing.first(), now);
@@ -48,7 +53,7 @@ public:
         if (intake.attendAndClaim(choosing.first(), choice, slot))
           visit(choice, slot);
         else if (!intake.isHeld())
-          target.pause(); // many that look all the time are in the way of those that work
+          target.pause();
       } else if (choosing.claim(choice, slot)) {
         intake.stop();
         visit(choice, slot);
@@ -72,11 +77,9 @@ private:
   OCCL_HOST_DEVICE void visit(const Choice &choice, const SlotView &view) {
     Slot &slot = board.slots[choice.sequence % kWindow];
     TaskState &task = board.tasks[choice.sequence % kWindow][choice.block];
-    const uint64_t bit = 1ull << choice.block;
     const Submission submission = unpack(view.words);
-    const CollectiveWords &words = *submission.collective;
     interpreter::BlockContext context;
-    const bool hasContext = (view.saved & bit) != 0;
+    const bool hasContext = !choice.isFresh && target.peek(&task.savedFor) == choice.sequence + 1;
     if (hasContext)
       context = task.context;
     count(Count::Visits);
@@ -84,17 +87,18 @@ private:
     if (choice.hasOthers())
       choosing.noteAge(choice);
     marker.mark(Moment::Visit, choice.sequence, choice.block);
-    Meter meter(target, task.wait, words.counts ? words.counts + choice.block : nullptr,
-                choice.sequence);
+    Meter meter(target, task.wait, *submission.collective, choice.block, choice.sequence,
+                choice.isFresh);
     const Stay stay = runner.visit(submission, choice.block, [&](const auto &run) {
       marker.mark(Moment::Ready, choice.sequence, choice.block);
-      return execute(context, choice, meter, run);
+      return execute(context, choice, view, meter, run);
     });
     count(Count::Moves, stay.moved);
     if (stay.finished) {
       marker.mark(Moment::Finished, choice.sequence, choice.block);
       meter.finish();
       finish(choice, submission, slot);
+      intake.announceOwed(submission, choice.sequence);
       intake.publishProgress();
       return meter.end(choice.tasks, true, false);
     }
@@ -104,17 +108,19 @@ private:
     meter.leaveAt(stay.context.instruction, stay.obstacle);
     if (stay.moved) {
       count(Count::ContextSaves);
-      if (target.lane() == 0)
+      if (target.lane() == 0) {
         task.context = stay.context;
-      if (!hasContext)
-        target.giveBits(&slot.saved, bit);
+        target.post(&task.savedFor, choice.sequence + 1);
+      }
     }
     const bool isPreempted = choice.hasOthers() && !stay.ranOut;
     count(Count::Preemptions, isPreempted);
     if (choice.hasOthers())
       choosing.endTurn(choice);
+    // Who has moved nothing leaves nothing that is to be seen.
+    const uint64_t bit = 1ull << choice.block;
+    stay.moved ? target.giveBits(&slot.claimable, bit) : target.giveBitsBack(&slot.claimable, bit);
     meter.end(choice.tasks, stay.moved, isPreempted);
-    target.giveBits(&slot.claimable, bit);
   }
 
   struct Stay {
@@ -126,7 +132,7 @@ private:
 
   template <class Run>
   OCCL_HOST_DEVICE Stay execute(const interpreter::BlockContext &context, const Choice &choice,
-                                Meter &meter, const Run &run) {
+                                const SlotView &view, Meter &meter, const Run &run) {
     Stay stay;
     stay.context = context;
     uint64_t until = 0;
@@ -145,6 +151,7 @@ private:
       stay.obstacle = step.obstacle;
       if (stay.finished)
         return stay;
+      intake.openOwed(view, choice);
       if (stay.ranOut) {
         intake.stop();
         if (choice.hasOthers() || ++quanta == kMaxQuanta || intake.hasNews())

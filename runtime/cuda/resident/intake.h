@@ -4,8 +4,13 @@
 //
 // What comes alone, while nothing is open, its finder begins at once: it takes a task out of the
 // slot before it fills it, instead of finding and claiming it there like everybody else. If that is
-// the only task, it also keeps the intake, and tells the others of the submission only when it has
-// looked at the ring again, or gives up the intake.
+// the only task, it also keeps the intake, and owes the others everything that they are to know:
+// the slot is filled, and the other ranks are told, if the task is not finished at once; this
+// rank's executors are told when it has looked at the ring again, or gives up the intake.
+//
+// Who has the intake is the only one that looks at memory of the host: loads from there are in the
+// way of each other, and of the fences of those that work. So it also finds out that the host wants
+// all to leave, and tells the others as if that had been decided here.
 //
 // Who has the intake also looks at the gates of streamed submissions that have been taken in, and
 // is the lookout if somebody has to stay.
@@ -41,7 +46,7 @@ public:
   /// What has been taken in, to begin with.
   OCCL_HOST_DEVICE uint64_t begin(uint64_t now) {
     started = now;
-    lookedAtHost = started;
+    lookedAtHost = now;
     progress = target.peek(&board.progress[number].value);
     if (target.lane() == 0) {
       target.raise(&board.begun, generation); // the lookout of the one before leaves
@@ -55,16 +60,19 @@ public:
   /// By this executor.
   OCCL_HOST_DEVICE bool isHeld() const { return hasIntake; }
 
+  /// By another one, as of the last isOver().
+  OCCL_HOST_DEVICE bool isAnothers() const { return !hasIntake && lastLook == kTaken; }
+
   /// Whether this executor is to leave.
-  OCCL_HOST_DEVICE bool isOver(uint64_t now) {
+  OCCL_HOST_DEVICE bool isOver() {
     if (!hasIntake) { // else nobody changes them
       const uint64_t word = target.peek(&board.intake);
       seen = target.look(&board.news);
       lastLook = target.ofFirst(true, word);
     }
     if (isLookout)
-      return isRelieved || target.look(&board.begun) > generation || isCalledOff(now);
-    return isLeaving(seen) || isCalledOff(now);
+      return isRelieved || isCalledOff || target.look(&board.begun) > generation;
+    return isLeaving(seen);
   }
   /// Whether it has stayed when the others left.
   OCCL_HOST_DEVICE bool hasStayed() const { return isLookout; }
@@ -83,9 +91,26 @@ public:
   OCCL_HOST_DEVICE bool attendAndClaim(uint64_t first, Choice &choice, SlotView &view) {
     Claim claim{choice, view};
     look(first, &claim);
-    if (claim.isMade && !claim.isOnly)
+    if (claim.isMade && !owes)
       stop();
     return claim.isMade;
+  }
+
+  /// What it has claimed is finished.
+  OCCL_HOST_DEVICE void announceOwed(const Submission &submission, uint64_t sequence) {
+    if (!owes)
+      return;
+    owes = false;
+    announce(submission, sequence);
+  }
+  /// What it has claimed is not finished yet: it is a submission like any other.
+  OCCL_HOST_DEVICE void openOwed(const SlotView &view, const Choice &choice) {
+    if (!owes)
+      return;
+    const Submission submission = unpack(view.words);
+    fill(view.words, submission, choice.sequence);
+    target.fence();
+    announceOwed(submission, choice.sequence);
   }
 
   /// It has something else to do: another one may attend.
@@ -113,10 +138,10 @@ public:
       target.post(&board.progress[number].value, progress);
   }
 
-  /// For whom the host asks: the first executor that leaves because of that.
+  /// For whom the host asks, if it does: who has found out.
   OCCL_HOST_DEVICE void leave(uint64_t first) {
     stop();
-    if (isLookout || (number == 0 && !isLeaving(seen)))
+    if (isLookout || isCalledOff)
       publishWaits(first, tailOf(target.look(&board.news)));
   }
   /// The last thing that a lookout does.
@@ -133,7 +158,6 @@ private:
     Choice &choice;
     SlotView &view;
     bool isMade = false;
-    bool isOnly = false; // the submission has no other task
   };
 
   /// claim: null if it has something else to do.
@@ -157,21 +181,23 @@ private:
           const bool isMine =
               mayClaim && come == 1 && submission.numBlocks != 0 && !submission.isStreamed;
           marker.mark(Moment::TakenIn, sequence, 0);
-          open(words, submission, sequence,
-               submission.isStreamed ? ~0ull
-               : isMine              ? 1ull << block
-                                     : 0);
-          if (submission.isStreamed) {
-            keepShut(sequence);
-          } else {
-            if (numGated != 0) // left of one that was withdrawn
-              forgetGate(sequence % kWindow);
-            announce(submission, sequence);
-          }
-          if (isMine) {
-            claim->isOnly = submission.numBlocks == 1;
+          if (numGated != 0 && !submission.isStreamed) // left of one that was withdrawn
+            forgetGate(sequence % kWindow);
+          owes = isMine && submission.numBlocks == 1;
+          if (isMine)
             take(*claim, words, sequence, block);
-          }
+          if (owes)
+            return;
+          fill(words, submission, sequence);
+          letClaim(sequence,
+                   submission.isStreamed
+                       ? 0
+                       : allOf(submission.numBlocks) & ~(isMine ? 1ull << block : 0),
+                   static_cast<uint32_t>(sequence - before), come);
+          if (submission.isStreamed)
+            keepShut(sequence);
+          else
+            announce(submission, sequence);
           if (submission.numBlocks != 0 && !submission.isStreamed && !(isMine && block == 0))
             runner.takenIn(submission);
         });
@@ -182,14 +208,16 @@ private:
         tell();
       if (++intakes % kIntakesPerWatch == 0)
         isLookout ? keepLookout(first) : watch(first);
-      return;
+      return lookAtHost();
     }
     seen += end - before;
-    isUntold = claim != nullptr && claim->isOnly;
-    if (!isUntold)
-      tell();
+    isUntold = owes;
+    if (owes)
+      return;
+    tell();
     if (!isLookout)
       publishProgress();
+    lookAtHost();
   }
 
   // Streamed submissions: with the intake.
@@ -289,9 +317,10 @@ private:
   }
   OCCL_HOST_DEVICE HostPage::Lookout &lookout() const { return page.lookouts[generation % 2]; }
 
-  /// The others of what has been taken in.
+  /// The others of what has been taken in. A fence has followed what they are to find.
   OCCL_HOST_DEVICE void tell() {
-    target.release(&board.news, seen);
+    if (target.lane() == 0)
+      target.publish(&board.news, seen);
     isUntold = false;
   }
 
@@ -299,6 +328,7 @@ private:
                                     uint64_t sequence, uint32_t block) {
     claim.isMade = true;
     claim.choice = {sequence, block, 1};
+    claim.choice.isFresh = true;
     claim.view = {};
     claim.view.sequence = sequence;
     for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
@@ -320,12 +350,19 @@ private:
   }
   OCCL_HOST_DEVICE Slot &slotOf(uint64_t sequence) const { return board.slots[sequence % kWindow]; }
 
-  /// The host wants these executors to leave.
-  OCCL_HOST_DEVICE bool isCalledOff(uint64_t now) {
+  /// Whether the host wants these executors to leave. With the intake.
+  OCCL_HOST_DEVICE void lookAtHost() {
+    const uint64_t now = target.now();
     if (now - lookedAtHost < kLookAtHostEvery)
-      return false;
+      return;
     lookedAtHost = now;
-    return target.lookAtHost(&page.leaveUpTo) >= generation;
+    if (target.lookAtHost(&page.leaveUpTo) < generation)
+      return;
+    isCalledOff = true;
+    if (isLookout)
+      return;
+    seen = (generation << 48) + tail();
+    tell();
   }
 
   OCCL_HOST_DEVICE static uint64_t allOf(uint32_t blocks) {
@@ -339,21 +376,29 @@ private:
     return block < submission.numBlocks ? block : 0;
   }
 
-  /// taken: tasks that nobody may claim.
-  OCCL_HOST_DEVICE void open(const uint64_t (&words)[SubmissionEntry::kWords],
-                             const Submission &submission, uint64_t sequence, uint64_t taken) {
+  OCCL_HOST_DEVICE void fill(const uint64_t (&words)[SubmissionEntry::kWords],
+                             const Submission &submission, uint64_t sequence) {
     Slot &slot = slotOf(sequence);
-    const uint32_t blocks = submission.numBlocks;
-    const uint64_t claimable = allOf(blocks) & ~taken;
     if (target.lane() == 0) {
       for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
         target.post(&slot.words[i], words[i]);
-      target.post(&slot.saved, 0);
-      target.post(&slot.left, blocks);
+      target.post(&slot.left, submission.numBlocks);
       target.post(&slot.sequence, sequence);
     }
-    if (claimable != 0)
-      target.release(&slot.claimable, claimable);
+  }
+  /// Tasks of submission `index` of `come`, once its slot is filled. A lane each, as many as there
+  /// are with one fence.
+  OCCL_HOST_DEVICE void letClaim(uint64_t sequence, uint64_t tasks, uint32_t index, uint32_t come) {
+    const uint32_t lanes = target.numLanes();
+    if (index % lanes == target.lane())
+      claimable = {sequence, tasks};
+    if (index + 1 != come && (index + 1) % lanes != 0)
+      return;
+    target.sync();
+    target.fence();
+    if (claimable.tasks != 0)
+      target.publish(&slotOf(claimable.sequence).claimable, claimable.tasks);
+    claimable.tasks = 0;
   }
 
   /// What was withdrawn has nothing that may be touched any more.
@@ -456,7 +501,12 @@ private:
   uint64_t started = 0, lookedAtHost = 0; // times
   uint32_t intakes = 0;
   bool hasIntake = false;
-  bool isUntold = false; // it has taken in what the others do not know of
+  bool isUntold = false;    // it has taken in what the others do not know of
+  bool owes = false;        // it has claimed the only task of a submission that is nowhere entered
+  bool isCalledOff = false; // the host wants these executors to leave
+  struct {
+    uint64_t sequence = 0, tasks = 0;
+  } claimable; // of this lane: see letClaim()
   // Of the board, with the intake.
   uint64_t numGated = 0;
   bool hasGatesChanged = false;

@@ -22,6 +22,8 @@ struct CachedTask {
   uint32_t block;
   bool isReady; // the places are those of invocation `number`
   uint64_t number;
+  /// By rank: what it has said last, as far as this executor has looked.
+  uint64_t where[kMaxRanks], begun[kMaxRanks];
   DeviceCollective device;
   char *places[numPlaces(kMaxRanks, true)];
   alignas(16) char image[kCachedBytes];
@@ -67,7 +69,7 @@ private:
 template <class Target> class WarpRunner {
 public:
   __device__ WarpRunner(ExecutorShared &shared, Target &target, Marker<WarpTarget> &marker)
-      : shared(shared), target(target), marker(marker) {
+      : shared(shared), target(target), marker(marker), perExecutors((1u << 16) / gridDim.x + 1) {
     if (threadIdx.x < kCachedTasks)
       shared.tasks[threadIdx.x].collective = nullptr;
     __syncwarp();
@@ -91,24 +93,27 @@ public:
 
   /// The other ranks are told at once where the buffers of a direct program are, so that they need
   /// not wait until block 0 has its turn; unless the invocation before goes on: then that tells
-  /// them.
+  /// them. Who finished that one has fenced for the system before it was counted, so nothing more
+  /// is to be ordered here.
   __device__ void takenIn(const Submission &submission) {
     const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
     if (!collective.device.isDirect || WarpTarget::look(collective.done) != submission.ordinal)
       return;
     char *const buffers[2] = {submission.input, submission.output};
-    announceBegin(collective.device, submission.ordinal, buffers);
+    announceBegin<Telling::Relaxed>(collective.device, submission.ordinal, buffers);
   }
 
   /// The others need to know no more, of a program with messages, than that this invocation is
   /// finished: that the next one has begun. This rank's next one may be finished before this is
-  /// seen.
+  /// seen. What they have said meanwhile the next one need not look for.
   __device__ void finished(const Submission &submission) {
     const DeviceCollective &device = task->device;
     const uint32_t peer = threadIdx.x;
     if (!device.isDirect && peer < device.numRanks && peer != device.rank)
       WarpTarget::raiseAtPeer(&recordIn(device.arenas[peer], device.slot, device.rank)->begun,
                               submission.ordinal + 2);
+    if (!device.isDirect)
+      lookAtPeers();
   }
 
   __device__ uint64_t imageLoads() const { return loads; }
@@ -139,7 +144,7 @@ private:
     const uint64_t number = submission.ordinal;
     uint32_t index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&collective) /
                                            sizeof(ResidentCollective)) +
-                     block / gridDim.x;
+                     (block * perExecutors >> 16);
     task = &shared.tasks[index % kCachedTasks];
     __syncwarp();
     bool isNear = task->collective == &collective && task->block == block;
@@ -153,14 +158,22 @@ private:
       Invocation next;
       next.program = &headerOf(*task).program;
       next.places = task->places;
-      next.firstTile = number / task->device.ring * task->device.numTiles;
+      next.firstTile = task->device.earlierIn(number) * task->device.numTiles;
       shared.invocation = next;
     }
     __syncwarp();
-    char *const buffers[2] = {submission.input, submission.output};
     // With more than one arena block what finished() says is early enough.
     if ((task->device.isDirect || task->device.ring == 1) && !isReady && block == 0)
-      announceBegin(task->device, number, buffers);
+      tellBegin(collective, submission);
+  }
+
+  /// Who finished the invocation before may not have fenced yet.
+  __device__ void tellBegin(const ResidentCollective &collective, const Submission &submission) {
+    char *const buffers[2] = {submission.input, submission.output};
+    if (WarpTarget::look(&collective.doneWord) == submission.ordinal)
+      announceBegin<Telling::Relaxed>(task->device, submission.ordinal, buffers);
+    else
+      announceBegin<Telling::Release>(task->device, submission.ordinal, buffers);
   }
 
   template <class Steps>
@@ -179,7 +192,12 @@ private:
 
   /// Whether the other ranks let the invocation begin here. Then its places are set.
   __device__ bool begin(const Submission &submission, Obstacle &obstacle) {
-    PeerBegin peer = pollBegin(task->device, task->number);
+    PeerBegin peer = judgePeer(task->device, task->number, knownOfPeer());
+    if (!__all_sync(~0u, peer.isReady)) {
+      peer = judgePeer(task->device, task->number, lookAtPeers());
+      if (__all_sync(~0u, peer.isReady))
+        acquireBuffers(task->device, task->number);
+    }
     if (!__all_sync(~0u, peer.isReady)) {
       if (!peer.isReady)
         obstacle = {BlockReason::Announce, peer.isRegistered ? 1u : 0u, threadIdx.x};
@@ -193,6 +211,25 @@ private:
     __syncwarp();
     marker.mark(Moment::Begun, task->number, task->block);
     return true;
+  }
+
+  /// Where its arena blocks are, and how many invocations it has begun, does not change and only
+  /// grows. Buffers are not known: direct programs are looked at each time.
+  __device__ PeerWords knownOfPeer() const {
+    PeerWords words;
+    if (threadIdx.x < task->device.numRanks && !task->device.isDirect) {
+      words.where = task->where[threadIdx.x];
+      words.begun = task->begun[threadIdx.x];
+    }
+    return words;
+  }
+  __device__ PeerWords lookAtPeers() {
+    const PeerWords words = loadPeer(task->device);
+    if (threadIdx.x < task->device.numRanks) {
+      task->where[threadIdx.x] = words.where;
+      task->begun[threadIdx.x] = words.begun;
+    }
+    return words;
   }
 
   /// The tables of a large image stay where they are. As much as may be needed is copied before it
@@ -213,6 +250,8 @@ private:
     const bool isNear = (hasReadyTables(header) ? header.readyBytes : header.bytes) <= kCachedBytes;
     if (threadIdx.x < kRelocations)
       relocateOne(header, isNear ? task->image : image, threadIdx.x);
+    if (threadIdx.x < kMaxRanks)
+      task->where[threadIdx.x] = 0;
     if (threadIdx.x == 0) {
       task->collective = &collective;
       task->block = block;
@@ -238,6 +277,7 @@ private:
   ExecutorShared &shared;
   Target &target;
   Marker<WarpTarget> &marker;
+  const uint32_t perExecutors; // 2^16 / executors, rounded up: exact for all thread blocks
   CachedTask *task = nullptr; // of the visit
   uint64_t loads = 0;
 };

@@ -12,11 +12,12 @@ namespace occl::cuda::resident {
 /// Of one visit. All lanes call together, and all know the same.
 template <class Target> class VisitMeter {
 public:
-  /// counts: null if nobody counts.
-  OCCL_HOST_DEVICE VisitMeter(Target &target, WaitRecord &record, BlockCounts *counts,
-                              uint64_t sequence)
-      : target(target), record(record), counts(counts), mark((sequence + 1) << 32) {
-    for (uint32_t w = 0; w < WaitRecord::kWords; ++w)
+  /// isFirst: nobody has visited the task before.
+  OCCL_HOST_DEVICE VisitMeter(Target &target, WaitRecord &record, const CollectiveWords &collective,
+                              uint32_t block, uint64_t sequence, bool isFirst)
+      : target(target), record(record), collective(collective), block(block),
+        mark((sequence + 1) << 32) {
+    for (uint32_t w = 0; !isFirst && w < WaitRecord::kWords; ++w)
       wait.words[w] = target.peek(&record.words[w]);
     recorded = wait.words[0];
     looked = target.now();
@@ -60,6 +61,7 @@ public:
 
   /// The visit is over: `tasks` were to choose from.
   OCCL_HOST_DEVICE void end(uint32_t tasks, bool moved, bool preempted) {
+    BlockCounts *counts = countsOfBlock();
     if (target.lane() != 0 || counts == nullptr)
       return;
     target.add(&counts->visits, 1);
@@ -75,6 +77,10 @@ public:
   }
 
 private:
+  /// Null if nobody counts. Loaded when it is needed: nothing waits for that any more.
+  OCCL_HOST_DEVICE BlockCounts *countsOfBlock() const {
+    return collective.counts == nullptr ? nullptr : collective.counts + block;
+  }
   OCCL_HOST_DEVICE bool isWaiting() const { return wait.words[0] >> 32 == mark >> 32; }
 
   /// Of the first lane that has an obstacle, as a WaitRecord has it; 0: none has.
@@ -92,6 +98,7 @@ private:
   }
   OCCL_HOST_DEVICE void endWait(uint64_t now) {
     const uint32_t reason = static_cast<uint32_t>(wait.words[1] >> 56);
+    BlockCounts *counts = countsOfBlock();
     if (target.lane() == 0 && counts != nullptr && reason < BlockCounts::kReasons) {
       target.add(&counts->waits[reason], 1);
       target.add(&counts->waitNs[reason], now > wait.words[2] ? now - wait.words[2] : 0);
@@ -101,11 +108,12 @@ private:
 
   Target &target;
   WaitRecord &record;
-  BlockCounts *const counts;
+  const CollectiveWords &collective;
+  const uint32_t block;
   const uint64_t mark;
   WaitRecord wait;
-  uint64_t recorded;   // the record's first word as it was
-  uint64_t looked = 0; // when the last call of the runner ended
+  uint64_t recorded = 0; // the record's first word as it was
+  uint64_t looked = 0;   // when the last call of the runner ended
   uint64_t runningNs = 0, slices = 0;
 };
 

@@ -73,6 +73,9 @@ public:
     asm volatile("red.relaxed.sys.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
 
+  /// After a fence, which comes before it for whoever acquires the value.
+  __device__ static void publish(uint64_t *word, uint64_t value) { post(word, value); }
+
   // For all lanes together.
   __device__ static uint64_t look(const uint64_t *word) {
     return first([&] { return acquire(word); });
@@ -105,6 +108,13 @@ public:
   __device__ static void giveBits(uint64_t *word, uint64_t bits) {
     first([&] {
       asm volatile("red.release.gpu.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
+      return 0;
+    });
+  }
+  /// As they were taken: orders nothing.
+  __device__ static void giveBitsBack(uint64_t *word, uint64_t bits) {
+    first([&] {
+      asm volatile("red.relaxed.gpu.or.b64 [%0], %1;" ::"l"(word), "l"(bits) : "memory");
       return 0;
     });
   }

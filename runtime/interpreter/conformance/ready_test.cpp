@@ -74,13 +74,16 @@ protected:
   uint32_t wereReady = 0;
 };
 
+/// Of one slice on one tile or several, or of several slices on one tile.
+constexpr TilePolicy kTiles[] = {{1 << 30, 1}, {700, 1}, {1 << 30, 3}};
+
 TEST_P(Ready, GivesTheReference) {
   uint64_t seed = std::random_device()();
   for (uint32_t ranks : {2u, 5u})
     for (uint64_t count : {uint64_t(1), uint64_t(3001)})
       for (Placement placement : {Placement::AtSource, Placement::AtDestination})
         for (uint32_t stepOperands : {0u, 64u})
-          for (TilePolicy tiles : {TilePolicy{1 << 30, 1}, TilePolicy{700, 1}}) {
+          for (TilePolicy tiles : kTiles) {
             SimulationOptions options = {.count = count,
                                          .type = DataType::Int32,
                                          .inPlace = ranks == 5,
@@ -107,6 +110,53 @@ TEST_P(Ready, GivesTheReference) {
               wereReady += ready;
           }
   EXPECT_GT(wereReady, 0u);
+}
+
+/// Messages of up to seven slices, which are steps of their own.
+TEST_P(Ready, GivesTheReferenceInLines) {
+  uint64_t seed = std::random_device()();
+  for (plan::Protocol protocol : {plan::Protocol::LL, plan::Protocol::LL128})
+    for (uint32_t ranks : {2u, 3u})
+      for (uint64_t count : {uint64_t(0), uint64_t(5), uint64_t(3001)})
+        for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+          plan::Plan plan = GetParam().make(ranks);
+          plan.protocol = protocol;
+          SimulationOptions options = {.count = count,
+                                       .type = DataType::Int32,
+                                       .tiles = {1 << 30, 1},
+                                       .placement = placement};
+          if (plan.uniformChunks)
+            options.count = count * plan.partChunks;
+          ++seed;
+          Status status = checkCollective(plan, options, 5, [&](Simulation &simulation) {
+            Status status;
+            for (uint32_t i = 0; i < 6 && status.ok(); ++i) {
+              if (i != 0)
+                simulation.goOn();
+              status = runTurns(simulation, seed + i, 1 + seed % 3, wereReady);
+            }
+            return status;
+          });
+          ASSERT_TRUE(status.ok()) << status.message() << ", " << ranks << " ranks, seed " << seed
+                                   << ", count " << count;
+        }
+  EXPECT_GT(wereReady, 0u);
+}
+
+TEST(ReadyStep, TakesAMessageSliceBySlice) {
+  plan::Plan plan = programs()[0].make(2);
+  plan.protocol = plan::Protocol::LL;
+  auto made = Simulation::make(plan, {.count = 3000, .type = DataType::Int32});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Simulation &simulation = **made;
+  simulation.announceAll();
+  HostTarget target;
+  Executor first(simulation, 0, 0, target);
+  ASSERT_TRUE(first.isReady());
+  EXPECT_EQ(first.run(1).slices, 1u);
+  EXPECT_EQ(simulation.context(0, 0).instruction, 0u);
+  EXPECT_EQ(simulation.context(0, 0).slice, 1u);
+  EXPECT_GT(first.run(100).slices, 1u);
 }
 
 TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) {

@@ -206,7 +206,7 @@ std::optional<std::vector<OpenTask>> HostRank::withdraw(uint64_t request,
   auto tasks = submissions.openTasks();
   if (!submissions.isComplete(request)) {
     Slot &slot = board->slots[request % kWindow];
-    slot.claimable = slot.saved = slot.left = slot.sequence = 0;
+    slot.claimable = slot.left = slot.sequence = 0;
     submissions.withdraw(request);
   }
   submissions.resume();

@@ -34,6 +34,11 @@ public:
   const BlockCounts &counts(uint32_t rank, uint32_t block) const {
     return words[rank]->blockCounts[block];
   }
+  /// Whether rank `by` has told rank `to` that the invocation has come.
+  bool hasAnnounced(uint32_t by, uint32_t to, uint64_t ordinal) const {
+    return isAnnounced(loadShared(&words[to]->announcedWords[by], std::memory_order_acquire),
+                       ordinal);
+  }
   /// Whether all ranks have the sum of all inputs, and nothing else was written.
   bool isRight(uint32_t ordinal);
 

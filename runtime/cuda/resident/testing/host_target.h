@@ -56,6 +56,9 @@ public:
     change(word, [value](uint64_t old) { return old > value ? old : value; });
   }
 
+  /// After a fence. Released all the same, as postToHost().
+  static void publish(uint64_t *word, uint64_t value) { release(word, value); }
+
   // For all lanes together.
   static uint64_t look(const uint64_t *word) { return acquire(word); }
   static uint64_t lookAtHost(const uint64_t *word) { return acquire(word); }
@@ -69,6 +72,7 @@ public:
   static void giveBits(uint64_t *word, uint64_t bits) {
     change(word, [bits](uint64_t old) { return old | bits; });
   }
+  static void giveBitsBack(uint64_t *word, uint64_t bits) { giveBits(word, bits); }
   static uint64_t subtractOne(uint64_t *word) {
     return change(word, [](uint64_t old) { return old - 1; });
   }
@@ -100,7 +104,7 @@ public:
   }
   /// Acquires by itself: thread sanitizer does not know fences.
   static uint64_t peekBeforeFence(const uint64_t *word) { return acquire(word); }
-  static void fence() { threadFence(std::memory_order_acquire); }
+  static void fence() { threadFence(std::memory_order_acq_rel); }
   /// What all lanes did before comes before what they do after, for everybody.
   static void fenceAll() { threadFence(std::memory_order_acq_rel); }
   /// What follows is not looked at before the value is visible.

@@ -35,18 +35,28 @@ void require(const Status &status) {
   std::_Exit(1); // other threads are still at it
 }
 
-DaemonOptions optionsWith(uint32_t numExecutors) {
+DaemonOptions optionsWith(uint32_t numExecutors, plan::Protocol protocol = plan::Protocol::Simple) {
   DaemonOptions options;
-  options.kernel = &floatSumKernel();
+  options.kernel = protocol == plan::Protocol::Simple ? &floatSumKernel() : &floatSumLinesKernel();
   options.settings.numExecutors = numExecutors;
   return options;
 }
 
+plan::Plan oneShot(uint32_t numRanks, plan::Protocol protocol) {
+  plan::Plan plan = plan::testing::oneShotAllReduce(numRanks);
+  plan.protocol = protocol;
+  return plan;
+}
+
+const char *nameOf(plan::Protocol protocol) {
+  return protocol == plan::Protocol::Simple ? "Simple" : "LL";
+}
+
 /// A one-shot all-reduce of 1 KiB, a host thread for each rank: rank 0's times, sorted.
-std::vector<double> latencies(uint32_t numRanks, const DaemonOptions &options) {
+std::vector<double> latencies(uint32_t numRanks, uint32_t numExecutors, plan::Protocol protocol) {
   constexpr uint32_t kWarmUp = 200, kMeasured = 3000;
-  OneDevice group(numRanks, options);
-  require(group.add(plan::testing::oneShotAllReduce(numRanks), 256));
+  OneDevice group(numRanks, optionsWith(numExecutors, protocol));
+  require(group.add(oneShot(numRanks, protocol), 256));
   group.setInputs(0);
   std::vector<double> times;
   std::vector<std::thread> threads;
@@ -106,14 +116,19 @@ void printSteps(const std::vector<std::vector<MarkView>> &executors) {
   }
 }
 
-void measureLatency() {
-  for (uint32_t numExecutors : {1u, 4u})
-    for (uint32_t numRanks : {1u, 2u, 4u, 8u}) {
-      auto times = latencies(numRanks, optionsWith(numExecutors));
-      std::printf("1 KiB host to host, %u ranks, %u executors each: median %.1f us, 99%% %.1f us\n",
-                  numRanks, numExecutors, times[times.size() / 2], times[times.size() * 99 / 100]);
-      std::fflush(stdout);
-    }
+void measureLatency(uint32_t numRanks, uint32_t numExecutors, plan::Protocol protocol) {
+  auto times = latencies(numRanks, numExecutors, protocol);
+  std::printf("1 KiB, %s, host to host, %u ranks, %u executors each: median %.1f us, 99%% %.1f\n",
+              nameOf(protocol), numRanks, numExecutors, times[times.size() / 2],
+              times[times.size() * 99 / 100]);
+  std::fflush(stdout);
+}
+void measureLatencies() {
+  using enum plan::Protocol;
+  for (uint32_t numRanks : {1u, 2u, 4u, 8u})
+    measureLatency(numRanks, 1, Simple);
+  for (uint32_t numExecutors : {1u, 4u, 16u, 64u})
+    measureLatency(2, numExecutors, LL);
 }
 
 /// Microseconds a collective: eight all-reduces in flight on each of eight ranks.
@@ -146,10 +161,10 @@ void measureOrders() {
 }
 
 /// A one-shot all-reduce of 1 KiB, again and again: with marks, so it is slower than above.
-void measureSteps(uint32_t numRanks) {
+void measureSteps(uint32_t numRanks, plan::Protocol protocol) {
   constexpr uint32_t kRuns = 300;
-  OneDevice group(numRanks, optionsWith(1));
-  require(group.add(plan::testing::oneShotAllReduce(numRanks), 256));
+  OneDevice group(numRanks, optionsWith(1, protocol));
+  require(group.add(oneShot(numRanks, protocol), 256));
   group.setInputs(0);
   require(runOrders(group, kRuns, false, kLong, kNothing));
   require(group.daemon(0).startMarks());
@@ -157,7 +172,7 @@ void measureSteps(uint32_t numRanks) {
   auto marks = group.daemon(0).takeMarks();
   require(marks.status());
   require(group.check(0));
-  std::printf("1 KiB, %u ranks, rank 0's executor:\n", numRanks);
+  std::printf("1 KiB, %s, %u ranks, rank 0's executor:\n", nameOf(protocol), numRanks);
   printSteps(*marks);
 }
 
@@ -191,9 +206,10 @@ void measureMany(uint32_t numExecutors) {
 } // namespace
 
 int main() {
-  measureSteps(1);
-  measureSteps(2);
-  measureLatency();
+  measureSteps(1, plan::Protocol::Simple);
+  for (plan::Protocol protocol : {plan::Protocol::Simple, plan::Protocol::LL})
+    measureSteps(2, protocol);
+  measureLatencies();
   for (uint32_t numExecutors : {4u, 16u, 32u})
     measureMany(numExecutors);
   measureOrders();
