@@ -113,7 +113,8 @@ private:
   /// Appends the number of slots on the rank.
   bool evaluateSlots(const Stmt &statement, uint32_t rank, std::vector<uint32_t> &out);
   void bind(uint32_t slot, const Expr *expr);
-  /// Runs `body` for all values of the loop variables.
+  /// Runs `body` for all values of the loop variables; counts in numFailedLoops what it leaves out
+  /// because of an error.
   Flow forEach(const Generators &generators, const Body &body, size_t depth = 0);
 
   // Expressions; false after an error, which is reported.
@@ -291,6 +292,8 @@ private:
   Value returned;
   Type returnType = Type::Void; // of the function that is running
   std::vector<Loop> loops;
+  size_t numFailedLoops =
+      0; // whose values could not be computed: what was made by them is no value
   std::vector<Operand> operandStack;
   std::vector<LocationId> locationBuffer;
   std::vector<ChunkHandle> handleBuffer;

@@ -182,8 +182,10 @@ bool Elaborator::pushOperands(const Expr &expr) {
     good &= pushOperand(operand, mark);
     return stopped ? Flow::Stop : Flow::Normal;
   };
+  const size_t failedBefore = numFailedLoops;
   if (!expr.generators.list.empty())
-    return forEach(expr.generators, [&] { return push(*expr.operands[0]); }) != Flow::Stop && good;
+    return forEach(expr.generators, [&] { return push(*expr.operands[0]); }) != Flow::Stop &&
+           numFailedLoops == failedBefore && good;
   for (const Expr *operand : expr.operands)
     push(*operand);
   return good;

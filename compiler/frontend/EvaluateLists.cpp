@@ -124,10 +124,12 @@ bool Elaborator::buildList(const Expr &expr, ListRef &out) {
   Type element = elementOf(expr.type);
   bool good = true;
   if (!expr.generators.list.empty()) {
+    const size_t failedBefore = numFailedLoops;
     forEach(expr.generators, [&] {
       good = good && appendElement(*expr.operands[0], element, *list);
       return good && !stopped ? Flow::Normal : Flow::Stop;
     });
+    good &= numFailedLoops == failedBefore;
   } else {
     for (size_t i = 0; i < expr.operands.size() && good; ++i)
       good = appendElement(*expr.operands[i], element, *list);
@@ -262,8 +264,8 @@ bool Elaborator::splitChunk(const Expr &expr, ListRef &out) {
   const uint64_t count = whole.place.count;
   if (parts < 1 || static_cast<uint64_t>(parts) > count) {
     error(DiagnosticCode::OutOfDomain, expr.operands[1]->range,
-          "a value of " + std::to_string(count) + " chunks cannot be split into " +
-              std::to_string(parts) + " parts");
+          "a value of " + std::to_string(count) + (count == 1 ? " chunk" : " chunks") +
+              " cannot be split into " + std::to_string(parts) + " parts");
     return false;
   }
   auto list = std::make_shared<List>();

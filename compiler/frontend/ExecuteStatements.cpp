@@ -134,8 +134,10 @@ bool Elaborator::evaluateSlots(const Stmt &statement, uint32_t rank, std::vector
 Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &body, size_t depth) {
   if (depth == generators.list.size()) {
     int64_t included = 1;
-    if (generators.where && !evaluateScalar(*generators.where, included))
+    if (generators.where && !evaluateScalar(*generators.where, included)) {
       included = 0;
+      ++numFailedLoops;
+    }
     return stopped ? Flow::Stop : included ? body() : Flow::Normal;
   }
   const Generator &generator = generators.list[depth];
@@ -144,8 +146,10 @@ Elaborator::Flow Elaborator::forEach(const Generators &generators, const Body &b
   bool good = generator.last
                   ? evaluateScalar(*generator.first, first) && evaluateScalar(*generator.last, last)
                   : evaluateList(*generator.first, list);
-  if (!good)
+  if (!good) {
+    ++numFailedLoops;
     return stopped ? Flow::Stop : Flow::Normal;
+  }
   if (list)
     last = static_cast<int64_t>(list->size());
   Flow flow = Flow::Normal;

@@ -31,11 +31,18 @@ struct Pair {
 /// Where a transfer is used: positions on ranks, the sender first.
 using Ends = llvm::SmallVector<std::pair<uint32_t, uint32_t>, 2>;
 
+/// With which message one could not be merged, and how many pairs of steps had been merged by then.
+struct Misfit {
+  uint32_t next = kNone;
+  uint32_t numMerged = 0;
+};
+
 class Aggregation {
 public:
   explicit Aggregation(Program &program)
       : program(program), network(program), ends(program.numTransfers),
-        following(program.numTransfers, kNone), previous(program.numTransfers, kNone) {
+        following(program.numTransfers, kNone), previous(program.numTransfers, kNone),
+        misfits(program.numTransfers) {
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       const Rank &rank = program.ranks[r];
       dependences.emplace_back(program, rank);
@@ -146,17 +153,11 @@ private:
     });
   }
 
-  bool sendersFit(uint32_t transfer, uint32_t next) {
-    auto [rank, first] = ends[transfer].front();
-    auto [nextRank, second] = ends[next].front();
-    return rank == nextRank && !erased[rank][second] && fits({rank, first, second});
-  }
-
   /// Merges `next` into `transfer`, and with them all instructions that pass both on; or nothing.
   bool tryMerge(uint32_t transfer, uint32_t next) {
-    // Mostly the senders do not fit: look at them before all receivers are looked up.
-    if (next == kNone || !sendersFit(transfer, next))
+    if (next == kNone || isKnownNotToFit(transfer, next))
       return false;
+    tried.clear();
     llvm::SmallVector<Pair, 8> pairs;
     bool possible = addEnds(transfer, next, pairs);
     for (size_t done = 0; possible && done < pairs.size(); ++done) {
@@ -174,7 +175,16 @@ private:
       partnerOf(pair.rank, pair.first) = partnerOf(pair.rank, pair.second) = kNone;
     if (possible)
       llvm::for_each(pairs, [&](const Pair &pair) { merge(pair); });
+    else
+      for (auto [first, second] : tried)
+        misfits[first] = {second, numMerged};
     return possible;
+  }
+
+  /// Whether it has been tried already to merge all that merging these two takes, and nothing was
+  /// merged since. From each message of a fold the same would be tried again.
+  bool isKnownNotToFit(uint32_t transfer, uint32_t next) const {
+    return misfits[transfer].next == next && misfits[transfer].numMerged == numMerged;
   }
 
   /// The other step of the pair that a step is in, while a merge is tried.
@@ -183,6 +193,7 @@ private:
   /// Adds the pairs that merging two messages takes. False if one does not fit, or a step would be
   /// in two pairs: at the first, as most that are tried fail, and messages may have many receivers.
   bool addEnds(uint32_t transfer, uint32_t next, llvm::SmallVectorImpl<Pair> &pairs) {
+    tried.push_back({transfer, next});
     if (ends[transfer].size() != ends[next].size())
       return false;
     for (auto [a, b] : llvm::zip(ends[transfer], ends[next])) {
@@ -202,6 +213,7 @@ private:
   }
 
   void merge(const Pair &pair) {
+    ++numMerged;
     Instruction &first = instructionAt(pair.rank, pair.first);
     Instruction &second = instructionAt(pair.rank, pair.second);
     first.count += second.count;
@@ -246,14 +258,17 @@ private:
 
   Program &program;
   Network network;
-  std::vector<RankDependences> dependences; // of the steps before any was merged
-  std::vector<Ends> ends;                   // of each transfer
-  std::vector<uint32_t> following;          // the next transfer of the connection
-  std::vector<uint32_t> previous;           // the one before
-  std::map<Start, uint32_t> startingAt;     // transfers
-  std::vector<uint32_t> heads;              // the first transfer of each connection
-  std::vector<uint32_t> firstStep;          // of each rank, in `partners`
-  std::vector<uint32_t> partners;           // of all steps, see partnerOf
+  std::vector<RankDependences> dependences;         // of the steps before any was merged
+  std::vector<Ends> ends;                           // of each transfer
+  std::vector<uint32_t> following;                  // the next transfer of the connection
+  std::vector<uint32_t> previous;                   // the one before
+  std::map<Start, uint32_t> startingAt;             // transfers
+  std::vector<Misfit> misfits;                      // of each transfer, the last one
+  std::vector<std::pair<uint32_t, uint32_t>> tried; // messages that one merge takes
+  uint32_t numMerged = 0;                           // pairs of steps
+  std::vector<uint32_t> heads;                      // the first transfer of each connection
+  std::vector<uint32_t> firstStep;                  // of each rank, in `partners`
+  std::vector<uint32_t> partners;                   // of all steps, see partnerOf
   std::vector<std::vector<bool>> erased;
   std::vector<std::vector<bool>> grown; // steps that others are part of: these waited for more
   std::vector<std::vector<uint32_t>> mergedInto; // the step that a step is part of
