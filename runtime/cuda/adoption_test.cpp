@@ -15,9 +15,9 @@ namespace {
 constexpr uint32_t kBlocks = 3;
 
 enum class At : uint8_t {
-  Works,    // executes its own steps
-  Asks,     // has looked at the word, and is about to change it
-  Leaves,   // has changed the word; its context is not stored yet
+  Works,  // executes its own steps
+  Asks,   // has looked at the word, and is about to change it
+  Leaves, // has changed the word; its context is not stored yet
   IsGone, // gone; what it left can be seen
   Adopts,
   Ending, // an adopter that has looked at the word, and is about to free it

@@ -4,8 +4,8 @@
 // same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
 // and from the call to what the host sees, one at a time. table: of the plans OCCL takes the first
 // one whose range holds the size. inplace: the same in place. each: a column for each plan and for
-// NCCL, in a graph; small, large: likewise, up to 1 MiB, from 1 MiB on. Every result is checked, on every rank. Sizes are bytes as
-// nccl-tests counts them.
+// NCCL, in a graph; small, large: likewise, up to 1 MiB, from 1 MiB on. Every result is checked, on
+// every rank. Sizes are bytes as nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
 #include <cstdio>
@@ -52,7 +52,8 @@ int measure(Together &together, uint32_t rank, const Request &request) {
           "plain | graph | blocking |");
   }
   print("\n|");
-  for (size_t column = 0; column < (request.each ? request.plans.size() + (nccl ? 3 : 1) : 13); ++column)
+  for (size_t column = 0; column < (request.each ? request.plans.size() + (nccl ? 3 : 1) : 13);
+       ++column)
     print("---|");
   print("\n");
   for (uint64_t bytes = request.smallest; bytes <= request.largest; bytes *= 4) {
@@ -88,7 +89,8 @@ int main(int argc, char **argv) {
   }
   if (request.numRanks < 2 || request.numRanks > 8) {
     std::fprintf(
-        stderr, "usage: gpu_collectives <ranks> table|inplace|each|small|large <collective> <plan>...\n");
+        stderr,
+        "usage: gpu_collectives <ranks> table|inplace|each|small|large <collective> <plan>...\n");
     return 2;
   }
   return Together::run(request.numRanks, [&](Together &together, uint32_t rank) {

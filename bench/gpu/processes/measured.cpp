@@ -97,7 +97,8 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
-  config.arenaBytes = 8ull << 30; // two buffers of 1 GiB, and the staging of a ring of 1 GiB
+  // Two buffers of 1 GiB, and the staging of eleven rings of 1 GiB: ten in a graph.
+  config.arenaBytes = 12ull << 30;
   config.workers = daemonBlocks;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
               "occlCommInitRank");

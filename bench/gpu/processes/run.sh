@@ -1,9 +1,9 @@
 #!/bin/bash
-# run.sh <ranks> [table|inplace|each|small|large|training]: measures what stage.sh has staged, from the directory it lies in: a table for each
+# run.sh <ranks> [table|inplace|each|small|large|training|links]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
-# off. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
+# off. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
 here=$(cd "$(dirname "$0")" && pwd)
-ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training]}
+ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training|links]}
 mode=${2:-table}
 export NCCL_NVLS_ENABLE=0
 # A copy of NCCL that comes with PyTorch will do.
@@ -14,6 +14,7 @@ if [ "$mode" = training ]; then
   exec timeout -s KILL "${LIMIT:-50}" "$here/gpu_training_step" "$ranks" 21 "${DAEMON_BLOCKS:-32}" "$here/plans/allreduce_${ranks}"_*.cbor -- \
     "$here/plans/resident/allreduce_${ranks}"_*.cbor
 fi
+[ "$mode" != links ] || exec timeout -s KILL "${LIMIT:-50}" "$here/link_patterns"
 failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do
   [ "$mode-$collective" != inplace-alltoall ] || continue # there is none

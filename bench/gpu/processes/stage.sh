@@ -6,11 +6,11 @@
 # machine with GPUs and without build tools. BAZEL: the command that builds.
 set -euo pipefail
 destination=${1:?usage: stage.sh <directory> [each|small|large|blocks]}
-${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //bench/gpu/processes:gpu_training_step //tools/occlc
+${BAZEL:-bazel} build //bench/gpu/processes:gpu_collectives //bench/gpu/processes:gpu_training_step //bench/gpu:link_patterns //tools/occlc
 rm -rf "$destination"
 mkdir -p "$destination/plans/resident"
-install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_training_step} bench/gpu/processes/run.sh "$destination/"
-strip "$destination/gpu_collectives" "$destination/gpu_training_step"
+install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_training_step} bazel-bin/bench/gpu/link_patterns bench/gpu/processes/run.sh "$destination/"
+strip "$destination"/{gpu_collectives,gpu_training_step,link_patterns}
 
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
   case $7 in
