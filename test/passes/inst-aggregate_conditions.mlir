@@ -124,3 +124,33 @@ inst.program "one_message_less" implements "custom" ranks 2 attributes {input_ch
     %1 = inst.recv_reduce_copy transfer(1), input[1] into output[1]
   }
 }
+
+// -----
+
+// What rank 2 folds cannot be joined at first, as rank 1 receives between its sends; once it receives both before, it can.
+// CHECK-LABEL: "tried_again"
+inst.program "tried_again" implements "custom" ranks 3 attributes {input_chunks = array<i32: 4, 4, 4>,
+    output_chunks = array<i32: 4, 4, 4>, scratch_chunks = array<i32: 4, 4, 4>, in_place_offsets = array<i32: 0, 0, 0>,
+    part_chunks = 1 : i32, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.send input[0] into transfer(0) count 2
+    // CHECK-NEXT: inst.send input[2] into transfer(2) count 2
+    %0 = inst.send input[0] into transfer(0)
+    %1 = inst.send input[1] into transfer(1)
+    %2 = inst.send input[2] into transfer(2)
+    %3 = inst.send input[3] into transfer(3)
+  }
+  inst.rank 1 {
+    // CHECK: inst.recv transfer(2) into scratch[0] count 2
+    // CHECK-NEXT: inst.send scratch[0] into transfer(4) count 2
+    %0 = inst.recv transfer(2) into scratch[0]
+    %1 = inst.send scratch[0] into transfer(4)
+    %2 = inst.recv transfer(3) into scratch[1]
+    %3 = inst.send scratch[1] into transfer(5)
+  }
+  inst.rank 2 {
+    // CHECK: inst.recv_reduce_copy transfer(0), transfer(4) into output[0] count 2
+    %0 = inst.recv_reduce_copy transfer(0), transfer(4) into output[0]
+    %1 = inst.recv_reduce_copy transfer(1), transfer(5) into output[1]
+  }
+}
