@@ -1,10 +1,11 @@
-// Any text as a .coll file: if it can be formatted, only blanks change, and formatting again
-// changes nothing.
+// Any text as a .coll file: if it can be formatted, only blanks change and a byte order mark is gone,
+// and formatting again changes nothing.
 #include "compiler/format/Formatter.h"
 
 #include <cctype>
 #include <cstddef>
 #include <cstdlib>
+#include <string_view>
 
 using namespace occl;
 
@@ -15,6 +16,9 @@ static std::optional<std::string> formatted(const std::string &text) {
 }
 
 static std::string inkOf(std::string text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark))
+    text.erase(0, kByteOrderMark.size());
   std::erase_if(text, [](unsigned char c) { return std::isspace(c); });
   return text;
 }
