@@ -1,5 +1,7 @@
 #include "runtime/communicator/testing/processes.h"
 
+#include "runtime/communicator/testing/harness.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,6 +16,9 @@
 namespace occl::communicator::testing {
 
 using namespace std::chrono_literals;
+
+/// A rank that takes longer hangs.
+constexpr auto kHang = 60s * kSlowness;
 
 struct Processes::Said {
   std::array<char, 4096> text;
@@ -40,7 +45,8 @@ Processes::~Processes() { munmap(said, pids.size() * sizeof(Said)); }
 std::string Processes::wrong(uint32_t r) const { return said[r].text.data(); }
 
 int Processes::join(uint32_t r) {
-  for (auto end = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < end;) {
+  for (auto end = std::chrono::steady_clock::now() + kHang;
+       std::chrono::steady_clock::now() < end;) {
     int status = 0;
     if (waitpid(pids[r], &status, WNOHANG) == pids[r])
       return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

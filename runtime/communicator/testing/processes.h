@@ -22,8 +22,8 @@ public:
   Processes(const Processes &) = delete;
   Processes &operator=(const Processes &) = delete;
 
-  /// Waits for rank r, at most a minute; its exit status, 0 if nothing was wrong, or -1 if it was
-  /// killed.
+  /// Waits for rank r, at most a minute times kSlowness; its exit status, 0 if nothing was wrong,
+  /// or -1 if it was killed.
   int join(uint32_t r);
   /// What body(r) has returned, at most some thousand characters of it.
   std::string wrong(uint32_t r) const;
