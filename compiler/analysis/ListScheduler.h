@@ -14,11 +14,11 @@ struct Schedule {
   /// For each rank, its steps in the order of execution; all of them if `complete`.
   std::vector<std::vector<uint32_t>> order;
   bool complete = false;
-  /// If asked: when the last step ends if each thread block runs its steps in this order as early as
-  /// it can, and each takes durationOf (StepGraph.h).
+  /// If asked: when the last step ends if each thread block runs its steps in this order as early
+  /// as it can, and each takes durationOf (StepGraph.h).
   uint64_t makespan = 0;
-  /// If asked: the longest time from the first step of a thread block to its last: the next tile of the data
-  /// begins that much later.
+  /// If asked: the longest time from the first step of a thread block to its last: the next tile of
+  /// the data begins that much later.
   uint64_t interval = 0;
   /// If not complete: global steps that only wait for a message or for room on a connection.
   std::vector<uint32_t> stuck;

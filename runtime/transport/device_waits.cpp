@@ -55,35 +55,27 @@ void DeviceWaitBoard::publish(std::span<const DeviceWait> waits) {
       break;
     }
   }
-  const uint64_t before = version.load(std::memory_order_relaxed);
-  version.store(before + 1, std::memory_order_relaxed);
-  threadFence(std::memory_order_release);
-  for (size_t i = 0; i < encoded.size(); ++i)
-    words[i].store(encoded[i], std::memory_order_relaxed);
-  numWords.store(static_cast<uint32_t>(encoded.size()), std::memory_order_relaxed);
-  version.store(before + 2, std::memory_order_release);
+  lock.write([&] {
+    for (size_t i = 0; i < encoded.size(); ++i)
+      words[i].store(encoded[i], std::memory_order_relaxed);
+    numWords.store(static_cast<uint32_t>(encoded.size()), std::memory_order_relaxed);
+  });
 }
 
 std::vector<DeviceWait> DeviceWaitBoard::read() const {
-  constexpr int kAttempts = 100;
   std::vector<uint64_t> encoded;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const uint64_t before = version.load(std::memory_order_acquire);
-    if (before % 2 != 0)
-      continue;
+  auto version = lock.read([&] {
     encoded.resize(std::min(numWords.load(std::memory_order_relaxed), kWords));
     for (size_t i = 0; i < encoded.size(); ++i)
       encoded[i] = words[i].load(std::memory_order_relaxed);
-    threadFence(std::memory_order_acquire);
-    if (version.load(std::memory_order_relaxed) != before)
-      continue;
-    std::vector<DeviceWait> waits;
-    std::span<const uint64_t> rest = encoded;
-    while (auto wait = take(rest))
-      waits.push_back(std::move(*wait));
-    return waits;
-  }
-  return {};
+  });
+  if (!version)
+    return {};
+  std::vector<DeviceWait> waits;
+  std::span<const uint64_t> rest = encoded;
+  while (auto wait = take(rest))
+    waits.push_back(std::move(*wait));
+  return waits;
 }
 
 } // namespace occl::transport

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/sequence_lock.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +57,7 @@ public:
 
 private:
   Atomic<DeviceId> owner;
-  Atomic<uint64_t> version; // odd while being written
+  SequenceLock lock;
   Atomic<uint32_t> numWords;
   Atomic<uint64_t> words[kWords];
 };

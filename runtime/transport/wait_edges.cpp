@@ -67,25 +67,20 @@ void WaitEdgeBoard::publish(std::span<const WaitEdge> edges) {
   edges = edges.first(std::min<size_t>(edges.size(), kMaxEdges));
   if (holds(edges))
     return;
-  uint64_t before = version.load(std::memory_order_relaxed);
-  version.store(before + 1, std::memory_order_relaxed);
-  threadFence(std::memory_order_release);
-  for (size_t i = 0; i < edges.size(); ++i) {
-    Words encoded = encode(edges[i]);
-    for (uint32_t w = 0; w < kWordsPerEdge; ++w)
-      words[i * kWordsPerEdge + w].store(encoded[w], std::memory_order_relaxed);
-  }
-  numEdges.store(static_cast<uint32_t>(edges.size()), std::memory_order_relaxed);
-  version.store(before + 2, std::memory_order_release);
+  lock.write([&] {
+    for (size_t i = 0; i < edges.size(); ++i) {
+      Words encoded = encode(edges[i]);
+      for (uint32_t w = 0; w < kWordsPerEdge; ++w)
+        words[i * kWordsPerEdge + w].store(encoded[w], std::memory_order_relaxed);
+    }
+    numEdges.store(static_cast<uint32_t>(edges.size()), std::memory_order_relaxed);
+  });
 }
 
 WaitSnapshot WaitEdgeBoard::read() const {
-  constexpr int kAttempts = 100;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    WaitSnapshot snapshot;
-    snapshot.version = version.load(std::memory_order_acquire);
-    if (snapshot.version % 2 != 0)
-      continue;
+  WaitSnapshot snapshot;
+  auto version = lock.read([&] {
+    snapshot.edges.clear();
     snapshot.confirmations = confirmations.load(std::memory_order_acquire);
     uint32_t count = std::min(numEdges.load(std::memory_order_relaxed), kMaxEdges);
     for (uint32_t i = 0; i < count; ++i) {
@@ -94,11 +89,11 @@ WaitSnapshot WaitEdgeBoard::read() const {
         encoded[w] = words[i * kWordsPerEdge + w].load(std::memory_order_relaxed);
       snapshot.edges.push_back(decode(encoded));
     }
-    threadFence(std::memory_order_acquire);
-    if (version.load(std::memory_order_relaxed) == snapshot.version)
-      return snapshot;
-  }
-  return {};
+  });
+  if (!version)
+    return {};
+  snapshot.version = *version;
+  return snapshot;
 }
 
 } // namespace occl::transport

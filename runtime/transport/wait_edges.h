@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/sequence_lock.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +72,7 @@ private:
 
   bool holds(std::span<const WaitEdge> edges) const;
 
-  Atomic<uint64_t> version{0}; // odd while being written
+  SequenceLock lock;
   Atomic<uint64_t> confirmations{0};
   Atomic<uint32_t> numEdges{0};
   Atomic<uint64_t> words[kMaxEdges * kWordsPerEdge];

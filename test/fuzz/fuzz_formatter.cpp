@@ -1,5 +1,5 @@
-// Any text as a .coll file: if it can be formatted, only blanks change and a byte order mark is gone,
-// and formatting again changes nothing.
+// Any text as a .coll file: if it can be formatted, only blanks change and a byte order mark is
+// gone, and formatting again changes nothing.
 #include "compiler/format/Formatter.h"
 
 #include <cctype>

@@ -1,5 +1,7 @@
 #include "runtime/communicator/testing/steps.h"
 
+#include <gtest/gtest.h>
+
 #include <thread>
 
 namespace occl::communicator::testing {
@@ -15,7 +17,9 @@ std::string lastError(const char *call) { return std::string(call) + ": " + occl
 std::string reportOf(occlComm_t comm) {
   std::string text(1 << 16, '\0');
   size_t length = 0;
-  if (occlCommReport(comm, text.data(), text.size(), &length) != occlSuccess)
+  occlResult_t result = occlCommReport(comm, text.data(), text.size(), &length);
+  EXPECT_EQ(result, occlSuccess);
+  if (result != occlSuccess)
     return lastError("occlCommReport");
   text.resize(length);
   return text;
