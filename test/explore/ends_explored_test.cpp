@@ -1,5 +1,6 @@
 // Whole communicators under made-up schedules: what has ended on a rank is its user's, and what has
 // been given back is somebody else's.
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread.h"
 #include "test/explore/communicators.h"
@@ -64,20 +65,24 @@ TEST_F(Ends, AnInvocationIsUsedAgainAtOnce) {
   });
 }
 
-/// One thread is receiving when another one aborts, and learns that the collective has ended: all
-/// schedules with one delay.
+/// All schedules with one delay, from the mark on.
+Settings allWithOneDelay() {
+  Settings settings;
+  settings.strategy = Settings::Strategy::Exhaustive;
+  settings.boundsDelays = true;
+  settings.fromMark = true;
+  settings.schedules = 1000000;
+  return settings;
+}
+
+/// One thread is receiving when another one aborts, and learns that the collective has ended.
 TEST_F(Ends, AfterAFailureNothingIsWritten) {
   PlanHandle broadcast = handleOf(plan::testing::chainBroadcast(kRanks, 1, 1)); // of rank 1
   constexpr uint64_t kCount = 16;
   std::vector<Job> jobs;
   jobs.emplace_back(0, broadcast, kCount, DataType::Int32);
   uint32_t numAborted = 0;
-  Settings settings;
-  settings.strategy = Settings::Strategy::Exhaustive;
-  settings.boundsDelays = true;
-  settings.fromMark = true;
-  settings.schedules = 1000000;
-  Outcome outcome = explore(settings, [&] {
+  Outcome outcome = explore(allWithOneDelay(), [&] {
     jobs[0].fill(1);
     occlConfig_t config = withWorkers(1);
     config.maxInFlight = 2; // little to set up
@@ -105,6 +110,41 @@ TEST_F(Ends, AfterAFailureNothingIsWritten) {
   EXPECT_EQ(outcome.defect, "");
   EXPECT_TRUE(outcome.all);
   EXPECT_GT(numAborted, 0u) << "nothing was aborted in " << outcome.schedules << " schedules";
+}
+
+/// A submission that has found the communicator well while another thread aborts it and ends what
+/// is open: the submitter ends it, not the watchdog's next round.
+TEST_F(Ends, WhatIsSubmittedDuringAFailure) {
+  std::vector<Job> jobs = makeJobs(1, ring);
+  for (bool isRun : {false, true}) {
+    uint32_t numAdmitted = 0;
+    Outcome outcome = explore(allWithOneDelay(), [&] {
+      occlConfig_t config = withWorkers(1);
+      config.maxInFlight = 2; // little to set up
+      Ranks ranks(kRanks, config);
+      registerAll(ranks, jobs);
+      Job &job = jobs[0];
+      occlRequest_t request = submitWhenFree(job, ranks[0], 0);
+      require(occlTest(ranks[0], request) == occlInProgress, "complete alone"); // makes a round
+      submitAndWait(job, ranks[1], 1);
+      require(occlWait(ranks[0], request) == occlSuccess, "wait");
+      exploreFromHere();
+      const auto begin = SteadyClock::now();
+      Thread aborter([&] { require(occlCommAbort(ranks[0]) == occlSuccess, "abort"); });
+      occlResult_t result = isRun ? occlRun(ranks[0], job.id(), job.input(0), job.output(0))
+                                  : job.submit(ranks[0], 0, &request);
+      if (!isRun && result == occlSuccess) {
+        ++numAdmitted;
+        result = occlWait(ranks[0], request);
+      }
+      require(result == occlAborted, "not aborted");
+      require(SteadyClock::now() - begin < 1ms, "nobody ended it but the watchdog");
+      aborter.join();
+    });
+    EXPECT_EQ(outcome.defect, "");
+    EXPECT_TRUE(outcome.all);
+    EXPECT_EQ(numAdmitted != 0, !isRun) << outcome.schedules << " schedules";
+  }
 }
 
 } // namespace
