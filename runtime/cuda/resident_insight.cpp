@@ -4,6 +4,8 @@
 
 #include "runtime/daemon/ask_ranks.h"
 #include "runtime/insight/wait_report.h"
+#include "runtime/insight/wait_text.h"
+#include "runtime/transport/failure_word.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -205,13 +207,15 @@ void ResidentRank::checkDeadlock() {
   std::vector<daemon::RankWait> cycle = detector.update(std::move(ranks), fabric.rank());
   if (cycle.empty())
     return;
-  std::string text = "deadlock: preemption is off and the ranks wait for each other in a cycle:";
+  std::vector<std::string> waits;
   TickScale scale;
   for (const daemon::RankWait &wait : cycle)
-    text += "\n  " +
-            insight::describeWait(
-                wait.waiter, wait.edge, [this](uint64_t id) { return lookUp(id); }, scale, ticks());
-  fabric.fail({StatusCode::Deadlock, text});
+    waits.push_back(insight::describeWait(
+        wait.waiter, wait.edge, [this](uint64_t id) { return lookUp(id); }, scale, ticks()));
+  fabric.fail({StatusCode::Deadlock,
+               insight::listWaits(
+                   "deadlock: preemption is off and the ranks wait for each other in a cycle:",
+                   waits, transport::FailureWord::kTextBytes - 1)});
 }
 
 // --- to who asks ---

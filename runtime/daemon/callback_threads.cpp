@@ -1,5 +1,6 @@
 #include "runtime/daemon/callback_threads.h"
 
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -63,27 +64,28 @@ void CallbackThreads::lookOut(Lock &lock) {
   isLookedOut = true;
   isWanted.store(false, std::memory_order_relaxed);
   lock.unlock();
-  const auto end = SteadyClock::now() + kLookOut;
-  do
+  yieldProcessor(); // mostly who gets the processor now adds the next job
+  for (const auto end = SteadyClock::now() + kLookOut;
+       !isWanted.load(std::memory_order_relaxed) && SteadyClock::now() < end;)
     yieldProcessor();
-  while (!isWanted.load(std::memory_order_relaxed) && SteadyClock::now() < end);
   lock.lock();
   isLookedOut = false;
 }
 
 bool CallbackThreads::awaitJob(Lock &lock) {
-  auto idleSince = SteadyClock::now();
+  std::optional<SteadyClock::time_point> idleSince;
   for (;;) {
+    if (!jobs.empty() && numActive == 0)
+      return true;
     auto now = SteadyClock::now();
     if (jobs.empty()) {
-      bool isLeftOver = numIdle() > 1 && now - idleSince >= kSpare;
+      idleSince = idleSince.value_or(now);
+      bool isLeftOver = numIdle() > 1 && now - *idleSince >= kSpare;
       if (stopping || isLeftOver)
         return false;
       changed.wait_for(lock, kSpare, [this] { return stopping || !jobs.empty(); });
       continue;
     }
-    if (numActive == 0)
-      return true;
     if (now - lastBegin >= kPatience) {
       // Those that are at it seem to be blocked.
       ++round;

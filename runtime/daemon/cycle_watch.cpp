@@ -4,6 +4,8 @@
 #include "runtime/bootstrap/shared_bell.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/watchdog.h"
+#include "runtime/insight/wait_text.h"
+#include "runtime/transport/failure_word.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,11 +39,11 @@ uint64_t nanoseconds(SteadyClock::time_point time) {
   return static_cast<uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
 }
 
-std::string linesOf(std::span<const DeviceWait> cycle) {
-  std::string text;
+std::vector<std::string> textsOf(std::span<const DeviceWait> cycle) {
+  std::vector<std::string> texts;
   for (const DeviceWait &wait : cycle)
-    text += "\n  " + wait.text;
-  return text;
+    texts.push_back(wait.text);
+  return texts;
 }
 
 } // namespace
@@ -62,8 +64,9 @@ void CycleWatch::round(std::span<const Attached> attached) {
   if (!cycle.empty() && cycle.front().device == id)
     kept->waits.front().core->fabric->fail(
         {StatusCode::Deadlock,
-         "deadlock: preemption is off and the ranks wait for each other in a cycle:" +
-             linesOf(cycle)});
+         insight::listWaits(
+             "deadlock: preemption is off and the ranks wait for each other in a cycle:",
+             textsOf(cycle), transport::FailureWord::kTextBytes - 1)});
 }
 
 void CycleWatch::listen(std::span<const Attached> attached) {

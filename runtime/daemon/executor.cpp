@@ -19,6 +19,8 @@ using namespace std::chrono_literals;
 
 /// How long a stuck executor offers the processor before it leaves it.
 constexpr auto kYieldTime = 100us;
+/// So many offers before that is measured: mostly the first one is taken, and ends the wait.
+constexpr uint32_t kUntimedYields = 2;
 /// Every sleep ends by itself, so that deadlines and dead peers are seen.
 constexpr auto kLongestSleep = 20ms;
 /// How long a submission polls, where polling is wanted at all: about what waking a thread takes.
@@ -102,7 +104,7 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
 
 void Executor::runClaimed(BlockTask &task, const scheduler::Visit &visit) {
   visitClaimed(task, visit, Patience::Alone, task.invocation->times.submitted);
-  yieldingSince = {};
+  yields = 0;
 }
 
 void Executor::beginClaimed(BlockTask &task, const scheduler::Visit &visit) {
@@ -128,9 +130,12 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   VisitRecorder recorder(core, task, visit, now);
   interpreter::Obstacle recorded; // polling again finds mostly the same one
   bool mustRing = patience == Patience::Alone || patience == Patience::First;
-  uint32_t yields = 0;
+  uint32_t looksWhileIdle = 0;
+  // What goes in lines is small: the next slices are done before anybody would have woken.
+  target.putOffRings(invocation.view.program->line.bytes != 0);
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);
+    target.ringNow();
     if (step.slices != 0) {
       outcome.moved = true;
       polling = {};
@@ -160,7 +165,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     }
     const bool leaves = core.fabric->failed() || !staysWith(visit, patience, polling);
     // However busy the others keep this executor: the peer's lease may be another one by now.
-    const bool inVain = leaves || (isIdle() && yields++ == 1);
+    const bool inVain = leaves || (isIdle() && looksWhileIdle++ == 1);
     if (inVain && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
       confirm(core, invocation, step.obstacle);
     if (step.obstacle != recorded) {
@@ -197,13 +202,13 @@ bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
     return false;
   if (polling.polls++ % kPollsPerClock != 0)
     return true;
-  auto now = Clock::now();
-  if (polling.polls == 1) {
-    scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
-    polling.until =
-        now + (patience == Patience::First && budget.count() != 0 ? kAtSubmission : budget);
-  }
-  return now < polling.until;
+  if (polling.polls != 1)
+    return Clock::now() < polling.until;
+  const scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
+  if (budget.count() == 0)
+    return false;
+  polling.until = Clock::now() + (patience == Patience::First ? kAtSubmission : budget);
+  return true;
 }
 
 bool Executor::pass() {
@@ -225,8 +230,10 @@ bool Executor::passIsOver() {
 /// Whether to offer the processor once more, instead of leaving it. From now on this executor is
 /// idle.
 bool Executor::mayYield() {
+  if (yields++ < kUntimedYields)
+    return true;
   auto now = Clock::now();
-  if (yieldingSince == Clock::time_point{})
+  if (yields == kUntimedYields + 1)
     yieldingSince = now;
   return now - yieldingSince < kYieldTime;
 }

@@ -27,7 +27,7 @@ public:
       // look.
       if (visitOne(isIdle() ? Patience::OnePoll : Patience::Budget)) {
         unmovedVisits = 0;
-        yieldingSince = {};
+        yields = 0;
         continue;
       }
       idle(done);
@@ -61,7 +61,7 @@ private:
                    Ticks now);
   bool staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling);
   bool keepsPolling(const scheduler::Visit &visit, Patience patience, Polling &polling) const;
-  bool isIdle() const { return yieldingSince != Clock::time_point{}; }
+  bool isIdle() const { return yields != 0; }
   bool passIsOver();
   bool mayYield();
 
@@ -81,7 +81,8 @@ private:
   size_t lastQueueLength = 0;
   size_t unmovedVisits = 0;
   uint32_t visitsSinceTick = 0;
-  Clock::time_point yieldingSince{};
+  uint32_t yields = 0; // since something has moved
+  Clock::time_point yieldingSince;
   std::vector<OpenInvocation *> completeAtOnce; // they have no thread block here
   interpreter::HostTarget target;
 };

@@ -62,5 +62,18 @@ TEST(WaitText, EveryReasonHasAText) {
     EXPECT_STRNE(toString(static_cast<WaitReason>(r)), "something unknown");
 }
 
+TEST(WaitText, ListsTheWaitsThatFitAndCountsTheOthers) {
+  std::vector<std::string> waits{"first", "second", "third"};
+  const std::string all = "cycle:\n  first\n  second\n  third";
+  EXPECT_EQ(listWaits("cycle:", waits, all.size()), all);
+  EXPECT_EQ(listWaits("cycle:", waits, all.size() - 1), "cycle:\n  first\n  and 2 more");
+  EXPECT_EQ(listWaits("cycle:", {}, 6), "cycle:");
+  EXPECT_EQ(listWaits("cycle:", waits, 20), "cycle:\n  and 3 more");
+  std::vector<std::string> many(100, std::string(200, 'x'));
+  const std::string text = listWaits("cycle:", many, 2047);
+  EXPECT_LE(text.size(), 2047u);
+  EXPECT_TRUE(text.ends_with("\n  and 91 more")) << text.substr(text.size() - 30);
+}
+
 } // namespace
 } // namespace occl::insight

@@ -3,6 +3,7 @@
 #include "plan/printer.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace occl::insight {
 
@@ -37,6 +38,20 @@ std::string describeDuration(uint64_t nanoseconds) {
   else
     std::snprintf(text, sizeof text, "%.2f s", time / 1e9);
   return text;
+}
+
+std::string listWaits(std::string heading, std::span<const std::string> waits, size_t mostBytes) {
+  auto more = [&](size_t listed) {
+    return listed == waits.size() ? std::string()
+                                  : "\n  and " + std::to_string(waits.size() - listed) + " more";
+  };
+  std::string text = std::move(heading), listing = text + more(0);
+  for (size_t i = 0; i < waits.size() && text.size() <= mostBytes; ++i) {
+    text += "\n  " + waits[i];
+    if (std::string rest = more(i + 1); text.size() + rest.size() <= mostBytes)
+      listing = text + rest;
+  }
+  return listing;
 }
 
 } // namespace occl::insight

@@ -3,7 +3,9 @@
 
 #include "plan/plan.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace occl::insight {
@@ -17,5 +19,9 @@ std::string describePosition(const plan::Plan *plan, const plan::Place &place);
 
 /// "640 us", "12.3 ms" or "4.20 s".
 std::string describeDuration(uint64_t nanoseconds);
+
+/// `heading`, then a line for each wait, in at most mostBytes bytes: if not all of them fit, the
+/// last line says how many more there are. The heading fits.
+std::string listWaits(std::string heading, std::span<const std::string> waits, size_t mostBytes);
 
 } // namespace occl::insight

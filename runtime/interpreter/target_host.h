@@ -112,11 +112,32 @@ public:
   }
 
   static constexpr bool kHasDoorbells = true;
+  /// From now on doorbells are rung by ringNow() only, which the caller calls before it waits or
+  /// leaves; or each at once.
+  void putOffRings(bool areLate) { ringsAreLate = areLate; }
   /// Orders everything published before it with the rings after it.
-  static void fenceBeforeRings() { threadFence(std::memory_order_seq_cst); }
-  static void ring(Doorbell *bell) {
-    if (bell != nullptr)
+  void fenceBeforeRings() const {
+    if (!ringsAreLate)
+      threadFence(std::memory_order_seq_cst);
+  }
+  void ring(Doorbell *bell) {
+    if (bell == nullptr)
+      return;
+    if (!ringsAreLate)
+      return bell->ringFenced();
+    if (numBells == kMostBells)
+      ringNow();
+    bells[numBells++] = bell;
+  }
+  /// What was put off. One fence for all: a fence waits until other processors have given up the
+  /// lines of all stores before it, and goes on with what can be read meanwhile if it comes late.
+  void ringNow() {
+    if (numBells == 0)
+      return;
+    threadFence(std::memory_order_seq_cst);
+    for (Doorbell *bell : std::span(bells, numBells))
       bell->ringFenced();
+    numBells = 0;
   }
 
 private:
@@ -162,7 +183,12 @@ private:
         pointers, numSources, numDestinations, elements, divisor);
   }
 
+  static constexpr uint32_t kMostBells = 32;
+
   const FoldTable &table = foldTable();
+  bool ringsAreLate = false;
+  uint32_t numBells = 0;
+  Doorbell *bells[kMostBells];
   char *addresses[plan::limits::kMaxOperands];
   /// In a union so that no constructor runs: clearing takes as long as a step.
   union {

@@ -6,8 +6,6 @@ namespace {
 
 static_assert(sizeof(AnnounceRecord) == 64);
 
-constexpr uint64_t kOffsetMask = (uint64_t{1} << 48) - 1;
-
 } // namespace
 
 void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
@@ -16,9 +14,9 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
   record.packedUrgency.store(AnnounceRecord::pack(urgency), std::memory_order_relaxed);
   record.planHash = traits.planHash;
   record.count = traits.count;
-  record.dataType = traits.dataType & 0xff;
-  record.op = traits.op & 0xff;
-  record.blockOffset = arenaOffset & kOffsetMask;
+  record.packedRest = (arenaOffset & AnnounceRecord::kOffsetMask) |
+                      uint64_t{traits.dataType & 0xff} << AnnounceRecord::kOffsetBits |
+                      uint64_t{traits.op & 0xff} << (AnnounceRecord::kOffsetBits + 8);
   record.buffers = buffers;
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }

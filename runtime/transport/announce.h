@@ -45,15 +45,19 @@ struct Urgency {
 class alignas(64) AnnounceRecord {
 public:
   /// Of the invocation's block, from the start of the arena, in bytes.
-  uint64_t arenaOffset() const { return blockOffset; }
+  uint64_t arenaOffset() const { return packedRest & kOffsetMask; }
   CollectiveTraits traits() const {
-    return {planHash, count, static_cast<uint32_t>(dataType), static_cast<uint32_t>(op)};
+    return {planHash, count, static_cast<uint32_t>(packedRest >> kOffsetBits & 0xff),
+            static_cast<uint32_t>(packedRest >> (kOffsetBits + 8))};
   }
   Urgency urgency() const { return unpack(packedUrgency.load(std::memory_order_relaxed)); }
   const BufferAddresses &bufferAddresses() const { return buffers; }
 
 private:
   friend struct AnnounceCell;
+
+  static constexpr unsigned kOffsetBits = 48; // an arena has at most 2^40 bytes
+  static constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
 
   static uint64_t pack(Urgency urgency) {
     return uint64_t{static_cast<uint32_t>(urgency.priority)} << 32 | urgency.turn;
@@ -65,9 +69,9 @@ private:
   Atomic<uint64_t> sequence{0};      // ordinal + 1 once all below is valid
   Atomic<uint64_t> packedUrgency{0}; // atomic for those who look without reading the invocation
   uint64_t planHash = 0, count = 0;
-  uint64_t blockOffset : 48 = 0; // an arena has at most 2^40 bytes
-  uint64_t dataType : 8 = 0;
-  uint64_t op : 8 = 0;
+  /// Block's offset, data type, operation. Stored whole: reading the line before would wait for it,
+  /// if a peer has looked at it.
+  uint64_t packedRest = 0;
   BufferAddresses buffers{};
 };
 

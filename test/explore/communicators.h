@@ -69,6 +69,16 @@ inline occlConfig_t withWorkers(uint32_t workers) {
   return config;
 }
 
+/// All schedules with one delay, from the mark on.
+inline Settings allWithOneDelay() {
+  Settings settings;
+  settings.strategy = Settings::Strategy::Exhaustive;
+  settings.boundsDelays = true;
+  settings.fromMark = true;
+  settings.schedules = 1000000;
+  return settings;
+}
+
 /// Runs body(rank) on a thread for each rank.
 inline void runRanks(const std::function<void(uint32_t)> &body) {
   std::vector<Thread> threads;

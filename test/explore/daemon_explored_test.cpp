@@ -86,6 +86,30 @@ TEST_F(Daemon, SeveralThreadsOfARankRun) {
   }
 }
 
+/// One rank sleeps and is woken by the other one's announcement; while it goes to sleep again the
+/// data is sent, in lines.
+TEST_F(Daemon, DataWakesWhoWasWokenByItsAnnouncement) {
+  for (const PlanHandle &plan : plansOfOneBlock()) {
+    std::vector<Job> jobs = makeJobs(1, plan);
+    Outcome outcome = explore(allWithOneDelay(), [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        if (r == 1) {
+          sleepFor(40ms); // the workers sleep for good
+          exploreFromHere();
+        }
+        occlRequest_t request;
+        require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        expectRight(jobs, r);
+      });
+    });
+    EXPECT_EQ(outcome.defect, "");
+    EXPECT_TRUE(outcome.all);
+  }
+}
+
 TEST_F(Daemon, AbortWhileOthersRun) {
   std::vector<Job> jobs = makeJobs(2, plansOfOneBlock()[1]);
   expectNoDefect(200, [&] {

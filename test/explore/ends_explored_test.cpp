@@ -65,16 +65,6 @@ TEST_F(Ends, AnInvocationIsUsedAgainAtOnce) {
   });
 }
 
-/// All schedules with one delay, from the mark on.
-Settings allWithOneDelay() {
-  Settings settings;
-  settings.strategy = Settings::Strategy::Exhaustive;
-  settings.boundsDelays = true;
-  settings.fromMark = true;
-  settings.schedules = 1000000;
-  return settings;
-}
-
 /// One thread is receiving when another one aborts, and learns that the collective has ended.
 TEST_F(Ends, AfterAFailureNothingIsWritten) {
   PlanHandle broadcast = handleOf(plan::testing::chainBroadcast(kRanks, 1, 1)); // of rank 1
