@@ -69,6 +69,14 @@ TEST(Instructions, Fields) {
             kPlace + "it is marked final but reduces nothing [E311]");
 }
 
+TEST(Instructions, LocationsOfFilesThatDoNotExist) {
+  Plan plan = single({.opcode = Opcode::Copy, .count = 1}, input(0, 0), output(0, 0));
+  plan.files = {"a.coll"};
+  plan.locations = {{1, 2, 3}};
+  plan.instructions[0].location = 0;
+  EXPECT_EQ(wordsOn(plan), kPlace + "there is no source location 0 [E310]");
+}
+
 TEST(Instructions, Shapes) {
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Reduce; }),
             kPlace + "reduce has the wrong kind or number of sources [E312]");

@@ -1,5 +1,6 @@
 #include "plan/verifier.h"
 
+#include "plan/parallel.h"
 #include "plan/verify/lifetimes.h"
 #include "plan/verify/postcondition.h"
 #include "plan/verify/races.h"
@@ -7,7 +8,9 @@
 #include "plan/verify/witnesses.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <functional>
 
 namespace occl::plan {
 
@@ -38,42 +41,73 @@ std::string counted(uint64_t count, const char *one, const char *several) {
   return std::to_string(count) + " " + (count == 1 ? one : several);
 }
 
-Finding checkModes(const verify::Network &network, const verify::Execution &execution,
-                   uint64_t &searches) {
-  verify::Keys keys;
-  verify::KnownOrders known;
-  if (Finding finding = verify::checkWitnesses(network, known))
-    return finding;
-  for (AliasMode mode : {AliasMode::OutOfPlace, AliasMode::InPlace}) {
-    if (!(mode == AliasMode::OutOfPlace ? network.plan.outOfPlace : network.plan.inPlace))
-      continue;
-    if (Finding finding = verify::checkRaces(network, execution, known, mode, searches))
-      return finding;
-    if (Finding finding = verify::checkPostcondition(network, execution, mode, keys))
-      return finding;
-  }
-  return {};
-}
+/// The proofs about values and their order, and what else goes by an execution: independent of each
+/// other, so that they run side by side.
+class Proofs {
+public:
+  Proofs(const verify::Network &network, const verify::Execution &execution)
+      : network(network), execution(execution) {}
 
-VerifyFacts factsOf(const verify::Network &network, const VerifyOptions &options,
-                    uint64_t searches) {
+  /// The first finding in the order of the modes, races before results. Adds to `facts` what was
+  /// learnt.
+  Finding run(const VerifyOptions &options, VerifyFacts &facts) {
+    if (Finding finding = verify::checkWitnesses(network, known))
+      return finding;
+    const Plan &plan = network.plan;
+    for (AliasMode mode : {AliasMode::OutOfPlace, AliasMode::InPlace})
+      if (mode == AliasMode::OutOfPlace ? plan.outOfPlace : plan.inPlace)
+        addMode(mode);
+    if (options.findSmallestDepth)
+      proofs.push_back([&] {
+        facts.smallestDepth = verify::smallestDepth(network, plan.depth);
+        return Finding();
+      });
+    std::vector<Finding> findings(proofs.size());
+    std::atomic<size_t> first =
+        proofs.size(); // that has found something: later ones need not begin
+    parallelFor(proofs.size(), plan.instructions.size(), [&](size_t i) {
+      if (i > first || !(findings[i] = proofs[i]()))
+        return;
+      for (size_t before = first; i < before && !first.compare_exchange_weak(before, i);) {
+      }
+    });
+    for (uint64_t number : searches)
+      facts.searchedOrders += number;
+    return first < findings.size() ? findings[first] : Finding();
+  }
+
+private:
+  void addMode(AliasMode mode) {
+    proofs.push_back([this, mode] {
+      return verify::checkRaces(network, execution, known, mode,
+                                searches[static_cast<size_t>(mode)]);
+    });
+    proofs.push_back(
+        [this, mode] { return verify::checkPostcondition(network, execution, mode, keys); });
+  }
+
+  const verify::Network &network;
+  const verify::Execution &execution;
+  const verify::Keys keys;
+  verify::KnownOrders known;
+  uint64_t searches[2] = {0, 0}; // of each mode
+  std::vector<std::function<Finding()>> proofs;
+};
+
+/// Adds what the plan consists of.
+void count(const verify::Network &network, VerifyFacts &facts) {
   const Plan &plan = network.plan;
-  VerifyFacts facts;
   facts.outOfPlace = plan.outOfPlace;
   facts.inPlace = plan.inPlace;
   facts.result = plan.hasPostcondition;
-  if (options.findSmallestDepth)
-    facts.smallestDepth = verify::smallestDepth(network, plan.depth);
   facts.instructions = plan.instructions.size();
   facts.messages = 0;
   for (uint32_t c = 0; c < plan.connections.size(); ++c)
     (plan.connections[c].isCounter ? facts.signals : facts.messages) += network.numMessages(c);
   facts.connections = plan.connections.size();
   facts.dependencies = plan.dependencies.size();
-  facts.searchedOrders = searches;
   for (const RankPlan &rank : plan.ranks)
     facts.threadBlocks = std::max(facts.threadBlocks, rank.numThreadBlocks);
-  return facts;
 }
 
 VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
@@ -87,10 +121,11 @@ VerifyResult prove(const Plan &plan, const VerifyOptions &options) {
     return {finding, {}};
   if (Finding finding = verify::checkLifetimes(network, execution))
     return {finding, {}};
-  uint64_t searches = 0;
-  if (Finding finding = checkModes(network, execution, searches))
+  VerifyFacts facts;
+  if (Finding finding = Proofs(network, execution).run(options, facts))
     return {finding, {}};
-  return {{}, factsOf(network, options, searches)};
+  count(network, facts);
+  return {{}, facts};
 }
 
 constexpr const char *kNoResult = ", except for the result (no postcondition was given, so nothing "

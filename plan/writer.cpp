@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 namespace occl::plan {
 
@@ -16,23 +17,34 @@ namespace {
 /// Collects bytes and hands them to a stream in large pieces.
 class Buffer {
 public:
-  explicit Buffer(std::ostream &stream) : stream(stream) { bytes.reserve(kFlushAt + 4096); }
+  explicit Buffer(std::ostream &stream) : stream(stream), bytes(kSize) {}
 
-  void put(char byte) { bytes.push_back(byte); }
-  void put(std::string_view text) {
-    bytes.append(text);
-    if (bytes.size() >= kFlushAt)
+  void put(char byte) {
+    if (used == kSize)
       flush();
+    bytes[used++] = byte;
+  }
+  void put(std::string_view text) {
+    if (text.size() > kSize - used) {
+      flush();
+      if (text.size() > kSize) {
+        stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+        return;
+      }
+    }
+    text.copy(bytes.data() + used, text.size());
+    used += text.size();
   }
   void flush() {
-    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    bytes.clear();
+    stream.write(bytes.data(), static_cast<std::streamsize>(used));
+    used = 0;
   }
 
 private:
-  static constexpr size_t kFlushAt = 1 << 16;
+  static constexpr size_t kSize = 1 << 16;
   std::ostream &stream;
-  std::string bytes;
+  std::vector<char> bytes;
+  size_t used = 0;
 };
 
 class JsonEmitter {
@@ -188,27 +200,54 @@ Status writePlan(const Plan &plan, Format format, std::ostream &out) {
   return {};
 }
 
-Status writePlanFile(const Plan &plan, const std::string &path) {
+StagedPlanFile::StagedPlanFile(std::string path) : path(std::move(path)) {
   std::error_code failure;
-  std::filesystem::file_status old = std::filesystem::status(path, failure);
-  failure.clear(); // there need not be one
-  // Readers must never see half a plan, so the file appears when it is complete. Devices and pipes
-  // stay what they are.
-  bool isSpecial = std::filesystem::exists(old) && !std::filesystem::is_regular_file(old);
-  std::string target = isSpecial ? path : path + ".partial";
-  std::ofstream file(target, std::ios::binary | std::ios::trunc);
+  std::filesystem::file_status old = std::filesystem::status(this->path, failure);
+  isSpecial = std::filesystem::exists(old) && !std::filesystem::is_regular_file(old);
+  draft = isSpecial ? this->path : this->path + ".partial";
+}
+
+StagedPlanFile::~StagedPlanFile() {
+  std::error_code failure;
+  if (isWritten && !isSpecial)
+    std::filesystem::remove(draft, failure);
+}
+
+void StagedPlanFile::write(const Plan &plan) {
+  if (!isSpecial)
+    result = writeDraft(plan);
+}
+
+Status StagedPlanFile::writeDraft(const Plan &plan) {
+  std::ofstream file(draft, std::ios::binary | std::ios::trunc);
   if (!file)
     return Status::error("cannot open '" + path + "' for writing: check folder and permissions");
+  isWritten = true;
   Format format = path.ends_with(".cbor") ? Format::Cbor : Format::Json;
   Status status = writePlan(plan, format, file);
   file.close();
-  if (status && file && !isSpecial)
-    std::filesystem::rename(target, path, failure);
-  if (status && file && !failure)
-    return {};
-  if (!isSpecial)
-    std::filesystem::remove(target, failure);
+  return status && file ? Status() : cannotWrite();
+}
+
+Status StagedPlanFile::publish(const Plan &plan) {
+  if (isSpecial)
+    return writeDraft(plan);
+  if (!result)
+    return result;
+  std::error_code failure;
+  std::filesystem::rename(draft, path, failure);
+  isWritten = static_cast<bool>(failure);
+  return failure ? cannotWrite() : Status();
+}
+
+Status StagedPlanFile::cannotWrite() const {
   return Status::error("cannot write '" + path + "': is the disk full?");
+}
+
+Status writePlanFile(const Plan &plan, const std::string &path) {
+  StagedPlanFile file(path);
+  file.write(plan);
+  return file.publish(plan);
 }
 
 std::string encodePlan(const Plan &plan, Format format) {

@@ -83,6 +83,13 @@ RankDependences::RankDependences(const Program &program, const Rank &rank) {
   }
 }
 
+std::vector<RankDependences> dependencesOf(const Program &program) {
+  std::vector<RankDependences> dependences(program.ranks.size());
+  forEachRankAtOnce(
+      program, [&](uint32_t r) { dependences[r] = RankDependences(program, program.ranks[r]); });
+  return dependences;
+}
+
 std::vector<llvm::SmallVector<uint32_t, 2>> consumersOf(const Rank &rank,
                                                         const RankDependences &dependences) {
   std::vector<llvm::SmallVector<uint32_t, 2>> consumers(rank.steps.size());

@@ -27,6 +27,7 @@ Range rangeOf(const Program &program, const Rank &rank, inst::Place place, uint3
 /// linear: a range is cut only where accesses begin or end.
 class RankDependences {
 public:
+  RankDependences() = default; // of a rank without steps
   RankDependences(const Program &program, const Rank &rank);
 
   /// Earlier steps that must complete before `step`; ascending. Steps that are implied by these are
@@ -48,6 +49,9 @@ private:
   };
   Lists all, flow;
 };
+
+/// Those of all ranks.
+std::vector<RankDependences> dependencesOf(const Program &program);
 
 /// For each step of a rank, the later steps that read its result; ascending.
 std::vector<llvm::SmallVector<uint32_t, 2>> consumersOf(const Rank &rank,

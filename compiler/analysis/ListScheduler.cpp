@@ -22,7 +22,32 @@ struct Candidate {
     return height != other.height ? height < other.height : step > other.step;
   }
 };
-using Queue = std::priority_queue<Candidate>;
+
+/// Candidates, the most urgent one first. Those that come all at once, as most of a program's steps
+/// do at its begin, are sorted, which is quicker than to take them out of a heap one by one.
+class Queue {
+public:
+  bool empty() const { return sorted.empty() && heap.empty(); }
+  const Candidate &top() const { return isInHeap() ? heap.top() : sorted.back(); }
+  void push(const Candidate &candidate) { heap.push(candidate); }
+  void pop() {
+    if (isInHeap())
+      heap.pop();
+    else
+      sorted.pop_back();
+  }
+  /// Of an empty queue: `candidates`, in any order, are what is in it.
+  void fill(std::vector<Candidate> candidates) {
+    sorted = std::move(candidates);
+    llvm::sort(sorted);
+  }
+
+private:
+  bool isInHeap() const { return sorted.empty() || (!heap.empty() && sorted.back() < heap.top()); }
+
+  std::vector<Candidate> sorted; // the most urgent one last
+  std::priority_queue<Candidate> heap;
+};
 
 struct ConnectionState {
   std::vector<uint32_t> sent;              // messages, in the order of sending
@@ -46,11 +71,10 @@ public:
     for (auto [connection, state] : llvm::zip(network.connections, states))
       state.received.assign(connection.destinations.size(), 0);
     result.order.resize(program.ranks.size());
-    for (uint32_t step = 0; step < graph.numSteps(); ++step) {
+    waitsFor.reserve(graph.numSteps());
+    for (uint32_t step = 0; step < graph.numSteps(); ++step)
       waitsFor.push_back(graph.numLocalPredecessors(step));
-      if (waitsFor[step] == 0)
-        released.push_back(step);
-    }
+    fillQueues();
   }
 
   Schedule run() {
@@ -69,7 +93,21 @@ private:
     return program.ranks[graph.rankOf(step)].steps[graph.positionOf(step)].instruction;
   }
 
-  Queue &queueOf(uint32_t step) {
+  /// Puts the steps that wait for no other one in their queues.
+  void fillQueues() {
+    std::vector<std::vector<Candidate>> candidates; // of each queue
+    for (uint32_t step = 0; step < graph.numSteps(); ++step) {
+      if (waitsFor[step] != 0)
+        continue;
+      const uint32_t queue = numberOfQueue(step);
+      candidates.resize(queues.size());
+      candidates[queue].push_back(candidate(step));
+    }
+    plan::parallelFor(queues.size(), graph.numSteps(),
+                      [&](size_t i) { queues[i].fill(std::move(candidates[i])); });
+  }
+
+  uint32_t numberOfQueue(uint32_t step) {
     if (queueOfStep[step] == kNone) {
       std::pair<uint32_t, int32_t> block = {graph.rankOf(step),
                                             std::max(0, instructionAt(step).threadBlock)};
@@ -82,12 +120,14 @@ private:
       }
       queueOfStep[step] = entry->second;
     }
-    return queues[queueOfStep[step]];
+    return queueOfStep[step];
   }
 
   /// Which of the destinations of `connection` the rank of `step` is.
   uint32_t slotOf(uint32_t connection, uint32_t step) const {
     const auto &destinations = network.connections[connection].destinations;
+    if (destinations.size() == 1)
+      return 0;
     return static_cast<uint32_t>(llvm::lower_bound(destinations, graph.rankOf(step)) -
                                  destinations.begin());
   }
@@ -95,7 +135,7 @@ private:
   /// False if no step could run.
   bool runRound() {
     for (uint32_t step : released)
-      queueOf(step).push(candidate(step));
+      queues[numberOfQueue(step)].push(candidate(step));
     released.clear();
     std::vector<uint32_t> ran;
     for (Queue &queue : queues)
@@ -194,7 +234,7 @@ private:
   /// Of a message that `step` sends at `end`.
   void noteArrival(uint32_t step, uint32_t message, uint64_t end) {
     states[graph.allMessages()[message].connection].freed.push_back(0);
-    for (uint32_t receiver : graph.allMessages()[message].receivers)
+    for (uint32_t receiver : graph.receiversOf(graph.allMessages()[message]))
       ready[receiver] =
           std::max(ready[receiver], end + graph.latencyOf(program.weights, step, receiver));
   }
@@ -217,7 +257,7 @@ private:
   }
 
   void wakeReceiver(uint32_t message, uint32_t slot) {
-    uint32_t step = graph.allMessages()[message].receivers[slot];
+    uint32_t step = graph.receiversOf(graph.allMessages()[message])[slot];
     if (awaited[step] != message)
       return;
     awaited[step] = kNone;

@@ -5,6 +5,7 @@
 #include "compiler/analysis/StepWeights.h"
 #include "compiler/dialect/Connections.h"
 #include "compiler/dialect/Instruction.h"
+#include "plan/parallel.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -47,6 +48,21 @@ struct Program {
   /// What choosing among schedules goes by; not part of IR.
   StepWeights weights;
 };
+
+/// Instructions of all ranks.
+inline size_t numSteps(const Program &program) {
+  size_t number = 0;
+  for (const Rank &rank : program.ranks)
+    number += rank.steps.size();
+  return number;
+}
+
+/// Calls fn(r) for the number of each rank, of several at a time (plan/parallel.h): what it does
+/// with one must not touch what it writes with another.
+template <typename Function> void forEachRankAtOnce(const Program &program, Function fn) {
+  plan::parallelFor(program.ranks.size(), numSteps(program),
+                    [&](size_t r) { fn(static_cast<uint32_t>(r)); });
+}
 
 /// Calls fn(step's place) for each source and destination that is a message.
 template <typename Places, typename Function> void forEachMessage(Places &places, Function fn) {

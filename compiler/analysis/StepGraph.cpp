@@ -175,102 +175,134 @@ StepGraph::StepGraph(const Program &program, const Network &network, MessageOrde
   addMessages(program, network);
 }
 
-void StepGraph::addLocalEdges(const Program &program, const Network &network, MessageOrder order) {
-  std::vector<std::pair<uint32_t, uint32_t>> edges;
-  for (uint32_t r = 0; r < program.ranks.size(); ++r) {
-    const Rank &rank = program.ranks[r];
-    RankDependences dependences(program, rank);
-    // The last step at an end of a connection: keyed by connection; sending and receiving ends lie
-    // on different ranks.
-    llvm::DenseMap<uint32_t, uint32_t> last;
-    for (uint32_t i = 0; i < rank.steps.size(); ++i) {
-      for (uint32_t before : dependences.before(i))
-        edges.push_back({globalStep(r, before), globalStep(r, i)});
-      auto chain = [&](const Place &place) {
-        auto [entry, first] = last.try_emplace(network.connectionOf(place), i);
-        if (!first && entry->second != i)
-          edges.push_back({globalStep(r, entry->second), globalStep(r, i)});
-        entry->second = i;
-      };
-      if (order == MessageOrder::Free)
-        continue;
-      forEachMessage(rank.steps[i].instruction.sources, chain);
-      forEachMessage(rank.steps[i].instruction.destinations, chain);
-    }
+/// Steps of a rank, of which the second waits for the first.
+using Edges = std::vector<std::pair<uint32_t, uint32_t>>;
+
+static Edges localEdges(const Program &program, uint32_t r, const Network &network,
+                        MessageOrder order) {
+  const Rank &rank = program.ranks[r];
+  RankDependences dependences(program, rank);
+  Edges edges;
+  // The last step at an end of a connection: keyed by connection; sending and receiving ends lie
+  // on different ranks.
+  llvm::DenseMap<uint32_t, uint32_t> last;
+  for (uint32_t i = 0; i < rank.steps.size(); ++i) {
+    for (uint32_t before : dependences.before(i))
+      edges.push_back({before, i});
+    auto chain = [&](const Place &place) {
+      auto [entry, first] = last.try_emplace(network.connectionOf(place), i);
+      if (!first && entry->second != i)
+        edges.push_back({entry->second, i});
+      entry->second = i;
+    };
+    if (order == MessageOrder::Free)
+      continue;
+    forEachMessage(rank.steps[i].instruction.sources, chain);
+    forEachMessage(rank.steps[i].instruction.destinations, chain);
   }
-  successorStarts.assign(numSteps() + 1, 0);
-  predecessorCounts.assign(numSteps(), 0);
-  for (auto [from, to] : edges) {
-    ++successorStarts[from + 1];
-    ++predecessorCounts[to];
-  }
-  for (uint32_t i = 0; i < numSteps(); ++i)
-    successorStarts[i + 1] += successorStarts[i];
-  successors.resize(edges.size());
-  std::vector<uint32_t> next(successorStarts.begin(), successorStarts.end() - 1);
-  for (auto [from, to] : edges)
-    successors[next[from]++] = to;
+  return edges;
 }
 
+void StepGraph::addLocalEdges(const Program &program, const Network &network, MessageOrder order) {
+  std::vector<Edges> edges(program.ranks.size());
+  successorStarts.assign(numSteps() + 1, 0);
+  predecessorCounts.assign(numSteps(), 0);
+  forEachRankAtOnce(program, [&](uint32_t r) {
+    edges[r] = localEdges(program, r, network, order);
+    for (auto [from, to] : edges[r]) {
+      ++successorStarts[globalStep(r, from) + 1];
+      ++predecessorCounts[globalStep(r, to)];
+    }
+  });
+  for (uint32_t i = 0; i < numSteps(); ++i)
+    successorStarts[i + 1] += successorStarts[i];
+  successors.resize(successorStarts.back());
+  forEachRankAtOnce(program, [&](uint32_t r) {
+    auto begin = successorStarts.begin() + firstStep[r];
+    std::vector<uint32_t> next(begin, begin + program.ranks[r].steps.size());
+    for (auto [from, to] : edges[r])
+      successors[next[from]++] = globalStep(r, to);
+  });
+}
+
+void StepGraph::Lists::reserve(std::vector<uint32_t> counts) {
+  std::partial_sum(counts.begin(), counts.end(), counts.begin());
+  values.resize(counts.back());
+  starts = std::move(counts);
+}
+
+/// What is sent and received on a connection, in the order of the program: global steps, and
+/// transfers.
+struct StepGraph::Ends {
+  std::vector<uint32_t> senders, sentTransfers;
+  std::vector<std::vector<uint32_t>> receivers, receivedTransfers; // of each destination
+};
+
 void StepGraph::addMessages(const Program &program, const Network &network) {
-  struct Ends {
-    std::vector<uint32_t> senders, sentTransfers;
-    std::vector<std::vector<uint32_t>> receivers, receivedTransfers;
-  };
   std::vector<Ends> ends(network.connections.size());
   for (auto [connection, end] : llvm::zip(network.connections, ends)) {
     end.receivers.resize(connection.destinations.size());
     end.receivedTransfers.resize(connection.destinations.size());
   }
+  std::vector<uint32_t> numSent(numSteps() + 1, 0), numReceived(numSteps() + 1, 0);
+  auto transferOf = [](const Place &place) {
+    return place.kind == PlaceKind::Transfer ? place.index : ~0u;
+  };
   for (uint32_t r = 0; r < program.ranks.size(); ++r)
     for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i) {
       const inst::Instruction &instruction = program.ranks[r].steps[i].instruction;
+      const uint32_t step = globalStep(r, i);
       forEachMessage(instruction.destinations, [&](const Place &place) {
         Ends &end = ends[network.connectionOf(place)];
-        end.senders.push_back(globalStep(r, i));
-        end.sentTransfers.push_back(place.kind == PlaceKind::Transfer ? place.index : ~0u);
+        end.senders.push_back(step);
+        end.sentTransfers.push_back(transferOf(place));
+        ++numSent[step + 1];
       });
       forEachMessage(instruction.sources, [&](const Place &place) {
         uint32_t connection = network.connectionOf(place);
         const auto &destinations = network.connections[connection].destinations;
         size_t slot = llvm::lower_bound(destinations, r) - destinations.begin();
-        ends[connection].receivers[slot].push_back(globalStep(r, i));
-        ends[connection].receivedTransfers[slot].push_back(
-            place.kind == PlaceKind::Transfer ? place.index : ~0u);
+        ends[connection].receivers[slot].push_back(step);
+        ends[connection].receivedTransfers[slot].push_back(transferOf(place));
+        ++numReceived[step + 1];
       });
     }
-  sentBy.resize(numSteps());
-  receivedBy.resize(numSteps());
-  for (auto [connection, end] : llvm::enumerate(ends)) {
-    for (const auto &received : end.receivedTransfers)
-      consistent &= received == end.sentTransfers;
-    if (!consistent)
-      return;
+  for (const Ends &end : ends)
+    consistent &= llvm::all_of(end.receivedTransfers,
+                               [&](const auto &received) { return received == end.sentTransfers; });
+  sentBy.reserve(std::move(numSent));
+  receivedBy.reserve(std::move(numReceived));
+  if (consistent)
+    connectEnds(ends);
+}
+
+void StepGraph::connectEnds(llvm::ArrayRef<Ends> ends) {
+  messages.reserve(sentBy.values.size());
+  receivers.reserve(receivedBy.values.size());
+  std::vector<uint32_t> nextSent = sentBy.starts, nextReceived = receivedBy.starts;
+  for (auto [connection, end] : llvm::enumerate(ends))
     for (size_t m = 0; m < end.senders.size(); ++m) {
-      uint32_t index = static_cast<uint32_t>(messages.size());
-      Message &message = messages.emplace_back();
-      message.connection = static_cast<uint32_t>(connection);
-      message.sender = end.senders[m];
-      sentBy[message.sender].push_back(index);
-      for (const auto &receivers : end.receivers) {
-        message.receivers.push_back(receivers[m]);
-        receivedBy[receivers[m]].push_back(index);
+      const auto index = static_cast<uint32_t>(messages.size());
+      messages.push_back({static_cast<uint32_t>(connection), end.senders[m],
+                          static_cast<uint32_t>(receivers.size()),
+                          static_cast<uint32_t>(end.receivers.size())});
+      sentBy.values[nextSent[end.senders[m]]++] = index;
+      for (const auto &steps : end.receivers) {
+        receivers.push_back(steps[m]);
+        receivedBy.values[nextReceived[steps[m]]++] = index;
       }
     }
-  }
 }
 
 template <typename Function> void StepGraph::forEachReceiver(uint32_t step, Function fn) const {
-  for (uint32_t message : sentBy[step])
-    for (uint32_t receiver : messages[message].receivers)
-      fn(receiver);
+  for (uint32_t message : sent(step))
+    llvm::for_each(receiversOf(messages[message]), fn);
 }
 
 std::vector<uint32_t> StepGraph::topologicalOrder() const {
   std::vector<uint32_t> waitsFor = predecessorCounts;
-  for (const Message &message : messages)
-    for (uint32_t receiver : message.receivers)
-      ++waitsFor[receiver];
+  for (uint32_t receiver : receivers)
+    ++waitsFor[receiver];
   std::vector<uint32_t> order;
   order.reserve(numSteps());
   for (uint32_t step = 0; step < numSteps(); ++step)

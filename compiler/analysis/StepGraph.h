@@ -46,7 +46,7 @@ enum class MessageOrder : uint8_t { Program, Free };
 struct Message {
   uint32_t connection = 0;
   uint32_t sender = 0;
-  llvm::SmallVector<uint32_t, 2> receivers; // in the order of the connection's destinations
+  uint32_t firstReceiver = 0, numReceivers = 0; // for StepGraph::receiversOf
 };
 
 /// Steps have global numbers: rank by rank, each rank's in order.
@@ -70,11 +70,14 @@ public:
   /// How often `step` occurs among the successors of steps.
   uint32_t numLocalPredecessors(uint32_t step) const { return predecessorCounts[step]; }
 
-  /// Messages, and those that a step sends and receives, in the order of its destinations and
-  /// sources.
+  /// Messages, connection by connection; and those that a step sends and receives, ascending.
   llvm::ArrayRef<Message> allMessages() const { return messages; }
-  llvm::ArrayRef<uint32_t> sent(uint32_t step) const { return sentBy[step]; }
-  llvm::ArrayRef<uint32_t> received(uint32_t step) const { return receivedBy[step]; }
+  llvm::ArrayRef<uint32_t> sent(uint32_t step) const { return sentBy.of(step); }
+  llvm::ArrayRef<uint32_t> received(uint32_t step) const { return receivedBy.of(step); }
+  /// In the order of the connection's destinations.
+  llvm::ArrayRef<uint32_t> receiversOf(const Message &message) const {
+    return llvm::ArrayRef(receivers).slice(message.firstReceiver, message.numReceivers);
+  }
 
   /// Of a message from one step to another.
   uint32_t latencyOf(const StepWeights &weights, uint32_t sender, uint32_t receiver) const {
@@ -98,7 +101,20 @@ public:
 
 private:
   void addLocalEdges(const Program &program, const Network &network, MessageOrder order);
+  /// Numbers, of each step.
+  struct Lists {
+    std::vector<uint32_t> starts, values;
+
+    llvm::ArrayRef<uint32_t> of(uint32_t step) const {
+      return llvm::ArrayRef(values).slice(starts[step], starts[step + 1] - starts[step]);
+    }
+    /// For so many numbers as counts[step + 1] says.
+    void reserve(std::vector<uint32_t> counts);
+  };
+
+  struct Ends;
   void addMessages(const Program &program, const Network &network);
+  void connectEnds(llvm::ArrayRef<Ends> ends);
   /// Every step after those that it waits for; some are missing if there is a cycle.
   std::vector<uint32_t> topologicalOrder() const;
   template <typename Function> void forEachReceiver(uint32_t step, Function fn) const;
@@ -107,7 +123,8 @@ private:
   std::vector<uint32_t> rankOfStep;
   std::vector<uint32_t> successors, successorStarts, predecessorCounts;
   std::vector<Message> messages;
-  std::vector<llvm::SmallVector<uint32_t, 1>> sentBy, receivedBy; // messages of each step
+  std::vector<uint32_t> receivers; // of messages
+  Lists sentBy, receivedBy;        // messages of each step
   bool consistent = true;
 };
 

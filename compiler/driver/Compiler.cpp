@@ -10,6 +10,7 @@
 #include "compiler/frontend/TopologyReader.h"
 #include "compiler/interchange/SynthesisFrontend.h"
 #include "mlir/Parser/Parser.h"
+#include "plan/parallel.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -241,19 +242,28 @@ static void nameFilesFromMainFile(inst::ProgramOp program, plan::Plan &plan) {
       file = name.string();
 }
 
-std::optional<plan::Plan> Compiler::exportVerifiedPlan() {
+std::optional<plan::Plan>
+Compiler::exportVerifiedPlan(const std::function<void(const plan::Plan &)> &meanwhile) {
   auto program = cast<inst::ProgramOp>(ir->getBody()->front());
   FailureOr<plan::Plan> plan = exporter::exportPlan(program);
   if (failed(plan))
     return std::nullopt;
   if (options.pipeline.orderThroughRanks)
     exporter::leaveOutRemoteDependencies(*plan);
-  verified = plan::verifyPlan(*plan);
+  std::vector<std::string> files = plan->files;
+  nameFilesFromMainFile(program, *plan);
+  plan::parallelFor(meanwhile ? 2 : 1, plan->instructions.size(), [&](size_t i) {
+    if (i == 0)
+      verified = plan::verifyPlan(*plan);
+    else
+      meanwhile(*plan);
+  });
   if (!verified) {
+    plan->files = std::move(files); // as they are called where people look for them
+    verified = plan::verifyPlan(*plan);
     print(*plan, verified, options.path, options.diagnosticFormat);
     return std::nullopt;
   }
-  nameFilesFromMainFile(program, *plan);
   return std::move(*plan);
 }
 

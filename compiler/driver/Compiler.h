@@ -11,6 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,7 +68,10 @@ public:
   /// succeeded.
   bool lower();
   /// The plan of the lowered program, if verifyPlan accepts it. Expects lower() to have succeeded.
-  std::optional<plan::Plan> exportVerifiedPlan();
+  /// `meanwhile`, if there is one, is called with it once, perhaps on another thread while it is
+  /// verified.
+  std::optional<plan::Plan>
+  exportVerifiedPlan(const std::function<void(const plan::Plan &)> &meanwhile = nullptr);
 
   /// Which of the algorithm's versions load() has taken; IR has one.
   const frontend::VersionInfo &version() const { return loadedVersion; }

@@ -69,10 +69,33 @@ FileLineColLoc findPlace(Location location) {
   return place;
 }
 
+/// The plan's numbers of MLIR's locations. There are few, which many steps share.
+class Locations {
+public:
+  explicit Locations(plan::PlanBuilder &builder) : builder(builder) {}
+
+  /// `handle` is that of an mlir::Location; kNoLocation if it names no place in a file.
+  uint32_t of(const void *handle) {
+    auto [entry, isNew] = known.try_emplace(handle, plan::kNoLocation);
+    if (!isNew)
+      return entry->second;
+    if (FileLineColLoc place = findPlace(Location::getFromOpaquePointer(handle));
+        place && place.getLine() > 0 && place.getColumn() > 0)
+      entry->second = builder.location(builder.file(place.getFilename().str()), place.getLine(),
+                                       place.getColumn());
+    return entry->second;
+  }
+
+private:
+  plan::PlanBuilder &builder;
+  llvm::DenseMap<const void *, uint32_t> known;
+};
+
 class RankExport {
 public:
-  RankExport(plan::PlanBuilder &builder, const Rank &rank, uint32_t index)
-      : builder(builder), rank(rank), index(index), positions(rank.steps.size()) {
+  RankExport(plan::PlanBuilder &builder, Locations &locations, const Rank &rank, uint32_t index)
+      : builder(builder), locations(locations), rank(rank), index(index),
+        positions(rank.steps.size()) {
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       auto block = static_cast<size_t>(rank.steps[i].instruction.threadBlock);
       if (block >= blocks.size())
@@ -105,10 +128,7 @@ private:
       instruction.count = step.instruction.count;
       instruction.extent = step.instruction.extent;
     }
-    if (FileLineColLoc place = findPlace(Location::getFromOpaquePointer(step.location));
-        place && place.getLine() > 0 && place.getColumn() > 0)
-      instruction.location = builder.location(builder.file(place.getFilename().str()),
-                                              place.getLine(), place.getColumn());
+    instruction.location = locations.of(step.location);
     llvm::SmallVector<plan::Dependency, 4> dependencies;
     for (uint32_t before : step.dependencies)
       dependencies.push_back(
@@ -127,6 +147,7 @@ private:
   }
 
   plan::PlanBuilder &builder;
+  Locations &locations;
   const Rank &rank;
   uint32_t index;
   std::vector<std::vector<uint32_t>> blocks; // steps of each thread block
@@ -167,8 +188,9 @@ FailureOr<plan::Plan> exportPlan(inst::ProgramOp op) {
   setHeader(builder.header(), header, program);
   for (const inst::Connection &connection : program.connections)
     addConnection(builder, connection);
+  Locations locations(builder);
   for (auto [index, rank] : llvm::enumerate(program.ranks))
-    RankExport(builder, rank, static_cast<uint32_t>(index)).run();
+    RankExport(builder, locations, rank, static_cast<uint32_t>(index)).run();
   addRequirements(builder, header.requirements);
   plan::Plan plan = std::move(builder).take();
   plan.average = canAverage(plan);

@@ -13,7 +13,7 @@ namespace occl::frontend {
 /// The number of a location. Valid ones are below Layout::numLocations().
 using LocationId = uint32_t;
 
-/// Bounds the memory of a compilation: 24 bytes a location and alias mode.
+/// Bounds the memory of a compilation: 16 bytes a location and alias mode.
 inline constexpr uint64_t kMaxLocations = 1u << 24;
 
 /// Chunks [index, index + count) of a buffer of one rank; index counts from the beginning of the

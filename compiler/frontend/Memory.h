@@ -59,7 +59,7 @@ public:
       for (uint32_t chunk = 0; chunk < layout.inputChunks()[rank]; ++chunk) {
         LocationId location = layout.first({BufferKind::Input, 0, rank, chunk});
         if (isDefined.empty() || isDefined[location])
-          cells[cellOf(location)] = {contribution(rank, chunk), kEntry};
+          cells[cellOf(location)] = Cell(contribution(rank, chunk), kEntry);
       }
   }
 
@@ -68,8 +68,9 @@ public:
   void grow() { cells.resize(layout.numLocations()); }
 
   Version version(LocationId location) const { return cells[cellOf(location)].version; }
-  const ContributionSum &content(LocationId location) const {
-    return cells[cellOf(location)].content;
+  ContributionSum content(LocationId location) const {
+    const Cell &cell = cells[cellOf(location)];
+    return {cell.keys, cell.count};
   }
   /// The latest version among `count` locations, and the first location that has it.
   std::pair<Version, LocationId> latest(LocationId first, uint32_t count) const {
@@ -88,7 +89,7 @@ public:
       ContributionSum sum;
       for (LocationId source : sources)
         sum += content(source + i);
-      cells[cellOf(destination + i)] = {sum, version};
+      cells[cellOf(destination + i)] = Cell(sum, version);
     }
   }
 
@@ -98,9 +99,15 @@ private:
   }
 
   struct Cell {
-    ContributionSum content;
+    Cell() = default;
+    Cell(const ContributionSum &content, Version version)
+        : keys(content.keys), count(content.count), version(version) {}
+
+    uint64_t keys = 0;
+    uint32_t count = 0;
     Version version = kUnwritten;
   };
+  static_assert(sizeof(Cell) == 16); // a few in a cache line, none across two
   const Layout &layout;
   bool inPlace;
   std::vector<Cell> cells;

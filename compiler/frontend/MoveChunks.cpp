@@ -169,6 +169,9 @@ void Elaborator::emitStore(std::span<const Operand> operands, const Place &desti
                                             : emitter.reduce(handleBuffer, range, expr.range);
   LocationId first = layout.first(destination);
   Version version = trace.addEvent(&expr, context(), locationBuffer, first, destination.count);
+  // Before what memory has to be waited for: it is read at once, as a whole, which it must have
+  // been stored for.
+  out = {destination, version, handle};
   for (Memory &memory : memories) {
     // In place, a copy from the input to its own output changes nothing.
     bool isIdentity = operands.size() == 1 &&
@@ -177,7 +180,6 @@ void Elaborator::emitStore(std::span<const Operand> operands, const Place &desti
     if (!isIdentity)
       memory.write(locationBuffer, first, destination.count, version);
   }
-  out = {destination, version, handle};
 }
 
 } // namespace occl::frontend

@@ -72,6 +72,8 @@ void dropDeadStores(const Program &program, Rank &rank) {
 }
 
 void compactScratch(Rank &rank) {
+  if (rank.scratchChunks == 0)
+    return;
   std::vector<bool> used(rank.scratchChunks);
   auto forEachScratch = [&](auto fn) {
     for (Step &step : rank.steps)

@@ -40,12 +40,11 @@ struct Misfit {
 class Aggregation {
 public:
   explicit Aggregation(Program &program)
-      : program(program), network(program), ends(program.numTransfers),
-        following(program.numTransfers, kNone), previous(program.numTransfers, kNone),
-        misfits(program.numTransfers) {
+      : program(program), network(program), dependences(dependencesOf(program)),
+        ends(program.numTransfers), following(program.numTransfers, kNone),
+        previous(program.numTransfers, kNone), misfits(program.numTransfers) {
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       const Rank &rank = program.ranks[r];
-      dependences.emplace_back(program, rank);
       erased.emplace_back(rank.steps.size());
       grown.emplace_back(rank.steps.size());
       mergedInto.emplace_back(rank.steps.size());

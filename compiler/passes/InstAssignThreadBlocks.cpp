@@ -159,12 +159,13 @@ private:
     if (!messagesKeepOrder(program, network))
       return op.emitOpError(
           "has messages whose order differs between the ends of a connection [E110]");
-    for (Rank &rank : program.ranks)
-      for (Step &step : rank.steps)
+    forEachRankAtOnce(program, [&](uint32_t r) {
+      for (Step &step : program.ranks[r].steps)
         for (inst::Places *places : {&step.instruction.sources, &step.instruction.destinations})
           forEachMessage(*places, [&](Place &place) {
             place = {PlaceKind::Connection, -1, network.connectionOf(place)};
           });
+    });
     program.connections = std::move(network.connections);
     program.numTransfers = 0;
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {

@@ -21,12 +21,13 @@ namespace {
 Program fuse(const Program &original, const Network &network, const passes::FusionOptions &options,
              uint32_t maxFanOut) {
   Program program = original;
-  for (Rank &rank : program.ranks) {
+  forEachRankAtOnce(original, [&](uint32_t r) {
+    Rank &rank = program.ranks[r];
     passes::forwardCopies(program, rank);
     passes::absorbSources(program, network, rank, options);
     passes::fuseSends(program, network, rank, options.apart, maxFanOut);
     passes::dropDeadStores(program, rank);
-  }
+  });
   return program;
 }
 

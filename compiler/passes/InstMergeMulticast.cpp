@@ -35,7 +35,8 @@ struct Group {
 class Merger {
 public:
   explicit Merger(const Program &program)
-      : program(program), replacement(program.numTransfers), receiver(program.numTransfers) {
+      : program(program), replacement(program.numTransfers), receiver(program.numTransfers),
+        erased(program.ranks.size()) {
     for (uint32_t t = 0; t < program.numTransfers; ++t)
       replacement[t] = t;
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
@@ -46,9 +47,9 @@ public:
 
   /// Finds out what can be merged; false if nothing.
   bool find() {
-    for (const Rank &rank : program.ranks)
-      findInRank(rank);
-    return foundAny;
+    forEachRankAtOnce(program, [&](uint32_t r) { findInRank(r); });
+    return llvm::any_of(
+        erased, [](const std::vector<bool> &flags) { return llvm::is_contained(flags, true); });
   }
 
   /// Merges it in a copy of the program.
@@ -64,10 +65,9 @@ public:
 private:
   /// The sends of a rank that may share a message, so far as where they begin to read tells: in
   /// most programs none, and then there is nothing to sort.
-  std::vector<std::pair<Range, uint32_t>> sendsOf(const Rank &rank) {
+  static std::vector<std::pair<Range, uint32_t>> sendsOf(const Rank &rank) {
     std::vector<uint32_t> steps;
-    for (std::vector<uint32_t> &counts : numSends)
-      counts.clear();
+    std::vector<uint32_t> numSends[3]; // for each buffer, of those that read from a chunk on
     for (uint32_t i = 0; i < rank.steps.size(); ++i) {
       const Instruction &instruction = rank.steps[i].instruction;
       if (plan::Opcode::Send != opcodeOf(instruction) || instruction.destinations.size() != 1)
@@ -90,8 +90,10 @@ private:
     return sends;
   }
 
-  void findInRank(const Rank &rank) {
-    std::vector<bool> &flags = erased.emplace_back(rank.steps.size());
+  void findInRank(uint32_t r) {
+    const Rank &rank = program.ranks[r];
+    std::vector<bool> &flags = erased[r];
+    flags.resize(rank.steps.size());
     std::vector<std::pair<Range, uint32_t>> sends = sendsOf(rank);
     llvm::sort(sends);
     std::optional<RankDependences> dependences;
@@ -102,7 +104,8 @@ private:
         continue;
       if (!dependences)
         dependences.emplace(program, rank);
-      llvm::DenseMap<Content, std::vector<Group>> groups;
+      // Mostly a chunk is sent again because it has another content.
+      llvm::SmallDenseMap<Content, llvm::SmallVector<Group, 1>, 4> groups;
       for (auto &[range, step] : llvm::make_range(first, last)) {
         uint32_t transfer = rank.steps[step].instruction.destinations.front().index;
         flags[step] = join(groups[dependences->producers(step)], transfer);
@@ -111,11 +114,10 @@ private:
   }
 
   /// True if the transfer has become part of an earlier one; otherwise it begins a group.
-  bool join(std::vector<Group> &groups, uint32_t transfer) {
+  bool join(llvm::SmallVectorImpl<Group> &groups, uint32_t transfer) {
     for (Group &group : groups)
       if (group.ranks.insert(receiver[transfer]).second) {
         replacement[transfer] = group.transfer;
-        foundAny = true;
         return true;
       }
     groups.push_back({transfer, {receiver[transfer]}});
@@ -123,12 +125,9 @@ private:
   }
 
   const Program &program;
-  std::vector<uint32_t> replacement; // of each transfer
-  std::vector<uint32_t> receiver;    // rank
-  std::vector<std::vector<bool>> erased;
-  std::vector<uint32_t>
-      numSends[3]; // of a rank: for each buffer, of those that read from a chunk on
-  bool foundAny = false;
+  std::vector<uint32_t> replacement;     // of each transfer
+  std::vector<uint32_t> receiver;        // rank
+  std::vector<std::vector<bool>> erased; // of each rank: its steps
 };
 
 class InstMergeMulticastPass : public passes::impl::InstMergeMulticastBase<InstMergeMulticastPass> {

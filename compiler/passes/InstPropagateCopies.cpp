@@ -135,13 +135,13 @@ class InstPropagateCopiesPass
       if (!hasCopies(program))
         return success();
       Program direct = program;
-      bool changed = false;
-      for (Rank &rank : direct.ranks)
-        if (Propagation(direct, rank).run()) {
-          changed = true;
-          passes::dropDeadStores(direct, rank);
-        }
-      if (changed && completes(direct, direct.depth))
+      std::vector<uint8_t> changed(direct.ranks.size());
+      forEachRankAtOnce(program, [&](uint32_t r) {
+        changed[r] = Propagation(direct, direct.ranks[r]).run();
+        if (changed[r])
+          passes::dropDeadStores(direct, direct.ranks[r]);
+      });
+      if (llvm::is_contained(changed, true) && completes(direct, direct.depth))
         program = std::move(direct);
       return success();
     };

@@ -39,6 +39,17 @@ std::optional<Rank> withoutCopiesOntoThemselves(const Program &program, const Ra
   return result;
 }
 
+/// Then nothing waits.
+bool hasOneBlock(const Rank &rank) {
+  return llvm::all_of(rank.steps,
+                      [](const Step &step) { return step.instruction.threadBlock <= 0; });
+}
+
+void clearDependencies(Rank &rank) {
+  for (Step &step : rank.steps)
+    step.dependencies.clear();
+}
+
 class Synchronization {
 public:
   Synchronization(const Program &program, Rank &rank) : rank(rank) {
@@ -99,8 +110,12 @@ private:
 class InstSynchronizePass : public passes::impl::InstSynchronizeBase<InstSynchronizePass> {
   void runOnOperation() override {
     auto transform = [](Program &program, inst::ProgramOp) {
-      for (Rank &rank : program.ranks)
-        Synchronization(program, rank).run();
+      forEachRankAtOnce(program, [&](uint32_t r) {
+        if (hasOneBlock(program.ranks[r]))
+          clearDependencies(program.ranks[r]);
+        else
+          Synchronization(program, program.ranks[r]).run();
+      });
       return success();
     };
     if (failed(passes::transformPrograms(getOperation(), transform)))

@@ -150,6 +150,11 @@ public:
 
 private:
   void distribute(llvm::ArrayRef<uint32_t> open, std::vector<int32_t> &block) {
+    if (options.limit == 1) {
+      for (uint32_t group : open)
+        block[group] = 0;
+      return;
+    }
     std::vector<passes::StepGroup> described = describe();
     std::vector<uint64_t> load(options.limit, 0);
     for (auto [group, asked] : llvm::enumerate(block))

@@ -46,7 +46,7 @@ private:
       return error(Code::UnknownInstruction,
                    std::string(mnemonic(instruction.opcode)) +
                        " cannot be proved correct by this version: use sends and receives instead");
-    if (instruction.location != kNoLocation && describeLocation(plan, instruction.location).empty())
+    if (instruction.location != kNoLocation && !isLocation(instruction.location))
       return error(Code::BadLocation,
                    "there is no source location " + std::to_string(instruction.location));
     for (Finding (InstructionChecker::*part)(const Instruction &) :
@@ -55,6 +55,10 @@ private:
       if (Finding finding = (this->*part)(instruction))
         return finding;
     return {};
+  }
+
+  bool isLocation(uint32_t location) const {
+    return location < plan.locations.size() && plan.locations[location].file < plan.files.size();
   }
 
   static bool isGate(Opcode opcode) { return opcode == Opcode::Gate || opcode == Opcode::Arrive; }

@@ -60,3 +60,19 @@ inst.program "itself" implements "custom" ranks 1 attributes {input_chunks = arr
     %4 = inst.copy output[0] into scratch[2] block 1
   }
 }
+
+// -----
+
+// One thread block never waits, whatever was asked before.
+// CHECK-LABEL: "alone"
+inst.program "alone" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>} {
+  inst.rank 0 {
+    // CHECK: inst.copy input[0] into scratch[0] block 0{{$}}
+    %0 = inst.copy input[0] into scratch[0] block 0
+    // CHECK-NEXT: inst.copy scratch[0] into output[1] block 0{{$}}
+    %1 = inst.copy scratch[0] into output[1] block 0
+    // CHECK-NEXT: inst.copy input[2] into output[2] block 0{{$}}
+    %2 = inst.copy input[2] into output[2] block 0 after %0
+  }
+}

@@ -2,6 +2,7 @@
 
 #include "compiler/export/DotExport.h"
 #include "plan/limits.h"
+#include "plan/writer.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
@@ -79,6 +80,7 @@ struct CompiledVersion {
   std::unique_ptr<driver::Compiler> compiler;
   std::optional<plan::Plan> plan; // not of --emit=chunk and inst
   std::string output;
+  std::unique_ptr<plan::StagedPlanFile> file; // of --emit=plan, if the output is one
 };
 
 /// Compiles the version that the options name, and learns how many there are; nothing after an
@@ -88,7 +90,7 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
   std::optional<driver::CompileOptions> options = choose(command, chosen);
   if (!options)
     return std::nullopt;
-  CompiledVersion result{std::make_unique<driver::Compiler>(*options), {}, command.output};
+  CompiledVersion result{std::make_unique<driver::Compiler>(*options), {}, command.output, {}};
   driver::Compiler &compiler = *result.compiler;
   if (!compiler.load())
     return std::nullopt;
@@ -107,7 +109,12 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
     return std::nullopt;
   if (command.emit == Emit::Inst)
     return result;
-  result.plan = compiler.exportVerifiedPlan();
+  if (command.emit == Emit::Plan && result.output != "-") {
+    result.file = std::make_unique<plan::StagedPlanFile>(result.output);
+    result.plan = compiler.exportVerifiedPlan([&](const plan::Plan &p) { result.file->write(p); });
+  } else {
+    result.plan = compiler.exportVerifiedPlan();
+  }
   if (!result.plan)
     return std::nullopt;
   if (command.stats) {
@@ -125,7 +132,8 @@ int writeVersion(const CompileCommand &command, const CompiledVersion &version) 
   case Emit::Inst:
     return writeIR(version.compiler->module(), output);
   case Emit::Plan:
-    return writePlan(*version.plan, output);
+    return version.file ? reportWritten(version.file->publish(*version.plan))
+                        : writePlan(*version.plan, output);
   case Emit::Dot:
     return writeDot(*version.plan, output);
   case Emit::Trace:

@@ -2,21 +2,24 @@
 #include "tools/occlc/commands.h"
 #include "tools/occlc/explain.h"
 #include "tools/occlc/fmt_command.h"
-#include "tools/occlc/huge_pages.h"
+#include "tools/occlc/heap.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/trace.h"
 
 #include "compiler/driver/Printing.h"
 #include "plan/limits.h"
+#include "plan/parallel.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
 #include "tools/occlc/words.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <iostream>
+#include <thread>
 
 namespace {
 
@@ -33,6 +36,9 @@ constexpr const char *kExamples = R"(Examples:
   occlc trace ring.plan.json --bytes 1MiB -o ring.trace.json
   occlc stats ring.plan.json --bytes 1MiB --bytes 64MiB
 Exit status: 0, 1 after an error in the input, 2 after an error in the command line.)";
+
+/// More gain nothing: much of a compilation is one thread's work.
+constexpr unsigned kMostThreads = 4;
 
 /// A subcommand and what to do if it was given.
 struct Command {
@@ -227,7 +233,7 @@ Command addFmt(CLI::App &app, tools::FmtCommand &command) {
 } // namespace
 
 int main(int argc, char **argv) {
-  tools::useHugePages(argv);
+  tools::prepareHeap(argv);
   CLI::App app("Compiles collectives written in the .coll language to plans.", "occlc");
   app.footer(kExamples);
   app.require_subcommand(1);
@@ -273,6 +279,11 @@ int main(int argc, char **argv) {
   CLI::App *limits = app.add_subcommand("limits", "print what a plan may use at most");
   commands.push_back({limits, tools::printLimits});
 
+  unsigned numThreads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+  app.add_option("--threads", numThreads,
+                 "threads that may work side by side, by default one for each processor, at most "
+                 "4; the result is the same with any number")
+      ->check(CLI::Range(1u, kMostThreads));
   tools::addWord<driver::DiagnosticFormat>(
       app, "--diag-format", tools::diagnosticFormat(),
       {{"text", driver::DiagnosticFormat::Text}, {"json", driver::DiagnosticFormat::Json}},
@@ -285,6 +296,7 @@ int main(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return refuse(error, {argv, argv + argc});
   }
+  plan::setNumThreads(numThreads);
   compile.options.diagnosticFormat = checked.options.diagnosticFormat = tools::diagnosticFormat();
   for (const Command &command : commands)
     if (command.app->parsed())

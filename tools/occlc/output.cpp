@@ -17,10 +17,11 @@ int fail(const std::string &message) {
   return 1;
 }
 
+int reportWritten(const plan::Status &status) { return status ? 0 : fail(status.message()); }
+
 int writePlan(const plan::Plan &plan, const std::string &path) {
-  plan::Status status = path == "-" ? plan::writePlan(plan, plan::Format::Json, std::cout)
-                                    : plan::writePlanFile(plan, path);
-  return status ? 0 : fail(status.message());
+  return reportWritten(path == "-" ? plan::writePlan(plan, plan::Format::Json, std::cout)
+                                   : plan::writePlanFile(plan, path));
 }
 
 std::string withNewline(std::string text) {

@@ -3,6 +3,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "plan/plan.h"
+#include "plan/status.h"
 
 #include <string>
 
@@ -14,6 +15,9 @@ driver::DiagnosticFormat &diagnosticFormat();
 /// Prints an error that has no place in a file to standard error; returns the exit status for an
 /// error in the input.
 int fail(const std::string &message);
+
+/// Prints the error, if it is one; returns the exit status.
+int reportWritten(const plan::Status &status);
 
 /// Writes a plan to a file, CBOR if its name ends in .cbor, or to standard output if it is "-".
 /// Returns the exit status.

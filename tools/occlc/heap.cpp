@@ -1,12 +1,16 @@
-#include "tools/occlc/huge_pages.h"
+#include "tools/occlc/heap.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
 namespace occl::tools {
+
+namespace {
 
 void useHugePages(char **arguments) {
   constexpr const char *kVariable = "GLIBC_TUNABLES", *kSetting = "glibc.malloc.hugetlb";
@@ -20,6 +24,14 @@ void useHugePages(char **arguments) {
   tunables += (tunables.empty() ? "" : ":") + std::string(kSetting) + "=1";
   if (!failure && setenv(kVariable, tunables.c_str(), 1) == 0)
     execv(self.c_str(), arguments);
+}
+
+} // namespace
+
+void prepareHeap(char **arguments) {
+  useHugePages(arguments);
+  mallopt(M_MMAP_THRESHOLD, INT_MAX);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
 } // namespace occl::tools
