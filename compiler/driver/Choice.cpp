@@ -216,7 +216,7 @@ private:
       plan::Expected<cost::Prediction> prediction =
           cost::predict(*plan, machine, {.bytes = bytes, .maxSteps = maxSteps});
       if (!prediction) {
-        printError(prediction.message(), attempt.diagnosticFormat);
+        printError(prediction.message() + " [E085]", attempt.diagnosticFormat);
         return false;
       }
       candidate.makespans.push_back(prediction->makespan);

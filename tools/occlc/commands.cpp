@@ -29,21 +29,25 @@ int writeIR(mlir::ModuleOp module, const std::string &path) {
   std::error_code error;
   llvm::raw_fd_ostream out(path, error);
   if (error)
-    return fail("cannot write '" + path + "': " + error.message());
+    return failToWrite(path, error.message());
   if (llvm::StringRef(path).ends_with(".mlirbc"))
-    return mlir::succeeded(mlir::writeBytecodeToFile(module, out)) ? 0 : 1;
-  module->print(out);
-  return 0;
+    (void)mlir::writeBytecodeToFile(module, out); // fails where writing fails
+  else
+    module->print(out);
+  out.flush();
+  error = out.error();
+  out.clear_error();
+  return error ? failToWrite(path, error.message()) : 0;
 }
 
 int writeDot(const plan::Plan &plan, const std::string &path) {
   if (path == "-") {
     exporter::writeDot(plan, std::cout);
-    return 0;
+    return flushOutput();
   }
   std::ofstream out(path);
   exporter::writeDot(plan, out);
-  return out.flush() ? 0 : fail("cannot write '" + path + "'");
+  return out.flush() ? 0 : failToWrite(path);
 }
 
 /// The options with what is left to the cost model set, which `chosen` says; nothing after an
@@ -98,7 +102,7 @@ std::optional<CompiledVersion> compileVersion(const CompileCommand &command, siz
     count = compiler.version().count;
     if (result.output == "-") {
       fail("the algorithm has " + std::to_string(count) +
-           " versions; choose one with --bytes, or write all of them with -o");
+           " versions; choose one with --bytes, or write all of them with -o [E025]");
       return std::nullopt;
     }
     result.output = versionPath(result.output, compiler.version());
@@ -194,7 +198,7 @@ int check(const CompileCommand &command) {
   for (size_t &version = single.options.version; version < count; ++version)
     if (checkVersion(single, count) != 0)
       return 1;
-  return 0;
+  return flushOutput();
 }
 
 int verify(const std::string &path) {
@@ -202,7 +206,7 @@ int verify(const std::string &path) {
   if (!readVerified(path, result))
     return 1;
   std::cout << withNewline(result.text());
-  return 0;
+  return flushOutput();
 }
 
 int printLimits() {

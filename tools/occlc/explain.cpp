@@ -26,19 +26,19 @@ int explain(const ExplainCommand &command) {
   std::string head = "'" + command.path + "' has ";
   if (command.rank && *command.rank >= plan->numRanks)
     return fail(head + std::to_string(plan->numRanks) + " ranks; there is no rank " +
-                std::to_string(*command.rank));
+                std::to_string(*command.rank) + " [E025]");
   if (command.rank && command.threadBlock &&
       *command.threadBlock >= plan->ranks[*command.rank].numThreadBlocks)
     return fail(head + std::to_string(plan->ranks[*command.rank].numThreadBlocks) +
                 " thread blocks on rank " + std::to_string(*command.rank) +
-                "; there is no thread block " + std::to_string(*command.threadBlock));
+                "; there is no thread block " + std::to_string(*command.threadBlock) + " [E025]");
   std::optional<topology::Topology> topology = topologyFor(*plan, command.prediction);
   if (!topology)
     return 1;
   plan::Status status = exporter::writeExplanation(
       *plan, *topology, {command.rank, command.threadBlock, bytesFor(*plan, command.prediction)},
       std::cout);
-  return status ? 0 : fail(status.message());
+  return status ? flushOutput() : failToPredict(status);
 }
 
 } // namespace occl::tools

@@ -68,7 +68,7 @@ bool readBack(const std::string &text, const plan::Plan &plan, const std::string
        "written. Its "
        "runtimes hold 2 messages on a connection (8 with LL and LL128) and reduce before they pass "
        "on: compile with "
-       "--max-depth 2, --no-multicast or --no-fuse to come nearer");
+       "--max-depth 2, --no-multicast or --no-fuse to come nearer [E240]");
   return false;
 }
 
@@ -105,11 +105,11 @@ int writeMscclXml(const plan::Plan &plan, const std::string &path, msccl::Runtim
     driver::printWarning("the algorithm has " + line + " [W240]", {}, {}, diagnosticFormat());
   if (path == "-") {
     std::cout << text.str();
-    return 0;
+    return flushOutput();
   }
   std::ofstream out(path);
   out << text.str();
-  return out.flush() ? 0 : fail("cannot write '" + path + "'");
+  return out.flush() ? 0 : failToWrite(path);
 }
 
 } // namespace occl::tools

@@ -22,7 +22,7 @@ std::optional<frontend::FileId> readSource(frontend::SourceManager &sources,
   else
     file = sources.addFile(path, error);
   if (!file)
-    fail("cannot read '" + path + "': " + error);
+    fail("cannot read '" + path + "': " + error + " [E001]");
   return file;
 }
 
@@ -35,7 +35,7 @@ bool replaceFile(const std::string &path, const std::string &text) {
   if (out && std::rename(draft.c_str(), path.c_str()) == 0)
     return true;
   std::remove(draft.c_str());
-  fail("cannot write '" + path + "'");
+  failToWrite(path);
   return false;
 }
 
@@ -53,13 +53,13 @@ int formatFile(const std::string &path, const FmtCommand &command) {
   bool isSame = *text == sources.text(*file);
   if (command.check) {
     if (!isSame)
-      std::cerr << path << ": error: not formatted; run occlc fmt -i " << path << '\n';
+      fail("'" + path + "' is not formatted; run occlc fmt -i " + path + " [E028]");
     return isSame ? 0 : 1;
   }
   if (command.inPlace && path != "-")
     return isSame || replaceFile(path, *text) ? 0 : 1;
   std::cout << *text;
-  return 0;
+  return flushOutput();
 }
 
 } // namespace

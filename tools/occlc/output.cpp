@@ -17,11 +17,23 @@ int fail(const std::string &message) {
   return 1;
 }
 
-int reportWritten(const plan::Status &status) { return status ? 0 : fail(status.message()); }
+int failToWrite(const std::string &path, const std::string &reason) {
+  return fail("cannot write '" + path + "'" + (reason.empty() ? "" : ": " + reason) + " [E027]");
+}
+
+int failToPredict(const plan::Status &status) { return fail(status.message() + " [E085]"); }
+
+int flushOutput() { return std::cout.flush() ? 0 : fail("cannot write to standard output [E027]"); }
+
+int reportWritten(const plan::Status &status) {
+  return status ? 0 : fail(status.message() + " [E027]");
+}
 
 int writePlan(const plan::Plan &plan, const std::string &path) {
-  return reportWritten(path == "-" ? plan::writePlan(plan, plan::Format::Json, std::cout)
-                                   : plan::writePlanFile(plan, path));
+  if (path != "-")
+    return reportWritten(plan::writePlanFile(plan, path));
+  (void)plan::writePlan(plan, plan::Format::Json, std::cout); // what fails is the stream
+  return flushOutput();
 }
 
 std::string withNewline(std::string text) {

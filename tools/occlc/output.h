@@ -16,7 +16,16 @@ driver::DiagnosticFormat &diagnosticFormat();
 /// error in the input.
 int fail(const std::string &message);
 
-/// Prints the error, if it is one; returns the exit status.
+/// Likewise, of a file that cannot be written, for this reason if one is known.
+int failToWrite(const std::string &path, const std::string &reason = "");
+
+/// Likewise, of a plan that a topology cannot run.
+int failToPredict(const plan::Status &status);
+
+/// Hands on what was written to standard output; returns the exit status.
+int flushOutput();
+
+/// Of an attempt to write a plan: prints the error, if it is one; returns the exit status.
 int reportWritten(const plan::Status &status);
 
 /// Writes a plan to a file, CBOR if its name ends in .cbor, or to standard output if it is "-".

@@ -53,7 +53,7 @@ bool printStats(const plan::Plan &plan, const topology::Topology *topology,
   plan::Status status = exporter::writeStats(
       plan, topology ? *topology : topology::sharedMemory(plan.numRanks), sizes, out);
   if (!status)
-    fail(status.message());
+    failToPredict(status);
   return status.isOk();
 }
 
@@ -63,7 +63,7 @@ int stats(const std::string &path, const PredictionOptions &options) {
   if (!plan)
     return 1;
   std::optional<topology::Topology> topology = topologyFor(*plan, options);
-  return topology && printStats(*plan, &*topology, options, std::cout) ? 0 : 1;
+  return topology && printStats(*plan, &*topology, options, std::cout) ? flushOutput() : 1;
 }
 
 } // namespace occl::tools

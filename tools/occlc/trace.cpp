@@ -30,8 +30,10 @@ int writeTrace(const plan::Plan &plan, const topology::Topology *topology,
       exporter::writeTrace(plan, topology ? *topology : topology::sharedMemory(plan.numRanks),
                            bytesFor(plan, options), out);
   if (!status)
-    return fail(status.message());
-  return out.flush() ? 0 : fail("cannot write '" + output + "'");
+    return failToPredict(status);
+  if (output == "-")
+    return flushOutput();
+  return out.flush() ? 0 : failToWrite(output);
 }
 
 int trace(const TraceCommand &command) {
