@@ -35,6 +35,11 @@ Range rangeOf(const Program &program, const Rank &rank, Place place, uint32_t co
   return {kOutputSpace, begin, begin + count};
 }
 
+bool areSame(const Program &program, const Rank &rank, Place a, Place b, uint32_t count) {
+  return a == b || (!program.outOfPlace &&
+                    rangeOf(program, rank, a, count) == rangeOf(program, rank, b, count));
+}
+
 void RankDependences::Lists::append(llvm::SmallVectorImpl<uint32_t> &list) {
   llvm::sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());

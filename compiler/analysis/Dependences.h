@@ -23,6 +23,10 @@ struct Range {
 /// The range of a local place of `count` chunks.
 Range rangeOf(const Program &program, const Rank &rank, inst::Place place, uint32_t count);
 
+/// Whether two local places of `count` chunks are the same memory in all modes of the program.
+bool areSame(const Program &program, const Rank &rank, inst::Place a, inst::Place b,
+             uint32_t count);
+
 /// True and false dependences between the steps of one rank, in the order of its steps. Near
 /// linear: a range is cut only where accesses begin or end.
 class RankDependences {

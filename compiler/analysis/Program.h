@@ -36,7 +36,8 @@ struct Rank {
 struct Program {
   std::vector<Rank> ranks;
   uint32_t partChunks = 1;
-  /// Whether the program must also work in place.
+  /// Whether the program must work out of place, and in place.
+  bool outOfPlace = true;
   bool inPlace = true;
   bool uniformChunks = false;
   uint32_t depth = 2;

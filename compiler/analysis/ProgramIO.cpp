@@ -51,6 +51,7 @@ public:
 
 static void readHeader(inst::ProgramOp op, const dialect::ProgramHeader &header, Program &program) {
   program.partChunks = static_cast<uint32_t>(header.partChunks);
+  program.outOfPlace = header.outOfPlace;
   program.inPlace = header.inPlace;
   program.uniformChunks = op.getUniformChunks();
   program.depth = static_cast<uint32_t>(header.depth);

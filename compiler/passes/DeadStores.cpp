@@ -48,11 +48,23 @@ private:
 
 } // namespace
 
+/// Whether the instruction copies a range onto itself, as it may after others read their values
+/// elsewhere.
+static bool isIdentity(const Program &program, const Rank &rank, const Instruction &instruction) {
+  return opcodeOf(instruction) == plan::Opcode::Copy &&
+         areSame(program, rank, instruction.sources.front(), instruction.destinations.front(),
+                 instruction.count);
+}
+
 void dropDeadStores(const Program &program, Rank &rank) {
   Liveness liveness(program, rank);
   std::vector<bool> erased(rank.steps.size());
   for (size_t i = rank.steps.size(); i-- > 0;) {
     Instruction &instruction = rank.steps[i].instruction;
+    if (isIdentity(program, rank, instruction)) {
+      erased[i] = true;
+      continue;
+    }
     bool isLocal = llvm::all_of(instruction.sources, [](Place place) { return place.isLocal(); });
     if (const Place *place = instruction.localDestination()) {
       bool live = liveness.isLive(*place, instruction.count);

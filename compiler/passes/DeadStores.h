@@ -6,7 +6,8 @@
 namespace occl::passes {
 
 /// Drops local stores whose content is overwritten or lost before anybody reads it, in any mode
-/// that the program claims, and local instructions that have no effect left. What is received is
+/// that the program claims, and local instructions that have no effect left, as copies onto
+/// themselves. What is received is
 /// still received.
 void dropDeadStores(const analysis::Program &program, analysis::Rank &rank);
 

@@ -76,6 +76,7 @@ public:
   explicit Lowering(chunk::ProgramOp op)
       : op(op), header(dialect::headerOf(op)), extents(header.numRanks, header.partChunks) {
     program.partChunks = static_cast<uint32_t>(header.partChunks);
+    program.outOfPlace = header.outOfPlace;
     program.inPlace = header.inPlace;
     program.depth = static_cast<uint32_t>(header.depth);
     for (int32_t r = 0; r < header.numRanks; ++r) {
@@ -153,9 +154,7 @@ private:
       return false;
     inst::Place source = placeOf(sources.front()), place = placeOf(destination);
     analysis::Rank &rank = program.ranks[destination.rank];
-    return source == place ||
-           (!header.outOfPlace && analysis::rangeOf(program, rank, source, count) ==
-                                      analysis::rangeOf(program, rank, place, count));
+    return analysis::areSame(program, rank, source, place, count);
   }
 
   void emit(chunk::ChunkOpInterface target, llvm::ArrayRef<Range> sources, const Range &destination,

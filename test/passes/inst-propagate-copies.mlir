@@ -224,3 +224,41 @@ inst.program "same_place" implements "custom" ranks 1 attributes {input_chunks =
     %1 = inst.reduce scratch[0], input[0] into output[0]
   }
 }
+
+// -----
+
+// What comes back to where it was needs no copy, and nothing waits for one.
+// CHECK-LABEL: "back"
+inst.program "back" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.reduce input[0], input[1] into output[0]{{$}}
+    // CHECK-NEXT: inst.copy input[2] into output[2]{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.reduce input[0], input[1] into output[0]
+    %1 = inst.copy output[0] into scratch[0]
+    %2 = inst.copy scratch[0] into output[0]
+    // In place these are one chunk, but not out of place.
+    %3 = inst.copy input[2] into scratch[2]
+    %4 = inst.copy scratch[2] into output[2]
+  }
+}
+
+// -----
+
+// Called in place only, input and output are one.
+// CHECK-LABEL: "back_in_place"
+inst.program "back_in_place" implements "custom" ranks 1 attributes {input_chunks = array<i32: 4>,
+    output_chunks = array<i32: 4>, scratch_chunks = array<i32: 4>, in_place_offsets = array<i32: 0>,
+    part_chunks = 1 : i32, out_of_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.rank 0
+    // CHECK-NEXT: inst.copy input[3] into output[2]{{$}}
+    // CHECK-NEXT: }
+    %0 = inst.copy input[2] into scratch[2]
+    %1 = inst.copy scratch[2] into output[2]
+    %2 = inst.copy input[3] into output[2]
+  }
+}
