@@ -1,8 +1,12 @@
 // Correct plans pass; their facts.
+#include "plan/parallel.h"
 #include "plan/testing/example_plans.h"
 #include "plan/verifier.h"
 
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 namespace occl::plan {
 namespace {
@@ -26,6 +30,28 @@ TEST(Verifier, AcceptsCorrectPlans) {
     VerifyResult result = verifyPlan(testing::shift(n));
     EXPECT_EQ(result.isOk(), true) << "shift, " << n << " ranks: " << result.text();
   }
+}
+
+/// Large enough for several threads.
+TEST(Verifier, SaysTheSameOnSeveralThreads) {
+  const Plan right = testing::ringAllReduce(72);
+  Plan wrong = right, stuck = right;
+  for (Operand &operand : wrong.operands)
+    if (operand.kind == OperandKind::Output && operand.index == 71)
+      operand.index = 70;
+  stuck.depth = 1;
+  const std::vector<const Plan *> plans = {&right, &wrong, &stuck};
+  std::vector<std::string> alone;
+  for (const Plan *plan : plans)
+    alone.push_back(verifyPlan(*plan).text());
+  EXPECT_NE(alone[0], alone[1]);
+  EXPECT_NE(alone[0], alone[2]);
+  for (unsigned threads : {2u, 3u, 8u}) {
+    setNumThreads(threads);
+    for (size_t i = 0; i < plans.size(); ++i)
+      EXPECT_EQ(verifyPlan(*plans[i]).text(), alone[i]) << threads << " threads";
+  }
+  setNumThreads(1);
 }
 
 TEST(Verifier, ReportsFacts) {
