@@ -68,6 +68,29 @@ __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
   return words;
 }
 
+/// The same for invocation `number`, acquiring: what acquireBuffers() does comes with the same trip.
+/// The word that a peer says last is loaded last, and acquired; if another one is older than that
+/// it says so itself.
+__device__ inline PeerWords loadPeerAcquiring(const DeviceCollective &collective, uint64_t number) {
+  PeerWords words;
+  uint32_t peer = laneOfWarp();
+  if (peer >= collective.numRanks)
+    return words;
+  const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
+  words.where = loadWord(&record->where);
+  words.begun = loadWord(&record->begun);
+  if (!collective.isDirect)
+    return words;
+  const uint32_t turn = number % 2;
+  const uint64_t input = loadWord(&record->buffers[turn][0]);
+  const uint64_t output = acquireWord(&record->buffers[turn][1]);
+  for (uint32_t i = 0; i < 2; ++i) {
+    words.buffers[i][0] = i == turn ? input : 0;
+    words.buffers[i][1] = i == turn ? output : 0;
+  }
+  return words;
+}
+
 /// Whether this lane's rank, having said `words`, lets invocation `number` begin here.
 __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64_t number,
                                       const PeerWords &words) {

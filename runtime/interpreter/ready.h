@@ -84,10 +84,13 @@ OCCL_HOST_DEVICE inline uint32_t unitsInLines(const LineFormat &line, uint64_t b
 /// stepBlock().
 template <class Target> class ReadyBlock {
 public:
-  /// words: room for as many as sources.
+  /// words: room for as many as sources. isMeasured: the same tables have served a run before, with
+  /// buffers that were aligned as these.
   OCCL_HOST_DEVICE ReadyBlock(const Invocation &invocation, const Program &program,
-                              const ReadyTables &tables, ReadyWord *words, Target &target)
-      : invocation(invocation), program(program), tables(tables), words(words), target(target) {}
+                              const ReadyTables &tables, ReadyWord *words, Target &target,
+                              bool isMeasured = false)
+      : invocation(invocation), program(program), tables(tables), words(words), target(target),
+        hasPieces(isMeasured) {}
 
   /// A new invocation: places and numbers are others. Buffers are aligned as before.
   OCCL_HOST_DEVICE void restart() { readyTile = kNoTile; }
@@ -208,7 +211,7 @@ private:
   ReadyWord *const words;
   Target &target;
   uint64_t readyTile = kNoTile;
-  bool hasPieces = false;
+  bool hasPieces; // lengths and alignments are in the tables
 };
 
 } // namespace occl::interpreter

@@ -4,7 +4,8 @@
 //
 // A submission has a sequence number and with it a slot of the window, until it is complete. The
 // host writes an entry of the ring; some executor takes it in, which fills the slot; its thread
-// blocks, the tasks, are claimed bit by bit; who finishes the last one writes the completion word.
+// blocks, the tasks, are claimed bit by bit, or handed to executors that have nothing to do; who
+// finishes the last one writes the completion word.
 //
 // A streamed submission is taken in like any other, but begins only when its stream has reached it,
 // which the stream says in a gate, a word of the host; and its stream is held until the completion
@@ -12,8 +13,8 @@
 // such submission is open, one executor, the lookout, stays when all others leave, and goes on
 // alone. The next generation runs beside it, in another stream, until it sees that.
 //
-// Scheduling is in choosing.h (which task comes next), executor.h (a visit) and intake.h
-// (submissions, and leaving).
+// Scheduling is in choosing.h (which task comes next), executor.h (a visit), intake.h (submissions,
+// and leaving) and hand_over.h.
 #pragma once
 
 #include "plan/chunking.h"
@@ -43,23 +44,29 @@ struct alignas(kApart) BlockCounts {
   uint64_t waits[kReasons], waitNs[kReasons];
 };
 
+/// Where a visit of a collective's thread block stores what others are to know. An executor may
+/// have a copy.
+struct CollectiveAddresses {
+  static constexpr uint32_t kMaxRanks = 8;
+
+  /// Invocations that are complete on this rank.
+  uint64_t *done = nullptr;
+  /// By thread block; or null: nothing is counted.
+  BlockCounts *counts = nullptr;
+  /// In rank r's memory: this rank's announcement there.
+  uint64_t *announcedAt[kMaxRanks] = {};
+};
+
 /// What scheduling needs to know of a registered collective; the runner's part follows it. In
 /// memory of the device, complete before the first submission names it. Words of other ranks are
 /// written over the link, and own ones are read.
-struct alignas(4096) CollectiveWords {
-  static constexpr uint32_t kMaxRanks = 8;
+struct alignas(4096) CollectiveWords : CollectiveAddresses {
 
   uint32_t rank = 0, numRanks = 1;
   uint32_t idleRanks = 0; // as bits: have no thread block, and announce nothing
-  /// Invocations that are complete on this rank.
-  uint64_t *done = nullptr;
   /// announcement() of rank r, announcedStride bytes apart.
   uint64_t *announced = nullptr;
   uint64_t announcedStride = sizeof(uint64_t);
-  /// In rank r's memory: this rank's announcement there.
-  uint64_t *announcedAt[kMaxRanks] = {};
-  /// By thread block; or null: nothing is counted.
-  BlockCounts *counts = nullptr;
 
   OCCL_HOST_DEVICE bool isIdle(uint32_t r) const { return (idleRanks >> r & 1) != 0; }
   OCCL_HOST_DEVICE uint64_t *announcedBy(uint32_t r) const {
@@ -103,12 +110,17 @@ OCCL_HOST_DEVICE constexpr uint64_t everyTask(uint32_t numExecutors) {
     tasks |= 1ull << b;
   return tasks;
 }
-/// The thread blocks that an executor prefers: block 0 is that of home's first one, and so on.
-OCCL_HOST_DEVICE constexpr uint64_t ownTasks(uint64_t every, uint32_t executor,
-                                             uint32_t numExecutors, uint32_t home) {
+/// The first thread block that an executor prefers: 0 is that of home's first one, and so on.
+OCCL_HOST_DEVICE constexpr uint32_t firstOwnTask(uint32_t executor, uint32_t numExecutors,
+                                                 uint32_t home) {
   const uint32_t first =
       numExecutors < kHomes ? home % numExecutors : home * (numExecutors / kHomes);
-  return every << (executor < first ? executor + numExecutors - first : executor - first);
+  return executor < first ? executor + numExecutors - first : executor - first;
+}
+/// All that it prefers.
+OCCL_HOST_DEVICE constexpr uint64_t ownTasks(uint64_t every, uint32_t executor,
+                                             uint32_t numExecutors, uint32_t home) {
+  return every << firstOwnTask(executor, numExecutors, home);
 }
 
 /// As it crosses from host to device: each word has 48 bits of a submission and a mark of the turn,
@@ -173,7 +185,7 @@ struct WaitRecord {
 /// A submission on the device.
 struct alignas(kApart) Slot {
   uint64_t claimable = 0;                       // bit b: thread block b may be claimed
-  uint64_t left = 0;                            // thread blocks that are not finished
+  uint64_t left = 0;                            // thread blocks that are not finished: see fill()
   uint64_t sequence = 0;                        // whose it is
   uint64_t words[SubmissionEntry::kWords] = {}; // the submission
 };
@@ -183,6 +195,20 @@ struct alignas(32) TaskState {
   interpreter::BlockContext context;
   uint64_t savedFor = 0; // sequence + 1 of whose context that is
   WaitRecord wait;       // the first word 0: none
+};
+
+/// A task as who has the intake hands it to an executor: hand_over.h. Each word has 48 bits and the
+/// turn of this executor, so that it is read with one trip and no order among its words.
+struct alignas(kApart) Hand {
+  static constexpr uint32_t kWords = SubmissionEntry::kWords + 1;
+  /// Those of the submission's entry; then its sequence, and above that the thread block.
+  uint64_t words[kWords];
+};
+/// Of one generation of executors; zero at first.
+struct Hands {
+  Hand hands[kMaxExecutors];
+  /// By executor, its own word: the turn of what it awaits, plus HandOver::kAwaits; 0: nothing.
+  alignas(kApart) uint64_t awaited[kMaxExecutors];
 };
 
 struct ProgressWord {
@@ -207,6 +233,8 @@ struct Board {
   alignas(kApart) uint64_t watchedProgress, watchedSince, watchedGeneration;
   /// By executor: visits that moved.
   ProgressWord progress[kMaxExecutors];
+  /// By generation % 2, as two of them may overlap.
+  Hands hands[2];
   Slot slots[kWindow];
   TaskState tasks[kWindow][kMaxTasks];
 };
@@ -220,8 +248,9 @@ enum class Count : uint32_t {
   ContextSaves,
   ImageLoads, // static parts that were not near the executor
   Finished,   // thread blocks
+  Handed,     // visits of what an executor was handed
 };
-inline constexpr uint32_t kNumCounts = 7;
+inline constexpr uint32_t kNumCounts = 8;
 
 /// In memory of the host that the device sees too; zero at first.
 struct HostPage {

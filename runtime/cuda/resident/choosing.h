@@ -41,8 +41,9 @@ struct Choice {
   uint32_t block = 0;
   uint32_t tasks = 1; // that there were to choose from
   bool isAnnounced = true;
-  bool isAged = false;  // the age is rank 0's number
-  bool isFresh = false; // nobody has had it before
+  bool isAged = false;   // the age is rank 0's number
+  bool isClear = false;  // all that came before is complete
+  bool isHanded = false; // to this executor: hand_over.h
   uint32_t age = 0;
 
   OCCL_HOST_DEVICE bool hasOthers() const { return tasks > 1; }
@@ -51,6 +52,13 @@ struct Choice {
 /// A slot as it was when a lane looked at it: all words come with one trip.
 struct SlotView {
   uint64_t claimable, left, sequence, words[SubmissionEntry::kWords];
+};
+/// What is claimed: a slot, and of a task what was there when it was claimed.
+struct ClaimView {
+  SlotView slot;
+  uint64_t savedFor = 0;
+  interpreter::BlockContext context;
+  WaitRecord wait;
 };
 
 template <class Target> OCCL_HOST_DEVICE SlotView viewSlot(Target &target, const Slot &slot) {
@@ -93,8 +101,8 @@ public:
 
   /// All that it knows of is complete.
   OCCL_HOST_DEVICE bool isIdle(uint64_t tail) {
-    wasIdle = wasIdle || oldestOpen == tail;
-    return oldestOpen == tail;
+    wasIdle = wasIdle || oldestOpen >= tail;
+    return oldestOpen >= tail;
   }
   /// False: there is nothing for this executor now.
   OCCL_HOST_DEVICE bool choose(uint64_t tail, uint64_t now, Choice &choice) {
@@ -122,7 +130,7 @@ public:
   }
 
   /// False: another executor was faster.
-  OCCL_HOST_DEVICE bool claim(const Choice &choice, SlotView &view) {
+  OCCL_HOST_DEVICE bool claim(const Choice &choice, ClaimView &view) {
     Slot &slot = board.slots[choice.sequence % kWindow];
     const uint64_t bit = 1ull << choice.block;
     const bool isClaimable = (target.takeBits(&slot.claimable, bit) & bit) != 0;
@@ -131,9 +139,15 @@ public:
       ledger.claimable[choice.sequence % kWindow] &= ~bit;
     if (!isClaimable)
       return false;
-    view = viewSlot(target, slot);
+    // Slot and task come with one trip.
+    const TaskState &task = board.tasks[choice.sequence % kWindow][choice.block];
+    view.slot = viewSlot(target, slot);
+    view.savedFor = target.peek(&task.savedFor);
+    for (uint32_t w = 0; w < WaitRecord::kWords; ++w)
+      view.wait.words[w] = target.peek(&task.wait.words[w]);
+    view.context = task.context;
     // Meanwhile it may have been completed, and the slot be another's.
-    if (view.sequence == choice.sequence)
+    if (view.slot.sequence == choice.sequence)
       return true;
     target.giveBits(&slot.claimable, bit);
     return false;

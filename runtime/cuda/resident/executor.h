@@ -5,10 +5,14 @@
 //
 // Target supplies memory operations and lanes: on a device the lanes of a warp call these functions
 // together, on the host there is one. Runner prepares a task and hands over what runs its slices:
-//   auto visit(const Submission &, uint32_t block, body), which returns what body(run) does; there
+//   auto visit(const Submission &, uint32_t block, bool isClear, body), which returns what
+//   body(run) does (isClear: the invocation before is known to be complete here); there
 //   interpreter::StepResult run(interpreter::BlockContext &, uint32_t maxSlices);
 //   void takenIn(const Submission &): it has been opened and announced
-//   void finished(const Submission &): all of its blocks are, and visible everywhere
+//   const CollectiveAddresses &addressesOf(const Submission &): near, if it was visited last
+//   bool needsFence(const Submission &): other ranks' memory may get something of it that they do
+//   not wait for before they are finished
+//   void finished(const Submission &): all of its blocks are
 //   uint64_t imageLoads() const;
 #pragma once
 
@@ -41,22 +45,33 @@ public:
         marker.retire();
         choosing.takeOver();
       }
+      Choice choice;
+      ClaimView view;
+      if (intake.takeHanded(choice, view)) {
+        visit(choice, view);
+        continue;
+      }
       if (intake.isAnothers() && choosing.isIdle(intake.tail())) {
-        target.pause(); // many that look all the time are in the way of those that work
+        intake.await();
+        target.rest();
         continue;
       }
       now = target.now();
-      Choice choice;
-      SlotView slot;
-      intake.attendIfDue(choosing.first(), now);
+      if (!choosing.isIdle(intake.tail())) // else it looks below, and may begin what it finds
+        intake.attendIfDue(choosing.first(), now);
       if (!choosing.choose(intake.tail(), now, choice)) {
-        if (intake.attendAndClaim(choosing.first(), choice, slot))
-          visit(choice, slot);
-        else if (!intake.isHeld())
-          target.pause();
-      } else if (choosing.claim(choice, slot)) {
+        const auto found = intake.attendAndClaim(choosing.first(), choice, view);
+        if (found == Found::Claimed) {
+          visit(choice, view);
+        } else if (found == Found::Ended) {
+          complete(choice, unpack(view.slot.words));
+        } else if (!intake.isHeld()) {
+          intake.await();
+          target.pause(); // many that look all the time are in the way of those that work
+        }
+      } else if (choosing.claim(choice, view)) {
         intake.stop();
-        visit(choice, slot);
+        visit(choice, view);
       }
     }
     intake.leave(choosing.first());
@@ -73,24 +88,25 @@ private:
   static constexpr uint64_t kAttendEvery = 15'000;
 
   using Meter = VisitMeter<Target>;
+  using Found = typename Intake<Target, Runner>::Found;
 
-  OCCL_HOST_DEVICE void visit(const Choice &choice, const SlotView &view) {
+  OCCL_HOST_DEVICE void visit(const Choice &choice, const ClaimView &view) {
     Slot &slot = board.slots[choice.sequence % kWindow];
     TaskState &task = board.tasks[choice.sequence % kWindow][choice.block];
-    const Submission submission = unpack(view.words);
-    interpreter::BlockContext context;
-    const bool hasContext = !choice.isFresh && target.peek(&task.savedFor) == choice.sequence + 1;
-    if (hasContext)
-      context = task.context;
+    const Submission submission = unpack(view.slot.words);
+    const bool hasContext = view.savedFor == choice.sequence + 1;
+    const interpreter::BlockContext context =
+        hasContext ? view.context : interpreter::BlockContext();
     count(Count::Visits);
     count(Count::ContextLoads, hasContext);
+    count(Count::Handed, choice.isHanded);
     if (choice.hasOthers())
       choosing.noteAge(choice);
     marker.mark(Moment::Visit, choice.sequence, choice.block);
-    Meter meter(target, task.wait, *submission.collective, choice.block, choice.sequence,
-                choice.isFresh);
-    const Stay stay = runner.visit(submission, choice.block, [&](const auto &run) {
+    Meter meter(target, task.wait, view.wait, choice.block, choice.sequence);
+    const Stay stay = runner.visit(submission, choice.block, choice.isClear, [&](const auto &run) {
       marker.mark(Moment::Ready, choice.sequence, choice.block);
+      meter.countFor(runner.addressesOf(submission));
       return execute(context, choice, view, meter, run);
     });
     count(Count::Moves, stay.moved);
@@ -98,7 +114,7 @@ private:
       marker.mark(Moment::Finished, choice.sequence, choice.block);
       meter.finish();
       finish(choice, submission, slot);
-      intake.announceOwed(submission, choice.sequence);
+      intake.announceOwed(runner.addressesOf(submission), submission, choice.sequence);
       intake.publishProgress();
       return meter.end(choice.tasks, true, false);
     }
@@ -119,7 +135,11 @@ private:
       choosing.endTurn(choice);
     // Who has moved nothing leaves nothing that is to be seen.
     const uint64_t bit = 1ull << choice.block;
-    stay.moved ? target.giveBits(&slot.claimable, bit) : target.giveBitsBack(&slot.claimable, bit);
+    if (choice.isHanded)
+      intake.giveBack(view, choice);
+    else
+      stay.moved ? target.giveBits(&slot.claimable, bit)
+                 : target.giveBitsBack(&slot.claimable, bit);
     meter.end(choice.tasks, stay.moved, isPreempted);
   }
 
@@ -132,7 +152,7 @@ private:
 
   template <class Run>
   OCCL_HOST_DEVICE Stay execute(const interpreter::BlockContext &context, const Choice &choice,
-                                const SlotView &view, Meter &meter, const Run &run) {
+                                const ClaimView &view, Meter &meter, const Run &run) {
     Stay stay;
     stay.context = context;
     uint64_t until = 0;
@@ -151,10 +171,10 @@ private:
       stay.obstacle = step.obstacle;
       if (stay.finished)
         return stay;
-      intake.openOwed(view, choice);
+      intake.openOwed(view.slot, choice);
       if (stay.ranOut) {
         intake.stop();
-        if (choice.hasOthers() || ++quanta == kMaxQuanta || intake.hasNews())
+        if (choice.hasOthers() || ++quanta == kMaxQuanta || intake.hasNews(choice.sequence))
           return stay;
         continue;
       }
@@ -171,30 +191,46 @@ private:
           return stay;
       }
       // With others it is left soon enough anyway.
-      if (now >= until || (!choice.hasOthers() && intake.hasNews()))
+      if (now >= until || (!choice.hasOthers() && intake.hasNews(choice.sequence)))
         return stay;
     }
   }
 
   OCCL_HOST_DEVICE void finish(const Choice &choice, const Submission &submission, Slot &slot) {
     count(Count::Finished);
-    const bool isOnly = submission.numBlocks == 1;
-    if (!isOnly && target.subtractOne(&slot.left) != 1)
-      return;
-    // The last one. The slot is not another's before the completion word says so.
-    if (isOnly && target.lane() == 0)
-      target.post(&slot.left, 0);
-    target.fenceAll();
+    if (submission.numBlocks != 1) {
+      if (target.addTo(&slot.left, ~0ull) != 1)
+        return;
+    } else {
+      // The slot is not another's before the completion word says so.
+      if (!intake.isOwing() && target.lane() == 0)
+        target.post(&slot.left, 0);
+      target.fenceDevice();
+    }
+    complete(choice, submission);
+  }
+
+  /// All tasks are finished, and this executor has seen that on the device. The host is told first:
+  /// whatever it has look at the output - kernels, copies, other devices - does so where this
+  /// device's memory is, and what this rank has stored there is there; so is what other ranks have
+  /// stored, whose flags were acquired. What this rank has stored elsewhere other ranks wait for.
+  /// Only the next invocation relies on that having arrived, and only if they do not.
+  OCCL_HOST_DEVICE void complete(const Choice &choice, const Submission &submission) {
     marker.mark(Moment::Visible, choice.sequence, choice.block);
-    if (target.lane() == 0) {
+    if (target.lane() == 0)
       target.postToHost(&page.completions[choice.sequence % kWindow], choice.sequence + 1);
-      // Counted, not stored: the next invocation may have overtaken this executor here.
-      target.add(submission.collective->done, 1);
+    marker.mark(Moment::Completed, choice.sequence, choice.block);
+    if (runner.needsFence(submission))
+      target.fenceAll();
+    // Counted, not stored: the next invocation may have overtaken this executor here. Who finished
+    // the only task has fenced.
+    if (target.lane() == 0) {
+      uint64_t *done = runner.addressesOf(submission).done;
+      submission.numBlocks == 1 ? target.add(done, 1) : target.addReleasing(done, 1);
     }
     target.sync();
     runner.finished(submission);
     choosing.noteComplete(choice.sequence);
-    marker.mark(Moment::Completed, choice.sequence, choice.block);
   }
 
   OCCL_HOST_DEVICE void publishCounts() {

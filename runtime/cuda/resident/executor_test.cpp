@@ -130,6 +130,19 @@ TEST(ResidentExecutor, WhatIsBegunAtOnceIsAnnouncedToo) {
   group.expectRight(kInvocations);
 }
 
+/// Executors leave all the time: what they were handed and have not visited is not lost.
+TEST(ResidentExecutor, WhatIsHandedToWhoLeavesGoesOn) {
+  constexpr uint32_t kInvocations = 150;
+  Settings settings = hostSettings(4);
+  settings.idleLimit = 1;
+  settings.stuckLimit = 50'000;
+  settings.stayLimit = 300'000;
+  Group group(2, settings);
+  group.add(plan::testing::twoShotAllReduce(2), 100, kInvocations);
+  ASSERT_TRUE(group.runInLatinSquareOrder(kInvocations, kLong, 20us));
+  group.expectRight(kInvocations);
+}
+
 /// Its four thread blocks wait for each other, and for the other ranks' ones.
 TEST(ResidentExecutor, OneExecutorTakesTurnsAmongTheTasksOfOneInvocation) {
   Group group(3, hostSettings(1));
@@ -275,6 +288,30 @@ bool waitForBoth(Group &group, uint64_t mine, uint64_t theirs) {
     group[1].side().restartIfOpen();
     return group[0].side().isComplete(mine) && group[1].side().isComplete(theirs);
   });
+}
+
+/// Of several thread blocks, alone, with executors that have nothing to do: each is handed one.
+TEST(ResidentExecutor, WhatComesAloneIsHandedToIdleExecutors) {
+  constexpr uint32_t kInvocations = 40;
+  Settings settings = hostSettings(6);
+  settings.idleLimit = ~0ull; // they stay
+  Group group(2, settings);
+  HostCollective &collective = group.add(plan::testing::twoShotAllReduce(2), 100, kInvocations);
+  for (uint32_t i = 0; i < kInvocations; ++i) {
+    // The first one cannot finish: its tasks are given back now and then.
+    const uint64_t mine = group[i % 2].submit(collective, i % 2);
+    if (i % 4 == 0)
+      std::this_thread::sleep_for(2ms);
+    const uint64_t theirs = group[1 - i % 2].submit(collective, 1 - i % 2);
+    ASSERT_TRUE(i % 2 == 0 ? waitForBoth(group, mine, theirs) : waitForBoth(group, theirs, mine));
+  }
+  group.expectRight(kInvocations);
+  for (uint32_t r = 0; r < 2; ++r) {
+    group[r].side().abort();
+    ASSERT_TRUE(group[r].waitForEnd(kLong));
+  }
+  EXPECT_GT(group.total(Count::Handed), 0u);
+  EXPECT_EQ(group.total(Count::Finished), 2u * 4 * kInvocations);
 }
 
 TEST(ResidentExecutor, AStreamedSubmissionBeginsWhenItsStreamReachesIt) {

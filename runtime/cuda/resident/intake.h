@@ -2,11 +2,13 @@
 // it polls the ring, and decides for all that it is time to leave. Leaving because the host asks is
 // everybody's own affair.
 //
-// What comes alone, while nothing is open, its finder begins at once: it takes a task out of the
-// slot before it fills it, instead of finding and claiming it there like everybody else. If that is
-// the only task, it also keeps the intake, and owes the others everything that they are to know:
-// the slot is filled, and the other ranks are told, if the task is not finished at once; this
-// rank's executors are told when it has looked at the ring again, or gives up the intake.
+// What comes alone, while nothing is open, is begun at once. A submission of one thread block its
+// finder begins by itself: it keeps the intake, and owes the others everything that they are to
+// know: the slot is filled, and the other ranks are told, if the task is not finished at once. One
+// of several thread blocks it hands to executors that have nothing to do (hand_over.h), and keeps
+// the intake; only what nobody takes it begins itself, or lets be claimed like what comes while
+// others are open. This rank's executors are told when it has looked at the ring again, or gives up
+// the intake.
 //
 // Who has the intake is the only one that looks at memory of the host: loads from there are in the
 // way of each other, and of the fences of those that work. So it also finds out that the host wants
@@ -18,6 +20,7 @@
 
 #include "runtime/cuda/resident/board.h"
 #include "runtime/cuda/resident/choosing.h"
+#include "runtime/cuda/resident/hand_over.h"
 #include "runtime/cuda/resident/marks.h"
 
 #include <cstdint>
@@ -41,13 +44,15 @@ public:
       : settings(arguments.settings), board(*arguments.board), page(*arguments.page),
         generation(arguments.generation), number(number),
         every(everyTask(arguments.settings.numExecutors)), target(target), runner(runner),
-        marker(marker) {}
+        marker(marker), handOver(arguments.board->hands[arguments.generation % 2], number,
+                                 arguments.settings.numExecutors, target) {}
 
   /// What has been taken in, to begin with.
   OCCL_HOST_DEVICE uint64_t begin(uint64_t now) {
     started = now;
     lookedAtHost = now;
     progress = target.peek(&board.progress[number].value);
+    handOver.begin();
     if (target.lane() == 0) {
       target.raise(&board.begun, generation); // the lookout of the one before leaves
       if (number == 0)
@@ -66,9 +71,13 @@ public:
   /// Whether this executor is to leave.
   OCCL_HOST_DEVICE bool isOver() {
     if (!hasIntake) { // else nobody changes them
+      auto hand = decltype(handOver.look())();
+      if (handOver.awaits())
+        hand = handOver.look();
       const uint64_t word = target.peek(&board.intake);
       seen = target.look(&board.news);
       lastLook = target.ofFirst(true, word);
+      isHanded = handOver.hasCome(hand, handed);
     }
     if (isLookout)
       return isRelieved || isCalledOff || target.look(&board.begun) > generation;
@@ -76,8 +85,37 @@ public:
   }
   /// Whether it has stayed when the others left.
   OCCL_HOST_DEVICE bool hasStayed() const { return isLookout; }
-  /// Whether there is news since this executor has last looked.
-  OCCL_HOST_DEVICE bool hasNews() const { return !hasIntake && target.look(&board.news) != seen; }
+  /// Whether there is news since this executor has last looked, but for a submission that it knows
+  /// of.
+  OCCL_HOST_DEVICE bool hasNews(uint64_t known) const {
+    if (hasIntake)
+      return false;
+    const uint64_t news = target.look(&board.news);
+    return news != seen && news != seen - tail() + known + 1;
+  }
+
+  /// It has nothing to do: a task may be handed to it.
+  OCCL_HOST_DEVICE void await() {
+    if (!isLookout)
+      handOver.await();
+  }
+  /// True: a task has been handed to it.
+  OCCL_HOST_DEVICE bool takeHanded(Choice &choice, ClaimView &view) {
+    if (!isHanded)
+      return false;
+    isHanded = false;
+    handOver.accept();
+    setFresh(choice, view, handed, handOver.sequenceIn(handed), handOver.blockIn(handed));
+    choice.isHanded = true;
+    return true;
+  }
+  /// It is not finished: anybody may claim it from now on.
+  OCCL_HOST_DEVICE void giveBack(const ClaimView &view, const Choice &choice) {
+    // Who has handed it over may not have come to that yet. The same words.
+    fillWords(view.slot.words, choice.sequence);
+    target.sync();
+    target.giveBits(&slotOf(choice.sequence).claimable, 1ull << choice.block);
+  }
 
   /// One look at the ring, by one executor at a time, who keeps at it while it has nothing to do.
   /// `first`: all submissions before it are complete.
@@ -87,21 +125,30 @@ public:
     if (!hasIntake && lastLook != kTaken && now > lastLook / 2 + kLookEvery)
       attend(first);
   }
-  /// The same; true: this executor has claimed a task of the only submission there is.
-  OCCL_HOST_DEVICE bool attendAndClaim(uint64_t first, Choice &choice, SlotView &view) {
+  /// What attendAndClaim() has come to with the only submission there is.
+  enum class Found : uint8_t {
+    Nothing,
+    Claimed, // a task of it
+    Ended,   // it has handed over all of its tasks, and they are finished already: it completes it
+  };
+  /// The same, some looks.
+  OCCL_HOST_DEVICE Found attendAndClaim(uint64_t first, Choice &choice, ClaimView &view) {
     Claim claim{choice, view};
     look(first, &claim);
-    if (claim.isMade && !owes)
+    if (claim.found == Found::Claimed && !owes)
       stop();
-    return claim.isMade;
+    return claim.found;
   }
 
+  /// What it has claimed is entered nowhere.
+  OCCL_HOST_DEVICE bool isOwing() const { return owes; }
   /// What it has claimed is finished.
-  OCCL_HOST_DEVICE void announceOwed(const Submission &submission, uint64_t sequence) {
+  OCCL_HOST_DEVICE void announceOwed(const CollectiveAddresses &collective,
+                                     const Submission &submission, uint64_t sequence) {
     if (!owes)
       return;
     owes = false;
-    announce(submission, sequence);
+    announce(collective, submission, sequence);
   }
   /// What it has claimed is not finished yet: it is a submission like any other.
   OCCL_HOST_DEVICE void openOwed(const SlotView &view, const Choice &choice) {
@@ -110,7 +157,7 @@ public:
     const Submission submission = unpack(view.words);
     fill(view.words, submission, choice.sequence);
     target.fence();
-    announceOwed(submission, choice.sequence);
+    announceOwed(*submission.collective, submission, choice.sequence);
   }
 
   /// It has something else to do: another one may attend.
@@ -141,6 +188,7 @@ public:
   /// For whom the host asks, if it does: who has found out.
   OCCL_HOST_DEVICE void leave(uint64_t first) {
     stop();
+    giveBackHanded();
     if (isLookout || isCalledOff)
       publishWaits(first, tailOf(target.look(&board.news)));
   }
@@ -156,8 +204,8 @@ public:
 private:
   struct Claim {
     Choice &choice;
-    SlotView &view;
-    bool isMade = false;
+    ClaimView &view;
+    Found found = Found::Nothing;
   };
 
   /// claim: null if it has something else to do.
@@ -168,39 +216,16 @@ private:
       hasIntake = true;
       numGated = target.peek(&board.numGated);
       seen = target.look(&board.news);
+      // Who had the intake may have handed something to this one.
+      isHanded = handOver.hasCome(handOver.look(), handed);
     }
-    if (!isLookout && isLeaving(seen)) // decided since it looked last
+    if (isHanded || (!isLookout && isLeaving(seen))) // decided since it looked last
       return stop();
     const uint64_t before = tail();
-    const bool mayClaim = claim != nullptr && first == before;
-    const uint64_t end = target.takeEntries(
-        page.entries, before,
-        [&](const uint64_t(&words)[SubmissionEntry::kWords], uint64_t sequence, uint32_t come) {
-          const Submission submission = unpack(words);
-          const uint32_t block = preferred(submission);
-          const bool isMine =
-              mayClaim && come == 1 && submission.numBlocks != 0 && !submission.isStreamed;
-          marker.mark(Moment::TakenIn, sequence, 0);
-          if (numGated != 0 && !submission.isStreamed) // left of one that was withdrawn
-            forgetGate(sequence % kWindow);
-          owes = isMine && submission.numBlocks == 1;
-          if (isMine)
-            take(*claim, words, sequence, block);
-          if (owes)
-            return;
-          fill(words, submission, sequence);
-          letClaim(sequence,
-                   submission.isStreamed
-                       ? 0
-                       : allOf(submission.numBlocks) & ~(isMine ? 1ull << block : 0),
-                   static_cast<uint32_t>(sequence - before), come);
-          if (submission.isStreamed)
-            keepShut(sequence);
-          else
-            announce(submission, sequence);
-          if (submission.numBlocks != 0 && !submission.isStreamed && !(isMine && block == 0))
-            runner.takenIn(submission);
-        });
+    const uint32_t looks = claim == nullptr || numGated != 0 || first < before ? 1 : kLooks;
+    uint64_t end = before;
+    for (uint32_t i = 0; i < looks && end == before; ++i)
+      end = takeEntries(first, claim);
     if (numGated != 0)
       openGates();
     if (end == before) {
@@ -211,13 +236,93 @@ private:
       return lookAtHost();
     }
     seen += end - before;
-    isUntold = owes;
-    if (owes)
+    isUntold = owes || isAllHanded;
+    if (isUntold)
       return;
     tell();
     if (!isLookout)
       publishProgress();
     lookAtHost();
+  }
+
+  /// One look at the ring, and at all that has to be known if something comes, in one trip. The new
+  /// tail.
+  OCCL_HOST_DEVICE uint64_t takeEntries(uint64_t first, Claim *claim) {
+    const uint64_t before = tail();
+    const auto takers = handOver.lookForTakers();
+    const Slot &last = slotOf(before - 1);
+    const uint64_t lastLeft = target.peek(&last.left), lastSequence = target.peek(&last.sequence);
+    isAllHanded = false;
+    return target.takeEntries(
+        page.entries, before,
+        [&](const uint64_t(&words)[SubmissionEntry::kWords], uint64_t sequence, uint32_t come) {
+          const Submission submission = unpack(words);
+          marker.mark(Moment::TakenIn, sequence, 0);
+          if (numGated != 0 && !submission.isStreamed) // left of one that was withdrawn
+            forgetGate(sequence % kWindow);
+          const bool isClear =
+              first >= before || (first + 1 == before && lastSequence == first && lastLeft == 0);
+          if (claim != nullptr && isClear && come == 1 && submission.numBlocks != 0 &&
+              !submission.isStreamed)
+            return beginAtOnce(*claim, words, submission, sequence, takers);
+          fill(words, submission, sequence);
+          letClaim(sequence, submission.isStreamed ? 0 : allOf(submission.numBlocks),
+                   static_cast<uint32_t>(sequence - before), come);
+          if (submission.isStreamed)
+            return keepShut(sequence);
+          if (submission.numBlocks == 0)
+            return; // withdrawn: it has nothing that may be touched any more
+          announce(*submission.collective, submission, sequence);
+          runner.takenIn(submission);
+        });
+  }
+
+  /// Nothing else is open.
+  template <class Takers>
+  OCCL_HOST_DEVICE void beginAtOnce(Claim &claim, const uint64_t (&words)[SubmissionEntry::kWords],
+                                    const Submission &submission, uint64_t sequence,
+                                    const Takers &takers) {
+    owes = submission.numBlocks == 1;
+    if (owes) {
+      claim.found = Found::Claimed;
+      return setFresh(claim.choice, claim.view, words, sequence, 0);
+    }
+    const uint64_t all = allOf(submission.numBlocks);
+    const uint64_t given =
+        isLookout ? 0 : handOver.give(takers, words, submission.numBlocks, sequence);
+    isAllHanded = given == all;
+    const uint32_t block = isAllHanded ? 0 : preferred(submission, all & ~given);
+    announce(*submission.collective, submission, sequence);
+    fillWords(words, sequence);
+    target.sync();
+    // Executors may have finished tasks already: who brings the number to zero completes it.
+    const bool isEnded =
+        target.addTo(&slotOf(sequence).left, submission.numBlocks) + submission.numBlocks == 0;
+    setFresh(claim.choice, claim.view, words, sequence, block);
+    if (isAllHanded) {
+      claim.found = isEnded ? Found::Ended : Found::Nothing;
+      return;
+    }
+    claim.found = Found::Claimed;
+    const uint64_t others = all & ~given & ~(1ull << block);
+    if (others != 0)
+      letClaim(sequence, others, 0, 1);
+    if (block != 0 && (given & 1) == 0)
+      runner.takenIn(submission);
+  }
+
+  /// Of one that leaves, or its lookout's: what was handed to it in between.
+  OCCL_HOST_DEVICE void giveBackHanded() {
+    if (isLookout)
+      return;
+    if (isHanded || handOver.hasCome(handOver.look(), handed)) {
+      Choice choice;
+      ClaimView view;
+      isHanded = true;
+      takeHanded(choice, view);
+      giveBack(view, choice);
+    }
+    handOver.end();
   }
 
   // Streamed submissions: with the intake.
@@ -277,7 +382,7 @@ private:
     if (!isAnnounced(
             target.peekAtPeer(submission.collective->announcedBy(submission.collective->rank)),
             submission.ordinal))
-      announce(submission, view.sequence);
+      announce(*submission.collective, submission, view.sequence);
     runner.takenIn(submission);
     target.giveBits(&board.slots[slot].claimable, allOf(submission.numBlocks));
     if (!isLookout)
@@ -324,18 +429,22 @@ private:
     isUntold = false;
   }
 
-  OCCL_HOST_DEVICE static void take(Claim &claim, const uint64_t (&words)[SubmissionEntry::kWords],
-                                    uint64_t sequence, uint32_t block) {
-    claim.isMade = true;
-    claim.choice = {sequence, block, 1};
-    claim.choice.isFresh = true;
-    claim.view = {};
-    claim.view.sequence = sequence;
+  /// A task that nobody has had before, of a submission that came while nothing else was open.
+  template <uint32_t kNumWords>
+  OCCL_HOST_DEVICE static void setFresh(Choice &choice, ClaimView &view,
+                                        const uint64_t (&words)[kNumWords], uint64_t sequence,
+                                        uint32_t block) {
+    choice = {sequence, block, 1};
+    choice.isClear = true;
+    view = {};
+    view.slot.sequence = sequence;
     for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
-      claim.view.words[i] = words[i];
+      view.slot.words[i] = words[i];
   }
 
-  static constexpr uint32_t kIntakesPerWatch = 8;
+  /// Looks at the ring, one after the other, of who has nothing else to do.
+  static constexpr uint32_t kLooks = 4;
+  static constexpr uint32_t kIntakesPerWatch = 4;
   /// Nanoseconds between looks at the host's word, and between looks at the ring while all
   /// executors have something to do.
   static constexpr uint64_t kLookAtHostEvery = 20'000, kLookEvery = 4'000;
@@ -361,6 +470,7 @@ private:
     isCalledOff = true;
     if (isLookout)
       return;
+    target.fence(); // who sees that sees what was handed to it
     seen = (generation << 48) + tail();
     tell();
   }
@@ -369,20 +479,26 @@ private:
     return blocks == 64 ? ~0ull : (1ull << blocks) - 1;
   }
 
-  /// The thread block that this executor takes first.
-  OCCL_HOST_DEVICE uint32_t preferred(const Submission &submission) const {
-    const uint64_t own = ownTasks(every, number, settings.numExecutors, submission.home);
-    const uint32_t block = own == 0 ? 0 : target.lowestBit(own);
-    return block < submission.numBlocks ? block : 0;
+  /// Which of these thread blocks this executor takes first.
+  OCCL_HOST_DEVICE uint32_t preferred(const Submission &submission, uint64_t blocks) const {
+    const uint64_t own = ownTasks(every, number, settings.numExecutors, submission.home) & blocks;
+    return target.lowestBit(own == 0 ? blocks : own);
   }
 
+  /// Before anybody may finish a task of it.
   OCCL_HOST_DEVICE void fill(const uint64_t (&words)[SubmissionEntry::kWords],
                              const Submission &submission, uint64_t sequence) {
+    fillWords(words, sequence);
+    if (target.lane() == 0)
+      target.post(&slotOf(sequence).left, submission.numBlocks);
+  }
+  /// But for `left`.
+  template <uint32_t kNumWords>
+  OCCL_HOST_DEVICE void fillWords(const uint64_t (&words)[kNumWords], uint64_t sequence) {
     Slot &slot = slotOf(sequence);
     if (target.lane() == 0) {
       for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
         target.post(&slot.words[i], words[i]);
-      target.post(&slot.left, submission.numBlocks);
       target.post(&slot.sequence, sequence);
     }
   }
@@ -401,14 +517,11 @@ private:
     claimable.tasks = 0;
   }
 
-  /// What was withdrawn has nothing that may be touched any more.
-  OCCL_HOST_DEVICE void announce(const Submission &submission, uint64_t sequence) const {
-    if (submission.numBlocks == 0)
-      return;
-    const CollectiveWords &words = *submission.collective;
+  OCCL_HOST_DEVICE void announce(const CollectiveAddresses &collective,
+                                 const Submission &submission, uint64_t sequence) const {
     const uint64_t word = announcement(submission.ordinal, submission.priority, sequence);
     for (uint32_t r = target.lane(); r < CollectiveWords::kMaxRanks; r += target.numLanes())
-      if (uint64_t *at = words.announcedAt[r])
+      if (uint64_t *at = collective.announcedAt[r])
         target.postToPeer(at, word);
   }
 
@@ -419,7 +532,7 @@ private:
       sum += target.peek(&board.progress[e].value);
     sum = target.sum(sum);
     const uint64_t now = target.now();
-    const bool isEmpty = first == tail();
+    const bool isEmpty = first >= tail();
     const bool moved = sum != target.peek(&board.watchedProgress) ||
                        generation != target.peek(&board.watchedGeneration);
     if (moved && target.lane() == 0) {
@@ -454,6 +567,8 @@ private:
     seen = (generation << 48) + tail();
     tell();
     isLookout = stays;
+    if (stays)
+      handOver.end();
     published = target.now();
   }
 
@@ -502,11 +617,15 @@ private:
   uint32_t intakes = 0;
   bool hasIntake = false;
   bool isUntold = false;    // it has taken in what the others do not know of
+  bool isAllHanded = false; // of the last that it has taken in: all tasks are others'
   bool owes = false;        // it has claimed the only task of a submission that is nowhere entered
   bool isCalledOff = false; // the host wants these executors to leave
   struct {
     uint64_t sequence = 0, tasks = 0;
   } claimable; // of this lane: see letClaim()
+  HandOver<Target> handOver;
+  bool isHanded = false; // `handed` has come to it
+  uint64_t handed[Hand::kWords];
   // Of the board, with the intake.
   uint64_t numGated = 0;
   bool hasGatesChanged = false;

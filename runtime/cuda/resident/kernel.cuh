@@ -22,9 +22,12 @@ struct CachedTask {
   uint32_t block;
   bool isReady; // the places are those of invocation `number`
   uint64_t number;
+  /// By endsOf() of the buffers with which the steps were measured last; 0: not yet.
+  uint32_t measuredFor;
   /// By rank: what it has said last, as far as this executor has looked.
   uint64_t where[kMaxRanks], begun[kMaxRanks];
   DeviceCollective device;
+  CollectiveAddresses addresses;
   char *places[numPlaces(kMaxRanks, true)];
   alignas(16) char image[kCachedBytes];
 };
@@ -76,16 +79,22 @@ public:
   }
 
   template <class Body>
-  __device__ auto visit(const Submission &submission, uint32_t block, const Body &body) {
-    prepare(submission, block);
+  __device__ auto visit(const Submission &submission, uint32_t block, bool isClear,
+                        const Body &body) {
+    prepare(submission, block, isClear);
     const ImageHeader &header = headerOf(*task);
     if (hasReadyTables(header)) {
+      const uint32_t ends = endsOf(submission);
       ReadyBlock<Target> steps(shared.invocation, header.program, header.ready,
                                reinterpret_cast<ReadyWord *>(task->image + header.readyBytes),
-                               target);
+                               target, ends != 0 && task->measuredFor == ends);
       return body([&](BlockContext &context, uint32_t maxSlices) {
-        return run(submission, block, context,
-                   [&](BlockContext &c) { return steps.run(c, maxSlices); });
+        return run(submission, block, context, [&](BlockContext &c) {
+          const StepResult result = steps.run(c, maxSlices);
+          if (threadIdx.x == 0)
+            task->measuredFor = ends;
+          return result;
+        });
       });
     }
     return visitApart(submission, block, body);
@@ -93,8 +102,7 @@ public:
 
   /// The other ranks are told at once where the buffers of a direct program are, so that they need
   /// not wait until block 0 has its turn; unless the invocation before goes on: then that tells
-  /// them. Who finished that one has fenced for the system before it was counted, so nothing more
-  /// is to be ordered here.
+  /// them. If it is counted nothing is to be ordered: see tellBegin().
   __device__ void takenIn(const Submission &submission) {
     const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
     if (!collective.device.isDirect || WarpTarget::look(collective.done) != submission.ordinal)
@@ -107,13 +115,27 @@ public:
   /// finished: that the next one has begun. This rank's next one may be finished before this is
   /// seen. What they have said meanwhile the next one need not look for.
   __device__ void finished(const Submission &submission) {
-    const DeviceCollective &device = task->device;
+    const DeviceCollective &device = deviceOf(submission);
+    if (device.isDirect)
+      return;
     const uint32_t peer = threadIdx.x;
-    if (!device.isDirect && peer < device.numRanks && peer != device.rank)
+    const bool isPeer = peer < device.numRanks && peer != device.rank;
+    if (isPeer)
       WarpTarget::raiseAtPeer(&recordIn(device.arenas[peer], device.slot, device.rank)->begun,
                               submission.ordinal + 2);
-    if (!device.isDirect)
+    if (isNear(submission) &&
+        __any_sync(~0u, isPeer && task->begun[peer] + device.ring < submission.ordinal + 3))
       lookAtPeers();
+  }
+
+  /// What straight blocks and direct programs store in other ranks' memory these wait for.
+  __device__ bool needsFence(const Submission &submission) const {
+    const DeviceCollective &device = deviceOf(submission);
+    return !device.isDirect && device.straight.images == nullptr;
+  }
+
+  __device__ const CollectiveAddresses &addressesOf(const Submission &submission) const {
+    return isNear(submission) ? task->addresses : *submission.collective;
   }
 
   __device__ uint64_t imageLoads() const { return loads; }
@@ -130,6 +152,16 @@ private:
     });
   }
 
+  /// It was visited last.
+  __device__ bool isNear(const Submission &submission) const {
+    return task != nullptr && task->collective == submission.collective;
+  }
+  __device__ const DeviceCollective &deviceOf(const Submission &submission) const {
+    return isNear(submission)
+               ? task->device
+               : static_cast<const ResidentCollective &>(*submission.collective).device;
+  }
+
   __device__ static ImageHeader &headerOf(CachedTask &task) {
     return *reinterpret_cast<ImageHeader *>(task.image);
   }
@@ -138,8 +170,20 @@ private:
            header.readyBytes + header.ready.numSources * sizeof(ReadyWord) <= kCachedBytes;
   }
 
+  /// How the buffers are aligned. 0: a direct program, whose steps are measured each time: where
+  /// other ranks' buffers are differs, too.
+  __device__ uint32_t endsOf(const Submission &submission) const {
+    constexpr uint32_t kAlignment = 16;
+    const auto endOf = [](const char *buffer) {
+      return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(buffer) % kAlignment);
+    };
+    return task->device.isDirect
+               ? 0
+               : 1 + endOf(submission.input) * kAlignment + endOf(submission.output);
+  }
+
   /// Makes `task` and the invocation those of the submission.
-  __device__ void prepare(const Submission &submission, uint32_t block) {
+  __device__ void prepare(const Submission &submission, uint32_t block, bool isClear) {
     const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
     const uint64_t number = submission.ordinal;
     uint32_t index = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&collective) /
@@ -164,13 +208,16 @@ private:
     __syncwarp();
     // With more than one arena block what finished() says is early enough.
     if ((task->device.isDirect || task->device.ring == 1) && !isReady && block == 0)
-      tellBegin(collective, submission);
+      tellBegin(collective, submission, isClear);
   }
 
-  /// Who finished the invocation before may not have fenced yet.
-  __device__ void tellBegin(const ResidentCollective &collective, const Submission &submission) {
+  /// If the invocation before is known to be complete here (isClear, or it is counted), nothing is
+  /// to be ordered: other ranks access the buffers where they are, and all that this rank has
+  /// stored there and loaded from there is over.
+  __device__ void tellBegin(const ResidentCollective &collective, const Submission &submission,
+                            bool isClear) {
     char *const buffers[2] = {submission.input, submission.output};
-    if (WarpTarget::look(&collective.doneWord) == submission.ordinal)
+    if (isClear || WarpTarget::look(&collective.doneWord) == submission.ordinal)
       announceBegin<Telling::Relaxed>(task->device, submission.ordinal, buffers);
     else
       announceBegin<Telling::Release>(task->device, submission.ordinal, buffers);
@@ -195,8 +242,6 @@ private:
     PeerBegin peer = judgePeer(task->device, task->number, knownOfPeer());
     if (!__all_sync(~0u, peer.isReady)) {
       peer = judgePeer(task->device, task->number, lookAtPeers());
-      if (__all_sync(~0u, peer.isReady))
-        acquireBuffers(task->device, task->number);
     }
     if (!__all_sync(~0u, peer.isReady)) {
       if (!peer.isReady)
@@ -224,7 +269,7 @@ private:
     return words;
   }
   __device__ PeerWords lookAtPeers() {
-    const PeerWords words = loadPeer(task->device);
+    const PeerWords words = loadPeerAcquiring(task->device, task->number);
     if (threadIdx.x < task->device.numRanks) {
       task->where[threadIdx.x] = words.where;
       task->begun[threadIdx.x] = words.begun;
@@ -241,6 +286,11 @@ private:
          i += kControlThreads)
       reinterpret_cast<uint64_t *>(&task->device)[i] =
           reinterpret_cast<const uint64_t *>(&collective.device)[i];
+    const auto &addresses = static_cast<const CollectiveAddresses &>(collective);
+    static_assert(sizeof addresses / sizeof(uint64_t) <= kControlThreads);
+    if (threadIdx.x < sizeof addresses / sizeof(uint64_t))
+      reinterpret_cast<uint64_t *>(&task->addresses)[threadIdx.x] =
+          reinterpret_cast<const uint64_t *>(&addresses)[threadIdx.x];
     __syncwarp();
     const uint32_t stride = task->device.imageStride;
     const char *image = task->device.images + uint64_t(block) * stride;
@@ -251,10 +301,11 @@ private:
     if (threadIdx.x < kRelocations)
       relocateOne(header, isNear ? task->image : image, threadIdx.x);
     if (threadIdx.x < kMaxRanks)
-      task->where[threadIdx.x] = 0;
+      task->where[threadIdx.x] = task->begun[threadIdx.x] = 0;
     if (threadIdx.x == 0) {
       task->collective = &collective;
       task->block = block;
+      task->measuredFor = 0;
     }
   }
   /// Multiples of 16 bytes, some loads on their way together.
@@ -278,7 +329,7 @@ private:
   Target &target;
   Marker<WarpTarget> &marker;
   const uint32_t perExecutors; // 2^16 / executors, rounded up: exact for all thread blocks
-  CachedTask *task = nullptr; // of the visit
+  CachedTask *task = nullptr;  // of the visit
   uint64_t loads = 0;
 };
 

@@ -12,16 +12,13 @@ namespace occl::cuda::resident {
 /// Of one visit. All lanes call together, and all know the same.
 template <class Target> class VisitMeter {
 public:
-  /// isFirst: nobody has visited the task before.
-  OCCL_HOST_DEVICE VisitMeter(Target &target, WaitRecord &record, const CollectiveWords &collective,
-                              uint32_t block, uint64_t sequence, bool isFirst)
-      : target(target), record(record), collective(collective), block(block),
-        mark((sequence + 1) << 32) {
-    for (uint32_t w = 0; !isFirst && w < WaitRecord::kWords; ++w)
-      wait.words[w] = target.peek(&record.words[w]);
-    recorded = wait.words[0];
-    looked = target.now();
-  }
+  /// found: what the record was when the task was claimed.
+  OCCL_HOST_DEVICE VisitMeter(Target &target, WaitRecord &record, const WaitRecord &found,
+                              uint32_t block, uint64_t sequence)
+      : target(target), record(record), block(block), mark((sequence + 1) << 32), wait(found),
+        recorded(found.words[0]), looked(target.now()) {}
+  /// Whose thread block it is. Before anything is measured.
+  OCCL_HOST_DEVICE void countFor(const CollectiveAddresses &of) { collective = &of; }
 
   /// A call of the runner has ended at `now`, with the task at `instruction`.
   OCCL_HOST_DEVICE void ran(const interpreter::StepResult &step, uint32_t instruction,
@@ -79,7 +76,8 @@ public:
 private:
   /// Null if nobody counts. Loaded when it is needed: nothing waits for that any more.
   OCCL_HOST_DEVICE BlockCounts *countsOfBlock() const {
-    return collective.counts == nullptr ? nullptr : collective.counts + block;
+    BlockCounts *const counts = collective->counts;
+    return counts == nullptr ? nullptr : counts + block;
   }
   OCCL_HOST_DEVICE bool isWaiting() const { return wait.words[0] >> 32 == mark >> 32; }
 
@@ -108,12 +106,12 @@ private:
 
   Target &target;
   WaitRecord &record;
-  const CollectiveWords &collective;
+  const CollectiveAddresses *collective = nullptr;
   const uint32_t block;
   const uint64_t mark;
   WaitRecord wait;
-  uint64_t recorded = 0; // the record's first word as it was
-  uint64_t looked = 0;   // when the last call of the runner ended
+  const uint64_t recorded; // the record's first word as it was
+  uint64_t looked;         // when the last call of the runner ended
   uint64_t runningNs = 0, slices = 0;
 };
 

@@ -15,7 +15,8 @@ namespace occl::cuda::resident {
 class WarpTarget {
 public:
   __device__ static uint32_t lane() { return threadIdx.x; }
-  __device__ static uint32_t numLanes() { return 32; }
+  static constexpr uint32_t kLanes = 32;
+  __device__ static uint32_t numLanes() { return kLanes; }
   __device__ static void sync() { __syncwarp(); }
   __device__ static uint64_t smallest(uint64_t value) {
     uint32_t high = __reduce_min_sync(~0u, static_cast<uint32_t>(value >> 32));
@@ -40,6 +41,8 @@ public:
 
   /// Some hundred nanoseconds at most.
   __device__ static void pause() { __nanosleep(200); }
+  /// Between two looks of who waits to be handed something.
+  __device__ static void rest() { __nanosleep(20); }
 
   // For one lane.
   __device__ static uint64_t time() { return deviceClock(); }
@@ -65,6 +68,10 @@ public:
   /// After a fence, if it is to order anything.
   __device__ static void add(uint64_t *word, uint64_t amount) {
     asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(word), "l"(amount) : "memory");
+  }
+  /// After what this executor has seen and done before.
+  __device__ static void addReleasing(uint64_t *word, uint64_t amount) {
+    asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(word), "l"(amount) : "memory");
   }
   __device__ static void raise(uint64_t *word, uint64_t value) {
     asm volatile("red.relaxed.gpu.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
@@ -118,12 +125,13 @@ public:
       return 0;
     });
   }
-  __device__ static uint64_t subtractOne(uint64_t *word) {
+  /// The word as it was before.
+  __device__ static uint64_t addTo(uint64_t *word, uint64_t amount) {
     return first([&] {
       uint64_t old;
       asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;"
                    : "=l"(old)
-                   : "l"(word), "l"(~0ull)
+                   : "l"(word), "l"(amount)
                    : "memory");
       return old;
     });
@@ -165,11 +173,31 @@ public:
     const uint64_t word = acquireWord(&entries[sequence % kWindow].words[lane() % kWords]);
     return __all_sync(~0u, isOfTurn(word, sequence));
   }
+  /// A look at a hand, a word each: takeHand() waits for what it has found. True: all words are of
+  /// this turn.
+  __device__ static uint64_t lookAtHand(const Hand &hand) {
+    return peek(&hand.words[lane() % Hand::kWords]);
+  }
+  __device__ static bool takeHand(uint64_t found, const Hand &, uint64_t mark,
+                                  uint64_t (&words)[Hand::kWords]) {
+    if (!__all_sync(~0u, ((found ^ mark) >> 48) == 0))
+      return false;
+    for (uint32_t w = 0; w < Hand::kWords; ++w)
+      words[w] = __shfl_sync(~0u, found, w);
+    return true;
+  }
   /// Acquires once a fence has followed.
   __device__ static uint64_t peekBeforeFence(const uint64_t *word) { return peek(word); }
   /// Each lane for itself.
   __device__ static void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-  /// What all lanes did before comes before what they do after, for everybody.
+  /// What all lanes did before comes before what they do after, for this device.
+  __device__ static void fenceDevice() {
+    first([] {
+      asm volatile("fence.acq_rel.gpu;" ::: "memory");
+      return 0;
+    });
+  }
+  /// The same for everybody.
   __device__ static void fenceAll() {
     first([] {
       asm volatile("fence.acq_rel.sys;" ::: "memory");

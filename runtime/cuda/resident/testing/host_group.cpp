@@ -77,7 +77,8 @@ bool HostCollective::isRight(uint32_t ordinal) {
 
 class HostRunner {
 public:
-  template <class Body> auto visit(const Submission &submission, uint32_t block, const Body &body) {
+  template <class Body>
+  auto visit(const Submission &submission, uint32_t block, bool, const Body &body) {
     auto &words = static_cast<HostCollective::Words &>(*submission.collective);
     const interpreter::Invocation &invocation =
         words.self->invocation(submission.ordinal, words.rank);
@@ -89,6 +90,10 @@ public:
     });
   }
   static void takenIn(const Submission &) {}
+  static const CollectiveAddresses &addressesOf(const Submission &submission) {
+    return *submission.collective;
+  }
+  static bool needsFence(const Submission &) { return true; }
   static void finished(const Submission &) {}
   static uint64_t imageLoads() { return 0; }
 
@@ -211,6 +216,13 @@ std::optional<std::vector<OpenTask>> HostRank::withdraw(uint64_t request,
   }
   submissions.resume();
   return tasks;
+}
+
+bool HostRank::waitForEnd(std::chrono::milliseconds atMost) {
+  for (Deadline deadline(atMost); !areGone(); yieldProcessor())
+    if (deadline.passed())
+      return false;
+  return true;
 }
 
 bool HostRank::waitForQuit(std::chrono::milliseconds atMost) {

@@ -80,6 +80,8 @@ public:
   bool wait(uint64_t request, std::chrono::milliseconds atMost);
   /// Until all executors have left.
   bool waitForQuit(std::chrono::milliseconds atMost);
+  /// The same after an abort of side().
+  bool waitForEnd(std::chrono::milliseconds atMost);
   /// Has executors leave, takes the request out if it is not complete, and starts them again. What
   /// they waited for; nothing if they did not leave in time.
   std::optional<std::vector<OpenTask>> withdraw(uint64_t request, std::chrono::milliseconds atMost);

@@ -16,7 +16,8 @@ class HostTarget {
 public:
   // One lane.
   static uint32_t lane() { return 0; }
-  static uint32_t numLanes() { return 1; }
+  static constexpr uint32_t kLanes = 1;
+  static uint32_t numLanes() { return kLanes; }
   static void sync() {}
   template <class T> static T smallest(T value) { return value; }
   template <class T> static T sum(T value) { return value; }
@@ -32,6 +33,7 @@ public:
   }
 
   static void pause() { yieldProcessor(); }
+  static void rest() { yieldProcessor(); }
 
   // For one lane.
   static uint64_t time() { return now(); }
@@ -52,6 +54,7 @@ public:
   static void add(uint64_t *word, uint64_t amount) {
     change(word, [amount](uint64_t old) { return old + amount; });
   }
+  static void addReleasing(uint64_t *word, uint64_t amount) { add(word, amount); }
   static void raise(uint64_t *word, uint64_t value) {
     change(word, [value](uint64_t old) { return old > value ? old : value; });
   }
@@ -73,8 +76,8 @@ public:
     change(word, [bits](uint64_t old) { return old | bits; });
   }
   static void giveBitsBack(uint64_t *word, uint64_t bits) { giveBits(word, bits); }
-  static uint64_t subtractOne(uint64_t *word) {
-    return change(word, [](uint64_t old) { return old - 1; });
+  static uint64_t addTo(uint64_t *word, uint64_t amount) {
+    return change(word, [amount](uint64_t old) { return old + amount; });
   }
   static bool tryLock(uint64_t *word, uint64_t taken) {
     uint64_t open = peek(word);
@@ -102,10 +105,21 @@ public:
     uint64_t words[SubmissionEntry::kWords];
     return loadEntry(entries[sequence % kWindow], sequence, words);
   }
+  /// All words are of this turn. The look is that of takeHand().
+  static bool lookAtHand(const Hand &) { return true; }
+  static bool takeHand(bool, const Hand &hand, uint64_t mark, uint64_t (&words)[Hand::kWords]) {
+    for (uint32_t w = 0; w < Hand::kWords; ++w) {
+      words[w] = acquire(&hand.words[w]);
+      if (((words[w] ^ mark) >> 48) != 0)
+        return false;
+    }
+    return true;
+  }
   /// Acquires by itself: thread sanitizer does not know fences.
   static uint64_t peekBeforeFence(const uint64_t *word) { return acquire(word); }
   static void fence() { threadFence(std::memory_order_acq_rel); }
-  /// What all lanes did before comes before what they do after, for everybody.
+  /// What all lanes did before comes before what they do after, for this device or for everybody.
+  static void fenceDevice() { threadFence(std::memory_order_acq_rel); }
   static void fenceAll() { threadFence(std::memory_order_acq_rel); }
   /// What follows is not looked at before the value is visible.
   static void storeToHostFenced(uint64_t *word, uint64_t value) {

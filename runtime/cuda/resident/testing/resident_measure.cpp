@@ -176,6 +176,51 @@ void measureSteps(uint32_t numRanks, plan::Protocol protocol) {
   printSteps(*marks);
 }
 
+/// How far it has come, by moment, when the last thread block of a submission has: from taking it
+/// in, which is rank 0's alone.
+void printTimeline(const std::vector<std::vector<MarkView>> &executors) {
+  std::map<uint32_t, std::map<Moment, uint64_t>> last; // by sequence
+  std::map<Moment, std::vector<uint64_t>> times;
+  for (const auto &marks : executors)
+    for (const MarkView &mark : marks)
+      if (mark.moment != Moment::Begun) // it names the invocation
+        last[mark.sequence][mark.moment] = std::max(last[mark.sequence][mark.moment], mark.time);
+  for (auto &[sequence, moments] : last)
+    if (moments.contains(Moment::TakenIn) && moments.contains(Moment::Completed))
+      for (auto [moment, time] : moments)
+        times[moment].push_back(time - moments[Moment::TakenIn]);
+  std::printf("    ns from being taken in until the last thread block is so far, medians:");
+  for (auto &[moment, all] : times) {
+    std::ranges::sort(all);
+    std::printf(" %s %llu,", nameOf(moment), static_cast<unsigned long long>(all[all.size() / 2]));
+  }
+  std::printf(" of %zu\n", times[Moment::Completed].size());
+}
+
+/// A two-shot all-reduce of four thread blocks, again and again, with executors that have nothing
+/// else to do.
+void measureHandOver(uint64_t bytes) {
+  constexpr uint32_t kRuns = 300, kRanks = 2;
+  OneDevice group(kRanks, optionsWith(16));
+  require(group.add(plan::testing::twoShotAllReduce(kRanks), bytes / sizeof(float)));
+  group.setInputs(0);
+  require(runOrders(group, kRuns, false, kLong, kNothing));
+  const auto begin = Clock::now();
+  require(runOrders(group, kRuns, false, kLong, kNothing));
+  const double time = microsecondsSince(begin) / kRuns;
+  require(group.daemon(0).startMarks());
+  require(runOrders(group, kRuns, false, kLong, kNothing));
+  auto marks = group.daemon(0).takeMarks();
+  require(marks.status());
+  require(group.check(0));
+  std::printf("%llu bytes, four thread blocks, %u ranks, 16 executors each: %.1f us\n",
+              static_cast<unsigned long long>(bytes), kRanks, time);
+  printTimeline(*marks);
+  for (uint32_t r = 0; r < kRanks; ++r)
+    require(group.daemon(r).waitForQuit(kLong));
+  printCounts(group);
+}
+
 /// Many collectives in flight on two ranks, in conflicting orders.
 void measureMany(uint32_t numExecutors) {
   constexpr uint32_t kRanks = 2, kCollectives = 160, kIterations = 8;
@@ -210,6 +255,8 @@ int main() {
   for (plan::Protocol protocol : {plan::Protocol::Simple, plan::Protocol::LL})
     measureSteps(2, protocol);
   measureLatencies();
+  for (uint64_t bytes : {1ull << 10, 64ull << 10})
+    measureHandOver(bytes);
   for (uint32_t numExecutors : {4u, 16u, 32u})
     measureMany(numExecutors);
   measureOrders();
