@@ -108,7 +108,7 @@ __device__ __forceinline__ void control(BlockState &state, const ImageHeader &he
   uint64_t begin = 0;
   uint32_t first = arguments.isDirect ? rank.ordinals[blockIdx.x] : arguments.firstInvocation;
   beginBlock(state, header, rank, arguments);
-  Runner<Target> runner(state, header, tables, target);
+  Runner<Target> runner(state, header, tables, target, blockIdx.x);
   for (uint32_t i = 0; i < arguments.invocations; ++i) {
     if (i == arguments.warmUp) {
       begin = deviceClock();
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ BlockState state;
   const char *image = arguments.ranks[blockIdx.y].images + blockIdx.x * arguments.imageStride;
   const ImageHeader &header = arguments.tablesInShared
-                                  ? loadImage(image, arguments.imageStride, tables)
+                                  ? loadImage<ByOthers>(image, arguments.imageStride, tables)
                                   : *reinterpret_cast<const ImageHeader *>(image);
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);

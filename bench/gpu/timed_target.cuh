@@ -71,6 +71,17 @@ public:
     enter(Phase::Fold);
     return done;
   }
+  /// Looking ahead meanwhile counts as folding.
+  __device__ void beginFold(const interpreter::Program &program, const interpreter::ReadyStep &step,
+                            const interpreter::FoldPiece *pieces,
+                            const interpreter::ReadyWord *words) {
+    enter(Phase::BeforeFold);
+    Base::beginFold(program, step, pieces, words);
+  }
+  __device__ void endFold() {
+    Base::endFold();
+    enter(Phase::Fold);
+  }
 
 private:
   /// What lay between the last call and this one was `phase`.

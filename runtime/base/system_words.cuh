@@ -28,6 +28,10 @@ __device__ inline void storeWord(uint64_t *word, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+/// What this thread did before, and what it has seen, comes before what it does after, for all that
+/// see that.
+__device__ inline void fenceSystem() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
 /// Nanoseconds; of one device, and moves on in steps.
 __device__ inline uint64_t deviceClock() {
   uint64_t now;

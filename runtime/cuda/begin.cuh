@@ -27,7 +27,7 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
   if (peer >= collective.numRanks || peer == collective.rank)
     return;
   if constexpr (kHow == Telling::Release)
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    fenceSystem();
   RankRecord *record = recordIn(collective.arenas[peer], collective.slot, collective.rank);
   if (collective.isDirect) {
     char *arena = collective.arenas[collective.rank];
@@ -68,9 +68,9 @@ __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
   return words;
 }
 
-/// The same for invocation `number`, acquiring: what acquireBuffers() does comes with the same trip.
-/// The word that a peer says last is loaded last, and acquired; if another one is older than that
-/// it says so itself.
+/// The same for invocation `number`, acquiring: what acquireBuffers() does comes with the same
+/// trip. The word that a peer says last is loaded last, and acquired; if another one is older than
+/// that it says so itself.
 __device__ inline PeerWords loadPeerAcquiring(const DeviceCollective &collective, uint64_t number) {
   PeerWords words;
   uint32_t peer = laneOfWarp();

@@ -38,32 +38,57 @@ __device__ inline void relocateOne(ImageHeader &header, const char *base, uint32
   *pointer += reinterpret_cast<uintptr_t>(base);
 }
 
-/// Copies what is needed of an image to `tables`, of kTableBytes bytes in shared memory; returns
-/// the relocated header. stride: bytes of memory that may be read there.
-__device__ inline const ImageHeader &loadImage(const char *image, uint64_t stride, char *tables) {
+/// Who loads an image: all warps but the first, which may come when it likes and so only waits for
+/// the others, or the first warp alone, which wants all of it.
+struct ByOthers {
+  static constexpr bool kWantsAll = false;
+  __device__ static uint32_t thread() { return threadIdx.x - kControlThreads; }
+  __device__ static uint32_t numThreads() { return blockDim.x - kControlThreads; }
+  /// Barrier 3, which nobody else uses.
+  __device__ static void meet() {
+    asm volatile("barrier.sync 3, %0;" ::"r"(numThreads()) : "memory");
+  }
+  __device__ static void end() { __syncthreads(); }
+};
+struct ByFirstWarp {
+  static constexpr bool kWantsAll = true;
+  __device__ static uint32_t thread() { return threadIdx.x; }
+  __device__ static uint32_t numThreads() { return kControlThreads; }
+  __device__ static void meet() { __syncwarp(); }
+  __device__ static void end() { __syncwarp(); }
+};
+
+/// Copies an image, or what steps made ready need of it, to `tables`, of kTableBytes bytes in
+/// shared memory; returns the relocated header. stride: bytes of memory that may be read there.
+template <class By>
+__device__ const ImageHeader &loadImage(const char *image, uint64_t stride, char *tables) {
   auto *to = reinterpret_cast<uint4 *>(tables);
   auto *from = reinterpret_cast<const uint4 *>(image);
-  // Most are so small that nobody need look first how large they are.
-  uint32_t known = static_cast<uint32_t>(stride < kTableBytes ? stride : kTableBytes) / 16;
-  if (threadIdx.x < known)
-    to[threadIdx.x] = from[threadIdx.x];
-  __syncthreads();
   auto &header = *reinterpret_cast<ImageHeader *>(tables);
-  uint32_t vectors = (header.isReady ? header.readyBytes : header.bytes) / 16;
-  for (uint32_t i = threadIdx.x + blockDim.x; i < vectors; i += blockDim.x)
-    to[i] = from[i];
-  if (threadIdx.x < kRelocations)
-    relocateOne(header, tables, threadIdx.x);
-  __syncthreads();
+  const uint32_t thread = By::thread(), numThreads = By::numThreads();
+  if (thread < numThreads) {
+    // Most are so small that nobody need look first how large they are.
+    uint32_t known = static_cast<uint32_t>(stride < kTableBytes ? stride : kTableBytes) / 16;
+    if (thread < known)
+      to[thread] = from[thread];
+    By::meet();
+    uint32_t vectors = (header.isReady && !By::kWantsAll ? header.readyBytes : header.bytes) / 16;
+    for (uint32_t i = thread + numThreads; i < vectors; i += numThreads)
+      to[i] = from[i];
+    By::meet();
+    if (thread < kRelocations)
+      relocateOne(header, tables, thread);
+  }
+  By::end();
   return header;
 }
 
 /// A thread block whose steps are made ready: where ImageHeader::isReady, and the image was loaded
 /// by loadImage() to `tables`. The first warp.
-template <class Target> class ReadyRunner {
+template <class Target, bool kOverlaps> class ReadyRunnerOf {
 public:
-  __device__ ReadyRunner(const BlockState &state, const ImageHeader &header, char *tables,
-                         Target &target)
+  __device__ ReadyRunnerOf(const BlockState &state, const ImageHeader &header, char *tables,
+                           Target &target, uint32_t)
       : block(state.invocation, header.program, header.ready,
               reinterpret_cast<ReadyWord *>(tables + header.readyBytes), target) {}
   /// A new invocation: `state` has changed. Buffers are aligned as before.
@@ -74,23 +99,37 @@ public:
   }
 
 private:
-  ReadyBlock<Target> block;
+  ReadyBlock<Target, kOverlaps> block;
 };
+template <class Target> using ReadyRunner = ReadyRunnerOf<Target, false>;
+/// The same where stepsOverlap().
+template <class Target> using OverlappingRunner = ReadyRunnerOf<Target, true>;
+
+/// Whether there are several tiles, made ready, and room for two.
+__device__ inline bool stepsOverlap(const ImageHeader &header) {
+  return header.isReady && header.program.numTiles > 1 &&
+         header.readyBytes + header.ready.numSources * sizeof(ReadyWord) +
+                 secondRoomBytes(header.ready) <=
+             kTableBytes;
+}
 
 /// Any thread block. Kernels that hold both keep this one's code apart, in a function that is not
 /// inlined: else its registers are in the other's way.
 template <class Target> class StepRunner {
 public:
-  __device__ StepRunner(const BlockState &state, const ImageHeader &, char *, Target &target)
-      : invocation(state.invocation), target(target) {}
+  /// block: which of the plan's.
+  __device__ StepRunner(const BlockState &state, const ImageHeader &, char *, Target &target,
+                        uint32_t block)
+      : invocation(state.invocation), target(target), block(block) {}
   __device__ void restart() {}
   __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {
-    return runBlock(invocation, blockIdx.x, context, target, maxSlices);
+    return runBlock(invocation, block, context, target, maxSlices);
   }
 
 private:
   const Invocation &invocation;
   Target &target;
+  const uint32_t block;
 };
 
 } // namespace occl::cuda

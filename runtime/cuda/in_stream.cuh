@@ -12,75 +12,39 @@
 
 namespace occl::cuda {
 
-/// Steps to the end, or as far as they go.
-template <template <class> class Runner, class Target>
-__device__ __forceinline__ Standing finish(const BlockState &state, const ImageHeader &header,
-                                           char *tables, const InStreamArguments &arguments,
-                                           Target &target, uint64_t number) {
-  Runner<Target> runner(state, header, tables, target);
-  BlockContext context;
-  WarpWatch watch(arguments.bound);
-  for (;;) {
-    StepResult result = runner.run(context, ~0u);
-    if (result.status == StepStatus::Finished)
-      return {Verdict::GoOn, context};
-    if (result.slices != 0)
-      watch.progressed();
-    GivingUp stuck{0, arguments.collective.slot, number, context, result.obstacle, blockIdx.x, 0};
-    Verdict verdict = afterVainPoll(arguments.bound, watch, stuck);
-    if (verdict != Verdict::GoOn)
-      return {verdict, context};
-  }
-}
-
-/// The same for a block whose steps cannot be made ready.
-template <class Target>
-__device__ __noinline__ Standing finishApart(const BlockState &state, const ImageHeader &header,
-                                             char *tables, const InStreamArguments &arguments,
-                                             Target target, uint64_t number) {
-  return finish<StepRunner>(state, header, tables, arguments, target, number);
-}
-
-template <class Target>
-__device__ __forceinline__ Standing finishAny(const BlockState &state, const ImageHeader &header,
-                                              char *tables, const InStreamArguments &arguments,
-                                              Target &target, uint64_t number) {
-  if (header.isReady)
-    return finish<ReadyRunner>(state, header, tables, arguments, target, number);
-  else
-    return finishApart(state, header, tables, arguments, target, number);
-}
-
 template <class Target>
 __global__ void __launch_bounds__(kThreads)
     interpretInStream(const __grid_constant__ InStreamArguments arguments) {
   __shared__ alignas(16) char tables[kTableBytes];
   __shared__ BlockState state;
   const DeviceCollective &collective = arguments.collective;
+  const bool isControl = threadIdx.x < kControlThreads;
+  // What other ranks wait for comes first: the others load the tables meanwhile.
   PeerWords early;
-  if (threadIdx.x < kControlThreads)
+  TakenUp taken = {Verdict::GoOn, 0};
+  if (isControl) {
     early = loadPeer(collective);
-  const ImageHeader &header =
-      loadImage(collective.images + uint64_t(blockIdx.x) * collective.imageStride,
-                collective.imageStride, tables);
-  awaitEarlierWork();
-  if (threadIdx.x >= kControlThreads)
-    return Target::serve(state.team);
-  Target target(state.team);
-  uint64_t number = arguments.number;
-  Standing standing = {takeNumber(arguments, arguments.bound, number), {}};
-  if (standing.verdict == Verdict::GoOn) {
-    if (blockIdx.x == 0)
-      announceBegin<Telling::Relaxed>(collective, number, arguments.buffers);
-    letLaterWorkStart();
-    standing.verdict = begin(state, arguments, arguments.bound, header, number, early);
+    taken = takeUp(arguments, arguments.bound, blockIdx.x == 0);
   }
+  const ImageHeader &header =
+      loadImage<ByOthers>(collective.images + uint64_t(blockIdx.x) * collective.imageStride,
+                          collective.imageStride, tables);
+  if (!isControl) {
+    awaitEarlierWork();
+    return Target::serve(state.team);
+  }
+  Target target(state.team);
+  Standing standing = {taken.verdict, {}};
   if (standing.verdict == Verdict::GoOn)
-    standing = finishAny(state, header, tables, arguments, target, number);
+    standing.verdict = begin(state, arguments, arguments.bound, header, taken.number, early);
+  if (standing.verdict == Verdict::GoOn)
+    standing = takeReadySteps(state, tables, arguments.bound, target,
+                              {blockIdx.x, collective.slot, taken.number, false, {}})
+                   .standing;
   if (standing.verdict == Verdict::GoOn && threadIdx.x == 0)
-    countInvocation(arguments, number, blockIdx.x);
+    countInvocation(arguments, taken.number, blockIdx.x);
   if (standing.verdict == Verdict::Leave)
-    leaveOrAdopt(state, tables, arguments, target, number, standing.context);
+    leaveOrAdopt(state, tables, arguments, target, taken.number, standing.context);
   target.dismiss();
 }
 

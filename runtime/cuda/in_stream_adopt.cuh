@@ -18,6 +18,86 @@ struct Standing {
   BlockContext context;
 };
 
+/// How the wait for the earlier calls has ended, and, if so, the invocation's number.
+struct TakenUp {
+  Verdict verdict;
+  uint64_t number;
+};
+/// After all earlier work of the stream: takes the invocation's number and tells the other ranks
+/// that it has begun, if `tells`. What follows in the stream may be started then.
+__device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
+                                          const WaitBound &bound, bool tells) {
+  awaitEarlierWork();
+  TakenUp taken;
+  taken.verdict = takeNumber(arguments, bound, taken.number);
+  if (taken.verdict == Verdict::GoOn && tells)
+    announceBegin<Telling::Relaxed>(arguments.collective, taken.number, arguments.buffers);
+  if (taken.verdict == Verdict::GoOn)
+    letLaterWorkStart();
+  return taken;
+}
+
+/// What a thread block of the plan is to do next: all its steps, or, in a visit, as far as they go.
+struct Errand {
+  uint32_t block, slot;
+  uint64_t number;
+  bool isVisit;
+  BlockContext context;
+};
+/// How far it got. obstacle: what it waits for, unless its steps are done.
+struct Report {
+  Standing standing;
+  bool isOver, hasMoved;
+  Obstacle obstacle;
+};
+
+/// The image of the thread block lies in `tables`.
+template <template <class> class Runner, class Target>
+__device__ __forceinline__ Report takeSteps(const BlockState &state, char *tables,
+                                            const WaitBound &bound, Target &target,
+                                            const Errand &errand) {
+  Runner<Target> runner(state, *reinterpret_cast<const ImageHeader *>(tables), tables, target,
+                        errand.block);
+  BlockContext context = errand.context;
+  WarpWatch watch(bound);
+  for (;;) {
+    StepResult result = runner.run(context, ~0u);
+    bool isOver = result.status == StepStatus::Finished, hasMoved = result.slices != 0;
+    if (isOver || errand.isVisit)
+      return {{Verdict::GoOn, context}, isOver, isOver || hasMoved, result.obstacle};
+    if (hasMoved)
+      watch.progressed();
+    GivingUp stuck{0, errand.slot, errand.number, context, result.obstacle, errand.block, 0};
+    Verdict verdict = afterVainPoll(bound, watch, stuck);
+    if (verdict != Verdict::GoOn)
+      return {{verdict, context}, false, hasMoved, result.obstacle};
+  }
+}
+
+/// The same for a thread block whose steps cannot be made ready, or overlap. Not inlined: its
+/// registers are not to be in the way of steps that are made ready. Who has waited for long and
+/// comes here for others takes all steps apart: the code is there once, and the whole image is.
+template <template <class> class Runner, class Target>
+__device__ __noinline__ Report takeStepsApart(const BlockState &state, char *tables,
+                                              const WaitBound &bound, Target target,
+                                              Errand errand) {
+  return takeSteps<Runner>(state, tables, bound, target, errand);
+}
+
+/// As it is quickest.
+template <class Target>
+__device__ __forceinline__ Report takeReadySteps(const BlockState &state, char *tables,
+                                                 const WaitBound &bound, Target &target,
+                                                 const Errand &errand) {
+  const ImageHeader &header = *reinterpret_cast<const ImageHeader *>(tables);
+  if (!header.isReady)
+    return takeStepsApart<StepRunner>(state, tables, bound, target, errand);
+  if constexpr (Target::kFoldsBeside)
+    if (stepsOverlap(header))
+      return takeStepsApart<OverlappingRunner>(state, tables, bound, target, errand);
+  return takeSteps<ReadyRunner>(state, tables, bound, target, errand);
+}
+
 /// Meets the other ranks and makes `state` that of the invocation. GoOn: steps may begin.
 __device__ inline Verdict begin(BlockState &state, const InStreamArguments &arguments,
                                 const WaitBound &bound, const ImageHeader &header, uint64_t number,
@@ -139,13 +219,12 @@ public:
   /// From the begin of the invocation. Leave: not the adopter, and it has waited for long again.
   __device__ Standing run() {
     load(blockIdx.x);
-    own.verdict = takeNumber(arguments, bound, number);
-    if (own.verdict != Verdict::GoOn)
-      return own;
     // Who leaves thread block 0 to another one may not have come to that. Told twice is told.
-    if (isAdopter || blockIdx.x == 0)
-      announceBegin<Telling::Relaxed>(collective, number, arguments.buffers);
-    own.verdict = begin(state, arguments, bound, header(), number, loadPeer(collective));
+    TakenUp taken = takeUp(arguments, bound, isAdopter || blockIdx.x == 0);
+    number = taken.number;
+    own.verdict = taken.verdict;
+    if (own.verdict == Verdict::GoOn)
+      own.verdict = begin(state, arguments, bound, header(), number, loadPeer(collective));
     if (own.verdict == Verdict::GoOn)
       own.verdict = visitAll();
     return own;
@@ -182,35 +261,25 @@ private:
   __device__ bool visit(uint32_t block, BlockContext &context, bool &hasMoved, GivingUp &stuck) {
     if (loaded != block)
       load(block);
-    StepResult result;
-    if (header().isReady)
-      result = ReadyRunner<Target>(state, header(), tables, target).run(context, ~0u);
-    else
-      result = runBlock(state.invocation, block, context, target, ~0u);
-    bool isOver = result.status == StepStatus::Finished;
-    hasMoved |= isOver || result.slices != 0;
-    if (isOver && threadIdx.x == 0)
+    Report report = takeStepsApart<StepRunner>(state, tables, bound, target,
+                                               {block, collective.slot, number, true, context});
+    context = report.standing.context;
+    hasMoved |= report.hasMoved;
+    if (report.isOver && threadIdx.x == 0)
       countInvocation(arguments, number, block);
-    if (!isOver && stuck.obstacle.reason == BlockReason::None) {
+    if (!report.isOver && stuck.obstacle.reason == BlockReason::None) {
       stuck.context = context;
-      stuck.obstacle = result.obstacle;
+      stuck.obstacle = report.obstacle;
       stuck.block = block;
     }
-    return isOver;
+    return report.isOver;
   }
 
   __device__ ImageHeader &header() { return *reinterpret_cast<ImageHeader *>(tables); }
-  /// As loadImage(), by one warp.
   __device__ void load(uint32_t block) {
-    __syncwarp();
-    const char *image = collective.images + uint64_t(block) * collective.imageStride;
-    auto *to = reinterpret_cast<uint4 *>(tables);
-    for (uint32_t i = threadIdx.x; i < collective.imageStride / 16; i += kControlThreads)
-      to[i] = reinterpret_cast<const uint4 *>(image)[i];
-    __syncwarp();
-    if (threadIdx.x < kRelocations)
-      relocateOne(header(), tables, threadIdx.x);
-    __syncwarp();
+    __syncwarp(); // that of the one before is no longer in use
+    loadImage<ByFirstWarp>(collective.images + uint64_t(block) * collective.imageStride,
+                           collective.imageStride, tables);
     loaded = block;
   }
 
@@ -228,8 +297,7 @@ private:
 };
 
 /// For a thread block whose Verdict was to leave: it stands at `context` of invocation `number`,
-/// which it may not have begun. When this returns it has nothing more to do. Not inlined: the
-/// registers are not to be in the way of those that do not wait.
+/// which it may not have begun. When this returns it has nothing more to do.
 template <class Target>
 __device__ __noinline__ void leaveOrAdopt(BlockState &state, char *tables,
                                           const InStreamArguments &arguments, Target target,

@@ -55,10 +55,11 @@ __device__ inline Verdict awaitPeers(const InStreamArguments &arguments, const W
                                      uint64_t number, PeerWords words, PeerBegin &peer) {
   const DeviceCollective &collective = arguments.collective;
   WarpWatch watch(bound);
-  for (;; words = loadPeer(collective)) {
+  for (bool isAcquired = false;; words = loadPeerAcquiring(collective, number), isAcquired = true) {
     peer = judgePeer(collective, number, words);
     if (__all_sync(~0u, peer.isReady)) {
-      acquireBuffers(collective, number);
+      if (!isAcquired)
+        acquireBuffers(collective, number);
       return Verdict::GoOn;
     }
     GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};

@@ -124,7 +124,7 @@ __device__ inline void runClerk(const InStreamArguments &arguments) {
     announceBegin<Telling::Relaxed>(arguments.collective, number, arguments.buffers);
   letLaterWorkStart();
   if (blockIdx.x == 0 && arguments.number != kAnyNumber)
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    fenceSystem();
   if (interpreter::cuda::allOfBlock(ok) && laneOfWarp() == 0)
     storeWord(arguments.collective.ordinals + blockIdx.x, number + 1);
 }

@@ -24,33 +24,17 @@ template <class T> struct Plain {
   static OCCL_INLINE T store(T value) { return value; }
 };
 
-struct Float16Element {
-  using Storage = Half;
+/// Of 8 or 16 bits: folded as floats, and rounded by kRound.
+template <class T, T (*kRound)(float)> struct SmallFloat {
+  using Storage = T;
   using Accumulator = float;
-  static OCCL_INLINE float load(Half value) { return toFloat(value); }
-  static OCCL_INLINE Half store(float value) { return toHalf(value); }
+  static OCCL_INLINE float load(T value) { return toFloat(value); }
+  static OCCL_INLINE T store(float value) { return kRound(value); }
 };
-
-struct Bfloat16Element {
-  using Storage = Bfloat16;
-  using Accumulator = float;
-  static OCCL_INLINE float load(Bfloat16 value) { return toFloat(value); }
-  static OCCL_INLINE Bfloat16 store(float value) { return toBfloat16(value); }
-};
-
-struct Float8E4m3Element {
-  using Storage = Float8E4m3;
-  using Accumulator = float;
-  static OCCL_INLINE float load(Float8E4m3 value) { return toFloat(value); }
-  static OCCL_INLINE Float8E4m3 store(float value) { return toFloat8E4m3(value); }
-};
-
-struct Float8E5m2Element {
-  using Storage = Float8E5m2;
-  using Accumulator = float;
-  static OCCL_INLINE float load(Float8E5m2 value) { return toFloat(value); }
-  static OCCL_INLINE Float8E5m2 store(float value) { return toFloat8E5m2(value); }
-};
+using Float16Element = SmallFloat<Half, toHalf>;
+using Bfloat16Element = SmallFloat<Bfloat16, toBfloat16>;
+using Float8E4m3Element = SmallFloat<Float8E4m3, toFloat8E4m3>;
+using Float8E5m2Element = SmallFloat<Float8E5m2, toFloat8E5m2>;
 
 namespace detail {
 /// Integers are added and multiplied as unsigned: wrapping is defined there.

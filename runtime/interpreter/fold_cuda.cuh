@@ -89,15 +89,17 @@ __device__ void storeAll(const FoldOperands &operands, uint64_t index, Raw value
   }
 }
 
-/// Vectors that a thread has in flight: enough to cover the latency of a peer's memory.
-constexpr uint32_t vectorsInFlight(uint32_t numSources) {
-  return numSources >= 4 ? 1 : 4 / numSources;
-}
+/// Loads that a thread has in flight: enough to cover the latency of a peer's memory. With twice as
+/// many the links carry less.
+inline constexpr uint32_t kLoadsInFlight = 4;
 
-/// N sources, all loaded before the first is used.
+/// N sources, all loaded before the first is used. Then one destination after the other gets all
+/// that was loaded; each warp begins with another one, so that all peers are stored to at once.
 template <class Element, class Operation, uint32_t N>
 __device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint64_t divisor) {
-  constexpr uint32_t kUnroll = vectorsInFlight(N);
+  constexpr uint32_t kUnroll = N >= kLoadsInFlight ? 1 : kLoadsInFlight / N;
+  const uint32_t firstDestination =
+      operands.numDestinations == 1 ? 0 : operands.thread / warpSize % operands.numDestinations;
   const uint4 *sources[N];
 #pragma unroll
   for (uint32_t s = 0; s < N; ++s)
@@ -113,13 +115,21 @@ __device__ void foldVectors(const FoldOperands &operands, uint64_t vectors, uint
           raw[u][s] = sources[s][i + u * operands.numThreads];
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; ++u) {
-      if (i + u * operands.numThreads >= vectors)
-        break;
       Lanes<Element> lanes(raw[u][0]);
 #pragma unroll
       for (uint32_t s = 1; s < N; ++s)
         lanes.template apply<Operation>(Lanes<Element>(raw[u][s]));
-      storeAll(operands, i + u * operands.numThreads, lanes.pack(divisor));
+      raw[u][0] = lanes.pack(divisor);
+    }
+#pragma unroll 1
+    for (uint32_t turn = 0; turn < operands.numDestinations; ++turn) {
+      uint32_t d = firstDestination + turn;
+      d -= d < operands.numDestinations ? 0 : operands.numDestinations;
+      uint4 *to = operands.destination<uint4>(d) + i;
+#pragma unroll
+      for (uint32_t u = 0; u < kUnroll; ++u)
+        if (i + u * operands.numThreads < vectors)
+          to[u * operands.numThreads] = raw[u][0];
     }
   }
 }

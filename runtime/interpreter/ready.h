@@ -4,6 +4,12 @@
 //
 // It is the same transaction as step.h's, for thread blocks whose instructions have chunks side by
 // side: see isReadyForm(). Each slice is a step of its own.
+//
+// Steps may overlap. While a step's data moves, the threads that call make the next tile ready and
+// look whether the next step has what it needs. If so, it begins at once, and the releases of the
+// one before are stored while it moves its own data. If not, they are stored before anybody waits
+// for anything. So a chain of messages that have come moves data all the time. Where a step does
+// not repeat itself this costs more than it gains: who looks notices late that the data has moved.
 #pragma once
 
 #include "runtime/base/host_device.h"
@@ -79,59 +85,108 @@ OCCL_HOST_DEVICE inline uint32_t unitsInLines(const LineFormat &line, uint64_t b
   return static_cast<uint32_t>((bytes + line.dataBytes - 1) / line.dataBytes) * (line.bytes / 16);
 }
 
+/// Where the addresses and values of a tile are kept, and the tables that go with them.
+struct ReadyRoom {
+  ReadyWord *words = nullptr; // as many as sources
+  ReadyStep *steps = nullptr;
+  FoldPiece *pieces = nullptr;
+};
+
+/// Bytes of a second room, in which the next tile is made ready while the one before goes on.
+OCCL_HOST_DEVICE inline uint32_t secondRoomBytes(const ReadyTables &tables) {
+  return tables.numSources * uint32_t(sizeof(ReadyWord)) +
+         tables.numSteps * uint32_t(sizeof(ReadyStep) + sizeof(FoldPiece));
+}
+
 /// One thread block of an invocation. All threads of a target's block call its functions together,
 /// each on an object of its own. All places of the invocation must be set. Thread safety: as
 /// stepBlock().
-template <class Target> class ReadyBlock {
+///
+/// kOverlaps: steps overlap. Known when compiled: it takes registers.
+template <class Target, bool kOverlaps = false> class ReadyBlock {
 public:
-  /// words: room for as many as sources. isMeasured: the same tables have served a run before, with
-  /// buffers that were aligned as these.
+  /// words: room for as many as sources; if steps overlap, and for secondRoomBytes() behind them.
+  /// isMeasured: the same tables have served a run before, with buffers that were aligned as these.
   OCCL_HOST_DEVICE ReadyBlock(const Invocation &invocation, const Program &program,
                               const ReadyTables &tables, ReadyWord *words, Target &target,
                               bool isMeasured = false)
       : invocation(invocation), program(program), tables(tables), words(words), target(target),
-        hasPieces(isMeasured) {}
+        hasPieces(isMeasured) {
+    if constexpr (kOverlaps)
+      copyTables();
+  }
 
   /// A new invocation: places and numbers are others. Buffers are aligned as before.
   OCCL_HOST_DEVICE void restart() { readyTile = kNoTile; }
 
-  /// Steps until the block is finished or blocked, or `maxSteps` are done (then Progressed).
+  /// Steps until the block is finished or blocked, or `maxSteps` are done (then Progressed). All
+  /// releases of steps that are done have been stored.
   OCCL_HOST_DEVICE StepResult run(BlockContext &context, uint32_t maxSteps) {
     StepResult result;
     for (;; ++result.slices) {
-      if (context.tile == program.numTiles || tables.numInstructions == 0) {
+      if (isOver(context)) {
         result.status = StepStatus::Finished;
-        return result;
+        break;
       }
       if (result.slices == maxSteps)
-        return result;
-      if (context.tile != readyTile)
+        break;
+      if (context.tile != readyTile) {
+        if constexpr (kOverlaps)
+          publish();
         makeReady(context.tile);
+      }
       if (!step(context, result.obstacle)) {
         result.status = StepStatus::Blocked;
-        return result;
+        break;
       }
     }
+    if constexpr (kOverlaps) {
+      publish();
+      hasArrived = false;
+    }
+    return result;
   }
 
 private:
   static constexpr uint64_t kNoTile = ~0ull;
 
+  OCCL_HOST_DEVICE bool isOver(const BlockContext &context) const {
+    return context.tile == program.numTiles || tables.numInstructions == 0;
+  }
+
+  /// In turn, by tile.
+  OCCL_HOST_DEVICE ReadyRoom room(uint64_t tile) const {
+    if (!kOverlaps || tile % 2 == 0)
+      return {words, tables.steps, tables.pieces};
+    ReadyWord *second = words + tables.numSources;
+    auto *steps = reinterpret_cast<ReadyStep *>(second + tables.numSources);
+    return {second, steps, reinterpret_cast<FoldPiece *>(steps + tables.numSteps)};
+  }
+  OCCL_HOST_DEVICE void copyTables() {
+    const ReadyRoom second = room(1);
+    for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads()) {
+      second.steps[i] = tables.steps[i];
+      second.pieces[i] = tables.pieces[i];
+    }
+    target.barrier();
+  }
+
   /// Addresses and values on a tile.
   OCCL_HOST_DEVICE void makeReady(uint64_t tile) {
     readyTile = tile;
-    target.barrier(); // those of the tile before are no longer in use
+    const ReadyRoom made = room(tile);
+    target.barrier(); // those of the tile before in this room are no longer in use
     for (uint32_t i = target.thread(); i < tables.numSources; i += target.numThreads())
-      target.setWord(words[i], ready(target.tableEntry(tables.sources[i]), i, tile));
+      target.setWord(made.words[i], ready(target.tableEntry(tables.sources[i]), i, tile));
     target.barrier();
     if (hasPieces && program.numTiles == 1)
       return;
     hasPieces = true;
     for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads())
-      measure(tables.pieces[i], tile);
+      measure(made.pieces[i], made.words, tile);
     target.barrier();
     for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads())
-      measure(tables.steps[i], tables.pieces + i);
+      measure(made.steps[i], made.pieces + i);
     target.barrier();
   }
 
@@ -154,7 +209,7 @@ private:
     return ready;
   }
 
-  OCCL_HOST_DEVICE void measure(FoldPiece &piece, uint64_t tile) const {
+  OCCL_HOST_DEVICE void measure(FoldPiece &piece, const ReadyWord *words, uint64_t tile) const {
     piece.elements = program.numTiles == 1
                          ? piece.allElements
                          : detail::inTile(piece.allElements, tile, program.tileElements);
@@ -175,34 +230,92 @@ private:
     step.isAlone = target.foldsAlone(program, step, pieces);
   }
 
+  /// Of the steps of the tile, that which the context stands at.
+  OCCL_HOST_DEVICE uint32_t indexOf(const BlockContext &context) const {
+    if (context.slice == 0)
+      return context.instruction;
+    return target.tableEntry(tables.steps[context.instruction]).moreSlices + context.slice - 1;
+  }
+
   /// False: something is missing, and nothing was stored.
   OCCL_HOST_DEVICE bool step(BlockContext &context, Obstacle &obstacle) {
-    uint32_t index = context.instruction;
-    if (context.slice != 0)
-      index = target.tableEntry(tables.steps[index]).moreSlices + context.slice - 1;
-    const ReadyStep now = target.tableEntry(tables.steps[index]);
+    const ReadyRoom here = room(context.tile);
+    const uint32_t index = indexOf(context);
+    const ReadyStep now = target.tableEntry(here.steps[index]);
     uint32_t missing = ~0u;
-    if ((now.numAcquires != 0 &&
-         !target.arrived(words, now.firstAcquire, now.numAcquires, missing)) ||
-        (now.numPieces != 0 &&
-         !target.foldReady(program, now, tables.pieces + index, words, missing))) {
+    const bool hasAll = (kOverlaps && hasArrived) || now.numAcquires == 0 ||
+                        target.arrived(here.words, now.firstAcquire, now.numAcquires, missing);
+    hasArrived = false;
+    if (!hasAll || (now.numPieces != 0 && !move(context, here, now, index, missing))) {
       if (missing != ~0u)
         obstacle = tables.obstacles[missing];
       return false;
     }
     target.barrier();
-    for (uint32_t i = target.thread(); i < now.numReleases; i += target.numThreads()) {
-      const ReadyWord release = target.tableEntry(words[now.firstRelease + i]);
-      if (release.address != nullptr)
-        target.release(release.word(), release.value);
+    if constexpr (kOverlaps) {
+      publish();
+      unpublished = here.words + now.firstRelease;
+      numUnpublished = now.numReleases;
+      if (!hasArrived)
+        publish();
+    } else {
+      release(here.words + now.firstRelease, now.numReleases);
     }
-    context.instruction = now.nextInstruction;
-    context.slice = now.nextSlice;
+    advance(context, now);
+    return true;
+  }
+
+  OCCL_HOST_DEVICE void advance(BlockContext &context, const ReadyStep &done) const {
+    context.instruction = done.nextInstruction;
+    context.slice = done.nextSlice;
     if (context.instruction == tables.numInstructions) {
       context.instruction = 0;
       ++context.tile;
     }
-    return true;
+  }
+
+  /// A step's data. False, with nothing stored: of lines, some have not come.
+  OCCL_HOST_DEVICE bool move(const BlockContext &context, const ReadyRoom &here,
+                             const ReadyStep &now, uint32_t index, uint32_t &missing) {
+    if constexpr (kOverlaps) {
+      if (!now.isAlone) {
+        target.beginFold(program, now, here.pieces + index, here.words);
+        publish();
+        BlockContext next = context;
+        advance(next, now);
+        hasArrived = lookAhead(next);
+        target.endFold();
+        return true;
+      }
+      publish();
+    }
+    return target.foldReady(program, now, here.pieces + index, here.words, missing);
+  }
+
+  /// While others fold: whether the step at `next` moves data and has what it needs, before they
+  /// have finished.
+  OCCL_HOST_DEVICE bool lookAhead(const BlockContext &next) {
+    if (isOver(next))
+      return false;
+    if (next.tile != readyTile)
+      makeReady(next.tile);
+    const ReadyRoom there = room(next.tile);
+    const ReadyStep then = target.tableEntry(there.steps[indexOf(next)]);
+    return then.numPieces != 0 &&
+           target.arrivesMeanwhile(there.words, then.firstAcquire, then.numAcquires);
+  }
+
+  /// Stores the releases of the step before.
+  OCCL_HOST_DEVICE void publish() {
+    release(unpublished, numUnpublished);
+    numUnpublished = 0;
+  }
+  OCCL_HOST_DEVICE void release(const ReadyWord *releases, uint32_t number) const {
+    for (uint32_t i = target.thread(); i < number; i += target.numThreads()) {
+      const ReadyWord release = target.tableEntry(releases[i]);
+      if (release.address != nullptr)
+        target.release(release.word(), release.value);
+    }
   }
 
   const Invocation &invocation;
@@ -212,6 +325,11 @@ private:
   Target &target;
   uint64_t readyTile = kNoTile;
   bool hasPieces; // lengths and alignments are in the tables
+  /// The next step has what it needs.
+  bool hasArrived = false;
+  /// Releases of the step before.
+  const ReadyWord *unpublished = nullptr;
+  uint32_t numUnpublished = 0;
 };
 
 } // namespace occl::interpreter

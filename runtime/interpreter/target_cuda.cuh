@@ -47,6 +47,7 @@ struct CudaTeam {
   DataType type;
   ReduceOp op;
   uint32_t elementBytes;
+  uint32_t finishedWarps; // that have done their share of it
 
   char *ownPointers[kMaxOperands];
   FoldPiece ownPieces[kMaxOperands];
@@ -157,6 +158,35 @@ public:
     }
   }
 
+  /// The other warps fold from beginFold() to endFold().
+  static constexpr bool kFoldsBeside = kWhich == Protocols::Simple;
+  __device__ __forceinline__ void beginFold(const Program &program, const ReadyStep &step,
+                                            const FoldPiece *pieces, const ReadyWord *words) {
+    hand(program, &words->address, 2, pieces, step.numPieces);
+    meet();
+  }
+  __device__ void endFold() { meet(); }
+  /// In between: whether so much arrives before they have finished; of many words that is not
+  /// looked at.
+  __device__ __forceinline__ bool arrivesMeanwhile(const ReadyWord *words, uint32_t first,
+                                                   uint32_t number) {
+    if (number == 0 || number > kControlThreads)
+      return number == 0;
+    const bool hasWord = threadIdx.x < number;
+    const ReadyWord awaited = tableEntry(words[first + (hasWord ? threadIdx.x : 0)]);
+    // An acquire drops what the other warps have in the first-level cache: one, when all is there.
+    bool here = !hasWord;
+    for (;;) {
+      here = here || loadWord(awaited.word()) >= awaited.value;
+      if (vote(here))
+        break;
+      if (vote(threadIdx.x != 0 || atomicAdd(cuda::inShared(&team.finishedWarps), 0u) ==
+                                       (blockDim.x - kControlThreads) / warpSize))
+        return false;
+    }
+    return vote(!hasWord || acquire(awaited.word()) >= awaited.value);
+  }
+
   /// Looks some times. More words than this warp has lanes are shared out among the others.
   __device__ __forceinline__ bool arrived(const ReadyWord *words, uint32_t first, uint32_t number,
                                           uint32_t &missing) {
@@ -208,6 +238,9 @@ public:
           cuda::FoldLines<Fold>::run(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
       } else {
         runShare(team);
+        __syncwarp();
+        if (threadIdx.x % warpSize == 0)
+          atomicAdd(cuda::inShared(&team.finishedWarps), 1u);
       }
       meet();
     }
@@ -285,10 +318,12 @@ private:
   /// among the warps.
   static constexpr uint64_t kTogetherBytes = 32 << 10;
 
-  __device__ void foldTogether(const Program &program, char *const *pointers, uint32_t apart,
-                               const FoldPiece *pieces, uint32_t numPieces) {
+  /// What the other warps are to fold when they have met with this one.
+  __device__ void hand(const Program &program, char *const *pointers, uint32_t apart,
+                       const FoldPiece *pieces, uint32_t numPieces) {
     if (threadIdx.x == 0) {
       team.task = CudaTeam::Task::Fold;
+      team.finishedWarps = 0;
       team.pointers = pointers;
       team.apart = apart;
       team.pieces = pieces;
@@ -297,6 +332,10 @@ private:
       team.type = program.type;
       team.op = program.op;
     }
+  }
+  __device__ void foldTogether(const Program &program, char *const *pointers, uint32_t apart,
+                               const FoldPiece *pieces, uint32_t numPieces) {
+    hand(program, pointers, apart, pieces, numPieces);
     meet();
     meet();
   }
@@ -330,9 +369,12 @@ private:
   __device__ static void runShare(const CudaTeam &team) {
     Share share = shareOf(team);
     const FoldPiece *pieces = cuda::inShared(team.pieces);
+    // Of large ones thread blocks begin with others, so that not all go to the same peer at once.
+    const uint32_t turned = share.stride == 1 ? blockIdx.x % team.numPieces : 0;
 #pragma unroll 1
     for (uint32_t i = share.first; i < team.numPieces; i += share.stride) {
-      const FoldPiece &piece = pieces[i];
+      uint32_t next = i + turned;
+      const FoldPiece &piece = pieces[next < team.numPieces ? next : next - team.numPieces];
       cuda::FoldOperands operands = {team.pointers + piece.firstPointer * team.apart,
                                      team.apart,
                                      piece.numSources,

@@ -72,7 +72,9 @@ public:
   /// For steps made ready: tests run them here too.
   template <class T> static const T &tableEntry(const T &entry) { return entry; }
   static void setWord(ReadyWord &word, const ReadyWord &value) { word = value; }
-  static bool foldsAlone(const Program &, const ReadyStep &, const FoldPiece *) { return true; }
+  static bool foldsAlone(const Program &program, const ReadyStep &, const FoldPiece *) {
+    return program.line.bytes != 0;
+  }
   /// missing: its position, after a failure.
   static bool arrived(const ReadyWord *words, uint32_t first, uint32_t number, uint32_t &missing) {
     for (uint32_t i = first; i < first + number; ++i)
@@ -93,6 +95,19 @@ public:
                    piece.divisor);
     }
     return true;
+  }
+
+  /// Nobody else folds, so that a fold is over when it has begun.
+  static constexpr bool kFoldsBeside = true;
+  void beginFold(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
+                 const ReadyWord *words) {
+    uint32_t missing;
+    foldReady(program, step, pieces, words, missing);
+  }
+  static void endFold() {}
+  static bool arrivesMeanwhile(const ReadyWord *words, uint32_t first, uint32_t number) {
+    uint32_t missing;
+    return arrived(words, first, number, missing);
   }
 
   static constexpr Protocols kProtocols = Protocols::All;

@@ -283,6 +283,17 @@ std::vector<Case> protocolCases(uint32_t n) {
   return cases;
 }
 
+/// Of several tiles, whose steps overlap in streams; the last tile is short.
+std::vector<Case> chainCases(uint32_t n) {
+  std::vector<Case> cases;
+  for (const plan::Plan &plan :
+       {plan::testing::chainBroadcast(n, 1), plan::testing::chainReduce(n, 1)})
+    for (uint64_t misalignment : {0u, 4u})
+      for (Way way : {Way::Eager, Way::Graph})
+        cases.push_back({.plan = plan, .count = 100'003, .misalignment = misalignment, .way = way});
+  return cases;
+}
+
 std::vector<Case> directCases(uint32_t n) {
   using namespace plan::testing;
   std::vector<Case> cases;
@@ -343,7 +354,7 @@ std::vector<Case> graphCases(uint32_t n) {
 
 std::vector<Case> casesFor(uint32_t n) {
   std::vector<Case> all;
-  for (const auto &cases : {protocolCases(n), directCases(n), graphCases(n)})
+  for (const auto &cases : {protocolCases(n), chainCases(n), directCases(n), graphCases(n)})
     all.insert(all.end(), cases.begin(), cases.end());
   for (size_t i = 0; i < all.size(); ++i)
     all[i].id = 1000 + i;

@@ -16,7 +16,7 @@ DIRECT = re.compile(
 # With the reason.
 ALLOWED = {
     "runtime/communicator/error.cpp": "the text of a thread's last error: no other thread's",
-    "runtime/cuda/begin.cuh": "device code",
+    "runtime/cuda/block_run.cuh": "device code",
     "runtime/cuda/bound.cuh": "device code",
     "runtime/cuda/in_stream_begin.cuh": "device code",
     "runtime/cuda/in_stream_straight.cuh": "device code",

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSmallest = 1 << 10, kLargest = 1 << 30;
 constexpr uint64_t kLargestOfEach = 64 << 20, kLargestOfSmall = 1 << 20;
-constexpr uint64_t kSmallestOfLarge = 1 << 20, kLargestOfLarge = 256 << 20;
+constexpr uint64_t kSmallestOfLarge = 1 << 20;
 
 struct Request {
   uint32_t numRanks = 0;
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     request.inPlace = mode == "inplace";
     if (request.each)
       request.largest = mode == "small"   ? kLargestOfSmall
-                        : mode == "large" ? kLargestOfLarge
+                        : mode == "large" ? kLargest
                                           : kLargestOfEach;
     if (mode == "large")
       request.smallest = kSmallestOfLarge;

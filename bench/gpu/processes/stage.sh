@@ -17,6 +17,7 @@ compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances
     direct) options=(--protocol simple --direct) ;;
     apart) options=(--protocol simple --direct --no-multicast) ;;
     beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks $((2 * $5))) ;;
+    chain) options=(--protocol simple --no-aggregate-local --spread-local --depth 4 --max-thread-blocks $((2 * $5))) ;;
     # Local copies spread over the thread blocks, as --direct does by itself.
     *) options=(--protocol "$7" --no-aggregate-local --spread-local) ;;
   esac
@@ -93,10 +94,11 @@ elif [ "${2:-}" = large ]; then
       for collective in allgather reducescatter; do
         compile $((number += 1)) $collective $ranks ring $instances - simple
       done
-      for chunks in 8 32; do
-        compile $((number += 1)) broadcast $ranks chain:chunks=$chunks $instances - simple
-        compile $((number += 1)) reduce $ranks chain:chunks=$chunks $instances - simple
+      for collective in broadcast reduce; do
+        compile $((number += 1)) $collective $ranks chain:chunks=1 $instances - chain
+        compile $((number += 1)) $collective $ranks chain:chunks=8 $instances - simple
       done
+      compile $((number += 1)) allgather $ranks shifted $instances - direct
     done
   done
 elif [ "${2:-}" = blocks ]; then

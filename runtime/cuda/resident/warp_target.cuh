@@ -200,7 +200,7 @@ public:
   /// The same for everybody.
   __device__ static void fenceAll() {
     first([] {
-      asm volatile("fence.acq_rel.sys;" ::: "memory");
+      fenceSystem();
       return 0;
     });
   }

@@ -2,6 +2,7 @@
 // look everything up.
 #include "runtime/interpreter/ready_tables.h"
 
+#include "plan/builder.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
 #include "runtime/interpreter/target_host.h"
@@ -18,20 +19,26 @@ namespace occl::interpreter::conformance {
 namespace {
 
 /// A thread block of some rank; made ready if it can be.
-class Executor {
+template <class Target> class Executor {
 public:
-  Executor(Simulation &simulation, uint32_t rank, uint32_t index, HostTarget &target)
+  Executor(Simulation &simulation, uint32_t rank, uint32_t index, Target &target,
+           bool overlaps = false)
       : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
         index(index), target(target) {
     const Program &program = *invocation.program;
     if (!isReadyForm(program, program.blocks[index]))
       return;
     tables = makeReadyTables(program, index);
-    words.resize(tables.sources.size());
-    block.emplace(invocation, program, tables.view(), words.data(), target);
+    words.resize(tables.sources.size() + secondRoomBytes(tables.view()) / sizeof(ReadyWord) + 1);
+    if (overlaps)
+      overlapping.emplace(invocation, program, tables.view(), words.data(), target);
+    else
+      block.emplace(invocation, program, tables.view(), words.data(), target);
   }
-  bool isReady() const { return block.has_value(); }
+  bool isReady() const { return block.has_value() || overlapping.has_value(); }
   StepResult run(uint32_t maxSteps) {
+    if (overlapping)
+      return overlapping->run(context, maxSteps);
     return block ? block->run(context, maxSteps)
                  : runBlock(invocation, index, context, target, maxSteps);
   }
@@ -40,10 +47,11 @@ private:
   const Invocation &invocation;
   BlockContext &context;
   const uint32_t index;
-  HostTarget &target;
+  Target &target;
   ReadyBlockTables tables;
   std::vector<ReadyWord> words;
-  std::optional<ReadyBlock<HostTarget>> block;
+  std::optional<ReadyBlock<Target>> block;
+  std::optional<ReadyBlock<Target, true>> overlapping;
 };
 
 /// Random turns of random thread blocks to the end. `ready` counts those that were made ready.
@@ -51,10 +59,11 @@ Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32
   std::mt19937_64 random(seed);
   auto target = std::make_unique<HostTarget>();
   simulation.announceAll();
-  std::vector<std::unique_ptr<Executor>> open;
+  std::vector<std::unique_ptr<Executor<HostTarget>>> open;
   for (uint32_t r = 0; r < simulation.numRanks(); ++r)
     for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
-      open.push_back(std::make_unique<Executor>(simulation, r, b, *target));
+      open.push_back(std::make_unique<Executor<HostTarget>>(simulation, r, b, *target,
+                                                            (seed + r + b) % 3 != 0));
       ready += open.back()->isReady();
     }
   for (uint64_t inVain = 0; !open.empty();) {
@@ -68,6 +77,9 @@ Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32
   }
   return {};
 }
+
+/// Of a turn: few, or as far as it goes.
+uint32_t mostSteps(uint64_t seed) { return seed % 4 == 0 ? ~0u : static_cast<uint32_t>(seed % 4); }
 
 class Ready : public testing::TestWithParam<NamedProgram> {
 protected:
@@ -96,11 +108,11 @@ TEST_P(Ready, GivesTheReference) {
             uint32_t ready = 0;
             ++seed;
             Status status = checkCollective(plan, options, 5, [&](Simulation &simulation) {
-              Status status = runTurns(simulation, seed, 1 + seed % 3, ready);
+              Status status = runTurns(simulation, seed, mostSteps(seed), ready);
               // In place another invocation would fold results.
               for (uint32_t i = 0; i < 3 && status.ok() && !options.inPlace; ++i) {
                 simulation.goOn();
-                status = runTurns(simulation, seed + i, 1 + seed % 3, ready);
+                status = runTurns(simulation, seed + i, mostSteps(seed), ready);
               }
               return status;
             });
@@ -151,7 +163,7 @@ TEST(ReadyStep, TakesAMessageSliceBySlice) {
   Simulation &simulation = **made;
   simulation.announceAll();
   HostTarget target;
-  Executor first(simulation, 0, 0, target);
+  Executor<HostTarget> first(simulation, 0, 0, target);
   ASSERT_TRUE(first.isReady());
   EXPECT_EQ(first.run(1).slices, 1u);
   EXPECT_EQ(simulation.context(0, 0).instruction, 0u);
@@ -166,7 +178,7 @@ TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) 
   Simulation &simulation = **made;
   simulation.announceAll();
   HostTarget target;
-  Executor first(simulation, 0, 0, target), second(simulation, 1, 0, target);
+  Executor<HostTarget> first(simulation, 0, 0, target), second(simulation, 1, 0, target);
   ASSERT_TRUE(first.isReady());
   StepResult blocked = first.run(100);
   ASSERT_EQ(blocked.status, StepStatus::Blocked);
@@ -179,6 +191,70 @@ TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) 
   EXPECT_EQ(output, std::string(simulation.output(0), simulation.outputBytes(0)));
   EXPECT_GT(second.run(100).slices, 0u);
   EXPECT_GT(first.run(100).slices, 0u);
+}
+
+/// Writes down when data moves, when words are stored, and when somebody waits.
+class Recorder : public HostTarget {
+public:
+  void beginFold(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
+                 const ReadyWord *words) {
+    events += 'f';
+    HostTarget::beginFold(program, step, pieces, words);
+  }
+  void endFold() { events += 'e'; }
+  bool arrived(const ReadyWord *words, uint32_t first, uint32_t number, uint32_t &missing) {
+    events += 'w';
+    return HostTarget::arrived(words, first, number, missing);
+  }
+  void release(uint64_t *word, uint64_t value) {
+    events += 'r';
+    HostTarget::release(word, value);
+  }
+  bool foldReady(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
+                 const ReadyWord *words, uint32_t &missing) {
+    events += 'f';
+    return HostTarget::foldReady(program, step, pieces, words, missing);
+  }
+  std::string events;
+};
+
+/// What a sender of four tiles does until it finds no room.
+std::string eventsOfSender(uint32_t depth, bool overlaps) {
+  plan::PlanBuilder builder;
+  builder.header().name = "send";
+  builder.header().collective = "sendrecv";
+  builder.header().depth = depth;
+  uint32_t wire = builder.addConnection(0, 0, {1});
+  for (uint32_t r : {0u, 1u}) {
+    builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+    builder.beginThreadBlock();
+    if (r == 0)
+      builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1}, {plan::input(0, 0)},
+                             {plan::connection(wire)});
+    else
+      builder.addInstruction({.opcode = plan::Opcode::Recv, .count = 1}, {plan::connection(wire)},
+                             {plan::output(1, 0)});
+  }
+  auto made = Simulation::make(std::move(builder).take(),
+                               {.count = 4 * 256, .type = DataType::Int32, .tiles = {256 * 4, 1}});
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  Simulation &simulation = **made;
+  simulation.announceAll();
+  Recorder recorder;
+  Executor<Recorder> sender(simulation, 0, 0, recorder, overlaps);
+  EXPECT_TRUE(sender.isReady());
+  sender.run(100);
+  return recorder.events;
+}
+
+TEST(ReadyStep, StoresReleasesWhileTheNextDataMoves) {
+  EXPECT_EQ(eventsOfSender(4, true), "fefrefrefrer");
+  EXPECT_EQ(eventsOfSender(4, false), "frfrfrfr");
+}
+
+TEST(ReadyStep, StoresReleasesBeforeItWaits) {
+  EXPECT_EQ(eventsOfSender(2, true), "wfefrerw");
+  EXPECT_EQ(eventsOfSender(2, false), "wfrwfrw");
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Ready, testing::ValuesIn(programs().begin(), programs().end()),
