@@ -54,7 +54,10 @@ struct PeerWords {
   uint64_t buffers[2][2] = {};
 };
 
-__device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
+/// loadBuffers(record, words): of direct programs, last.
+template <class LoadBuffers>
+__device__ PeerWords loadPeerWith(const DeviceCollective &collective,
+                                  const LoadBuffers &loadBuffers) {
   PeerWords words;
   uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks)
@@ -63,32 +66,30 @@ __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
   words.where = loadWord(&record->where);
   words.begun = loadWord(&record->begun);
   if (collective.isDirect)
-    for (uint32_t i = 0; i < 4; ++i)
-      words.buffers[i / 2][i % 2] = loadWord(&record->buffers[i / 2][i % 2]);
+    loadBuffers(*record, words);
   return words;
+}
+
+__device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
+  return loadPeerWith(collective, [](const RankRecord &record, PeerWords &words) {
+    for (uint32_t i = 0; i < 4; ++i)
+      words.buffers[i / 2][i % 2] = loadWord(&record.buffers[i / 2][i % 2]);
+  });
 }
 
 /// The same for invocation `number`, acquiring: what acquireBuffers() does comes with the same
 /// trip. The word that a peer says last is loaded last, and acquired; if another one is older than
 /// that it says so itself.
 __device__ inline PeerWords loadPeerAcquiring(const DeviceCollective &collective, uint64_t number) {
-  PeerWords words;
-  uint32_t peer = laneOfWarp();
-  if (peer >= collective.numRanks)
-    return words;
-  const RankRecord *record = recordIn(collective.arenas[collective.rank], collective.slot, peer);
-  words.where = loadWord(&record->where);
-  words.begun = loadWord(&record->begun);
-  if (!collective.isDirect)
-    return words;
-  const uint32_t turn = number % 2;
-  const uint64_t input = loadWord(&record->buffers[turn][0]);
-  const uint64_t output = acquireWord(&record->buffers[turn][1]);
-  for (uint32_t i = 0; i < 2; ++i) {
-    words.buffers[i][0] = i == turn ? input : 0;
-    words.buffers[i][1] = i == turn ? output : 0;
-  }
-  return words;
+  return loadPeerWith(collective, [&](const RankRecord &record, PeerWords &words) {
+    const uint32_t turn = number % 2;
+    const uint64_t input = loadWord(&record.buffers[turn][0]);
+    const uint64_t output = acquireWord(&record.buffers[turn][1]);
+    for (uint32_t i = 0; i < 2; ++i) {
+      words.buffers[i][0] = i == turn ? input : 0;
+      words.buffers[i][1] = i == turn ? output : 0;
+    }
+  });
 }
 
 /// Whether this lane's rank, having said `words`, lets invocation `number` begin here.
@@ -119,14 +120,6 @@ __device__ inline void acquireBuffers(const DeviceCollective &collective, uint64
   if (collective.isDirect && peer < collective.numRanks && peer != collective.rank)
     acquireWord(&recordIn(collective.arenas[collective.rank], collective.slot, peer)
                      ->buffers[number % 2][1]); // the last one to be said
-}
-
-/// Looks once.
-__device__ inline PeerBegin pollBegin(const DeviceCollective &collective, uint64_t number) {
-  PeerBegin found = judgePeer(collective, number, loadPeer(collective));
-  if (__all_sync(~0u, found.isReady))
-    acquireBuffers(collective, number);
-  return found;
 }
 
 /// The places of this lane's rank, and, of the own rank, all of them; only if it is ready.

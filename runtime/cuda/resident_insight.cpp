@@ -213,9 +213,7 @@ void ResidentRank::checkDeadlock() {
     waits.push_back(insight::describeWait(
         wait.waiter, wait.edge, [this](uint64_t id) { return lookUp(id); }, scale, ticks()));
   fabric.fail({StatusCode::Deadlock,
-               insight::listWaits(
-                   "deadlock: preemption is off and the ranks wait for each other in a cycle:",
-                   waits, transport::FailureWord::kTextBytes - 1)});
+               insight::describeCycle(waits, transport::FailureWord::kTextBytes - 1)});
 }
 
 // --- to who asks ---

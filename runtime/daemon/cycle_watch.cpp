@@ -64,9 +64,7 @@ void CycleWatch::round(std::span<const Attached> attached) {
   if (!cycle.empty() && cycle.front().device == id)
     kept->waits.front().core->fabric->fail(
         {StatusCode::Deadlock,
-         insight::listWaits(
-             "deadlock: preemption is off and the ranks wait for each other in a cycle:",
-             textsOf(cycle), transport::FailureWord::kTextBytes - 1)});
+         insight::describeCycle(textsOf(cycle), transport::FailureWord::kTextBytes - 1)});
 }
 
 void CycleWatch::listen(std::span<const Attached> attached) {

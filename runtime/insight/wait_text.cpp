@@ -54,4 +54,9 @@ std::string listWaits(std::string heading, std::span<const std::string> waits, s
   return listing;
 }
 
+std::string describeCycle(std::span<const std::string> waits, size_t mostBytes) {
+  return listWaits("deadlock: preemption is off and the ranks wait for each other in a cycle:",
+                   waits, mostBytes);
+}
+
 } // namespace occl::insight

@@ -24,4 +24,7 @@ std::string describeDuration(uint64_t nanoseconds);
 /// last line says how many more there are. The heading fits.
 std::string listWaits(std::string heading, std::span<const std::string> waits, size_t mostBytes);
 
+/// The text of a deadlock: `waits` are those of the cycle, and the text is cut as by listWaits().
+std::string describeCycle(std::span<const std::string> waits, size_t mostBytes);
+
 } // namespace occl::insight

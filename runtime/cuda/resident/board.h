@@ -103,6 +103,10 @@ inline constexpr uint32_t kHomes = 16;
 OCCL_HOST_DEVICE constexpr uint8_t homeOf(uint32_t agreedNumber) {
   return static_cast<uint8_t>(agreedNumber * 5 % kHomes);
 }
+/// All thread blocks of a collective that has so many.
+OCCL_HOST_DEVICE constexpr uint64_t allTasks(uint32_t numBlocks) {
+  return numBlocks == kMaxTasks ? ~0ull : (1ull << numBlocks) - 1;
+}
 /// The thread blocks 0, numExecutors, 2 * numExecutors and so on.
 OCCL_HOST_DEVICE constexpr uint64_t everyTask(uint32_t numExecutors) {
   uint64_t tasks = 0;

@@ -92,7 +92,7 @@ public:
   OCCL_HOST_DEVICE uint64_t give(const Takers &takers,
                                  const uint64_t (&words)[SubmissionEntry::kWords],
                                  uint32_t numBlocks, uint64_t sequence) const {
-    const uint64_t all = numBlocks == 64 ? ~0ull : (1ull << numBlocks) - 1;
+    const uint64_t all = allTasks(numBlocks);
     uint64_t given = 0;
     for (uint32_t round = 0; round < 2 && given != all; ++round) {
       uint64_t mine = 0;

@@ -20,6 +20,7 @@
 
 #include "runtime/cuda/resident/board.h"
 #include "runtime/cuda/resident/choosing.h"
+#include "runtime/cuda/resident/gates.h"
 #include "runtime/cuda/resident/hand_over.h"
 #include "runtime/cuda/resident/marks.h"
 
@@ -45,7 +46,8 @@ public:
         generation(arguments.generation), number(number),
         every(everyTask(arguments.settings.numExecutors)), target(target), runner(runner),
         marker(marker), handOver(arguments.board->hands[arguments.generation % 2], number,
-                                 arguments.settings.numExecutors, target) {}
+                                 arguments.settings.numExecutors, target),
+        gates(*arguments.board, *arguments.page, target) {}
 
   /// What has been taken in, to begin with.
   OCCL_HOST_DEVICE uint64_t begin(uint64_t now) {
@@ -166,9 +168,7 @@ public:
       return;
     if (isUntold)
       tell();
-    if (hasGatesChanged && target.lane() == 0)
-      target.post(&board.numGated, numGated);
-    hasGatesChanged = false;
+    gates.store();
     lastLook = target.now() * 2;
     target.release(&board.intake, lastLook);
     hasIntake = false;
@@ -214,7 +214,7 @@ private:
       if (!target.tryLock(&board.intake, kTaken))
         return;
       hasIntake = true;
-      numGated = target.peek(&board.numGated);
+      gates.load();
       seen = target.look(&board.news);
       // Who had the intake may have handed something to this one.
       isHanded = handOver.hasCome(handOver.look(), handed);
@@ -222,12 +222,12 @@ private:
     if (isHanded || (!isLookout && isLeaving(seen))) // decided since it looked last
       return stop();
     const uint64_t before = tail();
-    const uint32_t looks = claim == nullptr || numGated != 0 || first < before ? 1 : kLooks;
+    const uint32_t looks = claim == nullptr || gates.areAnyShut() || first < before ? 1 : kLooks;
     uint64_t end = before;
     for (uint32_t i = 0; i < looks && end == before; ++i)
       end = takeEntries(first, claim);
-    if (numGated != 0)
-      openGates();
+    if (gates.areAnyShut())
+      gates.forEachReached([&](uint32_t slot) { openGate(slot); });
     if (end == before) {
       if (isUntold)
         tell();
@@ -258,18 +258,18 @@ private:
         [&](const uint64_t(&words)[SubmissionEntry::kWords], uint64_t sequence, uint32_t come) {
           const Submission submission = unpack(words);
           marker.mark(Moment::TakenIn, sequence, 0);
-          if (numGated != 0 && !submission.isStreamed) // left of one that was withdrawn
-            forgetGate(sequence % kWindow);
+          if (gates.areAnyShut() && !submission.isStreamed) // left of one that was withdrawn
+            gates.forget(sequence % kWindow);
           const bool isClear =
               first >= before || (first + 1 == before && lastSequence == first && lastLeft == 0);
           if (claim != nullptr && isClear && come == 1 && submission.numBlocks != 0 &&
               !submission.isStreamed)
             return beginAtOnce(*claim, words, submission, sequence, takers);
           fill(words, submission, sequence);
-          letClaim(sequence, submission.isStreamed ? 0 : allOf(submission.numBlocks),
+          letClaim(sequence, submission.isStreamed ? 0 : allTasks(submission.numBlocks),
                    static_cast<uint32_t>(sequence - before), come);
           if (submission.isStreamed)
-            return keepShut(sequence);
+            return gates.keepShut(sequence % kWindow);
           if (submission.numBlocks == 0)
             return; // withdrawn: it has nothing that may be touched any more
           announce(*submission.collective, submission, sequence);
@@ -287,7 +287,7 @@ private:
       claim.found = Found::Claimed;
       return setFresh(claim.choice, claim.view, words, sequence, 0);
     }
-    const uint64_t all = allOf(submission.numBlocks);
+    const uint64_t all = allTasks(submission.numBlocks);
     const uint64_t given =
         isLookout ? 0 : handOver.give(takers, words, submission.numBlocks, sequence);
     isAllHanded = given == all;
@@ -327,53 +327,8 @@ private:
 
   // Streamed submissions: with the intake.
 
-  OCCL_HOST_DEVICE void keepShut(uint64_t sequence) {
-    const uint32_t slot = sequence % kWindow;
-    uint64_t *word = &board.gated[slot / 64];
-    const uint64_t bit = 1ull << slot % 64, before = target.peek(word);
-    // The bit may be left of one that was withdrawn.
-    numGated += (before & bit) == 0;
-    hasGatesChanged = true;
-    target.sync();
-    if (target.lane() == 0)
-      target.post(word, before | bit);
-    target.sync();
-  }
-
-  /// Those that their streams have reached.
-  OCCL_HOST_DEVICE void openGates() {
-    constexpr uint32_t kWords = kWindow / 64;
-    uint64_t shut[kWords];
-    for (uint32_t w = 0; w < kWords; ++w)
-      shut[w] = target.peek(&board.gated[w]);
-    for (uint32_t w = 0; w < kWords; ++w)
-      for (uint32_t begin = 0; shut[w] != 0 && begin < 64; begin += target.numLanes()) {
-        const uint32_t slot = w * 64 + begin + target.lane();
-        const bool isShut = (shut[w] >> slot % 64 & 1) != 0;
-        const uint64_t sequence = isShut ? target.peek(&board.slots[slot].sequence) : 0;
-        bool isReached = isShut && target.acquireFromHost(&page.gates[slot]) > sequence;
-        while (const uint64_t next = target.ofFirst(isReached, slot + 1)) {
-          openGate(static_cast<uint32_t>(next - 1));
-          isReached = isReached && slot != next - 1;
-        }
-      }
-  }
-
-  OCCL_HOST_DEVICE void forgetGate(uint32_t slot) {
-    uint64_t *word = &board.gated[slot / 64];
-    const uint64_t bit = 1ull << slot % 64, before = target.peek(word);
-    if ((before & bit) == 0)
-      return;
-    target.sync();
-    if (target.lane() == 0)
-      target.post(word, before & ~bit);
-    target.sync();
-    --numGated;
-    hasGatesChanged = true;
-  }
-
   OCCL_HOST_DEVICE void openGate(uint32_t slot) {
-    forgetGate(slot);
+    gates.forget(slot);
     const SlotView view = viewSlot(target, board.slots[slot]);
     if (view.left == 0)
       return; // it was withdrawn
@@ -384,7 +339,7 @@ private:
             submission.ordinal))
       announce(*submission.collective, submission, view.sequence);
     runner.takenIn(submission);
-    target.giveBits(&board.slots[slot].claimable, allOf(submission.numBlocks));
+    target.giveBits(&board.slots[slot].claimable, allTasks(submission.numBlocks));
     if (!isLookout)
       publishProgress();
   }
@@ -397,8 +352,7 @@ private:
   /// Whether nothing that is open may begin.
   OCCL_HOST_DEVICE bool isAllShut(uint64_t first) const {
     return countOpen(first, [&](const SlotView &view) {
-             const uint32_t slot = view.sequence % kWindow;
-             return (target.peek(&board.gated[slot / 64]) >> slot % 64 & 1) == 0;
+             return !gates.isShut(view.sequence % kWindow);
            }) == 0;
   }
   template <class Matches>
@@ -475,10 +429,6 @@ private:
     tell();
   }
 
-  OCCL_HOST_DEVICE static uint64_t allOf(uint32_t blocks) {
-    return blocks == 64 ? ~0ull : (1ull << blocks) - 1;
-  }
-
   /// Which of these thread blocks this executor takes first.
   OCCL_HOST_DEVICE uint32_t preferred(const Submission &submission, uint64_t blocks) const {
     const uint64_t own = ownTasks(every, number, settings.numExecutors, submission.home) & blocks;
@@ -542,7 +492,7 @@ private:
     }
     target.sync();
     const uint64_t still = moved ? 0 : now - target.peek(&board.watchedSince);
-    const bool isIdle = isEmpty || (numGated != 0 && still >= settings.idleLimit &&
+    const bool isIdle = isEmpty || (gates.areAnyShut() && still >= settings.idleLimit &&
                                     still < settings.stuckLimit && isAllShut(first));
     if (still < (isIdle ? settings.idleLimit : settings.stuckLimit) &&
         now - started < settings.stayLimit)
@@ -626,9 +576,7 @@ private:
   HandOver<Target> handOver;
   bool isHanded = false; // `handed` has come to it
   uint64_t handed[Hand::kWords];
-  // Of the board, with the intake.
-  uint64_t numGated = 0;
-  bool hasGatesChanged = false;
+  Gates<Target> gates; // with the intake
   // Of the lookout.
   bool isLookout = false, isRelieved = false;
   uint64_t published = 0; // a time
