@@ -7,6 +7,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 namespace occl::analysis {
@@ -28,42 +29,59 @@ public:
   /// Source, channel, destinations.
   using Route = std::tuple<uint32_t, uint32_t, llvm::ArrayRef<uint32_t>>;
 
-  explicit Routes(const Program &program)
-      : sources(program.numTransfers), channels(program.numTransfers),
-        starts(program.numTransfers + 1, 0) {
+  explicit Routes(const Program &program) : entries(program.numTransfers) {
+    std::vector<std::pair<uint32_t, uint32_t>> further; // transfer and receiver, but the first
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
       for (const Step &step : program.ranks[r].steps) {
         forEachMessage(step.instruction.sources, [&](const Place &place) {
-          if (place.kind == PlaceKind::Transfer)
-            ++starts[place.index + 1];
+          if (place.kind != PlaceKind::Transfer)
+            return;
+          Entry &entry = entries[place.index];
+          if (entry.numReceivers++ == 0)
+            entry.receiver = r;
+          else
+            further.push_back({place.index, r});
         });
         forEachMessage(step.instruction.destinations, [&](const Place &place) {
           if (place.kind != PlaceKind::Transfer)
             return;
-          sources[place.index] = r;
-          channels[place.index] =
+          Entry &entry = entries[place.index];
+          entry.source = r;
+          entry.channel =
               place.channel < 0 ? program.defaultChannel : static_cast<uint32_t>(place.channel);
         });
       }
-    std::partial_sum(starts.begin(), starts.end(), starts.begin());
-    destinations.resize(starts.back());
-    std::vector<uint32_t> next(starts.begin(), starts.end() - 1);
-    for (uint32_t r = 0; r < program.ranks.size(); ++r)
-      for (const Step &step : program.ranks[r].steps)
-        forEachMessage(step.instruction.sources, [&](const Place &place) {
-          if (place.kind == PlaceKind::Transfer)
-            destinations[next[place.index]++] = r;
-        });
+    listReceivers(further);
   }
 
   Route operator[](uint32_t transfer) const {
-    return {sources[transfer], channels[transfer],
-            llvm::ArrayRef(destinations)
-                .slice(starts[transfer], starts[transfer + 1] - starts[transfer])};
+    const Entry &entry = entries[transfer];
+    const uint32_t *first = entry.numReceivers > 1 ? &lists[entry.receiver] : &entry.receiver;
+    return {entry.source, entry.channel, llvm::ArrayRef(first, entry.numReceivers)};
   }
 
 private:
-  std::vector<uint32_t> sources, channels, starts, destinations;
+  /// Of a transfer; together, because its ends are met at any time.
+  struct Entry {
+    uint32_t source = 0, channel = 0, numReceivers = 0;
+    uint32_t receiver = 0; // of several: where they begin in `lists`
+  };
+
+  void listReceivers(std::vector<std::pair<uint32_t, uint32_t>> &further) {
+    llvm::sort(further);
+    std::optional<uint32_t> last;
+    for (auto [transfer, receiver] : further) {
+      if (last != transfer) {
+        lists.push_back(entries[transfer].receiver);
+        entries[transfer].receiver = static_cast<uint32_t>(lists.size() - 1);
+        last = transfer;
+      }
+      lists.push_back(receiver);
+    }
+  }
+
+  std::vector<Entry> entries;
+  std::vector<uint32_t> lists; // of those with several receivers: in the order of the ranks
 };
 
 } // namespace

@@ -1,7 +1,7 @@
 #include "compiler/driver/Compiler.h"
 
 #include "compiler/analysis/ProgramIO.h"
-#include "compiler/dialect/Chunk.h"
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/driver/Printing.h"
 #include "compiler/driver/Weights.h"
@@ -24,6 +24,7 @@ namespace occl::driver {
 Compiler::Compiler(CompileOptions options)
     : options(std::move(options)), context(MLIRContext::Threading::DISABLED) {
   context.loadDialect<chunk::ChunkDialect, inst::InstDialect>();
+  chunk::keepChunks(context);
   context.printOpOnDiagnostic(false); // a program's op is all of its IR
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     print(diagnostic, this->options.path, this->options.diagnosticFormat);
@@ -221,10 +222,15 @@ bool Compiler::lower() {
 
 size_t Compiler::numOps() {
   auto program = dyn_cast<chunk::ProgramOp>(ir->getBody()->front());
-  return program ? program.getBody().front().getOperations().size() : 0;
+  size_t number = 0;
+  if (program)
+    chunk::readChunks(program,
+                      [&](const chunk::ChunkProgram &chunks) { number = chunks.ops.size(); });
+  return number;
 }
 
 ModuleOp Compiler::module() {
+  chunk::writeKeptChunks(context);
   analysis::writeKeptPrograms(context);
   return *ir;
 }

@@ -1,6 +1,7 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/analysis/ProgramIO.h"
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
@@ -62,7 +63,9 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
   timing.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   TimingScope root = timing.getRootScope();
   // To verify IR takes longer than most passes, to write and read it as long as all of them.
-  if (!options.verifyEach)
+  if (options.verifyEach)
+    chunk::writeKeptChunks(*module.getContext());
+  else
     analysis::keepPrograms(*module.getContext());
   for (const Phase &phase : kPhases) {
     TimingScope scope = root.nest(phase.name);

@@ -62,7 +62,7 @@ struct PipelineOptions {
 ///   schedule      inst-assign-thread-blocks, inst-schedule, inst-synchronize,
 ///                 inst-use-direct-access
 /// Errors are emitted as MLIR diagnostics. Unless `verifyEach` is set, the inst.program is kept as
-/// data (analysis::keepPrograms).
+/// data (analysis::keepPrograms); if it is, the chunk.program is written as IR before all else.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
 
 } // namespace occl::driver

@@ -1,6 +1,7 @@
 #include "compiler/driver/Weights.h"
 
 #include "compiler/cost/StepCosts.h"
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/ProgramHeader.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -76,14 +77,12 @@ StepWeights weightsOf(chunk::ProgramOp program, const Topology &machine) {
   if (program.getInputChunks().size() != machine.numRanks())
     return {};
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
-  for (mlir::Operation &operation : program.getBody().front()) {
-    auto to = static_cast<uint32_t>(mlir::cast<chunk::ChunkOpInterface>(operation).getRank());
-    for (mlir::Value operand : operation.getOperands()) {
-      auto source = operand.getDefiningOp<chunk::ChunkOpInterface>();
-      if (auto from = static_cast<uint32_t>(source.getRank()); from != to)
-        pairs.push_back({from, to});
-    }
-  }
+  chunk::readChunks(program, [&](const chunk::ChunkProgram &chunks) {
+    for (const chunk::ChunkOp &op : chunks.ops)
+      for (uint32_t source : chunks.sourcesOf(op))
+        if (int32_t from = chunks.ops[source].rank; from != op.rank)
+          pairs.push_back({static_cast<uint32_t>(from), static_cast<uint32_t>(op.rank)});
+  });
   return weightsOf(machine, *dialect::parseProtocol(program.getProtocol()), std::move(pairs));
 }
 

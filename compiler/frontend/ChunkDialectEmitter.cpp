@@ -30,13 +30,6 @@ ChunkDialectEmitter::ChunkDialectEmitter(mlir::MLIRContext &context, const Sourc
                                          FileId mainFile)
     : sources(sources), mainFile(mainFile), builder(&context) {
   context.loadDialect<chunk::ChunkDialect>();
-  module = mlir::ModuleOp::create(builder.getUnknownLoc());
-  builder.setInsertionPointToEnd(module->getBody());
-  auto empty = builder.create<chunk::ProgramOp>(
-      builder.getUnknownLoc(), "", "", llvm::ArrayRef<int32_t>(), llvm::ArrayRef<int32_t>(),
-      llvm::ArrayRef<int32_t>(), llvm::ArrayRef<int32_t>());
-  program = empty;
-  builder.setInsertionPointToEnd(&empty.getBody().front());
 }
 
 mlir::Location ChunkDialectEmitter::location(SourceRange place) {
@@ -52,38 +45,40 @@ mlir::Location ChunkDialectEmitter::location(SourceRange place) {
   return result;
 }
 
+chunk::ChunkOp ChunkDialectEmitter::makeOp(chunk::ChunkOp::Kind kind, const ChunkRange &range,
+                                           SourceRange place) {
+  chunk::ChunkOp op;
+  op.kind = kind;
+  op.buffer = kindOf(range.buffer);
+  op.rank = static_cast<int32_t>(range.rank);
+  op.index = static_cast<int32_t>(range.index);
+  op.count = static_cast<int32_t>(range.count);
+  op.location = location(place);
+  return op;
+}
+
+ChunkHandle ChunkDialectEmitter::store(chunk::ChunkOp::Kind kind, llvm::ArrayRef<ChunkHandle> from,
+                                       const ChunkRange &destination, SourceRange place) {
+  if (areHintsNew)
+    recordHints();
+  chunk::ChunkOp op = makeOp(kind, destination, place);
+  op.channel = hints.channel;
+  op.hint = hint;
+  return chunks.add(op, from);
+}
+
 ChunkHandle ChunkDialectEmitter::read(const ChunkRange &source, SourceRange place) {
-  return builder
-      .create<chunk::ReadOp>(location(place), source.rank, kindOf(source.buffer), source.index,
-                             source.count)
-      .getResult()
-      .getAsOpaquePointer();
+  return chunks.add(makeOp(chunk::ChunkOp::Kind::Read, source, place), {});
 }
 
 ChunkHandle ChunkDialectEmitter::copy(ChunkHandle source, const ChunkRange &destination,
                                       SourceRange place) {
-  if (areHintsNew)
-    recordHints();
-  return builder
-      .create<chunk::CopyOp>(location(place), mlir::Value::getFromOpaquePointer(source),
-                             destination.rank, kindOf(destination.buffer), destination.index,
-                             hints.channel, hint)
-      .getResult()
-      .getAsOpaquePointer();
+  return store(chunk::ChunkOp::Kind::Copy, source, destination, place);
 }
 
 ChunkHandle ChunkDialectEmitter::reduce(std::span<const ChunkHandle> from,
                                         const ChunkRange &destination, SourceRange place) {
-  if (areHintsNew)
-    recordHints();
-  llvm::SmallVector<mlir::Value, 8> values;
-  for (ChunkHandle handle : from)
-    values.push_back(mlir::Value::getFromOpaquePointer(handle));
-  return builder
-      .create<chunk::ReduceOp>(location(place), values, destination.rank,
-                               kindOf(destination.buffer), destination.index, hints.channel, hint)
-      .getResult()
-      .getAsOpaquePointer();
+  return store(chunk::ChunkOp::Kind::Reduce, {from.data(), from.size()}, destination, place);
 }
 
 void ChunkDialectEmitter::recordHints() {
@@ -103,35 +98,33 @@ void ChunkDialectEmitter::recordHints() {
 
 mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo &info,
                                                               const std::string &sourceHash) {
-  auto header = mlir::cast<chunk::ProgramOp>(program);
-  header.setAlgorithm(info.name);
-  header.setCollective(info.collective);
-  header.setNumRanks(info.numRanks);
-  header.setInputChunks(toSigned(info.inputChunks));
-  header.setOutputChunks(toSigned(info.outputChunks));
-  header.setScratchChunks(toSigned(info.scratchChunks));
-  header.setInPlaceOffsets(info.inPlaceOffsets);
-  header.setPartChunks(info.partChunks);
-  header.setRoot(info.root);
-  header.setOutOfPlace(info.outOfPlace);
-  header.setInPlace(info.inPlace);
+  auto module = mlir::OwningOpRef(mlir::ModuleOp::create(builder.getUnknownLoc()));
+  builder.setInsertionPointToEnd(module->getBody());
+  mlir::Location place = mlir::NameLoc::get(builder.getStringAttr(sources.name(mainFile)));
+  auto program = builder.create<chunk::ProgramOp>(
+      place, info.name, info.collective, toSigned(info.inputChunks), toSigned(info.outputChunks),
+      toSigned(info.scratchChunks), info.inPlaceOffsets);
+  program.setPartChunks(info.partChunks);
+  program.setRoot(info.root);
+  program.setOutOfPlace(info.outOfPlace);
+  program.setInPlace(info.inPlace);
   llvm::SmallVector<llvm::StringRef> names;
   llvm::SmallVector<int64_t> values;
   for (const auto &[name, value] : info.parameters) {
     names.push_back(name);
     values.push_back(value);
   }
-  header.setParameterNamesAttr(builder.getStrArrayAttr(names));
-  header.setParameterValues(values);
-  header.setRequirements(info.requirements);
-  header.setHints(records);
-  header.setProtocol(info.protocol);
-  header.setMinBytes(info.minBytes);
+  program.setParameterNamesAttr(builder.getStrArrayAttr(names));
+  program.setParameterValues(values);
+  program.setRequirements(info.requirements);
+  program.setHints(records);
+  program.setProtocol(info.protocol);
+  program.setMinBytes(info.minBytes);
   if (info.maxBytes != kUnboundedBytes)
-    header.setMaxBytes(info.maxBytes);
-  header.setSourceHash(sourceHash);
-  program->setLoc(mlir::NameLoc::get(builder.getStringAttr(sources.name(mainFile))));
-  return std::move(module);
+    program.setMaxBytes(info.maxBytes);
+  program.setSourceHash(sourceHash);
+  chunk::storeChunks(std::move(chunks), program);
+  return module;
 }
 
 } // namespace occl::frontend

@@ -1,6 +1,7 @@
-// Elaborated operations as ops of the chunk dialect.
+// Elaborated operations as a program of the chunk dialect.
 #pragma once
 
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/frontend/ChunkEmitter.h"
 
@@ -15,7 +16,7 @@
 
 namespace occl::frontend {
 
-/// Handles are opaque pointers of mlir::Value. The context and the sources outlive it.
+/// Handles are positions in the program. The context and the sources outlive it.
 class ChunkDialectEmitter : public ChunkEmitter {
 public:
   /// Loads the chunk dialect. The program is located at `mainFile`, one of `sources`.
@@ -30,19 +31,24 @@ public:
     hints = next;
   }
 
-  /// A module of one chunk.program that holds what was emitted. Call once, last.
+  /// A module of one chunk.program that holds what was emitted, as IR or as data
+  /// (chunk::keepChunks). Call once, last.
   mlir::OwningOpRef<mlir::ModuleOp> finish(const ProgramInfo &info, const std::string &sourceHash);
 
 private:
   mlir::Location location(SourceRange place);
+  /// An operation without hints.
+  chunk::ChunkOp makeOp(chunk::ChunkOp::Kind kind, const ChunkRange &range, SourceRange place);
+  /// A copy or reduction.
+  ChunkHandle store(chunk::ChunkOp::Kind kind, llvm::ArrayRef<ChunkHandle> from,
+                    const ChunkRange &destination, SourceRange place);
   /// Only hints that an operation follows get a record.
   void recordHints();
 
   const SourceManager &sources;
   FileId mainFile;
   mlir::OpBuilder builder;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  mlir::Operation *program;                           // filled before its header is known
+  chunk::ChunkProgram chunks;
   llvm::DenseMap<uint64_t, mlir::Location> locations; // of expressions, by where they begin
   Hints hints;
   bool areHintsNew = false; // there is no record of them yet

@@ -22,8 +22,8 @@ struct ChunkRange {
   uint32_t count = 0;
 };
 
-/// A value of the emitter's own: what read, copy or reduce returned.
-using ChunkHandle = void *;
+/// A number of the emitter's own: what read, copy or reduce returned.
+using ChunkHandle = uint32_t;
 
 /// What is asked of the schedule of copies and reductions. Nothing of it changes what they compute.
 struct Hints {

@@ -22,7 +22,7 @@ namespace occl::frontend {
 struct Chunk {
   Place place;
   Version stamp = kUnwritten;
-  ChunkHandle handle = nullptr;
+  ChunkHandle handle = 0;
 };
 
 struct List;

@@ -141,7 +141,7 @@ bool Elaborator::evaluateSlice(const Expr &expr, Chunk &out) {
   if (!evaluateRange(*expr.b, expr.c, whole.place.count, expr, part))
     return false;
   // Only the part must be as it was: the rest may have been overwritten.
-  out = {part, whole.stamp, nullptr};
+  out = {part, whole.stamp, 0};
   if (!checkFresh(out, expr) || !spendOp(expr.range))
     return false;
   out.handle = emitter.read(layout.range(part), expr.range);

@@ -33,9 +33,7 @@ public:
   std::vector<std::string> lines;
 
 private:
-  static std::string number(ChunkHandle handle) {
-    return std::to_string(reinterpret_cast<uintptr_t>(handle) - 1);
-  }
+  static std::string number(ChunkHandle handle) { return std::to_string(handle); }
   static std::string describe(const ChunkRange &range) {
     constexpr const char *kNames[] = {"input", "output", "scratch"};
     std::string text = std::string(kNames[static_cast<int>(range.buffer)]) + "[" +
@@ -59,7 +57,7 @@ private:
   ChunkHandle add(std::string line) {
     bool isRead = line.starts_with("read");
     lines.push_back(isRead ? std::move(line) : line + suffix);
-    return reinterpret_cast<ChunkHandle>(static_cast<uintptr_t>(lines.size()));
+    return static_cast<ChunkHandle>(lines.size() - 1);
   }
 
   std::string suffix;

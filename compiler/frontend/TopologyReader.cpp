@@ -22,10 +22,10 @@ const TopologyDecl *onlyTopology(const Module &module, const std::string &path,
 class NoEmitter : public ChunkEmitter {
 public:
   void useHints(const Hints &) override {}
-  ChunkHandle read(const ChunkRange &, SourceRange) override { return nullptr; }
-  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return nullptr; }
+  ChunkHandle read(const ChunkRange &, SourceRange) override { return 0; }
+  ChunkHandle copy(ChunkHandle, const ChunkRange &, SourceRange) override { return 0; }
   ChunkHandle reduce(std::span<const ChunkHandle>, const ChunkRange &, SourceRange) override {
-    return nullptr;
+    return 0;
   }
 };
 

@@ -87,15 +87,15 @@ class NoEmitter : public frontend::ChunkEmitter {
 public:
   void useHints(const frontend::Hints &) override {}
   frontend::ChunkHandle read(const frontend::ChunkRange &, frontend::SourceRange) override {
-    return nullptr;
+    return 0;
   }
   frontend::ChunkHandle copy(frontend::ChunkHandle, const frontend::ChunkRange &,
                              frontend::SourceRange) override {
-    return nullptr;
+    return 0;
   }
   frontend::ChunkHandle reduce(std::span<const frontend::ChunkHandle>, const frontend::ChunkRange &,
                                frontend::SourceRange) override {
-    return nullptr;
+    return 0;
   }
 };
 

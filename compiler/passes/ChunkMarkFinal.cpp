@@ -1,4 +1,5 @@
 #include "compiler/analysis/AccessMap.h"
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
 
@@ -9,6 +10,7 @@ namespace occl::passes {
 
 using namespace mlir;
 using namespace occl;
+using chunk::ChunkOp;
 using plan::OperandKind;
 
 namespace {
@@ -17,26 +19,25 @@ namespace {
 /// that runs in place only may write to its input, which is a part of its output.
 class Origins {
 public:
-  explicit Origins(const dialect::ProgramHeader &header)
-      : header(header), maps(static_cast<size_t>(header.numRanks) * 3) {}
+  Origins(const dialect::ProgramHeader &header, chunk::ChunkProgram &program)
+      : header(header), program(program), maps(static_cast<size_t>(header.numRanks) * 3) {}
 
-  void reduce(chunk::ReduceOp op) {
+  void reduce(ChunkOp &op) {
     if (!header.requirements.empty()) // the standard collectives promise nothing in between
-      for (Value operand : op->getOperands())
-        noteReducedFurther(operand.getDefiningOp<chunk::ChunkOpInterface>());
-    auto [map, begin] = find(op.getRank(), op.getBuffer(), op.getIndex());
-    map.assign(begin, begin + op.getCount(), op.getOperation());
+      for (uint32_t source : program.sourcesOf(op))
+        noteReducedFurther(program.ops[source]);
+    auto [map, begin] = find(op.rank, op.buffer, op.index);
+    map.assign(begin, begin + op.count, &op);
   }
 
-  void copy(chunk::CopyOp op) {
-    auto source = op.getSource().getDefiningOp<chunk::ChunkOpInterface>();
-    SmallVector<std::pair<int64_t, Operation *>, 4> pieces;
-    auto [from, first] = find(source.getRank(), source.getBuffer(), source.getIndex());
-    from.forEach(first, first + source.getCount(),
-                 [&](int64_t begin, int64_t end, Operation *origin) {
-                   pieces.push_back({end - begin, origin});
-                 });
-    auto [to, at] = find(op.getRank(), op.getBuffer(), op.getIndex());
+  void copy(const ChunkOp &op) {
+    const ChunkOp &source = program.ops[program.sourcesOf(op).front()];
+    SmallVector<std::pair<int64_t, ChunkOp *>, 4> pieces;
+    auto [from, first] = find(source.rank, source.buffer, source.index);
+    from.forEach(first, first + source.count, [&](int64_t begin, int64_t end, ChunkOp *origin) {
+      pieces.push_back({end - begin, origin});
+    });
+    auto [to, at] = find(op.rank, op.buffer, op.index);
     for (auto [length, origin] : pieces) {
       to.assign(at, at + length, origin);
       at += length;
@@ -46,24 +47,23 @@ public:
   /// Marks the reductions whose results rank's output[index, index + count) holds.
   void mark(int32_t rank, int64_t index, int64_t count) {
     auto [map, begin] = find(rank, OperandKind::Output, index);
-    map.forEach(begin, begin + count, [](int64_t, int64_t, Operation *origin) {
+    map.forEach(begin, begin + count, [](int64_t, int64_t, ChunkOp *origin) {
       if (origin)
-        cast<chunk::ReduceOp>(origin).setFinal(true);
+        origin->final = true;
     });
   }
 
   /// Whether a reduction that is marked has a result that is reduced further.
   bool isMarkedReducedFurther() const {
-    return llvm::any_of(reducedFurther,
-                        [](Operation *op) { return cast<chunk::ReduceOp>(op).getFinal(); });
+    return llvm::any_of(reducedFurther, [](const ChunkOp *op) { return op->final; });
   }
 
 private:
-  using Map = analysis::AccessMap<Operation *>;
+  using Map = analysis::AccessMap<ChunkOp *>;
 
-  void noteReducedFurther(chunk::ChunkOpInterface source) {
-    auto [map, begin] = find(source.getRank(), source.getBuffer(), source.getIndex());
-    map.forEach(begin, begin + source.getCount(), [&](int64_t, int64_t, Operation *origin) {
+  void noteReducedFurther(const ChunkOp &source) {
+    auto [map, begin] = find(source.rank, source.buffer, source.index);
+    map.forEach(begin, begin + source.count, [&](int64_t, int64_t, ChunkOp *origin) {
       if (origin && (reducedFurther.empty() || reducedFurther.back() != origin))
         reducedFurther.push_back(origin);
     });
@@ -81,8 +81,9 @@ private:
   }
 
   const dialect::ProgramHeader &header;
+  chunk::ChunkProgram &program;
   std::vector<Map> maps;
-  std::vector<Operation *> reducedFurther;
+  std::vector<ChunkOp *> reducedFurther;
 };
 
 void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
@@ -98,22 +99,27 @@ void markRequired(Origins &origins, const dialect::ProgramHeader &header) {
   }
 }
 
+void markFinal(chunk::ChunkProgram &program, const dialect::ProgramHeader &header) {
+  Origins origins(header, program);
+  for (ChunkOp &op : program.ops) {
+    op.final = false;
+    if (op.kind == ChunkOp::Kind::Reduce)
+      origins.reduce(op);
+    else if (op.kind == ChunkOp::Kind::Copy)
+      origins.copy(op);
+  }
+  markRequired(origins, header);
+  if (origins.isMarkedReducedFurther())
+    for (ChunkOp &op : program.ops)
+      op.final = false;
+}
+
 class ChunkMarkFinalPass : public passes::impl::ChunkMarkFinalBase<ChunkMarkFinalPass> {
   void runOnOperation() override {
-    for (auto program : getOperation().getOps<chunk::ProgramOp>()) {
-      dialect::ProgramHeader header = dialect::headerOf(program);
-      Origins origins(header);
-      for (Operation &op : program.getBody().front()) {
-        if (auto reduce = dyn_cast<chunk::ReduceOp>(op)) {
-          reduce.setFinal(false);
-          origins.reduce(reduce);
-        } else if (auto copy = dyn_cast<chunk::CopyOp>(op)) {
-          origins.copy(copy);
-        }
-      }
-      markRequired(origins, header);
-      if (origins.isMarkedReducedFurther())
-        program.walk([](chunk::ReduceOp reduce) { reduce.setFinal(false); });
+    for (auto op : getOperation().getOps<chunk::ProgramOp>()) {
+      chunk::ChunkProgram program = chunk::takeChunks(op);
+      markFinal(program, dialect::headerOf(op));
+      chunk::storeChunks(std::move(program), op);
     }
   }
 };

@@ -1,3 +1,4 @@
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
@@ -12,47 +13,24 @@ namespace occl::passes {
 
 using namespace mlir;
 using namespace occl;
-using plan::OperandKind;
+using chunk::ChunkOp;
 
 namespace {
 
-/// A range of one rank's buffer, in chunks.
-struct ChunkRange {
-  int32_t rank = 0;
-  OperandKind buffer = OperandKind::Input;
-  int64_t index = 0;
-  int64_t count = 1;
-
-  /// Part `part` of `parts` where every chunk is cut into `factor`, which `parts` divides: chunk i
-  /// becomes [i * factor, (i + 1) * factor), so that an element stays in its chunk, and whatever
-  /// the program does with a chunk it does with each of its pieces.
-  ChunkRange part(int64_t factor, int32_t parts, int32_t part) const {
-    int64_t size = count * factor / parts;
-    return {rank, buffer, index * factor + part * size, size};
-  }
-};
-
-ChunkRange rangeOf(chunk::ChunkOpInterface op) {
-  return {op.getRank(), op.getBuffer(), op.getIndex(), op.getCount()};
-}
-
-int32_t hintOf(Operation &op) {
-  if (auto copy = dyn_cast<chunk::CopyOp>(op))
-    return copy.getHint();
-  return cast<chunk::ReduceOp>(op).getHint();
-}
-
-int32_t channelOf(Operation &op) {
-  if (auto copy = dyn_cast<chunk::CopyOp>(op))
-    return copy.getChannel();
-  return cast<chunk::ReduceOp>(op).getChannel();
+/// Makes `op` part `part` of `parts` of what it is, where every chunk is cut into `factor`, which
+/// `parts` divides: chunk i becomes [i * factor, (i + 1) * factor), so that an element stays in its
+/// chunk, and whatever the program does with a chunk it does with each of its pieces.
+void narrow(ChunkOp &op, int64_t factor, int32_t parts, int32_t part) {
+  int64_t size = op.count * factor / parts;
+  op.index = static_cast<int32_t>(op.index * factor + part * size);
+  op.count = static_cast<int32_t>(size);
 }
 
 /// What a program asks for, as a whole.
 struct Demand {
   /// Least common multiple of the parts of all ops: what every chunk is cut into.
   int64_t factor = 1;
-  Operation *largest = nullptr; // an op of the most parts
+  mlir::LocationAttr largest; // of an op of the most parts
   /// Part k works on channels and thread blocks k strides above those asked for.
   int32_t channelStride = 1, blockStride = 1;
   bool namesBlocks = false;
@@ -65,46 +43,42 @@ public:
       : op(op), header(dialect::headerOf(op)), hints(op.getHints()), instances(instances),
         shareChannels(shareChannels) {}
 
-  LogicalResult run() {
-    Demand demand = findDemand();
+  /// Replaces the operations.
+  LogicalResult run(chunk::ChunkProgram &program) {
+    Demand demand = findDemand(program);
     if (demand.factor == 1)
       return success();
-    if (failed(checkLimits(demand)))
+    if (failed(checkLimits(demand)) || failed(splitOps(program, demand)))
       return failure();
-    if (failed(splitOps(demand)))
-      return failure();
+    program = std::move(result);
     refineHeader(static_cast<int32_t>(demand.factor));
     return success();
   }
 
 private:
-  int64_t partsOf(Operation &operation) const {
-    return int64_t(dialect::hintAt(hints, hintOf(operation)).parallel) * instances;
+  int32_t partsOf(const ChunkOp &target) const {
+    return dialect::hintAt(hints, target.hint).parallel * instances;
   }
 
-  template <typename Function> void forEachOp(Function fn) {
-    for (Operation &operation : op.getBody().front())
-      if (!isa<chunk::ReadOp>(operation))
-        fn(operation);
-  }
-
-  Demand findDemand() {
+  Demand findDemand(const chunk::ChunkProgram &program) {
     Demand demand;
     int64_t most = 0;
-    forEachOp([&](Operation &operation) {
-      int64_t parts = partsOf(operation);
+    for (const ChunkOp &target : program.ops) {
+      if (target.kind == ChunkOp::Kind::Read)
+        continue;
+      int64_t parts = partsOf(target);
       // Beyond the limit of chunks nothing is computed any more, only reported.
       if (demand.factor <= plan::limits::kMaxChunks)
         demand.factor = std::lcm(demand.factor, parts);
       if (parts > most) {
         most = parts;
-        demand.largest = &operation;
+        demand.largest = target.location;
       }
-      dialect::HintRecord hint = dialect::hintAt(hints, hintOf(operation));
-      demand.channelStride = std::max(demand.channelStride, channelOf(operation) + 1);
+      dialect::HintRecord hint = dialect::hintAt(hints, target.hint);
+      demand.channelStride = std::max(demand.channelStride, target.channel + 1);
       demand.namesBlocks |= hint.sendBlock >= 0 || hint.recvBlock >= 0;
       demand.blockStride = std::max({demand.blockStride, hint.sendBlock + 1, hint.recvBlock + 1});
-    });
+    }
     demand.channelStride = std::max(demand.channelStride, header.channel + 1);
     return demand;
   }
@@ -117,7 +91,7 @@ private:
         largest = std::max<int64_t>(largest, size);
     if (largest * demand.factor <= int64_t(plan::limits::kMaxChunks))
       return success();
-    auto diagnostic = emitError(demand.largest->getLoc())
+    auto diagnostic = emitError(demand.largest)
                       << "parallelism cuts every chunk of the program into ";
     if (demand.factor > int64_t(plan::limits::kMaxChunks))
       diagnostic << "more pieces than a plan may have chunks";
@@ -129,92 +103,81 @@ private:
                          "[E100]";
   }
 
-  LogicalResult splitOps(const Demand &demand) {
-    Block &body = op.getBody().front();
-    std::vector<Operation *> originals;
-    for (Operation &operation : body)
-      originals.push_back(&operation);
-    for (Operation *operation : originals)
-      if (!isa<chunk::ReadOp>(operation) && failed(split(*operation, demand)))
+  LogicalResult splitOps(const chunk::ChunkProgram &program, const Demand &demand) {
+    partsOfResult.resize(program.ops.size());
+    for (auto [position, target] : llvm::enumerate(program.ops))
+      if (target.kind != ChunkOp::Kind::Read &&
+          failed(split(program, target, demand, partsOfResult[position])))
         return failure();
-    for (Operation *operation : llvm::reverse(originals))
-      operation->erase();
     return success();
   }
 
-  LogicalResult split(Operation &operation, const Demand &demand) {
-    auto parts = static_cast<int32_t>(partsOf(operation));
-    std::vector<Value> &results = partsOfResult[&operation];
-    ChunkRange target = rangeOf(cast<chunk::ChunkOpInterface>(operation));
-    OpBuilder builder(&operation);
+  /// Appends the parts of `target` to the result, and their positions to `positions`.
+  LogicalResult split(const chunk::ChunkProgram &program, const ChunkOp &target,
+                      const Demand &demand, std::vector<uint32_t> &positions) {
+    const int32_t parts = partsOf(target);
     for (int32_t part = 0; part < parts; ++part) {
-      int32_t channel = channelOf(operation), hint = hintOf(operation);
+      ChunkOp to = target;
       // Parts with thread blocks of their own need channels of their own.
       if (part > 0 && (!shareChannels || demand.namesBlocks))
-        channel = std::max({channel, header.channel, 0}) + part * demand.channelStride;
-      if (channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
-        return emitError(operation.getLoc())
-               << "part " << part << " of " << parts << " needs channel " << channel
-               << "; there are " << plan::limits::kMaxChannels
-               << ": ask for fewer parts or smaller channels [E101]";
-      if (failed(placePart(operation, hint, part, demand.blockStride)))
+        to.channel = std::max({to.channel, header.channel, 0}) + part * demand.channelStride;
+      if (to.channel >= static_cast<int32_t>(plan::limits::kMaxChannels))
+        return emitError(to.location) << "part " << part << " of " << parts << " needs channel "
+                                      << to.channel << "; there are " << plan::limits::kMaxChannels
+                                      << ": ask for fewer parts or smaller channels [E101]";
+      if (failed(placePart(to, part, demand.blockStride)))
         return failure();
-      ChunkRange to = target.part(demand.factor, parts, part);
-      SmallVector<Value, 4> sources;
-      for (Value source : operation.getOperands())
-        sources.push_back(partOfValue(builder, source, demand.factor, parts, part));
-      auto index = static_cast<int32_t>(to.index);
-      if (isa<chunk::CopyOp>(operation)) {
-        results.push_back(builder.create<chunk::CopyOp>(operation.getLoc(), sources.front(),
-                                                        to.rank, to.buffer, index, channel, hint));
-        continue;
-      }
-      auto reduce = builder.create<chunk::ReduceOp>(operation.getLoc(), sources, to.rank, to.buffer,
-                                                    index, channel, hint);
-      reduce.setFinal(cast<chunk::ReduceOp>(operation).getFinal());
-      results.push_back(reduce);
+      narrow(to, demand.factor, parts, part);
+      SmallVector<uint32_t, 4> sources;
+      for (uint32_t source : program.sourcesOf(target))
+        sources.push_back(partOfValue(program, source, demand.factor, parts, part));
+      positions.push_back(result.add(to, sources));
     }
     return success();
   }
 
   /// The value of a part of `source`: the result of the op that wrote the same part, or what lies
   /// in its range now, which is the same.
-  Value partOfValue(OpBuilder &builder, Value source, int64_t factor, int32_t parts, int32_t part) {
-    auto known = partsOfResult.find(source.getDefiningOp());
-    if (known != partsOfResult.end() && known->second.size() == static_cast<size_t>(parts))
-      return known->second[part];
-    auto defining = source.getDefiningOp<chunk::ChunkOpInterface>();
-    ChunkRange from = rangeOf(defining).part(factor, parts, part);
-    return builder.create<chunk::ReadOp>(defining.getLoc(), from.rank, from.buffer,
-                                         static_cast<int32_t>(from.index),
-                                         static_cast<int32_t>(from.count));
+  uint32_t partOfValue(const chunk::ChunkProgram &program, uint32_t source, int64_t factor,
+                       int32_t parts, int32_t part) {
+    const std::vector<uint32_t> &known = partsOfResult[source];
+    if (known.size() == static_cast<size_t>(parts))
+      return known[part];
+    ChunkOp from;
+    from.rank = program.ops[source].rank;
+    from.buffer = program.ops[source].buffer;
+    from.index = program.ops[source].index;
+    from.count = program.ops[source].count;
+    from.location = program.ops[source].location;
+    narrow(from, factor, parts, part);
+    return result.add(from, {});
   }
 
-  /// Replaces `hint` by the number of the record for one part: of one piece, on thread blocks of
-  /// its own.
-  LogicalResult placePart(Operation &operation, int32_t &hint, int32_t part, int32_t stride) {
-    dialect::HintRecord record = dialect::hintAt(hints, hint);
+  /// Replaces the op's hint by the number of the record for one part: of one piece, on thread
+  /// blocks of its own.
+  LogicalResult placePart(ChunkOp &target, int32_t part, int32_t stride) {
+    dialect::HintRecord record = dialect::hintAt(hints, target.hint);
     record.parallel = 1;
     for (int32_t *block : {&record.sendBlock, &record.recvBlock}) {
       if (*block < 0)
         continue;
       *block += part * stride;
       if (*block >= static_cast<int32_t>(plan::limits::kMaxThreadBlocks))
-        return emitError(operation.getLoc())
+        return emitError(target.location)
                << "part " << part << " needs thread block " << *block << "; there are "
                << plan::limits::kMaxThreadBlocks
                << ": ask for fewer parts or smaller thread blocks [E102]";
     }
     if (record == dialect::HintRecord()) {
-      hint = -1;
+      target.hint = -1;
       return success();
     }
-    auto [entry, isNew] = recordOf.try_emplace({hint, part}, 0);
+    auto [entry, isNew] = recordOf.try_emplace({target.hint, part}, 0);
     if (isNew) {
       entry->second = static_cast<int32_t>(newHints.size() / dialect::kHintFields);
       dialect::appendHint(newHints, record);
     }
-    hint = entry->second;
+    target.hint = entry->second;
     return success();
   }
 
@@ -249,16 +212,21 @@ private:
   bool shareChannels;
   SmallVector<int32_t> newHints;
   llvm::DenseMap<std::pair<int32_t, int32_t>, int32_t> recordOf; // of a hint and a part
-  llvm::DenseMap<Operation *, std::vector<Value>> partsOfResult;
+  chunk::ChunkProgram result;
+  std::vector<std::vector<uint32_t>> partsOfResult; // of each op so far
 };
 
 class ChunkParallelizePass : public passes::impl::ChunkParallelizeBase<ChunkParallelizePass> {
   using ChunkParallelizeBase::ChunkParallelizeBase;
 
   void runOnOperation() override {
-    for (auto program : getOperation().getOps<chunk::ProgramOp>())
-      if (failed(Parallelization(program, static_cast<int32_t>(instances), shareChannels).run()))
-        signalPassFailure();
+    for (auto op : getOperation().getOps<chunk::ProgramOp>()) {
+      chunk::ChunkProgram program = chunk::takeChunks(op);
+      Parallelization parallelization(op, static_cast<int32_t>(instances), shareChannels);
+      if (failed(parallelization.run(program)))
+        return signalPassFailure();
+      chunk::storeChunks(std::move(program), op);
+    }
   }
 };
 

@@ -37,12 +37,19 @@ struct Misfit {
   uint32_t numMerged = 0;
 };
 
+/// What is known of a transfer; together, because it is asked for together.
+struct Transfer {
+  Ends ends;
+  uint32_t following = kNone; // the next transfer of the connection
+  uint32_t previous = kNone;  // the one before
+  Misfit misfit;              // the last one
+};
+
 class Aggregation {
 public:
   explicit Aggregation(Program &program)
       : program(program), network(program), dependences(dependencesOf(program)),
-        ends(program.numTransfers), following(program.numTransfers, kNone),
-        previous(program.numTransfers, kNone), misfits(program.numTransfers) {
+        transfers(program.numTransfers) {
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       const Rank &rank = program.ranks[r];
       erased.emplace_back(rank.steps.size());
@@ -61,8 +68,9 @@ public:
   void run(bool joinLocal) {
     for (uint32_t transfer : heads)
       while (transfer != kNone)
-        if (!tryMerge(transfer, following[transfer]) && !tryMerge(transfer, continuation(transfer)))
-          transfer = following[transfer];
+        if (!tryMerge(transfer, transfers[transfer].following) &&
+            !tryMerge(transfer, continuation(transfer)))
+          transfer = transfers[transfer].following;
     for (uint32_t r = 0; r < program.ranks.size(); ++r) {
       if (joinLocal)
         mergeLocal(r);
@@ -77,13 +85,13 @@ private:
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
       for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i)
         forEachMessage(program.ranks[r].steps[i].instruction.destinations, [&](const Place &place) {
-          ends[place.index].push_back({r, i});
+          transfers[place.index].ends.push_back({r, i});
           uint32_t &before = last[network.connectionOf(place)];
           if (before == kNone)
             heads.push_back(place.index);
           else
-            following[before] = place.index;
-          previous[place.index] = before;
+            transfers[before].following = place.index;
+          transfers[place.index].previous = before;
           before = place.index;
           if (auto start = startOf(place.index))
             startingAt[*start] = place.index;
@@ -91,7 +99,7 @@ private:
     for (uint32_t r = 0; r < program.ranks.size(); ++r)
       for (uint32_t i = 0; i < program.ranks[r].steps.size(); ++i)
         forEachMessage(program.ranks[r].steps[i].instruction.sources, [&](const Place &place) {
-          ends[place.index].push_back({r, i});
+          transfers[place.index].ends.push_back({r, i});
         });
   }
 
@@ -99,7 +107,7 @@ private:
   using Start = std::tuple<uint32_t, PlaceKind, uint32_t, uint32_t>;
 
   std::optional<Start> startOf(uint32_t transfer) {
-    auto [rank, step] = ends[transfer].front();
+    auto [rank, step] = transfers[transfer].ends.front();
     const Instruction &sender = instructionAt(rank, step);
     Place source = sender.sources.front();
     if (opcodeOf(sender) != plan::Opcode::Send)
@@ -115,7 +123,7 @@ private:
     if (!start)
       return kNone;
     auto [connection, kind, index, step] = *start;
-    index += instructionAt(ends[transfer].front().first, step).count;
+    index += instructionAt(transfers[transfer].ends.front().first, step).count;
     auto found = startingAt.lower_bound(Start(connection, kind, index, step));
     bool continues = found != startingAt.end() && std::get<0>(found->first) == connection &&
                      std::get<1>(found->first) == kind && std::get<2>(found->first) == index;
@@ -176,14 +184,15 @@ private:
       llvm::for_each(pairs, [&](const Pair &pair) { merge(pair); });
     else
       for (auto [first, second] : tried)
-        misfits[first] = {second, numMerged};
+        transfers[first].misfit = {second, numMerged};
     return possible;
   }
 
   /// Whether it has been tried already to merge all that merging these two takes, and nothing was
   /// merged since. From each message of a fold the same would be tried again.
   bool isKnownNotToFit(uint32_t transfer, uint32_t next) const {
-    return misfits[transfer].next == next && misfits[transfer].numMerged == numMerged;
+    return transfers[transfer].misfit.next == next &&
+           transfers[transfer].misfit.numMerged == numMerged;
   }
 
   /// The other step of the pair that a step is in, while a merge is tried.
@@ -193,9 +202,9 @@ private:
   /// in two pairs: at the first, as most that are tried fail, and messages may have many receivers.
   bool addEnds(uint32_t transfer, uint32_t next, llvm::SmallVectorImpl<Pair> &pairs) {
     tried.push_back({transfer, next});
-    if (ends[transfer].size() != ends[next].size())
+    if (transfers[transfer].ends.size() != transfers[next].ends.size())
       return false;
-    for (auto [a, b] : llvm::zip(ends[transfer], ends[next])) {
+    for (auto [a, b] : llvm::zip(transfers[transfer].ends, transfers[next].ends)) {
       if (a.first != b.first || a.second == b.second || erased[b.first][b.second])
         return false;
       uint32_t &ofFirst = partnerOf(a.first, a.second), &ofSecond = partnerOf(b.first, b.second);
@@ -220,10 +229,10 @@ private:
     grown[pair.rank][pair.first] = true;
     mergedInto[pair.rank][pair.second] = pair.first;
     forEachMessage(second.destinations, [&](const Place &place) {
-      uint32_t before = previous[place.index], after = following[place.index];
-      following[before] = after;
+      uint32_t before = transfers[place.index].previous, after = transfers[place.index].following;
+      transfers[before].following = after;
       if (after != kNone)
-        previous[after] = before;
+        transfers[after].previous = before;
     });
   }
 
@@ -257,12 +266,9 @@ private:
 
   Program &program;
   Network network;
-  std::vector<RankDependences> dependences;         // of the steps before any was merged
-  std::vector<Ends> ends;                           // of each transfer
-  std::vector<uint32_t> following;                  // the next transfer of the connection
-  std::vector<uint32_t> previous;                   // the one before
+  std::vector<RankDependences> dependences; // of the steps before any was merged
+  std::vector<Transfer> transfers;
   std::map<Start, uint32_t> startingAt;             // transfers
-  std::vector<Misfit> misfits;                      // of each transfer, the last one
   std::vector<std::pair<uint32_t, uint32_t>> tried; // messages that one merge takes
   uint32_t numMerged = 0;                           // pairs of steps
   std::vector<uint32_t> heads;                      // the first transfer of each connection

@@ -17,18 +17,16 @@ using inst::Place;
 
 namespace {
 
-/// No message gets other ends by that: `network` stays the program's.
-Program fuse(const Program &original, const Network &network, const passes::FusionOptions &options,
+/// No message gets other ends by that: `network` stays the program's. `original` is what it was
+/// afterwards.
+Program fuse(Program &original, const Network &network, const passes::FusionOptions &options,
              uint32_t maxFanOut) {
-  Program program = original;
-  forEachRankAtOnce(original, [&](uint32_t r) {
-    Rank &rank = program.ranks[r];
+  return passes::changedCopy(original, [&](const Program &program, Rank &rank, uint32_t) {
     passes::forwardCopies(program, rank);
     passes::absorbSources(program, network, rank, options);
     passes::fuseSends(program, network, rank, options.apart, maxFanOut);
     passes::dropDeadStores(program, rank);
   });
-  return program;
 }
 
 /// Separates, in `apart`, the transfers of the steps that are stuck. False if all of them are

@@ -28,7 +28,7 @@ using Content = llvm::ArrayRef<uint32_t>;
 
 /// A merged send in the making.
 struct Group {
-  uint32_t transfer;
+  uint32_t transfer = 0;
   llvm::SmallDenseSet<uint32_t, 8> ranks; // that receive it
 };
 
@@ -52,14 +52,12 @@ public:
         erased, [](const std::vector<bool> &flags) { return llvm::is_contained(flags, true); });
   }
 
-  /// Merges it in a copy of the program.
-  void apply(Program &copy) const {
-    for (auto [rank, flags] : llvm::zip(copy.ranks, erased)) {
-      eraseSteps(rank, flags);
-      for (Step &step : rank.steps)
-        forEachMessage(step.instruction.sources,
-                       [&](Place &place) { place.index = replacement[place.index]; });
-    }
+  /// Merges it on rank r.
+  void apply(Rank &rank, uint32_t r) const {
+    eraseSteps(rank, erased[r]);
+    for (Step &step : rank.steps)
+      forEachMessage(step.instruction.sources,
+                     [&](Place &place) { place.index = replacement[place.index]; });
   }
 
 private:
@@ -120,7 +118,9 @@ private:
         replacement[transfer] = group.transfer;
         return true;
       }
-    groups.push_back({transfer, {receiver[transfer]}});
+    Group &group = groups.emplace_back();
+    group.transfer = transfer;
+    group.ranks.insert(receiver[transfer]);
     return false;
   }
 
@@ -138,8 +138,8 @@ class InstMergeMulticastPass : public passes::impl::InstMergeMulticastBase<InstM
       Merger merger(program);
       if (!merger.find())
         return success();
-      Program merged = program;
-      merger.apply(merged);
+      Program merged = passes::changedCopy(
+          program, [&](const Program &, Rank &rank, uint32_t r) { merger.apply(rank, r); });
       if (completes(merged, merged.depth))
         program = std::move(merged);
       return success();

@@ -1,6 +1,7 @@
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/analysis/Dependences.h"
 #include "compiler/analysis/ProgramIO.h"
+#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
@@ -12,6 +13,7 @@ namespace occl::passes {
 
 using namespace mlir;
 using namespace occl;
+using chunk::ChunkOp;
 using plan::OperandKind;
 
 namespace {
@@ -23,7 +25,7 @@ struct Range {
   int64_t index;
 };
 
-Range rangeOf(chunk::ChunkOpInterface op) { return {op.getRank(), op.getBuffer(), op.getIndex()}; }
+Range rangeOf(const ChunkOp &op) { return {op.rank, op.buffer, op.index}; }
 
 /// Which chunk of a part lies where. In input and output that follows from the index; in scratch it
 /// came with the value.
@@ -74,7 +76,8 @@ private:
 class Lowering {
 public:
   explicit Lowering(chunk::ProgramOp op)
-      : op(op), header(dialect::headerOf(op)), extents(header.numRanks, header.partChunks) {
+      : op(op), header(dialect::headerOf(op)), chunks(chunk::takeChunks(op)), hints(op.getHints()),
+        extents(header.numRanks, header.partChunks) {
     program.partChunks = static_cast<uint32_t>(header.partChunks);
     program.outOfPlace = header.outOfPlace;
     program.inPlace = header.inPlace;
@@ -87,42 +90,43 @@ public:
   }
 
   LogicalResult run() {
-    for (Operation &operation : op.getBody().front()) {
-      LogicalResult result = success();
-      if (auto copy = dyn_cast<chunk::CopyOp>(operation))
-        result = lower(copy, {copy.getChannel(), copy.getHint(), false});
-      else if (auto reduce = dyn_cast<chunk::ReduceOp>(operation))
-        result = lower(reduce, {reduce.getChannel(), reduce.getHint(), reduce.getFinal()});
-      if (failed(result))
+    reserveSteps();
+    for (const ChunkOp &target : chunks.ops)
+      if (target.kind != ChunkOp::Kind::Read && failed(lower(target)))
         return failure();
-    }
     replace();
     return success();
   }
 
 private:
-  /// What an op says beside its ranges.
-  struct Attributes {
-    int32_t channel, hint;
-    bool final;
-  };
+  /// Each rank's steps are stored once, where they stay.
+  void reserveSteps() {
+    std::vector<size_t> numSteps(program.ranks.size());
+    for (const ChunkOp &target : chunks.ops) {
+      numSteps[target.rank] += target.kind != ChunkOp::Kind::Read;
+      for (uint32_t source : chunks.sourcesOf(target))
+        numSteps[chunks.ops[source].rank] += chunks.ops[source].rank != target.rank;
+    }
+    for (auto [rank, number] : llvm::zip(program.ranks, numSteps))
+      rank.steps.reserve(number);
+  }
 
-  LogicalResult lower(chunk::ChunkOpInterface target, const Attributes &attributes) {
+  LogicalResult lower(const ChunkOp &target) {
     SmallVector<Range, 4> sources;
-    for (Value source : target->getOperands())
-      sources.push_back(rangeOf(source.getDefiningOp<chunk::ChunkOpInterface>()));
+    for (uint32_t source : chunks.sourcesOf(target))
+      sources.push_back(rangeOf(chunks.ops[source]));
     Range destination = rangeOf(target);
-    hint = dialect::hintAt(op.getHints(), attributes.hint);
+    hint = dialect::hintAt(hints, target.hint);
     bool isLocal =
         llvm::all_of(sources, [&](const Range &source) { return source.rank == destination.rank; });
     if (isLocal && failed(chooseBlock(target)))
       return failure();
-    for (int64_t rest = target.getCount(); rest > 0;) {
+    for (int64_t rest = target.count; rest > 0;) {
       int64_t count = rest;
       for (const Range &source : sources)
         count = std::min(count, extents.consecutive(source, rest));
       if (!isIdentity(sources, destination, static_cast<uint32_t>(count)))
-        emit(target, sources, destination, static_cast<uint32_t>(count), attributes);
+        emit(target, sources, destination, static_cast<uint32_t>(count));
       for (Range &source : sources)
         source.index += count;
       destination.index += count;
@@ -133,9 +137,9 @@ private:
 
   /// Of an op that sends nothing, both thread blocks that may be asked for are that of the one
   /// instruction.
-  LogicalResult chooseBlock(Operation *target) {
+  LogicalResult chooseBlock(const ChunkOp &target) {
     if (hint.sendBlock >= 0 && hint.recvBlock >= 0 && hint.sendBlock != hint.recvBlock)
-      return emitError(target->getLoc())
+      return emitError(target.location)
              << "this stays on its rank, where one thread block does it, but thread block "
              << hint.sendBlock << " is asked to send and " << hint.recvBlock
              << " to receive; ask for one [E103]";
@@ -157,16 +161,14 @@ private:
     return analysis::areSame(program, rank, source, place, count);
   }
 
-  void emit(chunk::ChunkOpInterface target, llvm::ArrayRef<Range> sources, const Range &destination,
-            uint32_t count, const Attributes &attributes) {
-    inst::Instruction instruction;
+  void emit(const ChunkOp &target, llvm::ArrayRef<Range> sources, const Range &destination,
+            uint32_t count) {
+    inst::Instruction &instruction = append(destination.rank, target);
     instruction.threadBlock = hint.recvBlock;
-    instruction.group = hint.aggregate;
     instruction.count = count;
     instruction.extent = static_cast<uint32_t>(extents.of(sources.front()));
-    instruction.final = attributes.final;
-    llvm::SmallDenseMap<int32_t, int32_t, 8> messagesFrom;
-    for (const Range &source : sources) {
+    instruction.final = target.final;
+    for (auto [i, source] : llvm::enumerate(sources)) {
       program.uniformChunks |= extents.of(source) != instruction.extent;
       if (source.rank == destination.rank) {
         instruction.sources.push_back(placeOf(source));
@@ -174,36 +176,37 @@ private:
       }
       // An instruction takes one message of a connection: more from one rank come on channels of
       // their own.
-      int32_t others = messagesFrom[source.rank]++;
-      int32_t own = others == 0 ? attributes.channel
-                                : std::max({attributes.channel, header.channel, 0}) + others;
+      auto others = static_cast<int32_t>(llvm::count_if(
+          sources.take_front(i), [&](const Range &other) { return other.rank == source.rank; }));
+      int32_t own =
+          others == 0 ? target.channel : std::max({target.channel, header.channel, 0}) + others;
       instruction.sources.push_back(send(target, source, instruction, own));
     }
     program.uniformChunks |= !extents.store(destination, count, instruction.extent);
     instruction.destinations.push_back(placeOf(destination));
-    append(destination.rank, target, std::move(instruction));
   }
 
-  /// Sends `source` from its rank to `receiver`; returns the place to receive it from.
-  inst::Place send(chunk::ChunkOpInterface target, const Range &source,
-                   const inst::Instruction &receiver, int32_t channel) {
+  /// Sends `source` from its rank to `receiver`, an instruction of another one; returns the place
+  /// to receive it from.
+  inst::Place send(const ChunkOp &target, const Range &source, const inst::Instruction &receiver,
+                   int32_t channel) {
     inst::Place transfer = {inst::PlaceKind::Transfer, static_cast<int16_t>(channel),
                             program.numTransfers++};
-    inst::Instruction instruction;
+    inst::Instruction &instruction = append(source.rank, target);
     instruction.count = receiver.count;
     instruction.extent = receiver.extent;
     instruction.threadBlock = hint.sendBlock;
-    instruction.group = hint.aggregate;
     instruction.sources.push_back(placeOf(source));
     instruction.destinations.push_back(transfer);
-    append(source.rank, target, std::move(instruction));
     return transfer;
   }
 
-  void append(int32_t rank, Operation *origin, inst::Instruction instruction) {
+  /// The rank's next instruction. References to earlier ones of the rank end.
+  inst::Instruction &append(int32_t rank, const ChunkOp &origin) {
     analysis::Step &step = program.ranks[rank].steps.emplace_back();
-    step.instruction = std::move(instruction);
-    step.location = origin->getLoc().getAsOpaquePointer();
+    step.location = origin.location.getAsOpaquePointer();
+    step.instruction.group = hint.aggregate;
+    return step.instruction;
   }
 
   /// Puts the inst.program, with the same header, in the place of the chunk.program.
@@ -215,11 +218,14 @@ private:
     state.addRegion()->emplaceBlock();
     auto lowered = cast<inst::ProgramOp>(builder.create(state));
     op.erase();
+    chunks = {};
     analysis::storeProgram(std::move(program), lowered);
   }
 
   chunk::ProgramOp op;
   dialect::ProgramHeader header;
+  chunk::ChunkProgram chunks;
+  llvm::ArrayRef<int32_t> hints;
   Extents extents;
   analysis::Program program;
   dialect::HintRecord hint; // of the op that is being lowered

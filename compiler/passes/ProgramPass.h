@@ -5,6 +5,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <utility>
+
 namespace occl::passes {
 
 /// The check of passes that run before connections are assigned.
@@ -25,6 +27,22 @@ inline mlir::LogicalResult setWeights(analysis::Program &program, inst::ProgramO
                           "in the order of the ranks");
   program.weights = std::move(*weights);
   return mlir::success();
+}
+
+/// A copy of `program` whose ranks change(copy, rank, r) has changed, of several at a time: of the
+/// copy it reads only what is not of ranks. `program` is what it was afterwards.
+template <typename Change>
+analysis::Program changedCopy(analysis::Program &program, Change change) {
+  const uint64_t work = analysis::numSteps(program);
+  std::vector<analysis::Rank> ranks = std::exchange(program.ranks, {}); // copied one by one
+  analysis::Program copy = program;
+  copy.ranks.resize(ranks.size());
+  plan::parallelFor(ranks.size(), work, [&](size_t r) {
+    copy.ranks[r] = ranks[r];
+    change(copy, copy.ranks[r], static_cast<uint32_t>(r));
+  });
+  program.ranks = std::move(ranks);
+  return copy;
 }
 
 /// Calls transform(program, op), which returns a LogicalResult and reports its errors on op, for
