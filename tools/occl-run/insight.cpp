@@ -76,7 +76,7 @@ bool collectInsight(const InsightOptions &options) {
   out << "\n]}\n";
   out.close();
   if (!out)
-    fmt::print(stderr, "occl-run: cannot write '{}'\n", options.trace);
+    fmt::print(stderr, "occl-run: cannot write '{}' [E027]\n", options.trace);
   else if (!isAny)
     fmt::print(stderr, "occl-run: no rank has written a trace: they make none of OCCL's "
                        "communicators, or did not destroy them\n");

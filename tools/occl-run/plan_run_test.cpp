@@ -142,4 +142,11 @@ TEST(PlanRun, saysThatNobodyWroteATrace) {
   EXPECT_TRUE(contains(result, "no rank has written a trace")) << result.output;
 }
 
+TEST(PlanRun, saysThatTheTraceCannotBeWritten) {
+  std::string trace = std::string(std::getenv("TEST_TMPDIR")) + "/missing/job.json";
+  Result result = occlRun("-n 1 --trace " + trace + " -- true");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result, "occl-run: cannot write '" + trace + "' [E027]")) << result.output;
+}
+
 } // namespace
