@@ -78,6 +78,8 @@ std::string cell(double microseconds) {
 std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::string &collective,
                                  const std::vector<std::string> &files, uint32_t daemonBlocks) {
   auto joined = std::make_unique<Occl>();
+  joined->together = &together;
+  joined->rank = rank;
   require(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
   for (const Named &known : kKinds)
     if (collective == known.name)
@@ -125,10 +127,15 @@ uint64_t Occl::registerWith(size_t count, size_t firstPlan, size_t numPlans) {
   given.count = count;
   given.timeoutMs = 10000;
   occlResult_t result = occlRegister(comm, &given);
-  if (result == occlInvalidArgument || result == occlAgain)
-    return 0;
-  requireOccl(result, "occlRegister");
-  return given.id;
+  const bool isUnfit = result == occlInvalidArgument || result == occlAgain;
+  if (!isUnfit)
+    requireOccl(result, "occlRegister");
+  // A rank with more thread blocks than others may be the only one that it does not fit.
+  if (together->largest(isUnfit, rank) == 0)
+    return given.id;
+  if (!isUnfit)
+    deregister(given.id);
+  return 0;
 }
 
 void Occl::deregister(uint64_t id) { requireOccl(occlDeregister(comm, id), "occlDeregister"); }

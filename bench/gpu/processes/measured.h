@@ -39,7 +39,8 @@ public:
   Kind kind() const { return measured; }
   size_t numPlans() const { return plans.size(); }
   void *allocate(size_t bytes);
-  /// Registers `count` floats with all plans or with one of them. The id, or 0 if no plan fits.
+  /// Registers `count` floats with all plans or with one of them, on all ranks together. The id, or
+  /// 0 if on some rank no plan fits.
   uint64_t registerWith(size_t count, size_t firstPlan, size_t numPlans);
   void deregister(uint64_t id);
   void enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream);
@@ -48,6 +49,8 @@ public:
   void wait(uint64_t request);
 
 private:
+  Together *together = nullptr;
+  uint32_t rank = 0;
   occlComm_t comm = nullptr;
   std::vector<occlPlan_t> plans;
   Kind measured = Kind::AllReduce;
