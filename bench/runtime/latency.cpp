@@ -1,6 +1,7 @@
 // Time of 64-byte all-reduces on ranks that are threads of one process, submission to completion,
-// in one call, through wait() and through a callback: what the runtime itself costs. Data and flag
-// travel together (LL128).
+// in one call, through wait() and through a callback: what the runtime itself costs. Of callbacks
+// also from submission until the callback begins; the rest is the way back to the thread that has
+// submitted. Data and flag travel together (LL128).
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
@@ -27,31 +28,46 @@ constexpr uint64_t kId = 1;
 
 using occl::bench::check;
 using occl::bench::registerOn;
+using Clock = std::chrono::steady_clock;
+using Microseconds = std::chrono::duration<double, std::micro>;
 
-void throughWait(occlComm_t comm, const float *input, float *output) {
+/// From the submission until the callback begins; 0 without one.
+using UntilCallback = Microseconds;
+
+UntilCallback throughWait(occlComm_t comm, const float *input, float *output) {
   occlRequest_t request = 0;
   check(occlSubmit(comm, kId, input, output, nullptr, nullptr, &request));
   check(occlWait(comm, request));
+  return {};
 }
 
-void inOneCall(occlComm_t comm, const float *input, float *output) {
+UntilCallback inOneCall(occlComm_t comm, const float *input, float *output) {
   check(occlRun(comm, kId, input, output));
+  return {};
 }
 
-void throughCallback(occlComm_t comm, const float *input, float *output) {
-  std::atomic<bool> ended{false};
+/// The program goes on when its thread has seen that the callback has been called.
+UntilCallback throughCallback(occlComm_t comm, const float *input, float *output) {
+  struct Call {
+    Clock::time_point began;
+    std::atomic<bool> ended{false};
+  } call;
   occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
-    static_cast<std::atomic<bool> *>(user)->store(true, std::memory_order_release);
+    auto *call = static_cast<Call *>(user);
+    call->began = Clock::now();
+    call->ended.store(true, std::memory_order_release);
   };
-  check(occlSubmit(comm, kId, input, output, callback, &ended, nullptr));
-  while (!ended.load(std::memory_order_acquire))
+  const auto submitted = Clock::now();
+  check(occlSubmit(comm, kId, input, output, callback, &call, nullptr));
+  while (!call.ended.load(std::memory_order_acquire))
     std::this_thread::yield();
+  return call.began - submitted;
 }
 
 /// How a measurement ends its operations.
 struct Way {
   const char *label;
-  void (*operate)(occlComm_t, const float *, float *);
+  UntilCallback (*operate)(occlComm_t, const float *, float *);
   bool callbacksNeverBlock;
 };
 
@@ -63,19 +79,38 @@ void takeProcessor(uint32_t rank) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-/// Microseconds of an operation, one value a run, ascending.
-std::vector<double> timesOf(const Way &way, occlComm_t comm) {
+/// Microseconds of an operation, one value a run, ascending: in all, and until the callback.
+struct Times {
+  std::vector<double> all, untilCallback;
+};
+
+Times timesOf(const Way &way, occlComm_t comm) {
   std::vector<float> input(kElements, 1), output(kElements);
-  std::vector<double> times;
+  Times times;
   for (uint32_t run = 0; run < kRuns; ++run) {
-    auto start = std::chrono::steady_clock::now();
+    UntilCallback untilCallback{};
+    const auto start = Clock::now();
     for (uint32_t i = 0; i < kOperations; ++i)
-      way.operate(comm, input.data(), output.data());
-    std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
-    times.push_back(passed.count() / kOperations);
+      untilCallback += way.operate(comm, input.data(), output.data());
+    times.all.push_back(Microseconds(Clock::now() - start).count() / kOperations);
+    times.untilCallback.push_back(untilCallback.count() / kOperations);
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times.all);
+  std::ranges::sort(times.untilCallback);
   return times;
+}
+
+/// Of the rank that takes longest.
+void print(const char *label, const std::vector<Times> &ranks, std::vector<double> Times::*which) {
+  auto worst = [&](uint32_t run) {
+    double most = 0;
+    for (const Times &ofRank : ranks)
+      most = std::max(most, (ofRank.*which)[run]);
+    return most;
+  };
+  std::printf("%-28s %2zu ranks  %8.3f us an operation (a tenth of the runs %8.3f or less, p99 "
+              "%8.3f)\n",
+              label, ranks.size(), worst(kRuns / 2), worst(kRuns / 10), worst(kRuns * 99 / 100));
 }
 
 void measure(const Way &way, uint32_t numRanks) {
@@ -85,7 +120,7 @@ void measure(const Way &way, uint32_t numRanks) {
   if (numRanks > 1)
     made.protocol = occl::plan::Protocol::LL128;
   std::shared_ptr<occlPlan> plan(occl::communicator::adoptPlan(std::move(made)), occlPlanDestroy);
-  std::vector<std::vector<double>> times(numRanks);
+  std::vector<Times> times(numRanks);
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < numRanks; ++r)
     threads.emplace_back([&, r] {
@@ -95,15 +130,9 @@ void measure(const Way &way, uint32_t numRanks) {
     });
   for (std::thread &thread : threads)
     thread.join();
-  auto worst = [&](uint32_t run) {
-    double most = 0;
-    for (const std::vector<double> &ofRank : times)
-      most = std::max(most, ofRank[run]);
-    return most;
-  };
-  std::printf("%-22s %2u ranks  %8.3f us an operation (a tenth of the runs %8.3f or less, p99 "
-              "%8.3f)\n",
-              way.label, numRanks, worst(kRuns / 2), worst(kRuns / 10), worst(kRuns * 99 / 100));
+  print(way.label, times, &Times::all);
+  if (way.operate == throughCallback)
+    print("  until it begins", times, &Times::untilCallback);
   for (occlComm_t comm : comms)
     check(occlCommDestroy(comm));
 }

@@ -152,10 +152,12 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
 void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
   transport::BufferAddresses buffers{};
   const interpreter::Invocation &view = invocation.view;
-  if (!core.fabric->sharesAddresses()) {
+  if (invocation.collective->accessors.empty()) {
+    // Nobody asks where they lie.
+  } else if (!core.fabric->sharesAddresses()) {
     const interpreter::Binding &binding = *invocation.collective->binding;
     buffers[0] = core.fabric->referenceTo(view.places[0], binding.inputBytes());
-    buffers[1] = view.references[1];
+    buffers[1] = core.fabric->referenceTo(view.places[1], binding.outputBytes());
   } else {
     std::transform(view.places, view.places + buffers.size(), buffers.begin(),
                    [](char *address) { return reinterpret_cast<uint64_t>(address); });

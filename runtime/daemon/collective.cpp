@@ -12,6 +12,9 @@ namespace {
 /// Smaller slices cost less to copy twice than to look up and acknowledge.
 constexpr uint64_t kReferenceBytes = 16 << 10;
 
+/// A message of a KiB in lines is one slice: such ones are done several at a time.
+constexpr uint32_t kLineSliceBytes = 1 << 10;
+
 /// What takes less time than to wake a thread for it.
 constexpr uint64_t kBytesAtOnce = 4 << 10;
 
@@ -107,6 +110,8 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
                                                      bool acrossProcesses) {
   interpreter::BindRequest request = {rank, spec.count, spec.type, spec.op};
   request.referenceBytes = acrossProcesses ? kReferenceBytes : 0;
+  request.hostLineSteps = true;
+  request.lines.sliceBytes = kLineSliceBytes;
   auto binding = interpreter::bind(*spec.plan, request);
   if (!binding.ok())
     return binding.status();

@@ -149,15 +149,17 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
       outcome.failed = true;
     }
+    outcome.instruction = context.instruction;
     if (step.status != interpreter::StepStatus::Blocked)
       break;
+    const uint32_t waiting = interpreter::waitingInstruction(*invocation.view.program, task.block,
+                                                             context.instruction, step.obstacle);
     if (step.obstacle.reason == interpreter::BlockReason::Announce) {
       auto bound = bindPeers(invocation, *core.fabric, step.obstacle.peer);
       if (!bound.ok())
-        core.fabric->fail(
-            {bound.status().code(),
-             bound.status().message() + "; " +
-                 describeObstacle(invocation, task.block, context.instruction, step.obstacle)});
+        core.fabric->fail({bound.status().code(),
+                           bound.status().message() + "; " +
+                               describeObstacle(invocation, task.block, waiting, step.obstacle)});
       else if (*bound) {
         recorder.sawAnnouncement();
         continue;
@@ -169,20 +171,20 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     if (inVain && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
       confirm(core, invocation, step.obstacle);
     if (step.obstacle != recorded) {
-      recorder.blocked(waitFor(step.obstacle, context.instruction, invocation, *core.fabric));
+      recorder.blocked(waitFor(step.obstacle, waiting, invocation, *core.fabric));
       recorded = step.obstacle;
     }
     if (leaves) {
       outcome.failed = core.fabric->failed();
       outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;
       outcome.obstacle = step.obstacle;
+      outcome.instruction = waiting;
       break;
     }
     isIdle() ? yieldProcessor() : relax();
   }
   if (outcome.moved)
     task.context = context;
-  outcome.instruction = context.instruction;
   recorder.end(outcome);
   return outcome;
 }

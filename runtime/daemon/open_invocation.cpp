@@ -206,8 +206,9 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   view.peerMemory = fabric.peerMemory();
   view.inPlace = static_cast<const char *>(input) ==
                  static_cast<const char *>(output) + collective.inPlaceBytes;
-  view.references[0] = fabric.referenceTo(input, binding.inputBytes());
-  view.references[1] = fabric.referenceTo(output, binding.outputBytes());
+  const bool mayRefer = binding.program().line.bytes == 0;
+  view.references[0] = mayRefer ? fabric.referenceTo(input, binding.inputBytes()) : 0;
+  view.references[1] = mayRefer ? fabric.referenceTo(output, binding.outputBytes()) : 0;
 
   auto *tasks = reinterpret_cast<BlockTask *>(invocation.workspace + layout.tasks);
   invocation.blocksLeft = binding.program().numBlocks;

@@ -3,7 +3,7 @@
 
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/task_board.h"
-#include "runtime/interpreter/step.h"
+#include "runtime/interpreter/line_step.h"
 
 namespace occl::daemon {
 
@@ -26,7 +26,7 @@ public:
     const interpreter::Invocation &view = task.invocation->view;
     interpreter::StepResult result =
         isTraced ? runTraced(context, target, maxSlices)
-                 : interpreter::runBlock(view, task.block, context, target, maxSlices);
+                 : interpreter::runOnHost(view, task.block, context, target, maxSlices);
     if (result.slices != 0) {
       Ticks now = ticks();
       traceWait(task.meter.ran(result.slices, lookedAt, now));
@@ -53,7 +53,7 @@ private:
     do {
       interpreter::BlockContext before = context;
       Ticks from = ticks();
-      result = interpreter::runBlock(task.invocation->view, task.block, context, target, 1);
+      result = interpreter::runOnHost(task.invocation->view, task.block, context, target, 1);
       if (result.slices != 0)
         traceSlice(before, from);
       slices += result.slices;

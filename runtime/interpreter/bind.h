@@ -36,6 +36,9 @@ struct BindRequest {
   /// In lines such steps have at most so many bytes of data; 0: each instruction is one. For
   /// executors that take all slices of an instruction in one step (straight.h).
   uint32_t lineStepBytes = 0;
+  /// In lines, consecutive instructions of one slice that wait for nothing else and store nothing
+  /// else become one step: see line_step.h. Not with stepOperands.
+  bool hostLineSteps = false;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.

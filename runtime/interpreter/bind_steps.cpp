@@ -1,6 +1,7 @@
 // What is known of a step before it runs: the control words that it waits for and stores, the
 // places that it uses, which instructions make one step.
 #include "runtime/interpreter/binder.h"
+#include "runtime/interpreter/plain_lines.h"
 
 #include <span>
 
@@ -25,10 +26,6 @@ void Binder::resolveSteps() {
       bound.numNeeds = static_cast<uint16_t>(binding->needs.size() - bound.firstNeed);
     }
   }
-  if (request.stepOperands != 0 && request.referenceBytes == 0)
-    for (const BoundBlock &block : binding->blocks)
-      if (!hasLines() || (request.lineStepBytes != 0 && canGroupLines(block)))
-        groupSteps(block);
 }
 
 void Binder::resolveOperand(BoundInstruction &bound, uint32_t index, bool isSource) {
@@ -112,6 +109,20 @@ void Binder::pushNeed(BoundInstruction &bound, uint32_t rank, uint32_t connectio
     binding->needs.push_back({place, connection, rank});
 }
 
+void Binder::groupInstructions() {
+  for (const BoundBlock &block : binding->blocks)
+    if (isToBeGrouped(block))
+      groupSteps(block);
+}
+
+bool Binder::isToBeGrouped(const BoundBlock &block) const {
+  if (request.hostLineSteps)
+    return arePlainLines(block);
+  if (request.stepOperands == 0 || request.referenceBytes != 0)
+    return false;
+  return !hasLines() || (request.lineStepBytes != 0 && canGroupLines(block));
+}
+
 /// Makes one step of consecutive instructions wherever that keeps nobody waiting who would not wait
 /// otherwise: see mayJoin().
 void Binder::groupSteps(const BoundBlock &block) {
@@ -148,6 +159,12 @@ bool Binder::canGroupLines(const BoundBlock &block) const {
                              [&](const BoundInstruction &bound) { return mayBeGrouped(bound); });
 }
 
+bool Binder::arePlainLines(const BoundBlock &block) const {
+  return std::ranges::all_of(
+      std::span(binding->instructions).subspan(block.firstInstruction, block.numInstructions),
+      [&](const BoundInstruction &bound) { return isPlainLines(binding->bound, bound); });
+}
+
 /// A source comes in lines, so there is no word to wait for.
 bool Binder::waitsForLines(const BoundInstruction &bound) const {
   return hasLines() &&
@@ -158,7 +175,7 @@ bool Binder::waitsForLines(const BoundInstruction &bound) const {
 
 /// What a step is in lines at most: all pieces count as the largest.
 bool Binder::fitsInLines(uint32_t leader, uint32_t next) const {
-  if (!hasLines())
+  if (!hasLines() || request.hostLineSteps)
     return true;
   uint64_t largest = 0;
   for (uint32_t i = leader; i <= next; ++i)
@@ -181,7 +198,8 @@ bool Binder::mayJoin(uint32_t leader, uint32_t next) const {
   const BoundInstruction &step = instructions[leader], &member = instructions[next];
   if (!mayBeGrouped(step) || !mayBeGrouped(member) ||
       step.numInstructions == kMaxStepInstructions ||
-      step.numStepOperands + member.numStepOperands > int(request.stepOperands) ||
+      (!request.hostLineSteps &&
+       step.numStepOperands + member.numStepOperands > int(request.stepOperands)) ||
       ((member.numAcquires != 0 || waitsForLines(member)) &&
        (step.numReleases != 0 || step.published)) ||
       !fitsInLines(leader, next) || storeTheSameWord(step, member))

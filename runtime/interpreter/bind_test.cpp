@@ -236,6 +236,23 @@ TEST(Bind, GroupsNoTwoThatStoreTheSameWord) {
   }
 }
 
+TEST(Bind, GroupsLinesForHosts) {
+  plan::Plan plan = exchange(false), chained = exchange(true);
+  plan.protocol = chained.protocol = plan::Protocol::LL128;
+  const BindRequest request = {.count = 200, .hostLineSteps = true};
+  EXPECT_EQ(stepsOf(plan, request), (std::vector<uint32_t>{4, 3}));
+  EXPECT_EQ(stepsOf(chained, request), (std::vector<uint32_t>{2, 2, 3}));
+  BindRequest severalSlices = request;
+  severalSlices.count = 300;
+  EXPECT_EQ(stepsOf(plan, severalSlices), (std::vector<uint32_t>(7, 1)));
+  BindRequest withCredit = request; // depth 1 and two tiles
+  withCredit.tiles = {.messageBytes = 256, .slicesPerMessage = 1};
+  plan.depth = 1;
+  EXPECT_EQ(stepsOf(plan, withCredit), (std::vector<uint32_t>(7, 1)));
+  plan.protocol = plan::Protocol::Simple;
+  EXPECT_EQ(stepsOf(plan, request), (std::vector<uint32_t>(7, 1)));
+}
+
 /// A send that waits for credit would keep back those before it, whose receivers may have to go on
 /// first; a receive that returns credit, too.
 TEST(Bind, GroupsNoMessagesThatMayWaitForCredit) {

@@ -38,6 +38,7 @@ public:
       return status;
     resolveSteps();
     finish();
+    groupInstructions();
     return std::shared_ptr<const Binding>(std::move(binding));
   }
 
@@ -88,8 +89,11 @@ private:
   void resolveDestination(BoundInstruction &bound, uint32_t operand, const ConnectionEnd &end);
   void resolveDependencies(const plan::Instruction &instruction, uint32_t block);
   void pushNeed(BoundInstruction &bound, uint32_t rank, uint32_t connection);
+  void groupInstructions();
+  bool isToBeGrouped(const BoundBlock &block) const;
   void groupSteps(const BoundBlock &block);
   bool mayBeGrouped(const BoundInstruction &bound) const;
+  bool arePlainLines(const BoundBlock &block) const;
   bool canGroupLines(const BoundBlock &block) const;
   bool waitsForLines(const BoundInstruction &bound) const;
   bool fitsInLines(uint32_t leader, uint32_t next) const;

@@ -61,7 +61,7 @@ TEST_F(HandOver, AHelperThatLeavesWakesTheWorker) {
 TEST_F(HandOver, AHelperThatLeavesWakesWhoIsStuck) {
   std::vector<Job> jobs = makeJobs(2, twoShot);
   Settings settings;
-  settings.schedules = 1500;
+  settings.schedules = 2500; // one in some thousand shows a helper that leaves silently
   settings.fromMark = true;
   Outcome outcome = explore(settings, [&] {
     Ranks ranks(kRanks, withWorkers(1));

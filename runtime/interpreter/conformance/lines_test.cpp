@@ -1,8 +1,10 @@
 // Protocols LL and LL128: every program gives the reference's bytes, with the lines of hosts and of
 // devices, and in memory that holds the lines of earlier invocations.
 #include "plan/names.h"
+#include "plan/testing/example_plans.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
+#include "runtime/interpreter/line_step.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_host.h"
 
@@ -36,13 +38,15 @@ protected:
           SimulationOptions options = given;
           options.lines = policy;
           options.placement = placement;
+          options.hostLineSteps |= seed % 2 == 0;
           Status status = checkCollective(plan, options, seed, [&](Simulation &simulation) {
             return runRandomly(simulation, seed, 3);
           });
           ASSERT_TRUE(status.ok())
               << status.message() << "\n  " << ranks << " ranks, " << options.count
               << " elements of " << nameOf(options.type) << ", " << nameOf(options.op) << ", "
-              << nameOf(protocol) << ", lines of " << policy.wideLineBytes << ", seed " << seed;
+              << nameOf(protocol) << (options.hostLineSteps ? ", in steps of hosts" : "")
+              << ", lines of " << policy.wideLineBytes << ", seed " << seed;
         }
     }
   }
@@ -61,6 +65,26 @@ TEST_P(Lines, AwkwardCounts) {
       for (DataType type : {DataType::Float32, DataType::Uint8})
         ASSERT_NO_FATAL_FAILURE(check(
             ranks, {.count = count, .type = type, .tiles = {4000, 1}, .misalignment = 1}, count));
+}
+
+/// What fits into a slice on one tile, where several instructions are one step: sent, received,
+/// reduced, passed on, in and out of place.
+TEST_P(Lines, SeveralInstructionsAStep) {
+  for (uint32_t ranks : {1u, 2u, 3u, 5u, 8u})
+    for (bool inPlace : {false, true}) {
+      const plan::Plan plan = GetParam().make(ranks);
+      if (inPlace ? !plan.inPlace || GetParam().name == std::string("shift") : !plan.outOfPlace)
+        continue; // the reference of a shift in place has its input nowhere to look up
+      for (uint64_t count : {0, 1, 14, 15, 200})
+        for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg})
+          ASSERT_NO_FATAL_FAILURE(check(ranks,
+                                        {.count = count,
+                                         .op = op,
+                                         .inPlace = inPlace,
+                                         .misalignment = count % 4,
+                                         .hostLineSteps = true},
+                                        count));
+    }
 }
 
 TEST_P(Lines, FlagsOfEarlierInvocationsAreTakenForNothing) {
@@ -141,6 +165,45 @@ TEST_P(LineSteps, ASliceIsThereWhenAllItsLinesAre) {
   int32_t sum;
   std::memcpy(&sum, simulation->scratch(1), 4);
   EXPECT_EQ(sum, 0x03030303);
+}
+
+/// Three ranks: what the first one sends is one step, what it receives another one.
+TEST_P(LineSteps, AStepOfSeveralStoresNothingBeforeAllIsThereAndNamesWhatIsMissing) {
+  plan::Plan plan = plan::testing::allToAll(3);
+  plan.protocol = GetParam();
+  auto made = Simulation::make(plan, {.count = 6, .type = DataType::Int32, .hostLineSteps = true});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Simulation &ranks = **made;
+  auto run = [&](uint32_t rank) {
+    return runOnHost(ranks.invocation(rank), 0, ranks.context(rank, 0), target, 100);
+  };
+  auto waiting = [&](const Obstacle &obstacle) {
+    return waitingInstruction(ranks.binding(0).program(), 0, ranks.context(0, 0).instruction,
+                              obstacle);
+  };
+  const StepResult unknown = run(0);
+  EXPECT_EQ(unknown.obstacle.reason, BlockReason::Announce);
+  EXPECT_GT(unknown.slices, 1u) << "all that it sends";
+  ranks.announceAll();
+  const uint32_t first = ranks.context(0, 0).instruction;
+  const StepResult nothing = run(0);
+  ASSERT_EQ(nothing.status, StepStatus::Blocked);
+  EXPECT_EQ(nothing.obstacle.reason, BlockReason::Data);
+  const uint32_t before = nothing.obstacle.peer, other = 3 - before;
+  const uint32_t waitsFirst = waiting(nothing.obstacle);
+  run(before);
+  const std::string output(ranks.output(0), ranks.outputBytes(0));
+  const StepResult half = run(0);
+  ASSERT_EQ(half.status, StepStatus::Blocked);
+  EXPECT_EQ(half.slices, 0u);
+  EXPECT_EQ(half.obstacle.peer, other);
+  EXPECT_NE(waiting(half.obstacle), waitsFirst);
+  EXPECT_EQ(ranks.context(0, 0).instruction, first);
+  EXPECT_EQ(output, std::string(ranks.output(0), ranks.outputBytes(0)));
+  run(other);
+  const StepResult all = run(0);
+  EXPECT_EQ(all.status, StepStatus::Finished);
+  EXPECT_GT(all.slices, 1u);
 }
 
 TEST_P(LineSteps, SlicesFitTheStagingAreas) {

@@ -2,6 +2,7 @@
 
 #include "plan/chunking_of.h"
 #include "runtime/base/deadline.h"
+#include "runtime/interpreter/line_step.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_host.h"
 
@@ -19,14 +20,15 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   auto simulation = std::make_unique<Simulation>();
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound =
-        bind(plan, {r, options.count, options.type, options.op, options.tiles, options.placement,
-                    options.lines, options.referenceBytes, options.stepOperands});
+    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
+                             options.placement, options.lines, options.referenceBytes,
+                             options.stepOperands, 0, options.hostLineSteps});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
     simulation->allocate(simulation->ranks[r], plan, options);
   }
+  simulation->hostLineSteps = options.hostLineSteps;
   simulation->restart();
   return simulation;
 }
@@ -133,6 +135,13 @@ std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
          std::to_string(obstacle.what) + ")";
 }
 
+StepResult runTurn(Simulation &simulation, uint32_t rank, uint32_t block, HostTarget &target,
+                   uint32_t maxSlices) {
+  const auto run = simulation.hasHostLineSteps() ? runOnHost : runBlock<HostTarget>;
+  return run(simulation.invocation(rank), block, simulation.context(rank, block), target,
+             maxSlices);
+}
+
 /// Something that can happen next: a turn of a thread block, or (block kAnnounce) all announcements
 /// to a rank.
 struct Event {
@@ -163,7 +172,7 @@ Status runRandomly(Simulation &simulation, uint64_t seed, uint32_t maxSlices) {
           simulation.announce(from, rank);
     } else {
       BlockContext &context = simulation.context(rank, block);
-      StepResult result = runBlock(simulation.invocation(rank), block, context, *target, maxSlices);
+      StepResult result = runTurn(simulation, rank, block, *target, maxSlices);
       moved = result.slices > 0;
       if (result.status == StepStatus::PeerLost)
         return {StatusCode::PeerFailed, describe(rank, block, context, {})};
@@ -193,8 +202,7 @@ Status runInThreads(Simulation &simulation, std::chrono::milliseconds atMost) {
       for (uint32_t b = 0; b < finished.size(); ++b) {
         if (finished[b])
           continue;
-        StepResult result =
-            runBlock(simulation.invocation(rank), b, simulation.context(rank, b), target, 16);
+        StepResult result = runTurn(simulation, rank, b, target, 16);
         slices += result.slices;
         finished[b] = result.status == StepStatus::Finished;
         left -= finished[b];
