@@ -73,6 +73,8 @@ void fill(occlCollectiveStats_t &to, const cuda::CollectiveCounts &from) {
   to.failed = from.failed;
   to.finishNs = from.finishNs;
   to.longestFinishNs = from.longestFinishNs;
+  to.startNs = from.startNs;
+  to.announceNs = from.announceNs;
   to.numBlocks = static_cast<uint32_t>(from.blocks.size());
   for (const cuda::CollectiveCounts::Block &block : from.blocks) {
     to.queueLengths += block.queueLengths;

@@ -33,6 +33,10 @@ struct occlComm {
   /// Ids, ascending.
   std::vector<uint64_t> registered() { return gpu ? gpu->registered() : daemon->registered(); }
 
+  /// As daemon::RankInsight, with what devices do.
+  occl::Status startTrace(const std::string &pattern);
+  occl::Status stopTrace();
+
   std::unique_ptr<occl::daemon::Daemon> daemon;
   const std::unique_ptr<occl::cuda::DeviceRank> gpu;
   occl::communicator::Watching watching;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 using namespace occl;
 using namespace occl::communicator;
@@ -46,6 +47,23 @@ void fill(occlStats_t &to, const cuda::RankCounts &from) {
 }
 
 } // namespace
+
+Status occlComm::startTrace(const std::string &pattern) {
+  Status status;
+  if (gpu && !daemon->insight().isTracing())
+    status = gpu->startTrace();
+  return status.ok() ? daemon->insight().startTrace(pattern) : status;
+}
+
+Status occlComm::stopTrace() {
+  if (!gpu || !daemon->insight().isTracing())
+    return daemon->insight().stopTrace();
+  auto recording = gpu->stopTrace();
+  Status written = daemon->insight().stopTrace(recording.ok() ? std::move(*recording)
+                                                              : insight::Trace::Recording(),
+                                               [this](uint64_t id) { return gpu->lookUp(id); });
+  return recording.ok() ? written : recording.status();
+}
 
 occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank) {
   if (!comm || !rank)
@@ -108,11 +126,11 @@ occlResult_t occlReportOnSignal(int signal, const char *path) {
 occlResult_t occlTraceStart(occlComm_t comm, const char *path) {
   if (!comm || !path)
     return reportInvalid("occlTraceStart", "comm and path must not be NULL");
-  return guarded([&] { return comm->daemon->insight().startTrace(path); });
+  return guarded([&] { return comm->startTrace(path); });
 }
 
 occlResult_t occlTraceStop(occlComm_t comm) {
   if (!comm)
     return reportInvalid("occlTraceStop", "comm must not be NULL");
-  return guarded([&] { return comm->daemon->insight().stopTrace(); });
+  return guarded([&] { return comm->stopTrace(); });
 }

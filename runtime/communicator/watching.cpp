@@ -41,7 +41,7 @@ Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
   daemon::Daemon &daemon = *comm.daemon;
   complain(insight::reportAsEnvironmentSays());
   if (std::string pattern = environment("OCCL_TRACE"); tracesIfAsked && !pattern.empty())
-    complain(daemon.insight().startTrace(pattern));
+    complain(comm.startTrace(pattern));
   reporter = std::make_unique<insight::ReporterRegistration>(
       insight::Reporter{daemon.rank(), daemon.numRanks(), [&comm] { return comm.report(); }});
 }
@@ -50,7 +50,7 @@ void Watching::end() {
   daemon::Daemon &daemon = *comm.daemon;
   reporter.reset();
   if (daemon.insight().isTracing())
-    complain(daemon.insight().stopTrace());
+    complain(comm.stopTrace());
   std::string pattern = environment("OCCL_STATS");
   if (pattern.empty())
     return;

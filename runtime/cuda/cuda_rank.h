@@ -47,6 +47,9 @@ public:
   std::vector<uint64_t> registered() override { return residents->registered(); }
   StatusOr<CollectiveCounts> counts(uint64_t id) override { return residents->counts(id); }
   RankCounts totals() override { return residents->totals(); }
+  insight::KnownCollective lookUp(uint64_t id) override { return residents->lookUp(id); }
+  Status startTrace() override { return residents->startTrace(); }
+  StatusOr<insight::Trace::Recording> stopTrace() override { return residents->stopTrace(); }
   void *allocate(uint64_t bytes) override;
   bool release(void *block) override;
   const DeviceRankOptions &settings() const override { return options; }

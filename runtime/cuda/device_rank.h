@@ -8,6 +8,8 @@
 #include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/request_table.h"
+#include "runtime/insight/known_collective.h"
+#include "runtime/insight/trace.h"
 
 #include <array>
 #include <chrono>
@@ -37,6 +39,9 @@ struct CollectiveCounts {
   std::string name; // "'grad3' (id 3)"
   uint64_t submitted = 0, completed = 0, failed = 0;
   uint64_t finishNs = 0, longestFinishNs = 0; // from submission until it was seen to be complete
+  /// From when the device took it in until it began, and until it saw that all ranks had announced
+  /// it.
+  uint64_t startNs = 0, announceNs = 0;
   struct Block {
     uint64_t visits = 0, moves = 0, preemptions = 0, slices = 0, runningNs = 0;
     uint64_t queueLengths = 0, longestQueue = 0;
@@ -107,6 +112,13 @@ public:
   /// InvalidArgument if it is not registered.
   virtual StatusOr<CollectiveCounts> counts(uint64_t id) = 0;
   virtual RankCounts totals() = 0;
+  virtual insight::KnownCollective lookUp(uint64_t id) = 0;
+
+  /// The resident daemon records what it does with what is submitted from now on, until stopTrace().
+  /// Not both at a time, nor twice. Timeout or SystemError if the device does not react.
+  virtual Status startTrace() = 0;
+  /// With the times of the host. Errors as startTrace(); nothing is recorded any more in any case.
+  virtual StatusOr<insight::Trace::Recording> stopTrace() = 0;
 
   /// Device memory that all ranks can access, aligned to 128 bytes; null if there is none.
   virtual void *allocate(uint64_t bytes) = 0;

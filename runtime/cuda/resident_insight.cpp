@@ -1,4 +1,5 @@
 // What a rank on devices says about itself: who waits for whom, counters.
+#include "runtime/cuda/resident/mark_events.h"
 #include "runtime/cuda/resident_known.h"
 #include "runtime/cuda/waiting.h"
 
@@ -21,23 +22,6 @@ using transport::WaitEdge;
 using transport::WaitReason;
 
 constexpr uint64_t kPeerCheckNs = 20'000'000;
-
-WaitReason reasonOf(BlockReason reason) {
-  switch (reason) {
-  case BlockReason::Data:
-    return WaitReason::Data;
-  case BlockReason::Credit:
-    return WaitReason::Credit;
-  case BlockReason::Dependency:
-    return WaitReason::Dependency;
-  case BlockReason::Signal:
-    return WaitReason::Signal;
-  case BlockReason::Announce:
-  case BlockReason::None:
-    break;
-  }
-  return WaitReason::Announce;
-}
 
 Ticks ticksOf(uint64_t nanoseconds) {
   constexpr uint64_t kMany = 1'000'000'000;
@@ -86,7 +70,7 @@ WaitEdge ResidentRank::edgeOf(const resident::TenantWait &wait,
   edge.ordinal = wait.invocation.ordinal;
   edge.block = task.block;
   edge.instruction = task.instruction;
-  edge.reason = reasonOf(task.reason);
+  edge.reason = resident::waitReasonOf(task.reason);
   edge.peer = isOwn ? fabric.rank() : task.peer;
   edge.thing = isOwn ? task.what : 0;
   // As long as it is the same wait it is the same edge.
@@ -274,6 +258,10 @@ Status ResidentRank::countBlocks(const Known &known, CollectiveCounts &counted) 
     if (!status.ok())
       return status;
   }
+  if (!read.empty()) {
+    counted.startNs = read[0].startNs;
+    counted.announceNs = read[0].announceNs;
+  }
   for (uint32_t b = 0; b < counted.blocks.size(); ++b) {
     CollectiveCounts::Block &block = counted.blocks[b];
     const resident::BlockCounts &from = read[b];
@@ -290,7 +278,7 @@ Status ResidentRank::countBlocks(const Known &known, CollectiveCounts &counted) 
              {},
              {}};
     for (uint32_t r = 1; r < resident::BlockCounts::kReasons; ++r) {
-      const auto reason = static_cast<size_t>(reasonOf(static_cast<BlockReason>(r)));
+      const auto reason = static_cast<size_t>(resident::waitReasonOf(static_cast<BlockReason>(r)));
       block.waits[reason] += from.waits[r];
       block.waitNs[reason] += from.waitNs[r];
     }
@@ -327,6 +315,57 @@ RankCounts ResidentRank::totals() {
     sum.quits += daemonOf(k).starts() - (daemonOf(k).hasQuit() ? 0 : 1);
   }
   return sum;
+}
+
+// --- traces ---
+
+Status ResidentRank::startTrace() {
+  std::lock_guard lock(registering);
+  Status status;
+  uint32_t started = 0;
+  for (; started < resident::kNumKernels && status.ok(); ++started)
+    if (shares[started]->isAttached.load(std::memory_order_relaxed))
+      status = daemonOf(started).startMarks();
+  isTracing = status.ok();
+  tracedSince = ticks();
+  if (!status.ok()) // the last one has not begun
+    for (uint32_t k = 0; k + 1 < started; ++k)
+      if (shares[k]->isAttached.load(std::memory_order_relaxed))
+        (void)daemonOf(k).takeMarks(*shares[k]).ok();
+  return status;
+}
+
+StatusOr<insight::Trace::Recording> ResidentRank::stopTrace() {
+  std::lock_guard lock(registering);
+  insight::Trace::Recording all;
+  Status status;
+  for (const auto &share : shares) {
+    if (!share->isAttached.load(std::memory_order_relaxed))
+      continue;
+    auto recording = stopTraceOf(*share);
+    if (!recording.ok()) {
+      status = recording.status();
+      continue;
+    }
+    all.events.insert(all.events.end(), recording->events.begin(), recording->events.end());
+    all.dropped += recording->dropped;
+  }
+  isTracing = false;
+  std::ranges::stable_sort(all.events, {}, &insight::TraceEvent::begin);
+  return status.ok() ? StatusOr<insight::Trace::Recording>(std::move(all)) : status;
+}
+
+StatusOr<insight::Trace::Recording> ResidentRank::stopTraceOf(const Share &share) {
+  auto taken = daemonOf(share.kernel).takeMarks(share);
+  if (!taken.ok())
+    return taken.status();
+  std::erase_if(taken->requests,
+                [&](const auto &request) { return request.submitted < tracedSince; });
+  insight::Trace::Recording recording;
+  recording.events = resident::eventsOf(taken->executors, taken->requests, taken->clock,
+                                        fabric.rank(), insight::deviceExecutor(share.kernel, 0));
+  recording.dropped = taken->overwritten;
+  return recording;
 }
 
 } // namespace occl::cuda

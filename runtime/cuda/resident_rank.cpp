@@ -128,6 +128,8 @@ Status ResidentRank::attach(uint32_t kernel) {
   if (share.isAttached.load(std::memory_order_relaxed))
     return {};
   Status attached = daemonOf(kernel).attach(share);
+  if (attached.ok() && isTracing)
+    attached = daemonOf(kernel).startMarks();
   share.isAttached.store(attached.ok(), std::memory_order_release);
   return attached;
 }

@@ -14,6 +14,7 @@
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/request_table.h"
 #include "runtime/insight/known_collective.h"
+#include "runtime/insight/trace.h"
 
 #include <array>
 #include <chrono>
@@ -71,9 +72,13 @@ public:
   /// What of it was last seen to wait for the rank; "" if nothing was.
   std::string describeWaitFor(uint32_t peer);
   std::string nameOf(uint64_t id) { return lookUp(id).name; }
+  insight::KnownCollective lookUp(uint64_t id);
   std::vector<uint64_t> registered();
   StatusOr<CollectiveCounts> counts(uint64_t id);
   RankCounts totals();
+  /// See DeviceRank.
+  Status startTrace();
+  StatusOr<insight::Trace::Recording> stopTrace();
 
 private:
   struct Known;
@@ -108,6 +113,7 @@ private:
   ResidentRank(daemon::Fabric &fabric, const Options &options, const RegistrationContext &context);
   resident::ResidentDaemon &daemonOf(uint32_t kernel) { return set->daemon(kernel); }
   Status attach(uint32_t kernel);
+  StatusOr<insight::Trace::Recording> stopTraceOf(const Share &share);
   StatusOr<Known *> find(uint64_t id);
   Status ensureResident(Known &known);
   Status addToDaemon(Known &known);
@@ -120,7 +126,6 @@ private:
   uint64_t countOpen();
 
   // What it waits for: resident_insight.cpp.
-  insight::KnownCollective lookUp(uint64_t id);
   transport::WaitEdge edgeOf(const resident::TenantWait &wait,
                              std::span<const transport::WaitEdge> before) const;
   void publish();
@@ -137,8 +142,11 @@ private:
   std::shared_ptr<resident::ResidentSet> set;
   std::array<std::unique_ptr<Share>, resident::kNumKernels> shares;
 
-  Mutex registering; // one rank's thread makes a collective resident at a time
-  Mutex mutex;       // guards all below
+  /// Guards what is attached, and the trace; one thread makes a collective resident at a time.
+  Mutex registering;
+  bool isTracing = false;
+  Ticks tracedSince = 0;
+  Mutex mutex;                                            // guards all below
   std::map<uint64_t, std::unique_ptr<Known>> collectives; // by id
   RankCounts past;                                        // of those that are gone
   std::deque<std::unique_ptr<Call>> calls;                // of callbacks that never block

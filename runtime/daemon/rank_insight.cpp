@@ -87,6 +87,10 @@ Status RankInsight::startTrace(const std::string &pattern) {
 }
 
 Status RankInsight::stopTrace() {
+  return stopTrace({}, [this](uint64_t id) { return admission.lookUp(id); });
+}
+
+Status RankInsight::stopTrace(insight::Trace::Recording others, const insight::LookUp &lookUp) {
   std::lock_guard lock(mutex);
   if (!core.trace.isOn())
     return {StatusCode::InvalidArgument,
@@ -98,10 +102,11 @@ Status RankInsight::stopTrace() {
     recording.events.push_back(waitEvent(task, task.wait));
     recording.events.back().end = std::max(ticks(), task.wait.from);
   });
+  recording.events.insert(recording.events.end(), others.events.begin(), others.events.end());
+  recording.dropped += others.dropped;
   insight::TraceHeader header{core.fabric->rank(), core.fabric->numRanks(), traceOrigin()};
   std::ostringstream text;
-  insight::writeTrace(text, header, recording,
-                      [this](uint64_t id) { return admission.lookUp(id); });
+  insight::writeTrace(text, header, recording, lookUp);
   std::string path = insight::pathOf(tracePattern, header.rank, header.numRanks);
   std::remove(path.c_str());
   return insight::append(path, text.view());

@@ -5,6 +5,8 @@
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/watchdog.h"
+#include "runtime/insight/known_collective.h"
+#include "runtime/insight/trace.h"
 #include "runtime/insight/wait_report.h"
 
 #include <string>
@@ -26,6 +28,8 @@ public:
   Status startTrace(const std::string &pattern);
   /// Writes the trace: see insight::pathOf. InvalidArgument if it is off, SystemError.
   Status stopTrace();
+  /// The same with what others have recorded of this rank, and know of its collectives.
+  Status stopTrace(insight::Trace::Recording others, const insight::LookUp &lookUp);
   bool isTracing() const { return core.trace.isOn(); }
 
 private:

@@ -24,6 +24,14 @@ enum class TraceKind : uint8_t {
   Complete,  // its result is visible; detail: result
 };
 
+/// Numbers of executors from here on are those of devices.
+inline constexpr uint16_t kFirstDeviceExecutor = 1u << 15;
+inline constexpr uint16_t kExecutorsOfDaemon = 64;
+/// `daemon`: a device has several, for different kernels.
+constexpr uint16_t deviceExecutor(uint32_t daemon, uint32_t executor) {
+  return static_cast<uint16_t>(kFirstDeviceExecutor + daemon * kExecutorsOfDaemon + executor);
+}
+
 /// Meaning of the numbers by kind, 0 where a kind has none.
 struct TraceEvent {
   TraceKind kind = TraceKind::Run;

@@ -116,6 +116,14 @@ private:
                << ",\"args\":{\"sort_index\":" << thread << "}}";
   }
 
+  static std::string nameOfExecutor(uint16_t ring, uint32_t number) {
+    if (ring < kFirstDeviceExecutor)
+      return "thread " + std::to_string(number);
+    const uint32_t onDevice = ring - kFirstDeviceExecutor;
+    return "executor " + std::to_string(onDevice % kExecutorsOfDaemon) + " of device daemon " +
+           std::to_string(onDevice / kExecutorsOfDaemon);
+  }
+
   void writeNames(uint64_t dropped) {
     std::string rank = "rank " + std::to_string(header.rank);
     if (dropped != 0)
@@ -130,7 +138,7 @@ private:
                        (collectives.size() > 1 ? " of " + collective.known.name : ""));
     nameThread(kRequests, "requests");
     for (const auto &[ring, executor] : executors)
-      nameThread(kFirstExecutor + executor, "thread " + std::to_string(executor));
+      nameThread(kFirstExecutor + executor, nameOfExecutor(ring, executor));
   }
 
   void write(const TraceEvent &event) {

@@ -143,5 +143,19 @@ TEST(TraceWriter, ExecutorsAndRequests) {
   EXPECT_EQ(lengths, 1u) << "only when it changes";
 }
 
+TEST(TraceWriter, ExecutorsOfDevicesComeAfterThoseOfTheHost) {
+  Ticks now = ticks();
+  Trace::Recording recording;
+  TraceEvent visit = event(TraceKind::Visit, 7, now, now + 100);
+  visit.executor = deviceExecutor(2, 5);
+  TraceEvent callback = event(TraceKind::Callback, 7, now + 200, now + 300);
+  callback.executor = 3;
+  recording.events = {visit, callback};
+  json trace = written(recording);
+  EXPECT_EQ(threadName(trace, eventsOf(trace, "visit").at(0)), "executor 5 of device daemon 2");
+  EXPECT_EQ(threadName(trace, eventsOf(trace, "callback").at(0)), "thread 0");
+  EXPECT_LT(eventsOf(trace, "callback").at(0)["tid"], eventsOf(trace, "visit").at(0)["tid"]);
+}
+
 } // namespace
 } // namespace occl::insight

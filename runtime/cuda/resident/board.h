@@ -42,6 +42,9 @@ struct alignas(kApart) BlockCounts {
   /// By interpreter::BlockReason: waits that are over, and from the first look that found
   /// something missing to the one before it was there.
   uint64_t waits[kReasons], waitNs[kReasons];
+  /// Thread block 0 has them for all, over the invocations that are complete: what Progress says,
+  /// since they were taken in. What was not known to be announced is when it is complete.
+  uint64_t startNs, announceNs;
 };
 
 /// Where a visit of a collective's thread block stores what others are to know. An executor may
@@ -186,12 +189,21 @@ struct WaitRecord {
   uint64_t words[kWords] = {};
 };
 
+/// When a submission went on, in the device's time; ~0: not yet.
+struct Progress {
+  /// By an executor; or when its stream had reached it.
+  uint64_t takenIn;
+  /// Thread block 0 was visited, and that all ranks had announced it was known then.
+  uint64_t started, announced;
+};
+
 /// A submission on the device.
 struct alignas(kApart) Slot {
   uint64_t claimable = 0;                       // bit b: thread block b may be claimed
   uint64_t left = 0;                            // thread blocks that are not finished: see fill()
   uint64_t sequence = 0;                        // whose it is
   uint64_t words[SubmissionEntry::kWords] = {}; // the submission
+  Progress progress = {};
 };
 
 /// The dynamic part of a task.

@@ -102,8 +102,10 @@ private:
     count(Count::Handed, choice.isHanded);
     if (choice.hasOthers())
       choosing.noteAge(choice);
-    marker.mark(Moment::Visit, choice.sequence, choice.block);
+    const bool isAnnounced = choice.isAnnounced && choice.isAged;
+    marker.mark(Moment::Visit, choice.sequence, choice.block, choice.tasks, isAnnounced);
     Meter meter(target, task.wait, view.wait, choice.block, choice.sequence);
+    meter.begin(slot.progress, isAnnounced);
     const Stay stay = runner.visit(submission, choice.block, choice.isClear, [&](const auto &run) {
       marker.mark(Moment::Ready, choice.sequence, choice.block);
       meter.countFor(runner.addressesOf(submission));
@@ -118,7 +120,8 @@ private:
       intake.publishProgress();
       return meter.end(choice.tasks, true, false);
     }
-    marker.mark(Moment::Left, choice.sequence, choice.block);
+    const bool isPreempted = choice.hasOthers() && !stay.ranOut;
+    marker.mark(Moment::Left, choice.sequence, choice.block, 0, isPreempted);
     if (stay.moved)
       intake.publishProgress();
     meter.leaveAt(stay.context.instruction, stay.obstacle);
@@ -129,7 +132,6 @@ private:
         target.post(&task.savedFor, choice.sequence + 1);
       }
     }
-    const bool isPreempted = choice.hasOthers() && !stay.ranOut;
     count(Count::Preemptions, isPreempted);
     if (choice.hasOthers())
       choosing.endTurn(choice);
@@ -158,13 +160,14 @@ private:
     uint64_t until = 0;
     uint32_t quanta = 0;
     for (;;) {
+      const uint32_t from = stay.context.instruction;
       interpreter::StepResult step = run(stay.context, kQuantumSlices);
       const uint64_t now = target.now();
-      meter.ran(step, stay.context.instruction, now);
+      const uint64_t took = meter.ran(step, stay.context.instruction, now);
       if (step.slices != 0) {
         stay.moved = true;
         until = 0; // the budget begins again
-        marker.mark(Moment::Stepped, choice.sequence, choice.block);
+        marker.mark(Moment::Stepped, choice.sequence, choice.block, took, false, from);
       }
       stay.finished = step.status == interpreter::StepStatus::Finished;
       stay.ranOut = step.status == interpreter::StepStatus::Progressed;
@@ -179,6 +182,8 @@ private:
         continue;
       }
       if (until == 0) {
+        marker.mark(Moment::Blocked, choice.sequence, choice.block, meter.obstacle(), false,
+                    stay.context.instruction);
         until = now + choosing.budget(choice);
         attended = now;
       }
@@ -231,6 +236,25 @@ private:
     target.sync();
     runner.finished(submission);
     choosing.noteComplete(choice.sequence);
+    if (!intake.isOwing()) // what was entered nowhere has begun and ended as soon as it was there
+      countProgress(runner.addressesOf(submission), choice.sequence);
+  }
+
+  OCCL_HOST_DEVICE void countProgress(const CollectiveAddresses &collective, uint64_t sequence) {
+    const Slot &slot = board.slots[sequence % kWindow];
+    BlockCounts *const counts = collective.counts;
+    if (target.lane() != 0 || counts == nullptr || target.peek(&slot.sequence) != sequence)
+      return;
+    const Progress progress = {target.peek(&slot.progress.takenIn),
+                               target.peek(&slot.progress.started),
+                               target.peek(&slot.progress.announced)};
+    const uint64_t now = target.time();
+    const auto since = [&](uint64_t time) {
+      const uint64_t at = time < now ? time : now;
+      return at > progress.takenIn ? at - progress.takenIn : 0;
+    };
+    target.add(&counts->startNs, since(progress.started));
+    target.add(&counts->announceNs, since(progress.announced));
   }
 
   OCCL_HOST_DEVICE void publishCounts() {

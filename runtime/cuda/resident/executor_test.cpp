@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -43,6 +44,7 @@ public:
     return *collectives.back();
   }
   uint32_t numRanks() const { return static_cast<uint32_t>(ranks.size()); }
+  HostCollective &collective(uint32_t number) { return *collectives[number]; }
   HostRank &operator[](uint32_t rank) { return *ranks[rank]; }
 
   /// Every rank submits all collectives, rank r beginning at the r-th, and waits for all of them,
@@ -471,6 +473,44 @@ TEST(ResidentExecutor, CountsByCollectiveAndThreadBlock) {
   EXPECT_EQ(visits, group.total(Count::Visits));
   EXPECT_LE(moves, group.total(Count::Moves) + group.total(Count::Finished));
   EXPECT_EQ(preemptions, group.total(Count::Preemptions));
+}
+
+/// One rank comes late: until then nobody knows that all have announced it. In two ways: alone, and
+/// while others are open.
+TEST(ResidentExecutor, CountsWhenInvocationsWereBegunAndAnnounced) {
+  constexpr uint64_t kLate = 30'000'000, kNearlyLate = 20'000'000;
+  for (uint32_t others : {0u, 3u}) {
+    Group group(2, hostSettings(2));
+    HostCollective &late = group.add(plan::testing::twoShotAllReduce(2), 100, 1);
+    for (uint32_t c = 0; c < others; ++c)
+      group.add(plan::testing::twoShotAllReduce(2), 100, 1);
+    std::vector<std::pair<uint32_t, uint64_t>> requests;
+    requests.emplace_back(0, group[0].submit(late, 0));
+    for (uint32_t c = 0; c < others; ++c)
+      for (uint32_t r = 0; r < 2; ++r)
+        requests.emplace_back(r, group[r].submit(group.collective(1 + c), r));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kLate));
+    requests.emplace_back(1, group[1].submit(late, 1));
+    std::vector<std::thread> waiting; // at a time, as each starts its rank's executors again
+    std::array<bool, 2> areComplete = {true, true};
+    for (uint32_t r = 0; r < 2; ++r)
+      waiting.emplace_back([&, r] {
+        for (auto [rank, request] : requests)
+          areComplete[r] = areComplete[r] && (rank != r || group[r].wait(request, kLong));
+      });
+    for (std::thread &thread : waiting)
+      thread.join();
+    ASSERT_TRUE(areComplete[0] && areComplete[1]);
+    for (uint32_t r = 0; r < 2; ++r)
+      ASSERT_TRUE(group[r].waitForQuit(kLong));
+    EXPECT_GE(late.counts(0, 0).announceNs, kNearlyLate) << others << " others";
+    EXPECT_LT(late.counts(1, 0).announceNs, kNearlyLate) << others << " others";
+    EXPECT_LT(late.counts(0, 0).startNs, kNearlyLate) << others << " others";
+    for (uint32_t r = 0; r < 2; ++r) {
+      EXPECT_LE(late.counts(r, 0).startNs, late.counts(r, 0).announceNs);
+      EXPECT_EQ(late.counts(r, 1).announceNs, 0u) << "thread block 0's alone";
+    }
+  }
 }
 
 /// Every submission is taken in once and completed once, every task finished once, in this order.

@@ -339,6 +339,8 @@ private:
             submission.ordinal))
       announce(*submission.collective, submission, view.sequence);
     runner.takenIn(submission);
+    if (target.lane() == 0)
+      target.post(&board.slots[slot].progress.takenIn, target.time());
     target.giveBits(&board.slots[slot].claimable, allTasks(submission.numBlocks));
     if (!isLookout)
       publishProgress();
@@ -450,6 +452,9 @@ private:
       for (uint32_t i = 0; i < SubmissionEntry::kWords; ++i)
         target.post(&slot.words[i], words[i]);
       target.post(&slot.sequence, sequence);
+      target.post(&slot.progress.takenIn, target.time());
+      target.post(&slot.progress.started, ~0ull);
+      target.post(&slot.progress.announced, ~0ull);
     }
   }
   /// Tasks of submission `index` of `come`, once its slot is filled. A lane each, as many as there

@@ -117,7 +117,7 @@ bool ResidentDaemon::mustStop() const {
   // A lookout says so without being stopped; another one might not get round to beginning.
   const bool isTold = side->hasLookout();
   std::lock_guard lock(mutex);
-  if (marksState == Marks::Starting || marksState == Marks::Stopping)
+  if (marksState != Marks::Off && marksState != Marks::On)
     return true;
   for (const auto &[tenant, isLeaving] : tenants)
     if (!isTold && tenant->isAsked())

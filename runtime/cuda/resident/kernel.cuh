@@ -334,7 +334,7 @@ private:
 };
 
 template <class Target>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     interpretResident(const __grid_constant__ ExecutorArguments arguments) {
   extern __shared__ __align__(16) char memory[];
   auto &shared = *reinterpret_cast<ExecutorShared *>(memory);

@@ -83,6 +83,8 @@ Status ResidentDaemon::allocate() {
   Status status = toStatus(static_cast<cudaError_t>(options.kernel->load()),
                            "loading the resident daemon's kernel");
   if (status.ok())
+    status = toStatus(static_cast<cudaError_t>(loadClockProbe()), "loading what reads the clock");
+  if (status.ok())
     status = toStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                       "asking for the priorities of streams");
   for (cudaStream_t &stream : streams)
@@ -92,14 +94,19 @@ Status ResidentDaemon::allocate() {
   if (status.ok())
     status = toStatus(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking),
                       "making a stream for copies");
-  void *pinned = nullptr;
-  if (status.ok())
-    status = toStatus(
-        cudaHostAlloc(&pinned, sizeof(HostPage), cudaHostAllocMapped | cudaHostAllocPortable),
-        "pinning memory of the host");
+  auto pin = [&](auto *&memory) {
+    using Content = std::remove_reference_t<decltype(*memory)>;
+    void *begin = nullptr;
+    if (status.ok())
+      status = toStatus(
+          cudaHostAlloc(&begin, sizeof(Content), cudaHostAllocMapped | cudaHostAllocPortable),
+          "pinning memory of the host");
+    memory = status.ok() ? new (begin) Content() : nullptr;
+  };
+  pin(page);
+  pin(probe);
   if (!status.ok())
     return status;
-  page = new (pinned) HostPage();
   status = zeroed(board, sizeof(Board));
   if (status.ok())
     status = zeroed(marks, options.settings.numExecutors * sizeof(MarkRing));
@@ -129,6 +136,7 @@ ResidentDaemon::~ResidentDaemon() {
   cudaFree(marks);
   cudaFree(collectives);
   cudaFreeHost(page);
+  cudaFreeHost(probe);
 }
 
 bool ResidentDaemon::areGone() const {
@@ -332,6 +340,8 @@ StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback)
                          order.timeout,
                          order.after.has_value(),
                          !order.after};
+    if (numMarking != 0)
+      trace(*request);
     if (wakes)
       changed.notify_all();
   }
@@ -378,6 +388,8 @@ ResidentDaemon::Callback ResidentDaemon::end(Requests::iterator open, const Stat
   Waiting ended = std::move(open->second);
   if (!outcome.ok())
     badEnds[open->first] = {ended.tenant, outcome};
+  if (!traced.empty())
+    traceEnd(open->first, outcome.code());
   waiting.erase(open);
   numCallbacks -= ended.callback != nullptr;
   ended.tenant->ended(ended.invocation, outcome, Clock::now() - ended.since);
@@ -419,76 +431,6 @@ Status ResidentDaemon::waitForQuit(std::chrono::milliseconds atMost) const {
 Status ResidentDaemon::failure() const {
   std::lock_guard lock(mutex);
   return failed;
-}
-
-// --- marks ---
-
-Status ResidentDaemon::turnMarks(Marks through, Marks to) {
-  std::unique_lock lock(mutex);
-  const Marks from = through == Marks::Starting ? Marks::Off : Marks::On;
-  if (marksState != from || !keeper.joinable())
-    return {StatusCode::InvalidArgument,
-            through == Marks::Starting
-                ? "the resident daemon records marks already, or has no tenant"
-                : "the resident daemon records no marks"};
-  marksState = through;
-  changed.notify_all();
-  Deadline deadline(2 * kLeavePatience); // its thread may be at something else
-  while (marksState != to) {
-    if (!failed.ok())
-      return failed;
-    if (deadline.passed())
-      return {StatusCode::Timeout, "the resident daemon does not leave the device"};
-    changed.wait_for(lock, 1ms);
-  }
-  return {};
-}
-
-StatusOr<std::vector<std::vector<MarkView>>> ResidentDaemon::takeMarks() {
-  if (Status status = turnMarks(Marks::Stopping, Marks::Off); !status.ok())
-    return status;
-  std::lock_guard lock(mutex);
-  std::vector<std::vector<MarkView>> views;
-  for (const MarkRing &ring : taken) {
-    std::vector<MarkView> &view = views.emplace_back();
-    const uint64_t first = ring.written > MarkRing::kMarks ? ring.written - MarkRing::kMarks : 0;
-    for (uint64_t i = first; i < ring.written; ++i)
-      view.push_back(decode(ring.marks[i % MarkRing::kMarks]));
-  }
-  taken.clear();
-  return views;
-}
-
-/// Of its thread; executors have left.
-void ResidentDaemon::turnMarksNow() {
-  Marks state;
-  {
-    std::lock_guard lock(mutex);
-    state = marksState;
-  }
-  if (state != Marks::Starting && state != Marks::Stopping)
-    return;
-  OnDevice on(options.device);
-  cudaStream_t stream = streams[current.load(std::memory_order_relaxed)];
-  const uint64_t bytes = options.settings.numExecutors * sizeof(MarkRing);
-  std::vector<MarkRing> read;
-  Status status;
-  if (state == Marks::Starting) // in its stream: before the executors that are started next
-    status = toStatus(cudaMemsetAsync(marks, 0, bytes, stream), "clearing marks");
-  else {
-    read.resize(options.settings.numExecutors);
-    status = toStatus(cudaMemcpyAsync(read.data(), marks, bytes, cudaMemcpyDeviceToHost, stream),
-                      "copying marks");
-    if (status.ok() && !awaitGone(kLeavePatience))
-      status = {StatusCode::SystemError, "copying marks: the device does not get round to it"};
-  }
-  isMarking.store(state == Marks::Starting, std::memory_order_release);
-  std::lock_guard lock(mutex);
-  if (!status.ok() && failed.ok())
-    failed = status;
-  taken = std::move(read);
-  marksState = state == Marks::Starting ? Marks::On : Marks::Off;
-  changed.notify_all();
 }
 
 std::string ResidentDaemon::describeWaits() const {

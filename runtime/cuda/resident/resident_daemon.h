@@ -8,7 +8,10 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/resident/clock_probe.h"
+#include "runtime/cuda/resident/device_clock.h"
 #include "runtime/cuda/resident/kernel.h"
+#include "runtime/cuda/resident/mark_events.h"
 #include "runtime/cuda/resident/marks.h"
 #include "runtime/cuda/resident/resident_collective.h"
 #include "runtime/cuda/resident/submission_side.h"
@@ -22,6 +25,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -106,13 +110,22 @@ public:
   /// As of when the kernel last left.
   uint64_t total(Count what) const { return side->total(what); }
 
-  /// Executors record marks from now on, until takeMarks(). Has the kernel leave and come again.
-  /// InvalidArgument if they do so already or nobody is attached; Timeout if the device does not
-  /// react.
-  Status startMarks() { return turnMarks(Marks::Starting, Marks::On); }
-  /// What executors have recorded, by executor: of each the last MarkRing::kMarks, oldest first.
-  /// Errors are those of startMarks().
-  StatusOr<std::vector<std::vector<MarkView>>> takeMarks();
+  /// Executors record marks from now on, until as many have called takeMarks() as startMarks(). Has
+  /// the kernel leave and come again. InvalidArgument if nobody is attached; Timeout if the device
+  /// does not react.
+  Status startMarks();
+  struct Recording {
+    /// By executor: of each the last MarkRing::kMarks, oldest first.
+    std::vector<std::vector<MarkView>> executors;
+    uint64_t overwritten = 0; // marks that there were besides
+    DeviceClock clock;
+    /// What the tenant has submitted since it began: the last kTracedRequests of all tenants are
+    /// kept.
+    std::vector<TracedRequest> requests;
+  };
+  static constexpr uint32_t kTracedRequests = 1u << 15;
+  /// InvalidArgument if none are recorded; else as startMarks().
+  StatusOr<Recording> takeMarks(const Tenant &tenant);
 
 private:
   using Clock = SteadyClock;
@@ -134,12 +147,16 @@ private:
   using Requests = std::map<uint64_t, Waiting>;
 
   explicit ResidentDaemon(const DaemonOptions &options) : options(options) {}
-  enum class Marks : uint8_t { Off, Starting, On, Stopping };
+  /// Of the marks; what is to be done by the daemon's thread is one of Starting, Reading, Stopping.
+  enum class Marks : uint8_t { Off, Starting, On, Reading, Stopping };
 
   Status start();
   Status allocate();
-  Status turnMarks(Marks from, Marks to);
+  Status turnMarks(std::unique_lock<Mutex> &lock, Marks through);
+  Status awaitMarks(std::unique_lock<Mutex> &lock);
   void turnMarksNow();
+  StatusOr<ClockSample> readClock();
+  StatusOr<std::vector<MarkRing>> readMarks();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation, bool beside);
   Status holdStream(cudaStream_t user, uint64_t request);
@@ -160,6 +177,8 @@ private:
   void endLate();
   void withdrawFailed();
   Callback end(Requests::iterator open, const Status &outcome);
+  void trace(uint64_t request);
+  void traceEnd(uint64_t request, StatusCode outcome);
   Status badEndOf(const Waiting &open) const;
   std::vector<TenantWait> waitsOf(const Tenant &tenant) const;
   std::vector<Tenant *> allTenants() const;
@@ -170,6 +189,7 @@ private:
   HostPage *page = nullptr;
   Board *board = nullptr;                    // of the device
   MarkRing *marks = nullptr;                 // of the device, by executor
+  ClockProbe *probe = nullptr;               // of the host
   ResidentCollective *collectives = nullptr; // of the device
   std::unique_ptr<SubmissionSide> side;
 
@@ -180,7 +200,15 @@ private:
   bool isOver = false;
   Status failed;
   Marks marksState = Marks::Off;
-  std::vector<MarkRing> taken;        // when they were last stopped
+  Status marksOutcome;         // of the last change
+  uint32_t numMarking = 0;     // have begun, and not ended
+  std::vector<MarkRing> taken; // when they were last read
+  ClockSample clockAtFirst, clockAtLast;
+  struct Traced {
+    const Tenant *tenant;
+    TracedRequest request;
+  };
+  std::deque<Traced> traced;          // while marks are recorded, without a gap
   std::vector<Registered> registered; // by number
   /// Numbers that may be used again by executors of a later generation than this: earlier ones may
   /// have kept tables of what had the number.

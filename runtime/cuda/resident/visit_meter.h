@@ -1,5 +1,6 @@
-// Measures the visits of a task: how long it ran, what it waited for and for how long. A wait goes
-// on from visit to visit, whoever makes them.
+// Measures the visits of a task: how long it ran, what it waited for and for how long; of thread
+// block 0, when its submission was begun and announced. A wait goes on from visit to visit, whoever
+// makes them.
 #pragma once
 
 #include "runtime/cuda/resident/board.h"
@@ -20,9 +21,18 @@ public:
   /// Whose thread block it is. Before anything is measured.
   OCCL_HOST_DEVICE void countFor(const CollectiveAddresses &of) { collective = &of; }
 
-  /// A call of the runner has ended at `now`, with the task at `instruction`.
-  OCCL_HOST_DEVICE void ran(const interpreter::StepResult &step, uint32_t instruction,
-                            uint64_t now) {
+  /// isAnnounced: by all ranks, as has been seen.
+  OCCL_HOST_DEVICE void begin(Progress &progress, bool isAnnounced) {
+    if (block != 0 || target.lane() != 0)
+      return;
+    target.lower(&progress.started, looked);
+    if (isAnnounced)
+      target.lower(&progress.announced, looked);
+  }
+
+  /// A call of the runner has ended at `now`, with the task at `instruction`. How long it took.
+  OCCL_HOST_DEVICE uint64_t ran(const interpreter::StepResult &step, uint32_t instruction,
+                                uint64_t now) {
     if (step.slices != 0) {
       slices += step.slices;
       runningNs += now - looked;
@@ -31,8 +41,12 @@ public:
     }
     if (step.status == interpreter::StepStatus::Blocked && !isWaiting())
       beginWait(instruction, packed(step.obstacle), now);
+    const uint64_t took = now - looked;
     looked = now;
+    return took;
   }
+  /// What it waits for, as a WaitRecord has it; 0: that is not known.
+  OCCL_HOST_DEVICE uint64_t obstacle() const { return isWaiting() ? wait.words[1] : 0; }
 
   /// It is left, blocked by the obstacle of one lane or more: the record says by what.
   OCCL_HOST_DEVICE void leaveAt(uint32_t instruction, const interpreter::Obstacle &obstacle) {

@@ -76,6 +76,9 @@ public:
   __device__ static void raise(uint64_t *word, uint64_t value) {
     asm volatile("red.relaxed.gpu.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
+  __device__ static void lower(uint64_t *word, uint64_t value) {
+    asm volatile("red.relaxed.gpu.min.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
   __device__ static void raiseAtPeer(uint64_t *word, uint64_t value) {
     asm volatile("red.relaxed.sys.max.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }

@@ -58,6 +58,9 @@ public:
   static void raise(uint64_t *word, uint64_t value) {
     change(word, [value](uint64_t old) { return old > value ? old : value; });
   }
+  static void lower(uint64_t *word, uint64_t value) {
+    change(word, [value](uint64_t old) { return old < value ? old : value; });
+  }
 
   /// After a fence. Released all the same, as postToHost().
   static void publish(uint64_t *word, uint64_t value) { release(word, value); }

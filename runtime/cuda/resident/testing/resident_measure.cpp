@@ -169,11 +169,11 @@ void measureSteps(uint32_t numRanks, plan::Protocol protocol) {
   require(runOrders(group, kRuns, false, kLong, kNothing));
   require(group.daemon(0).startMarks());
   require(runOrders(group, kRuns, false, kLong, kNothing));
-  auto marks = group.daemon(0).takeMarks();
+  auto marks = group.daemon(0).takeMarks(group.tenant(0));
   require(marks.status());
   require(group.check(0));
   std::printf("1 KiB, %s, %u ranks, rank 0's executor:\n", nameOf(protocol), numRanks);
-  printSteps(*marks);
+  printSteps(marks->executors);
 }
 
 /// How far it has come, by moment, when the last thread block of a submission has: from taking it
@@ -210,12 +210,12 @@ void measureHandOver(uint64_t bytes) {
   const double time = microsecondsSince(begin) / kRuns;
   require(group.daemon(0).startMarks());
   require(runOrders(group, kRuns, false, kLong, kNothing));
-  auto marks = group.daemon(0).takeMarks();
+  auto marks = group.daemon(0).takeMarks(group.tenant(0));
   require(marks.status());
   require(group.check(0));
   std::printf("%llu bytes, four thread blocks, %u ranks, 16 executors each: %.1f us\n",
               static_cast<unsigned long long>(bytes), kRanks, time);
-  printTimeline(*marks);
+  printTimeline(marks->executors);
   for (uint32_t r = 0; r < kRanks; ++r)
     require(group.daemon(r).waitForQuit(kLong));
   printCounts(group);
@@ -236,12 +236,12 @@ void measureMany(uint32_t numExecutors) {
   const double time = microsecondsSince(begin) / kIterations;
   require(group.daemon(0).startMarks());
   require(runOrders(group, 2, true, kLong, kNothing));
-  auto marks = group.daemon(0).takeMarks();
+  auto marks = group.daemon(0).takeMarks(group.tenant(0));
   require(marks.status());
   require(group.check(0));
   std::printf("%u all-reduces of 4 and 256 KiB, conflicting orders, %u executors a rank: %.0f us\n",
               kCollectives, numExecutors, time);
-  printSteps(*marks);
+  printSteps(marks->executors);
   for (uint32_t r = 0; r < kRanks; ++r)
     require(group.daemon(r).waitForQuit(kLong));
   printCounts(group);

@@ -1,0 +1,33 @@
+// What executors have recorded, as events of the host's traces, with the host's clock.
+#pragma once
+
+#include "runtime/cuda/resident/device_clock.h"
+#include "runtime/cuda/resident/marks.h"
+#include "runtime/cuda/resident/tenant.h"
+#include "runtime/insight/trace_event.h"
+#include "runtime/transport/wait_edges.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace occl::cuda::resident {
+
+/// A submission, as the host knows it.
+struct TracedRequest {
+  uint64_t sequence = 0;
+  InvocationName invocation;
+  Ticks submitted = 0, ended = 0; // ended: was seen to have ended; 0: it has not
+  StatusCode outcome = StatusCode::Success;
+};
+
+transport::WaitReason waitReasonOf(interpreter::BlockReason reason);
+
+/// Of those submissions alone, by begin. marks: by executor, of each oldest first. rank: whose they
+/// are. firstExecutor: the first one's number in events.
+std::vector<insight::TraceEvent> eventsOf(std::span<const std::vector<MarkView>> marks,
+                                          std::span<const TracedRequest> requests,
+                                          const DeviceClock &clock, uint32_t rank,
+                                          uint16_t firstExecutor);
+
+} // namespace occl::cuda::resident
