@@ -310,6 +310,9 @@ struct Settings {
   /// not less than the least; if there is no other task, `alone`. What some rank has not announced
   /// is looked at once if there are others.
   uint64_t budgetCap = 5'000, budgetFloor = 2'000, budgetAlone = 50'000;
+  /// Without a task of its own for so long an executor helps others; between two looks of an
+  /// executor at what some rank had not announced.
+  uint64_t helpAfter = 50'000, settleEvery = 2'000;
   /// Nothing open, or nothing moved, for so long: all leave. Also after `stayLimit`, whatever there
   /// is to do: who waits for the whole device gets his turn.
   uint64_t idleLimit = 200'000, stuckLimit = 2'000'000, stayLimit = 20'000'000;

@@ -114,7 +114,7 @@ public:
     bool hasLooked = false; // at all slots
     if (surveyedTo <= oldestOpen || tail - oldestOpen > kWindow)
       hasLooked = survey(tail, now);
-    else if (surveyedTo != tail || (hasUnsettled && now - settledAt >= kSettleEvery))
+    else if (surveyedTo != tail || (hasUnsettled && now - settledAt >= settings.settleEvery))
       update(tail, now);
     uint64_t best = pick();
     if (best >= kHelping && !hasLooked && now - surveyedAt >= kSurveyEvery) {
@@ -184,10 +184,8 @@ public:
   OCCL_HOST_DEVICE uint64_t first() const { return oldestOpen; }
 
 private:
-  /// Without a task of its own for so long it helps others.
-  static constexpr uint64_t kHelpAfter = 20'000;
-  /// Between looks at all slots while there is nothing to do, and at announcements.
-  static constexpr uint64_t kSurveyEvery = 3'000, kSettleEvery = 2'000;
+  /// Between looks at all slots while there is nothing to do.
+  static constexpr uint64_t kSurveyEvery = 3'000;
   /// Slots that a lane looks at together.
   static constexpr uint32_t kTogether = 4;
   static constexpr uint64_t kNone = ~0ull, kAgeMask = 0xffffff;
@@ -205,7 +203,7 @@ private:
 
   /// Looks at all slots. True.
   OCCL_HOST_DEVICE bool survey(uint64_t tail, uint64_t now) {
-    helps = settings.preemption && now - lastOwn >= kHelpAfter;
+    helps = settings.preemption && now - lastOwn >= settings.helpAfter;
     const Found found = look(oldestOpen, tail);
     const bool isAlone = target.sum(found.numOpen) == 1;
     const uint32_t dropped = settle(tail, now, isAlone);

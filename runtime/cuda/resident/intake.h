@@ -223,23 +223,29 @@ private:
       return stop();
     const uint64_t before = tail();
     const uint32_t looks = claim == nullptr || gates.areAnyShut() || first < before ? 1 : kLooks;
-    uint64_t end = before;
-    for (uint32_t i = 0; i < looks && end == before; ++i)
-      end = takeEntries(first, claim);
+    uint32_t batches = 0;
+    for (uint32_t left = looks; left != 0; --left) {
+      const uint64_t from = tail(), end = takeEntries(first, claim);
+      if (end == from)
+        continue;
+      seen += end - from;
+      isUntold = owes || isAllHanded;
+      if (!isUntold)
+        tell();
+      const bool mayBeMore = end - from == Target::kEntries && ++batches < kBatches;
+      left = mayBeMore ? 2 : 1;
+    }
     if (gates.areAnyShut())
       gates.forEachReached([&](uint32_t slot) { openGate(slot); });
-    if (end == before) {
+    if (tail() == before) {
       if (isUntold)
         tell();
       if (++intakes % kIntakesPerWatch == 0)
         isLookout ? keepLookout(first) : watch(first);
       return lookAtHost();
     }
-    seen += end - before;
-    isUntold = owes || isAllHanded;
     if (isUntold)
       return;
-    tell();
     if (!isLookout)
       publishProgress();
     lookAtHost();
@@ -400,6 +406,9 @@ private:
 
   /// Looks at the ring, one after the other, of who has nothing else to do.
   static constexpr uint32_t kLooks = 4;
+  /// Looks that have found as many entries as they can, one after the other: with much to do it
+  /// may be long until somebody looks again.
+  static constexpr uint32_t kBatches = 4;
   static constexpr uint32_t kIntakesPerWatch = 4;
   /// Nanoseconds between looks at the host's word, and between looks at the ring while all
   /// executors have something to do.

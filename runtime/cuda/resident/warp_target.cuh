@@ -153,7 +153,8 @@ public:
            }) != 0;
   }
   /// Calls open(words, sequence, number) for the entries from `tail` on that have come, `number` of
-  /// at most eight; the new tail. A lane loads each word: they come with one trip.
+  /// at most kEntries; the new tail. A lane loads each word: they come with one trip.
+  static constexpr uint32_t kEntries = kLanes / SubmissionEntry::kWords;
   template <class Open>
   __device__ static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail,
                                          const Open &open) {

@@ -91,12 +91,13 @@ public:
     return false;
   }
   /// Calls open(words, sequence, number) for the entries from `tail` on that have come, `number` of
-  /// them; the new tail.
+  /// at most kEntries; the new tail.
+  static constexpr uint32_t kEntries = 8;
   template <class Open>
   static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail, const Open &open) {
     uint64_t words[SubmissionEntry::kWords];
     uint64_t end = tail;
-    while (end - tail < kWindow && loadEntry(entries[end % kWindow], end, words))
+    while (end - tail < kEntries && loadEntry(entries[end % kWindow], end, words))
       ++end;
     for (uint64_t s = tail; s < end; ++s) {
       loadEntry(entries[s % kWindow], s, words);
