@@ -181,7 +181,8 @@ typedef enum {
 #define OCCL_MAX_WAIT_REASONS 8
 
 /* Counters of a registered collective on one rank, over all invocations since it was registered.
- * Times are sums, in nanoseconds, over the completed invocations. */
+ * Times are sums, in nanoseconds, over the completed invocations. On devices startNs and announceNs
+ * count from when the daemon took the submission in, or its stream had reached it. */
 typedef struct {
   size_t size; /* sizeof(occlCollectiveStats_t), set by the caller */
   uint64_t submitted, completed, failed;
