@@ -196,3 +196,17 @@ inst.program "extents" implements "custom" ranks 3 attributes {input_chunks = ar
     %0 = inst.recv transfer(1) into output[1] extent 1
   }
 }
+
+// -----
+
+// Copies are no sends.
+// CHECK-LABEL: "copies"
+inst.program "copies" implements "custom" ranks 1 attributes {input_chunks = array<i32: 1>,
+    output_chunks = array<i32: 2>, scratch_chunks = array<i32: 0>, in_place_offsets = array<i32: 0>, in_place = false} {
+  inst.rank 0 {
+    // CHECK: inst.copy input[0] into output[0]
+    // CHECK-NEXT: inst.copy input[0] into output[1]
+    %0 = inst.copy input[0] into output[0]
+    %1 = inst.copy input[0] into output[1]
+  }
+}
