@@ -54,8 +54,8 @@ TEST(Instructions, Fields) {
       wordsOn([](Instruction &i, Operand *) { i.opcode = Opcode::Arrive; }),
       kPlace +
           "arrive cannot be proved correct by this version: use sends and receives instead [E309]");
-  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.location = 99; }),
-            kPlace + "there is no source location 99 [E310]");
+  EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.location = kNoLocation - 1; }),
+            kPlace + "there is no source location 4294967294 [E310]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = 0; }),
             kPlace + "it moves 0 chunks, allowed are 1 to 4194304 [E311]");
   EXPECT_EQ(wordsOn([](Instruction &i, Operand *) { i.count = limits::kMaxChunks + 1; }),

@@ -334,9 +334,9 @@ TEST(Witness, MustBeRight) {
   EXPECT_EQ(
       wordsOnWitness({{0, 0, 0}, {0, 2, 0}}),
       "race: witness 0: there is no instruction at rank 0, thread block 2, instruction 0 [E331]");
-  EXPECT_EQ(
-      wordsOnWitness({{9, 0, 0}, {0, 0, 0}}),
-      "race: witness 0: there is no instruction at rank 9, thread block 0, instruction 0 [E331]");
+  EXPECT_EQ(wordsOnWitness({{4'000'000'000, 0, 0}, {0, 0, 0}}),
+            "race: witness 0: there is no instruction at rank 4000000000, thread block 0, "
+            "instruction 0 [E331]");
   EXPECT_EQ(
       wordsOnWitness({{0, 0, 7}, {0, 0, 0}}),
       "race: witness 0: there is no instruction at rank 0, thread block 0, instruction 7 [E331]");
