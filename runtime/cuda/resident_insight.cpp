@@ -1,4 +1,5 @@
 // What a rank on devices says about itself: who waits for whom, counters.
+#include "runtime/cuda/resident/device_clock.h"
 #include "runtime/cuda/resident/mark_events.h"
 #include "runtime/cuda/resident_known.h"
 #include "runtime/cuda/waiting.h"
@@ -24,10 +25,8 @@ using transport::WaitReason;
 constexpr uint64_t kPeerCheckNs = 20'000'000;
 
 Ticks ticksOf(uint64_t nanoseconds) {
-  constexpr uint64_t kMany = 1'000'000'000;
-  const uint64_t perMany = TickScale().nanoseconds(kMany);
-  return static_cast<Ticks>(static_cast<double>(nanoseconds) * static_cast<double>(kMany) /
-                            static_cast<double>(std::max<uint64_t>(perMany, 1)));
+  return static_cast<Ticks>(static_cast<double>(nanoseconds) *
+                            resident::nominalTicksPerNanosecond());
 }
 
 /// The same wait, however long.
