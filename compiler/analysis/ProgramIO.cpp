@@ -1,10 +1,16 @@
 #include "compiler/analysis/ProgramIO.h"
 
+#include "compiler/dialect/KeptData.h"
 #include "compiler/dialect/ProgramHeader.h"
+
+#include <optional>
+#include <utility>
 
 using namespace mlir;
 
 namespace occl::analysis {
+
+using KeptProgram = dialect::KeptData<inst::InstDialect, inst::ProgramOp, Program>;
 
 static void readRank(inst::RankOp op, Rank &rank) {
   llvm::DenseMap<Operation *, uint32_t> positions;
@@ -30,24 +36,6 @@ static void countTransfers(Program &program) {
           program.numTransfers = std::max(program.numTransfers, place.index + 1);
       });
 }
-
-/// The program between storeProgram and takeProgram. A context compiles one program at a time:
-/// whoever stores another one has taken the first.
-class KeptProgram : public DialectInterface::Base<KeptProgram> {
-public:
-  explicit KeptProgram(Dialect *dialect) : Base(dialect) {}
-
-  /// The context's, or null if it does not keep programs.
-  static KeptProgram *of(MLIRContext *context) {
-    auto *dialect = context->getLoadedDialect<inst::InstDialect>();
-    auto *kept = dialect->getRegisteredInterface<KeptProgram>();
-    return kept && kept->isActive ? kept : nullptr;
-  }
-
-  bool isActive = false;
-  inst::ProgramOp owner;
-  Program program;
-};
 
 static void readHeader(inst::ProgramOp op, const dialect::ProgramHeader &header, Program &program) {
   program.partChunks = static_cast<uint32_t>(header.partChunks);
@@ -97,23 +85,14 @@ static void writeRanks(const Program &program, inst::ProgramOp op) {
     writeRank(rank, static_cast<uint32_t>(index), builder, op.getLoc());
 }
 
-void keepPrograms(MLIRContext &context) {
-  auto *dialect = context.getLoadedDialect<inst::InstDialect>();
-  auto *kept = dialect->getRegisteredInterface<KeptProgram>();
-  if (!kept)
-    kept = &dialect->addInterface<KeptProgram>();
-  kept->isActive = true;
-}
+void keepPrograms(MLIRContext &context) { KeptProgram::begin(context); }
 
 Program takeProgram(inst::ProgramOp op) {
   dialect::ProgramHeader header = dialect::headerOf(op);
-  KeptProgram *kept = KeptProgram::of(op.getContext());
-  bool isKept = kept && kept->owner == op;
-  if (isKept)
-    kept->owner = {};
-  Program program = isKept ? std::exchange(kept->program, {}) : Program();
+  std::optional<Program> kept = KeptProgram::take(op);
+  Program program = kept ? std::move(*kept) : Program();
   readHeader(op, header, program);
-  if (!isKept) {
+  if (!kept) {
     readSteps(op, program);
     countTransfers(program);
   }
@@ -129,21 +108,13 @@ void storeProgram(Program &&program, inst::ProgramOp op) {
   op.setUniformChunks(program.uniformChunks);
   op.setConnections(inst::flatten(program.connections));
   op.getBody().front().clear();
-  if (KeptProgram *kept = KeptProgram::of(op.getContext())) {
-    kept->owner = op;
-    kept->program = std::move(program);
-    return;
-  }
-  writeRanks(program, op);
+  if (!KeptProgram::store(std::move(program), op))
+    writeRanks(program, op);
 }
 
 void writeKeptPrograms(MLIRContext &context) {
-  KeptProgram *kept = KeptProgram::of(&context);
-  if (!kept)
-    return;
-  kept->isActive = false;
-  if (inst::ProgramOp op = std::exchange(kept->owner, {}))
-    writeRanks(std::exchange(kept->program, {}), op);
+  if (auto [op, program] = KeptProgram::end(context); op)
+    writeRanks(program, op);
 }
 
 } // namespace occl::analysis

@@ -1,36 +1,16 @@
 #include "compiler/dialect/ChunkProgram.h"
-
-#include "mlir/IR/DialectInterface.h"
+#include "compiler/dialect/KeptData.h"
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <optional>
 #include <utility>
 
 using namespace mlir;
 
 namespace occl::chunk {
 
-/// The operations between storeChunks and takeChunks. A context compiles one program at a time:
-/// whoever stores another one has taken the first.
-class KeptChunks : public DialectInterface::Base<KeptChunks> {
-public:
-  explicit KeptChunks(Dialect *dialect) : Base(dialect) {}
-
-  /// The context's, or null if it does not keep programs.
-  static KeptChunks *of(MLIRContext *context) {
-    auto *kept = context->getLoadedDialect<ChunkDialect>()->getRegisteredInterface<KeptChunks>();
-    return kept && kept->isActive ? kept : nullptr;
-  }
-  /// Null if it does not keep those of `program`.
-  static KeptChunks *of(ProgramOp program) {
-    KeptChunks *kept = of(program.getContext());
-    return kept && kept->owner == program ? kept : nullptr;
-  }
-
-  bool isActive = false;
-  ProgramOp owner;
-  ChunkProgram chunks;
-};
+using KeptChunks = dialect::KeptData<ChunkDialect, ProgramOp, ChunkProgram>;
 
 namespace {
 
@@ -95,46 +75,30 @@ void writeOps(const ChunkProgram &chunks, ProgramOp program) {
 
 } // namespace
 
-void keepChunks(MLIRContext &context) {
-  auto *dialect = context.getLoadedDialect<ChunkDialect>();
-  auto *kept = dialect->getRegisteredInterface<KeptChunks>();
-  if (!kept)
-    kept = &dialect->addInterface<KeptChunks>();
-  kept->isActive = true;
-}
+void keepChunks(MLIRContext &context) { KeptChunks::begin(context); }
 
 ChunkProgram takeChunks(ProgramOp program) {
-  KeptChunks *kept = KeptChunks::of(program);
-  if (!kept)
-    return readOps(program);
-  kept->owner = {};
-  return std::exchange(kept->chunks, {});
+  if (std::optional<ChunkProgram> kept = KeptChunks::take(program))
+    return std::move(*kept);
+  return readOps(program);
 }
 
 void storeChunks(ChunkProgram &&chunks, ProgramOp program) {
   program.getBody().front().clear();
-  if (KeptChunks *kept = KeptChunks::of(program.getContext())) {
-    kept->owner = program;
-    kept->chunks = std::move(chunks);
-    return;
-  }
-  writeOps(chunks, program);
+  if (!KeptChunks::store(std::move(chunks), program))
+    writeOps(chunks, program);
 }
 
 void readChunks(ProgramOp program, llvm::function_ref<void(const ChunkProgram &)> fn) {
-  if (KeptChunks *kept = KeptChunks::of(program))
-    fn(kept->chunks);
+  if (const ChunkProgram *kept = KeptChunks::find(program))
+    fn(*kept);
   else
     fn(readOps(program));
 }
 
 void writeKeptChunks(MLIRContext &context) {
-  KeptChunks *kept = KeptChunks::of(&context);
-  if (!kept)
-    return;
-  kept->isActive = false;
-  if (ProgramOp program = std::exchange(kept->owner, {}))
-    writeOps(std::exchange(kept->chunks, {}), program);
+  if (auto [program, chunks] = KeptChunks::end(context); program)
+    writeOps(chunks, program);
 }
 
 } // namespace occl::chunk
