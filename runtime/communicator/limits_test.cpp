@@ -43,8 +43,9 @@ TEST(Limits, OfAConfiguration) {
             "config->arenaBytes must be at most 2^40");
   EXPECT_EQ(tryConfig(with(&Config::heapBytes, (uint64_t{1} << 40) + 1)),
             "config->heapBytes must be at most 2^40");
-  for (auto member : {&Config::preemption, &Config::orderPolicy, &Config::budgetPolicy}) {
-    uint32_t most = member == &Config::preemption ? 2 : 3;
+  for (auto member :
+       {&Config::preemption, &Config::orderPolicy, &Config::budgetPolicy, &Config::strict}) {
+    uint32_t most = member == &Config::preemption || member == &Config::strict ? 2 : 3;
     EXPECT_EQ(tryConfig(with(member, most)), "");
     EXPECT_NE(tryConfig(with(member, most + 1)), "");
   }

@@ -87,8 +87,8 @@ typedef enum {
 
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
  * belong to a device: each rank of occlCommInitAll has its own, the communicators that a process
- * makes with occlCommInitRank share one. preemption, workers, spinMicroseconds and the policies are
- * the device's: 0 means what it has, and what differs from that is occlInvalidArgument. */
+ * makes with occlCommInitRank share one. preemption, workers, spinMicroseconds, strict and the
+ * policies are the device's: 0 means what it has, and what differs from that is occlInvalidArgument. */
 typedef struct {
   size_t size;        /* sizeof(occlConfig_t), for later extension */
   uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own; default
@@ -113,9 +113,12 @@ typedef struct {
                           heapBytes are taken of the device at once */
   uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
                           occlCommInitAll of rank 0: rank r has the one r further, going around */
+  uint32_t strict;     /* with occlDeviceCuda, 1: while streams wait for what was submitted to them no
+                          thread block stays on the device, see occlSubmitOnStream; 2: one stays;
+                          default 2 */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
  * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes
@@ -316,7 +319,12 @@ struct CUstream_st;
 /* occlSubmit in the order of a stream (a cudaStream_t): the resident daemon begins the invocation
  * when the work before this call in the stream is done, and what follows in the stream waits until
  * the invocation has ended. Buffers are the invocation's until then. While the stream waits no
- * kernel of it is on the device; one thread block of the daemon stays there. Invocations submitted
+ * kernel of it is on the device; one thread block of the daemon stays there. With
+ * occlConfig_t::strict none does: executors come about every two milliseconds and look whether
+ * something can go on, for half a millisecond, so that kernels that need the whole device get it in
+ * between. One stays all the same when the streams of this process that wait on the device are as
+ * many as CUDA_DEVICE_MAX_CONNECTIONS. Free no memory of the device then while a stream waits:
+ * cudaFree waits for the stream, and keeps executors from coming. Invocations submitted
  * to several streams may conflict in order, as long as fewer streams than
  * CUDA_DEVICE_MAX_CONNECTIONS wait for invocations that other ranks have not come to; within one
  * stream all ranks keep one order. The k-th submission of an id belongs to the k-th on the others,

@@ -53,6 +53,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->heapBytes must be at most 2^40");
   if (given.deviceKind > occlDeviceCuda)
     return invalid("config->deviceKind is none of occlDeviceKind_t");
+  if (given.strict > 2)
+    return invalid("config->strict must be 1 (on), 2 (off) or 0 (off)");
   return {};
 }
 
@@ -93,6 +95,8 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     settings.cuda->timeout = options.timeout;
     if (given.workers != 0)
       settings.cuda->executors = given.workers;
+    if (given.strict != 0)
+      settings.cuda->isStrict = given.strict == 1;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;
     arenaBytes = cuda::hostBytesForDevices();

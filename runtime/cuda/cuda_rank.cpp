@@ -20,6 +20,36 @@ ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
   return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
 }
 
+/// What a stream has come to, for as long as anybody asks.
+class StreamMark {
+public:
+  explicit StreamMark(int device) : device(device) {
+    OnDevice on(device);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  }
+  ~StreamMark() {
+    OnDevice on(device);
+    cudaEventDestroy(event);
+  }
+  StreamMark(const StreamMark &) = delete;
+  StreamMark &operator=(const StreamMark &) = delete;
+
+  /// Once, also if nothing was put into the stream.
+  void put(cudaStream_t stream) {
+    cudaEventRecord(event, stream);
+    isPut.store(true, std::memory_order_release);
+  }
+  bool isPassed() const {
+    OnDevice on(device);
+    return isPut.load(std::memory_order_acquire) && cudaEventQuery(event) != cudaErrorNotReady;
+  }
+
+private:
+  const int device;
+  cudaEvent_t event = nullptr;
+  Atomic<bool> isPut{false};
+};
+
 /// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h):
 /// about as many as one thread block takes for the work of all. So waiting costs at most twice what
 /// it would with the better choice made beforehand, whether the others are late or wait for room.
@@ -94,14 +124,16 @@ Status CudaRank::start() {
   memory = std::move(*made);
   space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
   auto resident = ResidentRank::make(
-      fabric, {device(), options.executors, options.timeout, options.scheduler}, context());
+      fabric, {device(), options.executors, options.isStrict, options.timeout, options.scheduler},
+      context());
   if (!resident.ok())
     return resident.status();
   residents = std::move(*resident);
   auto watching =
       HostWatch::start(fabric, device(),
                        {[this](const GivingUp &where) { return describe(where); },
-                        [this](uint32_t rank) { return residents->describeWaitFor(rank); }});
+                        [this](uint32_t rank) { return residents->describeWaitFor(rank); },
+                        [this] { residents->lookAfter(); }});
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
@@ -227,7 +259,7 @@ Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *use
   bool isReachable =
       !registration->collective().isDirect || (memory->offsetOf(input, binding.inputBytes()) &&
                                                memory->offsetOf(output, binding.outputBytes()));
-  Status launched = isReachable ? launch(known, *registration, number, buffers, stream)
+  Status launched = isReachable ? launchCounted(known, *registration, number, buffers, stream)
                                 : launchStaged(known, *registration, number, buffers, stream);
   if (launched.ok() && number != kAnyNumber)
     ++known.numEnqueued;
@@ -249,6 +281,24 @@ StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *in
     return invalid("the stream is captured: each replay of a graph would need a submission of its "
                    "own. Use occlEnqueue there, which becomes a node of the graph");
   return residents->submit(id, input, output, stream, callback);
+}
+
+/// As launch(). What waits in a stream counts against the connections before it is there, but for
+/// graphs (held_streams.h); somebody asks only where a daemon is strict.
+Status CudaRank::launchCounted(const Known &known, const Registration &registration,
+                               uint64_t number, char *const buffers[2], cudaStream_t stream) {
+  HeldStreams &held = heldStreamsOn(device());
+  if (number == kAnyNumber || !held.isWatched())
+    return launch(known, registration, number, buffers, stream);
+  unsigned long long which = 0;
+  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
+  if (!status.ok())
+    return status;
+  auto mark = std::make_shared<StreamMark>(device());
+  held.enterUntil(which, [mark] { return mark->isPassed(); });
+  status = launch(known, registration, number, buffers, stream);
+  mark->put(stream);
+  return status;
 }
 
 Status CudaRank::launch(const Known &known, const Registration &registration, uint64_t number,
@@ -280,7 +330,7 @@ Status CudaRank::launchStaged(const Known &known, Registration &registration, ui
                                cudaMemcpyDefault, stream),
                "copying the input");
   if (status.ok())
-    status = launch(known, registration, number, staged->data(), stream);
+    status = launchCounted(known, registration, number, staged->data(), stream);
   if (!status.ok())
     return status;
   return toStatus(cudaMemcpyAsync(buffers[1], (*staged)[1], registration.binding().outputBytes(),

@@ -6,6 +6,7 @@
 #include "runtime/cuda/bound.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_rank.h"
+#include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/registration.h"
@@ -70,6 +71,8 @@ private:
   int device() const { return static_cast<int>(options.device); }
   RegistrationContext context();
   StatusOr<Known *> find(uint64_t id);
+  Status launchCounted(const Known &known, const Registration &registration, uint64_t number,
+                       char *const buffers[2], cudaStream_t stream);
   Status launch(const Known &known, const Registration &registration, uint64_t number,
                 char *const buffers[2], cudaStream_t stream);
   Status launchStaged(const Known &known, Registration &registration, uint64_t number,

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct DeviceRankOptions {
   std::chrono::milliseconds timeout{30000};
   /// Thread blocks of the device that its resident daemon takes; 0: what it has, or the default.
   uint32_t executors = 0;
+  /// Whether those leave the device altogether while streams are held; nothing: as they do, or not.
+  std::optional<bool> isStrict;
   /// Of the host: communicators that share it share the resident daemon, which preempts if it does,
   /// and its threads run callbacks.
   std::shared_ptr<daemon::Device> scheduler;
@@ -114,8 +117,9 @@ public:
   virtual RankCounts totals() = 0;
   virtual insight::KnownCollective lookUp(uint64_t id) = 0;
 
-  /// The resident daemon records what it does with what is submitted from now on, until stopTrace().
-  /// Not both at a time, nor twice. Timeout or SystemError if the device does not react.
+  /// The resident daemon records what it does with what is submitted from now on, until
+  /// stopTrace(). Not both at a time, nor twice. Timeout or SystemError if the device does not
+  /// react.
   virtual Status startTrace() = 0;
   /// With the times of the host. Errors as startTrace(); nothing is recorded any more in any case.
   virtual StatusOr<insight::Trace::Recording> stopTrace() = 0;

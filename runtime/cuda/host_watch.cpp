@@ -76,6 +76,7 @@ void HostWatch::run() {
       endAll();
     else
       look();
+    describe.lookAfter();
     if (round % kPeriodsPerLookAtProcesses == 0 && fabric.ranks().acrossProcesses() &&
         !fabric.failed())
       for (uint32_t r = 0; r < fabric.numRanks(); ++r)

@@ -22,6 +22,8 @@ public:
   struct Describing {
     std::function<std::string(const GivingUp &)> givingUp;
     std::function<std::string(uint32_t rank)> waitFor;
+    /// Called now and then: what else of the rank needs a thread that no call of CUDA holds up.
+    std::function<void()> lookAfter;
   };
   /// SystemError.
   static StatusOr<std::unique_ptr<HostWatch>> start(daemon::Fabric &fabric, int device,

@@ -78,9 +78,9 @@ StatusOr<std::unique_ptr<ResidentRank>> ResidentRank::make(daemon::Fabric &fabri
                                                            const Options &options,
                                                            const RegistrationContext &context) {
   std::unique_ptr<ResidentRank> rank(new ResidentRank(fabric, options, context));
-  auto set =
-      resident::ResidentSet::of(options.scheduler.get(), {options.device, options.numExecutors,
-                                                          options.scheduler->options.preemption});
+  auto set = resident::ResidentSet::of(options.scheduler.get(),
+                                       {options.device, options.numExecutors,
+                                        options.scheduler->options.preemption, options.isStrict});
   if (!set.ok())
     return set.status();
   rank->set = std::move(*set);
@@ -139,6 +139,12 @@ Status ResidentRank::attach(uint32_t kernel) {
 void ResidentRank::add(const daemon::CollectiveSpec &spec) {
   std::lock_guard lock(mutex);
   collectives[spec.id] = std::make_unique<Known>(spec);
+}
+
+void ResidentRank::lookAfter() {
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire))
+      daemonOf(share->kernel).lookAfter(*share);
 }
 
 void ResidentRank::settleComplete() {

@@ -35,6 +35,7 @@ public:
   struct Options {
     int device = 0;
     uint32_t numExecutors = 0; // 0: what the daemons have, or the default
+    std::optional<bool> isStrict;
     /// Of collectives without a timeout of their own.
     std::chrono::milliseconds timeout{30000};
     /// Of whom the daemons are shared, who says whether they preempt, and whose threads run
@@ -55,6 +56,8 @@ public:
 
   /// The id may be submitted; its connectors are taken with the first submission.
   void add(const daemon::CollectiveSpec &spec);
+  /// See ResidentDaemon::lookAfter().
+  void lookAfter();
   /// What is complete counts as complete, though only streams have waited for it. Runs callbacks.
   void settleComplete();
   /// Unknown ids are nothing to do. InvalidArgument if invocations are in flight.

@@ -16,12 +16,12 @@ bool hasDevice() { return std::filesystem::exists("/dev/nvidia0"); }
 
 std::function<std::string(uint32_t)>
 joined(uint32_t numRanks, const std::string &name,
-       const std::function<std::string(occlComm_t, uint32_t)> &body) {
+       const std::function<std::string(occlComm_t, uint32_t)> &body, const occlConfig_t &given) {
   return [=](uint32_t rank) -> std::string {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
       return "no CUDA device";
-    occlConfig_t config = smallConfig();
+    occlConfig_t config = given;
     config.device = rank % static_cast<uint32_t>(devices);
     cudaSetDevice(static_cast<int>(config.device));
     occlComm_t comm = nullptr;

@@ -19,7 +19,8 @@ bool hasDevice();
 /// body(comm, rank) in processes that have joined a communicator of so many ranks.
 std::function<std::string(uint32_t)>
 joined(uint32_t numRanks, const std::string &name,
-       const std::function<std::string(occlComm_t, uint32_t)> &body);
+       const std::function<std::string(occlComm_t, uint32_t)> &body,
+       const occlConfig_t &config = smallConfig());
 
 /// Waits for the processes, each of which has to end well: a failure of the test says what was
 /// wrong.

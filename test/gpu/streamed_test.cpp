@@ -18,8 +18,16 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-class Streamed : public RanksOnDevices {
+/// occlConfig_t::strict.
+class Streamed : public RanksOnDevices, public testing::WithParamInterface<uint32_t> {
 protected:
+  void SetUp() override {
+    RanksOnDevices::SetUp();
+    occlConfig_t config = smallConfig();
+    config.strict = GetParam();
+    if (!IsSkipped())
+      start(numRanks(), config);
+  }
   std::string submit(uint32_t rank, uint64_t id, const void *from, void *to, cudaStream_t stream,
                      occlRequest_t *request = nullptr) {
     return occlSubmitOnStream(comms[rank], id, from, to, stream, nullptr, nullptr, request) ==
@@ -40,7 +48,7 @@ protected:
   }
 };
 
-TEST_F(Streamed, AllCollectivesTypesAndOperationsAreRight) {
+TEST_P(Streamed, AllCollectivesTypesAndOperationsAreRight) {
   std::vector<Case> cases = submittedCasesFor(numRanks());
   for (Case &what : cases)
     what.way = Way::Streamed;
@@ -54,7 +62,7 @@ uint8_t byteOf(uint32_t rank, uint32_t round) {
 
 /// Each takes what is set before it, at once or after 30 ms in which the daemon's thread blocks but
 /// one leave, and is overwritten by nothing that is set behind it.
-TEST_F(Streamed, ItComesAfterWhatIsBeforeItAndBeforeWhatIsBehindIt) {
+TEST_P(Streamed, ItComesAfterWhatIsBeforeItAndBeforeWhatIsBehindIt) {
   constexpr uint32_t kRounds = 40, kWords = 900;
   Case what = one(plan::testing::twoShotAllReduce(numRanks()));
   what.type = DataType::Int32;
@@ -93,7 +101,7 @@ TEST_F(Streamed, ItComesAfterWhatIsBeforeItAndBeforeWhatIsBehindIt) {
 }
 
 /// In streams of their own, no rank in the order of another one, and the host never waits.
-TEST_F(Streamed, ConflictingOrdersInSeveralStreamsComplete) {
+TEST_P(Streamed, ConflictingOrdersInSeveralStreamsComplete) {
   constexpr uint32_t kStreams = 6, kIterations = 20;
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -135,7 +143,7 @@ TEST_F(Streamed, ConflictingOrdersInSeveralStreamsComplete) {
       cudaStreamDestroy(stream);
 }
 
-TEST_F(Streamed, ADeadlineNamesWhatIsWaitedForAndTheStreamGoesOn) {
+TEST_P(Streamed, ADeadlineNamesWhatIsWaitedForAndTheStreamGoesOn) {
   registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
   inThreads([&](uint32_t rank) -> std::string {
     std::string wrong = submit(rank, 1);
@@ -157,7 +165,7 @@ TEST_F(Streamed, ADeadlineNamesWhatIsWaitedForAndTheStreamGoesOn) {
 }
 
 /// The stream takes longer than the collective's timeout to come so far.
-TEST_F(Streamed, TheTimeoutBeginsWhenTheStreamHasComeSoFar) {
+TEST_P(Streamed, TheTimeoutBeginsWhenTheStreamHasComeSoFar) {
   registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
   cudaSetDevice(0);
   cudaEvent_t isReady = nullptr;
@@ -179,7 +187,7 @@ TEST_F(Streamed, TheTimeoutBeginsWhenTheStreamHasComeSoFar) {
   cudaEventDestroy(isReady);
 }
 
-TEST_F(Streamed, AbortLetsStreamsGoOn) {
+TEST_P(Streamed, AbortLetsStreamsGoOn) {
   registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
   occlRequest_t request = 0;
   ASSERT_EQ(submit(0, 1, &request), "");
@@ -191,7 +199,7 @@ TEST_F(Streamed, AbortLetsStreamsGoOn) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "nothing is left on the device";
 }
 
-TEST_F(Streamed, ItsEndIsCalledBack) {
+TEST_P(Streamed, ItsEndIsCalledBack) {
   registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
   std::atomic<uint32_t> calls{0};
   auto count = [](occlRequest_t, occlResult_t result, void *user) {
@@ -210,7 +218,7 @@ TEST_F(Streamed, ItsEndIsCalledBack) {
   EXPECT_EQ(calls, 20 * numRanks());
 }
 
-TEST_F(Streamed, ACapturedStreamIsRefused) {
+TEST_P(Streamed, ACapturedStreamIsRefused) {
   registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
   cudaSetDevice(0);
   cudaStream_t stream = onDevices[0]->stream();
@@ -223,7 +231,7 @@ TEST_F(Streamed, ACapturedStreamIsRefused) {
 
 /// More than there is room for: with the window full the call says so, and what was refused
 /// has left nothing behind.
-TEST_F(Streamed, AFullWindowRefuses) {
+TEST_P(Streamed, AFullWindowRefuses) {
   registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
   std::atomic<uint32_t> refused{0};
   inThreads([&](uint32_t rank) -> std::string {
@@ -245,6 +253,10 @@ TEST_F(Streamed, AFullWindowRefuses) {
   });
   EXPECT_GT(refused, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Modes, Streamed, testing::Values(2u, 1u), [](const auto &info) {
+  return std::string(info.param == 1 ? "strict" : "with_lookout");
+});
 
 } // namespace
 } // namespace occl::gpu_test

@@ -7,11 +7,19 @@
  * queues that streams share): `roomy` says whether, for good. Time is chance: executors may find at
  * any moment that nothing has moved for long. Memory is sequentially consistent.
  *
+ * In strict mode nobody stays as long as fewer streams wait than there are connections, of all
+ * daemons; then what is launched can begin. A stream of another daemon waits for the first
+ * submission here, too.
+ *
  * -DPLAIN=<i>       submission i is in no stream's order
+ * -DSTRICT          strict mode; two connections
+ * -DE=1             one executor in each generation
  * -DBREAK_<defect>  one of the defects that README.md lists
  */
 #define N 2
+#ifndef E
 #define E 2 /* executors of a generation */
+#endif
 #ifndef GENERATIONS
 #define GENERATIONS 3 /* those of the last one do not leave before the end */
 #endif
@@ -22,6 +30,13 @@
 #define IS_STREAMED(i) 1
 #endif
 
+#ifdef STRICT
+#define CONNECTIONS 2
+#define STREAMS (N + 1)
+#else
+#define STREAMS N
+#endif
+
 bool roomy;
 bool isOver; /* the program has ended */
 
@@ -30,15 +45,22 @@ byte next;          /* entries */
 byte quitGeneration;
 byte stays[2], left[2]; /* of lookouts, by generation % 2 */
 bool hasMoved[2];       /* the same */
-bool isInStream[N];     /* what a stream does with it */
+bool isInStream[STREAMS]; /* what a stream does with it; the last: another daemon's */
 bool isReached[N];      /* gates */
 bool isComplete[N];
+#ifdef STRICT
+bool mayAllLeave;
+
+/* Of all daemons: streams that wait, or will; waits that have not been taken back. */
+byte numHeld;
+#define WAITS(i) (isInStream[i] && !isComplete[(i) % N]) /* the last: for the first submission */
+#endif
 
 /* The host. */
 byte started;
 bit current;      /* the stream that the last generation was launched in */
 bit streamOf[GENERATIONS + 1];
-bool isBehind[N * (GENERATIONS + 1)]; /* launched after a stream was given this to wait for */
+bool isBehind[STREAMS * (GENERATIONS + 1)]; /* launched after a stream was given this to wait for */
 
 /* The board. */
 byte tail;       /* entries taken in */
@@ -71,12 +93,51 @@ inline startIfQuit() {
       fi;
       started++;
       streamOf[started] = current;
-      isBehind[started * N] = isInStream[0];
-      isBehind[started * N + 1] = isInStream[1]
+      isBehind[started * STREAMS] = isInStream[0];
+      isBehind[started * STREAMS + 1] = isInStream[1]
+#ifdef STRICT
+      ;
+      isBehind[started * STREAMS + 2] = isInStream[2]
+#endif
     :: else
     fi
   }
 }
+
+#ifdef STRICT
+/* HeldStreams::enter, and leave. */
+inline countHeld() {
+  atomic {
+    numHeld++;
+    mayAllLeave = numHeld < CONNECTIONS
+  };
+#ifndef BREAK_STAY
+  atomic {
+    if
+    :: !mayAllLeave && HAS_QUIT && !STAYS(started) && ANY_OPEN -> startIfQuit()
+    :: else
+    fi
+  }
+#endif
+}
+inline countLetGo() {
+  atomic {
+    numHeld--;
+    mayAllLeave = numHeld < CONNECTIONS
+  }
+}
+#define MUST_STAY (HOLDS_STREAMS && !mayAllLeave)
+#ifdef BREAK_RECHECK
+#define IS_CROWDED 0
+#else
+#define IS_CROWDED MUST_STAY
+#endif
+#define NEEDS_NO_LOOKOUT mayAllLeave
+#else
+#define MUST_STAY HOLDS_STREAMS
+#define IS_CROWDED 0
+#define NEEDS_NO_LOOKOUT 0
+#endif
 
 /* The daemon's thread: SubmissionSide::restartIfOpen now and then. */
 proctype Keeper() {
@@ -84,7 +145,7 @@ proctype Keeper() {
   :: isOver -> break
   :: atomic {
       started < GENERATIONS && !isOver && HAS_QUIT && ANY_OPEN &&
-      (!HAS_LOOKOUT || hasMoved[started % 2]) ->
+      (!HAS_LOOKOUT || hasMoved[started % 2] || NEEDS_NO_LOOKOUT) ->
       startIfQuit()
     }
   od
@@ -94,7 +155,7 @@ proctype Keeper() {
  * stores an entry, then looks whether they have left. */
 inline decideToLeave() {
   atomic {
-    decision = HOLDS_STREAMS;
+    decision = MUST_STAY;
 #ifdef BREAK_LOOKOUT
     decision = 0;
 #endif
@@ -103,8 +164,8 @@ inline decideToLeave() {
   quitGeneration = g;
   if
 #ifndef BREAK_SECOND_LOOK
-  :: !decision && next > tail -> quitGeneration = g - 1
-  :: decision || next <= tail ->
+  :: !decision && (next > tail || IS_CROWDED) -> quitGeneration = g - 1
+  :: decision || (next <= tail && !IS_CROWDED) ->
 #else
   :: 1 ->
 #endif
@@ -149,8 +210,13 @@ inline attend() {
 #endif
 #define MAY_DECIDE (!isLookout && (g < GENERATIONS || isOver))
 
+#ifdef STRICT
+#define IS_KEPT_BY(g, i) (isBehind[(g) * STREAMS + i] && WAITS(i))
+#define MAY_BEGIN(g) (roomy || IS_KEPT_BY(g, 0) + IS_KEPT_BY(g, 1) + IS_KEPT_BY(g, 2) < CONNECTIONS)
+#else
 #define MAY_BEGIN(g)                                                                               \
   (roomy || ((!isBehind[g * N] || isComplete[0]) && (!isBehind[g * N + 1] || isComplete[1])))
+#endif
 
 /* One that is launched begins when what was launched in the same stream before has left. */
 proctype Executor(byte g; bool isFirst) {
@@ -190,7 +256,25 @@ end:
 /* The stream of a submission comes to it, lets it begin, and waits for its end. */
 proctype Stream(byte i) {
   isInStream[i] -> isReached[i] = 1
+#ifdef STRICT
+  ;
+  isComplete[i] -> countLetGo()
+#endif
 }
+
+#ifdef STRICT
+/* A stream of another daemon, which waits for the first submission. */
+proctype Other() {
+#ifdef BREAK_COUNT
+  isInStream[N] = 1;
+  countHeld();
+#else
+  countHeld();
+  isInStream[N] = 1;
+#endif
+  isComplete[0] -> countLetGo()
+}
+#endif
 
 /* The program. */
 inline submit(i) {
@@ -202,6 +286,12 @@ inline submit(i) {
   next = i + 1;
   startIfQuit()
 #else
+#ifdef STRICT
+  if
+  :: IS_STREAMED(i) -> countHeld()
+  :: else
+  fi;
+#endif
   next = i + 1;
   startIfQuit();
   if
@@ -227,10 +317,15 @@ proctype Peer() {
 init {
   byte g;
   atomic {
+#ifndef STRICT
     if
     :: roomy = 0
     :: roomy = 1
     fi;
+#else
+    mayAllLeave = 1;
+    run Other();
+#endif
     run User();
     run Peer();
     run Keeper();
@@ -244,7 +339,10 @@ init {
     fi;
     for (g : 1 .. GENERATIONS) {
       run Executor(g, 1);
-      run Executor(g, 0)
+      if
+      :: E > 1 -> run Executor(g, 0)
+      :: else
+      fi
     };
     g = 0
   }

@@ -11,7 +11,8 @@
 // which the stream says in a gate, a word of the host; and its stream is held until the completion
 // word says so. A stream that is held, or will be, must not need another launch: as long as any
 // such submission is open, one executor, the lookout, stays when all others leave, and goes on
-// alone. The next generation runs beside it, in another stream, until it sees that.
+// alone. The next generation runs beside it, in another stream, until it sees that. Unless the host
+// says that nobody need stay (HostPage::mayAllLeave): then a launch can begin whatever is held.
 //
 // Scheduling is in choosing.h (which task comes next), executor.h (a visit), intake.h (submissions,
 // and leaving) and hand_over.h.
@@ -272,6 +273,8 @@ inline constexpr uint32_t kNumCounts = 8;
 struct HostPage {
   /// Executors of generations up to this one leave. kForGood: all there will ever be.
   alignas(kApart) uint64_t leaveUpTo;
+  /// Not 0: no lookout need stay, since what is launched can begin though streams are held.
+  uint64_t mayAllLeave;
   /// The last generation of executors that has decided to leave.
   alignas(kApart) uint64_t quitGeneration;
   /// The ring of submissions.
@@ -316,6 +319,8 @@ struct Settings {
   /// Nothing open, or nothing moved, for so long: all leave. Also after `stayLimit`, whatever there
   /// is to do: who waits for the whole device gets his turn.
   uint64_t idleLimit = 200'000, stuckLimit = 2'000'000, stayLimit = 20'000'000;
+  /// What each open submission adds to the second.
+  uint64_t stuckLimitEach = 0;
 };
 
 } // namespace occl::cuda::resident

@@ -361,6 +361,30 @@ TEST(ResidentExecutor, OneExecutorStaysForStreamsAndGoesOnAlone) {
   group.expectRight(1);
 }
 
+/// In strict mode they leave all the same, the lookout, too, and come back to look.
+TEST(ResidentExecutor, NobodyStaysForStreamsWhereNobodyNeedStay) {
+  Group group(2, hostSettings(3));
+  HostCollective &streamed = group.add(plan::testing::twoShotAllReduce(2), 700, 1);
+  SubmissionSide &side = group[0].side();
+  const uint64_t mine = group[0].submitStreamed(streamed, 0);
+  group[0].reach(mine);
+  ASSERT_TRUE(waitFor([&] { return side.hasLookout(); }));
+  side.letAllLeave(true);
+  side.restartIfOpen();
+  for (uint32_t times = 0; times < 3; ++times) {
+    ASSERT_TRUE(group[0].waitForQuit(kLong)) << "all, though a stream is held";
+    EXPECT_FALSE(side.hasLookout());
+    side.restartIfOpen();
+  }
+  side.letAllLeave(false);
+  side.ensureLookout();
+  ASSERT_TRUE(waitFor([&] { return side.hasLookout(); }));
+  const uint64_t theirs = group[1].submit(streamed, 1);
+  ASSERT_TRUE(waitForBoth(group, mine, theirs));
+  group.expectRight(1);
+  EXPECT_TRUE(group[0].waitForQuit(kLong));
+}
+
 /// Later generations come back to help, and find their way with the lookouts before them.
 TEST(ResidentExecutor, StreamedAndOtherSubmissionsInConflictingOrdersComplete) {
   constexpr uint32_t kRanks = 3, kCollectives = 4, kIterations = 8;

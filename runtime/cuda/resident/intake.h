@@ -506,25 +506,29 @@ private:
     }
     target.sync();
     const uint64_t still = moved ? 0 : now - target.peek(&board.watchedSince);
+    const uint64_t stuckLimit =
+        settings.stuckLimit + (isEmpty ? 0 : (tail() - first) * settings.stuckLimitEach);
     const bool isIdle = isEmpty || (gates.areAnyShut() && still >= settings.idleLimit &&
-                                    still < settings.stuckLimit && isAllShut(first));
-    if (still < (isIdle ? settings.idleLimit : settings.stuckLimit) &&
-        now - started < settings.stayLimit)
+                                    still < stuckLimit && isAllShut(first));
+    if (still < (isIdle ? settings.idleLimit : stuckLimit) && now - started < settings.stayLimit)
       return;
     if (!isEmpty)
       publishWaits(first, tail());
     decideToLeave(!isEmpty && holdsStreams(first));
   }
+  /// All lanes together.
+  OCCL_HOST_DEVICE bool mayAllLeave() const { return target.lookAtHost(&page.mayAllLeave) != 0; }
 
-  /// The host stores an entry, then reads the generation that quits; here it is the other way
-  /// round, with a sequentially consistent fence between on both sides: one of the two sees the
-  /// other. A lookout comes by, whatever it is.
-  OCCL_HOST_DEVICE void decideToLeave(bool stays) {
+  /// The host stores an entry, or that somebody has to stay, then reads the generation that quits;
+  /// here it is the other way round, with a sequentially consistent fence between on both sides:
+  /// one of the two sees the other. A lookout comes by, whatever it is.
+  OCCL_HOST_DEVICE void decideToLeave(bool holds) {
+    const bool stays = holds && !mayAllLeave();
     if (target.lane() == 0)
       target.postToHost(&lookout().stays, stays ? generation : 0);
     target.fenceAll();
     target.storeToHostFenced(&page.quitGeneration, generation);
-    if (!stays && target.hasEntry(page.entries, tail())) {
+    if (!stays && (target.hasEntry(page.entries, tail()) || (holds && !mayAllLeave()))) {
       target.storeToHostFenced(&page.quitGeneration, generation - 1);
       return;
     }

@@ -23,6 +23,8 @@ constexpr std::chrono::microseconds kIdlePause = 5ms;
 /// For executors that have been told to leave: until streams are released that perhaps keep others
 /// of them from beginning, and until they will never leave.
 constexpr auto kUsualLeave = 500ms, kLeavePatience = 5000ms;
+/// For the daemon's thread once around, until it may be held up in a call of CUDA.
+constexpr auto kUsualKeeping = 1s;
 constexpr auto kHeldForLong = 10ms;
 /// So long after a submission it does not sleep if there are callbacks to be called.
 constexpr auto kAwake = 500us;
@@ -40,6 +42,7 @@ void ResidentDaemon::keep() {
       if (isOver)
         continue;
       isKeeping = true;
+      keepingSince = Clock::now();
     }
     keepOnce();
     {
@@ -71,6 +74,10 @@ void ResidentDaemon::keepOnce() {
     lookedAtPublished = published;
     lookAtWaits();
   }
+  if (options.isStrict && side->hasLookout()) {
+    OnDevice on(options.device);
+    heldOnDevice.sweep(); // perhaps it need not stay any more
+  }
   side->restartIfOpen();
 }
 
@@ -89,13 +96,18 @@ void ResidentDaemon::settleComplete() {
 /// Streams may come late to what was submitted: its time begins when they do.
 void ResidentDaemon::noteBegun() {
   const auto now = Clock::now();
-  std::lock_guard lock(mutex);
-  for (auto &[request, open] : waiting)
-    if (!open.hasBegun && side->isReached(request)) {
-      open.hasBegun = true;
-      open.since = now;
-      open.deadline = now + open.timeout;
-    }
+  bool hasAnyBegun = false;
+  {
+    std::lock_guard lock(mutex);
+    for (auto &[request, open] : waiting)
+      if (!open.hasBegun && side->isReached(request)) {
+        hasAnyBegun = open.hasBegun = true;
+        open.since = now;
+        open.deadline = now + open.timeout;
+      }
+  }
+  if (hasAnyBegun && !side->hasLookout())
+    side->startIfQuit();
 }
 
 /// Those that have been held for some time.
@@ -155,13 +167,30 @@ void ResidentDaemon::stopAndLook() {
 /// As many held streams as there are connections keep executors from beginning, so from leaving.
 /// Those of what is late or has failed need not be held any longer.
 void ResidentDaemon::releaseLateStreams() {
-  endLate();
+  for (Tenant *tenant : allTenants())
+    releaseLateStreamsOf(*tenant);
+}
+
+void ResidentDaemon::releaseLateStreamsOf(Tenant &tenant) {
+  endLateOf(tenant);
   std::lock_guard lock(mutex);
+  auto found = tenants.find(&tenant);
+  if (found == tenants.end() || (!tenant.hasFailed() && !found->second))
+    return;
   for (auto &[request, open] : waiting)
-    if (open.isStreamed && (open.tenant->hasFailed() || tenants.at(open.tenant))) {
+    if (open.isStreamed && open.tenant == &tenant && !open.isReleased) {
       open.isReleased = true;
       side->releaseStream(request);
     }
+}
+
+void ResidentDaemon::lookAfter(Tenant &tenant) {
+  {
+    std::lock_guard lock(mutex);
+    if (!isKeeping || Clock::now() - keepingSince < kUsualKeeping)
+      return;
+  }
+  releaseLateStreamsOf(tenant);
 }
 
 Status ResidentDaemon::badEndOf(const Waiting &open) const {
@@ -198,20 +227,23 @@ void ResidentDaemon::lookAtWaits() {
 }
 
 void ResidentDaemon::endLate() {
-  for (Tenant *tenant : allTenants()) {
-    InvocationName late;
-    bool isLate = false;
-    {
-      std::lock_guard lock(mutex);
-      for (const auto &[request, open] : waiting)
-        if (open.tenant == tenant && open.deadline < Clock::now() && !isLate) {
-          isLate = true;
-          late = open.invocation;
-        }
-    }
-    if (isLate && !tenant->hasFailed())
-      tenant->endLate(late, waitsOf(*tenant));
+  for (Tenant *tenant : allTenants())
+    endLateOf(*tenant);
+}
+
+void ResidentDaemon::endLateOf(Tenant &tenant) {
+  InvocationName late;
+  bool isLate = false;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[request, open] : waiting)
+      if (open.tenant == &tenant && open.deadline < Clock::now() && !isLate) {
+        isLate = true;
+        late = open.invocation;
+      }
   }
+  if (isLate && !tenant.hasFailed())
+    tenant.endLate(late, waitsOf(tenant));
 }
 
 /// Executors have left, and find nothing of it when they come again.

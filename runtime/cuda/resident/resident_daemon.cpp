@@ -64,7 +64,10 @@ Status ResidentDaemon::start() {
   if (!status.ok())
     return status;
   side = std::make_unique<SubmissionSide>(
-      *page, [this](uint64_t generation, bool beside) { launch(generation, beside); });
+      *page, [this](uint64_t generation, bool beside) { launch(generation, beside); },
+      options.isStrict ? DaemonOptions::kAway : std::chrono::microseconds(0));
+  if (options.isStrict)
+    heldOnDevice.attach(*this);
   return {};
 }
 
@@ -119,6 +122,8 @@ Status ResidentDaemon::allocate() {
 ResidentDaemon::~ResidentDaemon() {
   if (side)
     side->abort();
+  if (side && options.isStrict)
+    heldOnDevice.detach(*this);
   {
     std::lock_guard lock(mutex);
     isOver = true;
@@ -300,59 +305,88 @@ void ResidentDaemon::launch(uint64_t generation, bool beside) {
 }
 
 StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback) {
+  if (!order.after) {
+    auto request = enter(order, 0, std::move(callback));
+    if (request.ok())
+      side->startIfQuit();
+    return request;
+  }
+  unsigned long long stream = 0;
+  OnDevice on(options.device);
+  Status status = toStatus(cudaStreamGetId(*order.after, &stream), "asking which stream it is");
+  if (!status.ok())
+    return status;
+  Tenant *tenant = tenantOf(order.collective);
+  heldOnDevice.enter(stream); // before it is held
+  auto request = enter(order, stream, std::move(callback));
+  if (!request.ok()) {
+    heldOnDevice.leave(stream);
+    return request;
+  }
+  side->ensureStarted(); // before it is held, too: then they might not begin
+  status = holdStream(*order.after, *request);
+  if (!status.ok())
+    tenant->fail(status); // nobody will let it begin: it ends so
+  return request;
+}
+
+Tenant *ResidentDaemon::tenantOf(uint32_t collective) const {
+  std::lock_guard lock(mutex);
+  return registered[collective].tenant;
+}
+
+/// Of the stream with that number, if of any.
+StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, unsigned long long stream,
+                                         Callback callback) {
   Submission submission;
   submission.collective = collectives + order.collective;
   submission.input = static_cast<char *>(const_cast<void *>(order.input));
   submission.output = static_cast<char *>(order.output);
   submission.priority = order.priority;
   submission.isStreamed = order.after.has_value();
-  std::optional<uint64_t> request;
-  Tenant *tenant = nullptr;
-  {
-    std::lock_guard lock(mutex);
-    if (!failed.ok())
-      return failed;
-    Registered &collective = registered[order.collective];
-    tenant = collective.tenant;
-    submission.ordinal = collective.nextOrdinal;
-    submission.numBlocks = static_cast<uint8_t>(collective.numBlocks);
-    submission.home = collective.home;
-    request = side->enter(submission);
-    if (!request)
-      return Status(StatusCode::Again,
-                    std::to_string(kWindow) +
-                        " submissions are in flight, the oldest of which is not "
-                        "complete (the first: collective " +
-                        std::to_string(waiting.empty()
-                                           ? order.tag
-                                           : waiting.begin()->second.invocation.collective) +
-                        ")");
-    ++collective.nextOrdinal;
-    const bool wakes = callback != nullptr; // else its thread comes by in time
-    numCallbacks += callback != nullptr;
-    const auto now = Clock::now();
-    lastSubmission = now;
-    waiting[*request] = {collective.tenant,
-                         {order.tag, submission.ordinal},
-                         now,
-                         order.after ? Clock::time_point::max() : now + order.timeout,
-                         std::move(callback),
-                         order.timeout,
-                         order.after.has_value(),
-                         !order.after};
-    if (numMarking != 0)
-      trace(*request);
-    if (wakes)
-      changed.notify_all();
-  }
-  side->startIfQuit(); // before a stream is held: then it might not begin
-  if (order.after)
-    if (Status held = holdStream(*order.after, *request); !held.ok())
-      tenant->fail(held); // nobody will let it begin: it ends so
+  std::lock_guard lock(mutex);
+  if (!failed.ok())
+    return failed;
+  Registered &collective = registered[order.collective];
+  submission.ordinal = collective.nextOrdinal;
+  submission.numBlocks = static_cast<uint8_t>(collective.numBlocks);
+  submission.home = collective.home;
+  const std::optional<uint64_t> request = side->enter(submission);
+  if (!request)
+    return Status(StatusCode::Again,
+                  std::to_string(kWindow) +
+                      " submissions are in flight, the oldest of which is not "
+                      "complete (the first: collective " +
+                      std::to_string(waiting.empty()
+                                         ? order.tag
+                                         : waiting.begin()->second.invocation.collective) +
+                      ")");
+  ++collective.nextOrdinal;
+  // Else its thread comes by in time.
+  const bool wakes =
+      callback != nullptr || (options.isStrict && waiting.empty() && order.after.has_value());
+  numCallbacks += callback != nullptr;
+  const auto now = Clock::now();
+  lastSubmission = now;
+  waiting[*request] = {collective.tenant,
+                       {order.tag, submission.ordinal},
+                       now,
+                       order.after ? Clock::time_point::max() : now + order.timeout,
+                       std::move(callback),
+                       order.timeout,
+                       order.after.has_value(),
+                       !order.after,
+                       false,
+                       stream};
+  if (numMarking != 0)
+    trace(*request);
+  if (wakes)
+    changed.notify_all();
   return *request;
 }
 
-/// What comes next in the stream: letting the request begin, and waiting for its end.
+/// What comes next in the stream: letting the request begin, and waiting for its end. The thread is
+/// on the device.
 Status ResidentDaemon::holdStream(cudaStream_t user, uint64_t request) {
   CUstreamBatchMemOpParams operations[2] = {};
   auto address = [](uint64_t *word) { return reinterpret_cast<CUdeviceptr>(word); };
@@ -364,7 +398,6 @@ Status ResidentDaemon::holdStream(cudaStream_t user, uint64_t request) {
   operations[1].waitValue.address = address(side->completionOf(request));
   operations[1].waitValue.value64 = request + 1;
   operations[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
-  OnDevice on(options.device);
   return streamMemoryOperations(user, operations, 2);
 }
 
@@ -391,6 +424,8 @@ ResidentDaemon::Callback ResidentDaemon::end(Requests::iterator open, const Stat
   if (!traced.empty())
     traceEnd(open->first, outcome.code());
   waiting.erase(open);
+  if (ended.isStreamed)
+    heldOnDevice.leave(ended.stream);
   numCallbacks -= ended.callback != nullptr;
   ended.tenant->ended(ended.invocation, outcome, Clock::now() - ended.since);
   return std::move(ended.callback);

@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/resident/clock_probe.h"
 #include "runtime/cuda/resident/device_clock.h"
 #include "runtime/cuda/resident/kernel.h"
@@ -40,12 +41,17 @@ struct DaemonOptions {
   Settings settings;
   /// Collectives registered at once.
   uint32_t maxCollectives = 1024;
+  /// No executor stays when nothing moves, also while streams are held, as long as a launch can
+  /// begin; they come back every kAway, and look for so long at least.
+  bool isStrict = false;
+  static constexpr std::chrono::microseconds kAway{1000};
+  static constexpr std::chrono::microseconds kLook{500};
 };
 
 /// Thread safety: any. No call but make(), add(), detach() and the destructor waits for the device.
 /// The kernel runs on streams of its own, of the highest priority, that no other stream waits for:
 /// a generation takes the other one if the lookout of the one before is there.
-class ResidentDaemon {
+class ResidentDaemon : private HeldStreams::StrictDaemon {
 public:
   /// Called once, by whoever finds the request ended: a thread of the daemon, or one that waits.
   using Callback = std::function<void(uint64_t request, const Status &)>;
@@ -53,7 +59,7 @@ public:
   /// InvalidArgument or SystemError. All memory is taken and all code loaded here.
   static StatusOr<std::unique_ptr<ResidentDaemon>> make(const DaemonOptions &options);
   /// All tenants have gone. Waits for the kernel to leave, some seconds at most.
-  ~ResidentDaemon();
+  ~ResidentDaemon() override;
 
   /// The tenant outlives its requests and collectives here. SystemError if there is no thread to be
   /// had.
@@ -96,6 +102,10 @@ public:
   void settleComplete();
   /// For who only looks now and then: starts the kernel again if it has left with something open.
   void goOn() { side->restartIfOpen(); }
+  /// For a thread that no call of CUDA holds up: if the daemon's own has been in one for long,
+  /// which may be waiting for a stream that is held, what of the tenant is late or has failed lets
+  /// its streams go on.
+  void lookAfter(Tenant &tenant);
   bool hasQuit() const { return side->hasQuit(); }
   /// Waits until the kernel has left because there was nothing to do, or nothing moved.
   Status waitForQuit(std::chrono::milliseconds atMost) const;
@@ -142,11 +152,13 @@ private:
     Callback callback;
     std::chrono::milliseconds timeout{};
     bool isStreamed = false, hasBegun = true;
-    bool isReleased = false; // its stream goes on, and it will be withdrawn
+    bool isReleased = false;       // its stream goes on, and it will be withdrawn
+    unsigned long long stream = 0; // if it is streamed: CUDA's number
   };
   using Requests = std::map<uint64_t, Waiting>;
 
-  explicit ResidentDaemon(const DaemonOptions &options) : options(options) {}
+  explicit ResidentDaemon(const DaemonOptions &options)
+      : options(options), heldOnDevice(heldStreamsOn(options.device)) {}
   /// Of the marks; what is to be done by the daemon's thread is one of Starting, Reading, Stopping.
   enum class Marks : uint8_t { Off, Starting, On, Reading, Stopping };
 
@@ -159,7 +171,11 @@ private:
   StatusOr<std::vector<MarkRing>> readMarks();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation, bool beside);
+  StatusOr<uint64_t> enter(const Order &order, unsigned long long stream, Callback callback);
+  Tenant *tenantOf(uint32_t collective) const;
   Status holdStream(cudaStream_t user, uint64_t request);
+  void letAllLeave(bool may) override { side->letAllLeave(may); }
+  void ensureLookout() override { side->ensureLookout(); }
   StatusOr<uint32_t> takeNumber();
 
   // The daemon's thread: keeping.cpp.
@@ -168,6 +184,7 @@ private:
   void noteBegun();
   void countHeldStreams();
   void releaseLateStreams();
+  void releaseLateStreamsOf(Tenant &tenant);
   bool mustStop() const;
   void stopAndLook();
   bool areGone() const;
@@ -175,6 +192,7 @@ private:
   void breakDown();
   void lookAtWaits();
   void endLate();
+  void endLateOf(Tenant &tenant);
   void withdrawFailed();
   Callback end(Requests::iterator open, const Status &outcome);
   void trace(uint64_t request);
@@ -184,6 +202,7 @@ private:
   std::vector<Tenant *> allTenants() const;
 
   const DaemonOptions options;
+  HeldStreams &heldOnDevice;
   cudaStream_t streams[2] = {nullptr, nullptr}, copies = nullptr;
   Atomic<uint32_t> current{0}; // the stream of the last generation
   HostPage *page = nullptr;
@@ -220,6 +239,7 @@ private:
   std::map<uint64_t, std::pair<Tenant *, Status>> badEnds;
   Clock::time_point lastSubmission{};
   bool isKeeping = false; // its thread may call tenants
+  Clock::time_point keepingSince{};
   // Of its thread.
   uint64_t lookedAtStart = 0, lookedAtPublished = 0; // when it last looked at waits
   uint32_t heldStreams = 0;                          // as it has said

@@ -2,6 +2,7 @@
 
 #include "runtime/base/mutex.h"
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
@@ -10,6 +11,10 @@
 namespace occl::cuda::resident {
 
 namespace {
+
+/// In strict mode, nanoseconds: executors look for so much longer for each open submission, that
+/// all of its thread blocks may have their turn before they leave.
+constexpr uint64_t kLookEach = 20'000;
 
 struct Registry {
   Mutex mutex; // guards `sets`
@@ -31,10 +36,11 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
   std::weak_ptr<ResidentSet> &place = known.sets[{sharer, requested.device}];
   if (auto running = place.lock()) {
     if ((requested.numExecutors != 0 && running->options.numExecutors != requested.numExecutors) ||
-        running->options.preemption != requested.preemption)
+        running->options.preemption != requested.preemption ||
+        (requested.isStrict && running->options.isStrict != requested.isStrict))
       return Status(StatusCode::InvalidArgument,
-                    "config->workers or config->preemption differs from what the device's resident "
-                    "daemon runs with (" +
+                    "config->workers, config->preemption or config->strict differs from what the "
+                    "device's resident daemon runs with (" +
                         std::to_string(running->options.numExecutors) +
                         " thread blocks), which all communicators share. Use the same, or destroy "
                         "the others first");
@@ -43,6 +49,7 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
   SetOptions options = requested;
   if (options.numExecutors == 0)
     options.numExecutors = kDefaultExecutors;
+  options.isStrict = requested.isStrict.value_or(false);
   std::shared_ptr<ResidentSet> made(new ResidentSet(options));
   for (uint32_t k = 0; k < kNumKernels; ++k) {
     DaemonOptions daemon;
@@ -50,6 +57,11 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
     daemon.kernel = &kernelAt(k);
     daemon.settings.numExecutors = options.numExecutors;
     daemon.settings.preemption = options.preemption;
+    daemon.isStrict = *options.isStrict;
+    if (daemon.isStrict) {
+      daemon.settings.stuckLimit = std::chrono::nanoseconds(DaemonOptions::kLook).count();
+      daemon.settings.stuckLimitEach = kLookEach;
+    }
     auto started = ResidentDaemon::make(daemon);
     if (!started.ok())
       return started.status();

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace occl::cuda::resident {
 
@@ -17,6 +18,8 @@ struct SetOptions {
   /// Thread blocks of the device that a kernel takes; 0: what the set has, or the default.
   uint32_t numExecutors = 0;
   bool preemption = true;
+  /// DaemonOptions::isStrict; nothing: as the set is, or not.
+  std::optional<bool> isStrict;
 };
 
 class ResidentSet {

@@ -1,5 +1,9 @@
 #include "runtime/cuda/resident/submission_side.h"
 
+#include "runtime/base/clock.h"
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+
 #include <mutex>
 
 namespace occl::cuda::resident {
@@ -28,8 +32,32 @@ void SubmissionSide::startIfQuit() {
     return;
   // Whoever is at it has seen the entry or leaves it to restartIfOpen().
   std::unique_lock lock(starting, std::try_to_lock);
-  if (!lock || isHeld || !hasQuit())
+  if (lock && !isHeld && hasQuit())
+    startNext();
+}
+
+void SubmissionSide::ensureStarted() {
+  threadFence(std::memory_order_seq_cst); // as in startIfQuit()
+  std::lock_guard lock(starting);
+  if (!isHeld && !isAborted() && hasQuit())
+    startNext();
+}
+
+void SubmissionSide::ensureLookout() {
+  using namespace std::chrono_literals;
+  threadFence(std::memory_order_seq_cst); // as in startIfQuit()
+  for (Deadline deadline(1s);; sleepFor(100us)) {
+    std::lock_guard lock(starting);
+    if (isHeld && !deadline.passed())
+      continue;
+    if (!isHeld && !isAborted() && hasQuit() && !staysOf(starts()) && anyOpen())
+      startNext();
     return;
+  }
+}
+
+/// Under the lock `starting`; those of the last generation have left, but for a lookout.
+void SubmissionSide::startNext() {
   const uint64_t generation = started.load(std::memory_order_relaxed) + 1;
   const bool beside = staysOf(generation - 1);
   started.store(generation, std::memory_order_release);
@@ -74,12 +102,40 @@ void SubmissionSide::resume() {
 void SubmissionSide::restartIfOpen() {
   if (!hasQuit() || !anyOpen())
     return;
-  // A lookout that moves nothing is enough.
   const uint64_t generation = started.load(std::memory_order_relaxed);
-  if (hasLookout() &&
-      loadShared(&page.lookouts[generation % 2].moved, std::memory_order_relaxed) != generation)
+  if (hasLookout()) {
+    // One that moves nothing is enough. Who comes next may leave with it, if nobody need stay.
+    if (loadShared(&page.lookouts[generation % 2].moved, std::memory_order_relaxed) != generation &&
+        loadShared(&page.mayAllLeave, std::memory_order_relaxed) == 0)
+      return;
+  } else if (!isTimeToLook()) {
     return;
+  }
   startIfQuit();
+}
+
+/// Whether executors that have left with something open should look again.
+bool SubmissionSide::isTimeToLook() {
+  if (away.count() == 0)
+    return true;
+  const int64_t now = SteadyClock::now().time_since_epoch().count();
+  const uint64_t generation = starts();
+  if (goneGeneration.load(std::memory_order_acquire) != generation) {
+    goneSince.store(now, std::memory_order_relaxed);
+    goneGeneration.store(generation, std::memory_order_release);
+  }
+  return now - goneSince.load(std::memory_order_relaxed) >= away.count() && mayAnyBegin();
+}
+
+bool SubmissionSide::mayAnyBegin() const {
+  const uint64_t end = next.load(std::memory_order_acquire);
+  for (uint64_t s = oldestOpen(); s < end; ++s) {
+    const uint64_t word =
+        loadShared(&page.entries[s % kWindow].words[0], std::memory_order_relaxed);
+    if (!isComplete(s) && ((word >> kStreamedShift & 1) == 0 || isReached(s)))
+      return true;
+  }
+  return false;
 }
 
 bool SubmissionSide::hasLookout() const {

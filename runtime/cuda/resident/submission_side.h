@@ -7,6 +7,7 @@
 #include "runtime/cuda/resident/board.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,7 +27,7 @@ struct OpenTask {
 };
 
 /// Thread safety: any. No call waits, but for the lock of a few instructions in submit(), and
-/// hold() for a start that is under way.
+/// hold(), ensureStarted() and ensureLookout() for a start that is under way.
 class SubmissionSide {
 public:
   /// Starts that generation of executors: once all of the one before have left, or, `beside` its
@@ -34,8 +35,11 @@ public:
   /// for.
   using Start = std::function<void(uint64_t generation, bool beside)>;
 
-  /// The page is all zero and stays until the executors have left for good.
-  SubmissionSide(HostPage &page, Start start) : page(page), start(std::move(start)) {}
+  /// The page is all zero and stays until the executors have left for good. `away`: for so long at
+  /// least executors that have left with something open stay away, and as long as streams have
+  /// reached nothing of it, unless something is submitted.
+  SubmissionSide(HostPage &page, Start start, std::chrono::nanoseconds away = {})
+      : page(page), start(std::move(start)), away(away) {}
 
   /// The number of the request; nothing if the window is full: the oldest submission in it is not
   /// complete. Ordinals of a collective must be submitted in order.
@@ -48,6 +52,18 @@ public:
   /// Its two halves, the second of which may be called with fewer locks held.
   std::optional<uint64_t> enter(const Submission &submission);
   void startIfQuit();
+  /// For what a stream will wait for, in the place of startIfQuit(): whoever starts executors, the
+  /// start has been made when this returns. Not while they are held.
+  void ensureStarted();
+
+  /// Whether all executors may leave though streams are held: what is launched must be able to
+  /// begin as long as that is so.
+  void letAllLeave(bool may) {
+    storeShared(&page.mayAllLeave, uint64_t(may), std::memory_order_release);
+  }
+  /// After letAllLeave(false): if anything is open, one executor stays from now on, or executors
+  /// have been started of which one will. Waits for a hold to end, a second at most.
+  void ensureLookout();
 
   /// How many there have been.
   uint64_t submitted() const { return next.load(std::memory_order_acquire); }
@@ -114,9 +130,16 @@ public:
 private:
   uint64_t oldestOpen() const;
   bool staysOf(uint64_t generation) const;
+  bool mayAnyBegin() const;
+  bool isTimeToLook();
+  void startNext();
 
   HostPage &page;
   const Start start;
+  const std::chrono::nanoseconds away;
+  // When executors of which generation were first seen to have left.
+  Atomic<uint64_t> goneGeneration{0};
+  Atomic<int64_t> goneSince{0};
   Mutex starting; // guards `isHeld` and changes of `started`; held during a start
   bool isHeld = false;
   Atomic<uint64_t> started{0}; // generation

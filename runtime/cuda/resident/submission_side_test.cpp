@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 
 using namespace occl;
@@ -191,6 +193,69 @@ TEST_F(SubmissionSideTest, ALookoutThatMovesNothingIsLeftAlone) {
   side.restartIfOpen();
   EXPECT_EQ(starts.size(), 3u);
   EXPECT_FALSE(wasBeside);
+}
+
+/// In strict mode, while what is launched can begin: nobody need stay.
+TEST_F(SubmissionSideTest, ALookoutThatNeedNotStayIsRelieved) {
+  Submission streamed = someSubmission(0);
+  streamed.isStreamed = true;
+  ASSERT_EQ(side.submit(streamed), 0u);
+  page->begun = 1;
+  page->lookouts[1].stays = 1;
+  quit(1);
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 1u);
+  side.letAllLeave(true);
+  side.restartIfOpen();
+  EXPECT_EQ(starts.size(), 2u);
+  EXPECT_TRUE(wasBeside);
+}
+
+TEST_F(SubmissionSideTest, SomebodyStaysOrIsStartedForWhatIsOpen) {
+  side.ensureLookout();
+  EXPECT_TRUE(starts.empty()) << "nothing is open";
+  ASSERT_EQ(side.submit(someSubmission(0)), 0u);
+  side.ensureLookout();
+  EXPECT_EQ(starts.size(), 1u) << "they are there";
+  page->begun = 1;
+  quit(1);
+  side.ensureLookout();
+  EXPECT_EQ(starts.size(), 2u);
+  page->begun = 2;
+  page->lookouts[0].stays = 2;
+  quit(2);
+  side.ensureLookout();
+  EXPECT_EQ(starts.size(), 2u) << "one has stayed";
+  side.ensureStarted();
+  EXPECT_EQ(starts.size(), 3u) << "for what has been submitted";
+}
+
+/// Executors that have left with something open stay away for a while, and as long as no stream has
+/// reached anything.
+TEST_F(SubmissionSideTest, ExecutorsStayAway) {
+  constexpr auto kAway = std::chrono::milliseconds(20);
+  SubmissionSide strict(
+      *page, [this](uint64_t generation, bool) { starts.push_back(generation); }, kAway);
+  Submission streamed = someSubmission(0);
+  streamed.isStreamed = true;
+  ASSERT_EQ(strict.submit(streamed), 0u);
+  quit(1);
+  const auto begin = std::chrono::steady_clock::now();
+  strict.restartIfOpen();
+  std::this_thread::sleep_for(2 * kAway);
+  strict.restartIfOpen();
+  EXPECT_EQ(starts.size(), 1u) << "nothing may begin";
+  *strict.gateOf(0) = 1;
+  strict.restartIfOpen();
+  EXPECT_EQ(starts.size(), 2u);
+  quit(2);
+  while (starts.size() == 2 && std::chrono::steady_clock::now() < begin + std::chrono::seconds(10))
+    strict.restartIfOpen();
+  EXPECT_EQ(starts.size(), 3u);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 3 * kAway);
+  quit(3);
+  ASSERT_EQ(strict.submit(someSubmission(1)), 1u);
+  EXPECT_EQ(starts.size(), 4u) << "at once for what is submitted";
 }
 
 /// Its stream may still come by, and must not be taken for another one's.
