@@ -1,10 +1,14 @@
 // How fast can a small all-reduce of processes be on this machine at all? Each rank stores its 14
 // floats and a flag in a cache line, reads those of all others, and offers the processor while one
 // is missing: by hand, for one collective that all call in the same order, without anything that a
-// library has to do. In turn with Open MPI's MPI_Allreduce, measured as host_collectives does:
-// a barrier before each operation, the slowest rank's time, the median.
+// library has to do. In turn with Open MPI's MPI_Allreduce and, given a plan, with occlRun of the
+// same 56 bytes, measured as host_collectives does: a barrier before each operation, the slowest
+// rank's time, the median. Beside it, of a rank and operation: its processor time, the kernel's for
+// it included, and how often it has left the processor.
 //
-//   mpirun --oversubscribe -n 8 host_floor
+//   mpirun --oversubscribe -n 8 host_floor [plan for 8 ranks]
+#include "runtime/communicator/occl.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,7 +17,10 @@
 #include <cstdlib>
 #include <mpi.h>
 #include <new>
+#include <optional>
 #include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <vector>
 
 namespace {
@@ -78,55 +85,147 @@ private:
   uint64_t operation = 0;
 };
 
-/// Adds this rank's times of a stretch of operations, in seconds.
-template <class Operation> void stretch(std::vector<double> &times, Operation operation) {
+/// What one implementation took of this rank.
+struct Costs {
+  std::vector<double> times; // of each operation, in seconds
+  double processorTime = 0;  // of this thread in all operations of the last rounds, in seconds
+  long numSwitches = 0;      // to other threads, likewise
+};
+
+/// Adds this rank's times of a stretch of operations.
+template <class Operation> void time(Costs &costs, Operation operation) {
   for (uint32_t i = 0; i < kStretch; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     operation();
     const double time = MPI_Wtime() - begin;
     if (i >= kUnmeasured)
-      times.push_back(time);
+      costs.times.push_back(time);
   }
 }
 
-/// Of the slowest rank of each operation, in microseconds; on rank 0.
-double medianOfSlowest(const std::vector<double> &times) {
-  std::vector<double> slowest(times.size());
-  MPI_Reduce(times.data(), slowest.data(), static_cast<int>(times.size()), MPI_DOUBLE, MPI_MAX, 0,
-             MPI_COMM_WORLD);
-  std::ranges::nth_element(slowest, slowest.begin() + std::ssize(slowest) / 2);
-  return slowest[slowest.size() / 2] * 1e6;
+double processorTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-void compare() {
+long numSwitches() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/// Likewise what the system counts, for which it has to be asked: so these are not timed.
+template <class Operation> void count(Costs &costs, Operation operation) {
+  for (uint32_t i = 0; i < kStretch; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const long switches = numSwitches();
+    const double begin = processorTime();
+    operation();
+    costs.processorTime += processorTime() - begin;
+    costs.numSwitches += numSwitches() - switches;
+  }
+}
+
+[[noreturn]] void stop(const char *what) {
+  std::fprintf(stderr, "host_floor: %s\n", what);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  std::abort();
+}
+
+void require(occlResult_t result) {
+  if (result != occlSuccess)
+    stop(occlGetLastError());
+}
+
+/// The all-reduce of OCCL.
+class Library {
+public:
+  explicit Library(const char *path) {
+    require(occlCommInitFromEnv(&comm, nullptr));
+    require(occlPlanLoad(path, &plan));
+    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
+    collective.plans = &plan;
+    collective.numPlans = 1;
+    collective.count = kFloats;
+    require(occlRegister(comm, &collective));
+  }
+  ~Library() {
+    occlCommDestroy(comm);
+    occlPlanDestroy(plan);
+  }
+  Library(const Library &) = delete;
+  Library &operator=(const Library &) = delete;
+
+  Values allReduce(const Values &input) {
+    Values sum;
+    require(occlRun(comm, 0, input.data(), sum.data()));
+    return sum;
+  }
+
+private:
+  occlComm_t comm = nullptr;
+  occlPlan_t plan = nullptr;
+};
+
+/// On rank 0.
+void print(const char *name, const Costs &costs, const Floor &floor) {
+  std::vector<double> slowest(costs.times.size());
+  MPI_Reduce(costs.times.data(), slowest.data(), static_cast<int>(slowest.size()), MPI_DOUBLE,
+             MPI_MAX, 0, MPI_COMM_WORLD);
+  std::ranges::nth_element(slowest, slowest.begin() + std::ssize(slowest) / 2);
+  const std::array<double, 2> own{costs.processorTime, static_cast<double>(costs.numSwitches)};
+  std::array<double, 2> all{};
+  MPI_Reduce(own.data(), all.data(), 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  const double operations = double(kRounds - kUnmeasuredRounds) * kStretch * floor.numRanks;
+  if (floor.rank == 0)
+    std::printf("| %s | %d | %.1f | %.2f | %.2f |\n", name, floor.numRanks,
+                slowest[slowest.size() / 2] * 1e6, all[0] * 1e6 / operations, all[1] / operations);
+}
+
+void compare(const char *plan) {
   Floor floor;
-  Values input, sum, mpiSum;
+  std::optional<Library> library;
+  if (plan)
+    library.emplace(plan);
+  Values input, sum, librarySum, mpiSum;
   for (uint32_t i = 0; i < kFloats; ++i)
     input[i] = static_cast<float>(floor.rank + int(i));
-  std::vector<double> own, mpi;
+  auto byHand = [&] { sum = floor.allReduce(input); };
+  auto byLibrary = [&] { librarySum = library->allReduce(input); };
+  auto byMpi = [&] {
+    MPI_Allreduce(input.data(), mpiSum.data(), kFloats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  };
+  Costs ofHand, ofLibrary, ofMpi;
   for (uint32_t round = 0; round < kRounds; ++round) {
     if (round == kUnmeasuredRounds)
-      own = mpi = {};
-    stretch(own, [&] { sum = floor.allReduce(input); });
-    stretch(mpi, [&] {
-      MPI_Allreduce(input.data(), mpiSum.data(), kFloats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    });
+      ofHand = ofLibrary = ofMpi = {};
+    time(ofHand, byHand);
+    if (library)
+      time(ofLibrary, byLibrary);
+    time(ofMpi, byMpi);
   }
-  if (sum != mpiSum) {
-    std::fprintf(stderr, "host_floor: the sums differ\n");
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  for (uint32_t round = kUnmeasuredRounds; round < kRounds; ++round) {
+    count(ofHand, byHand);
+    if (library)
+      count(ofLibrary, byLibrary);
+    count(ofMpi, byMpi);
   }
-  const double ownTime = medianOfSlowest(own), mpiTime = medianOfSlowest(mpi);
+  if (sum != mpiSum || (library && librarySum != mpiSum))
+    stop("the sums differ");
   if (floor.rank == 0)
-    std::printf("%2d ranks: by hand %.1f us, Open MPI %.1f us, %.2f times as fast\n",
-                floor.numRanks, ownTime, mpiTime, mpiTime / ownTime);
+    std::printf("| | ranks | us | processor us | switches |\n|---|---:|---:|---:|---:|\n");
+  print("by hand", ofHand, floor);
+  if (library)
+    print("OCCL", ofLibrary, floor);
+  print("Open MPI", ofMpi, floor);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
-  compare();
+  compare(argc > 1 ? argv[1] : nullptr);
   MPI_Finalize();
 }
