@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -130,6 +132,34 @@ TEST(Run, TakesNoRequests) {
     EXPECT_EQ(stats.completed, 2 * kIterations);
     EXPECT_EQ(stats.failed, 0u);
   }
+}
+
+/// How often the threads of this process have left the processor because they slept.
+uint64_t countSleeps() {
+  uint64_t sleeps = 0;
+  for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(thread.path() / "status");
+    for (std::string word; status >> word;)
+      if (uint64_t number = 0; word == "voluntary_ctxt_switches:" && status >> number)
+        sleeps += number;
+  }
+  return sleeps;
+}
+
+/// Whoever submits and waits later keeps workers on the alert; here nobody needs them.
+TEST(Run, LeavesWorkersAsleep) {
+  Ranks ranks(1);
+  Job job(7, handleOf(oneShotAllReduce(1)), 100, DataType::Int32);
+  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
+  auto runFor = [&](std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end)
+      ASSERT_EQ(runJob(job, ranks[0], 0), occlSuccess) << occlGetLastError();
+  };
+  runFor(200ms);
+  const uint64_t before = countSleeps();
+  runFor(1s);
+  EXPECT_LT(countSleeps() - before, 50u);
 }
 
 TEST(Run, AgainWhenTooMuchIsInFlight) {

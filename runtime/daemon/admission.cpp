@@ -137,7 +137,7 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
   if (core.trace.isOn())
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
-  announce(invocation, core.countOpen(invocation.hasCallback));
+  announce(invocation, core.countOpen(invocation.hasCallback, submission.isOwn));
   // From a callback it would be an executor more on the same stack, for whose work there is one.
   if (submission.isOwn || (submission.callback && collective.beginsAtOnce && !core.isCallingBack()))
     admitted.claimed = core.device->board.startClaimed(invocation, admitted.visit);

@@ -79,6 +79,7 @@ private:
   bool isShared(const char *buffer, uint64_t bytes) const;
   bool canReclaim(const OpenInvocation &invocation) const;
   bool reclaimAll();
+  OpenInvocation *reclaimBefore(IdState &id);
   void reclaimSome();
   void reclaim(OpenInvocation &invocation);
   void forget(OpenInvocation &invocation);

@@ -3,6 +3,7 @@
 #include "plan/chunking_of.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace occl::daemon {
@@ -67,6 +68,19 @@ void countBytes(Collective &collective) {
   }
 }
 
+/// Whom the first step of a thread block rings whenever it is executed; ascending.
+std::vector<uint32_t> rungByFirstStep(const interpreter::Program &program, uint32_t block) {
+  std::vector<bool> areRung(program.numRanks, false);
+  const interpreter::BoundBlock &bound = program.blocks[block];
+  if (bound.numInstructions != 0) {
+    const auto &step = program.instructions[bound.firstInstruction];
+    for (const auto &release : std::span(program.releases + step.firstRelease, step.numReleases))
+      for (uint32_t p = 0; release.limit == ~0ull && p < release.numPeers; ++p)
+        areRung[program.peers[release.firstPeer + p]] = true;
+  }
+  return listOf(areRung);
+}
+
 /// Bytes from the start of the output to the chunk that input chunk 0 is in place; negative for an
 /// input that begins before the output does.
 int64_t inPlaceBytesOf(const plan::Plan &plan, uint32_t rank, uint64_t count,
@@ -129,6 +143,9 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   collective->readers = readersOf(*spec.plan, rank, collective->accessors);
   collective->inPlaceBytes = inPlaceBytesOf(*spec.plan, rank, spec.count, sizeOf(spec.type));
   collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->hasDirectAccess;
+  const interpreter::Program &program = collective->binding->program();
+  collective->firstStepRingsReaders =
+      program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;
   collective->spec = std::move(spec);
   countBytes(*collective);
   collective->beginsAtOnce = collective->bytesSent + collective->bytesReceived <= kBytesAtOnce;

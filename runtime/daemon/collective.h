@@ -49,6 +49,8 @@ struct Collective {
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// Its arena blocks are small and nothing but lines: see IdState::resident.
   bool mayBeResident = false;
+  /// The first step of its one thread block rings all readers.
+  bool firstStepRingsReaders = false;
   /// Small: who submits it with a callback makes the first visit.
   bool beginsAtOnce = false;
   /// input == output + inPlaceBytes is in place.

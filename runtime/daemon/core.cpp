@@ -34,9 +34,11 @@ Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const
       place(2 * options.maxInFlight, stats), requests(options.maxInFlight),
       completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)) {}
 
-uint32_t Core::countOpen(bool hasCallback) {
+uint32_t Core::countOpen(bool hasCallback, bool isOwn) {
   if (hasCallback)
     device->openWithCallback.fetch_add(1, std::memory_order_relaxed);
+  if (!isOwn)
+    Stats::addLocked(stats.requested, 1);
   Stats::addLocked(stats.submitted, 1);
   return device->submissions.add();
 }

@@ -41,8 +41,9 @@ struct Core {
     return over < known ? known - over : 0;
   }
   bool hasOpen() const { return countInFlight() != 0; }
-  /// An invocation has been admitted. Its number on the device. Under the admission's lock.
-  uint32_t countOpen(bool hasCallback);
+  /// An invocation has been admitted, with a request or as its caller's own. Its number on the
+  /// device. Under the admission's lock.
+  uint32_t countOpen(bool hasCallback, bool isOwn);
   /// After an invocation of it has been announced: wakes the ranks that may wait for that. Ends
   /// with what was announced and what is read from now on in order.
   void ringReaders(const Collective &collective) const;

@@ -76,11 +76,11 @@ void Device::detach(Core &core) {
   board.detach(core.place);
 }
 
-uint64_t Device::countSubmissions() const {
+uint64_t Device::countRequested() const {
   std::lock_guard lock(mutex);
   uint64_t count = 0;
   for (const Attached &member : members)
-    count += member.core->stats.submitted.load(std::memory_order_relaxed);
+    count += member.core->stats.requested.load(std::memory_order_relaxed);
   return count;
 }
 

@@ -82,8 +82,9 @@ public:
   const scheduler::BudgetPolicy &budget() const {
     return *budgetInForce.load(std::memory_order_relaxed);
   }
-  /// Submissions so far of what is attached: to tell whether there were any.
-  uint64_t countSubmissions() const;
+  /// Submissions so far of what is attached, but for those that their caller runs: to tell whether
+  /// there were any.
+  uint64_t countRequested() const;
 
   const DeviceOptions options;
   const std::shared_ptr<bootstrap::SharedBell> sharedBell;

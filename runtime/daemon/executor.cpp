@@ -142,8 +142,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       recorded = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
-    // The readers of a resident invocation need no more than its data, with which they were rung.
-    if (std::exchange(mustRing, false) && !(outcome.finished && invocation.isResident))
+    // The announcement came before the first step. The readers of a resident invocation need no
+    // more than its data, with which they were rung.
+    const bool wereRung = step.slices != 0 && invocation.collective->firstStepRingsReaders;
+    if (std::exchange(mustRing, false) && !wereRung && !(outcome.finished && invocation.isResident))
       core.ringReaders(*invocation.collective);
     if (step.status == interpreter::StepStatus::PeerLost) {
       core.fabric->fail(lostPeer(invocation, step.obstacle.peer));

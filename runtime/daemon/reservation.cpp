@@ -67,6 +67,22 @@ bool Admission::reclaimAll() {
   return any;
 }
 
+/// Those of the id that can be had back; but the first one that was such as the next one will be
+/// stays as it is, for that to take over. Most often it is the one before, its memory still warm.
+OpenInvocation *Admission::reclaimBefore(IdState &id) {
+  OpenInvocation *kept = nullptr;
+  for (OpenInvocation *invocation : id.unreclaimed) {
+    if (!invocation || !canReclaim(*invocation))
+      continue;
+    if (!kept && invocation->collective == id.registered.get() &&
+        invocation->isResident == (id.resident != nullptr))
+      kept = invocation;
+    else
+      reclaim(*invocation);
+  }
+  return kept;
+}
+
 /// Two for each one that comes in, once there are more than a few: so what is complete and not
 /// reclaimed stays few, however many collectives are used in turn. Of a few, most are in flight,
 /// and looking at what executors work on is slow.
@@ -96,14 +112,9 @@ OpenInvocation *Admission::takeInvocation() {
 
 Status Admission::reserveMemory(OpenInvocation &invocation) {
   const Collective &collective = *invocation.collective;
-  uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
+  const uint64_t bytes =
+      invocation.isResident ? 0 : collective.binding->arenaBytes(core.fabric->rank());
   invocation.arenaOffset = 0;
-  if (invocation.isResident) {
-    invocation.arenaOffset =
-        invocation.id->ringOffset + invocation.ordinal % AnnounceCell::kRecords *
-                                        ringBlockBytes(collective, core.fabric->rank());
-    bytes = 0;
-  }
   if (bytes != 0) {
     auto offset = arena.allocate(bytes);
     if (!offset && reclaimAll())
@@ -171,13 +182,10 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
     if (Status cell = ensureCell(id); !cell.ok())
       return cell;
   makeResident(id);
-  // Most often the invocations before of the same collective are what can be had back, their memory
-  // still warm.
-  for (OpenInvocation *invocation : id.unreclaimed)
-    if (invocation && canReclaim(*invocation))
-      reclaim(*invocation);
   reclaimSome();
-  if (id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords])
+  OpenInvocation *kept = reclaimBefore(id);
+  const OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords];
+  if (holder && holder != kept)
     return again(noRecord(id));
   if (id.resident)
     if (Status ring = checkRing(id); !ring.ok())
@@ -190,20 +198,25 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
   if (!request)
     return again("a request: " + std::to_string(core.requests.countUntaken()) +
                  " are complete and nobody has waited for them");
-  OpenInvocation *invocation = takeInvocation();
+  OpenInvocation *invocation = kept ? kept : takeInvocation();
   invocation->core = &core;
   invocation->place = &core.place;
   invocation->collective = id.registered.get();
   invocation->id = &id;
+  if (kept)
+    id.unreclaimed[kept->ordinal % AnnounceCell::kRecords] = nullptr;
   invocation->ordinal = id.nextOrdinal;
   invocation->isResident = id.resident != nullptr;
-  Status memory = reserveMemory(*invocation);
+  Status memory = kept ? Status() : reserveMemory(*invocation);
   if (!memory.ok()) {
     if (*request != 0)
       core.requests.cancel(*request);
     idle.push_back(invocation);
     return memory;
   }
+  if (id.resident)
+    invocation->arenaOffset = id.ringOffset + invocation->ordinal % AnnounceCell::kRecords *
+                                                  ringBlockBytes(*id.resident, core.fabric->rank());
   invocation->request = *request;
   if (submission.isOwn)
     invocation->own.expect();
@@ -213,11 +226,13 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
   invocation->highestPriority.store(id.registered->spec.priority, std::memory_order_relaxed);
   invocation->nextLook.store(0, std::memory_order_relaxed);
   invocation->nextWaiting = nullptr;
+  id.unreclaimed[id.nextOrdinal++ % AnnounceCell::kRecords] = invocation;
+  if (kept)
+    return invocation;
   invocation->previous = newest;
   invocation->next = nullptr;
   (newest ? newest->next : oldest) = invocation;
   newest = invocation;
-  id.unreclaimed[id.nextOrdinal++ % AnnounceCell::kRecords] = invocation;
   ++invocation->collective->unreclaimed;
   return invocation;
 }

@@ -22,8 +22,9 @@ struct DeviceStats {
 /// Of a communicator's rank. Thread safety: any; a reader may see one event's counters half
 /// updated.
 struct Stats {
-
-  Counter submitted{0}; // written under the admission's lock
+  // Written under the admission's lock.
+  Counter submitted{0};
+  Counter requested{0}; // of these, those that their caller does not run by itself
 
   // Written under the task board's lock.
   Counter completed{0}, failed{0};

@@ -64,9 +64,9 @@ void Worker::loop() {
     if (hadWork && findsMore())
       continue;
     device.handOver();
-    uint64_t submissions = device.countSubmissions();
-    quietLingers = submissions == seenSubmissions ? quietLingers + 1 : 0;
-    seenSubmissions = submissions;
+    uint64_t requested = device.countRequested();
+    quietLingers = requested == seenRequested ? quietLingers + 1 : 0;
+    seenRequested = requested;
     if (quietLingers < kQuietLingers)
       linger();
     else

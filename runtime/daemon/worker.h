@@ -34,7 +34,7 @@ private:
   Device &device;
   Executor executor;
   Thread thread;
-  uint64_t seenSubmissions = 0;
+  uint64_t seenRequested = 0;
   uint32_t quietLingers = 0;
 };
 

@@ -110,6 +110,28 @@ TEST_F(Daemon, DataWakesWhoWasWokenByItsAnnouncement) {
   }
 }
 
+/// One rank sleeps; the other one runs the collective, with the first look of which it announces
+/// the invocation and sends, and rings for both at once.
+TEST_F(Daemon, RunWakesWhoWaits) {
+  for (const PlanHandle &plan : plansOfOneBlock()) {
+    std::vector<Job> jobs = makeJobs(1, plan);
+    Outcome outcome = explore(allWithOneDelay(), [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        if (r == 1) {
+          sleepFor(40ms);
+          exploreFromHere();
+        }
+        runJob(jobs[0], ranks[r], r);
+        expectRight(jobs, r);
+      });
+    });
+    EXPECT_EQ(outcome.defect, "");
+    EXPECT_TRUE(outcome.all);
+  }
+}
+
 TEST_F(Daemon, AbortWhileOthersRun) {
   std::vector<Job> jobs = makeJobs(2, plansOfOneBlock()[1]);
   expectNoDefect(200, [&] {

@@ -189,6 +189,41 @@ TEST_F(Life, IdsComeAndGo) {
   }
 }
 
+/// An invocation is had back after its collective has been registered anew with a larger count: its
+/// memory is not used for one of those, for behind it lies what is in flight.
+TEST_F(Life, RegisteredAnewWithMore) {
+  const PlanHandle plan = handleOf(plan::testing::chainBroadcast(kRanks, 1));
+  Job less(0, plan, 4, DataType::Int32), more(0, plan, 1000, DataType::Int32);
+  Job beside(1, plan, 100, DataType::Int32);
+  expectNoDefect(3, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    auto enter = [&](const Job &job, uint32_t r) {
+      require(job.registerOn(ranks[r]) == occlSuccess, "register");
+    };
+    auto leave = [&](const Job &job, uint32_t r) {
+      require(occlDeregister(ranks[r], job.id()) == occlSuccess, "deregister");
+    };
+    auto run = [&](Job &job, uint32_t r) {
+      require(occlRun(ranks[r], job.id(), job.input(r), job.output(r)) == occlSuccess, "run");
+      require(job.check(r).empty(), "wrong result");
+    };
+    enter(less, 0);
+    enter(beside, 0);
+    run(less, 0); // the root waits for nobody
+    leave(less, 0);
+    enter(more, 0);
+    run(beside, 0);
+    enter(less, 1);
+    run(less, 1);
+    leave(less, 1);
+    run(more, 0);
+    enter(more, 1);
+    enter(beside, 1);
+    run(more, 1);
+    run(beside, 1);
+  });
+}
+
 TEST_F(Life, AgainWhileTheArenaIsFull) {
   std::vector<Job> jobs;
   for (uint32_t j = 0; j < 3; ++j)
