@@ -2,10 +2,10 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/block_image.h"
+#include "runtime/cuda/device_tiles.h"
 #include "runtime/interpreter/straight.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 
 namespace occl::cuda {
@@ -13,37 +13,6 @@ namespace occl::cuda {
 using namespace interpreter;
 
 namespace {
-
-/// One message a chunk of up to so many bytes: a tile more costs more than it gains.
-constexpr TilePolicy kDeviceTiles = {4 << 20, 1};
-/// Whether every thread block has one message to receive, or to send, or both.
-bool isChain(const plan::Plan &plan) {
-  auto hasMessage = [&](const plan::Instruction &instruction) {
-    auto operands = std::span(plan.operands)
-                        .subspan(instruction.firstOperand,
-                                 size_t(instruction.numSources) + instruction.numDestinations);
-    return std::ranges::any_of(operands, [](const plan::Operand &operand) {
-      return operand.kind == plan::OperandKind::Connection;
-    });
-  };
-  int64_t most = 0;
-  for (const plan::ThreadBlock &block : plan.threadBlocks)
-    most = std::max<int64_t>(
-        most,
-        std::ranges::count_if(
-            std::span(plan.instructions).subspan(block.firstInstruction, block.numInstructions),
-            hasMessage));
-  return plan.protocol == plan::Protocol::Simple && most == 1;
-}
-
-/// Tiles of a chain follow each other from rank to rank without waiting: of many the last rank
-/// begins soon, and large ones lose little time in between.
-TilePolicy tilesFor(const plan::Plan &plan, uint64_t partBytes) {
-  constexpr uint64_t kWanted = 32, kSmallest = 64 << 10, kLargest = 256 << 10;
-  if (!isChain(plan))
-    return kDeviceTiles;
-  return {std::clamp(partBytes / plan.partChunks / kWanted, kSmallest, kLargest), 1};
-}
 
 /// The larger the arena blocks, the fewer: with one, an invocation begins on all ranks together,
 /// which large ones do not notice.
