@@ -2,6 +2,8 @@
 // takes on CUDA devices, with ranks that are threads, on as many devices as there are; several on
 // one if need be. From host to host: occlRun, and occlSubmitOnStream and occlEnqueue with a wait
 // for the stream; then of many in a stream, each. The plans serve sizes as occlRegister chooses.
+// OCCL_BENCH_BYTES: occlRun of so many bytes alone, which is what a trace (OCCL_TRACE) is wanted
+// of.
 #include "runtime/communicator/occl.h"
 
 #include <cuda_runtime.h>
@@ -45,7 +47,7 @@ public:
   struct Times {
     double run = 0, runMost = 0, streamed = 0, enqueued = 0, streamedInRow = 0, enqueuedInRow = 0;
   };
-  Times measure(uint64_t id) {
+  Times measure(uint64_t id, bool runsAlone) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
     auto streamed = [&] {
       require(occlSubmitOnStream(comm, id, input, output, stream, nullptr, nullptr, nullptr) ==
@@ -57,6 +59,8 @@ public:
     };
     auto run = [&] { require(occlRun(comm, id, input, output) == occlSuccess, "occlRun"); };
     const std::vector<double> runs = each(run, 1, kMeasured, [] {});
+    if (runsAlone)
+      return {runs[runs.size() / 2], runs[runs.size() * 99 / 100]};
     return {runs[runs.size() / 2],
             runs[runs.size() * 99 / 100],
             median(streamed, 1, kMeasured),
@@ -109,16 +113,19 @@ void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &pla
 
 void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans) {
   uint64_t id = 0;
+  const char *given = std::getenv("OCCL_BENCH_BYTES");
+  const uint64_t only = given ? std::strtoull(given, nullptr, 10) : 0;
+  require(only <= kLargest, "OCCL_BENCH_BYTES is too large");
   std::printf("| bytes | occlRun | 99 %% | occlSubmitOnStream | occlEnqueue | in a row | in a row "
               "|\n|---|---|---|---|---|---|---|\n");
-  for (uint64_t bytes = 1 << 10; bytes <= kLargest; bytes *= 4) {
+  for (uint64_t bytes = only ? only : 1 << 10; bytes <= (only ? only : kLargest); bytes *= 4) {
     ++id;
     for (Rank &rank : ranks)
       registerOn(rank.comm, id, plans, bytes);
     std::vector<Rank::Times> times(ranks.size());
     std::vector<std::thread> threads;
     for (uint32_t r = 0; r < ranks.size(); ++r)
-      threads.emplace_back([&, r] { times[r] = ranks[r].measure(id); });
+      threads.emplace_back([&, r] { times[r] = ranks[r].measure(id, only != 0); });
     for (std::thread &thread : threads)
       thread.join();
     const Rank::Times &took = times[0];

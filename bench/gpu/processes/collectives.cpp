@@ -1,4 +1,4 @@
-// gpu_collectives <ranks> table|inplace|each|small|large <collective> <plan>...
+// gpu_collectives <ranks> table|inplace|each|small|large[-inplace] <collective> <plan>...
 //
 // Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
 // same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
@@ -40,7 +40,7 @@ int measure(Together &together, uint32_t rank, const Request &request) {
     std::fflush(stdout);
   };
   if (request.each) {
-    print("| " + request.collective + ", bytes |");
+    print("| " + request.collective + (request.inPlace ? " in place" : "") + ", bytes |");
     for (const std::string &plan : request.plans)
       print(" " + plan.substr(plan.rfind('/') + 1) + " |");
     if (nccl)
@@ -71,15 +71,17 @@ int main(int argc, char **argv) {
   Request request;
   if (argc >= 5) {
     request.numRanks = static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10));
-    const std::string mode = argv[2];
+    const std::string given = argv[2], mode = given.substr(0, given.find('-'));
     request.each = mode == "each" || mode == "small" || mode == "large";
-    request.inPlace = mode == "inplace";
+    request.inPlace = mode == "inplace" || given == mode + "-inplace";
     if (request.each)
       request.largest = mode == "small"   ? kLargestOfSmall
                         : mode == "large" ? kLargest
                                           : kLargestOfEach;
     if (mode == "large")
       request.smallest = kSmallestOfLarge;
+    if (const char *bytes = std::getenv("OCCL_BENCH_BYTES"))
+      request.smallest = request.largest = std::strtoull(bytes, nullptr, 10);
     request.collective = argv[3];
     request.plans.assign(argv + 4, argv + argc);
   }
@@ -90,7 +92,8 @@ int main(int argc, char **argv) {
   if (request.numRanks < 2 || request.numRanks > 8) {
     std::fprintf(
         stderr,
-        "usage: gpu_collectives <ranks> table|inplace|each|small|large <collective> <plan>...\n");
+        "usage: gpu_collectives <ranks> table|inplace|each|small|large[-inplace] <collective> "
+        "<plan>...\n");
     return 2;
   }
   return Together::run(request.numRanks, [&](Together &together, uint32_t rank) {
