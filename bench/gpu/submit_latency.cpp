@@ -4,9 +4,7 @@
 // for the stream; then of many in a stream, each. The plans serve sizes as occlRegister chooses.
 // OCCL_BENCH_BYTES: occlRun of so many bytes alone, which is what a trace (OCCL_TRACE) is wanted
 // of.
-#include "runtime/communicator/occl.h"
-
-#include <cuda_runtime.h>
+#include "bench/gpu/latency_ranks.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+namespace occl::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -23,25 +22,9 @@ constexpr uint32_t kWarmUp = 200, kMeasured = 2000;
 constexpr uint32_t kInRow = 100; // of a stream, less than a daemon takes at once
 constexpr uint64_t kLargest = 4 << 20;
 
-void require(bool isRight, const char *what) {
-  if (isRight)
-    return;
-  std::printf("FAILED: %s: %s\n", what, occlGetLastError());
-  std::fflush(stdout);
-  std::_Exit(1); // other threads are still at it
-}
-
-class Rank {
+class Rank : public LatencyRank {
 public:
-  Rank(occlComm_t comm, int device) : comm(comm), device(device) {
-    require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
-    for (void **buffer : {&input, &output})
-      require(occlMemAlloc(comm, kLargest, buffer) == occlSuccess, "occlMemAlloc");
-    require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess,
-            "cudaStreamCreateWithFlags");
-    require(cudaMemset(input, 0, kLargest) == cudaSuccess, "cudaMemset");
-    require(cudaDeviceSynchronize() == cudaSuccess, "cudaDeviceSynchronize");
-  }
+  explicit Rank(const LatencyRank &rank) : LatencyRank(rank) {}
 
   /// Microseconds: medians.
   struct Times {
@@ -69,8 +52,6 @@ public:
             median(enqueued, kInRow, kMeasured / kInRow)};
   }
 
-  occlComm_t comm;
-
 private:
   /// Of `times` times `number` of them and a wait: of each, in ascending order.
   template <class Do, class Wait>
@@ -94,22 +75,7 @@ private:
     };
     return each(invoke, number, times, empty)[times / 2];
   }
-
-  const int device;
-  cudaStream_t stream = nullptr;
-  void *input = nullptr, *output = nullptr;
 };
-
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans,
-                uint64_t bytes) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = id;
-  collective.plans = plans.data();
-  collective.numPlans = static_cast<uint32_t>(plans.size());
-  collective.count = bytes / sizeof(float);
-  collective.timeoutMs = 5000;
-  require(occlRegister(comm, &collective) == occlSuccess, "occlRegister");
-}
 
 void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans) {
   uint64_t id = 0;
@@ -139,33 +105,18 @@ void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans) 
 }
 
 } // namespace
+} // namespace occl::bench
 
 int main(int argc, char **argv) {
-  auto number = [&](int i) {
-    return argc > 3 ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : 0;
-  };
-  const uint32_t numRanks = number(1), blocks = number(2);
-  if (numRanks == 0 || blocks == 0) {
-    std::fprintf(stderr, "usage: submit_latency <ranks> <thread blocks of the daemon> <plan>...\n");
-    return 2;
-  }
-  std::vector<occlPlan_t> plans(static_cast<size_t>(argc) - 3);
-  for (size_t p = 0; p < plans.size(); ++p)
-    require(occlPlanLoad(argv[p + 3], &plans[p]) == occlSuccess, "occlPlanLoad");
-  int devices = 0;
-  require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, "no CUDA device");
+  using namespace occl::bench;
+  const LatencyArguments arguments = latencyArguments(argc, argv, "submit_latency");
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.deviceKind = occlDeviceCuda;
-  config.workers = blocks;
+  config.workers = arguments.blocks;
   config.arenaBytes = 512ull << 20;
-  std::vector<occlComm_t> comms(numRanks);
-  require(occlCommInitAll(comms.data(), numRanks, &config) == occlSuccess, "occlCommInitAll");
-  std::vector<Rank> ranks;
-  for (uint32_t r = 0; r < numRanks; ++r)
-    ranks.emplace_back(comms[r], static_cast<int>(r) % devices);
-  measureAll(ranks, plans);
-  for (occlComm_t comm : comms)
-    require(occlCommDestroy(comm) == occlSuccess, "occlCommDestroy");
-  for (occlPlan_t plan : plans)
+  std::vector<LatencyRank> made = makeLatencyRanks(arguments.numRanks, config, kLargest);
+  std::vector<Rank> ranks(made.begin(), made.end());
+  measureAll(ranks, arguments.plans);
+  destroyLatencyRanks(made);
+  for (occlPlan_t plan : arguments.plans)
     occlPlanDestroy(plan);
 }

@@ -1,0 +1,74 @@
+#include "bench/gpu/latency_ranks.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace occl::bench {
+
+void require(bool isRight, const char *what) {
+  if (isRight)
+    return;
+  std::printf("FAILED: %s: %s\n", what, occlGetLastError());
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+std::vector<LatencyRank> makeLatencyRanks(uint32_t numRanks, occlConfig_t config, uint64_t bytes) {
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, "no CUDA device");
+  config.deviceKind = occlDeviceCuda;
+  std::vector<occlComm_t> comms(numRanks);
+  require(occlCommInitAll(comms.data(), numRanks, &config) == occlSuccess, "occlCommInitAll");
+  std::vector<LatencyRank> ranks(numRanks);
+  for (uint32_t r = 0; r < numRanks; ++r) {
+    LatencyRank &rank = ranks[r];
+    rank.comm = comms[r];
+    rank.device = static_cast<int>(r) % devices;
+    require(cudaSetDevice(rank.device) == cudaSuccess, "cudaSetDevice");
+    for (void **buffer : {&rank.input, &rank.output})
+      require(occlMemAlloc(rank.comm, bytes, buffer) == occlSuccess, "occlMemAlloc");
+    require(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking) == cudaSuccess,
+            "cudaStreamCreateWithFlags");
+    require(cudaMemset(rank.input, 0, bytes) == cudaSuccess, "cudaMemset");
+    require(cudaDeviceSynchronize() == cudaSuccess, "cudaDeviceSynchronize");
+  }
+  return ranks;
+}
+
+void destroyLatencyRanks(std::vector<LatencyRank> &ranks) {
+  for (const LatencyRank &rank : ranks)
+    require(cudaStreamDestroy(rank.stream) == cudaSuccess, "cudaStreamDestroy");
+  for (const LatencyRank &rank : ranks)
+    require(occlCommDestroy(rank.comm) == occlSuccess, "occlCommDestroy");
+  ranks.clear();
+}
+
+LatencyArguments latencyArguments(int argc, char **argv, const char *name) {
+  auto number = [&](int i) {
+    return argc > 3 ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : 0;
+  };
+  LatencyArguments arguments = {number(1), number(2), {}};
+  if (arguments.numRanks == 0 || arguments.blocks == 0) {
+    std::fprintf(stderr, "usage: %s <ranks> <thread blocks of the daemon> <plan>...\n", name);
+    std::exit(2);
+  }
+  for (int i = 3; i < argc; ++i) {
+    occlPlan_t plan = nullptr;
+    require(occlPlanLoad(argv[i], &plan) == occlSuccess, "occlPlanLoad");
+    arguments.plans.push_back(plan);
+  }
+  return arguments;
+}
+
+void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans,
+                uint64_t bytes) {
+  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
+  collective.id = id;
+  collective.plans = plans.data();
+  collective.numPlans = static_cast<uint32_t>(plans.size());
+  collective.count = bytes / sizeof(float);
+  collective.timeoutMs = 5000;
+  require(occlRegister(comm, &collective) == occlSuccess, "occlRegister");
+}
+
+} // namespace occl::bench
