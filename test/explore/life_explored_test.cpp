@@ -167,6 +167,26 @@ TEST_F(Life, ManyOfOneCollectiveInFlight) {
   }
 }
 
+/// The root, which waits for nobody, goes around its ring once; then the reader has to come first.
+TEST_F(Life, ALeaseIsNotUsedAgainWhileItIsRead) {
+  constexpr uint32_t kRecords = 8; // transport::AnnounceCell has so many
+  Job job(0, inLines(plan::testing::chainBroadcast(kRanks, 1)), 4, DataType::Int32);
+  expectNoDefect(3, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    auto run = [&](uint32_t r) { return occlRun(ranks[r], job.id(), job.input(r), job.output(r)); };
+    for (uint32_t r = 0; r < kRanks; ++r)
+      require(job.registerOn(ranks[r]) == occlSuccess, "register");
+    for (uint32_t i = 0; i < kRecords; ++i)
+      require(run(0) == occlSuccess, "run of the root");
+    require(run(0) == occlAgain, "one more than there are blocks");
+    require(run(1) == occlSuccess, "run of the reader");
+    require(run(0) == occlSuccess, "run of the root, where the first was");
+    for (uint32_t i = 0; i < kRecords; ++i)
+      require(run(1) == occlSuccess, "run of the reader");
+    require(job.check(1).empty(), job.check(1));
+  });
+}
+
 /// Ids whose cells go from one to the other, on each rank when it likes.
 TEST_F(Life, IdsComeAndGo) {
   for (const PlanHandle &plan : {ring, inLines(plan::testing::oneShotAllReduce(kRanks))}) {
