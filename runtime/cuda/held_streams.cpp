@@ -25,20 +25,18 @@ void HeldStreams::detach(StrictDaemon &daemon) {
 }
 
 void HeldStreams::enter(uint64_t stream) {
-  {
-    std::lock_guard lock(mutex);
-    ++streams[stream].number;
-    if (!tell())
-      return;
-  }
-  ensureLookouts();
+  enterWith(stream, [](Held &held) { ++held.number; });
 }
 
 void HeldStreams::enterUntil(uint64_t stream, std::function<bool()> isOver) {
   auto last = std::make_shared<const std::function<bool()>>(std::move(isOver));
+  enterWith(stream, [&](Held &held) { last.swap(held.isOver); });
+}
+
+template <class Change> void HeldStreams::enterWith(uint64_t stream, const Change &change) {
   {
     std::lock_guard lock(mutex);
-    last.swap(streams[stream].isOver);
+    change(streams[stream]);
     if (!tell())
       return;
   }

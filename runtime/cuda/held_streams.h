@@ -61,6 +61,7 @@ private:
     uint32_t number = 0; // of enter()
     IsOver isOver;       // of the last enterUntil(), if any
   };
+  template <class Change> void enterWith(uint64_t stream, const Change &change);
   void ensureLookouts();
   bool tell();
 

@@ -86,27 +86,34 @@ TEST_F(Daemon, SeveralThreadsOfARankRun) {
   }
 }
 
+/// All schedules with one delay from when rank 1 comes to the jobs, long after rank 0.
+template <class RunRank> void exploreWhoSleeps(std::vector<Job> &jobs, const RunRank &runRank) {
+  Outcome outcome = explore(allWithOneDelay(), [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      if (r == 1) {
+        sleepFor(40ms); // the workers sleep for good
+        exploreFromHere();
+      }
+      runRank(ranks, r);
+      expectRight(jobs, r);
+    });
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
+}
+
 /// One rank sleeps and is woken by the other one's announcement; while it goes to sleep again the
 /// data is sent, in lines.
 TEST_F(Daemon, DataWakesWhoWasWokenByItsAnnouncement) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(1, plan);
-    Outcome outcome = explore(allWithOneDelay(), [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        if (r == 1) {
-          sleepFor(40ms); // the workers sleep for good
-          exploreFromHere();
-        }
-        occlRequest_t request;
-        require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
-        require(occlWait(ranks[r], request) == occlSuccess, "wait");
-        expectRight(jobs, r);
-      });
+    exploreWhoSleeps(jobs, [&](Ranks &ranks, uint32_t r) {
+      occlRequest_t request;
+      require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
     });
-    EXPECT_EQ(outcome.defect, "");
-    EXPECT_TRUE(outcome.all);
   }
 }
 
@@ -115,20 +122,7 @@ TEST_F(Daemon, DataWakesWhoWasWokenByItsAnnouncement) {
 TEST_F(Daemon, RunWakesWhoWaits) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(1, plan);
-    Outcome outcome = explore(allWithOneDelay(), [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        if (r == 1) {
-          sleepFor(40ms);
-          exploreFromHere();
-        }
-        runJob(jobs[0], ranks[r], r);
-        expectRight(jobs, r);
-      });
-    });
-    EXPECT_EQ(outcome.defect, "");
-    EXPECT_TRUE(outcome.all);
+    exploreWhoSleeps(jobs, [&](Ranks &ranks, uint32_t r) { runJob(jobs[0], ranks[r], r); });
   }
 }
 

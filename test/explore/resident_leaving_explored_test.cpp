@@ -54,7 +54,7 @@ struct Collective : CollectiveWords {
   Atomic<uint32_t> isReady{0}; // what it waits for is there
 };
 
-class Runner {
+class Runner : public HostRunnerBase {
 public:
   template <class Body> auto visit(const Submission &submission, uint32_t, bool, const Body &body) {
     return body([&](interpreter::BlockContext &, uint32_t) {
@@ -69,13 +69,6 @@ public:
       return result;
     });
   }
-  static void takenIn(const Submission &) {}
-  static const CollectiveAddresses &addressesOf(const Submission &submission) {
-    return *submission.collective;
-  }
-  static bool needsFence(const Submission &) { return true; }
-  static void finished(const Submission &) {}
-  static uint64_t imageLoads() { return 0; }
 };
 
 /// The device and the streams.

@@ -18,6 +18,7 @@
 
 #include "runtime/cuda/resident/board.h"
 #include "runtime/cuda/resident/choosing.h"
+#include "runtime/cuda/resident/executor_arguments.h"
 #include "runtime/cuda/resident/intake.h"
 #include "runtime/cuda/resident/marks.h"
 #include "runtime/cuda/resident/visit_meter.h"

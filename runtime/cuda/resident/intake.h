@@ -20,6 +20,7 @@
 
 #include "runtime/cuda/resident/board.h"
 #include "runtime/cuda/resident/choosing.h"
+#include "runtime/cuda/resident/executor_arguments.h"
 #include "runtime/cuda/resident/gates.h"
 #include "runtime/cuda/resident/hand_over.h"
 #include "runtime/cuda/resident/marks.h"
@@ -27,15 +28,6 @@
 #include <cstdint>
 
 namespace occl::cuda::resident {
-
-struct ExecutorArguments {
-  Board *board = nullptr;
-  HostPage *page = nullptr;
-  /// Of these executors: 1, 2, 3 ... in the order of starts.
-  uint64_t generation = 0;
-  Settings settings;
-  MarkRing *marks = nullptr; // by executor; null: nothing is recorded
-};
 
 /// One executor's. All lanes call together.
 template <class Target, class Runner> class Intake {

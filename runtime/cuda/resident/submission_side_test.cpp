@@ -27,6 +27,16 @@ protected:
   void complete(uint64_t request) { page->completions[request % kWindow] = request + 1; }
   void quit(uint64_t generation) { page->quitGeneration = generation; }
 
+  /// Something streamed is open, and of the first executors one has stayed for it.
+  void submitToALookout() {
+    Submission streamed = someSubmission(0);
+    streamed.isStreamed = true;
+    ASSERT_EQ(side.submit(streamed), 0u);
+    page->begun = 1;
+    page->lookouts[1].stays = 1;
+    quit(1);
+  }
+
   CollectiveWords words;
   std::unique_ptr<HostPage> page = std::make_unique<HostPage>();
   std::vector<uint64_t> starts;
@@ -169,12 +179,7 @@ TEST_F(SubmissionSideTest, OpenTasksAreThoseOfOpenSubmissions) {
 
 /// The executor that stays for streams is enough until it moves something.
 TEST_F(SubmissionSideTest, ALookoutThatMovesNothingIsLeftAlone) {
-  Submission streamed = someSubmission(0);
-  streamed.isStreamed = true;
-  ASSERT_EQ(side.submit(streamed), 0u);
-  page->begun = 1;
-  page->lookouts[1].stays = 1;
-  quit(1);
+  ASSERT_NO_FATAL_FAILURE(submitToALookout());
   EXPECT_TRUE(side.hasLookout());
   side.restartIfOpen();
   EXPECT_EQ(starts.size(), 1u);
@@ -197,12 +202,7 @@ TEST_F(SubmissionSideTest, ALookoutThatMovesNothingIsLeftAlone) {
 
 /// In strict mode, while what is launched can begin: nobody need stay.
 TEST_F(SubmissionSideTest, ALookoutThatNeedNotStayIsRelieved) {
-  Submission streamed = someSubmission(0);
-  streamed.isStreamed = true;
-  ASSERT_EQ(side.submit(streamed), 0u);
-  page->begun = 1;
-  page->lookouts[1].stays = 1;
-  quit(1);
+  ASSERT_NO_FATAL_FAILURE(submitToALookout());
   side.restartIfOpen();
   EXPECT_EQ(starts.size(), 1u);
   side.letAllLeave(true);

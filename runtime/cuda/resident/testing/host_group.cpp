@@ -75,7 +75,7 @@ bool HostCollective::isRight(uint32_t ordinal) {
   return simulations[ordinal]->intact();
 }
 
-class HostRunner {
+class HostRunner : public HostRunnerBase {
 public:
   template <class Body>
   auto visit(const Submission &submission, uint32_t block, bool, const Body &body) {
@@ -89,13 +89,6 @@ public:
       return result;
     });
   }
-  static void takenIn(const Submission &) {}
-  static const CollectiveAddresses &addressesOf(const Submission &submission) {
-    return *submission.collective;
-  }
-  static bool needsFence(const Submission &) { return true; }
-  static void finished(const Submission &) {}
-  static uint64_t imageLoads() { return 0; }
 
 private:
   interpreter::HostTarget target;

@@ -157,4 +157,17 @@ private:
   }
 };
 
+/// What runners on hosts have nothing to do for: there is no device's memory, and no rank but those
+/// of the process. See executor.h.
+class HostRunnerBase {
+public:
+  static void takenIn(const Submission &) {}
+  static const CollectiveAddresses &addressesOf(const Submission &submission) {
+    return *submission.collective;
+  }
+  static bool needsFence(const Submission &) { return true; }
+  static void finished(const Submission &) {}
+  static uint64_t imageLoads() { return 0; }
+};
+
 } // namespace occl::cuda::resident
