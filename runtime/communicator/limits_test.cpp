@@ -43,6 +43,8 @@ TEST(Limits, OfAConfiguration) {
             "config->arenaBytes must be at most 2^40");
   EXPECT_EQ(tryConfig(with(&Config::heapBytes, (uint64_t{1} << 40) + 1)),
             "config->heapBytes must be at most 2^40");
+  EXPECT_EQ(tryConfig(with(&Config::streams, 1024u)), "");
+  EXPECT_EQ(tryConfig(with(&Config::streams, 1025u)), "config->streams must be at most 1024");
   for (auto member :
        {&Config::preemption, &Config::orderPolicy, &Config::budgetPolicy, &Config::strict}) {
     uint32_t most = member == &Config::preemption || member == &Config::strict ? 2 : 3;

@@ -37,6 +37,7 @@ Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
 Status checkRanges(const occlConfig_t &given) {
   constexpr uint32_t kMaxWorkers = 256;
   constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
+  constexpr uint32_t kMaxStreams = 1024;
   if (given.preemption > 2)
     return invalid("config->preemption must be 1 (on), 2 (off) or 0 (on)");
   if (given.workers > kMaxWorkers)
@@ -55,6 +56,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->deviceKind is none of occlDeviceKind_t");
   if (given.strict > 2)
     return invalid("config->strict must be 1 (on), 2 (off) or 0 (off)");
+  if (given.streams > kMaxStreams)
+    return invalid("config->streams must be at most 1024");
   return {};
 }
 
@@ -97,6 +100,8 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
       settings.cuda->executors = given.workers;
     if (given.strict != 0)
       settings.cuda->isStrict = given.strict == 1;
+    if (given.streams != 0)
+      settings.cuda->streams = given.streams;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;
     arenaBytes = cuda::hostBytesForDevices();

@@ -4,6 +4,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/describe_giving_up.h"
+#include "runtime/cuda/early_start.h"
 
 #include <algorithm>
 #include <mutex>
@@ -312,7 +313,8 @@ Status CudaRank::launch(const Known &known, const Registration &registration, ui
   arguments.bound = watch->bound(registration.collective().slot,
                                  static_cast<uint64_t>(timeout.count()) * 1'000'000);
   arguments.bound.leaveAfter = leaveAfter(registration, arguments.bound.timeout);
-  return toStatus(static_cast<cudaError_t>(launchInStream(arguments, stream)),
+  return toStatus(static_cast<cudaError_t>(launchInStream(
+                      arguments, mostEarlyThreads(maxBlocks, options.streams), stream)),
                   "launching the interpreter");
 }
 

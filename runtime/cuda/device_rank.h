@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/cuda/early_start.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
@@ -31,6 +32,8 @@ struct DeviceRankOptions {
   uint32_t executors = 0;
   /// Whether those leave the device altogether while streams are held; nothing: as they do, or not.
   std::optional<bool> isStrict;
+  /// In how many streams of the device this process enqueues at a time; positive (early_start.h).
+  uint32_t streams = kDefaultStreams;
   /// Of the host: communicators that share it share the resident daemon, which preempts if it does,
   /// and its threads run callbacks.
   std::shared_ptr<daemon::Device> scheduler;

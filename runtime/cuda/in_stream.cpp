@@ -6,13 +6,6 @@ namespace occl::cuda {
 
 namespace {
 
-/// Threads of a kernel that may take its place on the device before it is its turn. A stream then
-/// holds room for two kernels while the first waits for other ranks, and collectives in conflicting
-/// order on several streams need room for all. Of kThreads on each of 114 multiprocessors, which a
-/// device surely has room for, two such kernels take an eighth, and by default more streams than
-/// eight share connections anyway.
-constexpr uint32_t kMostEarlyThreads = kThreads * 114 / 16;
-
 uint32_t threadsOf(const DeviceCollective &collective) {
   const StraightImages &straight = collective.straight;
   return collective.numBlocks * (straight.images != nullptr ? straight.numThreads + 32 : kThreads);
@@ -43,10 +36,10 @@ cudaError_t followsKernel(cudaStream_t stream, bool &follows) {
 
 } // namespace
 
-int launchInStream(const InStreamArguments &arguments, void *stream) {
+int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads, void *stream) {
   Launch launch;
   launch.stream = static_cast<cudaStream_t>(stream);
-  launch.isEarly = threadsOf(arguments.collective) <= kMostEarlyThreads;
+  launch.isEarly = threadsOf(arguments.collective) <= mostEarlyThreads;
   if (launch.isEarly && arguments.number == kAnyNumber)
     if (cudaError_t error = followsKernel(launch.stream, launch.isEarly); error != cudaSuccess)
       return error;

@@ -1,6 +1,7 @@
 // A collective comes after whatever is before it in its stream, and before whatever is after it:
 // other kernels and collectives, memory sets, events of other streams; as calls and as nodes of a
 // graph. Kernels may be started early, and then must wait. Skipped where there is no device.
+#include "plan/builder.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "test/gpu/device_job.h"
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace occl::gpu_test {
@@ -27,7 +29,35 @@ struct Shape {
   const char *name;
   plan::Plan (*make)(uint32_t);
   plan::Protocol protocol;
+  uint32_t streams = 0; // occlConfig_t::streams
 };
+
+/// A one-shot all-reduce of two ranks in more thread blocks than may start early unless there is
+/// but one stream.
+plan::Plan wideOneShot(uint32_t numRanks) {
+  constexpr uint32_t kBlocks = 40;
+  plan::PlanBuilder builder;
+  builder.header().name = "wide_one_shot";
+  builder.header().collective = "allreduce";
+  builder.header().sourceHash = "0123456789abcdef";
+  builder.header().partChunks = kBlocks;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    for (uint32_t b = 0; b < kBlocks; ++b)
+      builder.addConnection(r, b, {1 - r});
+  for (uint32_t r = 0; r < numRanks; ++r) {
+    builder.beginRank({.inputChunks = kBlocks, .outputChunks = kBlocks});
+    for (uint32_t b = 0; b < kBlocks; ++b) {
+      builder.beginThreadBlock();
+      builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1, .extent = b},
+                             {plan::input(r, b)}, {plan::connection(r * kBlocks + b)});
+      plan::Operand own = plan::input(r, b), theirs = plan::connection((1 - r) * kBlocks + b);
+      builder.addInstruction(
+          {.opcode = plan::Opcode::RecvReduceCopy, .final = true, .count = 1, .extent = b},
+          {r == 0 ? own : theirs, r == 0 ? theirs : own}, {plan::output(r, b)});
+    }
+  }
+  return std::move(builder).take();
+}
 
 class StreamOrder : public testing::TestWithParam<Shape> {
 protected:
@@ -38,6 +68,7 @@ protected:
       GTEST_SKIP() << "no CUDA device";
     devices = static_cast<uint32_t>(number);
     occlConfig_t config = smallConfig();
+    config.streams = GetParam().streams;
     ASSERT_EQ(occlCommInitAll(comms, kRanks, &config), occlSuccess) << occlGetLastError();
     Case what;
     what.plan = GetParam().make(kRanks);
@@ -230,7 +261,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"straight", plan::testing::oneShotAllReduce, plan::Protocol::LL},
                     Shape{"straight_wide", plan::testing::oneShotAllReduce, plan::Protocol::LL128},
                     Shape{"lines", plan::testing::twoShotAllReduce, plan::Protocol::LL},
-                    Shape{"direct", plan::testing::directAllReduce, plan::Protocol::Simple}),
+                    Shape{"direct", plan::testing::directAllReduce, plan::Protocol::Simple},
+                    Shape{"simple_of_one_stream", wideOneShot, plan::Protocol::Simple, 1},
+                    Shape{"straight_of_one_stream", wideOneShot, plan::Protocol::LL, 1}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -102,6 +102,7 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   // Two buffers of 1 GiB, and the staging of eleven rings of 1 GiB: ten in a graph.
   config.arenaBytes = 12ull << 30;
   config.workers = daemonBlocks;
+  config.streams = 1;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
               "occlCommInitRank");
   return joined;
