@@ -1,10 +1,12 @@
 // submit_latency <ranks> <thread blocks of the daemon> <all-reduce plan>...: what an all-reduce
 // takes on CUDA devices, with ranks that are threads, on as many devices as there are; several on
-// one if need be. From host to host: occlRun, and occlSubmitOnStream and occlEnqueue with a wait
-// for the stream; then of many in a stream, each. The plans serve sizes as occlRegister chooses.
+// one if need be. From host to host: occlRun, occlEnqueueAndWait, and occlSubmitOnStream,
+// occlEnqueue and NCCL with a wait for the stream; then of many in a stream, each. The plans serve
+// sizes as occlRegister chooses. NCCL needs a device for each rank, and libnccl.so.2.
 // OCCL_BENCH_BYTES: occlRun of so many bytes alone, which is what a trace (OCCL_TRACE) is wanted
 // of.
 #include "bench/gpu/latency_ranks.h"
+#include "bench/gpu/nccl_library.h"
 
 #include <algorithm>
 #include <chrono>
@@ -26,11 +28,14 @@ class Rank : public LatencyRank {
 public:
   explicit Rank(const LatencyRank &rank) : LatencyRank(rank) {}
 
+  void *nccl = nullptr; // a communicator, or none
+
   /// Microseconds: medians.
   struct Times {
-    double run = 0, runMost = 0, streamed = 0, enqueued = 0, streamedInRow = 0, enqueuedInRow = 0;
+    double run = 0, runMost = 0, awaited = 0, awaitedMost = 0;
+    double streamed = 0, enqueued = 0, nccl = 0, streamedInRow = 0, enqueuedInRow = 0;
   };
-  Times measure(uint64_t id, bool runsAlone) {
+  Times measure(uint64_t id, uint64_t bytes, const NcclLibrary &library, bool runsAlone) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
     auto streamed = [&] {
       require(occlSubmitOnStream(comm, id, input, output, stream, nullptr, nullptr, nullptr) ==
@@ -41,15 +46,30 @@ public:
       require(occlEnqueue(comm, id, input, output, stream) == occlSuccess, "occlEnqueue");
     };
     auto run = [&] { require(occlRun(comm, id, input, output) == occlSuccess, "occlRun"); };
+    auto awaited = [&] {
+      require(occlEnqueueAndWait(comm, id, input, output, stream) == occlSuccess,
+              "occlEnqueueAndWait");
+    };
+    auto byNccl = [&] {
+      requireNccl(library.allReduce(input, output, bytes / sizeof(float), kNcclFloat32, kNcclSum,
+                                    nccl, stream),
+                  "ncclAllReduce");
+    };
     const std::vector<double> runs = each(run, 1, kMeasured, [] {});
+    Times times;
+    times.run = runs[runs.size() / 2];
+    times.runMost = runs[runs.size() * 99 / 100];
     if (runsAlone)
-      return {runs[runs.size() / 2], runs[runs.size() * 99 / 100]};
-    return {runs[runs.size() / 2],
-            runs[runs.size() * 99 / 100],
-            median(streamed, 1, kMeasured),
-            median(enqueued, 1, kMeasured),
-            median(streamed, kInRow, kMeasured / kInRow),
-            median(enqueued, kInRow, kMeasured / kInRow)};
+      return times;
+    const std::vector<double> waits = each(awaited, 1, kMeasured, [] {});
+    times.awaited = waits[waits.size() / 2];
+    times.awaitedMost = waits[waits.size() * 99 / 100];
+    times.streamed = median(streamed, 1, kMeasured);
+    times.enqueued = median(enqueued, 1, kMeasured);
+    times.nccl = nccl ? median(byNccl, 1, kMeasured) : 0;
+    times.streamedInRow = median(streamed, kInRow, kMeasured / kInRow);
+    times.enqueuedInRow = median(enqueued, kInRow, kMeasured / kInRow);
+    return times;
   }
 
 private:
@@ -77,13 +97,37 @@ private:
   }
 };
 
-void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans) {
+/// Gives each rank a communicator of NCCL, if there is one and each has a device.
+void joinNccl(NcclLibrary &library, std::vector<Rank> &ranks) {
+  int (*initAll)(void **, int, const int *) = nullptr;
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices) == cudaSuccess, "cudaGetDeviceCount");
+  if (static_cast<size_t>(devices) < ranks.size() || !library.open() ||
+      !library.find(initAll, "ncclCommInitAll"))
+    return;
+  std::vector<void *> comms(ranks.size());
+  requireNccl(initAll(comms.data(), static_cast<int>(ranks.size()), nullptr), "ncclCommInitAll");
+  for (size_t r = 0; r < ranks.size(); ++r)
+    ranks[r].nccl = comms[r];
+  std::printf("NCCL %s\n\n", library.version().c_str());
+}
+
+void leaveNccl(NcclLibrary &library, std::vector<Rank> &ranks) {
+  int (*destroy)(void *) = nullptr;
+  for (Rank &rank : ranks)
+    if (rank.nccl && library.find(destroy, "ncclCommDestroy"))
+      requireNccl(destroy(rank.nccl), "ncclCommDestroy");
+}
+
+void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans,
+                const NcclLibrary &library) {
   uint64_t id = 0;
   const char *given = std::getenv("OCCL_BENCH_BYTES");
   const uint64_t only = given ? std::strtoull(given, nullptr, 10) : 0;
   require(only <= kLargest, "OCCL_BENCH_BYTES is too large");
-  std::printf("| bytes | occlRun | 99 %% | occlSubmitOnStream | occlEnqueue | in a row | in a row "
-              "|\n|---|---|---|---|---|---|---|\n");
+  std::printf("| bytes | occlRun | 99 %% | occlEnqueueAndWait | 99 %% | occlSubmitOnStream | "
+              "occlEnqueue | NCCL | occlSubmitOnStream in a row | occlEnqueue in a row "
+              "|\n|---|---|---|---|---|---|---|---|---|---|\n");
   for (uint64_t bytes = only ? only : 1 << 10; bytes <= (only ? only : kLargest); bytes *= 4) {
     ++id;
     for (Rank &rank : ranks)
@@ -91,13 +135,14 @@ void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans) 
     std::vector<Rank::Times> times(ranks.size());
     std::vector<std::thread> threads;
     for (uint32_t r = 0; r < ranks.size(); ++r)
-      threads.emplace_back([&, r] { times[r] = ranks[r].measure(id, only != 0); });
+      threads.emplace_back([&, r] { times[r] = ranks[r].measure(id, bytes, library, only != 0); });
     for (std::thread &thread : threads)
       thread.join();
     const Rank::Times &took = times[0];
-    std::printf("| %llu | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n",
-                static_cast<unsigned long long>(bytes), took.run, took.runMost, took.streamed,
-                took.enqueued, took.streamedInRow, took.enqueuedInRow);
+    std::printf("| %llu | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n",
+                static_cast<unsigned long long>(bytes), took.run, took.runMost, took.awaited,
+                took.awaitedMost, took.streamed, took.enqueued, took.nccl, took.streamedInRow,
+                took.enqueuedInRow);
     std::fflush(stdout);
     for (Rank &rank : ranks)
       require(occlDeregister(rank.comm, id) == occlSuccess, "occlDeregister");
@@ -115,7 +160,10 @@ int main(int argc, char **argv) {
   config.arenaBytes = 512ull << 20;
   std::vector<LatencyRank> made = makeLatencyRanks(arguments.numRanks, config, kLargest);
   std::vector<Rank> ranks(made.begin(), made.end());
-  measureAll(ranks, arguments.plans);
+  NcclLibrary library;
+  joinNccl(library, ranks);
+  measureAll(ranks, arguments.plans, library);
+  leaveNccl(library, ranks);
   destroyLatencyRanks(made);
   for (occlPlan_t plan : arguments.plans)
     occlPlanDestroy(plan);

@@ -157,6 +157,15 @@ occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, v
   return guarded([&] { return comm->gpu->enqueue(id, sendBuffer, recvBuffer, stream); });
 }
 
+occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                                void *recvBuffer, CUstream_st *stream) {
+  if (!comm || !comm->gpu)
+    return reportInvalid("occlEnqueueAndWait",
+                         comm ? "needs a communicator with deviceKind occlDeviceCuda"
+                              : "comm must not be NULL");
+  return guarded([&] { return comm->gpu->enqueueAndWait(id, sendBuffer, recvBuffer, stream); });
+}
+
 occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlWait", "comm must not be NULL");

@@ -55,6 +55,12 @@ TEST(Collective, StreamsAreForCommunicatorsOnDevices) {
                "occlSubmitOnStream: needs a communicator with deviceKind occlDeviceCuda");
   EXPECT_EQ(occlSubmitOnStream(nullptr, 1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
             occlInvalidArgument);
+  EXPECT_EQ(occlEnqueueAndWait(ranks[0], 1, job.input(0), job.output(0), nullptr),
+            occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(),
+               "occlEnqueueAndWait: needs a communicator with deviceKind occlDeviceCuda");
+  EXPECT_EQ(occlEnqueueAndWait(nullptr, 1, nullptr, nullptr, nullptr), occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(), "occlEnqueueAndWait: comm must not be NULL");
 }
 
 TEST(Collective, ManyInvocationsOfOneCollective) {

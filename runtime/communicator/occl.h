@@ -359,6 +359,19 @@ OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const voi
  * memory. occlAgain: no device memory is left for a captured call or for that copy. */
 OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                   void *recvBuffer, struct CUstream_st *stream);
+/* occlEnqueue, and waits until the invocation has ended on this rank; returns its result. In less
+ * time than with cudaStreamSynchronize: the kernel tells this thread itself. Afterwards the output
+ * may be read by whatever is started then, in any stream, and the input written. Pairs with the
+ * occlEnqueue and occlEnqueueAndWait calls of the id on other ranks. Nothing is locked while it
+ * waits, so other threads may call what they like; but it can wait for no more than occlEnqueue
+ * promises: threads that wait for collectives in orders that conflict between ranks need a stream
+ * each, and one thread that waits for one after the other needs the other ranks to keep its order.
+ * Waits for earlier work of the stream, too, which counts against the timeout: one second after it
+ * the communicator fails with occlTimeout at the latest. After an error kernels and copies may still
+ * access the buffers until the stream has come by. occlAgain as occlEnqueue, and while 64 threads
+ * wait so. occlInvalidArgument while the stream is captured. */
+OCCL_API occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
+                                         void *recvBuffer, struct CUstream_st *stream);
 
 /* --- Memory. */
 

@@ -4,9 +4,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/describe_giving_up.h"
-#include "runtime/cuda/early_start.h"
 
-#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -19,49 +17,6 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 
 ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
   return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
-}
-
-/// What a stream has come to, for as long as anybody asks.
-class StreamMark {
-public:
-  explicit StreamMark(int device) : device(device) {
-    OnDevice on(device);
-    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  }
-  ~StreamMark() {
-    OnDevice on(device);
-    cudaEventDestroy(event);
-  }
-  StreamMark(const StreamMark &) = delete;
-  StreamMark &operator=(const StreamMark &) = delete;
-
-  /// Once, also if nothing was put into the stream.
-  void put(cudaStream_t stream) {
-    cudaEventRecord(event, stream);
-    isPut.store(true, std::memory_order_release);
-  }
-  bool isPassed() const {
-    OnDevice on(device);
-    return isPut.load(std::memory_order_acquire) && cudaEventQuery(event) != cudaErrorNotReady;
-  }
-
-private:
-  const int device;
-  cudaEvent_t event = nullptr;
-  Atomic<bool> isPut{false};
-};
-
-/// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h):
-/// about as many as one thread block takes for the work of all. So waiting costs at most twice what
-/// it would with the better choice made beforehand, whether the others are late or wait for room.
-uint64_t leaveAfter(const Registration &registration, uint64_t timeout) {
-  constexpr uint64_t kAtLeast = 20'000'000, kBytesPerNanosecond = 16;
-  const DeviceCollective &collective = registration.collective();
-  if (collective.numBlocks == 1 || collective.straight.images != nullptr)
-    return 0;
-  const interpreter::Binding &binding = registration.binding();
-  uint64_t bytes = std::max(binding.inputBytes(), binding.outputBytes());
-  return std::min(kAtLeast + bytes / kBytesPerNanosecond, timeout / 4);
 }
 
 } // namespace
@@ -124,6 +79,9 @@ Status CudaRank::start() {
     return made.status();
   memory = std::move(*made);
   space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
+  status = startAwaiting();
+  if (!status.ok())
+    return status;
   auto resident = ResidentRank::make(
       fabric, {device(), options.executors, options.isStrict, options.timeout, options.scheduler},
       context());
@@ -154,6 +112,7 @@ CudaRank::~CudaRank() {
   watch.reset();
   residents.reset();
   collectives.clear();
+  endMemory.reset();
 }
 
 void CudaRank::drain() {
@@ -222,51 +181,6 @@ StatusOr<CudaRank::Known *> CudaRank::find(uint64_t id) {
   return &found->second;
 }
 
-Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *userStream) {
-  if (fabric.failed())
-    return fabric.failure();
-  auto stream = static_cast<cudaStream_t>(userStream);
-  OnDevice on(device());
-  std::lock_guard lock(calls);
-  auto found = find(id);
-  if (!found.ok())
-    return found.status();
-  Known &known = **found;
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  Status asked = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
-  if (!asked.ok())
-    return asked;
-  char *const buffers[2] = {static_cast<char *>(const_cast<void *>(input)),
-                            static_cast<char *>(output)};
-  const interpreter::Binding &binding = known.eager->binding();
-  if ((!input && binding.inputBytes() != 0) || (!output && binding.outputBytes() != 0))
-    return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
-  Registration *registration = known.eager.get();
-  uint64_t number = known.numEnqueued;
-  if (capture == cudaStreamCaptureStatusActive) {
-    auto made =
-        Registration::make(context(), known.spec, static_cast<uint32_t>(known.captured.size()) + 1);
-    if (!made.ok())
-      return made.status();
-    std::lock_guard changing(table);
-    known.captured.push_back(std::move(*made));
-    registration = known.captured.back().get();
-    number = kAnyNumber;
-  }
-  if (registration->isIdle()) {
-    known.numEnqueued += number != kAnyNumber;
-    return {};
-  }
-  bool isReachable =
-      !registration->collective().isDirect || (memory->offsetOf(input, binding.inputBytes()) &&
-                                               memory->offsetOf(output, binding.outputBytes()));
-  Status launched = isReachable ? launchCounted(known, *registration, number, buffers, stream)
-                                : launchStaged(known, *registration, number, buffers, stream);
-  if (launched.ok() && number != kAnyNumber)
-    ++known.numEnqueued;
-  return launched;
-}
-
 StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *input, void *output,
                                                      void *userStream,
                                                      const daemon::Callback &callback) {
@@ -282,62 +196,6 @@ StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *in
     return invalid("the stream is captured: each replay of a graph would need a submission of its "
                    "own. Use occlEnqueue there, which becomes a node of the graph");
   return residents->submit(id, input, output, stream, callback);
-}
-
-/// As launch(). What waits in a stream counts against the connections before it is there, but for
-/// graphs (held_streams.h); somebody asks only where a daemon is strict.
-Status CudaRank::launchCounted(const Known &known, const Registration &registration,
-                               uint64_t number, char *const buffers[2], cudaStream_t stream) {
-  HeldStreams &held = heldStreamsOn(device());
-  if (number == kAnyNumber || !held.isWatched())
-    return launch(known, registration, number, buffers, stream);
-  unsigned long long which = 0;
-  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
-  if (!status.ok())
-    return status;
-  auto mark = std::make_shared<StreamMark>(device());
-  held.enterUntil(which, [mark] { return mark->isPassed(); });
-  status = launch(known, registration, number, buffers, stream);
-  mark->put(stream);
-  return status;
-}
-
-Status CudaRank::launch(const Known &known, const Registration &registration, uint64_t number,
-                        char *const buffers[2], cudaStream_t stream) {
-  InStreamArguments arguments;
-  arguments.collective = registration.collective();
-  arguments.buffers[0] = buffers[0];
-  arguments.buffers[1] = buffers[1];
-  arguments.number = number;
-  auto timeout = known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
-  arguments.bound = watch->bound(registration.collective().slot,
-                                 static_cast<uint64_t>(timeout.count()) * 1'000'000);
-  arguments.bound.leaveAfter = leaveAfter(registration, arguments.bound.timeout);
-  return toStatus(static_cast<cudaError_t>(launchInStream(
-                      arguments, mostEarlyThreads(maxBlocks, options.streams), stream)),
-                  "launching the interpreter");
-}
-
-/// Other ranks access the buffers: what they cannot reach goes through memory that they can.
-Status CudaRank::launchStaged(const Known &known, Registration &registration, uint64_t number,
-                              char *const buffers[2], cudaStream_t stream) {
-  auto staged = registration.staging();
-  if (!staged.ok())
-    return {staged.status().code(),
-            "a plan with direct access needs buffers of occlMemAlloc, or as much memory to copy "
-            "them to: " +
-                staged.status().message()};
-  Status status =
-      toStatus(cudaMemcpyAsync((*staged)[0], buffers[0], registration.binding().inputBytes(),
-                               cudaMemcpyDefault, stream),
-               "copying the input");
-  if (status.ok())
-    status = launchCounted(known, registration, number, staged->data(), stream);
-  if (!status.ok())
-    return status;
-  return toStatus(cudaMemcpyAsync(buffers[1], (*staged)[1], registration.binding().outputBytes(),
-                                  cudaMemcpyDefault, stream),
-                  "copying the output");
 }
 
 std::string CudaRank::describe(const GivingUp &where) {

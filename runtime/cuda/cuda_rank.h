@@ -3,6 +3,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/cuda/arena_space.h"
+#include "runtime/cuda/awaited_ends.h"
 #include "runtime/cuda/bound.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_rank.h"
@@ -14,6 +15,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,6 +36,7 @@ public:
   Status add(const daemon::CollectiveSpec &spec) override;
   Status remove(uint64_t id) override;
   Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
+  Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) override;
   StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
                                      const daemon::Callback &callback) override {
     return residents->submit(id, input, output, {}, callback);
@@ -65,18 +69,45 @@ private:
     uint64_t numEnqueued = 0; // not captured
   };
 
+  using Buffers = std::array<char *, 2>; // input and output
+  /// One invocation to be put into a stream.
+  struct Call {
+    const Known &known;
+    Registration *registration;
+    uint64_t number;
+    Buffers buffers;
+    cudaStream_t stream;
+    EndWords ended;
+  };
+  /// What whoever waits for such an invocation needs of it.
+  struct Awaited {
+    uint64_t id = 0;
+    EndWords ended;
+    uint32_t numWords = 0; // 0: it is over
+    std::chrono::milliseconds timeout{0};
+  };
+  struct FreeHost {
+    void operator()(uint64_t *words) const { cudaFreeHost(words); }
+  };
+
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
   int device() const { return static_cast<int>(options.device); }
   RegistrationContext context();
+  std::chrono::milliseconds timeoutOf(const Known &known) const {
+    return known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
+  }
   StatusOr<Known *> find(uint64_t id);
-  Status launchCounted(const Known &known, const Registration &registration, uint64_t number,
-                       char *const buffers[2], cudaStream_t stream);
-  Status launch(const Known &known, const Registration &registration, uint64_t number,
-                char *const buffers[2], cudaStream_t stream);
-  Status launchStaged(const Known &known, Registration &registration, uint64_t number,
-                      char *const buffers[2], cudaStream_t stream);
+  Status startAwaiting();
+  Status put(uint64_t id, const Buffers &buffers, cudaStream_t stream, Awaited *awaited);
+  StatusOr<Registration *> captureOf(Known &known);
+  Status launchReachable(Call &call, Awaited *awaited);
+  Status lendEnd(Call &call, uint32_t behind, Awaited &awaited);
+  Status launchCounted(const Call &call);
+  Status launch(const Call &call);
+  Status launchStaged(Call call, const Buffers &staged);
+  Status awaitEnd(const Awaited &awaited);
   std::string describe(const GivingUp &where);
 
   daemon::Fabric &fabric;
@@ -85,6 +116,8 @@ private:
   std::unique_ptr<DeviceMemory> memory;
   std::unique_ptr<SlotTable> slots;
   std::unique_ptr<ArenaSpace> space;
+  std::unique_ptr<uint64_t, FreeHost> endMemory;
+  std::unique_ptr<AwaitedEnds> ends;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
   /// Held by whoever registers, deregisters or enqueues, inside calls of CUDA too, which may take

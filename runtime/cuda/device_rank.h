@@ -92,6 +92,8 @@ public:
   /// a node of the graph that captures it. Buffers are device memory. Why the communicator has
   /// failed, if it has.
   virtual Status enqueue(uint64_t id, const void *input, void *output, void *stream) = 0;
+  /// The same, and until it has ended on this rank; its result. Not in a stream that is captured.
+  virtual Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) = 0;
 
   /// One invocation, by the device's resident daemon. Buffers are device memory that nobody is
   /// writing any more. Errors are those of occlSubmit.

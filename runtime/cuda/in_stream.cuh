@@ -6,6 +6,7 @@
 #include "runtime/cuda/block_run.cuh"
 #include "runtime/cuda/in_stream_adopt.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
+#include "runtime/cuda/in_stream_end.cuh"
 #include "runtime/cuda/in_stream_kernels.h"
 
 #include <cstdint>

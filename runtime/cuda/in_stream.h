@@ -3,6 +3,7 @@
 
 #include "runtime/cuda/bound.h"
 #include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/end_words.h"
 
 #include <cstdint>
 
@@ -17,6 +18,7 @@ struct InStreamArguments {
   /// one, whichever it is; kernels of the collective run one after the other.
   uint64_t number = 0;
   WaitBound bound;
+  EndWords ended; // not of captured calls
 };
 inline constexpr uint64_t kAnyNumber = ~0ull;
 

@@ -7,6 +7,7 @@
 #include "runtime/cuda/adoption.h"
 #include "runtime/cuda/block_run.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
+#include "runtime/cuda/in_stream_end.cuh"
 
 #include <cstdint>
 
@@ -117,17 +118,6 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
   setPlaces(collective, number, peer, arguments.buffers, state.places);
   __syncwarp();
   return Verdict::GoOn;
-}
-
-/// The invocation is over on thread block `block`: the next one may follow. Of captured ones that
-/// is known in other kernels only when this one has ended. One thread.
-__device__ inline void countInvocation(const InStreamArguments &arguments, uint64_t number,
-                                       uint32_t block) {
-  uint64_t *next = arguments.collective.ordinals + block;
-  if (arguments.number == kAnyNumber)
-    storeWord(next, number + 1);
-  else
-    releaseWord(next, number + 1);
 }
 
 /// The word of an invocation, of which only its rank's kernels know.

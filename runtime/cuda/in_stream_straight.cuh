@@ -1,11 +1,12 @@
 // The kernel of in-stream execution for straight blocks (runtime/interpreter/straight.h). Workers,
 // all warps but the last one, take their units through the steps. The last one is the clerk, who
 // does what nobody here waits for: tells the other ranks that the invocation has begun, lets the
-// stream's next kernel start, counts the invocation when it is over.
+// stream's next kernel start, counts the invocation when it is over, and tells the host.
 #pragma once
 
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
+#include "runtime/cuda/in_stream_end.cuh"
 #include "runtime/cuda/in_stream_kernels.h"
 #include "runtime/interpreter/block_vote.cuh"
 #include "runtime/interpreter/straight_cuda.cuh"
@@ -125,8 +126,10 @@ __device__ inline void runClerk(const InStreamArguments &arguments) {
   letLaterWorkStart();
   if (blockIdx.x == 0 && arguments.number != kAnyNumber)
     fenceSystem();
-  if (interpreter::cuda::allOfBlock(ok) && laneOfWarp() == 0)
+  if (interpreter::cuda::allOfBlock(ok) && laneOfWarp() == 0) {
     storeWord(arguments.collective.ordinals + blockIdx.x, number + 1);
+    tellHost(arguments, blockIdx.x);
+  }
 }
 
 template <class Fold, bool kWide>

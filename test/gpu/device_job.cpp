@@ -36,6 +36,7 @@ std::string Case::name() const {
          ", misaligned by " + std::to_string(misalignment) +
          (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
          (way == Way::Graph       ? ", in a graph"
+          : way == Way::Awaited   ? ", waited for"
           : way == Way::Submitted ? ", submitted"
           : way == Way::Streamed  ? ", submitted on a stream"
                                   : "");
@@ -43,6 +44,7 @@ std::string Case::name() const {
 
 RankOnDevice::RankOnDevice(occlComm_t comm, uint32_t rank) : comm(comm), rank(rank) {
   cudaStreamCreateWithFlags(&work, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking);
   for (char **buffer : {&inputs[0], &outputs[0], &pristine})
     cudaMalloc(reinterpret_cast<void **>(buffer), kBufferBytes);
   for (char **buffer : {&inputs[1], &outputs[1]})
@@ -54,13 +56,14 @@ RankOnDevice::~RankOnDevice() {
   cudaFree(outputs[0]);
   cudaFree(pristine);
   cudaStreamDestroy(work);
+  cudaStreamDestroy(aside);
 }
 
-std::string RankOnDevice::synchronize() {
+std::string RankOnDevice::synchronize(cudaStream_t stream) {
   using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + std::chrono::seconds(30);
   for (;;) {
-    cudaError_t state = cudaStreamQuery(work);
+    cudaError_t state = cudaStreamQuery(stream);
     if (state != cudaErrorNotReady)
       return failed("cudaStreamQuery", state);
     if (Clock::now() > end)
@@ -97,20 +100,24 @@ std::string RankOnDevice::prepare(const Case &what) {
   return wrong;
 }
 
-/// Of all of the buffer that is no input only the output has changed.
 std::string RankOnDevice::check(const Case &what, const std::vector<char> &expected) {
   std::string wrong = synchronize();
-  if (!wrong.empty())
-    return wrong;
+  return wrong.empty() ? compare(what, expected, work) : wrong;
+}
+
+/// Of all of the buffer that is no input only the output has changed.
+std::string RankOnDevice::compare(const Case &what, const std::vector<char> &expected,
+                                  cudaStream_t by) {
   Places places = placesOf(what);
   auto offset = static_cast<size_t>(places.output - places.begin);
   size_t inputOffset = what.inPlace ? static_cast<size_t>(places.input - places.begin) : 0;
   size_t inputEnd = what.inPlace ? inputOffset + inputBytes : 0;
   std::vector<char> actual(std::max(offset + expected.size(), inputEnd) + kGuardBytes);
-  wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(actual.data(), places.begin, actual.size(),
-                                                    cudaMemcpyDeviceToHost, work));
+  std::string wrong =
+      failed("cudaMemcpyAsync", cudaMemcpyAsync(actual.data(), places.begin, actual.size(),
+                                                cudaMemcpyDeviceToHost, by));
   if (wrong.empty())
-    wrong = synchronize();
+    wrong = synchronize(by);
   const char *failure = occlCommGetLastError(comm);
   if (*failure != 0)
     return failure;
@@ -131,6 +138,21 @@ std::string RankOnDevice::runEager(const Case &what, const std::vector<char> &ex
       wrong = enqueue(what);
     if (wrong.empty() && i % 2 == 1) // else the next one follows at once
       wrong = check(what, expected);
+  }
+  return wrong;
+}
+
+/// What the host is told to be there is there for another stream, which waits for nobody.
+std::string RankOnDevice::runAwaited(const Case &what, const std::vector<char> &expected) {
+  const Places places = placesOf(what);
+  std::string wrong;
+  for (uint32_t i = 0; i < 4 && wrong.empty(); ++i) {
+    wrong = prepare(what);
+    if (wrong.empty() &&
+        occlEnqueueAndWait(comm, what.id, places.input, places.output, work) != occlSuccess)
+      wrong = std::string("occlEnqueueAndWait: ") + occlGetLastError();
+    if (wrong.empty())
+      wrong = compare(what, expected, aside);
   }
   return wrong;
 }
@@ -247,6 +269,7 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
     wrong = wrong.empty() ? runGraph(what, expected, meet) : (meet(), meet(), wrong);
   else if (wrong.empty())
     wrong = what.way == Way::Submitted  ? runSubmitted(what, expected)
+            : what.way == Way::Awaited  ? runAwaited(what, expected)
             : what.way == Way::Streamed ? runStreamed(what, expected)
                                         : runEager(what, expected);
   if (wrong.empty() && occlDeregister(comm, what.id) != occlSuccess)
@@ -379,6 +402,15 @@ std::vector<Case> submittedCasesFor(uint32_t n) {
   });
   for (Case &what : cases)
     what.way = Way::Submitted;
+  return cases;
+}
+
+std::vector<Case> awaitedCasesFor(uint32_t n) {
+  std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
+  cases.insert(cases.end(), types.begin(), types.end());
+  std::erase_if(cases, [](const Case &what) { return what.way == Way::Graph; });
+  for (Case &what : cases)
+    what.way = Way::Awaited;
   return cases;
 }
 

@@ -15,8 +15,9 @@
 namespace occl::gpu_test {
 
 /// How invocations are executed: enqueued as they are, or twice as often from a graph, replayed
-/// beside them; or submitted to the resident daemon, at once or in the stream's order.
-enum class Way { Eager, Graph, Submitted, Streamed };
+/// beside them; enqueued and waited for; or submitted to the resident daemon, at once or in the
+/// stream's order.
+enum class Way { Eager, Graph, Awaited, Submitted, Streamed };
 
 struct Case {
   uint64_t id = 1;
@@ -50,13 +51,14 @@ public:
   std::string run(const Case &what, const std::function<void()> &meet);
 
   /// Waits for the stream, at most 30 seconds. "" or what is wrong.
-  std::string synchronize();
+  std::string synchronize() { return synchronize(work); }
   cudaStream_t stream() const { return work; }
   /// 1 MiB each, of occlMemAlloc or of CUDA.
   char *input(bool isRegistered) const { return inputs[isRegistered]; }
   char *output(bool isRegistered) const { return outputs[isRegistered]; }
 
 private:
+  static std::string synchronize(cudaStream_t stream);
   /// Where a case's buffers lie.
   struct Places {
     char *input, *output;
@@ -64,9 +66,11 @@ private:
   };
   Places placesOf(const Case &what) const;
   std::string check(const Case &what, const std::vector<char> &expected);
+  std::string compare(const Case &what, const std::vector<char> &expected, cudaStream_t by);
   /// As before the first invocation: the input is there, and what else may be written is spoilt.
   std::string prepare(const Case &what);
   std::string runEager(const Case &what, const std::vector<char> &expected);
+  std::string runAwaited(const Case &what, const std::vector<char> &expected);
   std::string runStreamed(const Case &what, const std::vector<char> &expected);
   std::string runSubmitted(const Case &what, const std::vector<char> &expected);
   std::string runGraph(const Case &what, const std::vector<char> &expected,
@@ -75,7 +79,7 @@ private:
 
   occlComm_t comm;
   const uint32_t rank;
-  cudaStream_t work = nullptr;
+  cudaStream_t work = nullptr, aside = nullptr;
   char *inputs[2] = {nullptr, nullptr}, *outputs[2] = {nullptr, nullptr};
   char *pristine = nullptr; // the case's input, to be copied to where it is needed
   uint64_t inputBytes = 0;
@@ -92,6 +96,8 @@ std::vector<Case> typeCasesFor(uint32_t numRanks);
 
 /// Those of them that can be submitted, all of which are.
 std::vector<Case> submittedCasesFor(uint32_t numRanks);
+/// Likewise those that can be waited for.
+std::vector<Case> awaitedCasesFor(uint32_t numRanks);
 
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();

@@ -30,6 +30,50 @@ TEST(InStreamProcesses, AllCollectivesAreRight) {
   expectAllRight(processes, processRanks());
 }
 
+TEST(InStreamProcesses, WhoWaitsFindsEverythingThere) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  std::vector<Case> cases = awaitedCasesFor(processRanks());
+  auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice onDevice(comm, rank);
+    for (const Case &what : cases)
+      if (std::string wrong = onDevice.run(what, [] {}); !wrong.empty())
+        return wrong;
+    return "";
+  };
+  Processes processes(processRanks(), joined(processRanks(), jobName("awaited"), body));
+  expectAllRight(processes, processRanks());
+}
+
+TEST(InStreamProcesses, WhoWaitsForAKilledRankHearsOfIt) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice onDevice(comm, rank);
+    Case what;
+    what.plan = plan::testing::twoShotAllReduce(processRanks());
+    what.count = 1000;
+    if (registerCase(comm, what) != occlSuccess)
+      return occlGetLastError();
+    for (uint32_t i = 0;; ++i) {
+      if (rank == 1 && i == 3)
+        raise(SIGKILL);
+      occlResult_t result = occlEnqueueAndWait(comm, what.id, onDevice.input(false),
+                                               onDevice.output(false), onDevice.stream());
+      if (result == occlSuccess && i < 3)
+        continue;
+      std::string why = occlGetLastError();
+      bool isRight =
+          i == 3 && result == occlPeerFailed && why.find("rank 1 is gone") != std::string::npos;
+      return isRight ? onDevice.synchronize()
+                     : "call " + std::to_string(i) + ": " + std::to_string(result) + ", " + why;
+    }
+  };
+  Processes processes(processRanks(), joined(processRanks(), jobName("awaited-kill"), body));
+  for (uint32_t r = 0; r < processRanks(); ++r)
+    EXPECT_EQ(processes.join(r), r == 1 ? -1 : 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
 TEST(InStreamProcesses, AKilledRankIsNamedInBoundedTime) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";

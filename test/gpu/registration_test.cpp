@@ -185,6 +185,23 @@ TEST_F(IdleRanks, MayComeLateOrNotAtAll) {
   EXPECT_EQ(registerCase(comms[2], what), occlMismatch) << "idle ranks must agree, too";
 }
 
+TEST_F(IdleRanks, WaitForNobody) {
+  auto n = static_cast<uint32_t>(comms.size());
+  if (n < 3)
+    GTEST_SKIP() << "needs three ranks";
+  Case what = one(sendToNext(n));
+  registerOnAll(what);
+  ASSERT_EQ(fill(*onDevices[0], onDevices[0]->input(false), 7, kBytes), "");
+  ASSERT_EQ(fill(*onDevices[1], onDevices[1]->output(false), 0, kBytes), "");
+  for (uint32_t rank : {2u, 0u}) // rank 0 sends without waiting for the receiver
+    EXPECT_EQ(occlEnqueueAndWait(comms[rank], what.id, onDevices[rank]->input(false),
+                                 onDevices[rank]->output(false), onDevices[rank]->stream()),
+              occlSuccess)
+        << occlGetLastError();
+  ASSERT_EQ(enqueue(1, what.id), "");
+  expectArrived(7);
+}
+
 TEST_F(IdleRanks, AreNotInGraphs) {
   auto n = static_cast<uint32_t>(comms.size());
   if (n < 3)
