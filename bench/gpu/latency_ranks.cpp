@@ -60,14 +60,15 @@ LatencyArguments latencyArguments(int argc, char **argv, const char *name) {
   return arguments;
 }
 
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans,
-                uint64_t bytes) {
+void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes,
+                uint32_t stayMicroseconds) {
   occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
   collective.id = id;
   collective.plans = plans.data();
   collective.numPlans = static_cast<uint32_t>(plans.size());
   collective.count = bytes / sizeof(float);
   collective.timeoutMs = 5000;
+  collective.stayMicroseconds = stayMicroseconds;
   require(occlRegister(comm, &collective) == occlSuccess, "occlRegister");
 }
 

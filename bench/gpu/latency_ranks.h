@@ -34,6 +34,7 @@ struct LatencyArguments {
 LatencyArguments latencyArguments(int argc, char **argv, const char *name);
 
 /// All-reduces of floats and so many bytes.
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes);
+void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes,
+                uint32_t stayMicroseconds = 0);
 
 } // namespace occl::bench

@@ -3,6 +3,7 @@
 
 #include "runtime/base/data_type.h"
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -12,6 +13,8 @@ using namespace occl::communicator;
 namespace {
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+constexpr uint32_t kMaxStayMicroseconds = 10000;
 
 /// The first version that is meant for this many bytes.
 const occlPlan *choosePlan(const occlCollective_t &collective, uint64_t bytes) {
@@ -47,13 +50,12 @@ Status checkCollective(const occlCollective_t &given) {
     return invalid("op " + std::to_string(given.op) + " is unknown");
   if (given.callbacksNeverBlock > 1)
     return invalid("callbacksNeverBlock must be 0 or 1");
+  if (given.stayMicroseconds > kMaxStayMicroseconds)
+    return invalid("stayMicroseconds must be at most 10000");
   return {};
 }
 
-StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t *collective) {
-  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-  if (!copySized(given, collective))
-    return invalid("collective->size is not set; start from OCCL_COLLECTIVE_INITIALIZER");
+StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t &given) {
   Status checked = checkCollective(given);
   if (!checked.ok())
     return checked;
@@ -98,10 +100,17 @@ occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
   if (!comm || !collective)
     return reportInvalid("occlRegister", "comm and collective must not be NULL");
   return guarded([&]() -> Status {
-    auto spec = specFrom(collective);
+    occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
+    if (!copySized(given, collective))
+      return invalid("collective->size is not set; start from OCCL_COLLECTIVE_INITIALIZER");
+    auto spec = specFrom(given);
     if (!spec.ok())
       return spec.status();
-    return comm->gpu ? comm->gpu->add(*spec) : comm->daemon->add(std::move(*spec));
+    if (comm->gpu)
+      return comm->gpu->add(*spec, std::chrono::microseconds(given.stayMicroseconds));
+    if (given.stayMicroseconds != 0)
+      return invalid("stayMicroseconds needs a communicator with deviceKind occlDeviceCuda");
+    return comm->daemon->add(std::move(*spec));
   });
 }
 
@@ -136,6 +145,8 @@ occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBu
     return reportInvalid("occlSubmitOnStream",
                          comm ? "needs a communicator with deviceKind occlDeviceCuda"
                               : "comm must not be NULL");
+  if (stream == OCCL_NO_STREAM)
+    return reportInvalid("occlSubmitOnStream", "needs a stream");
   return guarded([&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
@@ -154,6 +165,8 @@ occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, v
   if (!comm || !comm->gpu)
     return reportInvalid("occlEnqueue", comm ? "needs a communicator with deviceKind occlDeviceCuda"
                                              : "comm must not be NULL");
+  if (stream == OCCL_NO_STREAM)
+    return reportInvalid("occlEnqueue", "needs a stream");
   return guarded([&] { return comm->gpu->enqueue(id, sendBuffer, recvBuffer, stream); });
 }
 
@@ -163,7 +176,10 @@ occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBu
     return reportInvalid("occlEnqueueAndWait",
                          comm ? "needs a communicator with deviceKind occlDeviceCuda"
                               : "comm must not be NULL");
-  return guarded([&] { return comm->gpu->enqueueAndWait(id, sendBuffer, recvBuffer, stream); });
+  return guarded([&] {
+    return stream == OCCL_NO_STREAM ? comm->gpu->call(id, sendBuffer, recvBuffer)
+                                    : comm->gpu->enqueueAndWait(id, sendBuffer, recvBuffer, stream);
+  });
 }
 
 occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {

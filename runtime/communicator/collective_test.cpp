@@ -61,6 +61,19 @@ TEST(Collective, StreamsAreForCommunicatorsOnDevices) {
                "occlEnqueueAndWait: needs a communicator with deviceKind occlDeviceCuda");
   EXPECT_EQ(occlEnqueueAndWait(nullptr, 1, nullptr, nullptr, nullptr), occlInvalidArgument);
   EXPECT_STREQ(occlGetLastError(), "occlEnqueueAndWait: comm must not be NULL");
+  occlCollective_t staying = OCCL_COLLECTIVE_INITIALIZER;
+  auto plan = handleOf(oneShotAllReduce(1));
+  occlPlan_t handle = plan.get();
+  staying.id = 2;
+  staying.plans = &handle;
+  staying.numPlans = 1;
+  staying.stayMicroseconds = 100;
+  EXPECT_EQ(occlRegister(ranks[0], &staying), occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(),
+               "stayMicroseconds needs a communicator with deviceKind occlDeviceCuda");
+  staying.stayMicroseconds = 10001;
+  EXPECT_EQ(occlRegister(ranks[0], &staying), occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(), "stayMicroseconds must be at most 10000");
 }
 
 TEST(Collective, ManyInvocationsOfOneCollective) {

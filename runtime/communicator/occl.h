@@ -161,9 +161,13 @@ typedef struct {
                               occlSubmit or occlCommAbort. One at a time, in the order in which
                               invocations ended; faster by a change of thread. One that blocks all
                               the same holds up the other callbacks of its rank */
+  uint32_t
+      stayMicroseconds; /* with occlDeviceCuda: for how long after an occlEnqueueAndWait with
+                           OCCL_NO_STREAM its kernel stays on the device for the next one, with all
+                           its thread blocks; at most 10000. 0: there are no such calls */
 } occlCollective_t;
 #define OCCL_COLLECTIVE_INITIALIZER                                                                \
-  { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0, 0 }
+  { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0, 0, 0 }
 
 /* Counters of a communicator's rank since its start. */
 typedef struct {
@@ -369,7 +373,15 @@ OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *send
  * Waits for earlier work of the stream, too, which counts against the timeout: one second after it
  * the communicator fails with occlTimeout at the latest. After an error kernels and copies may still
  * access the buffers until the stream has come by. occlAgain as occlEnqueue, and while 64 threads
- * wait so. occlInvalidArgument while the stream is captured. */
+ * wait so. occlInvalidArgument while the stream is captured.
+ * With OCCL_NO_STREAM, for collectives registered with stayMicroseconds, the order of no stream
+ * counts: what writes the input must be complete, as for occlRun. Afterwards the kernel of a small
+ * collective (LL and LL128, in steps of up to 30 KiB a thread block) waits on the device for the
+ * next such call, whose buffers may be others, and which then needs no launch: that halves the time
+ * of a call. It leaves when none has come for stayMicroseconds, and after 20 ms in any case; until
+ * then cudaDeviceSynchronize, cudaFree and occlDeregister wait for it. Larger ones are launched
+ * each time, in a stream of their own. */
+#define OCCL_NO_STREAM ((struct CUstream_st *)-1)
 OCCL_API occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                          void *recvBuffer, struct CUstream_st *stream);
 

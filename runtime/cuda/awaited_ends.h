@@ -33,13 +33,13 @@ private:
   uint64_t lastTicket = 0;
 };
 
-/// Whether the first `number` words have the ticket.
+/// Whether the first `number` words have the ticket, or a later one.
 class EndPoll {
 public:
   EndPoll(const EndWords &ended, uint32_t number) : ended(ended), number(number) {}
   bool isOver() {
     while (seen != number &&
-           loadShared(&ended.words[seen], std::memory_order_acquire) == ended.ticket)
+           loadShared(&ended.words[seen], std::memory_order_acquire) >= ended.ticket)
       ++seen;
     return seen == number;
   }

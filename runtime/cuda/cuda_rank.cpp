@@ -112,6 +112,7 @@ CudaRank::~CudaRank() {
   watch.reset();
   residents.reset();
   collectives.clear();
+  freeSeats.clear();
   endMemory.reset();
 }
 
@@ -133,7 +134,7 @@ RegistrationContext CudaRank::context() {
   return {*memory, *space, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
 }
 
-Status CudaRank::add(const daemon::CollectiveSpec &spec) {
+Status CudaRank::add(const daemon::CollectiveSpec &spec, std::chrono::microseconds stay) {
   if (fabric.failed())
     return fabric.failure();
   std::lock_guard lock(calls);
@@ -142,9 +143,18 @@ Status CudaRank::add(const daemon::CollectiveSpec &spec) {
   auto eager = Registration::make(context(), spec, 0);
   if (!eager.ok())
     return eager.status();
+  std::unique_ptr<Seat> seat;
+  if (stay.count() != 0) {
+    auto taken = takeSeat((*eager)->collective().numBlocks);
+    if (!taken.ok())
+      return taken.status();
+    seat = std::move(*taken);
+  }
   std::lock_guard changing(table);
   Known &known = collectives[spec.id];
   known.spec = spec;
+  known.stay = stay;
+  known.seat = std::move(seat);
   known.eager = std::move(*eager);
   residents->add(spec);
   return {};
@@ -163,6 +173,8 @@ Status CudaRank::remove(uint64_t id) {
     if (*finished < (*known)->numEnqueued)
       return invalid("collective " + std::to_string(id) + " has invocations in flight");
   }
+  if (Status left = leaveSeat(**known); !left.ok())
+    return left;
   if (Status removed = residents->remove(id); !removed.ok())
     return removed;
   Status retired = (*known)->eager->retire();

@@ -12,12 +12,14 @@
 #include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/registration.h"
 #include "runtime/cuda/resident_rank.h"
+#include "runtime/cuda/standby.h"
 
 #include <cuda_runtime.h>
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,10 +35,11 @@ public:
 
   void drain() override;
   Status connect() override;
-  Status add(const daemon::CollectiveSpec &spec) override;
+  Status add(const daemon::CollectiveSpec &spec, std::chrono::microseconds stay) override;
   Status remove(uint64_t id) override;
   Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
   Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) override;
+  Status call(uint64_t id, const void *input, void *output) override;
   StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
                                      const daemon::Callback &callback) override {
     return residents->submit(id, input, output, {}, callback);
@@ -60,13 +63,26 @@ public:
   const DeviceRankOptions &settings() const override { return options; }
 
 private:
+  struct FreeHost {
+    void operator()(uint64_t *words) const { cudaFreeHost(words); }
+  };
+  /// Where the kernel of a collective may stay. They are kept for other collectives, since giving
+  /// them back would wait for what runs.
+  struct Seat {
+    ~Seat() { cudaStreamDestroy(stream); }
+    std::unique_ptr<uint64_t, FreeHost> memory;
+    std::unique_ptr<Standby> standby;
+    cudaStream_t stream = nullptr;
+  };
   /// One registered id.
   struct Known {
     daemon::CollectiveSpec spec;
     std::unique_ptr<Registration> eager;
     /// Captured calls: of each graph node its own.
     std::vector<std::unique_ptr<Registration>> captured;
-    uint64_t numEnqueued = 0; // not captured
+    uint64_t numEnqueued = 0;   // not captured
+    std::unique_ptr<Seat> seat; // of one that stays
+    std::chrono::microseconds stay{0};
   };
 
   using Buffers = std::array<char *, 2>; // input and output
@@ -86,10 +102,6 @@ private:
     uint32_t numWords = 0; // 0: it is over
     std::chrono::milliseconds timeout{0};
   };
-  struct FreeHost {
-    void operator()(uint64_t *words) const { cudaFreeHost(words); }
-  };
-
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
@@ -100,10 +112,15 @@ private:
   }
   StatusOr<Known *> find(uint64_t id);
   Status startAwaiting();
+  StatusOr<std::unique_ptr<Seat>> takeSeat(uint32_t numBlocks);
+  Status leaveSeat(Known &known);
   Status put(uint64_t id, const Buffers &buffers, cudaStream_t stream, Awaited *awaited);
   StatusOr<Registration *> captureOf(Known &known);
   Status launchReachable(Call &call, Awaited *awaited);
   Status lendEnd(Call &call, uint32_t behind, Awaited &awaited);
+  InStreamArguments argumentsOf(const Call &call) const;
+  Status launchToStay(const Call &call);
+  Status launchHeld(cudaStream_t stream, const std::function<Status()> &launch);
   Status launchCounted(const Call &call);
   Status launch(const Call &call);
   Status launchStaged(Call call, const Buffers &staged);
@@ -127,6 +144,7 @@ private:
   /// can be described whatever the device does.
   Mutex table;
   std::map<uint64_t, Known> collectives; // by id
+  std::vector<std::unique_ptr<Seat>> freeSeats;
 };
 
 } // namespace occl::cuda

@@ -84,8 +84,9 @@ public:
   virtual Status connect() = 0;
 
   /// The spec's plan stays referred to. InvalidArgument, Mismatch; Again if there is no device
-  /// memory for its connectors.
-  virtual Status add(const daemon::CollectiveSpec &spec) = 0;
+  /// memory for its connectors. stay: for how long after a call() its kernel waits for the next
+  /// one; 0: there are none.
+  virtual Status add(const daemon::CollectiveSpec &spec, std::chrono::microseconds stay) = 0;
   /// None of its invocations is in flight, and no graph that has captured one will be launched.
   virtual Status remove(uint64_t id) = 0;
   /// One invocation as the next work of a CUDA stream (a CUstream_st*) of the rank's device, or as
@@ -94,6 +95,8 @@ public:
   virtual Status enqueue(uint64_t id, const void *input, void *output, void *stream) = 0;
   /// The same, and until it has ended on this rank; its result. Not in a stream that is captured.
   virtual Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) = 0;
+  /// The same in the order of no stream: what writes the input is complete.
+  virtual Status call(uint64_t id, const void *input, void *output) = 0;
 
   /// One invocation, by the device's resident daemon. Buffers are device memory that nobody is
   /// writing any more. Errors are those of occlSubmit.

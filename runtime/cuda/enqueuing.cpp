@@ -6,6 +6,7 @@
 #include "runtime/cuda/early_start.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -76,6 +77,24 @@ Status writeWhenReached(cudaStream_t stream, const EndWords &ended, uint32_t whi
   return streamMemoryOperations(stream, &operation, 1);
 }
 
+Status checkBuffers(const Registration &registration, const std::array<char *, 2> &buffers) {
+  const interpreter::Binding &binding = registration.binding();
+  if ((!buffers[0] && binding.inputBytes() != 0) || (!buffers[1] && binding.outputBytes() != 0))
+    return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
+  return {};
+}
+
+/// So many words, zero, which both the host and the device map; the device is current.
+StatusOr<uint64_t *> pinnedWords(size_t number) {
+  void *pinned = nullptr;
+  Status status = toStatus(cudaHostAlloc(&pinned, number * sizeof(uint64_t), cudaHostAllocMapped),
+                           "allocating pinned memory");
+  if (!status.ok())
+    return status;
+  std::fill_n(static_cast<uint64_t *>(pinned), number, 0);
+  return static_cast<uint64_t *>(pinned);
+}
+
 void pauseAfter(uint64_t polls) {
   if (polls < kSpinning)
     relax();
@@ -90,14 +109,10 @@ void pauseAfter(uint64_t polls) {
 /// The device is current.
 Status CudaRank::startAwaiting() {
   const uint32_t wordsPerCall = AwaitedEnds::wordsFor(maxBlocks);
-  const size_t bytes = AwaitedEnds::kCalls * wordsPerCall * sizeof(uint64_t);
-  void *pinned = nullptr;
-  Status status =
-      toStatus(cudaHostAlloc(&pinned, bytes, cudaHostAllocMapped), "allocating pinned memory");
-  if (!status.ok())
-    return status;
-  endMemory.reset(static_cast<uint64_t *>(pinned));
-  std::fill_n(endMemory.get(), AwaitedEnds::kCalls * wordsPerCall, 0);
+  auto words = pinnedWords(AwaitedEnds::kCalls * wordsPerCall);
+  if (!words.ok())
+    return words.status();
+  endMemory.reset(*words);
   ends = std::make_unique<AwaitedEnds>(endMemory.get(), wordsPerCall);
   return {};
 }
@@ -121,6 +136,93 @@ Status CudaRank::enqueueAndWait(uint64_t id, const void *input, void *output, vo
   return status;
 }
 
+/// Those whose kernels cannot stay are launched each time.
+Status CudaRank::call(uint64_t id, const void *input, void *output) {
+  if (fabric.failed())
+    return fabric.failure();
+  const Buffers buffers = {static_cast<char *>(const_cast<void *>(input)),
+                           static_cast<char *>(output)};
+  std::unique_lock lock(calls);
+  auto found = find(id);
+  if (!found.ok())
+    return found.status();
+  Known &known = **found;
+  if (!known.seat)
+    return invalid("OCCL_NO_STREAM is for collectives that are registered with stayMicroseconds");
+  const DeviceCollective &collective = known.eager->collective();
+  cudaStream_t stream = known.seat->stream;
+  if (known.eager->isIdle() || collective.straight.images == nullptr) {
+    lock.unlock();
+    return enqueueAndWait(id, input, output, stream);
+  }
+  Status status = checkBuffers(*known.eager, buffers);
+  if (!status.ok())
+    return status;
+  const Standby::Call next = known.seat->standby->call(known.numEnqueued, buffers);
+  if (!next.isTaken)
+    status =
+        launchToStay({known, known.eager.get(), known.numEnqueued, buffers, stream, next.ended});
+  if (!status.ok())
+    return status;
+  ++known.numEnqueued;
+  const Awaited awaited{id, next.ended, collective.numBlocks, timeoutOf(known)};
+  lock.unlock();
+  return awaitEnd(awaited);
+}
+
+Status CudaRank::launchToStay(const Call &call) {
+  OnDevice on(device());
+  const Seat &seat = *call.known.seat;
+  StandbyArguments arguments;
+  arguments.first = argumentsOf(call);
+  arguments.bells = seat.standby->bells();
+  arguments.presence = seat.standby->presence();
+  arguments.relay = call.registration->relay();
+  arguments.session = call.ended.ticket;
+  arguments.patience = static_cast<uint64_t>(call.known.stay.count()) * 1000;
+  return launchHeld(call.stream, [&] {
+    return toStatus(static_cast<cudaError_t>(launchStandby(arguments, call.stream)),
+                    "launching a kernel that stays");
+  });
+}
+
+StatusOr<std::unique_ptr<CudaRank::Seat>> CudaRank::takeSeat(uint32_t numBlocks) {
+  std::unique_ptr<Seat> seat;
+  if (!freeSeats.empty()) {
+    seat = std::move(freeSeats.back());
+    freeSeats.pop_back();
+  } else {
+    OnDevice on(device());
+    seat = std::make_unique<Seat>();
+    auto memory = pinnedWords(Standby::wordsFor(maxBlocks));
+    if (!memory.ok())
+      return memory.status();
+    seat->memory.reset(*memory);
+    seat->standby = std::make_unique<Standby>(seat->memory.get(), maxBlocks);
+    Status made = toStatus(cudaStreamCreateWithFlags(&seat->stream, cudaStreamNonBlocking),
+                           "creating a stream");
+    if (!made.ok())
+      return made;
+  }
+  seat->standby->begin(numBlocks);
+  return seat;
+}
+
+/// None of its calls is in flight: its kernel leaves by itself.
+Status CudaRank::leaveSeat(Known &known) {
+  if (!known.seat)
+    return {};
+  OnDevice on(device());
+  for (Deadline deadline(kGrace); cudaStreamQuery(known.seat->stream) == cudaErrorNotReady;) {
+    if (deadline.passed())
+      return {StatusCode::Timeout, "the kernel of collective " + std::to_string(known.spec.id) +
+                                       " does not leave the device"};
+    sleepFor(kNap);
+  }
+  freeSeats.push_back(std::move(known.seat));
+  return {};
+}
+
 /// awaited: for whoever will wait for it; null: nobody.
 Status CudaRank::put(uint64_t id, const Buffers &buffers, cudaStream_t stream, Awaited *awaited) {
   if (fabric.failed())
@@ -138,9 +240,8 @@ Status CudaRank::put(uint64_t id, const Buffers &buffers, cudaStream_t stream, A
   if (awaited && capture != cudaStreamCaptureStatusNone)
     return invalid("the stream is captured, and nobody can wait for what only a replay of the "
                    "graph executes. Use occlEnqueue there");
-  const interpreter::Binding &binding = known.eager->binding();
-  if ((!buffers[0] && binding.inputBytes() != 0) || (!buffers[1] && binding.outputBytes() != 0))
-    return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
+  if (status = checkBuffers(*known.eager, buffers); !status.ok())
+    return status;
   Call call{known, known.eager.get(), known.numEnqueued, buffers, stream, {}};
   if (capture == cudaStreamCaptureStatusActive) {
     auto instance = captureOf(known);
@@ -200,24 +301,30 @@ Status CudaRank::lendEnd(Call &call, uint32_t behind, Awaited &awaited) {
   return {};
 }
 
-/// As launch(). What waits in a stream counts against the connections before it is there, but for
-/// graphs (held_streams.h); somebody asks only where a daemon is strict.
-Status CudaRank::launchCounted(const Call &call) {
+/// What waits in a stream counts against the connections before it is there (held_streams.h);
+/// somebody asks only where a daemon is strict.
+Status CudaRank::launchHeld(cudaStream_t stream, const std::function<Status()> &launch) {
   HeldStreams &held = heldStreamsOn(device());
-  if (call.number == kAnyNumber || !held.isWatched())
-    return launch(call);
+  if (!held.isWatched())
+    return launch();
   unsigned long long which = 0;
-  Status status = toStatus(cudaStreamGetId(call.stream, &which), "asking which stream it is");
+  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
   if (!status.ok())
     return status;
   auto mark = std::make_shared<StreamMark>(device());
   held.enterUntil(which, [mark] { return mark->isPassed(); });
-  status = launch(call);
-  mark->put(call.stream);
+  status = launch();
+  mark->put(stream);
   return status;
 }
 
-Status CudaRank::launch(const Call &call) {
+/// Graphs do not count.
+Status CudaRank::launchCounted(const Call &call) {
+  return call.number == kAnyNumber ? launch(call)
+                                   : launchHeld(call.stream, [&] { return launch(call); });
+}
+
+InStreamArguments CudaRank::argumentsOf(const Call &call) const {
   InStreamArguments arguments;
   arguments.collective = call.registration->collective();
   arguments.buffers[0] = call.buffers[0];
@@ -227,9 +334,14 @@ Status CudaRank::launch(const Call &call) {
                                  static_cast<uint64_t>(timeoutOf(call.known).count()) * 1'000'000);
   arguments.bound.leaveAfter = leaveAfter(*call.registration, arguments.bound.timeout);
   arguments.ended = call.ended;
-  return toStatus(static_cast<cudaError_t>(launchInStream(
-                      arguments, mostEarlyThreads(maxBlocks, options.streams), call.stream)),
-                  "launching the interpreter");
+  return arguments;
+}
+
+Status CudaRank::launch(const Call &call) {
+  return toStatus(
+      static_cast<cudaError_t>(launchInStream(
+          argumentsOf(call), mostEarlyThreads(maxBlocks, options.streams), call.stream)),
+      "launching the interpreter");
 }
 
 Status CudaRank::launchStaged(Call call, const Buffers &staged) {

@@ -30,7 +30,7 @@ __device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
                                           const WaitBound &bound, bool tells) {
   awaitEarlierWork();
   TakenUp taken;
-  taken.verdict = takeNumber(arguments, bound, taken.number);
+  taken.verdict = takeNumber(arguments.collective, arguments.number, bound, taken.number);
   if (taken.verdict == Verdict::GoOn && tells)
     announceBegin<Telling::Relaxed>(arguments.collective, taken.number, arguments.buffers);
   if (taken.verdict == Verdict::GoOn)
@@ -112,7 +112,7 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
     state.invocation = invocation;
   }
   PeerBegin peer;
-  Verdict verdict = awaitPeers(arguments, bound, number, early, peer);
+  Verdict verdict = awaitPeers(collective, bound, number, early, peer);
   if (verdict != Verdict::GoOn)
     return verdict;
   setPlaces(collective, number, peer, arguments.buffers, state.places);

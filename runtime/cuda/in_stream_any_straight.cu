@@ -1,8 +1,10 @@
+#include "runtime/cuda/in_stream_standby.cuh"
 #include "runtime/cuda/in_stream_straight.cuh"
 
 namespace occl::cuda {
 
-const InStreamKernel kAnyStraightKernel = {launchStraight<interpreter::cuda::AnyFold>,
-                                           loadStraight<interpreter::cuda::AnyFold>};
+using Fold = interpreter::cuda::AnyFold;
+const InStreamKernel kAnyStraightKernel = {launchStraight<Fold>, loadStraight<Fold>};
+const StandbyKernel kAnyStandbyKernel = {launchStandbyKernel<Fold>, loadStandbyKernel<Fold>};
 
 } // namespace occl::cuda

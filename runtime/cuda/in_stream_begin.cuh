@@ -27,14 +27,13 @@ __device__ inline void letLaterWorkStart() {
 /// The number of the invocation in `number`. Given one, it is this one's once all thread blocks of
 /// this rank have finished those before, which may be in other streams. All lanes of a warp, after
 /// awaitEarlierWork(). GoOn: it is taken.
-__device__ inline Verdict takeNumber(const InStreamArguments &arguments, const WaitBound &bound,
-                                     uint64_t &number) {
-  const DeviceCollective &collective = arguments.collective;
-  if (arguments.number == kAnyNumber) {
+__device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_t given,
+                                     const WaitBound &bound, uint64_t &number) {
+  if (given == kAnyNumber) {
     number = loadWord(collective.ordinals + blockIdx.x);
     return Verdict::GoOn;
   }
-  number = arguments.number;
+  number = given;
   WarpWatch watch(bound);
   for (;;) {
     bool isReached = true;
@@ -51,9 +50,8 @@ __device__ inline Verdict takeNumber(const InStreamArguments &arguments, const W
 
 /// Waits until all ranks let invocation `number` begin here; `words`: of an earlier look. All lanes
 /// of a warp, a rank each. GoOn: they do.
-__device__ inline Verdict awaitPeers(const InStreamArguments &arguments, const WaitBound &bound,
+__device__ inline Verdict awaitPeers(const DeviceCollective &collective, const WaitBound &bound,
                                      uint64_t number, PeerWords words, PeerBegin &peer) {
-  const DeviceCollective &collective = arguments.collective;
   WarpWatch watch(bound);
   for (bool isAcquired = false;; words = loadPeerAcquiring(collective, number), isAcquired = true) {
     peer = judgePeer(collective, number, words);

@@ -13,11 +13,11 @@ namespace occl::cuda {
 /// has met all that did it. Buffers are memory of the device, and whatever the host has look at
 /// them next reads them there: so a fence for the device is enough. It also puts the count before
 /// the word, for a host that asks whether the invocation is over.
-__device__ inline void tellHost(const InStreamArguments &arguments, uint32_t block) {
-  if (arguments.ended.words == nullptr)
+__device__ inline void tellHost(const EndWords &ended, uint32_t block) {
+  if (ended.words == nullptr)
     return;
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
-  storeWord(arguments.ended.words + block, arguments.ended.ticket);
+  storeWord(ended.words + block, ended.ticket);
 }
 
 /// The invocation is over on thread block `block`: the next one may follow. Of captured ones that
@@ -29,7 +29,7 @@ __device__ inline void countInvocation(const InStreamArguments &arguments, uint6
     storeWord(next, number + 1);
   else
     releaseWord(next, number + 1);
-  tellHost(arguments, block);
+  tellHost(arguments.ended, block);
 }
 
 } // namespace occl::cuda

@@ -1,9 +1,10 @@
+#include "runtime/cuda/in_stream_standby.cuh"
 #include "runtime/cuda/in_stream_straight.cuh"
 
 namespace occl::cuda {
 
-const InStreamKernel kFloatSumStraightKernel = {
-    launchStraight<interpreter::cuda::FixedFold<Plain<float>, Sum>>,
-    loadStraight<interpreter::cuda::FixedFold<Plain<float>, Sum>>};
+using Fold = interpreter::cuda::FixedFold<Plain<float>, Sum>;
+const InStreamKernel kFloatSumStraightKernel = {launchStraight<Fold>, loadStraight<Fold>};
+const StandbyKernel kFloatSumStandbyKernel = {launchStandbyKernel<Fold>, loadStandbyKernel<Fold>};
 
 } // namespace occl::cuda

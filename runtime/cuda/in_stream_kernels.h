@@ -25,6 +25,13 @@ struct InStreamKernel {
 extern const InStreamKernel kFloatSumKernel, kFloatSumLinesKernel, kFloatSumStraightKernel;
 extern const InStreamKernel kAnyKernel, kAnyLinesKernel, kAnyStraightKernel;
 
+/// Likewise, of straight blocks that stay for further calls.
+struct StandbyKernel {
+  int (*launch)(const StandbyArguments &arguments, cudaStream_t stream);
+  int (*load)();
+};
+extern const StandbyKernel kFloatSumStandbyKernel, kAnyStandbyKernel;
+
 template <class Kernel>
 int launchKernel(Kernel *kernel, uint32_t threads, const InStreamArguments &arguments,
                  const Launch &launch) {

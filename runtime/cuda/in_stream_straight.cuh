@@ -26,6 +26,14 @@ struct StraightShared {
   uint64_t number;
 };
 
+/// An invocation. Of one that has a successor in the same kernel the thread blocks of this rank
+/// have all ended when that comes: then `isNext`, and nobody looks.
+struct Turn {
+  uint64_t number; // or kAnyNumber
+  char *buffers[2];
+  bool isNext;
+};
+
 /// Whether `ok` of all workers; the first `numWorkers` threads.
 __device__ inline bool meetWorkers(uint32_t numWorkers, bool ok) {
   uint32_t all;
@@ -42,24 +50,42 @@ __device__ inline char *fromLane(char *value, uint32_t lane) {
       __shfl_sync(~0u, reinterpret_cast<unsigned long long>(value), static_cast<int>(lane)));
 }
 
+/// Steps and pieces, by all workers.
+__device__ __forceinline__ void loadTables(StraightShared &shared, const StraightImages &layout,
+                                           const char *image, uint32_t numWorkers) {
+  for (uint32_t i = threadIdx.x; i < layout.operandsAt / 16; i += numWorkers)
+    reinterpret_cast<uint4 *>(shared.tables)[i] = reinterpret_cast<const uint4 *>(image)[i];
+}
+
+/// What a lane makes an address of, and what the rank of its number has said.
+struct Making {
+  StraightOperand operand;
+  PeerWords early;
+};
+__device__ __forceinline__ Making loadMaking(const DeviceCollective &collective,
+                                             const char *image) {
+  Making making;
+  making.operand.place = kNoPlace;
+  if (threadIdx.x < collective.straight.maxOperands)
+    making.operand = reinterpret_cast<const StraightOperand *>(
+        image + collective.straight.operandsAt)[threadIdx.x];
+  making.early = loadPeer(collective);
+  return making;
+}
+
 /// Meets the other ranks, and makes addresses and flags of the operands, a lane each. Whole warps.
 /// False: leave.
 __device__ __forceinline__ bool makeWords(StraightShared &shared,
-                                          const InStreamArguments &arguments, const char *image) {
+                                          const InStreamArguments &arguments, const Turn &turn,
+                                          const Making &making) {
   const DeviceCollective &collective = arguments.collective;
+  const StraightOperand &operand = making.operand;
   const uint32_t lane = laneOfWarp();
-  StraightOperand operand;
-  operand.place = kNoPlace;
-  if (threadIdx.x < collective.straight.maxOperands)
-    operand = reinterpret_cast<const StraightOperand *>(
-        image + collective.straight.operandsAt)[threadIdx.x];
-  PeerWords early = loadPeer(collective);
-  awaitEarlierWork();
-  uint64_t number;
+  uint64_t number = turn.number;
   PeerBegin peer;
   const WaitBound &bound = arguments.bound;
-  if (takeNumber(arguments, bound, number) != Verdict::GoOn ||
-      awaitPeers(arguments, bound, number, early, peer) != Verdict::GoOn)
+  if ((!turn.isNext && takeNumber(collective, turn.number, bound, number) != Verdict::GoOn) ||
+      awaitPeers(collective, bound, number, making.early, peer) != Verdict::GoOn)
     return false;
   if (threadIdx.x == 0)
     shared.number = number;
@@ -70,7 +96,7 @@ __device__ __forceinline__ bool makeWords(StraightShared &shared,
   char *scratch = fromLane(blocks, collective.rank) + collective.ringBytes[collective.rank];
   char *base = fromLane(block, operand.isLines() ? operand.rank() : 0);
   if (!operand.isLines())
-    base = operand.place == 2 ? scratch : arguments.buffers[operand.place == 1];
+    base = operand.place == 2 ? scratch : turn.buffers[operand.place == 1];
   if (operand.place != kNoPlace)
     shared.words[threadIdx.x] = {base + operand.offsetAfter(earlier), operand.flagAfter(earlier)};
   return true;
@@ -114,22 +140,30 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
   return ok;
 }
 
-/// The last warp. Nobody of this invocation waits for it, so it can afford to fence: what it tells
-/// the others is with them before the invocation counts as over, which of captured ones only the
-/// end of the kernel says.
-__device__ inline void runClerk(const InStreamArguments &arguments) {
-  awaitEarlierWork();
-  uint64_t number;
-  bool ok = takeNumber(arguments, arguments.bound, number) == Verdict::GoOn;
+/// The last warp, whether the invocation has ended well. Nobody of this invocation waits for it, so
+/// it can afford to fence: what it tells the others is with them before the invocation counts as
+/// over, which of captured ones only the end of the kernel says.
+__device__ inline bool runClerk(const InStreamArguments &arguments, const Turn &turn,
+                                const EndWords &ended) {
+  const DeviceCollective &collective = arguments.collective;
+  uint64_t number = turn.number;
+  bool ok =
+      turn.isNext || takeNumber(collective, turn.number, arguments.bound, number) == Verdict::GoOn;
   if (ok && blockIdx.x == 0)
-    announceBegin<Telling::Relaxed>(arguments.collective, number, arguments.buffers);
+    announceBegin<Telling::Relaxed>(collective, number, turn.buffers);
   letLaterWorkStart();
-  if (blockIdx.x == 0 && arguments.number != kAnyNumber)
+  if (blockIdx.x == 0 && turn.number != kAnyNumber)
     fenceSystem();
-  if (interpreter::cuda::allOfBlock(ok) && laneOfWarp() == 0) {
-    storeWord(arguments.collective.ordinals + blockIdx.x, number + 1);
-    tellHost(arguments, blockIdx.x);
+  ok = interpreter::cuda::allOfBlock(ok);
+  if (ok && laneOfWarp() == 0) {
+    storeWord(collective.ordinals + blockIdx.x, number + 1);
+    tellHost(ended, blockIdx.x);
   }
+  return ok;
+}
+
+__device__ __forceinline__ Turn turnOf(const InStreamArguments &arguments) {
+  return {arguments.number, {arguments.buffers[0], arguments.buffers[1]}, false};
 }
 
 template <class Fold, bool kWide>
@@ -138,16 +172,21 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ StraightShared shared;
   const StraightImages &layout = arguments.collective.straight;
   const uint32_t numWorkers = blockDim.x - 32;
-  if (threadIdx.x >= numWorkers)
-    return runClerk(arguments);
-  const char *image = layout.images + uint64_t(blockIdx.x) * layout.stride;
-  for (uint32_t i = threadIdx.x; i < layout.operandsAt / 16; i += numWorkers)
-    reinterpret_cast<uint4 *>(shared.tables)[i] = reinterpret_cast<const uint4 *>(image)[i];
-  bool ok = true;
-  if (threadIdx.x / 32 * 32 < layout.maxOperands)
-    ok = makeWords(shared, arguments, image);
-  else
+  if (threadIdx.x >= numWorkers) {
     awaitEarlierWork();
+    runClerk(arguments, turnOf(arguments), arguments.ended);
+    return;
+  }
+  const char *image = layout.images + uint64_t(blockIdx.x) * layout.stride;
+  loadTables(shared, layout, image, numWorkers);
+  bool ok = true;
+  if (threadIdx.x / 32 * 32 < layout.maxOperands) {
+    const Making making = loadMaking(arguments.collective, image);
+    awaitEarlierWork();
+    ok = makeWords(shared, arguments, turnOf(arguments), making);
+  } else {
+    awaitEarlierWork();
+  }
   ok = meetWorkers(numWorkers, ok) && takeSteps<Fold, kWide>(shared, arguments, image, numWorkers);
   interpreter::cuda::allOfBlock(ok);
 }

@@ -140,7 +140,7 @@ Status Registration::takeMemory() {
   auto blocks = take(device.ringBytes[context.rank] + bound->scratchBytes());
   if (!blocks.ok())
     return blocks.status();
-  uint64_t ordinalBytes = device.numBlocks * sizeof(uint64_t);
+  uint64_t ordinalBytes = (device.numBlocks + 1) * sizeof(uint64_t); // and relay()
   auto ordinals = take(ordinalBytes);
   if (!ordinals.ok())
     return ordinals.status();

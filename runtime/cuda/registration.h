@@ -49,6 +49,9 @@ public:
   /// This rank has no thread block: there is nothing to launch.
   bool isIdle() const { return device.numBlocks == 0; }
 
+  /// A word of its kernels' own, zero at first.
+  uint64_t *relay() const { return device.ordinals + device.numBlocks; }
+
   /// Input and output of this rank's arena, for buffers that the other ranks cannot access. Again
   /// if there is no memory. One thread at a time.
   StatusOr<std::array<char *, 2>> staging();

@@ -37,6 +37,7 @@ std::string Case::name() const {
          (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
          (way == Way::Graph       ? ", in a graph"
           : way == Way::Awaited   ? ", waited for"
+          : way == Way::Called    ? ", called"
           : way == Way::Submitted ? ", submitted"
           : way == Way::Streamed  ? ", submitted on a stream"
                                   : "");
@@ -157,6 +158,25 @@ std::string RankOnDevice::runAwaited(const Case &what, const std::vector<char> &
   return wrong;
 }
 
+/// In the order of no stream, some times while the kernel stays and some times when it has left.
+std::string RankOnDevice::runCalled(const Case &what, const std::vector<char> &expected) {
+  const Places places = placesOf(what);
+  std::string wrong;
+  for (uint32_t i = 0; i < 4 && wrong.empty(); ++i) {
+    wrong = prepare(what);
+    if (wrong.empty())
+      wrong = synchronize();
+    if (wrong.empty() && occlEnqueueAndWait(comm, what.id, places.input, places.output,
+                                            OCCL_NO_STREAM) != occlSuccess)
+      wrong = std::string("occlEnqueueAndWait: ") + occlGetLastError();
+    if (wrong.empty())
+      wrong = compare(what, expected, aside);
+    if (i == 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return wrong;
+}
+
 /// Out of place three in flight at a time, waited for in another order.
 std::string RankOnDevice::runSubmitted(const Case &what, const std::vector<char> &expected) {
   const Places places = placesOf(what);
@@ -229,7 +249,8 @@ std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &ex
   return wrong;
 }
 
-occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs) {
+occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs,
+                          uint32_t stayMicroseconds) {
   auto handle = handleOf(what.plan);
   occlPlan_t plan = handle.get();
   occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
@@ -241,6 +262,7 @@ occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs)
   given.dataType = static_cast<occlDataType_t>(what.type);
   given.op = static_cast<occlRedOp_t>(what.op);
   given.timeoutMs = timeoutMs;
+  given.stayMicroseconds = stayMicroseconds;
   return occlRegister(comm, &given);
 }
 
@@ -258,7 +280,8 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
                           what.type);
   inputBytes = input.size();
   std::string wrong;
-  if (registerCase(comm, what) != occlSuccess)
+  constexpr uint32_t kTimeout = 20000, kStay = 1000;
+  if (registerCase(comm, what, kTimeout, what.way == Way::Called ? kStay : 0) != occlSuccess)
     wrong = std::string("occlRegister: ") + occlGetLastError();
   if (wrong.empty())
     wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(pristine, input.data(), input.size(),
@@ -270,6 +293,7 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
   else if (wrong.empty())
     wrong = what.way == Way::Submitted  ? runSubmitted(what, expected)
             : what.way == Way::Awaited  ? runAwaited(what, expected)
+            : what.way == Way::Called   ? runCalled(what, expected)
             : what.way == Way::Streamed ? runStreamed(what, expected)
                                         : runEager(what, expected);
   if (wrong.empty() && occlDeregister(comm, what.id) != occlSuccess)
@@ -411,6 +435,13 @@ std::vector<Case> awaitedCasesFor(uint32_t n) {
   std::erase_if(cases, [](const Case &what) { return what.way == Way::Graph; });
   for (Case &what : cases)
     what.way = Way::Awaited;
+  return cases;
+}
+
+std::vector<Case> calledCasesFor(uint32_t n) {
+  std::vector<Case> cases = awaitedCasesFor(n);
+  for (Case &what : cases)
+    what.way = Way::Called;
   return cases;
 }
 

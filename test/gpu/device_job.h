@@ -15,9 +15,9 @@
 namespace occl::gpu_test {
 
 /// How invocations are executed: enqueued as they are, or twice as often from a graph, replayed
-/// beside them; enqueued and waited for; or submitted to the resident daemon, at once or in the
-/// stream's order.
-enum class Way { Eager, Graph, Awaited, Submitted, Streamed };
+/// beside them; enqueued and waited for, or called where a kernel may stay for the next call; or
+/// submitted to the resident daemon, at once or in the stream's order.
+enum class Way { Eager, Graph, Awaited, Called, Submitted, Streamed };
 
 struct Case {
   uint64_t id = 1;
@@ -71,6 +71,7 @@ private:
   std::string prepare(const Case &what);
   std::string runEager(const Case &what, const std::vector<char> &expected);
   std::string runAwaited(const Case &what, const std::vector<char> &expected);
+  std::string runCalled(const Case &what, const std::vector<char> &expected);
   std::string runStreamed(const Case &what, const std::vector<char> &expected);
   std::string runSubmitted(const Case &what, const std::vector<char> &expected);
   std::string runGraph(const Case &what, const std::vector<char> &expected,
@@ -98,11 +99,13 @@ std::vector<Case> typeCasesFor(uint32_t numRanks);
 std::vector<Case> submittedCasesFor(uint32_t numRanks);
 /// Likewise those that can be waited for.
 std::vector<Case> awaitedCasesFor(uint32_t numRanks);
+std::vector<Case> calledCasesFor(uint32_t numRanks);
 
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();
 
 /// occlRegister of the case.
-occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000);
+occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000,
+                          uint32_t stayMicroseconds = 0);
 
 } // namespace occl::gpu_test

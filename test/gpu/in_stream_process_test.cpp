@@ -34,6 +34,8 @@ TEST(InStreamProcesses, WhoWaitsFindsEverythingThere) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";
   std::vector<Case> cases = awaitedCasesFor(processRanks());
+  for (const Case &what : calledCasesFor(processRanks()))
+    cases.push_back(what);
   auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     for (const Case &what : cases)

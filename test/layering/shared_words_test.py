@@ -20,6 +20,7 @@ ALLOWED = {
     "runtime/cuda/bound.cuh": "device code",
     "runtime/cuda/in_stream_begin.cuh": "device code",
     "runtime/cuda/in_stream_end.cuh": "device code",
+    "runtime/cuda/in_stream_standby.cuh": "device code",
     "runtime/cuda/in_stream_straight.cuh": "device code",
     "runtime/cuda/resident/warp_target.cuh": "device code",
     "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
