@@ -1,6 +1,7 @@
 #include "runtime/daemon/admission.h"
 
 #include "runtime/base/atomic.h"
+#include "runtime/daemon/lane.h"
 
 #include <algorithm>
 #include <utility>
@@ -69,6 +70,7 @@ Status Admission::remove(uint64_t id) {
       return invalid("collective " + invocation->describe() +
                      " is in flight; wait for it before you deregister it");
   state.resident = nullptr;
+  state.lane.reset();
   for (Atomic<char *> &lease : state.leases)
     lease.store(nullptr, std::memory_order_relaxed);
   removed.push_back(std::move(state.registered));
@@ -108,12 +110,19 @@ std::vector<uint64_t> Admission::registered() {
   return found;
 }
 
+IdState *Admission::find(uint64_t id) {
+  if (lastFound && lastFound->id == id)
+    return lastFound;
+  auto found = ids.find(id);
+  return found == ids.end() ? nullptr : lastFound = found->second.get();
+}
+
 StatusOr<Admitted> Admission::submit(const Submission &submission) {
   std::lock_guard lock(mutex);
-  auto found = ids.find(submission.id);
-  if (found == ids.end() || !found->second->registered)
+  IdState *id = find(submission.id);
+  if (!id || !id->registered)
     return invalid("no collective with id " + std::to_string(submission.id) + " is registered");
-  Collective &collective = *found->second->registered;
+  Collective &collective = *id->registered;
   Status buffers = checkBuffers(collective, submission.input, submission.output);
   if (!buffers.ok())
     return buffers;
@@ -123,12 +132,14 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
   if (!collective.counters)
     collective.counters =
         std::make_unique<insight::CollectiveCounters>(collective.binding->program().numBlocks);
-  auto reserved = reserve(*found->second, submission);
+  auto reserved = reserve(*id, submission);
   if (!reserved.ok())
     return reserved.status();
   OpenInvocation &invocation = **reserved;
   Admitted admitted{&invocation, invocation.request, nullptr, {}};
   prepare(invocation, *core.fabric, submission.input, submission.output);
+  if (submission.isOwn)
+    keepLane(*id);
   auto timeout =
       collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
   invocation.deadline = coarseNow() + timeout;

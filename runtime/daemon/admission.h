@@ -53,6 +53,9 @@ public:
   /// Again names who holds what is missing. InvalidArgument: an unknown id, or buffers that do not
   /// suit the plan.
   StatusOr<Admitted> submit(const Submission &submission);
+  /// In the place of submit(), for an own one that the lane is for (lane.h): it is submitted, and
+  /// claimed by the caller, for a LaneRun. nullptr if not: then nothing was done.
+  OpenInvocation *enterLane(const Submission &submission);
 
   /// Name and plan; "id 7" and none if it is not registered here.
   insight::KnownCollective lookUp(uint64_t id);
@@ -69,6 +72,9 @@ public:
   }
 
 private:
+  IdState *find(uint64_t id);
+  OpenInvocation *lastForLane(IdState &id, const Submission &submission) const;
+  void keepLane(IdState &id);
   void makeResident(IdState &id);
   Status checkRing(IdState &id) const;
   StatusOr<OpenInvocation *> reserve(IdState &id, const Submission &submission);
@@ -96,6 +102,7 @@ private:
   Core &core;
   LightMutex mutex; // guards all below
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
+  IdState *lastFound = nullptr; // of these
   uint32_t numRegistered = 0;
   AnnounceCells cells;
   std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations

@@ -1,6 +1,7 @@
 #include "runtime/daemon/collective.h"
 
 #include "plan/chunking_of.h"
+#include "runtime/daemon/lane.h"
 
 #include <algorithm>
 #include <span>
@@ -115,6 +116,9 @@ BlockBytes bytesOf(const Collective &collective, uint32_t block) {
   return moved;
 }
 
+IdState::IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
+IdState::~IdState() = default;
+
 std::string Collective::describe() const {
   return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
          std::to_string(spec.id) + ")";
@@ -146,6 +150,8 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   const interpreter::Program &program = collective->binding->program();
   collective->firstStepRingsReaders =
       program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;
+  if (collective->mayBeResident)
+    collective->flat = interpreter::FlatLines::make(program);
   collective->spec = std::move(spec);
   countBytes(*collective);
   collective->beginsAtOnce = collective->bytesSent + collective->bytesReceived <= kBytesAtOnce;

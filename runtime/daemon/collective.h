@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/insight/collective_counters.h"
 #include "runtime/interpreter/bind.h"
+#include "runtime/interpreter/flat_lines.h"
 #include "runtime/transport/announce.h"
 
 #include <array>
@@ -18,6 +19,7 @@
 
 namespace occl::daemon {
 
+class Lane;
 struct OpenInvocation;
 
 /// What the caller registers.
@@ -34,7 +36,8 @@ struct CollectiveSpec {
   bool callbacksNeverBlock = false;
 };
 
-/// A registered collective of one rank. Immutable but for `counters` and `unreclaimed`.
+/// A registered collective of one rank. Immutable but for `counters`, `unreclaimed` and what `flat`
+/// works in.
 struct Collective {
   CollectiveSpec spec;
   std::shared_ptr<const interpreter::Binding> binding;
@@ -51,6 +54,8 @@ struct Collective {
   bool mayBeResident = false;
   /// The first step of its one thread block rings all readers.
   bool firstStepRingsReaders = false;
+  /// If its one thread block is such.
+  std::unique_ptr<interpreter::FlatLines> flat;
   /// Small: who submits it with a callback makes the first visit.
   bool beginsAtOnce = false;
   /// input == output + inPlaceBytes is in place.
@@ -80,7 +85,8 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
 /// An id's announce cells, ordinals and invocations; lives while it is registered or has a cell.
 /// `nextOrdinal` invocations of it have been before.
 struct IdState {
-  IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
+  IdState(uint64_t id, uint32_t numRanks);
+  ~IdState();
 
   const uint64_t id;
   /// In the own segment; from the first submission on, see AnnounceCells.
@@ -91,6 +97,8 @@ struct IdState {
   /// Where the peers' leased rings lie, once found, as long as `resident` is: each invocation would
   /// touch some pages of every peer's segment for it.
   std::vector<Atomic<char *>> leases;
+  /// How often one of them has turned out to be old.
+  Atomic<uint32_t> leasesForgotten{0};
 
   // Under the admission's lock.
   /// Known as long as it has a cell, and has found out with what the others count.
@@ -110,6 +118,8 @@ struct IdState {
   uint64_t ringOffset = 0, ringBytes = 0;
   /// All readers have finished so many invocations, or more.
   uint64_t finishedByReaders = 0;
+  /// While it is resident, and may be null.
+  std::unique_ptr<Lane> lane;
 
   // Under the task board's lock: invocation i + 1 starts when i is finished on this rank.
   OpenInvocation *running = nullptr;

@@ -1,6 +1,7 @@
 #include "runtime/daemon/daemon.h"
 
 #include "runtime/daemon/executor.h"
+#include "runtime/daemon/lane.h"
 
 #include "runtime/base/atomic.h"
 
@@ -69,9 +70,14 @@ void Daemon::begin(const Admitted &admitted) {
 Status Daemon::run(uint64_t id, const void *input, void *output) {
   if (core.fabric->failed())
     return failure();
+  const Submission submission{.id = id, .input = input, .output = output, .isOwn = true};
+  if (OpenInvocation *invocation = admission.enterLane(submission)) {
+    LaneRun lane(*invocation);
+    return lane.run() ? Status() : goOn(*invocation, lane);
+  }
   Device &device = *core.device;
   InsideWait inside(*this);
-  auto admitted = admission.submit({.id = id, .input = input, .output = output, .isOwn = true});
+  auto admitted = admission.submit(submission);
   if (!admitted.ok())
     return admitted.status();
   Executor executor(device);
@@ -85,6 +91,15 @@ Status Daemon::run(uint64_t id, const void *input, void *output) {
   OwnResult &result = admitted->invocation->own;
   executor.runUntil([&] { return result.isThere(); });
   return result.take() == StatusCode::Success ? Status() : failure();
+}
+
+/// With an invocation that has left the lane.
+Status Daemon::goOn(OpenInvocation &invocation, const LaneRun &lane) {
+  InsideWait inside(*this);
+  Executor executor(*core.device);
+  executor.goOnClaimed(lane.claimed(), lane.waitingSince());
+  executor.runUntil([&] { return invocation.own.isThere(); });
+  return invocation.own.take() == StatusCode::Success ? Status() : failure();
 }
 
 void Daemon::wakeFor(bool hasCallback) {

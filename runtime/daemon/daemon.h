@@ -15,6 +15,8 @@
 
 namespace occl::daemon {
 
+class LaneRun;
+
 /// Thread safety: any. After a failure every function returns it at once.
 class Daemon {
 public:
@@ -86,6 +88,7 @@ private:
   };
 
   void begin(const Admitted &admitted);
+  Status goOn(OpenInvocation &invocation, const LaneRun &lane);
   void wakeFor(bool hasCallback);
   Status take(RequestId request);
 

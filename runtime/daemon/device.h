@@ -38,6 +38,9 @@ class SubmissionCount {
 public:
   /// One more. How many there were before; wraps around.
   uint32_t add() { return static_cast<uint32_t>(word.fetch_add(kBoth) >> 32); }
+  /// Likewise one that nobody else needs to run: it is not open before open().
+  uint32_t addOwn() { return static_cast<uint32_t>(word.fetch_add(kOne) >> 32); }
+  void open() { word.fetch_add(1); }
   /// One is complete.
   void end() { word.fetch_sub(1, std::memory_order_release); }
   bool areOpen(std::memory_order order = std::memory_order_relaxed) const {
@@ -45,7 +48,7 @@ public:
   }
 
 private:
-  static constexpr uint64_t kBoth = (uint64_t{1} << 32) + 1;
+  static constexpr uint64_t kOne = uint64_t{1} << 32, kBoth = kOne + 1;
 
   Atomic<uint64_t> word{0}; // {all, open}
 };

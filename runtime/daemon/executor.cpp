@@ -17,10 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long a stuck executor offers the processor before it leaves it.
-constexpr auto kYieldTime = 100us;
-/// So many offers before that is measured: mostly the first one is taken, and ends the wait.
-constexpr uint32_t kUntimedYields = 2;
 /// Every sleep ends by itself, so that deadlines and dead peers are seen.
 constexpr auto kLongestSleep = 20ms;
 /// How long a submission polls, where polling is wanted at all: about what waking a thread takes.
@@ -29,8 +25,6 @@ constexpr auto kLongestSleep = 20ms;
 constexpr scheduler::Nanoseconds kAtSubmission = 4us;
 /// Slices of one visit; then the others get their turn.
 constexpr uint32_t kQuantumSlices = 64;
-/// Polls between two looks at the clock: it takes longer than a poll.
-constexpr uint32_t kPollsPerClock = 4;
 /// Visits between two looks at the clock for the watchdog while everything moves.
 constexpr uint32_t kVisitsPerTick = 256;
 
@@ -104,7 +98,12 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
 
 void Executor::runClaimed(BlockTask &task, const scheduler::Visit &visit) {
   visitClaimed(task, visit, Patience::Alone, task.invocation->times.submitted);
-  yields = 0;
+  offers.reset();
+}
+
+void Executor::goOnClaimed(BlockTask &task, Ticks waitingSince) {
+  const scheduler::Visit alone;
+  visitClaimed(task, alone, Patience::Begun, waitingSince);
 }
 
 void Executor::beginClaimed(BlockTask &task, const scheduler::Visit &visit) {
@@ -126,6 +125,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   OpenInvocation &invocation = *task.invocation;
   interpreter::BlockContext context = task.context;
   VisitOutcome outcome;
+  outcome.moved = patience == Patience::Begun && (context.tile | context.instruction) != 0;
   Polling polling;
   VisitRecorder recorder(core, task, visit, now);
   interpreter::Obstacle recorded; // polling again finds mostly the same one
@@ -193,26 +193,21 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
 
 /// Whether to look once more at what did not move.
 bool Executor::staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling) {
-  if (patience == Patience::OnePoll)
+  if (patience == Patience::OnePoll || patience == Patience::Begun)
     return false;
   if (!isIdle() && keepsPolling(visit, patience, polling))
     return true;
-  return patience == Patience::Alone && !device.board.hasSubmissions() && mayYield();
+  return patience == Patience::Alone && !device.board.hasSubmissions() && offers.goOn();
 }
 
 bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
                             Polling &polling) const {
   if (visit.queueLength == 1 && device.board.hasSubmissions())
     return false;
-  if (polling.polls++ % kPollsPerClock != 0)
-    return true;
-  if (polling.polls != 1)
-    return Clock::now() < polling.until;
-  const scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
-  if (budget.count() == 0)
-    return false;
-  polling.until = Clock::now() + (patience == Patience::First ? kAtSubmission : budget);
-  return true;
+  return polling.goesOn([&] {
+    const scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
+    return patience == Patience::First && budget.count() != 0 ? kAtSubmission : budget;
+  });
 }
 
 bool Executor::pass() {
@@ -229,17 +224,6 @@ bool Executor::passIsOver() {
     return false;
   unmovedVisits = 0;
   return true;
-}
-
-/// Whether to offer the processor once more, instead of leaving it. From now on this executor is
-/// idle.
-bool Executor::mayYield() {
-  if (yields++ < kUntimedYields)
-    return true;
-  auto now = Clock::now();
-  if (yields == kUntimedYields + 1)
-    yieldingSince = now;
-  return now - yieldingSince < kYieldTime;
 }
 
 void Executor::quit(uint32_t ticket) {

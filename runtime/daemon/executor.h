@@ -6,6 +6,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/device.h"
+#include "runtime/daemon/offers.h"
 #include "runtime/interpreter/target_host.h"
 
 #include <chrono>
@@ -27,7 +28,7 @@ public:
       // look.
       if (visitOne(isIdle() ? Patience::OnePoll : Patience::Budget)) {
         unmovedVisits = 0;
-        yields = 0;
+        offers.reset();
         continue;
       }
       idle(done);
@@ -42,16 +43,15 @@ public:
   void runClaimed(BlockTask &task, const scheduler::Visit &visit);
   /// The same for a task that others go on with: polls for some microseconds.
   void beginClaimed(BlockTask &task, const scheduler::Visit &visit);
+  /// Ends a visit of the only task on the board that the caller has begun itself (LaneRun), after
+  /// one more look. It has waited since then, if at all.
+  void goOnClaimed(BlockTask &task, Ticks waitingSince);
 
 private:
   using Clock = SteadyClock;
-  /// First: who has submitted it begins with it.
-  enum class Patience { Budget, OnePoll, First, Alone };
-  /// Of something that does not move.
-  struct Polling {
-    uint32_t polls = 0;
-    Clock::time_point until;
-  };
+  /// First: who has submitted it begins with it. Begun: one poll, and the visit may have moved it
+  /// before.
+  enum class Patience { Budget, OnePoll, First, Alone, Begun };
 
   bool visitOne(Patience patience);
   bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience, Ticks now);
@@ -61,14 +61,13 @@ private:
                    Ticks now);
   bool staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling);
   bool keepsPolling(const scheduler::Visit &visit, Patience patience, Polling &polling) const;
-  bool isIdle() const { return yields != 0; }
+  bool isIdle() const { return offers.haveBegun(); }
   bool passIsOver();
-  bool mayYield();
 
   template <class Done> void idle(Done done) {
     if (!passIsOver())
       return;
-    if (mayYield())
+    if (offers.goOn())
       return yieldProcessor();
     uint32_t ticket = device.bell.prepareSleep();
     if (done() || pass())
@@ -81,8 +80,7 @@ private:
   size_t lastQueueLength = 0;
   size_t unmovedVisits = 0;
   uint32_t visitsSinceTick = 0;
-  uint32_t yields = 0; // since something has moved
-  Clock::time_point yieldingSince;
+  Offers offers;
   std::vector<OpenInvocation *> completeAtOnce; // they have no thread block here
   interpreter::HostTarget target;
 };

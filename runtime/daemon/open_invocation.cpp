@@ -53,6 +53,19 @@ std::string OpenInvocation::describe() const {
   return collective->describe() + ", invocation " + std::to_string(ordinal);
 }
 
+void BlockTask::renew(OpenInvocation &ofInvocation) {
+  group = reinterpret_cast<uintptr_t>(&ofInvocation);
+  standing = {};
+  movedLast = false;
+  invocation = &ofInvocation;
+  context = {};
+  obstacle = {};
+  instruction = 0;
+  wait = {};
+  lookedAt = {};
+  meter = insight::BlockMeter(&ofInvocation.collective->counters->blocks[block]);
+}
+
 uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks) {
   return WorkspaceLayout(collective, numRanks).total;
 }
@@ -214,10 +227,8 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   invocation.blocksLeft = binding.program().numBlocks;
   for (uint32_t b = 0; b < invocation.blocksLeft; ++b) {
     auto *task = new (tasks + b) BlockTask;
-    task->group = reinterpret_cast<uintptr_t>(&invocation);
-    task->invocation = &invocation;
     task->block = b;
-    task->meter = insight::BlockMeter(&collective.counters->blocks[b]);
+    task->renew(invocation);
   }
   invocation.tasks = {tasks, invocation.blocksLeft};
   if (invocation.isResident)
@@ -235,8 +246,10 @@ StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uin
   const char *before = loadShared(place, std::memory_order_relaxed);
   if (Status bound = bindPeer(invocation, fabric, peer, *record); !bound.ok())
     return bound;
-  if (loadShared(place, std::memory_order_relaxed) != before)
-    invocation.id->leases[peer].store(nullptr, std::memory_order_relaxed); // it was an old one
+  if (loadShared(place, std::memory_order_relaxed) != before) { // the lease was an old one
+    invocation.id->leases[peer].store(nullptr, std::memory_order_relaxed);
+    invocation.id->leasesForgotten.fetch_add(1, std::memory_order_relaxed);
+  }
   return true;
 }
 

@@ -34,6 +34,9 @@ struct BlockTask : scheduler::Task {
   SteadyClock::time_point lookedAt; // without preemption: when that visit began
   /// The claimer's.
   insight::BlockMeter meter;
+
+  /// As it is before its first visit, of the same block. It is not in the queue.
+  void renew(OpenInvocation &invocation);
 };
 
 class BoardPlace;

@@ -55,8 +55,11 @@ void Admission::dropCell(IdState &id) {
 }
 
 void Admission::dropIfUnused(IdState &id) {
-  if (!id.registered && !id.cell)
-    ids.erase(id.id);
+  if (id.registered || id.cell)
+    return;
+  if (lastFound == &id)
+    lastFound = nullptr;
+  ids.erase(id.id);
 }
 
 } // namespace occl::daemon

@@ -17,6 +17,12 @@ void publishDone(const OpenInvocation &invocation) {
   invocation.id->cell->done.store(invocation.ordinal + 1, std::memory_order_release);
 }
 
+void countClaim(Stats &stats, uint64_t queueLength) {
+  Stats::addLocked(stats.contextLoads, 1);
+  Stats::addLocked(stats.queueLengthSum, queueLength);
+  Stats::raiseLocked(stats.maxQueueLength, queueLength);
+}
+
 void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
   invocation.collective->counters->finish(invocation.times, now);
   insight::Trace &trace = invocation.core->trace;
@@ -150,9 +156,7 @@ BlockTask *TaskBoard::claimNext(scheduler::Visit &visit) {
   if (task) {
     BoardPlace &place = placeOf(*task);
     ++place.numClaimed;
-    Stats::addLocked(place.stats.contextLoads, 1);
-    Stats::addLocked(place.stats.queueLengthSum, visit.queueLength);
-    Stats::raiseLocked(place.stats.maxQueueLength, visit.queueLength);
+    countClaim(place.stats, visit.queueLength);
   }
   return task;
 }
@@ -167,6 +171,63 @@ BlockTask *TaskBoard::startClaimed(OpenInvocation &invocation, scheduler::Visit 
     return nullptr;
   start(invocation, emptySuccessors, invocation.times.submitted); // it has a task: not complete
   return claimNext(visit);
+}
+
+bool TaskBoard::enterLane(OpenInvocation &invocation, uint64_t ordinal) {
+  BlockTask &task = invocation.tasks[0];
+  IdState &id = *invocation.id;
+  std::lock_guard lock(mutex);
+  if (queue.length() != 0 || hasSubmissions() || !emptySuccessors.empty() ||
+      invocation.place->stopped)
+    return false;
+  invocation.ordinal = ordinal;
+  invocation.deadline = SteadyClock::time_point::max(); // nobody is in it for long
+  invocation.blocksLeft = 1;
+  invocation.nextWaiting = nullptr;
+  id.running = &invocation;
+  task.renew(invocation);
+  task.standing.priority = invocation.collective->spec.priority;
+  task.standing.arrival = ++arrivals;
+  queue.insertClaimed(task);
+  ++invocation.place->numClaimed;
+  return true;
+}
+
+bool TaskBoard::completeInLane(OpenInvocation &invocation, Ticks total) {
+  BlockTask &task = invocation.tasks[0];
+  BoardPlace &place = *invocation.place;
+  std::lock_guard lock(mutex);
+  if (place.stopped)
+    return false;
+  --place.numClaimed;
+  queue.release(task);
+  queue.remove(task);
+  if (place.published) {
+    place.published->clear();
+    place.published = nullptr;
+  }
+  publishDone(invocation);
+  if (invocation.id->firstWaiting)
+    startSuccessor(*invocation.id, emptySuccessors, ticks());
+  else
+    invocation.id->running = nullptr;
+  const Collective &collective = *invocation.collective;
+  collective.counters->finishAlone(total);
+  countClaim(place.stats, 1);
+  Stats::addLocked(place.stats.contextSaves, 1);
+  Stats::addLocked(place.stats.completed, 1);
+  Stats::addLocked(place.stats.completedInLane, 1);
+  Stats::addLocked(place.stats.bytesSent, collective.bytesSent);
+  Stats::addLocked(place.stats.bytesReceived, collective.bytesReceived);
+  return true;
+}
+
+void TaskBoard::leaveLane(OpenInvocation &invocation, SteadyClock::time_point deadline) {
+  std::lock_guard lock(mutex);
+  invocation.deadline = deadline;
+  invocation.collective->counters->start(invocation.times, 0, invocation.times.submitted);
+  countClaim(invocation.place->stats, 1);
+  Stats::addLocked(invocation.place->stats.leftLane, 1);
 }
 
 void TaskBoard::place(OpenInvocation &invocation, scheduler::Standing standing) {

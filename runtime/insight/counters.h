@@ -89,6 +89,19 @@ public:
     span = {wait, now, now};
     return ended;
   }
+  /// A visit of the only task in the queue, from its begin to its end, that did everything; it
+  /// waited for data `waits` times. In the place of visit(), blocked(), ran() and saved().
+  void madeAlone(uint32_t slices, Ticks running, uint32_t waits, Ticks waiting) {
+    visit(1);
+    saved();
+    counters->slices.add(slices);
+    counters->runningTicks.add(running);
+    if (waits == 0)
+      return;
+    WaitCounter &counter = counters->waits[static_cast<size_t>(WaitReason::Data)];
+    counter.count.add(waits);
+    counter.ticks.add(waiting);
+  }
   void preempted() { counters->preemptions.add(1); }
   void saved() { counters->contextSaves.add(1); }
 

@@ -83,6 +83,35 @@ TEST(TaskQueue, RemovingKeepsTheOthersInOrder) {
   EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
 }
 
+/// As insert() and claimNext() leave it, for those that come later.
+TEST(TaskQueue, InsertedClaimed) {
+  for (bool atOnce : {false, true}) {
+    FifoOrder order;
+    TaskQueue queue(order);
+    std::array<Task, 3> tasks;
+    for (size_t i = 0; i < tasks.size(); ++i)
+      tasks[i].standing.arrival = i;
+    Visit visit;
+    if (atOnce)
+      queue.insertClaimed(tasks[0]);
+    else {
+      queue.insert(tasks[0]);
+      EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
+    }
+    queue.insert(tasks[1]);
+    queue.insert(tasks[2]); // one newcomer more than were there: it has to wait
+    EXPECT_EQ(queue.claimNext(false, visit), &tasks[1]);
+    EXPECT_EQ(visit.position, 1u);
+    EXPECT_EQ(visit.queueLength, 3u);
+    queue.release(tasks[0]);
+    queue.release(tasks[1]);
+    EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
+    queue.remove(tasks[0]);
+    EXPECT_EQ(queue.claimNext(false, visit), &tasks[1]);
+    EXPECT_EQ(queue.claimNext(false, visit), &tasks[2]);
+  }
+}
+
 TEST(PriorityOrder, LargerFirstEqualAsSubmitted) {
   PriorityOrder order;
   TaskQueue queue(order);

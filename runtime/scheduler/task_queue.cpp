@@ -21,6 +21,15 @@ void TaskQueue::insert(Task &task) {
   place(task);
 }
 
+void TaskQueue::insertClaimed(Task &task) {
+  beginPass(1);
+  hasBegun = true;
+  task.pass = pass;
+  task.claimed = true;
+  tasks.push_back(&task);
+  next = 1;
+}
+
 void TaskQueue::place(Task &task) {
   auto position =
       std::upper_bound(tasks.begin(), tasks.end(), &task, [&](const Task *left, const Task *right) {
@@ -35,6 +44,11 @@ void TaskQueue::place(Task &task) {
 }
 
 bool TaskQueue::take(Task &task) {
+  if (tasks.size() == 1 && tasks[0] == &task) {
+    tasks.clear();
+    next = 0;
+    return true;
+  }
   auto found = std::find(tasks.begin(), tasks.end(), &task);
   if (found == tasks.end())
     return false;

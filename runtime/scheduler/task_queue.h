@@ -31,6 +31,8 @@ public:
 
   /// A new task, where its standing belongs.
   void insert(Task &task);
+  /// insert() and claimNext() in one, while the queue is empty.
+  void insertClaimed(Task &task);
   /// Puts a task where `standing` belongs from now on, claimed or not, with the turn that it has or
   /// has had in this pass. One that is not in the queue stays out.
   void move(Task &task, const Standing &standing);

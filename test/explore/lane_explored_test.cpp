@@ -1,0 +1,190 @@
+// Small collectives that their callers run in the lane, under made-up schedules: it is left at each
+// look, for whatever reason, and nobody else can tell the difference.
+#include "runtime/base/thread.h"
+#include "runtime/communicator/handles.h"
+#include "test/explore/communicators.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Lane : public Daemon {
+protected:
+  Lane() : jobs(makeJobs(2, plansOfOneBlock()[1])) {}
+
+  void TearDown() override {
+    if (!HasFailure()) {
+      EXPECT_GT(numCompleted, 0u) << "nothing was completed in the lane";
+    }
+  }
+
+  occlResult_t run(occlComm_t comm, uint32_t rank, uint32_t job = 0) {
+    return occlRun(comm, jobs[job].id(), jobs[job].input(rank), jobs[job].output(rank));
+  }
+  void runWell(occlComm_t comm, uint32_t rank, uint32_t job = 0) {
+    require(run(comm, rank, job) == occlSuccess, "run");
+  }
+  /// Until the next run is for the lane, if nothing else is open.
+  void prepare(const Ranks &ranks) {
+    runRanks([&](uint32_t r) {
+      for (uint32_t j = 0; j < jobs.size(); ++j)
+        for (uint32_t i = 0; i < 2; ++i)
+          runWell(ranks[r], r, j);
+    });
+  }
+  void count(const Ranks &ranks) {
+    for (uint32_t r = 0; r < kRanks; ++r) {
+      numCompleted += ranks[r]->daemon->stats().completedInLane.load();
+      numLeft += ranks[r]->daemon->stats().leftLane.load();
+    }
+  }
+  /// body(ranks, rank) on a thread for each rank, once all is prepared, under random schedules and
+  /// then under all with one delay.
+  template <class Body> void exploreAll(uint64_t schedules, const Body &body) {
+    Settings random;
+    random.schedules = schedules;
+    for (const Settings &settings : {random, allWithOneDelay()}) {
+      Outcome outcome = explore(settings, [&] {
+        Ranks ranks(kRanks, withWorkers(1));
+        registerAll(ranks, jobs);
+        prepare(ranks);
+        exploreFromHere();
+        runRanks([&](uint32_t r) { body(ranks, r); });
+        count(ranks);
+      });
+      EXPECT_EQ(outcome.defect, "");
+      if (settings.strategy == Settings::Strategy::Exhaustive) {
+        EXPECT_TRUE(outcome.all);
+      }
+    }
+  }
+
+  std::vector<Job> jobs;
+  uint64_t numCompleted = 0, numLeft = 0;
+};
+
+TEST_F(Lane, OneAfterTheOther) {
+  exploreAll(200, [&](Ranks &ranks, uint32_t r) {
+    for (uint32_t i = 0; i < 2; ++i)
+      runWell(ranks[r], r);
+    expectRight(jobs, r);
+  });
+}
+
+/// The other rank sleeps when the data comes, or comes long after this one has left and sleeps.
+TEST_F(Lane, LatePeer) {
+  exploreAll(100, [&](Ranks &ranks, uint32_t r) {
+    if (r == 1)
+      sleepFor(10ms);
+    runWell(ranks[r], r);
+    if (r == 0)
+      sleepFor(10ms);
+    runWell(ranks[r], r);
+    expectRight(jobs, r);
+  });
+  EXPECT_GT(numLeft, 0u);
+}
+
+/// A submission of the other collective, or of the same one, by another thread of the rank.
+TEST_F(Lane, SecondSubmission) {
+  for (uint32_t second : {0, 1})
+    exploreAll(100, [&](Ranks &ranks, uint32_t r) {
+      Thread other([&] {
+        occlRequest_t request = submitWhenFree(jobs[second], ranks[r], r);
+        require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      });
+      runWell(ranks[r], r);
+      other.join();
+      expectRight(jobs, r);
+    });
+  EXPECT_GT(numLeft, 0u);
+}
+
+/// Nobody waits for the second one: a worker has to run it.
+TEST_F(Lane, SubmissionForTheWorker) {
+  for (uint32_t second : {0, 1})
+    exploreAll(100, [&](Ranks &ranks, uint32_t r) {
+      occlRequest_t request = 0;
+      Thread other([&] { request = submitWhenFree(jobs[second], ranks[r], r); });
+      runWell(ranks[r], r);
+      other.join();
+      while (occlTest(ranks[r], request) == occlInProgress)
+        sleepFor(1ms);
+      expectRight(jobs, r);
+    });
+}
+
+TEST_F(Lane, TwoThreadsRun) {
+  exploreAll(100, [&](Ranks &ranks, uint32_t r) {
+    Thread other([&] { runWell(ranks[r], r, r); });
+    runWell(ranks[r], r, 1 - r);
+    other.join();
+    expectRight(jobs, r);
+  });
+}
+
+TEST_F(Lane, Abort) {
+  uint64_t numAborted = 0;
+  exploreAll(200, [&](Ranks &ranks, uint32_t r) {
+    if (r == 1) {
+      require(occlCommAbort(ranks[r]) == occlSuccess, "abort");
+      return;
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      const occlResult_t result = run(ranks[r], r);
+      require(result == occlAborted, "not aborted, and the peer has not run it");
+      ++numAborted;
+    }
+  });
+  EXPECT_GT(numAborted, 0u);
+  EXPECT_GT(numLeft, 0u);
+}
+
+TEST_F(Lane, AbortWhileBothRun) {
+  exploreAll(200, [&](Ranks &ranks, uint32_t r) {
+    Thread aborter([&] {
+      if (r == 0)
+        require(occlCommAbort(ranks[r]) == occlSuccess, "abort");
+    });
+    for (uint32_t i = 0; i < 2; ++i) {
+      const occlResult_t result = run(ranks[r], r);
+      require(result == occlSuccess || result == occlAborted, "run");
+    }
+    aborter.join();
+  });
+}
+
+/// One rank registers the collective anew, so that its lines lie elsewhere or in nobody's block.
+TEST_F(Lane, Deregistration) {
+  exploreAll(100, [&](Ranks &ranks, uint32_t r) {
+    if (r == 1) {
+      require(occlDeregister(ranks[r], jobs[0].id()) == occlSuccess, "deregister");
+      require(jobs[0].registerOn(ranks[r]) == occlSuccess, "register");
+    }
+    for (uint32_t i = 0; i < 2; ++i)
+      runWell(ranks[r], r);
+    expectRight(jobs, r);
+  });
+}
+
+/// While one thread of a rank runs it, another one may deregister it before or after, or is
+/// refused.
+TEST_F(Lane, DeregistrationMeanwhile) {
+  exploreAll(100, [&](Ranks &ranks, uint32_t r) {
+    occlResult_t removed = occlSuccess;
+    Thread other([&] { removed = r == 0 ? occlDeregister(ranks[r], jobs[1].id()) : occlSuccess; });
+    runWell(ranks[r], r);
+    other.join();
+    require(removed == occlSuccess, "deregister");
+    expectRight(jobs, r);
+  });
+}
+
+} // namespace
+} // namespace occl::explore
