@@ -4,6 +4,7 @@
 
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/limits.h"
 #include "runtime/interpreter/invocation.h"
 
 #include <cstdint>
@@ -122,30 +123,35 @@ __device__ inline void acquireBuffers(const DeviceCollective &collective, uint64
                      ->buffers[number % 2][1]); // the last one to be said
 }
 
-/// The places of this lane's rank, and, of the own rank, all of them; only if it is ready.
-__device__ inline void setPlaces(const DeviceCollective &collective, uint64_t number,
+/// The places of this lane's rank, and, of the own rank, all of them; only if it is ready. Whether
+/// all of these are multiples of kPlaceAlignment.
+__device__ inline bool setPlaces(const DeviceCollective &collective, uint64_t number,
                                  const PeerBegin &found, char *const buffers[2], char **places) {
   using namespace interpreter;
   uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks)
-    return;
+    return true;
   char *blocks = collective.arenas[peer] + found.where;
   char *block = blocks + collective.blockOf(number) * collective.ringStrides[peer];
   char *scratch = blocks + collective.ringBytes[peer];
   places[arenaPlace(peer)] = block;
+  uint64_t bits = reinterpret_cast<uintptr_t>(block) | reinterpret_cast<uintptr_t>(scratch);
   bool isOwn = peer == collective.rank;
   if (isOwn) {
+    bits |= reinterpret_cast<uintptr_t>(buffers[0]) | reinterpret_cast<uintptr_t>(buffers[1]);
     places[0] = buffers[0];
     places[1] = buffers[1];
     places[2] = scratch;
     places[kProgressPlace] = block + collective.progressOffset;
   }
   if (!collective.isDirect)
-    return;
+    return bits % kPlaceAlignment == 0;
   for (uint32_t kind = 0; kind < 2; ++kind)
     places[peerBufferPlace(collective.numRanks, peer, kind)] =
         isOwn ? buffers[kind] : collective.arenas[peer] + found.buffers[kind];
   places[peerBufferPlace(collective.numRanks, peer, 2)] = scratch;
+  bits |= isOwn ? 0 : found.buffers[0] | found.buffers[1];
+  return bits % kPlaceAlignment == 0;
 }
 
 } // namespace occl::cuda

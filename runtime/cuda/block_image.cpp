@@ -123,6 +123,7 @@ private:
 void appendReady(ImageWriter &writer, ImageHeader &header, uint32_t block, const Tables &tables) {
   if (isReadyForm(header.program, header.program.blocks[block])) {
     ReadyBlockTables ready = makeReadyTables(header.program, block);
+    header.isMeasured = measureBeforehand(header.program, kPlaceAlignment, kAloneBytes, ready);
     header.ready = ready.view();
     writer.append(header.ready.steps, ready.steps);
     writer.append(header.ready.pieces, ready.pieces);

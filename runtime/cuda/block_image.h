@@ -27,6 +27,8 @@ struct alignas(16) ImageHeader {
   uint32_t readyBytes = 0;
   /// That much, and a ReadyWord for each source, fit into kTableBytes.
   bool isReady = false;
+  /// Steps and pieces are measured for places that are multiples of 16.
+  bool isMeasured = false;
 };
 
 /// The program's tables, cut down to those of `block`, which keeps its number, and to what devices

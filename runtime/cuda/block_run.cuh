@@ -16,11 +16,13 @@ namespace occl::cuda {
 using namespace interpreter;
 
 static_assert(kMaxBlockOperands == CudaTeam::kMaxOperands);
+static_assert(kAloneBytes == CudaTeam::kAloneBytes);
 
 /// The static part of a thread block, in shared memory.
 struct BlockState {
   Invocation invocation;
   char *places[numPlaces(kMaxRanks, true)];
+  bool isAligned; // all places are multiples of kPlaceAlignment
   CudaTeam team;
 };
 
@@ -90,7 +92,8 @@ public:
   __device__ ReadyRunnerOf(const BlockState &state, const ImageHeader &header, char *tables,
                            Target &target, uint32_t)
       : block(state.invocation, header.program, header.ready,
-              reinterpret_cast<ReadyWord *>(tables + header.readyBytes), target) {}
+              reinterpret_cast<ReadyWord *>(tables + header.readyBytes), target,
+              header.isMeasured && state.isAligned) {}
   /// A new invocation: `state` has changed. Buffers are aligned as before.
   __device__ void restart() { block.restart(); }
   /// As runBlock().

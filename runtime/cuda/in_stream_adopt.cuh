@@ -115,7 +115,10 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
   Verdict verdict = awaitPeers(collective, bound, number, early, peer);
   if (verdict != Verdict::GoOn)
     return verdict;
-  setPlaces(collective, number, peer, arguments.buffers, state.places);
+  const bool isAligned =
+      __all_sync(~0u, setPlaces(collective, number, peer, arguments.buffers, state.places));
+  if (threadIdx.x == 0)
+    state.isAligned = isAligned;
   __syncwarp();
   return Verdict::GoOn;
 }

@@ -10,6 +10,10 @@ inline constexpr uint32_t kMaxRanks = 8;
 inline constexpr uint32_t kThreads = 512;
 /// Shared memory of such a block for its image.
 inline constexpr uint32_t kTableBytes = 32 << 10;
+/// So much, weighted by CudaTarget::foldsAlone(), or less the first warp folds alone.
+inline constexpr uint64_t kAloneBytes = 2048;
+/// Bytes of the widest accesses of a fold.
+inline constexpr uint32_t kPlaceAlignment = 16;
 /// As CudaTeam::kMaxOperands.
 inline constexpr uint32_t kMaxBlockOperands = 64;
 

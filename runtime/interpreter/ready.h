@@ -118,6 +118,8 @@ public:
 
   /// A new invocation: places and numbers are others. Buffers are aligned as before.
   OCCL_HOST_DEVICE void restart() { readyTile = kNoTile; }
+  /// Before the first run: the tables say what measuring them would.
+  OCCL_HOST_DEVICE void takeAsMeasured() { hasPieces = true; }
 
   /// Steps until the block is finished or blocked, or `maxSteps` are done (then Progressed). All
   /// releases of steps that are done have been stored.

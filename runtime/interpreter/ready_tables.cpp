@@ -159,6 +159,14 @@ private:
   uint64_t number = 0, done = 1;
 };
 
+/// In bytes; of elements, not of what is in flight.
+uint64_t bytesOf(const Program &program, const ReadyBlockTables &tables, size_t step) {
+  uint64_t elements = 0;
+  for (uint32_t i = 0; i < tables.steps[step].numPieces; ++i)
+    elements += tables.pieces[step + i].allElements;
+  return elements * program.elementBytes;
+}
+
 } // namespace
 
 bool isReadyForm(const Program &program, const BoundBlock &block) {
@@ -189,6 +197,23 @@ ReadyTables ReadyBlockTables::view() {
 
 ReadyBlockTables makeReadyTables(const Program &program, uint32_t block) {
   return Maker(program, block).make();
+}
+
+bool measureBeforehand(const Program &program, uint32_t alignment, uint64_t aloneBytes,
+                       ReadyBlockTables &tables) {
+  if (program.numTiles != 1 || program.line.bytes != 0)
+    return false;
+  for (size_t s = 0; s < tables.steps.size(); ++s)
+    if (tables.steps[s].numPieces != 0 && bytesOf(program, tables, s) <= aloneBytes)
+      return false;
+  for (FoldPiece &piece : tables.pieces) {
+    piece.elements = piece.allElements;
+    for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o) {
+      const ReadySource &source = tables.sources[piece.firstPointer + o];
+      piece.misalignment |= static_cast<uint32_t>((source.offset | source.stride) % alignment);
+    }
+  }
+  return true;
 }
 
 } // namespace occl::interpreter

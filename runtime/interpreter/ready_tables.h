@@ -26,4 +26,10 @@ struct ReadyBlockTables {
 /// Of a block with isReadyForm().
 ReadyBlockTables makeReadyTables(const Program &program, uint32_t block);
 
+/// Measures steps and pieces beforehand, as ReadyBlock would for places that are multiples of
+/// `alignment` bytes. False, and all is as before, if not all of that can be known: more than one
+/// tile; lines; a step of at most `aloneBytes`, which a target may want to fold alone.
+bool measureBeforehand(const Program &program, uint32_t alignment, uint64_t aloneBytes,
+                       ReadyBlockTables &tables);
+
 } // namespace occl::interpreter

@@ -37,6 +37,8 @@ inline constexpr uint32_t kControlThreads = 32;
 struct CudaTeam {
   /// Operands of the largest instruction that this target executes.
   static constexpr uint32_t kMaxOperands = cuda::LineTask::kMaxOperands;
+  /// What the first warp folds alone.
+  static constexpr uint64_t kAloneBytes = 2048;
 
   /// What is to be folded: the two tables below, or those of steps made ready.
   char *const *pointers;
@@ -131,7 +133,7 @@ public:
         // A lane has four copies in flight, but one reduction.
         bytes += pieces[i].elements * program.elementBytes * (pieces[i].numSources > 1 ? 4 : 1);
       }
-      return bytes <= kAloneBytes;
+      return bytes <= CudaTeam::kAloneBytes;
     }
   }
   __device__ __forceinline__ bool foldReady(const Program &program, const ReadyStep &step,
@@ -313,7 +315,6 @@ private:
     return arrived;
   }
 
-  static constexpr uint64_t kAloneBytes = 2048;
   /// Of several folds, each that is so large is done by all threads; smaller ones are shared out
   /// among the warps.
   static constexpr uint64_t kTogetherBytes = 32 << 10;

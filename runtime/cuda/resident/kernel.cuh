@@ -20,7 +20,8 @@ inline constexpr uint32_t kCachedBytes = 6 << 10;
 struct CachedTask {
   const ResidentCollective *collective;
   uint32_t block;
-  bool isReady; // the places are those of invocation `number`
+  bool isReady;     // the places are those of invocation `number`
+  bool hasMeasured; // and aligned as the image was measured for beforehand
   uint64_t number;
   /// By endsOf() of the buffers with which the steps were measured last; 0: not yet.
   uint32_t measuredFor;
@@ -90,6 +91,9 @@ public:
                                target, ends != 0 && task->measuredFor == ends);
       return body([&](BlockContext &context, uint32_t maxSlices) {
         return run(submission, block, context, [&](BlockContext &c) {
+          if constexpr (kMayHaveMeasured)
+            if (task->hasMeasured)
+              steps.takeAsMeasured();
           const StepResult result = steps.run(c, maxSlices);
           if (threadIdx.x == 0)
             task->measuredFor = ends;
@@ -141,6 +145,9 @@ public:
   __device__ uint64_t imageLoads() const { return loads; }
 
 private:
+  /// Lines are measured once for each alignment: see endsOf().
+  static constexpr bool kMayHaveMeasured = Target::kProtocols == Protocols::Simple;
+
   /// Steps that cannot be made ready: their registers are not to be in the others' way.
   template <class Body>
   __device__ __noinline__ auto visitApart(const Submission &submission, uint32_t block,
@@ -170,8 +177,8 @@ private:
            header.readyBytes + header.ready.numSources * sizeof(ReadyWord) <= kCachedBytes;
   }
 
-  /// How the buffers are aligned. 0: a direct program, whose steps are measured each time: where
-  /// other ranks' buffers are differs, too.
+  /// How the buffers are aligned. 0: a direct program, whose steps are measured beforehand or each
+  /// time: where other ranks' buffers are differs, too.
   __device__ uint32_t endsOf(const Submission &submission) const {
     constexpr uint32_t kAlignment = 16;
     const auto endOf = [](const char *buffer) {
@@ -249,10 +256,15 @@ private:
       return false;
     }
     char *const buffers[2] = {submission.input, submission.output};
-    setPlaces(task->device, task->number, peer, buffers, task->places);
+    bool isAligned = setPlaces(task->device, task->number, peer, buffers, task->places);
+    if constexpr (kMayHaveMeasured)
+      isAligned = __all_sync(~0u, isAligned);
     __syncwarp();
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
       task->isReady = true;
+      if constexpr (kMayHaveMeasured)
+        task->hasMeasured = isAligned && headerOf(*task).isMeasured;
+    }
     __syncwarp();
     marker.mark(Moment::Begun, task->number, task->block);
     return true;

@@ -3,6 +3,7 @@
 #include "runtime/interpreter/ready_tables.h"
 
 #include "plan/builder.h"
+#include "plan/testing/example_plans.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
 #include "runtime/interpreter/target_host.h"
@@ -13,6 +14,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace occl::interpreter::conformance {
@@ -22,18 +24,19 @@ namespace {
 template <class Target> class Executor {
 public:
   Executor(Simulation &simulation, uint32_t rank, uint32_t index, Target &target,
-           bool overlaps = false)
+           bool overlaps = false, bool measures = false)
       : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
         index(index), target(target) {
     const Program &program = *invocation.program;
     if (!isReadyForm(program, program.blocks[index]))
       return;
     tables = makeReadyTables(program, index);
+    const bool isMeasured = measures && measureBeforehand(program, 1, 0, tables);
     words.resize(tables.sources.size() + secondRoomBytes(tables.view()) / sizeof(ReadyWord) + 1);
     if (overlaps)
       overlapping.emplace(invocation, program, tables.view(), words.data(), target);
     else
-      block.emplace(invocation, program, tables.view(), words.data(), target);
+      block.emplace(invocation, program, tables.view(), words.data(), target, isMeasured);
   }
   bool isReady() const { return block.has_value() || overlapping.has_value(); }
   StepResult run(uint32_t maxSteps) {
@@ -63,7 +66,7 @@ Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32
   for (uint32_t r = 0; r < simulation.numRanks(); ++r)
     for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
       open.push_back(std::make_unique<Executor<HostTarget>>(simulation, r, b, *target,
-                                                            (seed + r + b) % 3 != 0));
+                                                            (seed + r + b) % 3 != 0, b % 2 == 0));
       ready += open.back()->isReady();
     }
   for (uint64_t inVain = 0; !open.empty();) {
@@ -191,6 +194,47 @@ TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) 
   EXPECT_EQ(output, std::string(simulation.output(0), simulation.outputBytes(0)));
   EXPECT_GT(second.run(100).slices, 0u);
   EXPECT_GT(first.run(100).slices, 0u);
+}
+
+/// Of the first thread block of rank 1, in parts of `count` bytes.
+ReadyBlockTables tablesOf(plan::Plan plan, uint64_t count, TilePolicy tiles, uint64_t aloneBytes,
+                          bool &isMeasured) {
+  auto made = Simulation::make(plan, {.count = count, .type = DataType::Uint8, .tiles = tiles});
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  const Program &program = (*made)->binding(1).program();
+  ReadyBlockTables tables = makeReadyTables(program, 0);
+  isMeasured = measureBeforehand(program, 16, aloneBytes, tables);
+  return tables;
+}
+
+/// The part of rank 1 is the second one of the output, which its neighbour's size aligns.
+TEST(ReadyTables, AreMeasuredBeforehandWithWhatChunksAreAlignedTo) {
+  for (auto [count, misalignment] : {std::pair{1000u, 8u}, std::pair{1024u, 0u}}) {
+    bool isMeasured = false;
+    ReadyBlockTables tables =
+        tablesOf(plan::testing::ringAllGather(2), count, {1 << 30, 1}, 999, isMeasured);
+    EXPECT_TRUE(isMeasured);
+    uint32_t bits = 0;
+    for (const ReadyStep &step : tables.steps)
+      EXPECT_FALSE(step.isAlone);
+    for (const FoldPiece &piece : tables.pieces) {
+      EXPECT_EQ(piece.elements, count);
+      bits |= piece.misalignment;
+    }
+    EXPECT_EQ(bits, misalignment);
+  }
+}
+
+TEST(ReadyTables, AreNotMeasuredBeforehandWhereThatIsNotKnown) {
+  plan::Plan plan = plan::testing::ringAllGather(2);
+  bool isMeasured = true;
+  tablesOf(plan, 1000, {1 << 30, 1}, 1000, isMeasured);
+  EXPECT_FALSE(isMeasured) << "so little may be folded alone";
+  tablesOf(plan, 1000, {100, 1}, 0, isMeasured);
+  EXPECT_FALSE(isMeasured) << "several tiles";
+  plan.protocol = plan::Protocol::LL;
+  tablesOf(plan, 1000, {1 << 30, 1}, 0, isMeasured);
+  EXPECT_FALSE(isMeasured) << "lines";
 }
 
 /// Writes down when data moves, when words are stored, and when somebody waits.
