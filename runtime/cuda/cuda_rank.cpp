@@ -173,7 +173,7 @@ Status CudaRank::remove(uint64_t id) {
     if (*finished < (*known)->numEnqueued)
       return invalid("collective " + std::to_string(id) + " has invocations in flight");
   }
-  if (Status left = leaveSeat(**known); !left.ok())
+  if (Status left = awaitLeaving(**known); !left.ok())
     return left;
   if (Status removed = residents->remove(id); !removed.ok())
     return removed;
@@ -182,6 +182,8 @@ Status CudaRank::remove(uint64_t id) {
     if (retired.ok())
       retired = captured->retire();
   std::lock_guard changing(table);
+  if ((*known)->seat)
+    freeSeats.push_back(std::move((*known)->seat));
   collectives.erase(id);
   return retired;
 }

@@ -113,7 +113,7 @@ private:
   StatusOr<Known *> find(uint64_t id);
   Status startAwaiting();
   StatusOr<std::unique_ptr<Seat>> takeSeat(uint32_t numBlocks);
-  Status leaveSeat(Known &known);
+  Status awaitLeaving(const Known &known);
   Status put(uint64_t id, const Buffers &buffers, cudaStream_t stream, Awaited *awaited);
   StatusOr<Registration *> captureOf(Known &known);
   Status launchReachable(Call &call, Awaited *awaited);

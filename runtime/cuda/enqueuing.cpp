@@ -209,7 +209,7 @@ StatusOr<std::unique_ptr<CudaRank::Seat>> CudaRank::takeSeat(uint32_t numBlocks)
 }
 
 /// None of its calls is in flight: its kernel leaves by itself.
-Status CudaRank::leaveSeat(Known &known) {
+Status CudaRank::awaitLeaving(const Known &known) {
   if (!known.seat)
     return {};
   OnDevice on(device());
@@ -219,7 +219,6 @@ Status CudaRank::leaveSeat(Known &known) {
                                        " does not leave the device"};
     sleepFor(kNap);
   }
-  freeSeats.push_back(std::move(known.seat));
   return {};
 }
 

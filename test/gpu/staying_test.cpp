@@ -165,6 +165,25 @@ TEST_F(Staying, DeregisteringWaitsUntilItHasLeft) {
   });
 }
 
+TEST_F(Staying, WhatCannotBeDeregisteredStaysOnAfterwards) {
+  registerToStay(oneShot(plan::Protocol::LL));
+  callOnAll(1, 2);
+  RankOnDevice &on = *onDevices[0];
+  occlRequest_t request = 0;
+  ASSERT_EQ(occlSubmit(comms[0], 1, on.input(false), on.output(false), nullptr, nullptr, &request),
+            occlSuccess)
+      << occlGetLastError();
+  EXPECT_EQ(occlDeregister(comms[0], 1), occlInvalidArgument);
+  inThreads([&](uint32_t rank) -> std::string {
+    RankOnDevice &other = *onDevices[rank];
+    occlResult_t result = rank == 0
+                              ? occlWait(comms[0], request)
+                              : occlRun(comms[rank], 1, other.input(false), other.output(false));
+    return result == occlSuccess ? "" : occlGetLastError();
+  });
+  callOnAll(1, 2);
+}
+
 TEST_F(Staying, AMissingRankEndsACallAtItsTimeout) {
   registerToStay(oneShot(plan::Protocol::LL), 300, 10000);
   callOnAll(1, 3);
