@@ -164,6 +164,25 @@ private:
   std::vector<int32_t> input, output, expected;
 };
 
+/// The peer does not come, and the one that has left the lane says what it waits for.
+TEST(Lane, EndsAtItsDeadline) {
+  occlConfig_t config = withTimeout(200);
+  Ranks ranks(2, config);
+  Job job(7, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+    for (int i = 0; i < 5; ++i)
+      ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+  });
+  const uint64_t before = entries(ranks[0]);
+  EXPECT_EQ(runJob(job, ranks[0], 0), occlTimeout);
+  EXPECT_EQ(entries(ranks[0]), before + 1);
+  const std::string text = occlCommGetLastError(ranks[0]);
+  EXPECT_NE(text.find("invocation 5 did not end on rank 0 before its deadline"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("waits for rank 1, which has not submitted it"), std::string::npos) << text;
+}
+
 /// Each rank goes its own way at each invocation, and some are late enough for the others to leave.
 TEST(Lane, RanksInItAndBesideIt) {
   constexpr uint32_t kIterations = 1000 / kSlowness, kSeed = 5;
