@@ -54,6 +54,12 @@ private:
   Atomic<bool> isPut{false};
 };
 
+/// In bytes.
+uint64_t largestBuffer(const Registration &registration) {
+  const interpreter::Binding &binding = registration.binding();
+  return std::max(binding.inputBytes(), binding.outputBytes());
+}
+
 /// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h):
 /// about as many as one thread block takes for the work of all. So waiting costs at most twice what
 /// it would with the better choice made beforehand, whether the others are late or wait for room.
@@ -62,9 +68,7 @@ uint64_t leaveAfter(const Registration &registration, uint64_t timeout) {
   const DeviceCollective &collective = registration.collective();
   if (collective.numBlocks == 1 || collective.straight.images != nullptr)
     return 0;
-  const interpreter::Binding &binding = registration.binding();
-  uint64_t bytes = std::max(binding.inputBytes(), binding.outputBytes());
-  return std::min(kAtLeast + bytes / kBytesPerNanosecond, timeout / 4);
+  return std::min(kAtLeast + largestBuffer(registration) / kBytesPerNanosecond, timeout / 4);
 }
 
 /// The word of the stream itself, behind those of the thread blocks.
@@ -337,10 +341,10 @@ InStreamArguments CudaRank::argumentsOf(const Call &call) const {
 }
 
 Status CudaRank::launch(const Call &call) {
-  return toStatus(
-      static_cast<cudaError_t>(launchInStream(
-          argumentsOf(call), mostEarlyThreads(maxBlocks, options.streams), call.stream)),
-      "launching the interpreter");
+  const uint32_t early =
+      mostEarlyThreads(maxBlocks, options.streams, largestBuffer(*call.registration));
+  return toStatus(static_cast<cudaError_t>(launchInStream(argumentsOf(call), early, call.stream)),
+                  "launching the interpreter");
 }
 
 Status CudaRank::launchStaged(Call call, const Buffers &staged) {
