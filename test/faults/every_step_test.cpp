@@ -99,7 +99,8 @@ plan::Plan inLines(plan::Plan plan) {
   return plan;
 }
 
-/// Registers, submits in an order of its own, waits; the first error.
+/// Registers, submits in an order of its own, waits, and runs the last one, if it is in lines in
+/// the end in the lane (runtime/daemon/lane.h); the first error.
 occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
   for (Job &job : jobs)
     if (occlResult_t result = job.registerOn(comm); result != occlSuccess)
@@ -111,6 +112,11 @@ occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
       return result;
   for (occlRequest_t request : requests)
     if (occlResult_t result = occlWait(comm, request); result != occlSuccess)
+      return result;
+  Job &last = jobs.back();
+  for (int i = 0; i < 3; ++i)
+    if (occlResult_t result = occlRun(comm, last.id(), last.input(rank), last.output(rank));
+        result != occlSuccess)
       return result;
   return occlSuccess;
 }
