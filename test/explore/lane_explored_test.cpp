@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace occl::explore {
@@ -92,6 +94,30 @@ TEST_F(Lane, LatePeer) {
       sleepFor(10ms);
     runWell(ranks[r], r);
     expectRight(jobs, r);
+  });
+  EXPECT_GT(numLeft, 0u);
+}
+
+/// In place a step that is done again, because nobody knows that it was done, adds up twice.
+TEST_F(Lane, LeftBetweenStepsInPlace) {
+  constexpr size_t kCount = 128; // no chunk is empty
+  plan::Plan plan = plan::testing::ringAllReduce(kRanks);
+  plan.protocol = plan::Protocol::LL128;
+  const PlanHandle handle = handleOf(std::move(plan));
+  jobs.clear();
+  for (uint64_t id : {0, 1})
+    jobs.emplace_back(id, handle, kCount, DataType::Int32);
+  exploreAll(300, [&](Ranks &ranks, uint32_t r) {
+    Thread other([&] {
+      occlRequest_t request = submitWhenFree(jobs[1], ranks[r], r);
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+    });
+    std::array<int32_t, kCount> data;
+    data.fill(static_cast<int32_t>(r + 1));
+    require(occlRun(ranks[r], jobs[0].id(), data.data(), data.data()) == occlSuccess, "run");
+    other.join();
+    for (int32_t sum : data)
+      require(sum == 1 + 2, "wrong sum");
   });
   EXPECT_GT(numLeft, 0u);
 }
