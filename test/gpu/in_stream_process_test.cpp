@@ -15,10 +15,7 @@ using communicator::testing::jobName;
 using communicator::testing::Processes;
 using namespace std::chrono_literals;
 
-TEST(InStreamProcesses, AllCollectivesAreRight) {
-  if (!hasDevice())
-    GTEST_SKIP() << "no CUDA device";
-  std::vector<Case> cases = casesFor(processRanks());
+void runAll(const char *name, const std::vector<Case> &cases) {
   auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     for (const Case &what : cases)
@@ -26,8 +23,14 @@ TEST(InStreamProcesses, AllCollectivesAreRight) {
         return wrong;
     return "";
   };
-  Processes processes(processRanks(), joined(processRanks(), jobName("in-stream"), body));
+  Processes processes(processRanks(), joined(processRanks(), jobName(name), body));
   expectAllRight(processes, processRanks());
+}
+
+TEST(InStreamProcesses, AllCollectivesAreRight) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  runAll("in-stream", casesFor(processRanks()));
 }
 
 TEST(InStreamProcesses, WhoWaitsFindsEverythingThere) {
@@ -36,15 +39,7 @@ TEST(InStreamProcesses, WhoWaitsFindsEverythingThere) {
   std::vector<Case> cases = awaitedCasesFor(processRanks());
   for (const Case &what : calledCasesFor(processRanks()))
     cases.push_back(what);
-  auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
-    RankOnDevice onDevice(comm, rank);
-    for (const Case &what : cases)
-      if (std::string wrong = onDevice.run(what, [] {}); !wrong.empty())
-        return wrong;
-    return "";
-  };
-  Processes processes(processRanks(), joined(processRanks(), jobName("awaited"), body));
-  expectAllRight(processes, processRanks());
+  runAll("awaited", cases);
 }
 
 TEST(InStreamProcesses, WhoWaitsForAKilledRankHearsOfIt) {
