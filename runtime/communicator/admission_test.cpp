@@ -40,6 +40,47 @@ TEST(Admission, WrongCallsAreRefusedAndChangeNothing) {
   EXPECT_STREQ(occlCommGetLastError(ranks[0]), "") << "none of this makes the communicator fail";
 }
 
+// Offsets at the end of the output: no input chunk is an output chunk, so that in place is the same
+// as out of place, also where the input happens to lie right behind the output.
+TEST(Admission, BuffersThatLieOneBehindTheOtherAreTwo) {
+  constexpr uint32_t kChunks = 3;
+  for (bool isInPlaceOnly : {false, true}) {
+    plan::Plan plan = shift(2, kChunks);
+    plan.outOfPlace = !isInPlaceOnly;
+    plan.inPlace = isInPlaceOnly;
+    for (plan::RankPlan &rank : plan.ranks)
+      rank.inPlaceOffset = kChunks;
+    PlanHandle handle = handleOf(plan);
+    for (uint64_t count : {1, 3, 1000}) {
+      Ranks ranks(2);
+      Job job(1, handle, count);
+      std::vector<std::vector<float>> memory(2, std::vector<float>(2 * count, -1));
+      for (uint64_t i = 0; i < count; ++i)
+        memory[0][count + i] = static_cast<float>(i);
+      ranks.run([&](uint32_t r) {
+        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+        float *output = memory[r].data();
+        occlRequest_t request = 0;
+        ASSERT_EQ(occlSubmit(ranks[r], 1, output + count, output, nullptr, nullptr, &request),
+                  occlSuccess)
+            << occlGetLastError();
+        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess);
+        ASSERT_EQ(occlRun(ranks[r], 1, output + count, output), occlSuccess) << occlGetLastError();
+      });
+      for (uint64_t i = 0; i < count; ++i)
+        ASSERT_EQ(memory[1][i], static_cast<float>(i)) << "count " << count;
+      EXPECT_EQ(memory[0][0], -1) << "rank 0 has no output";
+      if (count > 1) {
+        occlRequest_t request = 0;
+        float *output = memory[1].data();
+        EXPECT_EQ(occlSubmit(ranks[1], 1, output + count - 1, output, nullptr, nullptr, &request),
+                  occlInvalidArgument)
+            << "they overlap";
+      }
+    }
+  }
+}
+
 TEST(Admission, WrongConfigurationsAreRefused) {
   occlComm_t comm = nullptr;
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;

@@ -178,40 +178,22 @@ void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
                                {invocation.collective->spec.priority, turn});
 }
 
-bool Admission::isShared(const char *buffer, uint64_t bytes) const {
+bool Admission::isShared(const void *buffer, uint64_t bytes) const {
   return bytes == 0 || core.fabric->heap().offsetOf(buffer, bytes);
 }
 
 Status Admission::checkBuffers(const Collective &collective, const void *input,
                                const void *output) const {
-  const auto *in = static_cast<const char *>(input);
-  const auto *out = static_cast<const char *>(output);
-  uint64_t inputBytes = collective.binding->inputBytes(),
-           outputBytes = collective.binding->outputBytes();
-  if ((!in && inputBytes != 0) || (!out && outputBytes != 0))
-    return invalid("collective " + collective.describe() + ": the " + (in ? "receive" : "send") +
-                   " buffer is NULL and must have " +
-                   std::to_string(in ? outputBytes : inputBytes) + " bytes");
+  if (!collective.aliasing.accepts(input, output))
+    return invalid("collective " + collective.describe() + ": " +
+                   collective.aliasing.complaint(input, output));
   if (collective.hasDirectAccess && !core.fabric->sharesAddresses() &&
-      !(isShared(in, inputBytes) && isShared(out, outputBytes)))
+      !(isShared(input, collective.binding->inputBytes()) &&
+        isShared(output, collective.binding->outputBytes())))
     return invalid("collective " + collective.describe() +
                    ": its plan accesses buffers directly, and between processes that takes buffers "
                    "of occlMemAlloc; use such, or a plan compiled without --direct");
-  if (inputBytes == 0 || outputBytes == 0)
-    return {};
-  const plan::Plan &plan = *collective.spec.plan;
-  if (in == out + collective.inPlaceBytes)
-    return plan.inPlace ? Status()
-                        : invalid("collective " + collective.describe() +
-                                  ": its plan is not valid in place; give it two buffers");
-  if (in < out + outputBytes && out < in + inputBytes)
-    return invalid(
-        "collective " + collective.describe() +
-        ": the buffers overlap, but not as in place demands (send buffer = receive buffer + " +
-        std::to_string(collective.inPlaceBytes) + " bytes)");
-  return plan.outOfPlace
-             ? Status()
-             : invalid("collective " + collective.describe() + ": its plan is valid in place only");
+  return {};
 }
 
 } // namespace occl::daemon

@@ -82,7 +82,7 @@ private:
   void announce(const OpenInvocation &invocation, uint32_t turn);
   Status checkBuffers(const Collective &collective, const void *input, const void *output) const;
 
-  bool isShared(const char *buffer, uint64_t bytes) const;
+  bool isShared(const void *buffer, uint64_t bytes) const;
   bool canReclaim(const OpenInvocation &invocation) const;
   bool reclaimAll();
   OpenInvocation *reclaimBefore(IdState &id);

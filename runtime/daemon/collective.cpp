@@ -1,6 +1,5 @@
 #include "runtime/daemon/collective.h"
 
-#include "plan/chunking_of.h"
 #include "runtime/daemon/lane.h"
 
 #include <algorithm>
@@ -82,17 +81,6 @@ std::vector<uint32_t> rungByFirstStep(const interpreter::Program &program, uint3
   return listOf(areRung);
 }
 
-/// Bytes from the start of the output to the chunk that input chunk 0 is in place; negative for an
-/// input that begins before the output does.
-int64_t inPlaceBytesOf(const plan::Plan &plan, uint32_t rank, uint64_t count,
-                       uint64_t elementBytes) {
-  int64_t offset = plan.ranks[rank].inPlaceOffset;
-  auto chunking = plan::chunkingOf(plan, count, elementBytes);
-  auto distance = static_cast<int64_t>(
-      chunking.beginInBuffer(static_cast<uint64_t>(offset < 0 ? -offset : offset)) * elementBytes);
-  return offset < 0 ? -distance : distance;
-}
-
 } // namespace
 
 BlockBytes bytesOf(const Collective &collective, uint32_t block) {
@@ -145,7 +133,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   });
   collective->accessors = listOf(accesses);
   collective->readers = readersOf(*spec.plan, rank, collective->accessors);
-  collective->inPlaceBytes = inPlaceBytesOf(*spec.plan, rank, spec.count, sizeOf(spec.type));
+  collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
   collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->hasDirectAccess;
   const interpreter::Program &program = collective->binding->program();
   collective->firstStepRingsReaders =

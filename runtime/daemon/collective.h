@@ -2,6 +2,7 @@
 // the same id.
 #pragma once
 
+#include "plan/aliasing.h"
 #include "plan/plan.h"
 #include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
@@ -58,8 +59,8 @@ struct Collective {
   std::unique_ptr<interpreter::FlatLines> flat;
   /// Small: who submits it with a callback makes the first visit.
   bool beginsAtOnce = false;
-  /// input == output + inPlaceBytes is in place.
-  int64_t inPlaceBytes = 0;
+  /// How its callers' buffers may lie.
+  plan::Aliasing aliasing;
   /// From the first submission on.
   std::unique_ptr<insight::CollectiveCounters> counters;
   /// Invocations that refer to it; under the admission's lock.

@@ -30,27 +30,13 @@ std::unique_ptr<Lane> Lane::make(const IdState &id, const Fabric &fabric) {
       return nullptr;
     lane->rings.push_back({ring, ringBlockBytes(collective, r), interpreter::arenaPlace(r)});
   }
-  lane->inputBytes = binding.inputBytes();
-  lane->outputBytes = binding.outputBytes();
-  lane->inPlaceBytes = collective.inPlaceBytes;
-  lane->mayBeInPlace = collective.spec.plan->inPlace;
-  lane->mayBeOutOfPlace = collective.spec.plan->outOfPlace;
+  lane->aliasing = collective.aliasing;
   return lane;
 }
 
 bool Lane::isUpToDate(const IdState &id) const {
   return id.resident == collective &&
          id.leasesForgotten.load(std::memory_order_relaxed) == leasesForgotten;
-}
-
-bool Lane::accepts(const char *input, const char *output) const {
-  if ((!input && inputBytes != 0) || (!output && outputBytes != 0))
-    return false;
-  if (inputBytes == 0 || outputBytes == 0)
-    return true;
-  if (input == output + inPlaceBytes)
-    return mayBeInPlace;
-  return mayBeOutOfPlace && (input >= output + outputBytes || output >= input + inputBytes);
 }
 
 uint64_t Lane::arenaOffset(uint64_t ordinal) const {
@@ -61,8 +47,7 @@ void Lane::prepare(interpreter::Invocation &view, uint64_t ordinal, const void *
                    void *output) const {
   const uint64_t block = ordinal % transport::AnnounceCell::kRecords;
   view.flagBase = collective->binding->flagBase(ordinal);
-  view.inPlace =
-      static_cast<const char *>(input) == static_cast<const char *>(output) + inPlaceBytes;
+  view.inPlace = aliasing.isInPlace(input, output);
   view.places[0] = static_cast<char *>(const_cast<void *>(input));
   view.places[1] = static_cast<char *>(output);
   for (const Ring &ring : rings)

@@ -32,7 +32,9 @@ public:
   /// Whether it is still true.
   bool isUpToDate(const IdState &id) const;
   /// Whether the buffers are such as Admission::checkBuffers accepts.
-  bool accepts(const char *input, const char *output) const;
+  bool accepts(const void *input, const void *output) const {
+    return aliasing.accepts(input, output);
+  }
   /// Of invocation `ordinal`, from the start of the arena.
   uint64_t arenaOffset(uint64_t ordinal) const;
   /// Makes the view of the invocation before that of invocation `ordinal`.
@@ -50,9 +52,7 @@ private:
   const Collective *collective = nullptr;
   uint32_t leasesForgotten = 0;
   uint64_t ringOffset = 0, ownBlockBytes = 0;
-  uint64_t inputBytes = 0, outputBytes = 0;
-  int64_t inPlaceBytes = 0;
-  bool mayBeInPlace = false, mayBeOutOfPlace = false;
+  plan::Aliasing aliasing;
   std::vector<Ring> rings;
 };
 

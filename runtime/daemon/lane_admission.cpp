@@ -38,8 +38,7 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
 /// The invocation of the id before the next one, if that is for the lane.
 OpenInvocation *Admission::lastForLane(IdState &id, const Submission &submission) const {
   if (!id.lane || !id.lane->isUpToDate(id) || core.trace.isOn() || core.hasOpen() ||
-      !id.lane->accepts(static_cast<const char *>(submission.input),
-                        static_cast<const char *>(submission.output)))
+      !id.lane->accepts(submission.input, submission.output))
     return nullptr;
   OpenInvocation *last = id.unreclaimed[(id.nextOrdinal - 1) % AnnounceCell::kRecords];
   const bool isFree = last && !id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords] &&

@@ -217,8 +217,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   view.flagBase = binding.flagBase(invocation.ordinal);
   view.doorbells = fabric.doorbells();
   view.peerMemory = fabric.peerMemory();
-  view.inPlace = static_cast<const char *>(input) ==
-                 static_cast<const char *>(output) + collective.inPlaceBytes;
+  view.inPlace = collective.aliasing.isInPlace(input, output);
   const bool mayRefer = binding.program().line.bytes == 0;
   view.references[0] = mayRefer ? fabric.referenceTo(input, binding.inputBytes()) : 0;
   view.references[1] = mayRefer ? fabric.referenceTo(output, binding.outputBytes()) : 0;

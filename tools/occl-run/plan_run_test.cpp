@@ -52,6 +52,17 @@ TEST(PlanRun, everyCollectiveAsThreadsAndProcesses) {
   }
 }
 
+// Here the input lies right behind the output, which is where in place would have it.
+TEST(PlanRun, buffersOneBehindTheOther) {
+  occl::plan::Plan plan = shift(3);
+  plan.inPlace = false;
+  for (occl::plan::RankPlan &rank : plan.ranks)
+    rank.inPlaceOffset = static_cast<int32_t>(rank.outputChunks);
+  std::string path = save(plan, "behind.plan.json");
+  for (const char *count : {"1", "3", "1000"})
+    expectRight("--threads --plan " + path + " --count " + count);
+}
+
 TEST(PlanRun, everyTypeAndOperation) {
   std::string path = save(ringAllReduce(4), "types.plan.json");
   for (const char *type : {"uint8", "int32", "int64", "half", "bfloat16", "float", "double",
