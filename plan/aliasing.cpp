@@ -12,11 +12,14 @@ Aliasing::Aliasing(const Plan &plan, uint32_t rank, uint64_t count, uint64_t ele
                                 elementBytes);
   };
   const int64_t offset = buffers.inPlaceOffset;
+  const bool sharesChunks = offset < buffers.outputChunks && -offset < buffers.inputChunks;
   inputBytes = static_cast<uint64_t>(bytesTo(buffers.inputChunks));
   outputBytes = static_cast<uint64_t>(bytesTo(buffers.outputChunks));
-  inPlaceBytes = offset < 0 ? -bytesTo(-offset) : bytesTo(offset);
+  if (sharesChunks)
+    inPlaceBytes = offset < 0 ? -bytesTo(-offset) : bytesTo(offset);
   isEitherEmpty = inputBytes == 0 || outputBytes == 0;
-  sharesInPlace = !isEitherEmpty && inPlaceBytes < static_cast<int64_t>(outputBytes) &&
+  sharesInPlace = sharesChunks && !isEitherEmpty &&
+                  inPlaceBytes < static_cast<int64_t>(outputBytes) &&
                   -inPlaceBytes < static_cast<int64_t>(inputBytes);
   mayBeInPlace = plan.inPlace;
   mayBeApart = plan.outOfPlace || !sharesInPlace;

@@ -86,6 +86,7 @@ public:
       analysis::Rank &rank = program.ranks.emplace_back();
       rank.scratchChunks = static_cast<uint32_t>(header.scratchChunks[r]);
       rank.inPlaceOffset = header.inPlaceOffsets[r];
+      program.uniformChunks |= header.inPlace && mixesExtentsInPlace(r);
     }
   }
 
@@ -99,6 +100,13 @@ public:
   }
 
 private:
+  /// Whether an input chunk is, in place, an output chunk of another extent.
+  bool mixesExtentsInPlace(int32_t rank) const {
+    const int64_t offset = header.inPlaceOffsets[rank];
+    return offset % header.partChunks != 0 && offset < header.outputChunks[rank] &&
+           -offset < header.inputChunks[rank];
+  }
+
   /// Each rank's steps are stored once, where they stay.
   void reserveSteps() {
     std::vector<size_t> numSteps(program.ranks.size());

@@ -148,6 +148,23 @@ Finding checkLayout(const Plan &plan, const Limits &) {
       [](const Requirement &r) { return Range(r.firstContribution, r.numContributions); });
 }
 
+/// In place, chunks that share memory must begin and end together, whatever the count is.
+Finding checkInPlace(const Plan &plan, const Limits &) {
+  for (uint32_t r = 0; plan.inPlace && !plan.uniformChunks && r < plan.numRanks; ++r) {
+    const RankPlan &rank = plan.ranks[r];
+    const int64_t offset = rank.inPlaceOffset;
+    const int64_t input = std::max<int64_t>(0, -offset), output = input + offset;
+    if (offset % int64_t{plan.partChunks} != 0 && input < rank.inputChunks &&
+        output < rank.outputChunks)
+      return error(Code::WrongExtent, "ranks[" + number(r) + "]",
+                   "rank " + number(r) + ": in place, input chunk " + std::to_string(input) +
+                       " is output chunk " + std::to_string(output) +
+                       ", which is another chunk of a part of " + number(plan.partChunks) +
+                       ": only a plan for uniform chunks may mix them");
+  }
+  return {};
+}
+
 Finding checkRanks(const Plan &plan, const Limits &most) {
   uint64_t total = 0;
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
@@ -263,7 +280,8 @@ Finding checkCollective(const Plan &plan, const Limits &most) {
 
 Finding checkStructure(const Plan &plan, const Limits &most) {
   for (Finding (*check)(const Plan &, const Limits &) :
-       {checkHead, checkTotals, checkLayout, checkRanks, checkConnections, checkCollective})
+       {checkHead, checkTotals, checkLayout, checkRanks, checkConnections, checkCollective,
+        checkInPlace})
     if (Finding finding = check(plan, most))
       return finding;
   return {};
