@@ -35,18 +35,22 @@ void writeCounts(const plan::Plan &plan, std::ostream &out) {
   for (const plan::Connection &connection : plan.connections)
     channels.insert(connection.channel);
   std::vector<uint64_t> opcodes(plan::kNumOpcodes);
-  uint64_t messages = 0;
+  uint64_t messages = 0, signals = 0;
   for (const plan::Instruction &instruction : plan.instructions) {
     ++opcodes[static_cast<size_t>(instruction.opcode)];
     for (const plan::Operand &operand : plan.destinationsOf(instruction))
-      messages += operand.kind == plan::OperandKind::Connection;
+      if (operand.kind == plan::OperandKind::Connection)
+        ++(plan.connections[operand.index].isCounter ? signals : messages);
   }
   out << plan.name << ": " << counted(plan.numRanks, "rank") << ", at most "
       << counted(mostBlocks, "thread block") << " a rank, " << counted(channels.size(), "channel")
       << ", " << counted(plan.connections.size(), "connection") << ", protocol "
       << plan::nameOf(plan.protocol) << ", depth " << plan.depth << "\n";
   out << counted(plan.instructions.size(), "instruction") << ", " << counted(messages, "message")
-      << ", " << counted(plan.dependencies.size(), "wait") << " between thread blocks\n";
+      << ", ";
+  if (signals > 0)
+    out << counted(signals, "signal") << ", ";
+  out << counted(plan.dependencies.size(), "wait") << " between thread blocks\n";
   for (size_t i = 0; i < opcodes.size(); ++i)
     if (opcodes[i] > 0)
       out << std::setw(10) << opcodes[i] << "  " << plan::mnemonic(static_cast<plan::Opcode>(i))

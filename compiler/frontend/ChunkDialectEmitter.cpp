@@ -123,6 +123,8 @@ mlir::OwningOpRef<mlir::ModuleOp> ChunkDialectEmitter::finish(const ProgramInfo 
   if (info.maxBytes != kUnboundedBytes)
     program.setMaxBytes(info.maxBytes);
   program.setSourceHash(sourceHash);
+  if (!info.isStandard && info.requirements.empty())
+    chunks = {}; // what nobody asks for need not be done
   chunk::storeChunks(std::move(chunks), program);
   return module;
 }

@@ -30,8 +30,8 @@ bool Elaborator::instantiateCollective() {
   if (!bindCollectiveArguments())
     return false;
   frame = collectiveFrame;
-  bool good = checkNumRanks() && executeBindings() && sizeBuffers() && chooseModes() &&
-              readPrecondition();
+  bool good =
+      checkNumRanks() && executeBindings() && sizeBuffers() && chooseModes() && readPrecondition();
   frame = 0;
   return good;
 }
@@ -57,6 +57,7 @@ bool Elaborator::bindCollectiveArguments() {
     return false;
   }
   info.numRanks = static_cast<uint32_t>(ranks);
+  setBudget(info.numRanks);
   int64_t root = collectiveParameter("root").value_or(0);
   if (root < 0 || root >= ranks) {
     error(DiagnosticCode::RankOutOfRange, algorithm.collectiveRange,
@@ -145,7 +146,8 @@ bool Elaborator::checkSizes(const std::vector<uint32_t> &inputs,
   if (total > kMaxLocations) {
     error(DiagnosticCode::BadSize, algorithm.collectiveRange,
           "all buffers of all ranks together have " + std::to_string(total) + " chunks; at most " +
-              std::to_string(kMaxLocations) + " are possible");
+              std::to_string(kMaxLocations) +
+              " are possible: cut buffers into fewer chunks, or take fewer ranks");
     return false;
   }
   layout.setBuffers(inputs, outputs, info.inPlaceOffsets);

@@ -17,10 +17,15 @@ Elaborator::Elaborator(const Program &program, const AlgorithmDecl &algorithm,
                        ChunkEmitter &emitter, DiagnosticEngine &diagnostics)
     : program(program), algorithm(algorithm), options(options), sources(sources), emitter(emitter),
       diagnostics(diagnostics) {
+  setBudget(1); // until the number of ranks is known
+}
+
+void Elaborator::setBudget(uint64_t numRanks) {
   // Loops that do nothing must end too; a program that does something takes a few steps an
   // operation.
   constexpr uint64_t kStepsPerOp = 16, kFreeSteps = 1u << 20;
-  maxSteps = std::min<uint64_t>(options.maxOps, uint64_t{1} << 40) * kStepsPerOp + kFreeSteps;
+  maxOps = options.maxOps.value_or(defaultMaxOps(numRanks));
+  maxSteps = std::min<uint64_t>(maxOps, uint64_t{1} << 40) * kStepsPerOp + kFreeSteps;
 }
 
 std::optional<ProgramInfo> Elaborator::run() {

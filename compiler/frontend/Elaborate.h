@@ -5,17 +5,24 @@
 #include "compiler/frontend/DeclaredTopology.h"
 #include "compiler/frontend/Program.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace occl::frontend {
 
+/// Enough for rings, which take three for each pair of ranks; so many, however few ranks there are.
+constexpr uint64_t defaultMaxOps(uint64_t numRanks) {
+  constexpr uint64_t kLeast = 4u << 20, kForEachPair = 4;
+  return std::max(kLeast, kForEachPair * numRanks * numRanks);
+}
+
 struct ElaborationOptions {
   /// "name=value", one for each -D.
   std::vector<std::string> defines = {};
-  /// Reads, copies and reductions that a program may consist of.
-  uint64_t maxOps = 4u << 20;
+  /// Reads, copies and reductions that a program may consist of; without it defaultMaxOps().
+  std::optional<uint64_t> maxOps = {};
   /// Which version of the algorithm: the one for this size, or else by number. A number that does
   /// not exist means the last one.
   std::optional<uint64_t> bytes = {};

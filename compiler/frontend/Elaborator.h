@@ -185,6 +185,7 @@ private:
   // Warnings, for a program that is right
   void warn();
   void warnOfSizes();
+  void warnOfNothing();
   void warnOfMoves();
   /// Unmarks in `isDead` the moves without which an output would be another one, in this mode.
   void findDead(const Memory &memory, std::vector<bool> &isDead) const;
@@ -192,6 +193,8 @@ private:
   // Budget
   bool spendSteps(uint64_t count, SourceRange place);
   bool spendOp(SourceRange place);
+  /// Of operations and steps, as the options say, or as is usual for so many ranks.
+  void setBudget(uint64_t numRanks);
   void reportBudget(const char *what, uint64_t budget, SourceRange place);
 
   // Precondition
@@ -211,6 +214,7 @@ private:
   bool isNewRequirement(const Requirement &requirement);
   bool collectContributions(const Requirement &requirement, uint32_t count);
   void checkRequirement(const RequirementInstance &instance);
+  std::string describeWrongOutputs() const;
   /// Whether the location holds what is wanted, if inputs that hold the same are told apart by
   /// nobody.
   bool holdsSame(const Memory &memory, LocationId location,
@@ -248,6 +252,9 @@ private:
   /// "called in place, " if a mistake that was found in this mode is none in the other.
   std::string modeText(const Memory &memory,
                        const std::function<bool(const Memory &)> &isAffected) const;
+  /// Notes how to claim less, if a mistake is one in place only and nothing says that it must be
+  /// right there; `mode` is what modeText said.
+  void offerModes(const std::string &mode, Diagnostic &diagnostic) const;
   std::string valuesIn(const Expr &expr) const;
   Value &slot(uint32_t index) { return stack[frame + index]; }
 
@@ -307,13 +314,14 @@ private:
   std::vector<bool> isDefined;        // input locations that hold data at entry; empty: all
   std::vector<LocationId> equalInput; // of each location, one that holds the same; empty: itself
   std::vector<bool> isRequired;       // output locations that the postcondition has spoken of
-  size_t failedRequirements = 0;
+  size_t wrongOutputs = 0;            // of these
+  std::vector<bool> isRankWrong;
   size_t lastRecorded = 0;  // where the last of info.requirements begins
   uint64_t numRecorded = 0; // contributions in them
   unsigned callDepth = 0;
   uint64_t steps = 0;
   uint64_t ops = 0;
-  uint64_t maxSteps = 0;
+  uint64_t maxOps = 0, maxSteps = 0;
   topology::Topology *building = nullptr; // by runTopology
   size_t numPorts = 0;                    // of its switches
   std::pair<uint32_t, uint32_t> lastLink; // that there is

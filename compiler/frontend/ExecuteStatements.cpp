@@ -105,8 +105,8 @@ void Elaborator::executeScratch(const Stmt &statement) {
       layout.addScratch(std::string(statement.name), std::move(slots));
   if (!scratch) {
     error(DiagnosticCode::BadSize, statement.expr->range,
-          "all buffers of all ranks together have more than " + std::to_string(kMaxLocations) +
-              " chunks");
+          "with this scratch all buffers of all ranks together have more than " +
+              std::to_string(kMaxLocations) + " chunks, as many as a plan may have");
     return;
   }
   for (Memory &memory : memories)
@@ -178,9 +178,9 @@ bool Elaborator::spendSteps(uint64_t count, SourceRange place) {
 }
 
 bool Elaborator::spendOp(SourceRange place) {
-  if (++ops <= options.maxOps)
+  if (++ops <= maxOps)
     return true;
-  reportBudget("reads, copies and reductions", options.maxOps, place);
+  reportBudget("reads, copies and reductions", maxOps, place);
   return false;
 }
 
@@ -192,13 +192,11 @@ void Elaborator::reportBudget(const char *what, uint64_t budget, SourceRange pla
   auto culprit = std::find_if(loops.rbegin(), loops.rend(), [&](const Loop &loop) {
     return steps - loop.stepsBefore >= steps / 2;
   });
-  std::string message = std::string("the program takes more than ") + std::to_string(budget) + " " +
-                        what + "; if that is right, raise --max-ops";
-  if (culprit == loops.rend())
-    error(DiagnosticCode::BudgetSpent, place, message);
-  else
-    error(DiagnosticCode::BudgetSpent, culprit->generator->range,
-          "this loop goes on too long: " + message);
+  bool isOfLoop = culprit != loops.rend();
+  error(DiagnosticCode::BudgetSpent, isOfLoop ? culprit->generator->range : place,
+        "the program takes more than " + std::to_string(budget) + " " + what +
+            (isOfLoop ? ", most of them in this loop" : "") +
+            "; if it is meant to, raise --max-ops, which is " + std::to_string(maxOps));
 }
 
 } // namespace occl::frontend

@@ -20,8 +20,8 @@ struct FrontendOptions {
   std::vector<std::string> importPaths;
   /// Which algorithm of the file; may be empty if there is only one.
   std::string algorithm;
-  /// Reads, copies and reductions that a program may consist of.
-  uint64_t maxOps = 4u << 20;
+  /// Reads, copies and reductions that a program may consist of; without it defaultMaxOps().
+  std::optional<uint64_t> maxOps = {};
   /// Which version of the algorithm: the one for this size, or else by number.
   std::optional<uint64_t> bytes = {};
   size_t version = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/ChunkEmitter.h"
+#include "plan/limits.h"
 
 #include <deque>
 #include <optional>
@@ -13,8 +14,9 @@ namespace occl::frontend {
 /// The number of a location. Valid ones are below Layout::numLocations().
 using LocationId = uint32_t;
 
-/// Bounds the memory of a compilation: 16 bytes a location and alias mode.
-inline constexpr uint64_t kMaxLocations = 1u << 24;
+/// As many as a plan may have. Bounds the memory of a compilation: 16 bytes a location and alias
+/// mode.
+inline constexpr uint64_t kMaxLocations = plan::limits::kMaxTotalChunks;
 
 /// Chunks [index, index + count) of a buffer of one rank; index counts from the beginning of the
 /// named scratch.

@@ -115,6 +115,8 @@ private:
   void lexNumber() {
     size_t begin = at;
     skipWhile(isWord);
+    if (at + 1 < text.size() && text[at] == '.' && isDigit(text[at + 1]))
+      return lexFraction(begin);
     int64_t value = 0;
     bool digits = true, fits = true;
     std::string_view number = text.substr(begin, at - begin);
@@ -132,6 +134,15 @@ private:
       diagnostics.error(DiagnosticCode::BadNumber, from(begin),
                         "this number does not fit 64 bits; the largest is 9223372036854775807");
     add(TokenKind::Integer, begin, digits && fits ? value : 0);
+  }
+
+  /// The number before the point is read.
+  void lexFraction(size_t begin) {
+    ++at;
+    skipWhile(isWord);
+    diagnostics.error(DiagnosticCode::BadNumber, from(begin),
+                      "numbers are whole: the language has no fractions");
+    add(TokenKind::Integer, begin);
   }
 
   void lexString() {
@@ -166,7 +177,13 @@ private:
     std::string shown = c > 0x20 && c < 0x7f
                             ? std::string("'") + text[begin] + "' means nothing here"
                             : "this character is allowed in comments and strings only";
-    diagnostics.error(DiagnosticCode::UnknownCharacter, from(begin), shown);
+    if (c == '#') // what follows is a comment in other languages
+      shown += "; a comment begins with '//'";
+    Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownCharacter, from(begin), shown);
+    if (c != '#')
+      return;
+    error.fixIt(from(begin), "//");
+    skipWhile([](char next) { return next != '\n'; });
   }
 
   std::string_view text;

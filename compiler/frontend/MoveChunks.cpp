@@ -4,11 +4,19 @@
 
 namespace occl::frontend {
 
+static constexpr char kCalledInPlace[] = "called in place, ";
+
 std::string Elaborator::modeText(const Memory &memory,
                                  const std::function<bool(const Memory &)> &isAffected) const {
   if (std::all_of(memories.begin(), memories.end(), isAffected))
     return "";
-  return memory.isInPlace() ? "called in place, " : "called out of place, ";
+  return memory.isInPlace() ? kCalledInPlace : "called out of place, ";
+}
+
+void Elaborator::offerModes(const std::string &mode, Diagnostic &diagnostic) const {
+  if (mode == kCalledInPlace && !algorithm.modesRange.isValid())
+    diagnostic.note(algorithm.nameRange, "if it is not to be called in place, say 'modes "
+                                         "out_of_place' before its body");
 }
 
 bool Elaborator::read(const Place &place, const Expr &expr, Chunk &out) {
@@ -53,13 +61,14 @@ bool Elaborator::checkAliasedInput(const Place &place, const Expr &expr) {
     if (version <= kEntry)
       continue;
     const Event &overwrite = trace.eventOf(version);
-    error(DiagnosticCode::StaleChunk, expr.range,
-          "called in place, " + layout.describe(layout.placeOf(location)) +
-              " no longer holds the input here")
-        .note(overwrite.expr->range,
-              "overwritten here, as " +
-                  layout.describe(layout.placeOf(layout.inPlaceAlias(location))) +
-                  trace.describe(overwrite.context));
+    Diagnostic &stale = error(DiagnosticCode::StaleChunk, expr.range,
+                              kCalledInPlace + layout.describe(layout.placeOf(location)) +
+                                  " no longer holds the input here");
+    stale.note(overwrite.expr->range,
+               "overwritten here, as " +
+                   layout.describe(layout.placeOf(layout.inPlaceAlias(location))) +
+                   trace.describe(overwrite.context));
+    offerModes(kCalledInPlace, stale);
     return false;
   }
   return true;
@@ -75,10 +84,13 @@ bool Elaborator::checkFresh(const Chunk &chunk, const Expr &expr) {
     auto isStale = [&](const Memory &other) {
       return other.latest(first, chunk.place.count).first > chunk.stamp;
     };
-    error(DiagnosticCode::StaleChunk, expr.range,
-          modeText(memory, isStale) + "this chunk is stale: " +
-              layout.describe(layout.placeOf(location)) + " was overwritten after it was read")
-        .note(overwrite.expr->range, "overwritten here" + trace.describe(overwrite.context));
+    std::string mode = modeText(memory, isStale);
+    Diagnostic &stale =
+        error(DiagnosticCode::StaleChunk, expr.range,
+              mode + "this chunk is stale: " + layout.describe(layout.placeOf(location)) +
+                  " was overwritten after it was read");
+    stale.note(overwrite.expr->range, "overwritten here" + trace.describe(overwrite.context));
+    offerModes(mode, stale);
     return false;
   }
   return spendSteps(chunk.place.count, expr.range);
@@ -142,9 +154,11 @@ bool Elaborator::checkStore(std::span<const Operand> operands, const Place &dest
     auto memory = std::find_if(memories.begin(), memories.end(), overlapsInPart);
     if (memory == memories.end())
       continue;
-    error(DiagnosticCode::PartialOverlap, expr.range,
-          modeText(*memory, overlapsInPart) + "the source " + layout.describe(chunk.place) +
-              " and the destination " + layout.describe(destination) + " overlap in part");
+    std::string mode = modeText(*memory, overlapsInPart);
+    offerModes(mode,
+               error(DiagnosticCode::PartialOverlap, expr.range,
+                     mode + "the source " + layout.describe(chunk.place) + " and the destination " +
+                         layout.describe(destination) + " overlap in part"));
     return false;
   }
   if (destination.buffer != BufferKind::Input || !info.outOfPlace)

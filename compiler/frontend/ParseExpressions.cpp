@@ -11,6 +11,7 @@ struct OperatorInfo {
   unsigned precedence;
 };
 
+constexpr size_t kMaxShown = 40; // characters of an expression in a message
 constexpr unsigned kComparison = 3;
 constexpr OperatorInfo kOperators[] = {
     {TokenKind::OrOr, BinaryOp::Or, 1},
@@ -83,14 +84,57 @@ Expr *Parser::parseExpr() {
   return complete(expr);
 }
 
+Expr *Parser::parseCondition() {
+  Expr *expr = parseExpr();
+  if (!expr || !is(TokenKind::Assign))
+    return expr;
+  diagnostics.error(DiagnosticCode::ExpectedToken, peek().range, "'=' does not compare; '==' does")
+      .fixIt(peek().range, "==");
+  return nullptr;
+}
+
+bool Parser::acceptForeign(std::string_view word, const char *spelling) {
+  if (!is(TokenKind::Identifier) || sources.text(peek().range) != word)
+    return false;
+  SourceRange range = take().range;
+  diagnostics
+      .error(DiagnosticCode::ExpectedToken, range,
+             "'" + std::string(word) + "' is written '" + spelling + "' here")
+      .fixIt(range, spelling);
+  return true;
+}
+
+bool Parser::isForeignAssignment(const Expr &left, SourceRange op) {
+  bool isIncrement = is(TokenKind::Plus) && sources.text(op) == "+";
+  if ((!is(TokenKind::Assign) && !isIncrement) || peek().range.begin != op.end)
+    return false;
+  SourceRange both = join(op, peek().range);
+  std::string name(sources.text(left.range)), sign(sources.text(op));
+  std::string text = "= " + name + " " + sign + (isIncrement ? " 1" : "");
+  diagnostics
+      .error(DiagnosticCode::ExpectedToken, both,
+             "there is no '" + std::string(sources.text(both)) + "'; write '" + name + " " + text +
+                 (isIncrement ? "'" : " ...'"))
+      .fixIt(both, text);
+  return true;
+}
+
 Expr *Parser::parseBinary(unsigned minPrecedence) {
   Expr *left = parseUnary();
   while (left) {
     const OperatorInfo *info = operatorOf(peek().kind);
-    if (!info || info->precedence < minPrecedence)
+    if (!info && minPrecedence <= 2 && acceptForeign("and", "&&"))
+      info = operatorOf(TokenKind::AndAnd);
+    else if (!info && minPrecedence <= 1 && acceptForeign("or", "||"))
+      info = operatorOf(TokenKind::OrOr);
+    else if (!info || info->precedence < minPrecedence)
       return left;
+    else
+      take();
     Expr *expr = newExpr(ExprKind::Binary, left->range);
-    expr->nameRange = take().range;
+    expr->nameRange = previousRange();
+    if (isForeignAssignment(*left, expr->nameRange))
+      return nullptr;
     expr->op = info->op;
     expr->a = left;
     if (!(expr->b = parseBinary(info->precedence + 1)) || !(left = complete(expr)))
@@ -106,13 +150,17 @@ Expr *Parser::parseBinary(unsigned minPrecedence) {
 }
 
 Expr *Parser::parseUnary() {
-  if (!isOneOf({TokenKind::Minus, TokenKind::Not}))
+  bool isFollowed = peek(1).kind == TokenKind::Identifier || peek(1).kind == TokenKind::Integer;
+  bool isForeign = isFollowed && acceptForeign("not", "!");
+  if (!isForeign && !isOneOf({TokenKind::Minus, TokenKind::Not}))
     return parsePostfix();
   Nesting guard(*this);
   if (!guard.allowed)
     return nullptr;
-  Expr *expr = newExpr(is(TokenKind::Minus) ? ExprKind::Negate : ExprKind::Not, peek().range);
-  take();
+  bool isNegation = !isForeign && is(TokenKind::Minus);
+  if (!isForeign)
+    take();
+  Expr *expr = newExpr(isNegation ? ExprKind::Negate : ExprKind::Not, previousRange());
   return (expr->a = parseUnary()) ? complete(expr) : nullptr;
 }
 
@@ -131,13 +179,27 @@ Expr *Parser::parseIndex(Expr &base) {
     return nullptr;
   if (accept(TokenKind::DotDot) && !(expr->c = parseExpr()))
     return nullptr;
-  return expect(TokenKind::RightBracket, "after the index") ? complete(expr) : nullptr;
+  if (!is(TokenKind::Colon))
+    return expect(TokenKind::RightBracket, "after the index") ? complete(expr) : nullptr;
+  diagnostics
+      .error(DiagnosticCode::ExpectedToken, peek().range,
+             "expected ']' after the index, found ':'; a range is written 'first..last', without "
+             "'last' itself")
+      .fixIt(peek().range, "..");
+  return nullptr;
 }
 
 Expr *Parser::parseMember(Expr &base) {
   take();
   Expr *expr = newExpr(ExprKind::Member, base.range);
   expr->a = &base;
+  if (is(TokenKind::KwReduce)) {
+    diagnostics.error(DiagnosticCode::ReservedWord, peek().range,
+                      "'reduce' is no operation of a chunk; write 'reduce(" +
+                          std::string(sources.text(base.range).substr(0, kMaxShown)) +
+                          ", ...).into(place)'");
+    return nullptr;
+  }
   if (!expectName("after '.'", expr->name, expr->nameRange))
     return nullptr;
   if (expr->name == "copy")
@@ -216,7 +278,8 @@ Expr *Parser::parsePrimary() {
   case TokenKind::Reserved:
     diagnostics.error(DiagnosticCode::ReservedWord, range,
                       "'" + std::string(sources.text(range)) +
-                          "' is reserved for a later version of the language");
+                          "' is reserved for a later version of the language; a loop is written "
+                          "'for i in first..last', with bounds that are known when it starts");
     return nullptr;
   default:
     reportExpected("an expression", "here");

@@ -6,10 +6,11 @@ bool Parser::parseBlock(std::vector<Stmt *> &statements, const char *where) {
   Nesting guard(*this);
   if (!guard.allowed || !expect(TokenKind::LeftBrace, where))
     return false;
+  SourceRange opened = previousRange();
   while (!atBlockEnd())
     if (Stmt *statement = parseStatement())
       statements.push_back(statement);
-  return expect(TokenKind::RightBrace, "at the end of the block");
+  return expectBrace(opened, "at the end of the block");
 }
 
 bool Parser::atBlockEnd() const {
@@ -132,7 +133,7 @@ bool Parser::parseGenerators(Generators &generators) {
       return false;
     }
   } while (accept(TokenKind::Comma));
-  return !accept(TokenKind::KwWhere) || (generators.where = parseExpr());
+  return !accept(TokenKind::KwWhere) || (generators.where = parseCondition());
 }
 
 Stmt *Parser::parseIf() {
@@ -141,7 +142,7 @@ Stmt *Parser::parseIf() {
     return nullptr;
   Stmt *statement = newStmt(StmtKind::If);
   take();
-  if (!(statement->expr = parseExpr()))
+  if (!(statement->expr = parseCondition()))
     return nullptr;
   statement->range = since(statement->range);
   if (!parseBlock(statement->body, "before the statements of 'if'"))
@@ -158,7 +159,7 @@ Stmt *Parser::parseIf() {
 Stmt *Parser::parseAssert() {
   Stmt *statement = newStmt(StmtKind::Assert);
   take();
-  if (!(statement->expr = parseExpr()))
+  if (!(statement->expr = parseCondition()))
     return nullptr;
   if (accept(TokenKind::Comma) && !expectString("as the message of 'assert'", statement->message))
     return nullptr;

@@ -44,11 +44,25 @@ std::string Parser::found() const {
   return is(TokenKind::String) ? "found a string" : "found '" + shown + "'";
 }
 
-void Parser::reportExpected(const std::string &what, const char *where) {
+void Parser::reportExpected(const std::string &what, const char *where, SourceRange opened) {
   if (gaveUp)
     return;
-  diagnostics.error(DiagnosticCode::ExpectedToken, peek().range,
-                    "expected " + what + " " + where + ", " + found());
+  SourceRange place = peek().range;
+  if (is(TokenKind::End) && at > 0) { // behind what is there, not in an empty line
+    place = previousRange();
+    place.begin = place.end;
+  }
+  Diagnostic &error = diagnostics.error(DiagnosticCode::ExpectedToken, place,
+                                        "expected " + what + " " + where + ", " + found());
+  if (opened.isValid())
+    error.note(opened, "to close this one");
+}
+
+bool Parser::expectBrace(SourceRange opened, const char *where) {
+  if (accept(TokenKind::RightBrace))
+    return true;
+  reportExpected("'}'", where, opened);
+  return false;
 }
 
 bool Parser::expect(TokenKind kind, const char *where) {
@@ -293,10 +307,11 @@ bool Parser::parseCollective() {
   if (!expectCollectiveName(decl.name, decl.nameRange) || !parseParams(decl) ||
       !expect(TokenKind::LeftBrace, "before the collective's items"))
     return false;
+  SourceRange opened = previousRange();
   while (!atBlockEnd())
     if (!parseCollectiveItem(decl))
       skipStatement();
-  return expect(TokenKind::RightBrace, "after the collective's items");
+  return expectBrace(opened, "after the collective's items");
 }
 
 bool Parser::parseCollectiveItem(CollectiveDecl &decl) {
@@ -355,6 +370,7 @@ bool Parser::parsePre(CollectiveDecl &decl) {
   pre.range = since(begin);
   if (!expect(TokenKind::LeftBrace, "before the precondition"))
     return false;
+  SourceRange opened = previousRange();
   while (!atBlockEnd()) {
     DefinedInput defined;
     bool good = (defined.input = parsePostfix()) &&
@@ -365,7 +381,7 @@ bool Parser::parsePre(CollectiveDecl &decl) {
       skipStatement();
   }
   decl.pres.push_back(std::move(pre));
-  return expect(TokenKind::RightBrace, "after the precondition");
+  return expectBrace(opened, "after the precondition");
 }
 
 bool Parser::parsePost(CollectiveDecl &decl) {
@@ -376,13 +392,14 @@ bool Parser::parsePost(CollectiveDecl &decl) {
   post.range = since(begin);
   if (!expect(TokenKind::LeftBrace, "before the postcondition"))
     return false;
+  SourceRange opened = previousRange();
   inPost = true;
   while (!atBlockEnd())
     if (!parseRequirement(post))
       skipStatement();
   inPost = false;
   decl.posts.push_back(std::move(post));
-  return expect(TokenKind::RightBrace, "after the postcondition");
+  return expectBrace(opened, "after the postcondition");
 }
 
 bool Parser::parseRequirement(PostItem &post) {

@@ -42,7 +42,10 @@ private:
   bool expectCollectiveName(std::string_view &name, SourceRange &range);
   /// Without its quotes.
   bool expectString(const char *what, std::string_view &text);
-  void reportExpected(const std::string &what, const char *where);
+  /// `opened`, if it is a place, is noted as what is to be closed.
+  void reportExpected(const std::string &what, const char *where, SourceRange opened = {});
+  /// Takes the '}' of the '{' at `opened`, or reports that it is missing.
+  bool expectBrace(SourceRange opened, const char *where);
   std::string found() const;
 
   // Recovery
@@ -123,6 +126,12 @@ private:
 
   // Expressions
   Expr *parseExpr();
+  /// An expression that chooses: here '=' is a mistake for '=='.
+  Expr *parseCondition();
+  /// Whether a word of other languages stands for this operator here; it is reported.
+  bool acceptForeign(std::string_view word, const char *spelling);
+  /// Reports 'k += 1' and 'k++', whose operator has been taken.
+  bool isForeignAssignment(const Expr &left, SourceRange op);
   Expr *parseBinary(unsigned minPrecedence);
   Expr *parseUnary();
   Expr *parsePostfix();

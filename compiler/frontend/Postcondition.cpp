@@ -123,9 +123,31 @@ void Elaborator::checkPostcondition() {
   isRequired.assign(layout.numLocations(), false);
   visitRequirements([&](const RequirementInstance &instance) {
     checkRequirement(instance);
-    if (!info.isStandard)
+    if (!info.isStandard && wrongOutputs == 0)
       recordRequirement(instance);
   });
+  if (wrongOutputs > 1 && !stopped)
+    diagnostics.noteLast({}, describeWrongOutputs());
+}
+
+/// "5 of 8 outputs are wrong, on ranks 0, 1 and 2": what a few errors do not tell.
+std::string Elaborator::describeWrongOutputs() const {
+  constexpr size_t kMaxNamed = 8;
+  size_t required = static_cast<size_t>(std::count(isRequired.begin(), isRequired.end(), true));
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < isRankWrong.size(); ++rank)
+    if (isRankWrong[rank])
+      ranks.push_back(rank);
+  std::string text = std::to_string(wrongOutputs) + " of the " + std::to_string(required) +
+                     " chunks that the postcondition asks for are wrong, on ";
+  if (ranks.size() == info.numRanks && ranks.size() > 1)
+    return text + "all ranks";
+  if (ranks.size() > kMaxNamed)
+    return text + std::to_string(ranks.size()) + " of " + std::to_string(info.numRanks) + " ranks";
+  text += ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
+  return text;
 }
 
 void Elaborator::checkRequirement(const RequirementInstance &instance) {
@@ -138,6 +160,13 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
     };
     if (std::none_of(memories.begin(), memories.end(), isOther))
       continue;
+    // The others are counted only, where that is quick.
+    if (wrongOutputs >= kMaxFailures) {
+      stopped = stopped || !equalInput.empty();
+      ++wrongOutputs;
+      isRankWrong[instance.output.rank] = true;
+      continue;
+    }
     std::vector<Contribution> wanted;
     for (const Place &place : instance.contributions)
       wanted.push_back(sameAs({place.rank, place.index + i}));
@@ -147,13 +176,16 @@ void Elaborator::checkRequirement(const RequirementInstance &instance) {
     auto memory = std::find_if(memories.begin(), memories.end(), fails);
     if (memory == memories.end() || stopped)
       continue;
-    Provenance(layout, trace, memory->isInPlace(), equalInput)
-        .report(location, wanted,
-                {modeText(*memory, fails), algorithm.nameRange, instance.requirement->range,
-                 trace.describe(context())},
-                diagnostics);
-    if (++failedRequirements >= kMaxFailures)
-      stopped = true;
+    ++wrongOutputs;
+    isRankWrong.resize(info.numRanks);
+    isRankWrong[instance.output.rank] = true;
+    std::string mode = modeText(*memory, fails);
+    Diagnostic &wrong = Provenance(layout, trace, memory->isInPlace(), equalInput)
+                            .report(location, wanted,
+                                    {mode, algorithm.nameRange, instance.requirement->range,
+                                     trace.describe(context())},
+                                    diagnostics);
+    offerModes(mode, wrong);
   }
 }
 

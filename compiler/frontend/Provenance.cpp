@@ -159,8 +159,8 @@ std::vector<Share> Provenance::contentsOf(LocationId location) {
   return contentOf(location);
 }
 
-void Provenance::report(LocationId output, const std::vector<Contribution> &contributions,
-                        const Setting &setting, DiagnosticEngine &diagnostics) {
+Diagnostic &Provenance::report(LocationId output, const std::vector<Contribution> &contributions,
+                               const Setting &setting, DiagnosticEngine &diagnostics) {
   Contents wanted;
   for (const Contribution &contribution : contributions)
     wanted.push_back({contribution});
@@ -196,7 +196,7 @@ void Provenance::report(LocationId output, const std::vector<Contribution> &cont
     noteHistory(*extra, diagnostic);
   else if (missing)
     noteReduction(diagnostic);
-  diagnostic.note(setting.requirement, "required here" + setting.context);
+  return diagnostic.note(setting.requirement, "required here" + setting.context);
 }
 
 std::vector<uint32_t> freeVariables(const Expr &root) {

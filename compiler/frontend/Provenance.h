@@ -43,8 +43,8 @@ public:
   bool isCut() const { return cut; }
   /// Reports in which way the location does not hold exactly these contributions, and the
   /// statements that made it so.
-  void report(LocationId output, const std::vector<Contribution> &contributions,
-              const Setting &setting, DiagnosticEngine &diagnostics);
+  Diagnostic &report(LocationId output, const std::vector<Contribution> &contributions,
+                     const Setting &setting, DiagnosticEngine &diagnostics);
 
 private:
   /// A write of one location that the output depends on.

@@ -9,16 +9,62 @@ namespace {
 bool isInt(BinaryOp op) { return op >= BinaryOp::Add; }
 bool isLogic(BinaryOp op) { return op <= BinaryOp::And; }
 
+/// Functions of other languages, and what there is instead.
+struct ForeignFunction {
+  std::string_view name;
+  const char *instead;
+};
+
+constexpr ForeignFunction kForeignFunctions[] = {
+    {"range", "a range is written 'first..last', without 'last' itself"},
+    {"print", "a program prints nothing; 'assert' says what must hold"},
+    {"printf", "a program prints nothing; 'assert' says what must hold"},
+    {"len", "the length of a list is 'list.length'"},
+    {"not", "it is written '!'"},
+};
+
+/// What to add to "this is of type ..." where a chunk or location is wanted.
+const char *makeLocation(Type wanted, Type got) {
+  if (wanted != Type::Chunk && wanted != Type::Location)
+    return "";
+  if (got == Type::Row)
+    return "; add '[chunk]'";
+  if (got == Type::Buffer)
+    return "; add '[rank][chunk]'";
+  return wanted == Type::Location ? "; a location is written 'buffer[rank][chunk]'" : "";
+}
+
 } // namespace
 
 void Resolver::unknownName(std::string_view name, SourceRange range, const char *kind,
-                           std::vector<std::string_view> candidates) {
+                           std::vector<std::string_view> candidates, const std::string &instead) {
   std::string suggestion = plan::suggest(name, candidates);
-  Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, range,
-                                        std::string("there is no ") + kind + " '" +
-                                            std::string(name) + "' here" + plan::didYouMean(suggestion));
+  std::string message = std::string("there is no ") + kind + " '" + std::string(name) + "' here";
+  message += suggestion.empty() && !instead.empty() ? "; " + instead : plan::didYouMean(suggestion);
+  Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, range, message);
   if (!suggestion.empty())
     error.fixIt(range, suggestion);
+}
+
+void Resolver::unknownFunction(const Expr &call) {
+  for (const ForeignFunction &foreign : kForeignFunctions) {
+    if (call.name != foreign.name)
+      continue;
+    Diagnostic &error = diagnostics.error(DiagnosticCode::UnknownName, call.nameRange,
+                                          "there is no function '" + std::string(call.name) +
+                                              "' here; " + foreign.instead);
+    if (call.name == "range" && (call.operands.size() == 1 || call.operands.size() == 2))
+      error.fixIt(call.range, (call.operands.size() == 1
+                                   ? "0"
+                                   : std::string(sources.text(call.operands.front()->range))) +
+                                  ".." + std::string(sources.text(call.operands.back()->range)));
+    return;
+  }
+  std::vector<std::string_view> names(std::begin(kBuiltinNames), std::end(kBuiltinNames));
+  for (const std::unique_ptr<Module> &module : program.modules)
+    for (const FunctionDecl &decl : module->functions)
+      names.push_back(decl.name);
+  unknownName(call.name, call.nameRange, "function", std::move(names));
 }
 
 void Resolver::want(Expr *expr, Type wanted, const char *what) {
@@ -33,8 +79,11 @@ void Resolver::check(const Expr &expr, Type wanted, const char *what) {
               (wanted == Type::Chunk && type == Type::Location) || (isEmptyList && isList(wanted));
   if (!fits)
     diagnostics.error(DiagnosticCode::WrongType, expr.range,
-                      std::string(what) + " must be of type '" + nameOf(wanted) +
-                          "', this is of type '" + nameOf(type) + "'");
+                      std::string(what) + " must be of type '" + nameOf(wanted) + "', this is " +
+                          (type == Type::Row || type == Type::Buffer
+                               ? "a " + std::string(nameOf(type))
+                               : "of type '" + std::string(nameOf(type)) + "'") +
+                          makeLocation(wanted, type));
 }
 
 Type Resolver::resolveExpr(Expr *expr) {
@@ -108,7 +157,10 @@ void Resolver::resolveName(Expr &expr) {
   std::vector<std::string_view> names{"input", "output"};
   for (const Variable &known : scope.all())
     names.push_back(known.name);
-  unknownName(expr.name, expr.range, "variable", std::move(names));
+  bool isBuffer = sources.text(expr.range.file).substr(expr.range.end).starts_with('[');
+  unknownName(expr.name, expr.range, "variable", std::move(names),
+              isBuffer ? "scratch is declared by 'scratch " + std::string(expr.name) + "[slots];'"
+                       : "");
 }
 
 void Resolver::resolveBuffer(Expr &expr) {
@@ -226,12 +278,7 @@ void Resolver::resolveCall(Expr &expr) {
       return;
     for (Expr *operand : expr.operands)
       resolveExpr(operand);
-    std::vector<std::string_view> names;
-    names.insert(names.end(), std::begin(kBuiltinNames), std::end(kBuiltinNames));
-    for (const std::unique_ptr<Module> &module : program.modules)
-      for (const FunctionDecl &decl : module->functions)
-        names.push_back(decl.name);
-    return unknownName(expr.name, expr.nameRange, "function", std::move(names));
+    return unknownFunction(expr);
   }
   const FunctionDecl &decl = *known->second;
   expr.function = &decl;

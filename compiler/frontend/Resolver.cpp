@@ -1,6 +1,5 @@
 #include "compiler/frontend/Resolver.h"
 
-
 namespace occl::frontend {
 
 void resolve(Program &program, const SourceManager &sources, DiagnosticEngine &diagnostics) {
@@ -327,7 +326,8 @@ void Resolver::resolveBinding(Stmt &statement) {
                       std::string("a variable holds an int, a bool, a chunk or a list; this is ") +
                           (type == Type::Void     ? "nothing"
                            : type == Type::Origin ? "an origin: ask for its '.rank' or '.index'"
-                                                  : "a whole buffer"));
+                           : type == Type::Row    ? "a buffer of one rank; add '[chunk]'"
+                                                  : "a buffer; add '[rank][chunk]'"));
     type = Type::Error;
   }
   statement.slot =

@@ -74,8 +74,10 @@ private:
   void want(Expr *expr, Type wanted, const char *what);
   /// The same for an expression that is resolved.
   void check(const Expr &expr, Type wanted, const char *what);
+  /// `instead` is said where none of the candidates is like the name.
   void unknownName(std::string_view name, SourceRange range, const char *kind,
-                   std::vector<std::string_view> candidates);
+                   std::vector<std::string_view> candidates, const std::string &instead = "");
+  void unknownFunction(const Expr &call);
 
   Variable *declare(std::string_view name, SourceRange range, Type type, bool isAssignable);
   uint32_t slotOf(const Variable *variable) const { return variable ? variable->slot : 0; }

@@ -9,8 +9,22 @@ namespace occl::frontend {
 
 void Elaborator::warn() {
   warnOfSizes();
-  if (versionSizes.size() <= 1)
+  if (!info.isStandard && info.requirements.empty())
+    warnOfNothing(); // that each of its moves is needed by nobody says no more
+  else if (versionSizes.size() <= 1)
     warnOfMoves(); // else what this version does not need may be for another one
+}
+
+void Elaborator::warnOfNothing() {
+  if (trace.numEvents() == 0)
+    return; // as it is with few ranks, say
+  const CollectiveDecl &collective = *algorithm.collective;
+  SourceRange place = collective.posts.empty() ? collective.nameRange : collective.posts[0].range;
+  error(DiagnosticCode::AsksForNothing, place,
+        "the postcondition asks for nothing of " + std::to_string(info.numRanks) +
+            (info.numRanks == 1 ? " rank" : " ranks") +
+            ", so that a plan without instructions meets it")
+      .note(algorithm.collectiveRange, "in the collective of this algorithm");
 }
 
 void Elaborator::warnOfSizes() {

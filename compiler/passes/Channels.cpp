@@ -197,12 +197,18 @@ private:
 
   LogicalResult report(const Ends &end, uint32_t channel) const {
     auto error = emitError(Location::getFromOpaquePointer(end.location));
-    if (end.asked >= 0)
-      return error << "this uses channel " << channel << ", but --max-channels allows "
-                   << maxChannels << ", from 0 on [E104]";
-    return error << "between rank " << end.sender << " and rank " << end.receivers.front()
-                 << " this needs a channel of its own, and would be number " << channel
-                 << ", but --max-channels allows " << maxChannels << ", from 0 on [E105]";
+    bool isAsked = end.asked >= 0;
+    if (isAsked)
+      error << "this asks for channel " << channel;
+    else
+      error << "between rank " << end.sender << " and rank " << end.receivers.front()
+            << " this needs a channel of its own, the next is channel " << channel;
+    error << ", but with --max-channels " << maxChannels << " the last one is channel "
+          << maxChannels - 1 << "; allow more";
+    // Here nobody knows any more where a channel was asked for.
+    if (isAsked)
+      error << ", or give --share-channels if --instances or 'parallelize' has asked for it";
+    return error << (isAsked ? " [E104]" : " [E105]");
   }
 
   Program &program;

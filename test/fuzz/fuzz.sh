@@ -44,5 +44,6 @@ cp -f "bazel-bin/test/fuzz/$target" "$found.program"
 echo "fuzzing $target for $seconds s; inputs in $found"
 # Most of the time would go into remembering freed memory and where it came from.
 export ASAN_OPTIONS=quarantine_size_mb=4:malloc_context_size=2:allow_user_poisoning=0
-"$found.program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -dict="test/fuzz/words/$words.dict" \
+# A program with as many chunks as a plan may have takes 2.5 GB.
+"$found.program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -max_len=8192 -dict="test/fuzz/words/$words.dict" \
   -artifact_prefix="$found." -print_final_stats=1 -verbosity=0 "$found" "test/fuzz/corpus/$target"
