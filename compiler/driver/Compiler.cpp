@@ -27,6 +27,7 @@ Compiler::Compiler(CompileOptions options)
   chunk::keepChunks(context);
   context.printOpOnDiagnostic(false); // a program's op is all of its IR
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    hasWarned |= diagnostic.getSeverity() == DiagnosticSeverity::Warning;
     print(diagnostic, this->options.path, this->options.diagnosticFormat);
   });
 }
@@ -217,7 +218,7 @@ bool Compiler::applyOptions() {
 bool Compiler::lower() {
   if (isa<inst::ProgramOp>(ir->getBody()->front()))
     return true;
-  return succeeded(runPipeline(*ir, options.pipeline));
+  return succeeded(runPipeline(*ir, options.pipeline)) && !(hasWarned && options.warningsAreErrors);
 }
 
 size_t Compiler::numOps() {

@@ -95,6 +95,7 @@ private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> ir;
   frontend::VersionInfo loadedVersion;
+  bool hasWarned = false; // of what passes found
   plan::VerifyResult verified;
   std::optional<topology::Topology> machine;
 };

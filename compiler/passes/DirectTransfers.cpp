@@ -20,10 +20,14 @@ namespace {
 /// How a message gets to its receivers.
 enum class Way : uint8_t { Connection, Load, Store };
 
+/// Why a message stays one: what counts it.
+using Reason = uint64_t KeptMessages::*;
+
 struct Message {
   StepRef sender;
   llvm::SmallVector<StepRef, 2> receivers;
   Way way = Way::Connection;
+  Reason reason = &KeptMessages::nowhere; // if it is not sent another way
 };
 
 /// An access of one chunk. The keys order accesses before and after the change: four a step, for
@@ -59,7 +63,10 @@ const Place *valueOf(const Instruction &sender) {
 
 class Conversion {
 public:
-  Conversion(Program &program, std::vector<StepRef> &order, const DirectOptions &options)
+  /// `reasons` has, for each connection or only for the first ones, why its messages stay if nobody
+  /// finds another reason.
+  Conversion(Program &program, std::vector<StepRef> &order, const DirectOptions &options,
+             llvm::ArrayRef<Reason> reasons)
       : program(program), order(order), options(options) {
     for (const Rank &rank : program.ranks)
       firstStep.push_back(firstStep.back() + static_cast<uint32_t>(rank.steps.size()));
@@ -67,6 +74,17 @@ public:
     for (uint32_t i = 0; i < order.size(); ++i)
       position[flat(order[i])] = i;
     collectMessages();
+    for (size_t c = 0; c < reasons.size(); ++c)
+      for (uint32_t m = firstMessage[c]; m < firstMessage[c + 1]; ++m)
+        messages[m].reason = reasons[c];
+  }
+
+  /// Why the first message that a connection still carries stays.
+  Reason reasonOf(size_t connection) const {
+    uint32_t message = firstMessage[connection];
+    while (message + 1 < firstMessage[connection + 1] && messages[message].way != Way::Connection)
+      ++message;
+    return messages[message].reason;
   }
 
   /// Chooses the way of each message. False if none is direct.
@@ -98,6 +116,24 @@ public:
         });
     });
     return isUsed;
+  }
+
+  /// Of the messages that some receiver could have loaded, or the sender stored.
+  KeptMessages keptMessages() const {
+    KeptMessages kept;
+    for (const Message &message : messages) {
+      uint32_t group = options.groups[message.sender.rank];
+      if (llvm::none_of(message.receivers,
+                        [&](StepRef ref) { return options.groups[ref.rank] == group; }))
+        continue;
+      ++kept.all;
+      if (message.way != Way::Connection)
+        continue;
+      ++(kept.*message.reason);
+      if (!kept.location)
+        kept.location = program.ranks[message.sender.rank].steps[message.sender.step].location;
+    }
+    return kept;
   }
 
   /// Replaces program and order.
@@ -135,7 +171,8 @@ private:
   /// Numbers the messages of all connections, and lists those of each step: as its sources have
   /// them, then as its destinations do.
   void collectMessages() {
-    std::vector<uint32_t> first(program.connections.size() + 1, 0);
+    std::vector<uint32_t> &first = firstMessage;
+    first.assign(program.connections.size() + 1, 0);
     forEachStep([&](StepRef ref) {
       forEachMessage(at(ref).destinations, [&](const Place &place) { ++first[place.index + 1]; });
     });
@@ -179,10 +216,11 @@ private:
   }
 
   /// Takes back how a message goes, and tries the next way.
-  void demote(uint32_t index) {
+  void demote(uint32_t index, Reason reason) {
     Message &message = messages[index];
     if (message.way == Way::Connection)
       return;
+    message.reason = reason;
     message.way = message.way == Way::Store && canLoad(message) ? Way::Load : Way::Connection;
     changed = true;
   }
@@ -264,7 +302,7 @@ private:
     // Once, however many accesses say so: the next way has other accesses.
     for (uint32_t message = 0; message < messages.size(); ++message)
       if (isSpoiltMessage[message])
-        demote(message);
+        demote(message, &KeptMessages::spoils);
   }
 
   /// Marks the messages that cannot stay as they are because of a chunk, given all accesses of it
@@ -423,7 +461,7 @@ private:
       if (rewrite(ref).isLegal)
         return;
       for (uint32_t message : messagesOf[flat(ref)])
-        demote(message);
+        demote(message, &KeptMessages::mixes);
     });
   }
 
@@ -448,6 +486,7 @@ private:
   std::vector<uint32_t> firstStep = {0}; // of each rank
   std::vector<uint32_t> position;        // of each step in the order
   std::vector<Message> messages;
+  std::vector<uint32_t> firstMessage;                     // of each connection, and the end
   std::vector<llvm::SmallVector<uint32_t, 2>> messagesOf; // of each step
   std::vector<Access> accesses;
   bool changed = false;
@@ -493,10 +532,11 @@ std::vector<uint32_t> splitByGroups(Program &program, llvm::ArrayRef<uint32_t> g
 
 } // namespace
 
-bool useDirectTransfers(Program &program, std::vector<StepRef> &order,
-                        const DirectOptions &options) {
+bool useDirectTransfers(Program &program, std::vector<StepRef> &order, const DirectOptions &options,
+                        KeptMessages *kept) {
   size_t numConnections = program.connections.size();
   std::vector<bool> staysWhole(numConnections, false);
+  std::vector<Reason> reasons(numConnections, &KeptMessages::nowhere);
   // What was split for nothing is put together again: the first round finds nearly all of it.
   constexpr unsigned kRounds = 4;
   for (unsigned round = 0; round < kRounds; ++round) {
@@ -504,15 +544,19 @@ bool useDirectTransfers(Program &program, std::vector<StepRef> &order,
       staysWhole.assign(numConnections, true);
     Program candidate = program;
     std::vector<uint32_t> partOf = splitByGroups(candidate, options.groups, staysWhole);
-    Conversion conversion(candidate, order, options);
+    Conversion conversion(candidate, order, options, reasons);
     bool hasDirect = conversion.choose();
     std::vector<bool> isUsed = conversion.usedConnections();
     bool isSplitForNothing = false;
     for (auto [i, connection] : llvm::enumerate(partOf))
-      if (isUsed[numConnections + i])
+      if (isUsed[numConnections + i]) {
         isSplitForNothing = staysWhole[connection] = true;
+        reasons[connection] = conversion.reasonOf(numConnections + i);
+      }
     if (isSplitForNothing)
       continue;
+    if (kept)
+      *kept = conversion.keptMessages();
     if (!hasDirect)
       return false;
     conversion.rewrite();

@@ -3,6 +3,7 @@
 
 #include "compiler/passes/LinearOrder.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace occl::passes {
@@ -14,6 +15,17 @@ struct DirectOptions {
   bool reassociate = false;
 };
 
+/// The messages between ranks of one group that stay, by why.
+struct KeptMessages {
+  uint64_t all = 0;     // between ranks of one group, those that became accesses included
+  uint64_t spoils = 0;  // an access would read or spoil another value, or wait for another rank's
+  uint64_t mixes = 0;   // it would meet a connection in a step that cannot be divided
+  uint64_t nowhere = 0; // what it carries is in no buffer at either end
+  const void *location = nullptr; // where the first of these is sent
+
+  uint64_t kept() const { return spoils + mixes + nowhere; }
+};
+
 /// Turns transfers within groups into loads from the sender's
 /// buffer or stores to the receivers' buffers. `order` is a linear order of `program`; both are
 /// replaced, and all dependencies are dropped: what must wait for what follows from the new order
@@ -21,8 +33,9 @@ struct DirectOptions {
 ///
 /// A transfer stays as it is if the change would order accesses differently, or make a write wait
 /// for accesses by another rank (a load or a store must not cost more waiting than the message
-/// did), or mix connections and peers' buffers in an instruction that cannot be split.
+/// did), or mix connections and peers' buffers in an instruction that cannot be split. `kept`, if
+/// given, gets what stays.
 bool useDirectTransfers(analysis::Program &program, std::vector<StepRef> &order,
-                        const DirectOptions &options);
+                        const DirectOptions &options, KeptMessages *kept = nullptr);
 
 } // namespace occl::passes

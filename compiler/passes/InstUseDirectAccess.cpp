@@ -17,6 +17,45 @@ namespace {
 /// Clocks of larger programs would take more than 256 MiB; they keep their connections.
 constexpr uint64_t kMaxClockWords = uint64_t{1} << 26;
 
+/// What was asked for and is not there.
+void warnOfKept(inst::ProgramOp op, const passes::KeptMessages &kept) {
+  if (kept.kept() == 0)
+    return;
+  InFlightDiagnostic warning =
+      emitWarning(kept.location ? Location::getFromOpaquePointer(kept.location) : op.getLoc());
+  warning << kept.kept() << " of " << kept.all
+          << " messages that could be direct accesses stay messages, this one the first: ";
+  const char *separator = "";
+  auto add = [&](uint64_t number, const char *why) {
+    if (number == 0)
+      return;
+    warning << separator << why << " (" << number << ")";
+    separator = "; ";
+  };
+  add(kept.spoils, "an access would read or spoil another value, or a write would wait for another "
+                   "rank's accesses, as in place it often does");
+  add(kept.mixes, "accesses and messages meet in an instruction that cannot be divided");
+  add(kept.nowhere, "what is passed on is in no buffer");
+  warning << " [W100]";
+}
+
+/// Of a program whose clocks are too large, if it has messages that could be accesses.
+void warnOfSize(inst::ProgramOp op, const Program &program, llvm::ArrayRef<uint32_t> groups) {
+  bool isConcerned = llvm::any_of(program.connections, [&](const inst::Connection &connection) {
+    return llvm::any_of(connection.destinations,
+                        [&](uint32_t rank) { return groups[rank] == groups[connection.source]; });
+  });
+  if (!isConcerned)
+    return;
+  size_t numSteps = 0;
+  for (const Rank &rank : program.ranks)
+    numSteps += rank.steps.size();
+  emitWarning(op.getLoc()) << "no message becomes a direct access: to place the signals of "
+                           << numSteps << " instructions would take more than "
+                           << (kMaxClockWords * sizeof(uint32_t) >> 20)
+                           << " MiB; fewer ranks, thread blocks or instances need less [W100]";
+}
+
 LogicalResult useDirectAccess(Program &program, inst::ProgramOp op,
                               const passes::DirectOptions &options) {
   if (program.numTransfers != 0)
@@ -24,15 +63,19 @@ LogicalResult useDirectAccess(Program &program, inst::ProgramOp op,
   if (options.groups.size() != program.ranks.size())
     return op.emitOpError("has ") << program.ranks.size() << " ranks, but groups are given for "
                                   << options.groups.size();
-  if (passes::signalPlacementWords(program) > kMaxClockWords)
+  if (passes::signalPlacementWords(program) > kMaxClockWords) {
+    warnOfSize(op, program, options.groups);
     return success();
+  }
   std::optional<std::vector<passes::StepRef>> order = passes::linearOrder(program);
   if (!order)
     return op.emitOpError(
         "does not complete with its ranks' instructions in their order; this pass "
         "runs after inst-schedule");
-  if (passes::useDirectTransfers(program, *order, options))
+  passes::KeptMessages kept;
+  if (passes::useDirectTransfers(program, *order, options, &kept))
     passes::placeSignals(program, *order);
+  warnOfKept(op, kept);
   return success();
 }
 

@@ -42,7 +42,7 @@ def codes_in(folder, ending, pattern):
 def declared():
     return {
         "frontend": codes_in("compiler/frontend", ".def", r'OCCL_DIAGNOSTIC\("([EW]\d{3})"'),
-        "scheduling": codes_in("compiler/passes", ".cpp", r"\b(E1\d\d)\]"),
+        "scheduling": codes_in("compiler/passes", ".cpp", r"\b([EW]1\d\d)\]"),
         "plan": codes_in("plan", ".def", r"^OCCL_(?:PLAN|READ)_CODE\(\w+, (\d{3}),") |
                 codes_in("plan", ".def", r"\nOCCL_(?:PLAN|READ)_CODE\(\w+, (\d{3}),"),
     }
