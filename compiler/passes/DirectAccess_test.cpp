@@ -48,6 +48,24 @@ TEST(DirectAccess, OnlyWithinGroups) {
   EXPECT_EQ(opcodesOf(apart), opcodesOf(twoShot(false)));
 }
 
+/// What a range has chunks does not matter, only how many ranges there are: 4,096 copies of a
+/// million chunks, of which some meet in part. Chunk by chunk this would take hundreds of
+/// gigabytes.
+TEST(DirectAccess, LongRangesTakeNoLongerThanShortOnes) {
+  constexpr uint32_t kChunks = 1u << 20, kTimes = 1u << 12;
+  Program direct = program({{}, {}});
+  for (uint32_t i = 0; i < kTimes; ++i) {
+    uint32_t shift = i % 4, count = kChunks - 4;
+    direct.ranks[0].steps.push_back(step({input(shift)}, {transfer(i)}, count));
+    direct.ranks[1].steps.push_back(step({transfer(i)}, {output(shift)}, count));
+  }
+  direct.numTransfers = kTimes;
+  schedule(direct);
+  ASSERT_TRUE(makeDirect(direct));
+  auto opcodes = opcodesOf(direct);
+  EXPECT_EQ(llvm::count(opcodes[0], kDirect) + llvm::count(opcodes[1], kDirect), kTimes);
+}
+
 /// One step: both ranks fold both inputs. In place each would spoil what the other still reads.
 TEST(DirectAccess, AWriteThatWouldHaveToWaitKeepsTheConnection) {
   for (bool inPlace : {false, true}) {

@@ -30,17 +30,19 @@ struct Message {
   Reason reason = &KeptMessages::nowhere; // if it is not sent another way
 };
 
-/// An access of one chunk. The keys order accesses before and after the change: four a step, for
-/// its reads, its writes, and reads of its result.
+/// An access of a range of chunks. The keys order accesses before and after the change: four a
+/// step, for its reads, its writes, and reads of its result.
 struct Access {
   uint32_t owner, space;
-  int64_t chunk;
+  int64_t begin, end;
   uint64_t oldKey, newKey;
   uint32_t rank; // that performs it
   bool isWrite;
   uint32_t message; // that moves it, or kFixed
 
-  auto place() const { return std::tuple(owner, space, chunk); }
+  bool isOfSameMemory(const Access &other) const {
+    return owner == other.owner && space == other.space;
+  }
 };
 
 constexpr uint32_t kFixed = ~0u;
@@ -231,13 +233,14 @@ private:
     Range range = rangeOf(program, program.ranks[owner], place, count);
     access.owner = owner;
     access.space = range.space;
-    for (access.chunk = range.begin; access.chunk < range.end; ++access.chunk)
-      accesses.push_back(access);
+    access.begin = range.begin;
+    access.end = range.end;
+    accesses.push_back(access);
   }
 
   void addFixed(StepRef ref, Place place, bool isWrite) {
     uint64_t key = uint64_t{position[flat(ref)]} * 4 + (isWrite ? kWrites : kReads);
-    addAccess(ref.rank, place, at(ref).count, {0, 0, 0, key, key, ref.rank, isWrite, kFixed});
+    addAccess(ref.rank, place, at(ref).count, {0, 0, 0, 0, key, key, ref.rank, isWrite, kFixed});
   }
 
   void addLoad(StepRef receiver, uint32_t index) {
@@ -245,14 +248,14 @@ private:
     uint64_t oldKey =
         uint64_t{position[flat(sender)]} * 4 + (isPlainSend(at(sender)) ? kReads : kReadsOfResult);
     addAccess(sender.rank, *valueOf(at(sender)), at(sender).count,
-              {0, 0, 0, oldKey, uint64_t{position[flat(receiver)]} * 4 + kReads, receiver.rank,
+              {0, 0, 0, 0, oldKey, uint64_t{position[flat(receiver)]} * 4 + kReads, receiver.rank,
                false, index});
   }
 
   void addStore(StepRef receiver, uint32_t index) {
     StepRef sender = messages[index].sender;
     addAccess(receiver.rank, *at(receiver).localDestination(), at(receiver).count,
-              {0, 0, 0, uint64_t{position[flat(receiver)]} * 4 + kWrites,
+              {0, 0, 0, 0, uint64_t{position[flat(receiver)]} * 4 + kWrites,
                uint64_t{position[flat(sender)]} * 4 + kWrites, sender.rank, true, index});
   }
 
@@ -291,13 +294,25 @@ private:
     accesses.clear();
     forEachStep([&](StepRef ref) { addAccesses(ref); });
     llvm::sort(accesses, [](const Access &a, const Access &b) {
-      return std::tuple(a.place(), a.oldKey, a.newKey) < std::tuple(b.place(), b.oldKey, b.newKey);
+      return std::tuple(a.owner, a.space, a.begin, a.oldKey, a.newKey) <
+             std::tuple(b.owner, b.space, b.begin, b.oldKey, b.newKey);
     });
     for (size_t begin = 0, end; begin < accesses.size(); begin = end) {
+      // What overlaps one of them, however far that goes on.
+      int64_t last = accesses[begin].end;
+      bool isOneRange = true;
       for (end = begin + 1;
-           end < accesses.size() && accesses[end].place() == accesses[begin].place();)
-        ++end;
-      findSpoilt(llvm::ArrayRef(accesses).slice(begin, end - begin), isSpoiltMessage);
+           end < accesses.size() && accesses[end].isOfSameMemory(accesses[begin]) &&
+           accesses[end].begin < last;
+           ++end) {
+        isOneRange &= accesses[end].begin == accesses[begin].begin && accesses[end].end == last;
+        last = std::max(last, accesses[end].end);
+      }
+      llvm::ArrayRef<Access> cluster = llvm::ArrayRef(accesses).slice(begin, end - begin);
+      if (isOneRange)
+        findSpoilt(cluster, isSpoiltMessage);
+      else
+        findSpoiltInPieces(cluster, isSpoiltMessage);
     }
     // Once, however many accesses say so: the next way has other accesses.
     for (uint32_t message = 0; message < messages.size(); ++message)
@@ -305,15 +320,46 @@ private:
         demote(message, &KeptMessages::spoils);
   }
 
-  /// Marks the messages that cannot stay as they are because of a chunk, given all accesses of it
-  /// in their old order.
-  static void findSpoilt(llvm::ArrayRef<Access> chunk, std::vector<bool> &isSpoiltMessage) {
-    for (size_t i = 0; i < chunk.size(); ++i)
-      for (size_t j = i + 1; j < chunk.size(); ++j)
-        if (isSpoilt(chunk[i], chunk[j]))
-          for (const Access *access : {&chunk[i], &chunk[j]})
-            if (access->message != kFixed)
-              isSpoiltMessage[access->message] = true;
+  /// Likewise where ranges overlap in part: piece by piece, cut where accesses begin or end.
+  static void findSpoiltInPieces(llvm::ArrayRef<Access> cluster,
+                                 std::vector<bool> &isSpoiltMessage) {
+    std::vector<Access> open; // in their old order
+    size_t next = 0;
+    for (int64_t at = cluster.front().begin; next < cluster.size() || !open.empty();) {
+      llvm::erase_if(open, [&](const Access &access) { return access.end <= at; });
+      size_t numOld = open.size();
+      for (; next < cluster.size() && cluster[next].begin == at; ++next)
+        open.push_back(cluster[next]);
+      std::inplace_merge(open.begin(), open.begin() + static_cast<ptrdiff_t>(numOld), open.end(),
+                         [](const Access &a, const Access &b) {
+                           return std::tuple(a.oldKey, a.newKey) < std::tuple(b.oldKey, b.newKey);
+                         });
+      findSpoilt(open, isSpoiltMessage);
+      int64_t end = next < cluster.size() ? cluster[next].begin : INT64_MAX;
+      for (const Access &access : open)
+        end = std::min(end, access.end);
+      at = end;
+    }
+  }
+
+  /// Marks the messages that cannot stay as they are because of a piece of memory, given all
+  /// accesses of it in their old order.
+  static void findSpoilt(llvm::ArrayRef<Access> piece, std::vector<bool> &isSpoiltMessage) {
+    auto check = [&](const Access &a, const Access &b) {
+      if (isSpoilt(a, b))
+        for (const Access *access : {&a, &b})
+          if (access->message != kFixed)
+            isSpoiltMessage[access->message] = true;
+    };
+    // Reads, of which there may be many, do not disturb each other.
+    for (size_t write = 0; write < piece.size(); ++write) {
+      if (!piece[write].isWrite)
+        continue;
+      for (size_t before = 0; before < write; ++before)
+        check(piece[before], piece[write]);
+      for (size_t after = write + 1; after < piece.size(); ++after)
+        check(piece[write], piece[after]);
+    }
   }
 
   static bool isSpoilt(const Access &a, const Access &b) {

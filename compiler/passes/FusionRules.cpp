@@ -7,6 +7,9 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <map>
+#include <utility>
+
 using namespace occl;
 using namespace occl::analysis;
 using inst::Instruction;
@@ -34,6 +37,81 @@ namespace {
 
 constexpr uint32_t kNone = ~0u;
 
+/// The sources of a reduction that has or gets many, some of which give way to others: each is
+/// found and replaced in the time of a look-up, so that a reduction of n sources takes near linear
+/// time.
+class ManySources {
+public:
+  ManySources(const Program &program, const Rank &rank, const Instruction &reduction)
+      : program(program), rank(rank), count(reduction.count) {
+    for (const Place &place : reduction.sources)
+      append(place, static_cast<uint32_t>(nodes.size()) - 1);
+  }
+
+  size_t size() const { return nodes.size(); }
+  bool isFirst(uint32_t node) const { return node == 0; }
+
+  /// The source that is `place`, unless others overlap its range.
+  std::optional<uint32_t> only(Place place) const {
+    Range range = rangeOf(program, rank, place, count);
+    auto found = local.upper_bound({range.space, range.begin - count});
+    auto isNear = [&] {
+      return found != local.end() && found->first.first == range.space &&
+             found->first.second < range.end;
+    };
+    if (!isNear() || nodes[found->second].place != place)
+      return std::nullopt;
+    uint32_t node = found->second;
+    ++found;
+    return isNear() ? std::nullopt : std::optional(node);
+  }
+
+  /// Puts `places`, of which there is one at least, where a local source is.
+  void replace(uint32_t node, llvm::ArrayRef<Place> places) {
+    Range range = rangeOf(program, rank, nodes[node].place, count);
+    local.erase(local.find({range.space, range.begin}));
+    nodes[node].place = places.front();
+    note(node);
+    for (Place place : places.drop_front())
+      node = append(place, node);
+  }
+
+  inst::Places list() const {
+    inst::Places places;
+    for (uint32_t node = 0; node != kNone; node = nodes[node].next)
+      places.push_back(nodes[node].place);
+    return places;
+  }
+
+private:
+  struct Node {
+    Place place;
+    uint32_t next = kNone;
+  };
+
+  /// Adds a source behind a node; as the first one if there is none.
+  uint32_t append(Place place, uint32_t previous) {
+    auto node = static_cast<uint32_t>(nodes.size());
+    nodes.push_back({place, node == 0 ? kNone : std::exchange(nodes[previous].next, node)});
+    note(node);
+    return node;
+  }
+
+  void note(uint32_t node) {
+    if (!nodes[node].place.isLocal())
+      return;
+    Range range = rangeOf(program, rank, nodes[node].place, count);
+    local.emplace(std::pair(range.space, range.begin), node);
+  }
+
+  const Program &program;
+  const Rank &rank;
+  int64_t count;
+  std::vector<Node> nodes; // the first one stays the first
+  /// Local ones, which are of `count` chunks each, by space and first chunk.
+  std::multimap<std::pair<uint32_t, int64_t>, uint32_t> local;
+};
+
 /// Rules 2 and 3: lets a reduction do what computes one of its sources.
 class Absorption {
 public:
@@ -60,10 +138,15 @@ public:
         nextReceiver[network.connectionOf(place)] = doneBy[i];
       });
     }
+    for (auto &[reduction, sources] : manySources)
+      rank.steps[reduction].instruction.sources = sources.list();
     eraseSteps(rank, erased);
   }
 
 private:
+  /// Reductions of more sources have them in a ManySources; fewer are gone through faster.
+  static constexpr size_t kFewSources = 16;
+
   bool absorb(const Instruction &instruction, uint32_t consumer) {
     Instruction &reduction = rank.steps[consumer].instruction;
     if (instruction.destinations.size() != 1 || reduction.sources.size() < 2 ||
@@ -72,19 +155,50 @@ private:
         (!options.foldArrivals && passes::receives(instruction)))
       return false;
     const Place stored = instruction.destinations.front();
-    Place *source = onlySource(reduction, stored);
     bool isDead = stored.kind == PlaceKind::Scratch ||
                   (reduction.localDestination() && *reduction.localDestination() == stored);
-    if (!source || !isDead || !isKept(stored, instruction.count, consumer) ||
-        !canReceiveLater(instruction, consumer))
+    if (!isDead || !replaceSource(instruction, consumer))
       return false;
-    if (opcodeOf(instruction) != plan::Opcode::Recv &&
-        (source != reduction.sources.begin() || !canFoldLater(instruction, consumer)))
+    joinHints(reduction, instruction);
+    return true;
+  }
+
+  /// Puts the instruction's sources where the reduction reads its result, if it may.
+  bool replaceSource(const Instruction &instruction, uint32_t consumer) {
+    Instruction &reduction = rank.steps[consumer].instruction;
+    const Place stored = instruction.destinations.front();
+    if (ManySources *sources = manySourcesOf(consumer)) {
+      std::optional<uint32_t> source = sources->only(stored);
+      if (!source || !canAbsorb(instruction, consumer, sources->isFirst(*source), sources->size()))
+        return false;
+      sources->replace(*source, instruction.sources);
+      return true;
+    }
+    Place *source = onlySource(reduction, stored);
+    if (!source || !canAbsorb(instruction, consumer, source == reduction.sources.begin(),
+                              reduction.sources.size()))
       return false;
     source = reduction.sources.erase(source);
     reduction.sources.insert(source, instruction.sources.begin(), instruction.sources.end());
-    joinHints(reduction, instruction);
     return true;
+  }
+
+  /// Of a reduction that has many sources; else null.
+  ManySources *manySourcesOf(uint32_t consumer) {
+    const Instruction &reduction = rank.steps[consumer].instruction;
+    if (reduction.sources.size() <= kFewSources)
+      return nullptr;
+    return &manySources.try_emplace(consumer, program, rank, reduction).first->second;
+  }
+
+  /// Whether the source that the instruction stores, one of `numSources` of the consumer, can give
+  /// way to what it is computed from.
+  bool canAbsorb(const Instruction &instruction, uint32_t consumer, bool isFirst,
+                 size_t numSources) {
+    return isKept(instruction.destinations.front(), instruction.count, consumer) &&
+           canReceiveLater(instruction, consumer) &&
+           (opcodeOf(instruction) == plan::Opcode::Recv ||
+            (isFirst && canFoldLater(instruction, consumer, numSources)));
   }
 
   /// Whether the instruction's messages can be received where the consumer stands: not after later
@@ -100,12 +214,11 @@ private:
 
   /// Whether a fold (or a copy) that is the first source of a reduction can be a part of it: it may
   /// go without rounding its result, and what it reads is still there.
-  bool canFoldLater(const Instruction &instruction, uint32_t consumer) {
+  bool canFoldLater(const Instruction &instruction, uint32_t consumer, size_t numSources) {
     const Instruction &reduction = rank.steps[consumer].instruction;
     if (instruction.sources.size() > 1 && !options.reassociate)
       return false;
-    size_t operands =
-        instruction.sources.size() + reduction.sources.size() - 1 + reduction.destinations.size();
+    size_t operands = instruction.sources.size() + numSources - 1 + reduction.destinations.size();
     if (instruction.final || operands > plan::limits::kMaxOperands)
       return false;
     return llvm::all_of(instruction.sources, [&](Place place) {
@@ -154,6 +267,7 @@ private:
   RankDependences dependences;
   std::vector<llvm::SmallVector<uint32_t, 2>> consumers;
   std::vector<uint32_t> doneBy; // of each step from here on: the one that does its work
+  std::map<uint32_t, ManySources> manySources; // of steps
   /// For each connection, the step that receives its next message, as of now.
   llvm::DenseMap<uint32_t, uint32_t> nextReceiver;
   /// For each space, the step that overwrites a chunk next.
