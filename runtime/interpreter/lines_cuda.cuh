@@ -2,11 +2,21 @@
 // a block at once, each with 16 bytes of every source in registers. Nothing is stored before all of
 // the slice's lines have arrived.
 //
-// Memory order. LL: a word of data and flag is one store and one load, which do not come apart.
-// LL128: eight neighbouring lanes store a line by one instruction, 16 bytes each, and load it so;
-// the memory system keeps the 128 bytes of it together, also on its way to a peer. Hence the lanes
-// of a warp look again together, until all have what they wait for. Neither protocol needs an
-// acquire, or a release, which would wait until all stores have arrived.
+// Memory order. Neither protocol needs an acquire, or a release, which would wait until all stores
+// have arrived.
+//
+// LL: data and flag are one word of 64 bits, stored and loaded as an element of a vector of two.
+// The PTX memory model treats a vector access as one access for each element, and such a word does
+// not come apart.
+//
+// LL128: eight neighbouring lanes store a line by one instruction, 16 bytes each, the flag last,
+// and load it so. Nothing that NVIDIA documents orders the words of a line. What NCCL relies on,
+// and so do we, is that a store of 128 bytes reaches another device in ascending order of
+// addresses, which its authors have verified for NVLink (github.com/NVIDIA/nccl, issue 786). It
+// says nothing of loads: those of the look that found the flag may have met data of before. So when
+// all lanes of a warp have seen their flags they load the data again, as NCCL does
+// (src/device/prims_ll128.h); and where not all ranks are joined by NVLink, LL128 is not used
+// (runtime/cuda/peer_paths.h).
 #pragma once
 
 #include "runtime/interpreter/fold_cuda.cuh"
@@ -15,6 +25,23 @@
 #include <cstdint>
 
 namespace occl::interpreter::cuda {
+
+/// 16 bytes of lines, as two words of 64 bits.
+__device__ __forceinline__ uint4 loadOfLine(const char *address) {
+  uint64_t low, high;
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(low), "=l"(high)
+               : "l"(address)
+               : "memory");
+  return {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+          static_cast<uint32_t>(high >> 32)};
+}
+__device__ __forceinline__ void storeOfLine(char *address, const uint4 &raw) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(address),
+               "l"(raw.x | static_cast<uint64_t>(raw.y) << 32),
+               "l"(raw.z | static_cast<uint64_t>(raw.w) << 32)
+               : "memory");
+}
 
 /// An operand of a slice: a row of lines, or where the chunks of a buffer begin.
 struct LineOperand {
@@ -94,12 +121,7 @@ public:
     return !hasFlag || (raw.z | static_cast<uint64_t>(raw.w) << 32) == operand.flag;
   }
   __device__ uint4 loadRaw(const LineOperand &operand) const {
-    uint4 raw;
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(raw.x), "=r"(raw.y), "=r"(raw.z), "=r"(raw.w)
-                 : "l"(operand.address + unit * 16)
-                 : "memory");
-    return raw;
+    return loadOfLine(operand.address + unit * 16);
   }
   /// Data in the first words, whatever lies in the rest.
   __device__ ulonglong2 data(const uint4 &raw) const {
@@ -126,10 +148,7 @@ public:
       raw = {static_cast<uint32_t>(value.x), static_cast<uint32_t>(value.x >> 32),
              static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)};
     }
-    asm volatile(
-        "st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(operand.address + unit * 16),
-        "r"(raw.x), "r"(raw.y), "r"(raw.z), "r"(raw.w)
-        : "memory");
+    storeOfLine(operand.address + unit * 16, raw);
   }
 
   const LineTask &task;
@@ -189,8 +208,8 @@ private:
 /// How often a warp looks before the block asks whether all have arrived.
 inline constexpr uint32_t kLooks = 32;
 
-/// N sources, held in registers from the look that found them. Any other number (N = 0): the lines
-/// stay as they are, so they are loaded again.
+/// N sources, held in registers; those of LL from the look that found them. Any other number
+/// (N = 0): the lines stay as they are, so they are loaded again when they are used.
 template <uint32_t N> class LineSources {
 public:
   __device__ explicit LineSources(const LineUnit &unit) : unit(unit) {}
@@ -202,8 +221,11 @@ public:
       missing = LineTask::kNothing;
       if (unit.inRange)
         lookOnce(missing);
-      if (__all_sync(~0u, missing == LineTask::kNothing))
+      if (__all_sync(~0u, missing == LineTask::kNothing)) {
+        if (unit.wide && unit.inRange)
+          loadLines();
         break;
+      }
     }
     return missing;
   }
@@ -216,13 +238,18 @@ public:
   }
 
 private:
-  __device__ void lookOnce(uint32_t &missing) {
-    const LineOperand *operands = unit.task.operands;
+  __device__ void loadLines() {
     if constexpr (N != 0) {
 #pragma unroll
       for (uint32_t s = 0; s < N; ++s)
-        if (operands[s].flag != 0)
-          raw[s] = unit.loadRaw(operands[s]);
+        if (unit.task.operands[s].flag != 0)
+          raw[s] = unit.loadRaw(unit.task.operands[s]);
+    }
+  }
+  __device__ void lookOnce(uint32_t &missing) {
+    const LineOperand *operands = unit.task.operands;
+    loadLines();
+    if constexpr (N != 0) {
 #pragma unroll
       for (uint32_t s = 0; s < N; ++s)
         if (operands[s].flag != 0 && !unit.arrived(operands[s], raw[s]))

@@ -48,14 +48,7 @@ struct ReadyUnit {
       return !hasFlag || (raw.z | static_cast<uint64_t>(raw.w) << 32) == flag;
     return raw.y == static_cast<uint32_t>(flag) && raw.w == static_cast<uint32_t>(flag);
   }
-  __device__ uint4 loadLine(const char *lines) const {
-    uint4 raw;
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(raw.x), "=r"(raw.y), "=r"(raw.z), "=r"(raw.w)
-                 : "l"(lines + unit * 16)
-                 : "memory");
-    return raw;
-  }
+  __device__ uint4 loadLine(const char *lines) const { return loadOfLine(lines + unit * 16); }
   /// Data as a line would hold it.
   __device__ uint4 rawOf(ulonglong2 value) const {
     auto half = [](uint64_t word, uint32_t shift) { return static_cast<uint32_t>(word >> shift); };
@@ -76,9 +69,7 @@ struct ReadyUnit {
       raw = {static_cast<uint32_t>(value.x), static_cast<uint32_t>(value.x >> 32),
              static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)};
     }
-    asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(lines + unit * 16),
-                 "r"(raw.x), "r"(raw.y), "r"(raw.z), "r"(raw.w)
-                 : "memory");
+    storeOfLine(lines + unit * 16, raw);
   }
 
   /// Of a buffer, of any alignment.
@@ -125,8 +116,8 @@ struct ReadyUnit {
   }
 };
 
-/// Sources that a thread holds in registers from the look that found them. Those beyond are loaded
-/// again: lines stay as they are until the step is over.
+/// Sources that a thread holds in registers. Those beyond are loaded when they are used: lines stay
+/// as they are until the step is over.
 inline constexpr uint32_t kHeldSources = 8;
 
 /// What is done with the sources of a piece.
@@ -142,8 +133,7 @@ struct PieceFold {
 /// Both words of a unit, folded over all sources; the first ones are held.
 template <class Element, class Operation, uint32_t kHeld>
 __device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const PieceFold &piece,
-                                               const ReadyWord *words,
-                                               const uint4 (&held)[kHeld]) {
+                                               const ReadyWord *words, const uint4 (&held)[kHeld]) {
   using Word = Lanes<Element, uint64_t>;
   ulonglong2 first = unit.dataOf(held[0]);
   Word low(first.x), high(first.y);
@@ -166,6 +156,7 @@ __device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const Piec
 /// As Fold, which is FixedFold or AnyFold: one thread's unit.
 template <class Fold> struct FoldReadyUnit;
 template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element, Operation>> {
+  static constexpr bool kUsesHeld = true;
   template <uint32_t kHeld>
   __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
                                                    const ReadyWord *words,
@@ -175,6 +166,7 @@ template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element
 };
 /// A call for each type and operation, which loads all sources again.
 template <> struct FoldReadyUnit<AnyFold> {
+  static constexpr bool kUsesHeld = false;
   template <class Element, class Operation>
   __device__ __noinline__ static ulonglong2 call(ReadyUnit unit, PieceFold piece,
                                                  const ReadyWord *words) {
@@ -204,6 +196,13 @@ template <> struct FoldReadyUnit<AnyFold> {
   }
 };
 
+/// Whether what a look found in lines is used as it is, or must be loaded again first: LL128 only
+/// (lines_cuda.cuh), and not what is loaded again anyway.
+template <class Fold>
+__device__ __forceinline__ bool mustReload(const ReadyUnit &unit, const PieceFold &fold) {
+  return unit.wide && (FoldReadyUnit<Fold>::kUsesHeld || fold.isCopy());
+}
+
 /// All lanes of some warps, a unit of the step for each thread. False: something is missing, and
 /// nothing was stored.
 template <class Fold, class Vote>
@@ -225,10 +224,8 @@ __device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread
     if (words[s].value == 0)
       held[s] = unit.rawOf(unit.loadData(words[s].address));
   }
-  uint32_t missing = ~0u;
-#pragma unroll 1
-  for (uint32_t look = 0; look < kReadyLooks; ++look) {
-    missing = ~0u;
+  const PieceFold fold = {piece.numSources, piece.divisor, program.type, program.op};
+  auto loadLines = [&] {
 #pragma unroll
     for (uint32_t s = 0; s < kHeldSources; ++s) {
       if (s >= numSources)
@@ -236,6 +233,12 @@ __device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread
       if (words[s].value != 0)
         held[s] = unit.loadLine(words[s].address);
     }
+  };
+  uint32_t missing = ~0u;
+#pragma unroll 1
+  for (uint32_t look = 0; look < kReadyLooks; ++look) {
+    missing = ~0u;
+    loadLines();
 #pragma unroll
     for (uint32_t s = 0; s < kHeldSources; ++s) {
       if (s >= numSources)
@@ -247,8 +250,11 @@ __device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread
     for (uint32_t s = kHeldSources; s < numSources; ++s)
       if (words[s].value != 0 && !unit.arrived(unit.loadLine(words[s].address), words[s].value))
         missing = s;
-    if (__all_sync(~0u, missing == ~0u))
+    if (__all_sync(~0u, missing == ~0u)) {
+      if (mustReload<Fold>(unit, fold))
+        loadLines();
       break;
+    }
   }
   if (missing != ~0u)
     atomicExch(&task.missing, piece.firstPointer + missing);
@@ -257,7 +263,6 @@ __device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread
   if (!active)
     return true;
   ulonglong2 value = unit.dataOf(held[0]);
-  const PieceFold fold = {piece.numSources, piece.divisor, program.type, program.op};
   if (!fold.isCopy())
     value = FoldReadyUnit<Fold>::run(unit, fold, words, held);
 #pragma unroll 1

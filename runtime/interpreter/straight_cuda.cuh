@@ -44,6 +44,11 @@ template <uint32_t kHeld> struct StraightUnit {
         held[s] = unit.rawOf(unit.loadData(sources[s].address));
     }
   }
+  /// When all lanes of the warp have all that they wait for, and before finish().
+  template <class Fold> __device__ __forceinline__ void settle() {
+    if (mustReload<Fold>(unit, fold))
+      load(true);
+  }
   /// The last source that has not arrived, or ~0.
   __device__ uint32_t missing() const {
     uint32_t missing = ~0u;
@@ -134,6 +139,9 @@ __device__ __forceinline__ bool takeThrough(StraightUnit<kHeld> (&mine)[kUnits],
     if (!mayWait(missing))
       return false;
   }
+#pragma unroll
+  for (uint32_t u = 0; u < kUnits; ++u)
+    mine[u].template settle<Fold>();
 #pragma unroll
   for (uint32_t u = 0; u < kUnits; ++u)
     mine[u].template finish<Fold>();

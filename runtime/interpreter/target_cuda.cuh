@@ -80,7 +80,12 @@ public:
 
   __device__ static uint32_t thread() { return threadIdx.x; }
   __device__ static uint32_t numThreads() { return kControlThreads; }
-  __device__ static bool vote(bool ready) { return __all_sync(~0u, ready) != 0; }
+  /// What any lane has acquired before is there for all of them: a vote alone orders nothing.
+  __device__ static bool vote(bool ready) {
+    bool all = __all_sync(~0u, ready) != 0;
+    __syncwarp();
+    return all;
+  }
   __device__ static void barrier() { __syncwarp(); }
 
   __device__ static uint64_t acquire(const uint64_t *word) { return acquireWord(word); }
