@@ -352,7 +352,8 @@ OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const voi
                                          occlCallback_t callback, void *user,
                                          occlRequest_t *request);
 /* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are
- * memory of that device. Returns at once. Invocations of an id are paired in the order of these
+ * memory of that device, and occlInvalidArgument says what they are if not. Returns at once.
+ * Invocations of an id are paired in the order of these
  * calls and run one after the other, whatever their streams. Under stream capture the call becomes
  * a node of the graph: the k-th captured call of an id on a rank belongs to the k-th on the others,
  * it has connectors of its own, and its replays are paired in order; a graph must not be launched

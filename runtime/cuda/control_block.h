@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/cuda/peer_paths.h"
 #include "runtime/cuda/slot_table.h"
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct DeviceCard {
   uint64_t address;
   uint64_t bytes;
   char handle[kHandleBytes]; // for other processes
+  PeerPaths paths;
   /// The rank no longer maps the arenas of the others.
   Atomic<uint32_t> hasClosed;
 };

@@ -4,6 +4,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/describe_giving_up.h"
+#include "runtime/cuda/linked_devices.h"
 
 #include <mutex>
 #include <string>
@@ -58,6 +59,8 @@ StatusOr<std::unique_ptr<DeviceRank>> CudaRank::make(daemon::Fabric &fabric,
 
 Status CudaRank::start() {
   Status status = checkDevice(options.device);
+  if (status.ok())
+    status = checkBuiltFor(device());
   if (!status.ok())
     return status;
   int blocks = 0;

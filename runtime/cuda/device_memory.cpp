@@ -4,7 +4,9 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/linked_devices.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -86,6 +88,13 @@ Status DeviceMemory::start() {
   arenas[group.rank()] = own->begin;
   localArenas().add(own);
   DeviceCard &card = blocks[group.rank()]->card;
+  auto wanted = wideLinesFrom(std::getenv("OCCL_LL128"));
+  if (!wanted.ok())
+    return wanted.status();
+  card.paths.wanted = *wanted;
+  status = lookAtPaths(ordinal, card.paths);
+  if (!status.ok())
+    return status;
   card.device = ordinal;
   card.address = reinterpret_cast<uint64_t>(begin);
   card.bytes = size;
@@ -103,6 +112,10 @@ Status DeviceMemory::connect() {
   for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r)
     if (r != group.rank())
       status = import(r);
+  std::vector<PeerPaths> paths;
+  for (const ControlBlock *block : blocks)
+    paths.push_back(block->card.paths);
+  wideLines = whyNoWideLines(paths).empty();
   return status;
 }
 
@@ -120,6 +133,9 @@ Status DeviceMemory::import(uint32_t rank) {
     if (!arena)
       return {StatusCode::PeerFailed, who + " has destroyed its communicator"};
     if (card.device != ordinal) {
+      Status can = checkPeerAccess(ordinal, card.device, rank);
+      if (!can.ok())
+        return can;
       cudaError_t enabled = cudaDeviceEnablePeerAccess(card.device, 0);
       if (enabled == cudaErrorPeerAccessAlreadyEnabled)
         (void)cudaGetLastError();
@@ -134,7 +150,10 @@ Status DeviceMemory::import(uint32_t rank) {
   std::memcpy(&handle, card.handle, sizeof handle);
   void *mapped = nullptr;
   Status opened = toStatus(cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess),
-                           ("mapping the device memory of " + who + " (cudaIpc)").c_str());
+                           ("mapping the device memory of " + who +
+                            " (cudaIpc; it needs NVLink or PCIe "
+                            "peer-to-peer access between the devices)")
+                               .c_str());
   if (opened.ok()) {
     arenas[rank] = static_cast<char *>(mapped);
     imports.push_back(arenas[rank]);

@@ -35,7 +35,8 @@ public:
   static StatusOr<std::unique_ptr<DeviceMemory>> make(const bootstrap::Group &group,
                                                       std::vector<ControlBlock *> blocks,
                                                       int device, uint64_t bytes);
-  /// Maps the arenas of all ranks, which have made theirs. SystemError; PeerFailed.
+  /// Maps the arenas of all ranks, which have made theirs. InvalidArgument if this device cannot
+  /// access another rank's; SystemError; PeerFailed.
   Status connect();
   /// Nothing of this rank is executed any more. Waits up to a second until no other process maps
   /// the arena; if one still does, its memory stays taken until this process ends.
@@ -43,6 +44,8 @@ public:
 
   int device() const { return ordinal; }
   char *arena(uint32_t rank) const { return arenas[rank]; }
+  /// Whether plans of protocol LL128 have its lines, or LL's; the same on all ranks (peer_paths.h).
+  bool hasWideLines() const { return wideLines; }
   /// Of an arena: the records, and kRecordBytes from its begin on what registrations share.
   uint64_t bytes() const { return size; }
   /// Of the own arena.
@@ -71,6 +74,7 @@ private:
   std::vector<std::shared_ptr<DeviceAllocation>> kept; // of other ranks of this process
   Mutex copying;                                       // the stream's user
   cudaStream_t stream = nullptr;
+  bool wideLines = false;
 };
 
 } // namespace occl::cuda

@@ -1,6 +1,7 @@
 // CudaRank: invocations as work of the user's streams.
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
+#include "runtime/cuda/buffer_check.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/cuda_rank.h"
 #include "runtime/cuda/early_start.h"
@@ -81,11 +82,13 @@ Status writeWhenReached(cudaStream_t stream, const EndWords &ended, uint32_t whi
   return streamMemoryOperations(stream, &operation, 1);
 }
 
-Status checkBuffers(const Registration &registration, const std::array<char *, 2> &buffers) {
+Status checkBuffers(const Registration &registration, const std::array<char *, 2> &buffers,
+                    int device, bool isCaptured) {
   const interpreter::Binding &binding = registration.binding();
   if ((!buffers[0] && binding.inputBytes() != 0) || (!buffers[1] && binding.outputBytes() != 0))
     return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
-  return {};
+  return checkOnDevice({buffers[0], buffers[1]}, {binding.inputBytes(), binding.outputBytes()},
+                       device, isCaptured);
 }
 
 /// So many words, zero, which both the host and the device map; the device is current.
@@ -159,7 +162,7 @@ Status CudaRank::call(uint64_t id, const void *input, void *output) {
     lock.unlock();
     return enqueueAndWait(id, input, output, stream);
   }
-  Status status = checkBuffers(*known.eager, buffers);
+  Status status = checkBuffers(*known.eager, buffers, device(), false);
   if (!status.ok())
     return status;
   const Standby::Call next = known.seat->standby->call(known.numEnqueued, buffers);
@@ -243,7 +246,8 @@ Status CudaRank::put(uint64_t id, const Buffers &buffers, cudaStream_t stream, A
   if (awaited && capture != cudaStreamCaptureStatusNone)
     return invalid("the stream is captured, and nobody can wait for what only a replay of the "
                    "graph executes. Use occlEnqueue there");
-  if (status = checkBuffers(*known.eager, buffers); !status.ok())
+  status = checkBuffers(*known.eager, buffers, device(), capture != cudaStreamCaptureStatusNone);
+  if (!status.ok())
     return status;
   Call call{known, known.eager.get(), known.numEnqueued, buffers, stream, {}};
   if (capture == cudaStreamCaptureStatusActive) {

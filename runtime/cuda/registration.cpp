@@ -77,6 +77,7 @@ Status Registration::bindAll(const daemon::CollectiveSpec &spec) {
   request.tiles = tilesFor(*spec.plan, spec.count * sizeOf(spec.type));
   request.placement = Placement::AtDestination;
   request.lines = kDeviceLines;
+  request.lines.hasWide = context.memory.hasWideLines();
   request.stepOperands = kMaxBlockOperands;
   auto binding = bind(*spec.plan, request);
   if (!binding.ok())

@@ -3,6 +3,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/per_thread.h"
 #include "runtime/base/thread.h"
+#include "runtime/cuda/buffer_check.h"
 #include "runtime/cuda/resident_known.h"
 
 #include <algorithm>
@@ -246,7 +247,8 @@ Status ResidentRank::checkBuffers(const Known &known, const void *input, const v
         "collective " + known.describe() +
         ": a plan with direct access needs buffers of occlMemAlloc when it is submitted; "
         "occlEnqueue copies others");
-  return {};
+  return checkOnDevice({input, output}, {binding.inputBytes(), binding.outputBytes()},
+                       context.memory.device(), false);
 }
 
 StatusOr<daemon::RequestId> ResidentRank::submit(uint64_t id, const void *input, void *output,

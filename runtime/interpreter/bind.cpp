@@ -93,7 +93,7 @@ void Binder::chooseLines() {
           operands += plan.connections[operand.index].numDestinations - 1;
     mostOperands = std::max(mostOperands, operands);
   }
-  program.line = plan.protocol == plan::Protocol::LL
+  program.line = plan.protocol == plan::Protocol::LL || !policy.hasWide
                      ? LineFormat{kWordLineBytes, kWordLineBytes / 2}
                      : LineFormat{policy.wideLineBytes, policy.wideLineBytes - 8};
   program.stageStride =

@@ -253,6 +253,28 @@ TEST(Bind, GroupsLinesForHosts) {
   EXPECT_EQ(stepsOf(plan, request), (std::vector<uint32_t>(7, 1)));
 }
 
+/// Where lines of LL128 must not be used its plans have those of LL.
+TEST(Bind, WithoutWideLinesAPlanOfLL128IsOneOfLL) {
+  for (uint64_t count : {1, 30, 5000, 100'000}) {
+    BindRequest request = {.count = count};
+    request.lines = kDeviceLines;
+    plan::Plan narrow = exchange(false), wide = exchange(false);
+    narrow.protocol = plan::Protocol::LL;
+    wide.protocol = plan::Protocol::LL128;
+    auto expected = bind(narrow, request), asked = bind(wide, request);
+    request.lines.hasWide = false;
+    auto replaced = bind(wide, request);
+    ASSERT_TRUE(expected.ok() && asked.ok() && replaced.ok());
+    EXPECT_EQ((*asked)->program().line.bytes, 128u);
+    EXPECT_EQ((*replaced)->program().line.bytes, kWordLineBytes);
+    EXPECT_EQ((*replaced)->program().line.dataBytes, (*expected)->program().line.dataBytes);
+    EXPECT_EQ((*replaced)->program().slicesPerMessage, (*expected)->program().slicesPerMessage);
+    EXPECT_EQ((*replaced)->program().flagsPerInvocation, (*expected)->program().flagsPerInvocation);
+    for (uint32_t r = 0; r < wide.numRanks; ++r)
+      EXPECT_EQ((*replaced)->arenaBytes(r), (*expected)->arenaBytes(r));
+  }
+}
+
 /// A send that waits for credit would keep back those before it, whose receivers may have to go on
 /// first; a receive that returns credit, too.
 TEST(Bind, GroupsNoMessagesThatMayWaitForCredit) {

@@ -239,6 +239,8 @@ struct LinePolicy {
   uint32_t sliceBytes = 896;   // of data, at most; a multiple of 16
   /// What a target has room for: every operand of an instruction takes a slice of it.
   uint32_t stageBytes = 32 << 10;
+  /// Else programs of LL128 have the lines of LL: other packets of the same messages.
+  bool hasWide = true;
 };
 /// A slice is what the threads of a block hold in registers, and no staging area bounds it.
 inline constexpr LinePolicy kDeviceLines = {128, 3840, 1 << 30};

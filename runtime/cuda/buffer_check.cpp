@@ -1,0 +1,83 @@
+#include "runtime/cuda/buffer_check.h"
+
+#include "runtime/cuda/cuda_calls.h"
+
+#include <array>
+#include <string>
+
+namespace occl::cuda {
+
+namespace {
+
+/// Addresses that CUDA has said to be memory of a device; of one thread.
+class KnownAddresses {
+public:
+  /// Whether it need not be asked for.
+  bool holds(const void *address, int device) {
+    Entry &entry = entryFor(address);
+    return entry.address == address && entry.device == device && ++entry.uses < kUses;
+  }
+  void add(const void *address, int device) { entryFor(address) = {address, device, 0}; }
+
+private:
+  struct Entry {
+    const void *address = nullptr;
+    int device = 0;
+    uint32_t uses = 0;
+  };
+  static constexpr uint32_t kUses = 256;
+  static constexpr uint32_t kBits = 9;
+
+  Entry &entryFor(const void *address) {
+    // Multiplicative hashing (Knuth): allocations are aligned, so low bits say little.
+    const uint64_t hash = reinterpret_cast<uint64_t>(address) * 0x9e3779b97f4a7c15ull;
+    return entries[hash >> (64 - kBits)];
+  }
+
+  std::array<Entry, 1u << kBits> entries;
+};
+
+Status refuse(const char *name, int device, const std::string &what) {
+  return {StatusCode::InvalidArgument,
+          std::string(name) + " is " + what + ": it must be memory of the rank's CUDA device " +
+              std::to_string(device) + ", of cudaMalloc, say, or of occlMemAlloc"};
+}
+
+Status ask(const char *name, const void *address, int device, bool isCaptured) {
+  cudaPointerAttributes found = {};
+  Status status = toStatus(cudaPointerGetAttributes(&found, address), "asking what a buffer is");
+  if (!status.ok())
+    return status;
+  switch (found.type) {
+  case cudaMemoryTypeDevice:
+    if (found.device == device)
+      return {};
+    return refuse(name, device, "memory of CUDA device " + std::to_string(found.device));
+  case cudaMemoryTypeManaged:
+    return refuse(name, device, "managed memory");
+  case cudaMemoryTypeHost:
+    return refuse(name, device, "memory of the host");
+  default:
+    return isCaptured ? Status() : refuse(name, device, "memory that CUDA does not know");
+  }
+}
+
+} // namespace
+
+Status checkOnDevice(const std::array<const void *, 2> &buffers,
+                     const std::array<uint64_t, 2> &bytes, int device, bool isCaptured) {
+  static constexpr std::array kNames = {"sendBuffer", "recvBuffer"};
+  static thread_local KnownAddresses known;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (bytes[i] == 0 || known.holds(buffers[i], device))
+      continue;
+    Status status = ask(kNames[i], buffers[i], device, isCaptured);
+    if (!status.ok())
+      return status;
+    if (!isCaptured)
+      known.add(buffers[i], device);
+  }
+  return {};
+}
+
+} // namespace occl::cuda

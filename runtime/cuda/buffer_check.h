@@ -1,0 +1,23 @@
+// Whether the user's buffers are what collectives on devices take: memory of the rank's device.
+// Memory that the host or another device can write too (managed or pinned memory, another device's)
+// is refused: what kernels fence for, and where results are complete, is the device alone.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <array>
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// sendBuffer and recvBuffer of a call, and their bytes; of 0 bytes one is not looked at.
+/// InvalidArgument if CUDA says that one is anything but memory of that device. isCaptured: what
+/// CUDA knows nothing of passes, as it may be memory of the graph that is captured.
+///
+/// Asking CUDA takes most of a microsecond, so a thread remembers the addresses that it has asked
+/// for, and asks again every 256 calls: an address that was freed and is now that of other memory
+/// is noticed by then. Thread safety: any.
+Status checkOnDevice(const std::array<const void *, 2> &buffers,
+                     const std::array<uint64_t, 2> &bytes, int device, bool isCaptured);
+
+} // namespace occl::cuda
