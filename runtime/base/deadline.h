@@ -7,6 +7,9 @@
 
 namespace occl {
 
+/// Later than anybody waits: as a timeout, it is none. May be added to what the clocks say now.
+inline constexpr std::chrono::milliseconds kNoDeadline = std::chrono::hours(24 * 365 * 30);
+
 class Deadline {
 public:
   using Clock = SteadyClock;

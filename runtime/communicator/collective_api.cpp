@@ -77,7 +77,8 @@ StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t &given) {
   spec.type = type;
   spec.op = static_cast<ReduceOp>(given.op);
   spec.priority = given.priority;
-  spec.timeout = std::chrono::milliseconds(given.timeoutMs);
+  spec.timeout =
+      given.timeoutMs == OCCL_NO_TIMEOUT ? kNoDeadline : std::chrono::milliseconds(given.timeoutMs);
   spec.callbacksNeverBlock = given.callbacksNeverBlock != 0;
   return spec;
 }

@@ -6,8 +6,13 @@
  * times. Ranks may register and submit in any order.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
- * occlGetLastError(). No function waits without a bound. Unless a function says otherwise it may be
- * called from any thread, also from callbacks.
+ * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from
+ * callbacks.
+ *
+ * Collectives wait for ranks that live as long as it takes, unless they are given a deadline; so do
+ * occlWait, occlRun and occlEnqueueAndWait. A wait of more than 30 seconds (or of as many
+ * milliseconds as OCCL_LONG_WAIT_MS in the environment has) is said on standard error, who waits
+ * for whom, and goes on. Ranks that die, leave or abort end it. All other functions have bounds.
  */
 #ifndef OCCL_H
 #define OCCL_H
@@ -27,6 +32,9 @@ extern "C" {
 
 #define OCCL_VERSION_MAJOR 0
 #define OCCL_VERSION_MINOR 1
+
+/* As a timeout: none. */
+#define OCCL_NO_TIMEOUT UINT32_MAX
 
 typedef enum {
   occlSuccess = 0,
@@ -92,8 +100,9 @@ typedef enum {
  * occlInvalidArgument. */
 typedef struct {
   size_t size;        /* sizeof(occlConfig_t), for later extension */
-  uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own; default
-                         30000 */
+  uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own, whose
+                         passing fails the communicator. 0: 30 seconds for set-up (making, dividing
+                         and shrinking communicators), and collectives have none */
   uint32_t
       preemption; /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
   uint32_t workers; /* executor threads of the device; default 1. With occlDeviceCuda thread blocks
@@ -123,7 +132,7 @@ typedef struct {
                        fewer, the larger are the kernels that may start while the work ahead of
                        them in their stream ends, which takes 0.8 to 1.5 us less. With more streams
                        than said, collectives in conflicting orders may lack room on the device,
-                       and end at their timeout */
+                       and wait for ever, or end at their timeout */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -154,17 +163,16 @@ typedef struct {
   occlRedOp_t op;     /* ignored where the plan reduces nothing; a scan has no occlAvg */
   int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives it counts
                          on all, as soon as that rank has submitted it */
-  uint32_t timeoutMs; /* from submission; 0: the communicator's */
+  uint32_t timeoutMs; /* deadline, from submission; 0: the communicator's, OCCL_NO_TIMEOUT: none */
   uint32_t
-      callbacksNeverBlock; /* 1: its callbacks return at once, so whoever completes an invocation
-                              runs them: a thread of the library or one inside occlWait, occlTest,
-                              occlSubmit or occlCommAbort. One at a time, in the order in which
-                              invocations ended; faster by a change of thread. One that blocks all
-                              the same holds up the other callbacks of its rank */
-  uint32_t
-      stayMicroseconds; /* with occlDeviceCuda: for how long after an occlEnqueueAndWait with
-                           OCCL_NO_STREAM its kernel stays on the device for the next one, with all
-                           its thread blocks; at most 10000. 0: there are no such calls */
+      callbacksNeverBlock;   /* 1: its callbacks return at once, so whoever completes an invocation
+                                runs them: a thread of the library or one inside occlWait, occlTest,
+                                occlSubmit or occlCommAbort. One at a time, in the order in which
+                                invocations ended; faster by a change of thread. One that blocks all
+                                the same holds up the other callbacks of its rank */
+  uint32_t stayMicroseconds; /* with occlDeviceCuda: for how long after an occlEnqueueAndWait with
+                                OCCL_NO_STREAM its kernel stays on the device for the next one, with
+                                all its thread blocks; at most 10000. 0: there are no such calls */
 } occlCollective_t;
 #define OCCL_COLLECTIVE_INITIALIZER                                                                \
   { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0, 0, 0 }
@@ -279,10 +287,15 @@ OCCL_API occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, u
                                      const occlConfig_t *config, occlComm_t *newComm);
 OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
 OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
-/* Waits for what is in flight, no longer than the deadlines of that, then frees everything:
- * requests, collectives, the handle. Peers that still wait for this rank get occlPeerFailed. Not
+/* Waits for what is in flight, no longer than the deadlines of that, nor than 30 seconds or the
+ * communicator's timeout, whichever is more: what has not ended then is aborted. Then frees everything: requests,
+ * collectives, the handle. Peers that still wait for this rank get occlPeerFailed. Not
  * from a callback, nor while another thread is inside a call with this communicator but
- * occlCommAbort. NULL is nothing to do. */
+ * occlCommAbort. NULL is nothing to do.
+ * With occlDeviceCuda replays of graphs are in flight once their kernels have begun: launch none
+ * any more, and let those that queue behind other work begin before. CUDA frees no memory while
+ * the device has anything to do, also of the user's: if it has two seconds later, the rank's memory
+ * on it stays taken until the process ends, and standard error says so. */
 OCCL_API occlResult_t occlCommDestroy(occlComm_t comm);
 /* Ends everything in flight on all ranks with occlAborted. Any thread, any state, also while
  * another thread waits, divides or destroys the communicator; always returns. */
@@ -292,10 +305,11 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* At most 16384 are registered at once; one more is occlInvalidArgument. */
 OCCL_API occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective);
-/* Only when none of its invocations is in flight on this rank. Ids may come and go for ever and be
- * used again, also by some ranks earlier than by others: invocations of an id are paired in the
- * order of submission, over all its registrations. What it holds of shared memory comes back once
- * all ranks have deregistered it after equally many invocations. */
+/* Only when none of its invocations is in flight on this rank, nor a replay that has begun; else
+ * occlInvalidArgument. Ids may come and go for ever and be used again, also by some ranks earlier
+ * than by others: invocations of an id are paired in the order of submission, over all its
+ * registrations. What it holds of shared memory comes back once all ranks have deregistered it
+ * after equally many invocations. */
 OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
 /* Starts an invocation. Buffers stay the caller's and untouched by it until completion; in place if
  * the two overlap as the collective's alias mode says. callback and request may be NULL, not both.
@@ -340,28 +354,51 @@ struct CUstream_st;
  * to several streams may conflict in order, as long as fewer streams than
  * CUDA_DEVICE_MAX_CONNECTIONS wait for invocations that other ranks have not come to; within one
  * stream all ranks keep one order. The k-th submission of an id belongs to the k-th on the others,
- * by whatever call and in whichever stream. The timeout begins when the stream has come so far. An
- * invocation that ends badly (timeout, abort, a rank that is gone) lets the stream go on within
- * seconds, with its output undefined: occlWait and the callback say so, and occlCommGetLastError.
- * callback and request may both be NULL. occlInvalidArgument while the stream is captured (a graph
- * would submit it once alone; see occlEnqueue), and for communicators on hosts. occlAgain as
- * occlSubmit. May take as long as the stream's queue is full. The first submission of a collective
- * copies its tables to the device. */
+ * by whatever call and in whichever stream. The timeout begins when the stream has come so far.
+ * Executors need a multiprocessor each: while the user's kernels have all of them, nothing moves,
+ * and a deadline that passes fails this communicator alone. An invocation that ends badly (timeout,
+ * abort, a rank that is gone) lets the stream go on within seconds, with its output undefined:
+ * occlWait and the callback say so, and occlCommGetLastError. callback and request may both be
+ * NULL. occlInvalidArgument while the stream is captured (a graph would submit it once alone; see
+ * occlEnqueue), and for communicators on hosts. occlAgain as occlSubmit. May take as long as the
+ * stream's queue is full. The first submission of a collective copies its tables to the device. */
 OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                          void *recvBuffer, struct CUstream_st *stream,
                                          occlCallback_t callback, void *user,
                                          occlRequest_t *request);
 /* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are
- * memory of that device, and occlInvalidArgument says what they are if not. Returns at once.
- * Invocations of an id are paired in the order of these
- * calls and run one after the other, whatever their streams. Under stream capture the call becomes
- * a node of the graph: the k-th captured call of an id on a rank belongs to the k-th on the others,
- * it has connectors of its own, and its replays are paired in order; a graph must not be launched
- * again after occlDeregister of its collectives. No wait of it is unbounded: when the collective's
- * timeout passes, when a rank is gone, and after occlCommAbort the kernels leave, the output is
- * undefined, and every later call returns why (occlCommGetLastError).
+ * memory of that device, else occlInvalidArgument says what they are, and overlap only in place as
+ * the plan says, as for occlSubmit. Returns at once. Invocations of an id are paired in the order of
+ * these calls and run one after the other, whatever their streams. Under stream capture the call becomes a node of the graph: the k-th
+ * captured call of an id on a rank that succeeds belongs to the k-th on the others, it has
+ * connectors of its own, and its replays are paired in order. One replay of a captured call runs at
+ * a time: with the graph instantiated twice, or a child of two graphs, a second one that begins
+ * beside the first fails the communicator with occlInvalidArgument. A graph must not be launched
+ * again after occlDeregister of its collectives. When the collective's timeout passes, when a rank
+ * is gone, and after occlCommAbort the kernels leave, the output is undefined, and every later call
+ * returns why (occlCommGetLastError). So it is after an error of CUDA that ends all work of a
+ * process on its device, whosever kernel made it: occlSystemError names the rank and the error.
  * Plans with direct access work on buffers of occlMemAlloc; others are copied to and from such
- * memory. occlAgain: no device memory is left for a captured call or for that copy. */
+ * memory. occlAgain: no device memory is left for a captured call or for that copy. An error
+ * leaves the stream as it was; if CUDA refuses one of the copies when something else of the call is
+ * in the stream already, the communicator fails. No lock is held in CUDA's calls but the id's own:
+ * while CUDA makes a thread wait, since a stream's queue is full, others can enqueue other ids.
+ *
+ * Collectives in conflicting orders, in several streams, complete as long as
+ * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) wait on the
+ *   device, counting those that wait for an event behind such a stream. With 1, as some programs
+ *   set it, all ranks keep one order;
+ * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
+ *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
+ * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for
+ *   how much LL and LL128 plans take, and occlConfig_t::streams; all communicators, and with MPS
+ * all processes, count together. A kernel that needs every multiprocessor gets them when nothing
+ *   waits;
+ * - threads that enqueue are not held up by what waits: cudaFree, cudaMalloc and
+ *   cudaDeviceSynchronize may wait for it, as may the first launch of a kernel that CUDA loads
+ *   lazily; CUDA_LAUNCH_BLOCKING, profilers and compute-sanitizer have every launch wait.
+ * Otherwise collectives wait for ever or end at their timeout. What waits for long is said on
+ * standard error, with the number of streams that wait if that has reached the limit. */
 OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                   void *recvBuffer, struct CUstream_st *stream);
 /* occlEnqueue, and waits until the invocation has ended on this rank; returns its result. In less
@@ -371,17 +408,17 @@ OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *send
  * waits, so other threads may call what they like; but it can wait for no more than occlEnqueue
  * promises: threads that wait for collectives in orders that conflict between ranks need a stream
  * each, and one thread that waits for one after the other needs the other ranks to keep its order.
- * Waits for earlier work of the stream, too, which counts against the timeout: one second after it
- * the communicator fails with occlTimeout at the latest. After an error kernels and copies may still
- * access the buffers until the stream has come by. occlAgain as occlEnqueue, and while 64 threads
- * wait so. occlInvalidArgument while the stream is captured.
- * With OCCL_NO_STREAM, for collectives registered with stayMicroseconds, the order of no stream
- * counts: what writes the input must be complete, as for occlRun. Afterwards the kernel of a small
- * collective (LL and LL128, in steps of up to 30 KiB a thread block) waits on the device for the
- * next such call, whose buffers may be others, and which then needs no launch: that halves the time
- * of a call. It leaves when none has come for stayMicroseconds, and after 20 ms in any case; until
- * then cudaDeviceSynchronize, cudaFree and occlDeregister wait for it. Larger ones are launched
- * each time, in a stream of their own. */
+ * Waits for earlier work of the stream, too, which counts against the timeout, if there is one: one
+ * second after it the communicator fails with occlTimeout at the latest. After an error kernels and
+ * copies may still access the buffers until the stream has come by. occlAgain as occlEnqueue, and
+ * while 64 threads wait so. occlInvalidArgument while the stream is captured. With OCCL_NO_STREAM,
+ * for collectives registered with stayMicroseconds, the order of no stream counts: what writes the
+ * input must be complete, as for occlRun. Afterwards the kernel of a small collective (LL and
+ * LL128, in steps of up to 30 KiB a thread block) waits on the device for the next such call, whose
+ * buffers may be others, and which then needs no launch: that halves the time of a call. It leaves
+ * when none has come for stayMicroseconds, and after 20 ms in any case; until then
+ * cudaDeviceSynchronize, cudaFree and occlDeregister wait for it. Larger ones are launched each
+ * time, in a stream of their own. */
 #define OCCL_NO_STREAM ((struct CUstream_st *)-1)
 OCCL_API occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                          void *recvBuffer, struct CUstream_st *stream);

@@ -70,8 +70,8 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     return inRange;
   Settings settings;
   daemon::Options &options = settings.options;
-  if (given.timeoutMs != 0)
-    options.timeout = std::chrono::milliseconds(given.timeoutMs);
+  if (given.timeoutMs != 0 && given.timeoutMs != OCCL_NO_TIMEOUT)
+    options.timeout = options.setUpTimeout = std::chrono::milliseconds(given.timeoutMs);
   if (given.preemption != 0)
     settings.device.preemption = given.preemption != 2;
   if (given.workers != 0)
@@ -219,7 +219,7 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   auto settings = settingsFrom(config);
   if (!settings.ok())
     return settings.status();
-  Deadline deadline(settings->options.timeout);
+  Deadline deadline(settings->options.setUpTimeout);
   daemon::PlaceInProcess place(identity.name);
   auto device = place.device(settings->device);
   if (!device.ok())
@@ -229,7 +229,7 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   options.rank = identity.rank;
   options.name = identity.name;
   options.segmentBytes = settings->segmentBytes;
-  options.timeout = settings->options.timeout;
+  options.timeout = settings->options.setUpTimeout;
   options.bell = (*device)->sharedBell;
   auto group = bootstrap::formProcessGroup(options);
   if (!group.ok())
@@ -271,8 +271,8 @@ StatusOr<Settings> settingsWithin(const occlComm &parent, const occlConfig_t *co
 
 /// The handle of a communicator made of another one; its ranks meet if they are on devices.
 Status join(std::unique_ptr<daemon::Daemon> daemon, const Settings &settings, occlComm_t *newComm) {
-  auto gpu =
-      joinDevices(daemon->fabric(), daemon->device(), settings, Deadline(settings.options.timeout));
+  auto gpu = joinDevices(daemon->fabric(), daemon->device(), settings,
+                         Deadline(settings.options.setUpTimeout));
   if (!gpu.ok())
     return gpu.status();
   *newComm = new occlComm(std::move(daemon), false, std::move(*gpu));
@@ -309,7 +309,7 @@ Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConf
   }
   request.segmentBytes = settings->segmentBytes;
   request.heapBytes = settings->heapBytes;
-  request.timeout = settings->options.timeout;
+  request.timeout = settings->options.setUpTimeout;
   auto smaller = comm->daemon->shrink(request, settings->options);
   if (!smaller.ok())
     return smaller.status();

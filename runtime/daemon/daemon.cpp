@@ -4,10 +4,20 @@
 #include "runtime/daemon/lane.h"
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/deadline.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace occl::daemon {
+
+namespace {
+
+/// In destroy, for what has no deadline; for what has one to be ended by it.
+constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
+                                    kDrainGrace = std::chrono::seconds(1);
+
+} // namespace
 
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
@@ -19,9 +29,21 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
   core.device->attach(core, watchdog);
 }
 
+/// Where deadlines end nothing, time does.
 void Daemon::drain() {
   InsideWait inside(*this);
-  Executor(*core.device).runUntil([&] { return !core.hasOpen(); });
+  Executor executor(*core.device);
+  const std::chrono::milliseconds given = core.options.timeout;
+  const auto patience =
+      given < kNoDeadline ? std::max(kDrainPatience, given + kDrainGrace) : kDrainPatience;
+  Deadline deadline(patience);
+  executor.runUntil([&] { return !core.hasOpen() || deadline.passed(); });
+  if (core.hasOpen())
+    fail({StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
+                                   " has destroyed its communicator, and what it had in flight has "
+                                   "not ended within " +
+                                   std::to_string(patience.count()) + " ms"});
+  executor.runUntil([&] { return !core.hasOpen(); });
 }
 
 Daemon::~Daemon() {
@@ -180,7 +202,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
                                                 const Options &options) {
   if (core.fabric->failed())
     return failure();
-  auto fabric = splitter.split(request, Deadline(options.timeout));
+  auto fabric = splitter.split(request, Deadline(options.setUpTimeout));
   if (!fabric.ok())
     return fabric.status();
   if (!*fabric)

@@ -1,6 +1,7 @@
 // Settings of devices and of communicator ranks.
 #pragma once
 
+#include "runtime/base/deadline.h"
 #include "runtime/queue/completion_queue.h"
 #include "runtime/scheduler/policies.h"
 
@@ -37,8 +38,10 @@ struct DeviceRequest {
 
 /// Of one communicator's rank, with all defaults applied.
 struct Options {
-  /// Of every collective that has no deadline of its own.
-  std::chrono::milliseconds timeout{30000};
+  /// Of every collective that has no deadline of its own; kNoDeadline: it has none.
+  std::chrono::milliseconds timeout = kNoDeadline;
+  /// For making communicators: ranks that do not come.
+  std::chrono::milliseconds setUpTimeout{30000};
   /// Invocations admitted at once; at most RequestTable::kMaxCapacity.
   uint32_t maxInFlight = 1024;
   /// The fastest that keeps the order of completions: bench/runtime:completion_queues.

@@ -1,8 +1,10 @@
 #include "runtime/daemon/watchdog.h"
 
+#include "runtime/base/long_wait.h"
 #include "runtime/insight/wait_report.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace occl::daemon {
@@ -12,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using interpreter::BlockReason;
 
-constexpr auto kPeerCheckPeriod = 20ms;
+constexpr auto kPeerCheckPeriod = 20ms, kReportPeriod = 500ms;
 
 /// Waits for another rank.
 bool waitsForPeer(const BlockTask &task) {
@@ -48,6 +50,7 @@ void Watchdog::round(Clock::time_point now) {
   publishWaits();
   tidy();
   checkDeadlines(now);
+  reportLongWaits(now);
   if (now >= nextPeerCheck) {
     nextPeerCheck = now + kPeerCheckPeriod;
     checkPeers();
@@ -71,6 +74,39 @@ void Watchdog::checkDeadlines(Clock::time_point now) {
   if (std::string holder = isRun ? "" : describeHolder(); !holder.empty())
     text += "; " + holder;
   core.fabric->fail({StatusCode::Timeout, text});
+}
+
+/// What has been in flight for longest, once; what was submitted before the report, and has come to
+/// last for long since, is as old or is held up by it.
+void Watchdog::reportLongWaits(Clock::time_point now) {
+  if (now < nextReport)
+    return;
+  nextReport = now + kReportPeriod;
+  const auto forEachUnreported = [&](const auto &inspect) {
+    core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
+      if (task.invocation->times.submitted > reportedUpTo)
+        inspect(*task.invocation);
+    });
+  };
+  Ticks oldest = std::numeric_limits<Ticks>::max();
+  forEachUnreported([&](const OpenInvocation &invocation) {
+    oldest = std::min(oldest, invocation.times.submitted);
+  });
+  const Ticks at = ticks();
+  if (elapsed(oldest, at) == 0 ||
+      TickScale().nanoseconds(elapsed(oldest, at)) <
+          static_cast<uint64_t>(std::chrono::nanoseconds(longWait()).count()))
+    return;
+  std::string text;
+  forEachUnreported([&](const OpenInvocation &invocation) {
+    if (text.empty() && invocation.times.submitted == oldest)
+      text = "collective " + invocation.describe() + " has been in flight on rank " +
+             std::to_string(core.fabric->rank()) + " for " + describeLongWait() +
+             " and goes on: " + whatHolds(invocation);
+  });
+  reportedUpTo = at;
+  if (!text.empty()) // else it has ended just now
+    reportLongWait(text);
 }
 
 std::string Watchdog::describeHolder() const {

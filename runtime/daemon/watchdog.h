@@ -38,6 +38,7 @@ public:
 
 private:
   void checkDeadlines(Clock::time_point now);
+  void reportLongWaits(Clock::time_point now);
   void checkPeers();
   std::string describeWaitFor(uint32_t peer);
 
@@ -46,7 +47,8 @@ private:
   std::function<void()> tidy;
 
   // Of the thread that does a round.
-  Clock::time_point nextPeerCheck{};
+  Clock::time_point nextPeerCheck{}, nextReport{};
+  Ticks reportedUpTo = 0;     // of what was submitted up to then it is said that it takes long
   std::vector<bool> seenLeft; // by rank: had left at the last check, and was waited for
 };
 
