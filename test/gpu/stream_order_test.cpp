@@ -1,9 +1,9 @@
 // A collective comes after whatever is before it in its stream, and before whatever is after it:
 // other kernels and collectives, memory sets, events of other streams; as calls and as nodes of a
 // graph. Kernels may be started early, and then must wait. Skipped where there is no device.
-#include "plan/builder.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
+#include "test/gpu/block_plans.h"
 #include "test/gpu/device_job.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace occl::gpu_test {
@@ -32,31 +31,9 @@ struct Shape {
   uint32_t streams = 0; // occlConfig_t::streams
 };
 
-/// A one-shot all-reduce of two ranks in more thread blocks than may start early unless there is
-/// but one stream.
+/// In more thread blocks than may start early unless there is but one stream.
 plan::Plan wideOneShot(uint32_t numRanks) {
-  constexpr uint32_t kBlocks = 40;
-  plan::PlanBuilder builder;
-  builder.header().name = "wide_one_shot";
-  builder.header().collective = "allreduce";
-  builder.header().sourceHash = "0123456789abcdef";
-  builder.header().partChunks = kBlocks;
-  for (uint32_t r = 0; r < numRanks; ++r)
-    for (uint32_t b = 0; b < kBlocks; ++b)
-      builder.addConnection(r, b, {1 - r});
-  for (uint32_t r = 0; r < numRanks; ++r) {
-    builder.beginRank({.inputChunks = kBlocks, .outputChunks = kBlocks});
-    for (uint32_t b = 0; b < kBlocks; ++b) {
-      builder.beginThreadBlock();
-      builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1, .extent = b},
-                             {plan::input(r, b)}, {plan::connection(r * kBlocks + b)});
-      plan::Operand own = plan::input(r, b), theirs = plan::connection((1 - r) * kBlocks + b);
-      builder.addInstruction(
-          {.opcode = plan::Opcode::RecvReduceCopy, .final = true, .count = 1, .extent = b},
-          {r == 0 ? own : theirs, r == 0 ? theirs : own}, {plan::output(r, b)});
-    }
-  }
-  return std::move(builder).take();
+  return oneShotInBlocks(numRanks, 40, plan::Protocol::Simple);
 }
 
 class StreamOrder : public testing::TestWithParam<Shape> {
