@@ -58,7 +58,8 @@ void addSourceOptions(CLI::App &app, driver::CompileOptions &options) {
                  "a file with the topology that it is for; -D sets its parameters, too");
   app.add_flag("--werror", options.warningsAreErrors, "fail where there is a warning");
   app.add_option("--max-ops", options.maxOps,
-                 "reads, copies and reductions that a program may consist of");
+                 "reads, copies and reductions that a program may consist of; without it "
+                 "4194304, or four for each pair of ranks if that is more");
 }
 
 /// Prints what is wrong with a command line; returns the exit status.
