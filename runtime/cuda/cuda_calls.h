@@ -7,6 +7,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <cstdint>
 
 namespace occl::cuda {
@@ -18,6 +19,13 @@ Status toStatus(cudaError_t error, const char *what);
 /// The thread is on the device. SystemError.
 Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *operations,
                               uint32_t number);
+
+/// Zeroes memory of the current device, and waits for that: some seconds at most, then Timeout. In
+/// the order of no stream of anybody. SystemError.
+Status clearNow(void *memory, uint64_t bytes);
+
+/// Whether the device has done all that it was given, by whomever; waits for that so long at most.
+bool awaitIdle(int device, std::chrono::milliseconds atMost);
 
 /// The calling thread is on a device, until the end of the scope. Calls that a capture in progress
 /// forbids are allowed meanwhile: they concern streams that nobody captures.

@@ -6,6 +6,8 @@
 #include "runtime/cuda/describe_giving_up.h"
 #include "runtime/cuda/linked_devices.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -13,6 +15,11 @@
 namespace occl::cuda {
 
 namespace {
+
+/// In destroy: for what is in flight without a deadline, and then for the device to have done what
+/// it was given.
+constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
+                                    kEndPatience = std::chrono::seconds(2);
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
@@ -76,7 +83,9 @@ Status CudaRank::start() {
   std::vector<ControlBlock *> blocksOfRanks;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     blocksOfRanks.push_back(controlBlockOf(fabric, r));
-  slots = std::make_unique<SlotTable>(blocksOfRanks[0]->slots, fabric.rank(), fabric.numRanks());
+  slots =
+      std::make_unique<SlotTable>(blocksOfRanks[0]->slots, fabric.rank(), fabric.numRanks(),
+                                  [this] { return fabric.failed() ? fabric.failure() : Status(); });
   auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
   if (!made.ok())
     return made.status();
@@ -94,6 +103,7 @@ Status CudaRank::start() {
   auto watching =
       HostWatch::start(fabric, device(),
                        {[this](const GivingUp &where) { return describe(where); },
+                        [this](uint32_t slot) { return describeSlot(slot); },
                         [this](uint32_t rank) { return residents->describeWaitFor(rank); },
                         [this] { residents->lookAfter(); }});
   if (!watching.ok())
@@ -102,16 +112,19 @@ Status CudaRank::start() {
   return {};
 }
 
-/// The kernels of this rank end before its memory goes.
+/// The kernels of this rank end before its memory goes. CUDA frees nothing before the device has
+/// done all that it was given, by whomever: if it does not get round to that in time, what kernels
+/// may still access stays until the process ends.
 CudaRank::~CudaRank() {
   // Others on the same device that wait for this rank leave, too.
   fabric.leave();
-  if (residents)
-    residents->detach();
+  const bool haveLeft = !residents || residents->detach();
   if (watch)
     watch->endAll();
   OnDevice on(device());
-  cudaDeviceSynchronize();
+  const bool isIdle = haveLeft && awaitIdle(device(), kEndPatience);
+  if (!isIdle)
+    abandon();
   watch.reset();
   residents.reset();
   collectives.clear();
@@ -119,16 +132,59 @@ CudaRank::~CudaRank() {
   endMemory.reset();
 }
 
+void CudaRank::abandon() {
+  std::fprintf(
+      stderr,
+      "occl: rank %u: CUDA device %d is busy %lld ms after its communicator was destroyed; "
+      "%llu MiB of it stay taken until the process ends. Destroy communicators when what "
+      "was launched before has ended\n",
+      fabric.rank(), device(), static_cast<long long>(kEndPatience.count()),
+      static_cast<unsigned long long>(memory ? memory->bytes() >> 20 : 0));
+  if (watch)
+    watch->abandon();
+  if (memory)
+    memory->abandon();
+  if (residents)
+    residents->abandon();
+  for (auto &[id, known] : collectives)
+    if (known->seat)
+      freeSeats.push_back(std::move(known->seat));
+  for (auto &seat : freeSeats)
+    (void)seat.release();
+  freeSeats.clear();
+  (void)endMemory.release();
+}
+
 void CudaRank::drain() {
   residents->drain();
-  Deadline deadline(options.timeout + std::chrono::seconds(1));
+  std::chrono::milliseconds patience = kDrainPatience;
   for (const auto &[id, known] : collectives)
-    while (!fabric.failed() && !deadline.passed()) {
-      auto finished = known.eager->finished();
-      if (!finished.ok() || *finished >= known.numEnqueued)
-        break;
+    if (const auto given = timeoutOf(*known); given < kNoDeadline)
+      patience = std::max(patience, given + std::chrono::milliseconds(1000));
+  Deadline deadline(patience);
+  for (const auto &[id, known] : collectives)
+    while (!fabric.failed() && !deadline.passed() &&
+           checkOver(*known).code() == StatusCode::InvalidArgument)
       sleepFor(std::chrono::microseconds(50));
-    }
+}
+
+/// Nobody enqueues it meanwhile. InvalidArgument if something of it is in flight, as far as that is
+/// known: of captured calls what replays have begun.
+Status CudaRank::checkOver(const Known &known) const {
+  const std::string who = "collective " + std::to_string(known.spec.id);
+  auto finished = known.eager->finished();
+  if (!finished.ok())
+    return finished.status();
+  if (*finished < known.numEnqueued)
+    return invalid(who + " has invocations in flight");
+  for (const auto &captured : known.captured) {
+    auto isReplayed = captured->isReplayed();
+    if (!isReplayed.ok())
+      return isReplayed.status();
+    if (*isReplayed)
+      return invalid(who + " has a replay of a graph in flight");
+  }
+  return {};
 }
 
 Status CudaRank::connect() { return memory->connect(); }
@@ -140,62 +196,80 @@ RegistrationContext CudaRank::context() {
 Status CudaRank::add(const daemon::CollectiveSpec &spec, std::chrono::microseconds stay) {
   if (fabric.failed())
     return fabric.failure();
-  std::lock_guard lock(calls);
-  if (collectives.contains(spec.id))
-    return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
-  auto eager = Registration::make(context(), spec, 0);
-  if (!eager.ok())
-    return eager.status();
-  std::unique_ptr<Seat> seat;
+  std::lock_guard registration(registering);
+  {
+    std::lock_guard lock(table);
+    if (collectives.contains(spec.id))
+      return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
+  }
+  auto known = std::make_shared<Known>();
   if (stay.count() != 0) {
-    auto taken = takeSeat((*eager)->collective().numBlocks);
+    auto taken = takeSeat();
     if (!taken.ok())
       return taken.status();
-    seat = std::move(*taken);
+    known->seat = std::move(*taken);
+  }
+  auto eager = Registration::make(context(), spec, 0);
+  if (eager.ok()) {
+    known->spec = spec;
+    known->aliasing = plan::Aliasing(*spec.plan, fabric.rank(), spec.count, sizeOf(spec.type));
+    known->stay = stay;
+    known->eager = std::move(*eager);
+    if (known->seat)
+      known->seat->standby->begin(known->eager->collective().numBlocks);
+    residents->add(spec);
   }
   std::lock_guard changing(table);
-  Known &known = collectives[spec.id];
-  known.spec = spec;
-  known.stay = stay;
-  known.seat = std::move(seat);
-  known.eager = std::move(*eager);
-  residents->add(spec);
-  return {};
+  if (eager.ok())
+    collectives[spec.id] = std::move(known);
+  else if (known->seat)
+    freeSeats.push_back(std::move(known->seat));
+  return eager.status();
 }
 
 Status CudaRank::remove(uint64_t id) {
   residents->settleComplete();
-  std::lock_guard lock(calls);
-  auto known = find(id);
-  if (!known.ok())
-    return known.status();
-  if (!fabric.failed()) {
-    auto finished = (*known)->eager->finished();
-    if (!finished.ok())
-      return finished.status();
-    if (*finished < (*known)->numEnqueued)
-      return invalid("collective " + std::to_string(id) + " has invocations in flight");
-  }
-  if (Status left = awaitLeaving(**known); !left.ok())
+  auto held = hold(id);
+  if (!held.ok())
+    return held.status();
+  Known &known = **held;
+  if (!fabric.failed())
+    if (Status over = checkOver(known); !over.ok())
+      return over;
+  if (Status left = awaitLeaving(known); !left.ok())
     return left;
   if (Status removed = residents->remove(id); !removed.ok())
     return removed;
-  Status retired = (*known)->eager->retire();
-  for (const auto &captured : (*known)->captured)
+  Status retired = known.eager->retire();
+  for (const auto &captured : known.captured)
     if (retired.ok())
       retired = captured->retire();
+  if (known.reserved && retired.ok())
+    retired = known.reserved->retire();
+  known.isGone = true;
   std::lock_guard changing(table);
-  if ((*known)->seat)
-    freeSeats.push_back(std::move((*known)->seat));
+  if (known.seat)
+    freeSeats.push_back(std::move(known.seat));
   collectives.erase(id);
   return retired;
 }
 
-StatusOr<CudaRank::Known *> CudaRank::find(uint64_t id) {
-  auto found = collectives.find(id);
-  if (found == collectives.end())
+StatusOr<CudaRank::Held> CudaRank::hold(uint64_t id) {
+  const auto unknown = [&] {
     return invalid("no collective with id " + std::to_string(id) + " is registered");
-  return &found->second;
+  };
+  Held held;
+  {
+    std::lock_guard lock(table);
+    auto found = collectives.find(id);
+    if (found == collectives.end())
+      return unknown();
+    held.known = found->second;
+  }
+  held.lock = std::unique_lock(held.known->calls);
+  if (held.known->isGone)
+    return unknown();
+  return held;
 }
 
 StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *input, void *output,
@@ -217,14 +291,31 @@ StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *in
 
 std::string CudaRank::describe(const GivingUp &where) {
   std::lock_guard lock(table);
+  const Known *known = withSlot(where.slot);
+  return known ? describeGivingUp(where, known->spec, fabric.rank())
+               : "rank " + std::to_string(fabric.rank()) + " gave up in a collective that is gone";
+}
+
+std::string CudaRank::describeSlot(uint32_t slot) {
+  std::lock_guard lock(table);
+  const Known *known = withSlot(slot);
+  if (!known)
+    return "that is gone";
+  const daemon::CollectiveSpec &spec = known->spec;
+  return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
+         std::to_string(spec.id) + ")";
+}
+
+/// With the lock; null: none.
+const CudaRank::Known *CudaRank::withSlot(uint32_t slot) const {
   for (const auto &[id, known] : collectives) {
-    bool isIt = known.eager->collective().slot == where.slot;
-    for (const auto &captured : known.captured)
-      isIt |= captured->collective().slot == where.slot;
+    bool isIt = known->eager->collective().slot == slot;
+    for (const auto &captured : known->captured)
+      isIt |= captured->collective().slot == slot;
     if (isIt)
-      return describeGivingUp(where, known.spec, fabric.rank());
+      return known.get();
   }
-  return "rank " + std::to_string(fabric.rank()) + " gave up in a collective that is gone";
+  return nullptr;
 }
 
 void *CudaRank::allocate(uint64_t bytes) {

@@ -1,10 +1,12 @@
 // DeviceRank where there is CUDA.
 #pragma once
 
+#include "plan/aliasing.h"
 #include "runtime/base/mutex.h"
 #include "runtime/cuda/arena_space.h"
 #include "runtime/cuda/awaited_ends.h"
 #include "runtime/cuda/bound.h"
+#include "runtime/cuda/copy_turns.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/held_streams.h"
@@ -13,6 +15,7 @@
 #include "runtime/cuda/registration.h"
 #include "runtime/cuda/resident_rank.h"
 #include "runtime/cuda/standby.h"
+#include "runtime/cuda/stream_steps.h"
 
 #include <cuda_runtime.h>
 
@@ -22,6 +25,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,18 +82,34 @@ private:
   /// One registered id.
   struct Known {
     daemon::CollectiveSpec spec;
+    plan::Aliasing aliasing;
+    /// Held by whoever enqueues it, or deregisters it, inside calls of CUDA, too, which may take as
+    /// long as what runs on the device: invocations are launched in the order of their numbers.
+    /// Guards all below.
+    Mutex calls;
+    bool isGone = false; // deregistered meanwhile
     std::unique_ptr<Registration> eager;
     /// Captured calls: of each graph node its own.
     std::vector<std::unique_ptr<Registration>> captured;
+    /// Made for a captured call that then failed: the next one's. So the k-th one that succeeds is
+    /// the k-th on all ranks.
+    std::unique_ptr<Registration> reserved;
+    CopyTurns copies;           // not of captured ones
     uint64_t numEnqueued = 0;   // not captured
     std::unique_ptr<Seat> seat; // of one that stays
     std::chrono::microseconds stay{0};
+  };
+  /// One whose calls are this thread's alone for as long.
+  struct Held {
+    std::shared_ptr<Known> known;
+    std::unique_lock<Mutex> lock;
+    Known &operator*() const { return *known; }
   };
 
   using Buffers = std::array<char *, 2>; // input and output
   /// One invocation to be put into a stream.
   struct Call {
-    const Known &known;
+    Known &known;
     Registration *registration;
     uint64_t number;
     Buffers buffers;
@@ -105,27 +126,34 @@ private:
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
+  void abandon();
   int device() const { return static_cast<int>(options.device); }
   RegistrationContext context();
   std::chrono::milliseconds timeoutOf(const Known &known) const {
     return known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
   }
-  StatusOr<Known *> find(uint64_t id);
+  StatusOr<Held> hold(uint64_t id);
+  Status checkOver(const Known &known) const;
+  Status checkBuffers(const Known &known, const Buffers &buffers, bool isCaptured) const;
   Status startAwaiting();
-  StatusOr<std::unique_ptr<Seat>> takeSeat(uint32_t numBlocks);
+  StatusOr<std::unique_ptr<Seat>> takeSeat();
   Status awaitLeaving(const Known &known);
   Status put(uint64_t id, const Buffers &buffers, cudaStream_t stream, Awaited *awaited);
-  StatusOr<Registration *> captureOf(Known &known);
-  Status launchReachable(Call &call, Awaited *awaited);
+  Status putHeld(Known &known, const Buffers &buffers, cudaStream_t stream, Awaited *awaited);
+  Status reserveCapture(Known &known);
+  StatusOr<std::optional<Buffers>> stagingOf(const Call &call);
+  void launchAll(const Call &call, const std::optional<Buffers> &staged, StreamSteps &steps);
   Status lendEnd(Call &call, uint32_t behind, Awaited &awaited);
   InStreamArguments argumentsOf(const Call &call) const;
   Status launchToStay(const Call &call);
   Status launchHeld(cudaStream_t stream, const std::function<Status()> &launch);
   Status launchCounted(const Call &call);
   Status launch(const Call &call);
-  Status launchStaged(Call call, const Buffers &staged);
+  void launchStaged(Call call, const Buffers &staged, StreamSteps &steps);
   Status awaitEnd(const Awaited &awaited);
   std::string describe(const GivingUp &where);
+  std::string describeSlot(uint32_t slot);
+  const Known *withSlot(uint32_t slot) const;
 
   daemon::Fabric &fabric;
   const DeviceRankOptions options;
@@ -137,13 +165,12 @@ private:
   std::unique_ptr<AwaitedEnds> ends;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
-  /// Held by whoever registers, deregisters or enqueues, inside calls of CUDA too, which may take
-  /// as long as what runs on the device.
-  Mutex calls;
-  /// Guards `collectives` against their changes; no call of CUDA is made with it, so that failures
-  /// can be described whatever the device does.
+  /// One thread registers at a time.
+  Mutex registering;
+  /// Guards all below, and what `captured` holds, against changes; no call of CUDA is made with it,
+  /// so that others can enqueue and failures can be described whatever the device does.
   Mutex table;
-  std::map<uint64_t, Known> collectives; // by id
+  std::map<uint64_t, std::shared_ptr<Known>> collectives; // by id
   std::vector<std::unique_ptr<Seat>> freeSeats;
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/cuda/describe_giving_up.h"
 
+#include "runtime/cuda/replay_word.h"
 #include "runtime/insight/wait_text.h"
 
 namespace occl::cuda {
@@ -26,6 +27,11 @@ std::string describeObstacle(const interpreter::Obstacle &obstacle) {
 
 } // namespace
 
+StatusCode codeOf(const GivingUp &where) {
+  return where.isBeginning != 0 && where.obstacle.what == kTwoReplays ? StatusCode::InvalidArgument
+                                                                      : StatusCode::Timeout;
+}
+
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank) {
   std::string text = "rank " + std::to_string(rank) + " gave up in '" +
@@ -35,6 +41,10 @@ std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec
   if (where.isBeginning != 0) {
     const char *why[] = {" to register it", " to begin it, or to finish an earlier one",
                          " to finish the earlier invocations that it has enqueued"};
+    if (where.obstacle.what == kTwoReplays)
+      return text + "another replay of the same captured call is running. A captured call has its "
+                    "connectors once: instantiate the graph once, replay it in one stream at a "
+                    "time, and capture the call again for what is to run beside it";
     return text + "waits for rank " + std::to_string(where.obstacle.peer) +
            why[where.obstacle.what % 3];
   }

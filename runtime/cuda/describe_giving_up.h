@@ -1,6 +1,7 @@
 // Where a thread block of a device stood when it gave up, in words.
 #pragma once
 
+#include "runtime/base/status.h"
 #include "runtime/cuda/host_words.h"
 #include "runtime/daemon/collective.h"
 
@@ -8,6 +9,9 @@
 #include <string>
 
 namespace occl::cuda {
+
+/// What its communicator fails with.
+StatusCode codeOf(const GivingUp &where);
 
 /// "rank 0 gave up in 'ring' (id 7), invocation 3: thread block 0, instruction 1 (recv) at
 /// ring.coll:4:1, tile 0, waits for data from rank 2".

@@ -1,6 +1,7 @@
 #include "runtime/cuda/describe_giving_up.h"
 
 #include "plan/testing/example_plans.h"
+#include "runtime/cuda/replay_word.h"
 
 #include <gtest/gtest.h>
 
@@ -46,6 +47,17 @@ TEST(DescribeGivingUp, SaysWhatIsMissing) {
                        "rank 1 to begin it, or to finish an earlier one"));
   EXPECT_TRUE(endsWith(textOf(BlockReason::Announce, 2, 0, true),
                        "rank 0 to finish the earlier invocations that it has enqueued"));
+}
+
+TEST(DescribeGivingUp, TwoReplaysAtATimeAreTheUsersMistake) {
+  std::string text = textOf(BlockReason::Announce, kTwoReplays, 0, true);
+  EXPECT_NE(text.find("another replay of the same captured call is running"), std::string::npos)
+      << text;
+  GivingUp where;
+  EXPECT_EQ(codeOf(where), StatusCode::Timeout);
+  where.isBeginning = 1;
+  where.obstacle.what = kTwoReplays;
+  EXPECT_EQ(codeOf(where), StatusCode::InvalidArgument);
 }
 
 } // namespace

@@ -169,15 +169,23 @@ bool DeviceMemory::othersHaveClosed() const {
   return true;
 }
 
+void DeviceMemory::abandon() {
+  own->isLeft = true;
+  for (const auto &others : kept)
+    others->isLeft = true;
+  imports.clear();
+}
+
 DeviceMemory::~DeviceMemory() {
   OnDevice on(ordinal);
   for (char *import : imports)
     cudaIpcCloseMemHandle(import);
-  blocks[group.rank()]->card.hasClosed.store(1, std::memory_order_release);
+  if (!own || !own->isLeft)
+    blocks[group.rank()]->card.hasClosed.store(1, std::memory_order_release);
   if (stream)
     cudaStreamDestroy(stream);
   Deadline deadline(kClosePatience);
-  while (own && !othersHaveClosed()) {
+  while (own && !own->isLeft && !othersHaveClosed()) {
     if (deadline.passed()) {
       own->isLeft = true;
       break;

@@ -2,6 +2,7 @@
 // communicator is made: between ranks of one process as addresses, between processes as handles.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/bootstrap.h"
@@ -23,8 +24,8 @@ struct DeviceAllocation {
 
   const int device;
   char *const begin;
-  /// Another process may still access it: it stays until this one ends.
-  bool isLeft = false;
+  /// Another process, or a kernel, may still access it: it stays until this process ends.
+  Atomic<bool> isLeft{false};
 };
 
 /// Thread safety: any, once connect() has succeeded.
@@ -41,6 +42,8 @@ public:
   /// Nothing of this rank is executed any more. Waits up to a second until no other process maps
   /// the arena; if one still does, its memory stays taken until this process ends.
   ~DeviceMemory();
+  /// Something of this rank may still be executed: nothing is unmapped nor freed, ever.
+  void abandon();
 
   int device() const { return ordinal; }
   char *arena(uint32_t rank) const { return arenas[rank]; }

@@ -3,6 +3,7 @@
 // where the library was built without a CUDA toolkit, makeDeviceRank() says so.
 #pragma once
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/early_start.h"
 #include "runtime/daemon/collective.h"
@@ -27,7 +28,7 @@ struct DeviceRankOptions {
   /// Of device memory, for connectors and allocate(); the same on all ranks.
   uint64_t bytes = 0;
   /// Of collectives without a timeout of their own.
-  std::chrono::milliseconds timeout{30000};
+  std::chrono::milliseconds timeout = kNoDeadline;
   /// Thread blocks of the device that its resident daemon takes; 0: what it has, or the default.
   uint32_t executors = 0;
   /// Whether those leave the device altogether while streams are held; nothing: as they do, or not.

@@ -1,5 +1,6 @@
 // CudaRank: invocations as work of the user's streams.
 #include "runtime/base/deadline.h"
+#include "runtime/base/long_wait.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/buffer_check.h"
 #include "runtime/cuda/cuda_calls.h"
@@ -82,15 +83,6 @@ Status writeWhenReached(cudaStream_t stream, const EndWords &ended, uint32_t whi
   return streamMemoryOperations(stream, &operation, 1);
 }
 
-Status checkBuffers(const Registration &registration, const std::array<char *, 2> &buffers,
-                    int device, bool isCaptured) {
-  const interpreter::Binding &binding = registration.binding();
-  if ((!buffers[0] && binding.inputBytes() != 0) || (!buffers[1] && binding.outputBytes() != 0))
-    return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
-  return checkOnDevice({buffers[0], buffers[1]}, {binding.inputBytes(), binding.outputBytes()},
-                       device, isCaptured);
-}
-
 /// So many words, zero, which both the host and the device map; the device is current.
 StatusOr<uint64_t *> pinnedWords(size_t number) {
   void *pinned = nullptr;
@@ -149,20 +141,19 @@ Status CudaRank::call(uint64_t id, const void *input, void *output) {
     return fabric.failure();
   const Buffers buffers = {static_cast<char *>(const_cast<void *>(input)),
                            static_cast<char *>(output)};
-  std::unique_lock lock(calls);
-  auto found = find(id);
-  if (!found.ok())
-    return found.status();
-  Known &known = **found;
+  auto held = hold(id);
+  if (!held.ok())
+    return held.status();
+  Known &known = **held;
   if (!known.seat)
     return invalid("OCCL_NO_STREAM is for collectives that are registered with stayMicroseconds");
   const DeviceCollective &collective = known.eager->collective();
   cudaStream_t stream = known.seat->stream;
   if (known.eager->isIdle() || collective.straight.images == nullptr) {
-    lock.unlock();
+    held->lock.unlock();
     return enqueueAndWait(id, input, output, stream);
   }
-  Status status = checkBuffers(*known.eager, buffers, device(), false);
+  Status status = checkBuffers(known, buffers, false);
   if (!status.ok())
     return status;
   const Standby::Call next = known.seat->standby->call(known.numEnqueued, buffers);
@@ -173,7 +164,7 @@ Status CudaRank::call(uint64_t id, const void *input, void *output) {
     return status;
   ++known.numEnqueued;
   const Awaited awaited{id, next.ended, collective.numBlocks, timeoutOf(known)};
-  lock.unlock();
+  held->lock.unlock();
   return awaitEnd(awaited);
 }
 
@@ -193,25 +184,27 @@ Status CudaRank::launchToStay(const Call &call) {
   });
 }
 
-StatusOr<std::unique_ptr<CudaRank::Seat>> CudaRank::takeSeat(uint32_t numBlocks) {
-  std::unique_ptr<Seat> seat;
-  if (!freeSeats.empty()) {
-    seat = std::move(freeSeats.back());
-    freeSeats.pop_back();
-  } else {
-    OnDevice on(device());
-    seat = std::make_unique<Seat>();
-    auto memory = pinnedWords(Standby::wordsFor(maxBlocks));
-    if (!memory.ok())
-      return memory.status();
-    seat->memory.reset(*memory);
-    seat->standby = std::make_unique<Standby>(seat->memory.get(), maxBlocks);
-    Status made = toStatus(cudaStreamCreateWithFlags(&seat->stream, cudaStreamNonBlocking),
-                           "creating a stream");
-    if (!made.ok())
-      return made;
+/// Nobody sits in it yet: see Standby::begin().
+StatusOr<std::unique_ptr<CudaRank::Seat>> CudaRank::takeSeat() {
+  {
+    std::lock_guard changing(table);
+    if (!freeSeats.empty()) {
+      std::unique_ptr<Seat> seat = std::move(freeSeats.back());
+      freeSeats.pop_back();
+      return seat;
+    }
   }
-  seat->standby->begin(numBlocks);
+  OnDevice on(device());
+  auto seat = std::make_unique<Seat>();
+  auto memory = pinnedWords(Standby::wordsFor(maxBlocks));
+  if (!memory.ok())
+    return memory.status();
+  seat->memory.reset(*memory);
+  seat->standby = std::make_unique<Standby>(seat->memory.get(), maxBlocks);
+  Status made = toStatus(cudaStreamCreateWithFlags(&seat->stream, cudaStreamNonBlocking),
+                         "creating a stream");
+  if (!made.ok())
+    return made;
   return seat;
 }
 
@@ -229,16 +222,30 @@ Status CudaRank::awaitLeaving(const Known &known) {
   return {};
 }
 
+Status CudaRank::checkBuffers(const Known &known, const Buffers &buffers, bool isCaptured) const {
+  if (!known.aliasing.accepts(buffers[0], buffers[1]))
+    return invalid("collective " + std::to_string(known.spec.id) + ": " +
+                   known.aliasing.complaint(buffers[0], buffers[1]));
+  const interpreter::Binding &binding = known.eager->binding();
+  return checkOnDevice({buffers[0], buffers[1]}, {binding.inputBytes(), binding.outputBytes()},
+                       device(), isCaptured);
+}
+
 /// awaited: for whoever will wait for it; null: nobody.
 Status CudaRank::put(uint64_t id, const Buffers &buffers, cudaStream_t stream, Awaited *awaited) {
   if (fabric.failed())
     return fabric.failure();
+  auto held = hold(id);
+  if (!held.ok())
+    return held.status();
+  return putHeld(**held, buffers, stream, awaited);
+}
+
+/// All that may be refused comes first, and whatever is taken for the call; then the stream gets
+/// it.
+Status CudaRank::putHeld(Known &known, const Buffers &buffers, cudaStream_t stream,
+                         Awaited *awaited) {
   OnDevice on(device());
-  std::lock_guard lock(calls);
-  auto found = find(id);
-  if (!found.ok())
-    return found.status();
-  Known &known = **found;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   Status status = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
   if (!status.ok())
@@ -246,54 +253,86 @@ Status CudaRank::put(uint64_t id, const Buffers &buffers, cudaStream_t stream, A
   if (awaited && capture != cudaStreamCaptureStatusNone)
     return invalid("the stream is captured, and nobody can wait for what only a replay of the "
                    "graph executes. Use occlEnqueue there");
-  status = checkBuffers(*known.eager, buffers, device(), capture != cudaStreamCaptureStatusNone);
+  status = checkBuffers(known, buffers, capture != cudaStreamCaptureStatusNone);
   if (!status.ok())
     return status;
-  Call call{known, known.eager.get(), known.numEnqueued, buffers, stream, {}};
-  if (capture == cudaStreamCaptureStatusActive) {
-    auto instance = captureOf(known);
-    if (!instance.ok())
-      return instance.status();
-    call.registration = *instance;
-    call.number = kAnyNumber;
+  const bool isCaptured = capture == cudaStreamCaptureStatusActive;
+  if (isCaptured)
+    status = reserveCapture(known);
+  if (!status.ok())
+    return status;
+  Call call{known,
+            isCaptured ? known.reserved.get() : known.eager.get(),
+            isCaptured ? kAnyNumber : known.numEnqueued,
+            buffers,
+            stream,
+            {}};
+  StreamSteps steps;
+  if (!call.registration->isIdle()) {
+    auto staged = stagingOf(call);
+    if (!staged.ok())
+      return staged.status();
+    if (awaited)
+      status = lendEnd(call, staged->has_value(), *awaited);
+    if (!status.ok())
+      return status;
+    launchAll(call, *staged, steps);
+    if (!steps.status().ok() && call.ended.words && !steps.isHalfDone())
+      ends->giveBack(call.ended);
   }
-  if (!call.registration->isIdle())
-    status = launchReachable(call, awaited);
-  if (status.ok() && call.number != kAnyNumber)
+  if (steps.isHalfDone())
+    fabric.fail({StatusCode::SystemError,
+                 "rank " + std::to_string(fabric.rank()) + ", collective " +
+                     std::to_string(known.spec.id) +
+                     ": half of a call is in its stream and the rest could not be put there, so "
+                     "ranks would pair other calls from now on: " +
+                     steps.status().message()});
+  if (!steps.status().ok())
+    return steps.isHalfDone() ? fabric.failure() : steps.status();
+  if (isCaptured) {
+    std::lock_guard changing(table);
+    known.captured.push_back(std::move(known.reserved));
+  } else {
     ++known.numEnqueued;
-  return status;
+  }
+  return {};
 }
 
 /// What the next captured call is an invocation of.
-StatusOr<Registration *> CudaRank::captureOf(Known &known) {
+Status CudaRank::reserveCapture(Known &known) {
+  if (known.reserved)
+    return {};
   auto made =
       Registration::make(context(), known.spec, static_cast<uint32_t>(known.captured.size()) + 1);
-  if (!made.ok())
-    return made.status();
-  std::lock_guard changing(table);
-  known.captured.push_back(std::move(*made));
-  return known.captured.back().get();
+  if (made.ok())
+    known.reserved = std::move(*made);
+  return made.status();
 }
 
 /// Other ranks access the buffers of direct programs: what they cannot reach goes through memory
-/// that they can.
-Status CudaRank::launchReachable(Call &call, Awaited *awaited) {
+/// that they can. Nothing if they can.
+StatusOr<std::optional<CudaRank::Buffers>> CudaRank::stagingOf(const Call &call) {
   Registration &registration = *call.registration;
   const interpreter::Binding &binding = registration.binding();
   if (!registration.collective().isDirect ||
       (memory->offsetOf(call.buffers[0], binding.inputBytes()) &&
-       memory->offsetOf(call.buffers[1], binding.outputBytes()))) {
-    Status lent = awaited ? lendEnd(call, 0, *awaited) : Status();
-    return lent.ok() ? launchCounted(call) : lent;
-  }
+       memory->offsetOf(call.buffers[1], binding.outputBytes())))
+    return std::optional<Buffers>();
   auto staged = registration.staging();
   if (!staged.ok())
-    return {staged.status().code(),
-            "a plan with direct access needs buffers of occlMemAlloc, or as much memory to copy "
-            "them to: " +
-                staged.status().message()};
-  Status lent = awaited ? lendEnd(call, 1, *awaited) : Status();
-  return lent.ok() ? launchStaged(call, *staged) : lent;
+    return Status(staged.status().code(),
+                  "a plan with direct access needs buffers of occlMemAlloc, or as much memory to "
+                  "copy them to: " +
+                      staged.status().message());
+  return std::optional<Buffers>(*staged);
+}
+
+void CudaRank::launchAll(const Call &call, const std::optional<Buffers> &staged,
+                         StreamSteps &steps) {
+  if (staged)
+    launchStaged(call, *staged, steps);
+  else
+    steps.then([&] { return launchCounted(call); });
 }
 
 /// behind: words that the stream writes after those of the thread blocks.
@@ -351,26 +390,38 @@ Status CudaRank::launch(const Call &call) {
                   "launching the interpreter");
 }
 
-Status CudaRank::launchStaged(Call call, const Buffers &staged) {
+/// A wait of the stream alone leaves it as it was: it is no step. Replays of a graph run one after
+/// the other.
+void CudaRank::launchStaged(Call call, const Buffers &staged, StreamSteps &steps) {
   const interpreter::Binding &binding = call.registration->binding();
   const Buffers given = std::exchange(call.buffers, staged);
-  Status status = toStatus(
-      cudaMemcpyAsync(staged[0], given[0], binding.inputBytes(), cudaMemcpyDefault, call.stream),
-      "copying the input");
-  if (status.ok())
-    status = launchCounted(call);
-  if (status.ok())
-    status = toStatus(
+  CopyTurns &turns = call.known.copies;
+  const bool isCaptured = call.number == kAnyNumber;
+  steps.then([&] {
+    Status status = isCaptured ? Status() : turns.begin(call.stream);
+    return !status.ok() ? status
+                        : toStatus(cudaMemcpyAsync(staged[0], given[0], binding.inputBytes(),
+                                                   cudaMemcpyDefault, call.stream),
+                                   "copying the input");
+  });
+  steps.then([&] { return launchCounted(call); });
+  steps.then([&] {
+    return toStatus(
         cudaMemcpyAsync(given[1], staged[1], binding.outputBytes(), cudaMemcpyDefault, call.stream),
         "copying the output");
-  if (status.ok() && call.ended.words)
-    status = writeWhenReached(call.stream, call.ended, call.registration->collective().numBlocks);
-  return status;
+  });
+  if (!isCaptured)
+    steps.then([&] { return turns.end(call.stream); });
+  if (call.ended.words)
+    steps.then([&] {
+      return writeWhenReached(call.stream, call.ended, call.registration->collective().numBlocks);
+    });
 }
 
 /// Without a lock: other threads put into streams what this waits for.
 Status CudaRank::awaitEnd(const Awaited &awaited) {
-  Deadline deadline(awaited.timeout + kGrace);
+  Deadline deadline(awaited.timeout + kGrace), report(longWait());
+  bool isReported = false;
   EndPoll end(awaited.ended, awaited.numWords);
   for (uint64_t polls = 1; !end.isOver(); ++polls) {
     if (polls % kPollsPerLook == 0 && fabric.failed())
@@ -381,6 +432,12 @@ Status CudaRank::awaitEnd(const Awaited &awaited) {
                        " has not ended in its stream on rank " + std::to_string(fabric.rank()) +
                        " within its timeout and a second; what is before it in the stream counts"});
       return fabric.failure();
+    }
+    if (polls % kPollsPerLook == 0 && !isReported && report.passed()) {
+      isReported = true;
+      reportLongWait("collective " + std::to_string(awaited.id) + " on rank " +
+                     std::to_string(fabric.rank()) + " has not ended in its stream after " +
+                     describeLongWait() + ", with what is before it there, and is waited for on");
     }
     pauseAfter(polls);
   }

@@ -1,7 +1,9 @@
 #include "runtime/cuda/host_watch.h"
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/long_wait.h"
 #include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/describe_giving_up.h"
 #include "runtime/cuda/waiting.h"
 
 #include <chrono>
@@ -37,7 +39,7 @@ StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, in
   }
   if (status.ok()) {
     watch->hasGivenUp = static_cast<uint32_t *>(word);
-    status = toStatus(cudaMemset(word, 0, sizeof(uint32_t)), "clearing device memory");
+    status = clearNow(word, sizeof(uint32_t));
   }
   if (!status.ok())
     return status;
@@ -58,12 +60,14 @@ HostWatch::~HostWatch() {
   if (thread.joinable())
     thread.join();
   OnDevice on(device);
+  if (words)
+    waitingOnDevices().remove(*words);
+  if (isAbandoned)
+    return;
   if (hasGivenUp)
     cudaFree(hasGivenUp);
-  if (words) {
-    waitingOnDevices().remove(*words);
+  if (words)
     cudaFreeHost(words);
-  }
 }
 
 void HostWatch::endAll() { storeShared(&words->abort, 1, std::memory_order_release); }
@@ -97,17 +101,32 @@ void HostWatch::failBecauseOf(uint32_t rank) {
 
 void HostWatch::look() {
   if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
-    fabric.fail(
-        {StatusCode::Timeout,
-         describe.givingUp(words->givingUp) +
-             describeConnections(device, waitingOnDevices().count(device),
-                                 connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")))});
+    fabric.fail({codeOf(words->givingUp), describe.givingUp(words->givingUp) + describeDevice()});
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
-  if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1))
+  if (awaited != 0)
+    lookForLongWaits(awaited - 1);
+  if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1) &&
+      leftRanks.isStillAwaited(awaited - 1, SteadyClock::now()))
     fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(awaited - 1) +
                                              " has destroyed its communicator; rank " +
                                              std::to_string(fabric.rank()) + " waits for it"});
   storeShared(&words->waitsFor, 0, std::memory_order_release);
+}
+
+/// awaited: a rank that kernels wait for; with several that wait, of some of them.
+void HostWatch::lookForLongWaits(uint32_t awaited) {
+  for (uint32_t slot : longWaits.look(*words, longWait()))
+    reportLongWait("collective " + describe.collective(slot) + " has waited in a stream of rank " +
+                   std::to_string(fabric.rank()) + " for " + describeLongWait() +
+                   " and goes on; this rank waits for rank " + std::to_string(awaited) +
+                   describeDevice());
+}
+
+/// What keeps things from starting, to follow a report.
+std::string HostWatch::describeDevice() const {
+  return describeConnections(device, waitingOnDevices().count(device),
+                             connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))) +
+         describeLaunchBlocking(std::getenv("CUDA_LAUNCH_BLOCKING"));
 }
 
 } // namespace occl::cuda

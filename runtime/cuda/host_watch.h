@@ -6,6 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/bound.h"
+#include "runtime/cuda/watched_waits.h"
 #include "runtime/daemon/fabric.h"
 
 #include <cstdint>
@@ -21,6 +22,8 @@ public:
   /// wait for a rank, "" if nothing does.
   struct Describing {
     std::function<std::string(const GivingUp &)> givingUp;
+    /// The collective with a slot.
+    std::function<std::string(uint32_t slot)> collective;
     std::function<std::string(uint32_t rank)> waitFor;
     /// Called now and then: what else of the rank needs a thread that no call of CUDA holds up.
     std::function<void()> lookAfter;
@@ -37,22 +40,29 @@ public:
   }
   /// Makes everything that waits leave.
   void endAll();
+  /// Something of this rank may still be executed: what kernels have of it is never freed.
+  void abandon() { isAbandoned = true; }
 
 private:
   HostWatch(daemon::Fabric &fabric, int device, Describing describe)
-      : fabric(fabric), device(device), describe(std::move(describe)) {}
+      : fabric(fabric), device(device), describe(std::move(describe)),
+        leftRanks(fabric.numRanks()) {}
   void run();
   void look();
   void failBecauseOf(uint32_t rank);
+  void lookForLongWaits(uint32_t awaited);
+  std::string describeDevice() const;
 
   daemon::Fabric &fabric;
   const int device;
   const Describing describe;
   HostWords *words = nullptr; // the same address here and there
   uint32_t *hasGivenUp = nullptr;
+  LeftRanks leftRanks; // of its thread
+  LongWaits longWaits; // of its thread
   Mutex mutex;
   ConditionVariable changed;
-  bool isEnding = false;
+  bool isEnding = false, isAbandoned = false;
   Thread thread;
 };
 

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
   TakenUp taken = {Verdict::GoOn, 0};
   if (isControl) {
     early = loadPeer(collective);
-    taken = takeUp(arguments, arguments.bound, blockIdx.x == 0);
+    taken = takeUp<false>(arguments, arguments.bound, blockIdx.x == 0);
   }
   const ImageHeader &header =
       loadImage<ByOthers>(collective.images + uint64_t(blockIdx.x) * collective.imageStride,

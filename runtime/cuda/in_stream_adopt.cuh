@@ -25,12 +25,17 @@ struct TakenUp {
   uint64_t number;
 };
 /// After all earlier work of the stream: takes the invocation's number and tells the other ranks
-/// that it has begun, if `tells`. What follows in the stream may be started then.
+/// that it has begun, if `tells`. What follows in the stream may be started then. kAgain: this
+/// thread block has done it before.
+template <bool kAgain>
 __device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
                                           const WaitBound &bound, bool tells) {
   awaitEarlierWork();
   TakenUp taken;
-  taken.verdict = takeNumber(arguments.collective, arguments.number, bound, taken.number);
+  if constexpr (kAgain)
+    taken.verdict = takeNumber(arguments.collective, arguments.number, bound, taken.number);
+  else
+    taken.verdict = claimNumber(arguments.collective, arguments.number, bound, taken.number);
   if (taken.verdict == Verdict::GoOn && tells)
     announceBegin<Telling::Relaxed>(arguments.collective, taken.number, arguments.buffers);
   if (taken.verdict == Verdict::GoOn)
@@ -213,7 +218,7 @@ public:
   __device__ Standing run() {
     load(blockIdx.x);
     // Who leaves thread block 0 to another one may not have come to that. Told twice is told.
-    TakenUp taken = takeUp(arguments, bound, isAdopter || blockIdx.x == 0);
+    TakenUp taken = takeUp<true>(arguments, bound, isAdopter || blockIdx.x == 0);
     number = taken.number;
     own.verdict = taken.verdict;
     if (own.verdict == Verdict::GoOn)

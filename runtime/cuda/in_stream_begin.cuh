@@ -9,6 +9,7 @@
 #include "runtime/cuda/begin.cuh"
 #include "runtime/cuda/bound.cuh"
 #include "runtime/cuda/in_stream.h"
+#include "runtime/cuda/replay_word.h"
 
 #include <cuda_runtime.h>
 
@@ -30,7 +31,7 @@ __device__ inline void letLaterWorkStart() {
 __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_t given,
                                      const WaitBound &bound, uint64_t &number) {
   if (given == kAnyNumber) {
-    number = loadWord(collective.ordinals + blockIdx.x);
+    number = replayNumber(loadWord(collective.ordinals + blockIdx.x));
     return Verdict::GoOn;
   }
   number = given;
@@ -46,6 +47,33 @@ __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_
     if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
       return verdict;
   }
+}
+
+/// One thread: the replay ends here, and the communicator with it.
+__device__ inline void refuseReplay(const DeviceCollective &collective, const WaitBound &bound,
+                                    uint64_t number) {
+  GivingUp where{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+  where.obstacle = {interpreter::BlockReason::Announce, kTwoReplays, collective.rank};
+  giveUp(bound, where);
+}
+
+/// As takeNumber(), by one warp of the thread block; of a captured call it has it to itself from
+/// then on, until it is counted. Late: another replay of the call has it.
+__device__ inline Verdict claimNumber(const DeviceCollective &collective, uint64_t given,
+                                      const WaitBound &bound, uint64_t &number) {
+  if (given != kAnyNumber)
+    return takeNumber(collective, given, bound, number);
+  uint64_t word = 0;
+  if (laneOfWarp() == 0)
+    word = atomicOr(reinterpret_cast<unsigned long long *>(collective.ordinals + blockIdx.x),
+                    kReplaying);
+  word = __shfl_sync(~0u, word, 0);
+  number = replayNumber(word);
+  if (!isReplaying(word))
+    return Verdict::GoOn;
+  if (laneOfWarp() == 0)
+    refuseReplay(collective, bound, number);
+  return Verdict::Late;
 }
 
 /// Waits until all ranks let invocation `number` begin here; `words`: of an earlier look. All lanes

@@ -94,7 +94,7 @@ __device__ inline void keepBooks(StandbyShared &shared, const StandbyArguments &
   const InStreamArguments &first = arguments.first;
   const uint64_t begun = deviceClock();
   Turn turn = turnOf(first);
-  for (EndWords ended = first.ended; runClerk(first, turn, ended);) {
+  for (EndWords ended = first.ended; runClerk(shared.straight, first, turn, ended);) {
     ++ended.ticket;
     const uint64_t next = turn.number + 1;
     const bool goesOn = awaitTurn(arguments, ended.ticket, begun, turn);

@@ -143,18 +143,24 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
 /// The last warp, whether the invocation has ended well. Nobody of this invocation waits for it, so
 /// it can afford to fence: what it tells the others is with them before the invocation counts as
 /// over, which of captured ones only the end of the kernel says.
-__device__ inline bool runClerk(const InStreamArguments &arguments, const Turn &turn,
-                                const EndWords &ended) {
+__device__ inline bool runClerk(const StraightShared &shared, const InStreamArguments &arguments,
+                                const Turn &turn, const EndWords &ended) {
   const DeviceCollective &collective = arguments.collective;
   uint64_t number = turn.number;
   bool ok =
-      turn.isNext || takeNumber(collective, turn.number, arguments.bound, number) == Verdict::GoOn;
+      turn.isNext || claimNumber(collective, turn.number, arguments.bound, number) == Verdict::GoOn;
   if (ok && blockIdx.x == 0)
     announceBegin<Telling::Relaxed>(collective, number, turn.buffers);
   letLaterWorkStart();
   if (blockIdx.x == 0 && turn.number != kAnyNumber)
     fenceSystem();
   ok = interpreter::cuda::allOfBlock(ok);
+  if (ok && turn.number == kAnyNumber && shared.number != number) {
+    // The workers have looked while another replay had it, which has ended since.
+    if (laneOfWarp() == 0)
+      refuseReplay(collective, arguments.bound, number);
+    return false;
+  }
   if (ok && laneOfWarp() == 0) {
     storeWord(collective.ordinals + blockIdx.x, number + 1);
     tellHost(ended, blockIdx.x);
@@ -174,7 +180,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t numWorkers = blockDim.x - 32;
   if (threadIdx.x >= numWorkers) {
     awaitEarlierWork();
-    runClerk(arguments, turnOf(arguments), arguments.ended);
+    runClerk(shared, arguments, turnOf(arguments), arguments.ended);
     return;
   }
   const char *image = layout.images + uint64_t(blockIdx.x) * layout.stride;

@@ -3,6 +3,7 @@
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/block_image.h"
 #include "runtime/cuda/device_tiles.h"
+#include "runtime/cuda/replay_word.h"
 #include "runtime/interpreter/straight.h"
 
 #include <algorithm>
@@ -53,9 +54,10 @@ StatusOr<std::unique_ptr<Registration>> Registration::make(const RegistrationCon
   made->hasSlot = true;
   if (!made->isIdle())
     status = made->publish();
-  if (!status.ok())
-    return status;
-  return made;
+  if (status.ok())
+    return made;
+  (void)made->retire().ok(); // nobody else would
+  return status;
 }
 
 /// With a slot that is not retired the memory stays taken: other ranks may know where it is.
@@ -236,16 +238,30 @@ StatusOr<std::array<char *, 2>> Registration::staging() {
   return *staged;
 }
 
-StatusOr<uint64_t> Registration::finished() const {
-  if (isIdle())
-    return ~0ull;
+StatusOr<std::vector<uint64_t>> Registration::readOrdinals() const {
   std::vector<uint64_t> ordinals(device.numBlocks);
   Status read =
       context.memory.download(ordinals.data(), reinterpret_cast<const char *>(device.ordinals),
                               ordinals.size() * sizeof(uint64_t));
   if (!read.ok())
     return read;
-  return *std::ranges::min_element(ordinals);
+  return ordinals;
+}
+
+StatusOr<uint64_t> Registration::finished() const {
+  if (isIdle())
+    return ~0ull;
+  auto ordinals = readOrdinals();
+  return ordinals.ok() ? StatusOr<uint64_t>(*std::ranges::min_element(*ordinals))
+                       : ordinals.status();
+}
+
+StatusOr<bool> Registration::isReplayed() const {
+  if (isIdle())
+    return false;
+  auto ordinals = readOrdinals();
+  return ordinals.ok() ? StatusOr<bool>(std::ranges::any_of(*ordinals, isReplaying))
+                       : ordinals.status();
 }
 
 StatusOr<char *> Registration::take(uint64_t bytes) {

@@ -60,6 +60,8 @@ public:
   Status retire();
   /// Invocations that all thread blocks have finished; without thread blocks, all there are.
   StatusOr<uint64_t> finished() const;
+  /// Of a captured call: whether a replay has begun and not ended.
+  StatusOr<bool> isReplayed() const;
 
 private:
   explicit Registration(const RegistrationContext &context) : context(context) {}
@@ -72,6 +74,7 @@ private:
   Status uploadStraightImages();
   Status publish();
   StatusOr<char *> take(uint64_t bytes);
+  StatusOr<std::vector<uint64_t>> readOrdinals() const;
 
   const RegistrationContext context;
   std::shared_ptr<const interpreter::Binding> bound;

@@ -4,6 +4,7 @@
 #include "runtime/cuda/resident_known.h"
 #include "runtime/cuda/waiting.h"
 
+#include "runtime/base/long_wait.h"
 #include "runtime/daemon/ask_ranks.h"
 #include "runtime/insight/wait_report.h"
 #include "runtime/insight/wait_text.h"
@@ -126,9 +127,22 @@ void ResidentRank::forgetWaits() {
 
 void ResidentRank::Share::endLate(const resident::InvocationName &invocation,
                                   std::span<const resident::TenantWait>) {
+  rank.fabric.fail(
+      {StatusCode::Timeout,
+       describeLate(invocation, "did not end on rank " + std::to_string(rank.fabric.rank()) +
+                                    " before its deadline")});
+}
+
+void ResidentRank::Share::reportLate(const resident::InvocationName &invocation) {
+  reportLongWait(describeLate(invocation, "has been in flight on rank " +
+                                              std::to_string(rank.fabric.rank()) + " for " +
+                                              describeLongWait() + " and goes on"));
+}
+
+std::string ResidentRank::Share::describeLate(const resident::InvocationName &invocation,
+                                              const std::string &what) {
   std::string text = "collective " + rank.lookUp(invocation.collective).name + ", invocation " +
-                     std::to_string(invocation.ordinal) + ", did not end on rank " +
-                     std::to_string(rank.fabric.rank()) + " before its deadline";
+                     std::to_string(invocation.ordinal) + ", " + what;
   const WaitEdge *shown = nullptr;
   std::lock_guard lock(rank.lookMutex);
   for (const WaitEdge &edge : edges)
@@ -141,7 +155,7 @@ void ResidentRank::Share::endLate(const resident::InvocationName &invocation,
                        TickScale(), ticks());
   text += describeConnections(rank.options.device, waitingOnDevices().count(rank.options.device),
                               connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")));
-  rank.fabric.fail({StatusCode::Timeout, text});
+  return text;
 }
 
 /// One that is gone, or has left, and is waited for.

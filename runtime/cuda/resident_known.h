@@ -1,6 +1,7 @@
 // What a rank knows of a collective that resident daemons execute. Private to resident_rank.*.
 #pragma once
 
+#include "plan/aliasing.h"
 #include "runtime/cuda/resident_rank.h"
 
 #include <memory>
@@ -9,7 +10,8 @@
 namespace occl::cuda {
 
 struct ResidentRank::Known {
-  explicit Known(const daemon::CollectiveSpec &spec) : spec(spec) {}
+  Known(const daemon::CollectiveSpec &spec, uint32_t rank)
+      : spec(spec), aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type)) {}
 
   std::string describe() const {
     return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
@@ -17,6 +19,7 @@ struct ResidentRank::Known {
   }
 
   const daemon::CollectiveSpec spec;
+  plan::Aliasing aliasing; // of this rank
   /// From the first submission on.
   Atomic<bool> isResident{false};
   std::unique_ptr<Registration> registration;

@@ -17,10 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The daemon's deadlines end every request.
-constexpr std::chrono::milliseconds kAsLongAsItTakes = std::chrono::hours(24 * 365);
-/// For a device that does not react to its daemon.
-constexpr auto kDrainPatience = 10s;
+/// For a device that does not react to its daemon, and, in destroy, for what has no deadline.
+constexpr std::chrono::milliseconds kDrainPatience = 10s, kEndlessPatience = 30s;
 /// Of a slot that submitted invocations have for themselves: apart from those in streams.
 constexpr uint32_t kResidentInstance = SlotKey::kSubmitted;
 
@@ -93,13 +91,18 @@ StatusOr<std::unique_ptr<ResidentRank>> ResidentRank::make(daemon::Fabric &fabri
 
 ResidentRank::~ResidentRank() { detach(); }
 
-void ResidentRank::detach() {
+bool ResidentRank::detach() {
+  bool haveLeft = true;
   for (auto &share : shares)
-    if (share->isAttached.load(std::memory_order_relaxed))
-      daemonOf(share->kernel).detach(*share);
+    if (share->isAttached.exchange(false, std::memory_order_relaxed))
+      haveLeft &= daemonOf(share->kernel).detach(*share);
   while (callsUnderWay.load(std::memory_order_acquire) != 0)
     sleepFor(100us);
+  return haveLeft;
 }
+
+/// Somebody is kept who keeps the daemons.
+void ResidentRank::abandon() { (void)new std::shared_ptr<resident::ResidentSet>(set); }
 
 uint64_t ResidentRank::countOpen() {
   std::lock_guard lock(mutex);
@@ -110,14 +113,19 @@ uint64_t ResidentRank::countOpen() {
 }
 
 void ResidentRank::drain() {
-  // Every request ends at its deadline, if the device reacts.
-  std::chrono::milliseconds longest = options.timeout;
+  // Every request ends at its deadline, if it has one and the device reacts.
+  std::chrono::milliseconds patience = kEndlessPatience;
+  const auto allow = [&](std::chrono::milliseconds given) {
+    if (given < kNoDeadline)
+      patience = std::max(patience, given + kDrainPatience);
+  };
+  allow(options.timeout);
   {
     std::lock_guard lock(mutex);
     for (const auto &[id, known] : collectives)
-      longest = std::max(longest, known->spec.timeout);
+      allow(known->spec.timeout);
   }
-  Deadline deadline(longest + kDrainPatience);
+  Deadline deadline(patience);
   while (countOpen() != 0 && !deadline.passed())
     sleepFor(50us);
   while (callsUnderWay.load(std::memory_order_acquire) != 0)
@@ -139,7 +147,7 @@ Status ResidentRank::attach(uint32_t kernel) {
 
 void ResidentRank::add(const daemon::CollectiveSpec &spec) {
   std::lock_guard lock(mutex);
-  collectives[spec.id] = std::make_unique<Known>(spec);
+  collectives[spec.id] = std::make_unique<Known>(spec, fabric.rank());
 }
 
 void ResidentRank::lookAfter() {
@@ -238,8 +246,9 @@ Status ResidentRank::addToDaemon(Known &known) {
 
 Status ResidentRank::checkBuffers(const Known &known, const void *input, const void *output) const {
   const interpreter::Binding &binding = known.registration->binding();
-  if ((!input && binding.inputBytes() != 0) || (!output && binding.outputBytes() != 0))
-    return invalid("sendBuffer and recvBuffer must not be NULL where the collective has data");
+  if (!known.aliasing.accepts(input, output))
+    return invalid("collective " + known.describe() + ": " +
+                   known.aliasing.complaint(input, output));
   if (known.registration->collective().isDirect &&
       (!context.memory.offsetOf(input, binding.inputBytes()) ||
        !context.memory.offsetOf(output, binding.outputBytes())))
@@ -311,7 +320,7 @@ Status ResidentRank::wait(daemon::RequestId request) {
   auto found = place(request);
   if (!found.ok() || found->second == kIdleRequest)
     return found.status();
-  return daemonOf(found->first).wait(found->second, kAsLongAsItTakes);
+  return daemonOf(found->first).wait(found->second, kNoDeadline);
 }
 
 Status ResidentRank::test(daemon::RequestId request) {

@@ -37,7 +37,7 @@ public:
     uint32_t numExecutors = 0; // 0: what the daemons have, or the default
     std::optional<bool> isStrict;
     /// Of collectives without a timeout of their own.
-    std::chrono::milliseconds timeout{30000};
+    std::chrono::milliseconds timeout = kNoDeadline;
     /// Of whom the daemons are shared, who says whether they preempt, and whose threads run
     /// callbacks.
     std::shared_ptr<daemon::Device> scheduler;
@@ -48,8 +48,11 @@ public:
   make(daemon::Fabric &fabric, const Options &options, const RegistrationContext &context);
   /// As detach().
   ~ResidentRank();
-  /// What is open ends. Nothing of it is executed any more afterwards.
-  void detach();
+  /// What is open ends, within seconds. Whether nothing of it is executed any more afterwards; if
+  /// not, the device has not reacted, and abandon() is to follow.
+  bool detach();
+  /// What kernels have of the daemons is never freed.
+  void abandon();
   /// Waits until nothing is open and all callbacks have returned: no longer than deadlines and
   /// callbacks take.
   void drain();
@@ -94,15 +97,21 @@ private:
     Share(ResidentRank &rank, uint32_t kernel) : rank(rank), kernel(kernel) {}
     bool hasFailed() const override { return rank.fabric.failed(); }
     Status failure() const override { return rank.fabric.failure(); }
-    void fail(const Status &cause) override { rank.fabric.fail(cause); }
+    void fail(const Status &cause) override {
+      rank.fabric.fail(
+          {cause.code(), "rank " + std::to_string(rank.fabric.rank()) + ": " + cause.message()});
+    }
     void endLate(const resident::InvocationName &invocation,
                  std::span<const resident::TenantWait> waits) override;
+    void reportLate(const resident::InvocationName &invocation) override;
     bool isAsked() const override;
     void look(std::span<const resident::TenantWait> waits) override;
     void ended(const resident::InvocationName &invocation, const Status &outcome,
                std::chrono::nanoseconds after) override {
       rank.ended(invocation.collective, outcome, after);
     }
+
+    std::string describeLate(const resident::InvocationName &invocation, const std::string &what);
 
     ResidentRank &rank;
     const uint32_t kernel;

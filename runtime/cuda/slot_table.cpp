@@ -27,6 +27,8 @@ Status SlotTable::take() {
   Deadline deadline(kPatience);
   for (uint32_t owner = 0;
        !board.lock.compare_exchange_strong(owner, rank + 1, std::memory_order_acquire); owner = 0) {
+    if (Status failed = failure(); !failed.ok())
+      return failed;
     if (deadline.passed())
       return {StatusCode::Timeout, "rank " + std::to_string(owner - 1) +
                                        " has not finished registering a collective; is it dead?"};

@@ -13,6 +13,8 @@
 #include "runtime/transport/announce.h"
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace occl::cuda {
 
@@ -44,12 +46,16 @@ struct SlotKey {
   uint32_t instance = 0;
 };
 
-/// One rank's side of the table. Thread safety: any. Every call is bounded: Timeout if a rank that
-/// has died holds the lock.
+/// One rank's side of the table. Thread safety: any. Every call is bounded: Timeout if another rank
+/// does not give the lock back.
 class SlotTable {
 public:
-  SlotTable(SlotBoard &board, uint32_t rank, uint32_t numRanks)
-      : board(board), rank(rank), numRanks(numRanks) {}
+  /// failure: why the communicator has failed, if it has. A rank that dies with the lock makes it
+  /// fail: nobody waits for the lock then.
+  SlotTable(
+      SlotBoard &board, uint32_t rank, uint32_t numRanks,
+      std::function<Status()> failure = [] { return Status(); })
+      : board(board), failure(std::move(failure)), rank(rank), numRanks(numRanks) {}
 
   /// Mismatch if another rank has registered it with other traits; Again if this rank has had it
   /// and others still do, or no slot is free.
@@ -71,6 +77,7 @@ private:
                      const transport::CollectiveTraits &traits) const;
 
   SlotBoard &board;
+  const std::function<Status()> failure;
   const uint32_t rank, numRanks;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -33,6 +34,18 @@ TEST_F(Slots, AreTheSameInWhateverOrderRanksRegister) {
   EXPECT_EQ(claim(2, {22}), b);
   EXPECT_EQ(claim(2, {11}), a);
   EXPECT_EQ(claim(0, {11, 1}), captured);
+}
+
+TEST_F(Slots, NobodyWaitsForALockWhoseRankIsGone) {
+  board->lock = 2; // rank 1 has died with it
+  Status failure;
+  SlotTable table(*board, 0, kRanks, [&] { return failure; });
+  failure = {StatusCode::PeerFailed, "the process of rank 1 is gone"};
+  const auto begin = std::chrono::steady_clock::now();
+  auto slot = table.claim({11}, traits);
+  EXPECT_EQ(slot.status().code(), StatusCode::PeerFailed);
+  EXPECT_EQ(slot.status().message(), "the process of rank 1 is gone");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
 }
 
 TEST_F(Slots, ComeBackWhenAllRanksHaveDeregistered) {

@@ -66,6 +66,14 @@ uint32_t connectionsFrom(const char *value) {
   return static_cast<uint32_t>(std::min<long>(given, kMostConnections));
 }
 
+std::string describeLaunchBlocking(const char *value) {
+  if (!value || std::strtol(value, nullptr, 10) == 0)
+    return "";
+  return "; CUDA_LAUNCH_BLOCKING is set: each launch waits until its kernel has ended, so a thread "
+         "can start nothing that a kernel of another rank waits for. Enqueue collectives in the "
+         "same order on all ranks, or unset it";
+}
+
 std::string describeConnections(int device, uint32_t waiting, uint32_t connections) {
   if (waiting < connections)
     return "";

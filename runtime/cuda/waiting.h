@@ -44,4 +44,8 @@ uint32_t connectionsFrom(const char *value);
 /// that gave up.
 std::string describeConnections(int device, uint32_t waiting, uint32_t connections);
 
+/// "" unless that is a value of CUDA_LAUNCH_BLOCKING that has launches wait for their kernels; else
+/// what that means, likewise.
+std::string describeLaunchBlocking(const char *value);
+
 } // namespace occl::cuda

@@ -55,6 +55,13 @@ TEST(Waiting, TheNumberOfConnectionsIsCudas) {
   EXPECT_EQ(connectionsFrom("100"), 32u);
 }
 
+TEST(Waiting, LaunchesThatWaitForTheirKernelsAreNamed) {
+  EXPECT_EQ(describeLaunchBlocking(nullptr), "");
+  EXPECT_EQ(describeLaunchBlocking(""), "");
+  EXPECT_EQ(describeLaunchBlocking("0"), "");
+  EXPECT_NE(describeLaunchBlocking("1").find("CUDA_LAUNCH_BLOCKING"), std::string::npos);
+}
+
 TEST(Waiting, TheLimitIsNamedWhenItIsReached) {
   EXPECT_EQ(describeConnections(0, 7, 8), "");
   std::string text = describeConnections(2, 8, 8);

@@ -3,6 +3,7 @@
 //
 // For whatever cannot be done while executors run it has them leave: then it learns what they wait
 // for, takes out what is not to go on, and has them start again.
+#include "runtime/base/long_wait.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/resident/resident_daemon.h"
 #include "runtime/cuda/waiting.h"
@@ -28,6 +29,7 @@ constexpr auto kUsualKeeping = 1s;
 constexpr auto kHeldForLong = 10ms;
 /// So long after a submission it does not sleep if there are callbacks to be called.
 constexpr auto kAwake = 500us;
+constexpr std::chrono::milliseconds kLookAtDeviceEvery = 10ms, kReportEvery = 1s;
 
 } // namespace
 
@@ -58,9 +60,10 @@ void ResidentDaemon::keepOnce() {
   settleComplete();
   noteBegun();
   countHeldStreams();
+  lookAtDevice();
   if (!failure().ok())
     return breakDown();
-  if (mustStop())
+  if (isHolding || mustStop())
     return stopAndLook();
   if (!side->anyOpen())
     return;
@@ -74,6 +77,7 @@ void ResidentDaemon::keepOnce() {
     lookedAtPublished = published;
     lookAtWaits();
   }
+  reportLongWaits();
   if (options.isStrict && side->hasLookout()) {
     OnDevice on(options.device);
     heldOnDevice.sweep(); // perhaps it need not stay any more
@@ -148,19 +152,26 @@ void ResidentDaemon::stopAndLook() {
     areOut = awaitGone(kLeavePatience);
   }
   if (!areOut) {
-    {
-      std::lock_guard lock(mutex);
-      failed = {StatusCode::SystemError, "the resident daemon of CUDA device " +
-                                             std::to_string(options.device) +
-                                             " does not react; something else occupies the device"};
-    }
-    return breakDown();
+    // They have not begun: something else has all multiprocessors. Nobody fails for that. Who asks
+    // learns what was last known; what is late makes its communicator fail; and it is taken out
+    // when they have come and gone, for until then they may still take it up.
+    settleComplete();
+    lookAtWaits();
+    endLate();
+    turnMarksOff({StatusCode::Timeout, "the resident daemon of CUDA device " +
+                                           std::to_string(options.device) +
+                                           " gets no multiprocessor: other kernels have them all"});
+    isHolding = mustStop();
+    if (!isHolding)
+      side->resume();
+    return;
   }
   settleComplete();
   lookAtWaits();
   endLate();
   withdrawFailed();
   turnMarksNow();
+  isHolding = false;
   side->resume();
 }
 
@@ -168,7 +179,7 @@ void ResidentDaemon::stopAndLook() {
 /// Those of what is late or has failed need not be held any longer.
 void ResidentDaemon::releaseLateStreams() {
   for (Tenant *tenant : allTenants())
-    releaseLateStreamsOf(*tenant);
+    callTenant(*tenant, [&] { releaseLateStreamsOf(*tenant); });
 }
 
 void ResidentDaemon::releaseLateStreamsOf(Tenant &tenant) {
@@ -199,12 +210,63 @@ Status ResidentDaemon::badEndOf(const Waiting &open) const {
                       : outcome;
 }
 
+/// Errors that stay, as after an access of somebody's kernel to where no memory is: nothing of this
+/// process is executed on the device any more.
+void ResidentDaemon::lookAtDevice() {
+  const auto now = Clock::now();
+  if (now < nextLookAtDevice)
+    return;
+  nextLookAtDevice = now + kLookAtDeviceEvery;
+  OnDevice on(options.device);
+  const cudaError_t state = cudaStreamQuery(copies);
+  if (state == cudaSuccess || state == cudaErrorNotReady)
+    return;
+  Status broken =
+      toStatus(state, ("CUDA device " + std::to_string(options.device) +
+                       " of this process executes nothing any more, after an error of some kernel "
+                       "of the process, perhaps not of OCCL's")
+                          .c_str());
+  std::lock_guard lock(mutex);
+  if (failed.ok())
+    failed = std::move(broken);
+}
+
+/// Each once: who waits for whom, as far as is known.
+void ResidentDaemon::reportLongWaits() {
+  const auto now = Clock::now();
+  if (now < nextReport)
+    return;
+  nextReport = now + kReportEvery;
+  std::vector<std::pair<Tenant *, InvocationName>> late;
+  {
+    std::lock_guard lock(mutex);
+    for (auto &[request, open] : waiting)
+      if (open.hasBegun && !open.isReported && now - open.since > longWait()) {
+        open.isReported = true;
+        late.emplace_back(open.tenant, open.invocation);
+      }
+  }
+  for (const auto &[tenant, invocation] : late)
+    callTenant(*tenant, [&] { tenant->reportLate(invocation); });
+}
+
+/// Unless it has gone meanwhile.
+void ResidentDaemon::callTenant(Tenant &tenant, const std::function<void()> &call) {
+  std::lock_guard isCalling(calling);
+  {
+    std::lock_guard lock(mutex);
+    if (!tenants.contains(&tenant))
+      return;
+  }
+  call();
+}
+
 /// The daemon has failed: so does everybody who has something open here.
 void ResidentDaemon::breakDown() {
   side->abort();
   const Status cause = failure();
   for (Tenant *tenant : allTenants())
-    tenant->fail(cause);
+    callTenant(*tenant, [&] { tenant->fail(cause); });
   std::vector<std::pair<uint64_t, Callback>> calls;
   {
     std::lock_guard lock(mutex);
@@ -223,12 +285,12 @@ void ResidentDaemon::breakDown() {
 
 void ResidentDaemon::lookAtWaits() {
   for (Tenant *tenant : allTenants())
-    tenant->look(waitsOf(*tenant));
+    callTenant(*tenant, [&] { tenant->look(waitsOf(*tenant)); });
 }
 
 void ResidentDaemon::endLate() {
   for (Tenant *tenant : allTenants())
-    endLateOf(*tenant);
+    callTenant(*tenant, [&] { endLateOf(*tenant); });
 }
 
 void ResidentDaemon::endLateOf(Tenant &tenant) {

@@ -121,6 +121,19 @@ void ResidentDaemon::turnMarksNow() {
   changed.notify_all();
 }
 
+/// What somebody waits for cannot be done now. Who asked to begin or to end has ended; who only
+/// reads them goes on.
+void ResidentDaemon::turnMarksOff(const Status &cause) {
+  std::lock_guard lock(mutex);
+  if (marksState == Marks::Off || marksState == Marks::On)
+    return;
+  const bool isOn = marksState == Marks::Reading;
+  isMarking.store(isOn, std::memory_order_release);
+  marksOutcome = cause;
+  marksState = isOn ? Marks::On : Marks::Off;
+  changed.notify_all();
+}
+
 StatusOr<std::vector<MarkRing>> ResidentDaemon::readMarks() {
   std::vector<MarkRing> read(options.settings.numExecutors);
   Status status = toStatus(cudaMemcpyAsync(read.data(), marks, read.size() * sizeof(MarkRing),

@@ -3,6 +3,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/cuda/cuda_calls.h"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -22,6 +23,8 @@ constexpr uint32_t kPollsPerLook = 64, kLooksPerYield = 32;
 constexpr auto kLeavePatience = 5000ms;
 /// The kernel does not stay for longer than some milliseconds anyway.
 constexpr auto kQuitPatience = 2000ms;
+/// Longer than its thread gives executors to leave (keeping.cpp).
+constexpr auto kEndPatience = 12000ms;
 
 const char *nameOf(interpreter::BlockReason reason) {
   switch (reason) {
@@ -79,7 +82,7 @@ Status ResidentDaemon::allocate() {
     void *begin = nullptr;
     Status status = toStatus(cudaMalloc(&begin, bytes), "allocating the resident daemon's memory");
     if (status.ok())
-      status = toStatus(cudaMemset(begin, 0, bytes), "clearing the resident daemon's memory");
+      status = clearNow(begin, bytes);
     memory = static_cast<std::remove_reference_t<decltype(memory)>>(begin);
     return status;
   };
@@ -115,8 +118,7 @@ Status ResidentDaemon::allocate() {
     status = zeroed(marks, options.settings.numExecutors * sizeof(MarkRing));
   if (status.ok())
     status = zeroed(collectives, options.maxCollectives * sizeof(ResidentCollective));
-  return status.ok() ? toStatus(cudaDeviceSynchronize(), "clearing the resident daemon's memory")
-                     : status;
+  return status;
 }
 
 ResidentDaemon::~ResidentDaemon() {
@@ -192,30 +194,53 @@ Status ResidentDaemon::attach(Tenant &tenant) {
   return {};
 }
 
-void ResidentDaemon::detach(Tenant &tenant) {
-  auto isOpen = [&] {
-    for (const auto &[request, open] : waiting)
-      if (open.tenant == &tenant)
-        return true;
-    return false;
-  };
+bool ResidentDaemon::detach(Tenant &tenant) {
   std::unique_lock lock(mutex);
   auto found = tenants.find(&tenant);
   if (found == tenants.end())
-    return;
+    return true;
   found->second = true;
-  // The daemon's thread ends them, or the daemon, within its patience.
-  while (isOpen()) {
-    changed.notify_all();
-    changed.wait_for(lock, 1ms);
-  }
+  const bool haveLeft = endTenant(tenant, lock);
+  lock.unlock();
+  std::lock_guard noCall(calling); // its thread is in none
+  lock.lock();
   for (Registered &collective : registered)
     if (collective.tenant == &tenant)
       collective.tenant = nullptr;
   std::erase_if(badEnds, [&](const auto &end) { return end.second.first == &tenant; });
   tenants.erase(&tenant);
-  while (isKeeping)
+  return haveLeft;
+}
+
+/// The daemon's thread ends what is open. If it does not, as it is held up or executors get no
+/// multiprocessor to leave from, it ends here for the tenant, and is withdrawn when they have left.
+bool ResidentDaemon::endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock) {
+  const auto isIts = [&](const auto &entry) { return entry.second.tenant == &tenant; };
+  for (Deadline deadline(kEndPatience); std::ranges::any_of(waiting, isIts);) {
+    if (deadline.passed())
+      break;
+    changed.notify_all();
     changed.wait_for(lock, 1ms);
+  }
+  std::vector<std::pair<uint64_t, Callback>> calls;
+  const Status outcome(StatusCode::Aborted, "the communicator is being destroyed");
+  for (auto &[request, open] : waiting) {
+    if (open.tenant != &tenant)
+      continue;
+    if (open.isStreamed && !open.isReleased)
+      side->releaseStream(request);
+    open.isReleased = open.isStreamed;
+    numCallbacks -= open.callback != nullptr;
+    tenant.ended(open.invocation, outcome, Clock::now() - open.since);
+    calls.emplace_back(request, std::exchange(open.callback, {}));
+    open.tenant = &gone;
+  }
+  lock.unlock();
+  for (auto &[request, callback] : calls)
+    if (callback)
+      callback(request, outcome);
+  lock.lock();
+  return calls.empty();
 }
 
 /// Of a collective that is nobody's yet.
@@ -376,6 +401,7 @@ StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, unsigned long long 
                        order.timeout,
                        order.after.has_value(),
                        !order.after,
+                       false,
                        false,
                        stream};
   if (numMarking != 0)

@@ -4,6 +4,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/deadline.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thread.h"
@@ -48,7 +49,8 @@ struct DaemonOptions {
   static constexpr std::chrono::microseconds kLook{500};
 };
 
-/// Thread safety: any. No call but make(), add(), detach() and the destructor waits for the device.
+/// Thread safety: any. No call but make(), add(), detach() and the destructor waits for the device,
+/// and these do so for some seconds at most.
 /// The kernel runs on streams of its own, of the highest priority, that no other stream waits for:
 /// a generation takes the other one if the lookout of the one before is there.
 class ResidentDaemon : private HeldStreams::StrictDaemon {
@@ -64,9 +66,10 @@ public:
   /// The tenant outlives its requests and collectives here. SystemError if there is no thread to be
   /// had.
   Status attach(Tenant &tenant);
-  /// What the tenant has open ends with its failure, or Aborted; nothing of it is executed any
-  /// more when this returns, unless the device does not react for seconds.
-  void detach(Tenant &tenant);
+  /// What the tenant has open ends with its failure, or Aborted, and the tenant is not called any
+  /// more when this returns. Whether nothing of it is executed any more, either: if not, the device
+  /// has not reacted for seconds, and what executors may access must stay for good.
+  bool detach(Tenant &tenant);
 
   /// The number of the collective for submit(). Its memory must stay until remove(). counts: a
   /// BlockCounts in memory of the device for each thread block, or null. Again if there are too
@@ -82,7 +85,7 @@ public:
     const void *input = nullptr;
     void *output = nullptr;
     uint8_t priority = 0;
-    std::chrono::milliseconds timeout{30000};
+    std::chrono::milliseconds timeout = kNoDeadline;
     /// If any, it begins when the stream has come so far, and what follows there waits for its
     /// end, however that is. The timeout begins when it does.
     std::optional<cudaStream_t> after;
@@ -153,12 +156,27 @@ private:
     std::chrono::milliseconds timeout{};
     bool isStreamed = false, hasBegun = true;
     bool isReleased = false;       // its stream goes on, and it will be withdrawn
+    bool isReported = false;       // that it takes long
     unsigned long long stream = 0; // if it is streamed: CUDA's number
   };
   using Requests = std::map<uint64_t, Waiting>;
 
   explicit ResidentDaemon(const DaemonOptions &options)
-      : options(options), heldOnDevice(heldStreamsOn(options.device)) {}
+      : options(options), heldOnDevice(heldStreamsOn(options.device)) {
+    tenants[&gone] = true;
+  }
+  /// Whose are requests that could not be withdrawn before their tenant went.
+  class Gone : public Tenant {
+  public:
+    bool hasFailed() const override { return true; }
+    Status failure() const override { return {StatusCode::Aborted, "its communicator has gone"}; }
+    void fail(const Status &) override {}
+    void endLate(const InvocationName &, std::span<const TenantWait>) override {}
+    void reportLate(const InvocationName &) override {}
+    bool isAsked() const override { return false; }
+    void look(std::span<const TenantWait>) override {}
+    void ended(const InvocationName &, const Status &, std::chrono::nanoseconds) override {}
+  };
   /// Of the marks; what is to be done by the daemon's thread is one of Starting, Reading, Stopping.
   enum class Marks : uint8_t { Off, Starting, On, Reading, Stopping };
 
@@ -190,6 +208,11 @@ private:
   bool areGone() const;
   bool awaitGone(std::chrono::milliseconds atMost) const;
   void breakDown();
+  bool endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock);
+  void callTenant(Tenant &tenant, const std::function<void()> &call);
+  void lookAtDevice();
+  void turnMarksOff(const Status &cause);
+  void reportLongWaits();
   void lookAtWaits();
   void endLate();
   void endLateOf(Tenant &tenant);
@@ -214,6 +237,7 @@ private:
 
   Atomic<bool> isMarking{false};
   Mutex copying;       // guards `copies`
+  Mutex calling;       // held by its thread while it calls a tenant; taken before `mutex`
   mutable Mutex mutex; // guards all below
   mutable ConditionVariable changed;
   bool isOver = false;
@@ -233,6 +257,7 @@ private:
   /// have kept tables of what had the number.
   std::deque<std::pair<uint32_t, uint64_t>> freed;
   std::map<Tenant *, bool> tenants; // and whether they are leaving
+  Gone gone;                        // one of them, always
   Requests waiting;                 // by request
   uint32_t numCallbacks = 0;        // of these, that have one
   /// Requests that did not end well, until their tenant goes.
@@ -243,6 +268,8 @@ private:
   // Of its thread.
   uint64_t lookedAtStart = 0, lookedAtPublished = 0; // when it last looked at waits
   uint32_t heldStreams = 0;                          // as it has said
+  Clock::time_point nextLookAtDevice{}, nextReport{};
+  bool isHolding = false; // executors are to leave, and have not yet
   Thread keeper;
 };
 

@@ -24,8 +24,9 @@ struct TenantWait {
   uint64_t missing = 0; // ranks that had not announced the invocation, as bits
 };
 
-/// Called by the daemon's thread and by those that wait. All but fail(), endLate() and look() are
-/// called with the daemon's lock: they must not call the daemon, nor wait for who does.
+/// Called by the daemon's thread and by those that wait. All but fail(), endLate(), reportLate()
+/// and look() are called with the daemon's lock: they must not call the daemon, nor wait for who
+/// does.
 class Tenant {
 public:
   virtual ~Tenant() = default;
@@ -37,6 +38,9 @@ public:
   virtual void fail(const Status &cause) = 0;
   /// The invocation is not complete at its deadline: makes the tenant fail.
   virtual void endLate(const InvocationName &invocation, std::span<const TenantWait> waits) = 0;
+  /// The invocation has been in flight for long (longWait()), and goes on: says so to whoever reads
+  /// the process's messages.
+  virtual void reportLate(const InvocationName &invocation) = 0;
 
   /// Somebody wants to know what it waits for: look() is the answer.
   virtual bool isAsked() const = 0;

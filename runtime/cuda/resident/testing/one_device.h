@@ -44,6 +44,7 @@ public:
       failed = cause;
   }
   void endLate(const InvocationName &invocation, std::span<const TenantWait> waits) override;
+  void reportLate(const InvocationName &) override {}
   bool isAsked() const override { return false; }
   void look(std::span<const TenantWait>) override {}
   void ended(const InvocationName &, const Status &, std::chrono::nanoseconds) override {}

@@ -1,0 +1,35 @@
+#include "runtime/cuda/copy_turns.h"
+
+#include "runtime/cuda/cuda_calls.h"
+
+namespace occl::cuda {
+
+CopyTurns::~CopyTurns() {
+  if (last)
+    cudaEventDestroy(last);
+}
+
+/// In its own stream the order is there.
+Status CopyTurns::begin(cudaStream_t stream) {
+  unsigned long long which = 0;
+  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
+  if (!status.ok() || !last || which == lastStream)
+    return status;
+  return toStatus(cudaStreamWaitEvent(stream, last, 0),
+                  "waiting for the copies of the invocation before");
+}
+
+Status CopyTurns::end(cudaStream_t stream) {
+  Status status;
+  cudaEvent_t event = last;
+  if (!event)
+    status = toStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  if (status.ok())
+    status = toStatus(cudaEventRecord(event, stream), "noting that the copies have been made");
+  if (status.ok())
+    status = toStatus(cudaStreamGetId(stream, &lastStream), "asking which stream it is");
+  last = event;
+  return status;
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,59 @@
+// What a rank's host makes of what its kernels say of their waits. Knows nothing of CUDA.
+#pragma once
+
+#include "runtime/base/clock.h"
+#include "runtime/cuda/host_words.h"
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace occl::cuda {
+
+/// Ranks that have left and that kernels say they wait for. What a rank did before it left may have
+/// come just after a kernel found it missing, and its word later still: such words are few, and
+/// follow its leaving closely. One who waits goes on saying so.
+class LeftRanks {
+public:
+  explicit LeftRanks(uint32_t numRanks) : said(numRanks) {}
+
+  /// A kernel has said so since the last call, of a rank that has left. Whether it really waits.
+  bool isStillAwaited(uint32_t rank, SteadyClock::time_point now) {
+    Said &last = said[rank];
+    if (last.times++ == 0)
+      last.first = now;
+    return last.times >= kTimes && now - last.first >= kPeriod;
+  }
+
+private:
+  static constexpr uint32_t kTimes = 4;
+  static constexpr auto kPeriod = std::chrono::milliseconds(50);
+
+  struct Said {
+    uint32_t times = 0;
+    SteadyClock::time_point first;
+  };
+  std::vector<Said> said; // by rank
+};
+
+/// Waits in streams that last for long, each to be found once. A kernel says nothing of its first
+/// milliseconds without progress, and from then on again and again: so where the words of a
+/// collective are further apart another one waits.
+class LongWaits {
+public:
+  /// The slots of those that have come to last so long since the last call. To be called every few
+  /// milliseconds while kernels say that they wait.
+  std::vector<uint32_t> look(const HostWords &words, std::chrono::nanoseconds atLeast);
+
+private:
+  /// Nanoseconds, WarpWatch's.
+  static constexpr uint64_t kSilent = 10'000'000;
+
+  struct Seen {
+    uint64_t first = 0, last = 0; // by the device's clock
+    bool isFound = false;
+  };
+  std::vector<Seen> seen = std::vector<Seen>(kSlots);
+};
+
+} // namespace occl::cuda

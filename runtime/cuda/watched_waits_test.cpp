@@ -1,0 +1,78 @@
+#include "runtime/cuda/watched_waits.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace occl::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SteadyClock::time_point kStart{1000s};
+
+TEST(LeftRanks, OneWordOfAKernelThatHasGotWhatItWaitedForIsNothing) {
+  LeftRanks left(3);
+  EXPECT_FALSE(left.isStillAwaited(1, kStart));
+  EXPECT_FALSE(left.isStillAwaited(1, kStart + 2ms)); // another warp's
+  // Much later, for a word of before that was on its way for so long.
+  EXPECT_FALSE(left.isStillAwaited(1, kStart + 10s));
+}
+
+TEST(LeftRanks, WordsThatGoOnAreAWait) {
+  LeftRanks left(3);
+  bool isAwaited = false;
+  auto now = kStart;
+  for (; !isAwaited && now < kStart + 1s; now += 2ms)
+    isAwaited = left.isStillAwaited(2, now);
+  EXPECT_TRUE(isAwaited);
+  EXPECT_GE(now - kStart, 50ms);             // many words at once are nothing, either
+  EXPECT_FALSE(left.isStillAwaited(0, now)); // each rank has its own
+}
+
+class Long : public testing::Test {
+protected:
+  /// The slot's kernel says so every 2 milliseconds from `begin` to `end`, and the host looks as
+  /// often; what it finds.
+  std::vector<uint32_t> wait(uint32_t slot, std::chrono::milliseconds begin,
+                             std::chrono::milliseconds end) {
+    std::vector<uint32_t> found;
+    for (auto now = begin; now < end; now += 2ms) {
+      words->waiting[slot] = static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
+      for (uint32_t one : waits.look(*words, 1s))
+        found.push_back(one);
+    }
+    return found;
+  }
+
+  std::unique_ptr<HostWords> words = std::make_unique<HostWords>();
+  LongWaits waits;
+};
+
+TEST_F(Long, AreFoundOnceEach) {
+  EXPECT_TRUE(waits.look(*words, 1s).empty());
+  EXPECT_TRUE(wait(7, 100s, 100s + 900ms).empty());
+  EXPECT_EQ(wait(7, 100s + 900ms, 103s), std::vector<uint32_t>{7});
+  EXPECT_TRUE(wait(7, 103s, 105s).empty());
+}
+
+TEST_F(Long, TheNextWaitOfTheSameCollectiveIsAnother) {
+  EXPECT_EQ(wait(7, 100s, 102s).size(), 1u);
+  EXPECT_TRUE(wait(7, 102s + 12ms, 102s + 900ms).empty());
+  EXPECT_EQ(wait(7, 102s + 900ms, 104s).size(), 1u);
+}
+
+TEST_F(Long, ManyShortWaitsAreNoLongOne) {
+  for (auto begin = 100'000ms; begin < 110'000ms; begin += 100ms)
+    EXPECT_TRUE(wait(7, begin, begin + 88ms).empty());
+}
+
+TEST_F(Long, AWordThatComesLateDoesNotEndAWait) {
+  EXPECT_TRUE(wait(7, 100s, 100s + 500ms).empty());
+  words->waiting[7] = 100'100'000'000;
+  EXPECT_TRUE(waits.look(*words, 1s).empty());
+  EXPECT_EQ(wait(7, 100s + 500ms, 102s).size(), 1u);
+}
+
+} // namespace
+} // namespace occl::cuda
