@@ -1,59 +1,51 @@
 #include "runtime/base/process_identity.h"
 
-#include <cstdio>
-#include <cstring>
-#include <fcntl.h>
-#include <optional>
-#include <string>
+#include "runtime/base/nonce.h"
+
+#include <new>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace occl {
 namespace {
 
-struct ProcessState {
-  char letter = 0;
-  uint64_t startTime = 0;
-};
+using Word = std::atomic<uint64_t>;
+static_assert(Word::is_always_lock_free);
 
-/// From /proc/<pid>/stat; nothing if there is no such process.
-std::optional<ProcessState> readState(int32_t pid) {
-  std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    return std::nullopt;
-  char text[1024];
-  ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
-  if (length <= 0)
-    return std::nullopt;
-  text[length] = 0;
-  // The second field is the program's name in parentheses and may hold anything; the state is the
-  // third field, the start time the twenty-second.
-  const char *afterName = std::strrchr(text, ')');
-  ProcessState state;
-  unsigned long long start = 0;
-  if (!afterName || std::sscanf(afterName + 1,
-                                " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                                "%*s %*s %*s %llu",
-                                &state.letter, &start) != 2)
-    return std::nullopt;
-  state.startTime = start;
-  return state;
+Word &makeWord() {
+  // The kernel clears such a page in every child that gets a copy of it, by whatever call.
+  const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void *page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page != MAP_FAILED && madvise(page, bytes, MADV_WIPEONFORK) == 0)
+    return *new (page) Word(0);
+  if (page != MAP_FAILED)
+    munmap(page, bytes);
+  // Linux before 4.14: fork() itself clears it.
+  static Word word{0};
+  pthread_atfork(nullptr, nullptr, [] { word.store(0, std::memory_order_relaxed); });
+  return word;
+}
+
+/// Holds the process's cookie; 0 in a child that has not drawn its own yet.
+Word &processWord() {
+  static Word &word = makeWord();
+  return word;
+}
+
+uint64_t processCookie() {
+  uint64_t cookie = processWord().load(std::memory_order_relaxed);
+  if (cookie != 0)
+    return cookie;
+  uint64_t drawn = drawNonce();
+  return processWord().compare_exchange_strong(cookie, drawn, std::memory_order_relaxed) ? drawn
+                                                                                         : cookie;
 }
 
 } // namespace
 
-ProcessIdentity ownProcess() {
-  int32_t pid = getpid();
-  auto state = readState(pid);
-  return {pid, state ? state->startTime : 0};
-}
+ProcessIdentity ownProcess() { return {getpid(), processCookie()}; }
 
-bool isAlive(const ProcessIdentity &process) {
-  auto state = readState(process.pid);
-  if (!state || state->startTime != process.startTime)
-    return false;
-  return state->letter != 'Z' && state->letter != 'X'; // killed, but its parent has not looked yet
-}
+ProcessMark::ProcessMark() : word(&processWord()), cookie(processCookie()) {}
 
 } // namespace occl

@@ -2,14 +2,16 @@
 // processes of this machine, and maps one segment of memory of every rank into each of them.
 //
 // Threads: the segments are anonymous memory. Processes meet in a control object in POSIX shared
-// memory, "/occl-<name>", whose name is gone as soon as the last rank has joined. The segments have
-// no names (memfd), so that nothing can leak, and do not count against the size of /dev/shm. What a
-// run killed while ranks were missing leaves behind, a later start removes.
+// memory, "/occl-<uid>-<name>", whose name is gone as soon as the last rank has joined. The
+// segments have no names (memfd), so that nothing can leak, and do not count against the size of
+// /dev/shm. What a run killed while ranks were missing leaves behind, a later start removes. No
+// file of another user is mapped or believed, whatever its name.
 #pragma once
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/base/status.h"
+#include "runtime/bootstrap/lockable_file.h"
 #include "runtime/bootstrap/shared_bell.h"
 
 #include <chrono>
@@ -46,8 +48,13 @@ public:
   Doorbell &bell(uint32_t rank) const { return bells[rank]->bell(); }
   const std::shared_ptr<SharedBell> &sharedBell(uint32_t rank) const { return bells[rank]; }
 
-  /// Whether the process of `rank` still exists. Costs a system call across processes.
-  bool isAlive(uint32_t rank) const { return !processes || occl::isAlive(members[rank]); }
+  /// Whether the process of `rank` still takes part: it has not ended, whoever has looked, nor
+  /// executed another program, nor destroyed all of its groups that came from this meeting. True if
+  /// the system does not say. Costs a system call across processes, and no file descriptor.
+  bool isAlive(uint32_t rank) const {
+    return !processes || members[rank] == members[ownRank] ||
+           meeting->isHeldByOthers(meetingRanks[rank]);
+  }
   /// The process that `rank` lives in.
   const ProcessIdentity &process(uint32_t rank) const { return members[rank]; }
 
@@ -58,11 +65,16 @@ public:
 
 protected:
   Group() = default;
+  /// For a group of some ranks of `parent`, by the numbers that they have there.
+  void joinMeeting(const Group &parent, const std::vector<uint32_t> &ranks);
 
   uint32_t ownRank = 0;
   bool processes = false;
-  std::vector<std::span<std::byte>> mapped;       // by rank
-  std::vector<ProcessIdentity> members;           // by rank
+  std::vector<std::span<std::byte>> mapped; // by rank
+  std::vector<ProcessIdentity> members;     // by rank
+  /// Of processes: the file that all who have met hold, and whose byte each rank holds.
+  std::shared_ptr<const LockableFile> meeting;
+  std::vector<uint32_t> meetingRanks;
   std::vector<std::shared_ptr<SharedBell>> bells; // by rank
 };
 
@@ -74,20 +86,23 @@ formThreadGroup(const std::vector<std::shared_ptr<SharedBell>> &bells, uint64_t 
 struct ProcessGroupOptions {
   uint32_t numRanks = 0;
   uint32_t rank = 0;
-  /// 1 to 64 of [A-Za-z0-9_-]; the same on all ranks, and unique on the machine until
-  /// formProcessGroup has returned.
+  /// 1 to 64 of [A-Za-z0-9_-]; the same on all ranks, and unique among those of this user on the
+  /// machine until formProcessGroup has returned.
   std::string name;
   /// The same on all ranks; rounded up to whole pages.
   uint64_t segmentBytes = 0;
   std::chrono::milliseconds timeout{30000};
   /// Of this rank's device; made with makeShared().
   std::shared_ptr<SharedBell> bell;
+  /// What tells the job of this rank from others, as jobFromEnvironment() does; 0 if nothing does.
+  /// Ranks of which two say different jobs form no group.
+  uint64_t job = 0;
 };
 
 /// One rank of a group of processes. Returns when all ranks have joined and mapped all segments.
-/// Errors: InvalidArgument; Mismatch (another version, number of ranks or segment size; a rank that
-/// is already taken), expected and got; Timeout naming the missing ranks; PeerFailed; SystemError.
-/// After an error nothing remains.
+/// Errors: InvalidArgument; Mismatch (another version, number of ranks or segment size, expected
+/// and got; another job; a rank that is already taken; the name is another user's); Timeout naming
+/// the missing ranks; PeerFailed; SystemError. After an error nothing remains.
 StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &options);
 
 /// Who this process is, as its launcher says.
@@ -106,5 +121,11 @@ using EnvironmentLookup = const char *(*)(const char *variable);
 StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup);
 /// The same from this process's environment.
 StatusOr<Identity> identityFromEnvironment();
+
+/// A number that is the same for all ranks of a job and differs between jobs, as far as one can
+/// tell: from OCCL_JOB, or the variables of the launcher that identityFromEnvironment() would find.
+/// 0 if there are none.
+uint64_t jobFromEnvironment(EnvironmentLookup lookup);
+uint64_t jobFromEnvironment();
 
 } // namespace occl::bootstrap

@@ -5,15 +5,20 @@
 // unlinking it) happens under flock on the object itself, and whoever has locked it looks first
 // whether it still has its name. The kernel gives the lock up when its holder is killed, so no
 // state of the object can block anyone for long.
+//
+// A rank that has joined holds the byte of its number in the object's file (see lockable_file.h):
+// so all see for the life of the group, and of those made of it, whether its process lives.
 #pragma once
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/base/status.h"
+#include "runtime/bootstrap/lockable_file.h"
 #include "runtime/bootstrap/mapping.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace occl::bootstrap {
@@ -27,6 +32,7 @@ enum class RankState : uint32_t {
 /// What one rank tells the others. The plain fields are written once, before state becomes Joined.
 struct RankSlot {
   Atomic<RankState> state;
+  int32_t thread;            // which joins, and is there until all have mapped
   int32_t segmentDescriptor; // of its segment, in its own process
   int32_t bellDescriptor;    // of its device's doorbell, likewise
   ProcessIdentity process;
@@ -34,14 +40,16 @@ struct RankSlot {
   Atomic<bool> left;         // it gave up, or its group was destroyed
 };
 
-/// What a rank shows the others, as descriptors of its process.
-struct RankFiles {
+/// What a rank that joins says.
+struct JoiningRank {
+  uint32_t rank = 0;
+  uint32_t numRanks = 0;
+  uint64_t segmentBytes = 0;
+  uint64_t job = 0; // see ProcessGroupOptions
+  // Descriptors of its process.
   int segment = -1;
   int bell = -1;
 };
-
-/// Whether the rank had joined, and has left or is dead.
-bool isGone(const RankSlot &slot);
 
 struct ControlHeader {
   Atomic<uint32_t> magic; // written last by the creator
@@ -50,17 +58,38 @@ struct ControlHeader {
   Atomic<uint32_t> changes; // futex: any change of any slot
   uint64_t segmentBytes;
   uint64_t pidNamespace; // the pids in the slots mean nothing in another one
+  uint64_t job;          // of the first rank that said one; else 0
+};
+
+/// What is in an object, with the file that its ranks hold. A view of a mapping, or of a copy.
+struct ControlView {
+  std::byte *memory = nullptr;
+  const LockableFile *file = nullptr;
+
+  ControlHeader &header() const { return *reinterpret_cast<ControlHeader *>(memory); }
+  RankSlot &slot(uint32_t rank) const {
+    return reinterpret_cast<RankSlot *>(memory + sizeof(ControlHeader))[rank];
+  }
+  /// Whether the rank had joined, and has left or is dead.
+  bool isGone(uint32_t rank) const;
+  /// Whether a rank that had joined is gone: then the group can never form.
+  bool isStale() const;
+  /// Ranks that the object says there are, and no more than there can be.
+  uint32_t numRanks() const;
 };
 
 class ControlObject {
 public:
-  /// Joins as `rank`, creating the object if this is the first rank; removes stale ones. The last
-  /// rank to join takes the name away. Timeout if that takes until the deadline.
-  static StatusOr<ControlObject> join(const std::string &name, uint32_t numRanks, uint32_t rank,
-                                      uint64_t segmentBytes, const RankFiles &files,
+  /// Joins, creating the object if this is the first rank; removes stale ones. The last rank to
+  /// join takes the name away. Timeout if that takes until the deadline; Mismatch, also for an
+  /// object that is not this user's.
+  static StatusOr<ControlObject> join(const std::string &name, const JoiningRank &own,
                                       const Deadline &deadline);
 
-  RankSlot &slot(uint32_t rank) const;
+  RankSlot &slot(uint32_t rank) const { return view().slot(rank); }
+  bool isGone(uint32_t rank) const { return view().isGone(rank); }
+  /// Ranks hold the byte of their number.
+  std::shared_ptr<const LockableFile> heldFile() const { return file; }
   /// Says to the others that the state or barrier count of a slot has changed.
   void announceChange() const;
 
@@ -74,34 +103,33 @@ public:
   /// The rank takes no further part; if no other is left, the name goes too.
   void leave(uint32_t rank);
 
-  /// Removes objects of this user that killed processes have left behind, under any name.
-  static void removeStale();
+  /// Removes objects of this user that killed processes have left behind, under any name: as many
+  /// as it finds until the deadline, and in a short time.
+  static void removeStale(const Deadline &deadline);
 
 private:
-  ControlObject(std::string name, Descriptor file, Mapping memory);
+  ControlObject(std::string name, const JoiningRank &own, std::shared_ptr<LockableFile> file,
+                Mapping memory);
 
-  /// Opens and maps the object of that name; flags: O_CREAT or 0.
-  static StatusOr<ControlObject> open(const std::string &name, int flags);
+  /// Opens and maps the object of that name, which is made if there is none.
+  static StatusOr<ControlObject> open(const std::string &name, const JoiningRank &own);
 
-  ControlHeader &header() const;
-  /// Takes the lock, if it is free.
-  void removeIfStale() const;
+  ControlView view() const { return {memory.get().data(), file.get()}; }
+  ControlHeader &header() const { return view().header(); }
+  void lookForDead(uint32_t &cursor) const;
   // The functions below are called under the lock.
-  bool hasName() const;
-  /// SystemError if the object keeps its name.
-  Status removeName() const;
   /// Fills in the header of a new object; Mismatch if it is not ours.
-  Status prepare(uint32_t numRanks, uint64_t segmentBytes);
-  /// Whether a rank that had joined is gone: then the group can never form.
-  bool isStale() const;
+  Status prepare();
   bool hasLivingRank() const;
   bool allJoined() const;
-  Status checkFits(uint32_t numRanks, uint64_t segmentBytes) const;
-  Status claim(uint32_t rank, const RankFiles &files);
-  Status takePlace(uint32_t numRanks, uint32_t rank, uint64_t segmentBytes, const RankFiles &files);
+  Status checkJob();
+  Status checkFits() const;
+  Status claim();
+  Status takePlace();
 
-  std::string name; // without "/occl-"
-  Descriptor file;
+  std::string name; // of the group
+  JoiningRank own;
+  std::shared_ptr<LockableFile> file;
   Mapping memory;
 };
 

@@ -80,16 +80,23 @@ uint64_t hashText(uint64_t hash, std::string_view text) {
   return hash;
 }
 
+constexpr uint64_t kHashOfNothing = 0xcbf29ce484222325ull;
+
+uint64_t hashJob(EnvironmentLookup lookup, const Launcher &launcher) {
+  uint64_t hash = kHashOfNothing;
+  for (const char *variable : launcher.job) {
+    const char *value = lookup(variable);
+    hash = hashText(hashText(hash, value ? value : ""), "\n");
+  }
+  return hash;
+}
+
 StatusOr<std::string> jobName(EnvironmentLookup lookup, const Launcher &launcher) {
   const char *first = *launcher.job.begin();
   if (!lookup(first))
     return invalid(std::string(launcher.title) + " started this process (" + launcher.rank +
                    " is set), but " + first + " is not set");
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char *variable : launcher.job) {
-    const char *value = lookup(variable);
-    hash = hashText(hashText(hash, value ? value : ""), "\n");
-  }
+  uint64_t hash = hashJob(lookup, launcher);
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return std::string(launcher.title) + "-" + text;
@@ -115,6 +122,8 @@ Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint3
   }
   return {};
 }
+
+const char *ownEnvironment(const char *variable) { return std::getenv(variable); }
 
 StatusOr<Identity> fromLauncher(EnvironmentLookup lookup, const Launcher &launcher) {
   auto identity = readRankAndSize(lookup, launcher.rank, launcher.size);
@@ -151,9 +160,17 @@ StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup) {
                  "torchrun, mpirun or srun, or set OCCL_RANK, OCCL_SIZE and OCCL_JOB");
 }
 
-StatusOr<Identity> identityFromEnvironment() {
-  return identityFromEnvironment(
-      [](const char *variable) -> const char * { return std::getenv(variable); });
+StatusOr<Identity> identityFromEnvironment() { return identityFromEnvironment(ownEnvironment); }
+
+uint64_t jobFromEnvironment(EnvironmentLookup lookup) {
+  if (const char *job = lookup("OCCL_JOB"))
+    return hashText(hashText(kHashOfNothing, "OCCL\n"), job) | 1;
+  for (const Launcher &launcher : kLaunchers)
+    if (lookup(launcher.rank) && lookup(launcher.size) && lookup(*launcher.job.begin()))
+      return hashText(hashJob(lookup, launcher), launcher.title) | 1;
+  return 0;
 }
+
+uint64_t jobFromEnvironment() { return jobFromEnvironment(ownEnvironment); }
 
 } // namespace occl::bootstrap

@@ -94,6 +94,28 @@ TEST(Environment, readsMpirunAndSrun) {
   EXPECT_NE(mpirun->name, srun->name);
 }
 
+uint64_t jobOf(Variables variables) {
+  current = &variables;
+  return jobFromEnvironment([](const char *variable) -> const char * {
+    auto found = current->find(variable);
+    return found == current->end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Environment, jobsAreToldApart) {
+  EXPECT_EQ(jobOf({}), 0u);
+  EXPECT_EQ(jobOf({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), 0u) << "nothing says which job";
+  for (const Variables &launched : {kTorchrun, kMpirun, kSrun}) {
+    EXPECT_NE(jobOf(launched), 0u);
+    EXPECT_EQ(jobOf(with(launched, "OCCL_JOB", "a")), jobOf({{"OCCL_JOB", "a"}}));
+  }
+  EXPECT_EQ(jobOf(kTorchrun), jobOf(with(kTorchrun, "RANK", "0")));
+  EXPECT_NE(jobOf(kTorchrun), jobOf(with(kTorchrun, "MASTER_PORT", "29501")));
+  EXPECT_NE(jobOf(kMpirun), jobOf(with(kMpirun, "PMIX_NAMESPACE", "78")));
+  EXPECT_NE(jobOf(kSrun), jobOf(with(kSrun, "SLURM_STEP_ID", "1")));
+  EXPECT_NE(jobOf({{"OCCL_JOB", "a"}}), jobOf({{"OCCL_JOB", "b"}}));
+}
+
 TEST(Environment, refusesSeveralMachines) {
   expectError(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "2 of 4 ranks (LOCAL_WORLD_SIZE)");
   expectError(with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1"), "1 of 2 ranks");

@@ -52,11 +52,22 @@ StatusOr<Mapping> Mapping::ofFile(int descriptor, uint64_t size, const char *wha
 
 StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const std::string &what) {
   Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.valid())
-    return systemError("cannot open " + what + ", " + path, errno);
+  if (!file.valid()) {
+    const int error = errno;
+    Status status = systemError("cannot open " + what + ", " + path, error);
+    // Who had it open is gone, or has closed it.
+    return error == ENOENT || error == ESRCH ? Status(StatusCode::PeerFailed, status.message())
+                                             : status;
+  }
   struct stat info;
   if (fstat(file.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) != size)
     return Status(StatusCode::Mismatch, what + " is not of " + std::to_string(size) + " bytes");
+  if (info.st_uid != geteuid())
+    return Status(StatusCode::Mismatch, what + " belongs to user " + std::to_string(info.st_uid) +
+                                            ", expected this process's, " +
+                                            std::to_string(geteuid()));
+  if (int seals = fcntl(file.get(), F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return Status(StatusCode::Mismatch, what + " is not sealed: it might shrink");
   return ofFile(file.get(), size, what.c_str());
 }
 
@@ -80,8 +91,8 @@ StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes) {
   return file;
 }
 
-std::string descriptorPath(int pid, int number) {
-  return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
+std::string descriptorPath(int thread, int number) {
+  return "/proc/" + std::to_string(thread) + "/fd/" + std::to_string(number);
 }
 
 StatusOr<uint64_t> wholePages(uint64_t bytes) {

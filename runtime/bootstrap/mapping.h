@@ -45,7 +45,9 @@ public:
   static StatusOr<Mapping> anonymous(uint64_t size);
   /// The first `size` bytes of a file; `what` names it in errors.
   static StatusOr<Mapping> ofFile(int descriptor, uint64_t size, const char *what);
-  /// The same for a file that must have exactly that size: Mismatch if it has another.
+  /// The same for a file that must be this user's, have exactly that size and be sealed so that it
+  /// keeps it (createSealedFile): Mismatch if it is not. PeerFailed if there is no such file any
+  /// more; SystemError for want of anything here.
   static StatusOr<Mapping> ofPath(const std::string &path, uint64_t size, const std::string &what);
 
   std::span<std::byte> get() const { return bytes; }
@@ -63,8 +65,9 @@ int growFile(int descriptor, uint64_t bytes, bool reserve);
 /// nobody can shrink it under another's feet.
 StatusOr<Descriptor> createSealedFile(const char *label, uint64_t bytes);
 
-/// Where another process opens descriptor `number` of process `pid`.
-std::string descriptorPath(int pid, int number);
+/// Where another process opens descriptor `number` of the process of `thread`, while that thread
+/// lives: those of a process whose main thread has ended are not found by the process's number.
+std::string descriptorPath(int thread, int number);
 
 /// `bytes` rounded up to whole pages; InvalidArgument if it is 0 or too large to map.
 StatusOr<uint64_t> wholePages(uint64_t bytes);

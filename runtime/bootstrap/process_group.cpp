@@ -8,10 +8,11 @@ namespace {
 
 class ProcessGroup final : public Group {
 public:
-  ProcessGroup(ControlObject control, uint32_t rank, std::shared_ptr<SharedBell> bell)
-      : control(std::move(control)), ownBell(std::move(bell)) {
+  ProcessGroup(ControlObject joined, uint32_t rank, std::shared_ptr<SharedBell> bell)
+      : control(std::move(joined)), ownBell(std::move(bell)) {
     ownRank = rank;
     processes = true;
+    meeting = control.heldFile();
   }
   ~ProcessGroup() override { control.leave(ownRank); }
 
@@ -31,16 +32,16 @@ Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
   const RankSlot &slot = control.slot(rank);
   std::string whose =
       " of rank " + std::to_string(rank) + " (process " + std::to_string(slot.process.pid) + ")";
-  auto pathOf = [&](int descriptor) { return descriptorPath(slot.process.pid, descriptor); };
+  auto pathOf = [&](int descriptor) { return descriptorPath(slot.thread, descriptor); };
   auto segment =
       Mapping::ofPath(pathOf(slot.segmentDescriptor), segmentBytes, "the segment" + whose);
   // A rank that is gone has taken its descriptors along.
   if (!segment.ok())
-    return isGone(slot) ? control.peerFailed(rank) : segment.status();
+    return control.isGone(rank) ? control.peerFailed(rank) : segment.status();
   if (rank != ownRank) {
     auto bell = SharedBell::open(pathOf(slot.bellDescriptor), "the doorbell" + whose);
     if (!bell.ok())
-      return isGone(slot) ? control.peerFailed(rank) : bell.status();
+      return control.isGone(rank) ? control.peerFailed(rank) : bell.status();
     bells.push_back(std::move(*bell));
   } else {
     bells.push_back(ownBell);
@@ -48,13 +49,15 @@ Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
   segments.push_back(std::move(*segment));
   mapped.push_back(segments.back().get());
   members.push_back(slot.process);
+  meetingRanks.push_back(rank);
   return {};
 }
 
 Status ProcessGroup::connect(uint32_t numRanks, uint64_t segmentBytes, const Deadline &deadline) {
   // A rank that is gone before all have joined will never map anything, whatever it reached.
   auto joined = [](const RankSlot &slot) {
-    return slot.state.load(std::memory_order_acquire) != RankState::Missing && !isGone(slot);
+    return slot.state.load(std::memory_order_acquire) != RankState::Missing &&
+           !slot.left.load(std::memory_order_acquire);
   };
   if (Status status = control.awaitAll(joined, "did not start", deadline); !status.ok())
     return status;
@@ -95,13 +98,19 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
     return segmentBytes.status();
 
   Deadline deadline(options.timeout);
-  ControlObject::removeStale();
+  ControlObject::removeStale(deadline);
   // Kept open until all have mapped it.
   auto segment = createSealedFile("occl-segment", *segmentBytes);
   if (!segment.ok())
     return segment.status();
-  auto control = ControlObject::join(options.name, options.numRanks, options.rank, *segmentBytes,
-                                     {segment->get(), options.bell->descriptor()}, deadline);
+  auto control = ControlObject::join(options.name,
+                                     {.rank = options.rank,
+                                      .numRanks = options.numRanks,
+                                      .segmentBytes = *segmentBytes,
+                                      .job = options.job,
+                                      .segment = segment->get(),
+                                      .bell = options.bell->descriptor()},
+                                     deadline);
   if (!control.ok())
     return control.status();
   auto group = std::make_unique<ProcessGroup>(std::move(*control), options.rank, options.bell);

@@ -25,8 +25,12 @@ std::string uniqueName() {
   return "test-" + std::to_string(random()) + "-" + std::to_string(random());
 }
 
+std::string objectName(const std::string &name) {
+  return "/occl-" + std::to_string(geteuid()) + "-" + name;
+}
+
 bool objectExists(const std::string &name) {
-  return std::filesystem::exists("/dev/shm/occl-" + name);
+  return std::filesystem::exists("/dev/shm" + objectName(name));
 }
 
 ProcessGroupOptions optionsFor(const std::string &name, uint32_t numRanks, uint32_t rank) {
@@ -155,6 +159,26 @@ TEST(ProcessGroup, refusesAnotherSegmentSize) {
                 "expect 12288 as the bytes of a rank's segment, got 53248");
 }
 
+TEST(ProcessGroup, refusesARankOfAnotherJobAndHarmsNobody) {
+  std::string name = uniqueName();
+  auto ofJob = [&](uint32_t rank, uint64_t job) {
+    auto options = optionsFor(name, 3, rank);
+    options.job = job;
+    return options;
+  };
+  pid_t first = start([&] { return exchange(ofJob(0, 0)); }); // says none: may be of any
+  while (!objectExists(name))
+    std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);
+  pid_t second = start([&] { return exchange(ofJob(1, 77)); });
+  std::this_thread::sleep_for(50ms);
+  Status status = formProcessGroup(ofJob(2, 78)).status();
+  EXPECT_EQ(exitFor(status, StatusCode::Mismatch, "was started by another job"), kAsExpected);
+  EXPECT_EQ(exchange(ofJob(2, 77)), kAsExpected);
+  EXPECT_EQ(finish(first), kAsExpected);
+  EXPECT_EQ(finish(second), kAsExpected);
+}
+
 TEST(ProcessGroup, refusesARankThatIsTaken) {
   std::string name = uniqueName();
   pid_t first = start([&] { return exchange(optionsFor(name, 2, 0)); });
@@ -178,7 +202,7 @@ TEST(ProcessGroup, refusesArgumentsOutOfRange) {
 }
 
 TEST(ProcessGroup, refusesAForeignObject) {
-  std::string name = uniqueName(), path = "/occl-" + name;
+  std::string name = uniqueName(), path = objectName(name);
   int file = shm_open(path.c_str(), O_RDWR | O_CREAT, 0600);
   ASSERT_EQ(ftruncate(file, 64), 0);
   Status status = formProcessGroup(optionsFor(name, 1, 0)).status();
@@ -219,7 +243,7 @@ TEST(ProcessGroup, whatKilledRanksLeaveIsRemovedByTheNextStart) {
 }
 
 TEST(ProcessGroup, startsOverWhereACreatorWasKilled) {
-  std::string name = uniqueName(), path = "/occl-" + name;
+  std::string name = uniqueName(), path = objectName(name);
   close(shm_open(path.c_str(), O_RDWR | O_CREAT, 0600)); // and nothing more
   pid_t other = start([&] { return exchange(optionsFor(name, 2, 1)); });
   EXPECT_EQ(exchange(optionsFor(name, 2, 0)), kAsExpected);

@@ -70,8 +70,8 @@ TEST(SharedMemory, AFullOneIsAnErrorAndLeavesNothing) {
   int exit = inChild([] {
     if (!withOwnSharedMemory("size=8k"))
       return kNotPermitted;
-    int refused = exitFor(formAlone(), "bytes of shared memory /dev/shm/occl-alone-");
-    std::string name = "/dev/shm/occl-alone-" + std::to_string(getpid());
+    int refused = exitFor(formAlone(), "bytes of shared memory /dev/shm/occl-0-alone-");
+    std::string name = "/dev/shm/occl-0-alone-" + std::to_string(getpid());
     return access(name.c_str(), F_OK) == 0 ? 2 : refused;
   });
   if (exit == kNotPermitted)

@@ -2,6 +2,8 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/nonce.h"
+#include "runtime/base/process_identity.h"
 #include "runtime/base/thread.h"
 #include "runtime/bootstrap/name.h"
 
@@ -9,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 namespace occl::bootstrap {
@@ -19,6 +22,7 @@ namespace {
 struct Meeting {
   Atomic<uint32_t> barriers{0}; // entered
   Atomic<uint32_t> left{0};     // 1: the rank gave up, or its group was destroyed
+  uint64_t nonce = 0;           // OfferHandle::nonce
 };
 constexpr uint64_t kMeetingBytes = 4096;
 
@@ -38,8 +42,8 @@ struct Offers {
 };
 
 Offers &offers() {
-  static Offers instance;
-  return instance;
+  static constinit PerProcess<Offers> instance;
+  return instance.get();
 }
 
 class Subgroup final : public Group {
@@ -51,6 +55,7 @@ public:
       members.push_back(parent.process(member.parentRank));
       bells.push_back(parent.sharedBell(member.parentRank));
     }
+    joinMeeting(parent, parentRanks);
   }
   ~Subgroup() override {
     if (ownMemory)
@@ -61,7 +66,8 @@ public:
   Status barrier(const Deadline &deadline) override;
 
 private:
-  StatusOr<std::shared_ptr<Mapping>> map(uint32_t rank, uint64_t offer, uint64_t bytes) const;
+  StatusOr<std::shared_ptr<Mapping>> map(uint32_t rank, const OfferHandle &offer,
+                                         uint64_t bytes) const;
   Status gone(uint32_t rank) const {
     return {StatusCode::PeerFailed, "rank " + std::to_string(parentRanks[rank]) +
                                         " of the communicator that is divided has ended or given "
@@ -73,21 +79,23 @@ private:
   std::vector<std::shared_ptr<Mapping>> memory; // by rank
 };
 
-StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, uint64_t offer,
+StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, const OfferHandle &offer,
                                                  uint64_t bytes) const {
   if (!processes) {
     std::lock_guard lock(offers().mutex);
-    auto found = offers().byNumber.find(offer);
+    auto found = offers().byNumber.find(offer.place);
     if (found == offers().byNumber.end())
       return gone(rank);
     return found->second;
   }
-  int pid = members[rank].pid;
-  auto mapping = Mapping::ofPath(descriptorPath(pid, static_cast<int>(offer)), bytes,
+  auto thread = static_cast<int>(offer.place >> 32), file = static_cast<int>(offer.place);
+  auto mapping = Mapping::ofPath(descriptorPath(thread, file), bytes,
                                  "the segment of rank " + std::to_string(parentRanks[rank]) +
-                                     " (process " + std::to_string(pid) + ")");
-  // A rank that has given up has taken its descriptor along.
-  if (!mapping.ok())
+                                     " (process " + std::to_string(members[rank].pid) + ")");
+  if (!mapping.ok() && mapping.status().code() == StatusCode::SystemError)
+    return mapping.status();
+  // A rank that has given up has taken its descriptor along; another may have its number.
+  if (!mapping.ok() || meetingIn(*mapping).nonce != offer.nonce)
     return gone(rank);
   return std::make_shared<Mapping>(std::move(*mapping));
 }
@@ -95,7 +103,7 @@ StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, uint64_t offer,
 Status Subgroup::mapAll(const std::vector<SubgroupMember> &joined, const SubgroupOffer &own) {
   ownMemory = own.memory();
   for (uint32_t rank = 0; rank < joined.size(); ++rank) {
-    if (joined[rank].offer == own.handle() && members[rank] == ownProcess())
+    if (joined[rank].offer.nonce == own.handle().nonce)
       ownRank = rank;
     auto mapping = map(rank, joined[rank].offer, own.memory()->get().size());
     if (!mapping.ok())
@@ -132,6 +140,13 @@ Status Subgroup::barrier(const Deadline &deadline) {
 
 } // namespace
 
+void Group::joinMeeting(const Group &parent, const std::vector<uint32_t> &ranks) {
+  meeting = parent.meeting;
+  for (uint32_t rank : ranks)
+    if (meeting)
+      meetingRanks.push_back(parent.meetingRanks[rank]);
+}
+
 StatusOr<std::unique_ptr<SubgroupOffer>> SubgroupOffer::make(const Group &parent,
                                                              uint64_t segmentBytes) {
   auto size = wholePages(segmentBytes);
@@ -144,7 +159,7 @@ StatusOr<std::unique_ptr<SubgroupOffer>> SubgroupOffer::make(const Group &parent
     if (!file.ok())
       return file.status();
     offer->file = std::move(*file);
-    offer->number = static_cast<uint64_t>(offer->file.get());
+    offer->place = static_cast<uint64_t>(gettid()) << 32 | static_cast<uint64_t>(offer->file.get());
     memory = Mapping::ofFile(offer->file.get(), *size + kMeetingBytes, "a segment");
   } else {
     memory = Mapping::anonymous(*size + kMeetingBytes);
@@ -152,11 +167,12 @@ StatusOr<std::unique_ptr<SubgroupOffer>> SubgroupOffer::make(const Group &parent
   if (!memory.ok())
     return memory.status();
   offer->mapping = std::make_shared<Mapping>(std::move(*memory));
-  new (&meetingIn(*offer->mapping)) Meeting;
+  offer->nonce = drawNonce();
+  (new (&meetingIn(*offer->mapping)) Meeting)->nonce = offer->nonce;
   if (!parent.acrossProcesses()) {
     std::lock_guard lock(offers().mutex);
-    offer->number = offers().next++;
-    offers().byNumber[offer->number] = offer->mapping;
+    offer->place = offers().next++;
+    offers().byNumber[offer->place] = offer->mapping;
     offer->isListed = true;
   }
   return offer;
@@ -168,7 +184,7 @@ SubgroupOffer::~SubgroupOffer() {
   if (!isListed)
     return;
   std::lock_guard lock(offers().mutex);
-  offers().byNumber.erase(number);
+  offers().byNumber.erase(place);
 }
 
 StatusOr<std::unique_ptr<Group>> formSubgroup(const Group &parent,

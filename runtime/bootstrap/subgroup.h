@@ -11,23 +11,31 @@
 
 namespace occl::bootstrap {
 
+/// How the others find what a rank offers.
+struct OfferHandle {
+  /// A thread of the rank's process << 32 | a descriptor of that; or a number in it.
+  uint64_t place = 0;
+  /// Stands in what is offered: by the time that somebody looks, the place may hold another offer.
+  uint64_t nonce = 0;
+};
+
 struct SubgroupMember {
   uint32_t parentRank = 0;
-  uint64_t offer = 0; // SubgroupOffer::handle() there
+  OfferHandle offer; // SubgroupOffer::handle() there
 };
 
 /// The memory that a rank brings along: its segment in the subgroup. Exists until the subgroup is
 /// formed; who gives up before destroys it, and the others get PeerFailed.
 class SubgroupOffer {
 public:
-  /// segmentBytes is rounded up to whole pages.
+  /// segmentBytes is rounded up to whole pages. The calling thread is the one that forms the group.
   static StatusOr<std::unique_ptr<SubgroupOffer>> make(const Group &parent, uint64_t segmentBytes);
   ~SubgroupOffer();
   SubgroupOffer(const SubgroupOffer &) = delete;
   SubgroupOffer &operator=(const SubgroupOffer &) = delete;
 
-  /// What the other members need to map it: a descriptor of this process, or a number in it.
-  uint64_t handle() const { return number; }
+  /// What the other members need to map it.
+  OfferHandle handle() const { return {place, nonce}; }
   const std::shared_ptr<Mapping> &memory() const { return mapping; }
 
 private:
@@ -38,7 +46,7 @@ private:
 
   Descriptor file;
   std::shared_ptr<Mapping> mapping;
-  uint64_t number = 0;
+  uint64_t place = 0, nonce = 0;
   bool isListed = false; // in this process
   bool isFormed = false; // the subgroup, whose memory it is now
 };

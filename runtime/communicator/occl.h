@@ -255,9 +255,17 @@ OCCL_API occlResult_t occlPlanQuery(occlPlan_t plan, uint32_t *numRanks, const c
  * may be NULL. */
 OCCL_API occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks,
                                       const occlConfig_t *config);
-/* One rank of a communicator of processes of this machine. All use the same name: 1 to 64 of
- * [A-Za-z0-9_-], unique on the machine while in use. Returns when all ranks are there, or
- * occlTimeout naming the missing ones. */
+/* One rank of a communicator of processes of this machine, which run as the same user and in the
+ * same PID namespace. All use the same name: 1 to 64 of [A-Za-z0-9_-], unique among those of the
+ * user until this has returned on all ranks; other users' names are others. If the environment says
+ * which job a rank is of (OCCL_JOB, or what torchrun, mpirun and srun set), ranks of two jobs are
+ * not put together: occlMismatch, as for a rank that is there already. If it does not, ranks of two
+ * jobs that use one name at one time can come together: give each job a name of its own. Returns
+ * when all ranks are there, or occlTimeout naming the missing ones. occlMismatch also says whose a
+ * file is that another user has put in the place where ranks meet.
+ * A rank is gone, and its peers get occlPeerFailed, when its process has ended or executes another
+ * program: not when only its main thread has ended. The process must not close descriptors that it
+ * has not opened. */
 OCCL_API occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint32_t rank,
                                        const char *name, const occlConfig_t *config);
 /* The same with rank, size and name from the environment: OCCL_RANK, OCCL_SIZE, OCCL_JOB (set by

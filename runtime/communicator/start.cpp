@@ -230,6 +230,7 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   options.name = identity.name;
   options.segmentBytes = settings->segmentBytes;
   options.timeout = settings->options.setUpTimeout;
+  options.job = bootstrap::jobFromEnvironment();
   options.bell = (*device)->sharedBell;
   auto group = bootstrap::formProcessGroup(options);
   if (!group.ok())

@@ -42,7 +42,8 @@ StatusOr<std::vector<uint32_t>> Agreement::agree(const std::vector<bool> &exclud
   ++current;
   ShrinkBoard &own = boardOf(fabric, fabric.rank());
   ofAttempt(own.excluded, current).store(excluded);
-  ofAttempt(own.offer, current).store(offer.handle, std::memory_order_relaxed);
+  ofAttempt(own.offer, current).store(offer.handle.place, std::memory_order_relaxed);
+  ofAttempt(own.offerNonce, current).store(offer.handle.nonce, std::memory_order_relaxed);
   ofAttempt(own.offeredBytes, current).store(offer.bytes, std::memory_order_relaxed);
   own.entered.store(current, std::memory_order_release);
   return awaitDecision(deadline);
@@ -50,7 +51,8 @@ StatusOr<std::vector<uint32_t>> Agreement::agree(const std::vector<bool> &exclud
 
 SegmentOffer Agreement::offerOf(uint32_t member) const {
   const ShrinkBoard &board = boardOf(fabric, member);
-  return {ofAttempt(board.offer, current).load(std::memory_order_relaxed),
+  return {{ofAttempt(board.offer, current).load(std::memory_order_relaxed),
+           ofAttempt(board.offerNonce, current).load(std::memory_order_relaxed)},
           ofAttempt(board.offeredBytes, current).load(std::memory_order_relaxed)};
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/status.h"
+#include "runtime/bootstrap/subgroup.h"
 #include "runtime/daemon/fabric.h"
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace occl::daemon {
 
 /// The segment that a rank brings along.
 struct SegmentOffer {
-  uint64_t handle = 0; // see bootstrap::SubgroupOffer
+  bootstrap::OfferHandle handle;
   uint64_t bytes = 0;
 };
 

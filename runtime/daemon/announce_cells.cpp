@@ -39,7 +39,7 @@ bool AnnounceCells::beginToCount(IdState &id) {
   uint64_t first = 0;
   for (uint32_t peer : peers) {
     auto theirs = fabric.of(peer).announceTable().firstOf(id.id);
-    if (!theirs && !fabric.isDead(peer))
+    if (!theirs && !fabric.isDead(peer) && !fabric.hasLeft(peer))
       return false;
     if (theirs && *theirs != transport::AnnounceCell::kUnknown)
       first = *theirs; // all who know say the same

@@ -1,10 +1,10 @@
 #include "runtime/daemon/device_registry.h"
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/process_identity.h"
 
 #include <mutex>
 #include <set>
-#include <unistd.h>
 #include <utility>
 
 namespace occl::daemon {
@@ -16,12 +16,11 @@ struct Registry {
   Mutex mutex; // guards all below
   std::set<std::string> forming;
   std::weak_ptr<Device> device;
-  pid_t owner = 0; // a forked child has the parent's memory, but not its threads
 };
 
 Registry &registry() {
-  static Registry instance;
-  return instance;
+  static constinit PerProcess<Registry> instance;
+  return instance.get();
 }
 
 template <class T>
@@ -86,8 +85,7 @@ StatusOr<std::shared_ptr<Device>> PlaceInProcess::device(const DeviceRequest &re
     return makeDevice(request, true);
   Registry &known = registry();
   std::lock_guard lock(known.mutex);
-  auto running = known.device.lock();
-  if (running && known.owner == getpid()) {
+  if (auto running = known.device.lock()) {
     Status fits = checkSettings(request, *running);
     if (!fits.ok())
       return fits;
@@ -97,7 +95,6 @@ StatusOr<std::shared_ptr<Device>> PlaceInProcess::device(const DeviceRequest &re
   if (!made.ok())
     return made;
   known.device = *made;
-  known.owner = getpid();
   return made;
 }
 

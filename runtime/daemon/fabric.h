@@ -48,8 +48,8 @@ public:
 
   const bootstrap::Group &ranks() const { return *group; }
 
-  /// The process of rank r is gone.
-  bool isDead(uint32_t r) const { return !group->isAlive(r); }
+  /// The process of rank r is gone, and it had not destroyed its communicator before.
+  bool isDead(uint32_t r) const { return !group->isAlive(r) && !hasLeft(r); }
   /// Rank r has destroyed its communicator.
   bool hasLeft(uint32_t r) const;
   /// Tells the others that this rank has destroyed its communicator.

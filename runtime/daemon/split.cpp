@@ -110,7 +110,9 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
   own.colour = request.colour;
   own.key = request.key;
   own.segmentBytes = request.segmentBytes;
-  own.offer = offer ? offer->handle() : 0;
+  const auto handle = offer ? offer->handle() : bootstrap::OfferHandle();
+  own.offer = handle.place;
+  own.offerNonce = handle.nonce;
   own.published.store(number + 1, std::memory_order_release);
   status = awaitAll(&SplitRecord::published, number + 1, deadline);
   if (!status.ok())
@@ -122,7 +124,7 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
     return ranks.status();
   std::vector<bootstrap::SubgroupMember> members;
   for (uint32_t r : *ranks)
-    members.push_back({r, recordOf(r).offer});
+    members.push_back({r, {recordOf(r).offer, recordOf(r).offerNonce}});
   own.done.store(number + 1, std::memory_order_release);
   auto group = bootstrap::formSubgroup(fabric.ranks(), members, *offer, deadline);
   if (!group.ok())

@@ -23,6 +23,9 @@ struct PeerMemory {
   /// Copies `bytes` at a reference that is not mapped. Bounded: the kernel copies or refuses.
   /// False, with errno, if the process or its memory is gone; then anything may have been written.
   bool read(Reference reference, char *to, uint64_t bytes) const;
+
+private:
+  static bool copy(int32_t thread, Reference reference, char *to, uint64_t bytes);
 };
 
 /// Whether the system lets this process read the memory of another one, which has `probe` at

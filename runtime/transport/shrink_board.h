@@ -23,6 +23,7 @@ struct ShrinkBoard {
   /// The segment that it offers for the smaller group: what bootstrap::SubgroupOffer calls its
   /// handle, and its size.
   Atomic<uint64_t> offer[kGenerations];
+  Atomic<uint64_t> offerNonce[kGenerations];
   Atomic<uint64_t> offeredBytes[kGenerations];
   RankSet proposed[kGenerations]; // who goes on, as it sees it
 

@@ -20,6 +20,7 @@ struct SplitRecord {
   int32_t key = 0;
   uint64_t segmentBytes = 0; // of its segment in the new group
   uint64_t offer = 0;        // bootstrap::SubgroupOffer::handle(); nothing without a colour
+  uint64_t offerNonce = 0;
 };
 
 } // namespace occl::transport

@@ -195,7 +195,7 @@ std::string liveAndLeaveNothing(const Trial &trial, uint32_t rank, faults::Recor
 /// Another program that starts may just have its lock.
 bool staysInSharedMemory(const std::string &name) {
   for (auto end = std::chrono::steady_clock::now() + 5s; std::chrono::steady_clock::now() < end;) {
-    if (!std::filesystem::exists("/dev/shm/occl-" + name))
+    if (!std::filesystem::exists(meetingPath(name)))
       return false;
     std::this_thread::sleep_for(1ms);
   }

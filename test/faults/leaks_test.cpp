@@ -36,7 +36,7 @@ Resources ownResources() {
 }
 
 bool isInSharedMemory(const std::string &name) {
-  return std::filesystem::exists("/dev/shm/occl-" + name);
+  return std::filesystem::exists(meetingPath(name));
 }
 
 /// After `scenario` there is what there was before.

@@ -150,7 +150,7 @@ void run(Trial trial, uint32_t victim, std::chrono::microseconds delay) {
   std::printf("signal %d to rank %u after %5.1f ms: all had an error after %6.1f ms\n",
               trial.signal, victim, static_cast<double>(delay.count()) * 1e-3,
               static_cast<double>(trial.shared->longest.load()) * 1e-6);
-  EXPECT_FALSE(std::filesystem::exists("/dev/shm/occl-" + trial.name));
+  EXPECT_FALSE(std::filesystem::exists(meetingPath(trial.name)));
 }
 
 void runMany(uint32_t trials, int signal, uint32_t timeoutMs, uint32_t mostDelayMs) {

@@ -63,6 +63,10 @@ void Processes::kill(uint32_t r) const { signal(r, SIGKILL); }
 
 std::string jobName(const char *test) { return std::string(test) + "-" + std::to_string(getpid()); }
 
+std::string meetingPath(const std::string &name) {
+  return "/dev/shm/occl-" + std::to_string(geteuid()) + "-" + name;
+}
+
 void inProcesses(uint32_t numRanks, const char *test,
                  const std::function<std::string(occlComm_t, uint32_t)> &body,
                  const occlConfig_t &config) {

@@ -40,6 +40,9 @@ private:
 /// A name for a communicator of the calling test.
 std::string jobName(const char *test);
 
+/// Where the ranks of a communicator of that name meet, while one is missing.
+std::string meetingPath(const std::string &name);
+
 /// In each of numRanks processes: joins a communicator with this configuration, runs
 /// body(comm, rank), which returns "" or what is wrong, and leaves. Expects that nothing is wrong.
 void inProcesses(uint32_t numRanks, const char *test,
