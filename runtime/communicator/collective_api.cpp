@@ -100,7 +100,7 @@ Status callBack(void (*function)(), daemon::RequestId request, StatusCode result
 occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
   if (!comm || !collective)
     return reportInvalid("occlRegister", "comm and collective must not be NULL");
-  return guarded([&]() -> Status {
+  return guarded("occlRegister", comm, [&]() -> Status {
     occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
     if (!copySized(given, collective))
       return invalid("collective->size is not set; start from OCCL_COLLECTIVE_INITIALIZER");
@@ -118,14 +118,15 @@ occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
 occlResult_t occlDeregister(occlComm_t comm, uint64_t id) {
   if (!comm)
     return reportInvalid("occlDeregister", "comm must not be NULL");
-  return guarded([&] { return comm->gpu ? comm->gpu->remove(id) : comm->daemon->remove(id); });
+  return guarded("occlDeregister", comm,
+                 [&] { return comm->gpu ? comm->gpu->remove(id) : comm->daemon->remove(id); });
 }
 
 occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
                         occlCallback_t callback, void *user, occlRequest_t *request) {
   if (!comm || (!callback && !request))
     return reportInvalid("occlSubmit", "comm must not be NULL, nor callback and request both");
-  return guarded([&]() -> Status {
+  return guarded("occlSubmit", comm, [&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
       wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
@@ -148,7 +149,7 @@ occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBu
                               : "comm must not be NULL");
   if (stream == OCCL_NO_STREAM)
     return reportInvalid("occlSubmitOnStream", "needs a stream");
-  return guarded([&]() -> Status {
+  return guarded("occlSubmitOnStream", comm, [&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
       wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
@@ -168,7 +169,8 @@ occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, v
                                              : "comm must not be NULL");
   if (stream == OCCL_NO_STREAM)
     return reportInvalid("occlEnqueue", "needs a stream");
-  return guarded([&] { return comm->gpu->enqueue(id, sendBuffer, recvBuffer, stream); });
+  return guarded("occlEnqueue", comm,
+                 [&] { return comm->gpu->enqueue(id, sendBuffer, recvBuffer, stream); });
 }
 
 occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
@@ -177,7 +179,7 @@ occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBu
     return reportInvalid("occlEnqueueAndWait",
                          comm ? "needs a communicator with deviceKind occlDeviceCuda"
                               : "comm must not be NULL");
-  return guarded([&] {
+  return guarded("occlEnqueueAndWait", comm, [&] {
     return stream == OCCL_NO_STREAM ? comm->gpu->call(id, sendBuffer, recvBuffer)
                                     : comm->gpu->enqueueAndWait(id, sendBuffer, recvBuffer, stream);
   });
@@ -186,14 +188,15 @@ occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBu
 occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlWait", "comm must not be NULL");
-  return guarded(
-      [&] { return comm->gpu ? comm->gpu->wait(request) : comm->daemon->wait(request); });
+  return guarded("occlWait", comm, [&] {
+    return comm->gpu ? comm->gpu->wait(request) : comm->daemon->wait(request);
+  });
 }
 
 occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer) {
   if (!comm)
     return reportInvalid("occlRun", "comm must not be NULL");
-  return guarded([&]() -> Status {
+  return guarded("occlRun", comm, [&]() -> Status {
     if (!comm->gpu)
       return comm->daemon->run(id, sendBuffer, recvBuffer);
     auto submitted = comm->gpu->submit(id, sendBuffer, recvBuffer, {});
@@ -204,6 +207,7 @@ occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer, void 
 occlResult_t occlTest(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlTest", "comm must not be NULL");
-  return guarded(
-      [&] { return comm->gpu ? comm->gpu->test(request) : comm->daemon->test(request); });
+  return guarded("occlTest", comm, [&] {
+    return comm->gpu ? comm->gpu->test(request) : comm->daemon->test(request);
+  });
 }

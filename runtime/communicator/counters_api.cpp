@@ -166,7 +166,7 @@ occlResult_t occlCollectiveGetStats(occlComm_t comm, uint64_t id, occlCollective
   if (!comm || !stats || stats->size < sizeof(size_t))
     return reportInvalid("occlCollectiveGetStats",
                          "comm and stats must not be NULL, and stats->size must be set");
-  return guarded([&]() -> Status {
+  return guarded("occlCollectiveGetStats", comm, [&]() -> Status {
     occlCollectiveStats_t known{};
     Status status = readStats(*comm, id, known);
     if (status.ok())
@@ -180,7 +180,7 @@ occlResult_t occlCollectiveGetBlockStats(occlComm_t comm, uint64_t id, uint32_t 
   if (!comm || !stats || stats->size < sizeof(size_t))
     return reportInvalid("occlCollectiveGetBlockStats",
                          "comm and stats must not be NULL, and stats->size must be set");
-  return guarded([&]() -> Status {
+  return guarded("occlCollectiveGetBlockStats", comm, [&]() -> Status {
     occlBlockStats_t known{};
     Status status = readBlockStats(*comm, id, block, known);
     if (status.ok())
@@ -194,7 +194,7 @@ occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capac
   if (!comm || !count || (!ids && capacity != 0))
     return reportInvalid("occlCommGetCollectives",
                          "comm and count must not be NULL, nor ids unless capacity is 0");
-  return guarded([&]() -> Status {
+  return guarded("occlCommGetCollectives", comm, [&]() -> Status {
     std::vector<uint64_t> all = comm->registered();
     *count = all.size();
     std::copy_n(all.begin(), std::min(capacity, all.size()), ids);

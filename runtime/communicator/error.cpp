@@ -54,6 +54,11 @@ occlResult_t reportInvalid(const char *function, const std::string &text) {
   return report({StatusCode::InvalidArgument, std::string(function) + ": " + text});
 }
 
+occlResult_t reportForked(const char *function) {
+  return reportInvalid(function, "this communicator belongs to the process that forked this one; a "
+                                 "forked child has no part in it and makes its own");
+}
+
 } // namespace occl::communicator
 
 const char *occlGetLastError(void) { return occl::communicator::lastError().c_str(); }

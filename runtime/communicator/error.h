@@ -2,11 +2,13 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/occl.h"
 
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 namespace occl::communicator {
 
@@ -17,6 +19,9 @@ occlResult_t report(const Status &status);
 /// "<function>: <text>" as an InvalidArgument.
 occlResult_t reportInvalid(const char *function, const std::string &text);
 
+/// For a communicator of the process that this one was forked from.
+occlResult_t reportForked(const char *function);
+
 /// Runs call(), which returns a Status, and reports it. No exception passes into C.
 template <class Call> occlResult_t guarded(Call call) {
   try {
@@ -26,6 +31,11 @@ template <class Call> occlResult_t guarded(Call call) {
   } catch (const std::exception &error) {
     return report({StatusCode::InternalError, error.what()});
   }
+}
+
+/// The same for a function that is given a communicator.
+template <class Call> occlResult_t guarded(const char *function, occlComm_t comm, Call call) {
+  return comm->process.isThisProcess() ? guarded(std::move(call)) : reportForked(function);
 }
 
 /// What a caller's extensible struct says, as far as both sides know it: a later or earlier version

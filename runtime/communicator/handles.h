@@ -3,6 +3,7 @@
 
 #include "plan/plan.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/process_identity.h"
 #include "runtime/communicator/occl.h"
 #include "runtime/communicator/watching.h"
 #include "runtime/cuda/device_rank.h"
@@ -37,6 +38,9 @@ struct occlComm {
   occl::Status startTrace(const std::string &pattern);
   occl::Status stopTrace();
 
+  /// In a process that was forked from this one the communicator must not be touched: its threads
+  /// are not there, and its memory is that of a rank which goes on.
+  const occl::ProcessMark process;
   std::unique_ptr<occl::daemon::Daemon> daemon;
   const std::unique_ptr<occl::cuda::DeviceRank> gpu;
   occl::communicator::Watching watching;

@@ -68,36 +68,42 @@ Status occlComm::stopTrace() {
 occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank) {
   if (!comm || !rank)
     return reportInvalid("occlCommRank", "comm and rank must not be NULL");
-  *rank = comm->daemon->rank();
-  return occlSuccess;
+  return guarded("occlCommRank", comm, [&]() -> Status {
+    *rank = comm->daemon->rank();
+    return {};
+  });
 }
 
 occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks) {
   if (!comm || !numRanks)
     return reportInvalid("occlCommSize", "comm and numRanks must not be NULL");
-  *numRanks = comm->daemon->numRanks();
-  return occlSuccess;
+  return guarded("occlCommSize", comm, [&]() -> Status {
+    *numRanks = comm->daemon->numRanks();
+    return {};
+  });
 }
 
 occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
   if (!comm || !stats || stats->size < sizeof(size_t))
     return reportInvalid("occlCommGetStats",
                          "comm and stats must not be NULL, and stats->size must be set");
-  occlStats_t known{};
-  if (comm->gpu)
-    fill(known, comm->gpu->totals());
-  else
-    fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
-  known.size = std::min(stats->size, sizeof known);
-  std::memcpy(stats, &known, known.size);
-  return occlSuccess;
+  return guarded("occlCommGetStats", comm, [&]() -> Status {
+    occlStats_t known{};
+    if (comm->gpu)
+      fill(known, comm->gpu->totals());
+    else
+      fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
+    known.size = std::min(stats->size, sizeof known);
+    std::memcpy(stats, &known, known.size);
+    return {};
+  });
 }
 
 occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size_t *length) {
   if (!comm || (!buffer && capacity != 0))
     return reportInvalid("occlCommReport",
                          "comm must not be NULL, nor buffer unless capacity is 0");
-  return guarded([&]() -> Status {
+  return guarded("occlCommReport", comm, [&]() -> Status {
     std::string text = comm->report();
     if (length)
       *length = text.size();
@@ -108,7 +114,7 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
 }
 
 const char *occlCommGetLastError(occlComm_t comm) {
-  if (!comm)
+  if (!comm || !comm->process.isThisProcess())
     return "";
   Status failure = comm->daemon->failure();
   if (failure.ok())
@@ -126,11 +132,11 @@ occlResult_t occlReportOnSignal(int signal, const char *path) {
 occlResult_t occlTraceStart(occlComm_t comm, const char *path) {
   if (!comm || !path)
     return reportInvalid("occlTraceStart", "comm and path must not be NULL");
-  return guarded([&] { return comm->startTrace(path); });
+  return guarded("occlTraceStart", comm, [&] { return comm->startTrace(path); });
 }
 
 occlResult_t occlTraceStop(occlComm_t comm) {
   if (!comm)
     return reportInvalid("occlTraceStop", "comm must not be NULL");
-  return guarded([&] { return comm->stopTrace(); });
+  return guarded("occlTraceStop", comm, [&] { return comm->stopTrace(); });
 }

@@ -36,9 +36,9 @@ void LiveHandles::remove(occlComm_t comm) {
 }
 
 LiveHandles &liveHandles() {
-  // Not destroyed: a thread may abort while the program ends.
-  static auto *handles = new LiveHandles;
-  return *handles;
+  // Not destroyed: a thread may abort while the program ends. None in a forked child.
+  static constinit PerProcess<LiveHandles> handles;
+  return handles.get();
 }
 
 } // namespace occl::communicator

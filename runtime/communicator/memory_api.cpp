@@ -9,7 +9,7 @@ using namespace occl::communicator;
 occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory) {
   if (!comm || !memory)
     return reportInvalid("occlMemAlloc", "comm and memory must not be NULL");
-  return guarded([&]() -> Status {
+  return guarded("occlMemAlloc", comm, [&]() -> Status {
     transport::SharedHeap &heap = comm->daemon->heap();
     *memory = comm->gpu ? comm->gpu->allocate(bytes) : heap.allocate(bytes);
     if (*memory)
@@ -24,7 +24,7 @@ occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory) {
 occlResult_t occlMemFree(occlComm_t comm, void *memory) {
   if (!comm)
     return reportInvalid("occlMemFree", "comm must not be NULL");
-  return guarded([&]() -> Status {
+  return guarded("occlMemFree", comm, [&]() -> Status {
     if (!memory || (comm->gpu ? comm->gpu->release(memory) : comm->daemon->heap().release(memory)))
       return {};
     return {StatusCode::InvalidArgument,

@@ -13,6 +13,12 @@
  * occlWait, occlRun and occlEnqueueAndWait. A wait of more than 30 seconds (or of as many
  * milliseconds as OCCL_LONG_WAIT_MS in the environment has) is said on standard error, who waits
  * for whom, and goes on. Ranks that die, leave or abort end it. All other functions have bounds.
+ *
+ * A communicator belongs to the process that made it. In a child made by fork() every call with it
+ * is occlInvalidArgument, and occlCommDestroy does nothing: neither this rank nor its peers notice.
+ * Memory of occlMemAlloc that is no device's can still be read there. The child may make
+ * communicators of its own, as far as one of a process with threads may call functions at all
+ * before it executes a program.
  */
 #ifndef OCCL_H
 #define OCCL_H
@@ -299,7 +305,7 @@ OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
  * communicator's timeout, whichever is more: what has not ended then is aborted. Then frees everything: requests,
  * collectives, the handle. Peers that still wait for this rank get occlPeerFailed. Not
  * from a callback, nor while another thread is inside a call with this communicator but
- * occlCommAbort. NULL is nothing to do.
+ * occlCommAbort. NULL is nothing to do, nor is there in a forked child.
  * With occlDeviceCuda replays of graphs are in flight once their kernels have begun: launch none
  * any more, and let those that queue behind other work begin before. CUDA frees no memory while
  * the device has anything to do, also of the user's: if it has two seconds later, the rank's memory

@@ -349,7 +349,7 @@ occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key, const o
   if (!comm || !newComm)
     return reportInvalid("occlCommSplit", "comm and newComm must not be NULL");
   *newComm = nullptr;
-  return guarded([&] { return split(comm, colour, key, config, newComm); });
+  return guarded("occlCommSplit", comm, [&] { return split(comm, colour, key, config, newComm); });
 }
 
 occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t numExclude,
@@ -357,10 +357,15 @@ occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t n
   if (!comm || !newComm || (!exclude && numExclude != 0))
     return reportInvalid("occlCommShrink", "comm, newComm and exclude must not be NULL");
   *newComm = nullptr;
-  return guarded([&] { return shrink(comm, std::span(exclude, numExclude), config, newComm); });
+  return guarded("occlCommShrink", comm,
+                 [&] { return shrink(comm, std::span(exclude, numExclude), config, newComm); });
 }
 
 occlResult_t occlCommDestroy(occlComm_t comm) {
+  // In a forked child there is nothing to end. The copy of its memory goes with the child: freeing
+  // parts of it would need locks that threads of the parent may have held.
+  if (comm && !comm->process.isThisProcess())
+    return occlSuccess;
   if (comm && (comm->daemon->isCallingBack() || (comm->gpu && comm->gpu->isCallingBack())))
     return reportInvalid("occlCommDestroy", "called from a callback of the same communicator");
   if (!comm)
@@ -376,7 +381,9 @@ occlResult_t occlCommDestroy(occlComm_t comm) {
 occlResult_t occlCommAbort(occlComm_t comm) {
   if (!comm || !liveHandles().hold(comm))
     return reportInvalid("occlCommAbort",
-                         comm ? "this communicator has been destroyed" : "comm must not be NULL");
+                         comm ? "this communicator has been destroyed, or belongs to the process "
+                                "that forked this one"
+                              : "comm must not be NULL");
   occlResult_t result = guarded([&]() -> Status {
     comm->daemon->fail({StatusCode::Aborted, "occlCommAbort was called on rank " +
                                                  std::to_string(comm->daemon->rank())});
