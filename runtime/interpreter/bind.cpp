@@ -20,10 +20,13 @@ static constexpr uint64_t kSlotAlignment = 128;
 static constexpr uint64_t kStageAlignment = 16;
 /// No buffer, scratch or arena block may have more bytes, so that no sum of a few overflows.
 static constexpr uint64_t kMaxBytes = 1ull << 62;
+/// Nor an invocation in lines more flags: half of those that 32 bits tell apart.
+static constexpr uint64_t kMostFlags = 1ull << 31;
 
 bool Binding::hasOnlyLines() const {
   return bound.line.bytes != 0 &&
-         std::ranges::all_of(counterSizes, [](uint64_t bytes) { return bytes == 0; });
+         std::ranges::all_of(counterSizes, [](uint64_t bytes) { return bytes == 0; }) &&
+         std::ranges::all_of(headSizes, [](uint64_t bytes) { return bytes == 0; });
 }
 
 uint64_t Binding::flagBase(uint64_t ordinal) const {
@@ -113,20 +116,45 @@ uint64_t Binder::lineBytes(uint64_t dataBytes) const {
   return std::max<uint64_t>((dataBytes + line.dataBytes - 1) / line.dataBytes, 1) * line.bytes;
 }
 
-Status Binder::setSizes() {
-  Program &program = binding->bound;
-  uint64_t largest =
-      std::max({rankPlan.inputChunks, rankPlan.outputChunks, rankPlan.scratchChunks});
-  uint64_t parts = largest / plan.partChunks + 1;
-  if (request.count > kMaxBytes / program.elementBytes / parts ||
-      program.scratchStride > kMaxBytes / program.elementBytes / std::max<uint64_t>(largest, 1))
-    return {StatusCode::InvalidArgument, "plan '" + plan.name + "': a count of " +
-                                             std::to_string(request.count) +
-                                             " makes a buffer of more than 2^62 bytes"};
+Status Binder::refuseCount(const std::string &makes) const {
+  return {StatusCode::InvalidArgument, "plan '" + plan.name + "': a count of " +
+                                           std::to_string(request.count) + " makes " + makes};
+}
+
+/// Of all ranks' buffers, before anything is computed with the count: all refuse the same ones.
+Status Binder::checkSizes() const {
+  const uint64_t elementBytes = binding->bound.elementBytes;
+  uint64_t largest = 1;
+  for (const plan::RankPlan &rank : plan.ranks)
+    largest = std::max({largest, uint64_t{rank.inputChunks}, uint64_t{rank.outputChunks},
+                        uint64_t{rank.scratchChunks}});
+  const uint64_t parts = largest / plan.partChunks + 1;
+  if (request.count > kMaxBytes / elementBytes / parts ||
+      alignUp(chunking.maxSize(), grain) > kMaxBytes / elementBytes / largest)
+    return refuseCount("a buffer of more than 2^62 bytes");
+  return {};
+}
+
+/// What counters and flags count up to.
+Status Binder::checkMessages() const {
+  const Program &program = binding->bound;
+  uint64_t perTile = 1; // slices of a connection
+  for (const Layout &layout : layouts)
+    perTile = std::max(perTile, uint64_t{layout.messagesPerTile} * program.slicesPerMessage);
+  const uint64_t most = hasLines() ? kMostFlags : kMaxBytes;
+  if (program.numTiles >= most / perTile)
+    return refuseCount(std::to_string(program.numTiles) + " tiles of " + std::to_string(perTile) +
+                       " slices on a connection, expected less than 2^" +
+                       std::to_string(std::countr_zero(most)) + " slices" +
+                       (hasLines() ? "; use protocol Simple" : ""));
+  return {};
+}
+
+void Binder::setSizes() {
+  const Program &program = binding->bound;
   binding->scratchSize = rankPlan.scratchChunks * program.scratchStride * program.elementBytes;
   binding->inputSize = chunking.beginInBuffer(rankPlan.inputChunks) * program.elementBytes;
   binding->outputSize = chunking.beginInBuffer(rankPlan.outputChunks) * program.elementBytes;
-  return {};
 }
 
 void Binder::layOutArenas() {
@@ -153,6 +181,8 @@ void Binder::layOutArenas() {
   }
   if (hasLines())
     binding->arenaSizes = binding->controlSizes;
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    binding->arenaSizes[r] = std::max(binding->arenaSizes[r], binding->headSizes[r]);
 }
 
 /// Tails and heads, as far as there are any: lines have no tails, and who never waits for credit
@@ -160,6 +190,8 @@ void Binder::layOutArenas() {
 void Binder::layOutCounters() {
   std::vector<uint64_t> &sizes = binding->counterSizes;
   sizes.assign(plan.numRanks, 0);
+  binding->headSizes.assign(plan.numRanks, 0);
+  std::vector<uint64_t> &heads = request.headsDistance != 0 ? binding->headSizes : sizes;
   for (size_t i = 0; i < layouts.size(); ++i) {
     const plan::Connection &connection = plan.connections[i];
     layouts[i].firstMailbox = static_cast<uint32_t>(mailboxes.size());
@@ -169,9 +201,9 @@ void Binder::layOutCounters() {
       if (!hasLines() || connection.isCounter)
         sizes[rank] += kControlStride;
     }
-    layouts[i].headsOffset = sizes[connection.source];
+    layouts[i].headsOffset = request.headsDistance + heads[connection.source];
     if (lastCredit(i) != 0)
-      sizes[connection.source] += connection.numDestinations * kControlStride;
+      heads[connection.source] += connection.numDestinations * kControlStride;
   }
 }
 

@@ -29,6 +29,9 @@ struct BindRequest {
   LinePolicy lines = {};
   /// Slices of so many bytes or more may be references; 0: none. All ranks must use the same.
   uint64_t referenceBytes = 0;
+  /// Heads lie so many bytes behind the begin of the arena block that they belong to, where all
+  /// ranks may write, instead of in it; 0: in it. All ranks must use the same.
+  uint64_t headsDistance = 0;
   /// Consecutive instructions that need not wait apart become one step of at most so many operands;
   /// 0: each is a step. A rank's own business. For executors that know all places before they run a
   /// thread block.
@@ -53,6 +56,9 @@ public:
   /// block starts at a multiple of 128.
   uint64_t arenaBytes(uint32_t r) const { return arenaSizes[r]; }
   uint64_t controlBytes(uint32_t r) const { return controlSizes[r]; }
+  /// Bytes of heads outside of rank r's arena block, which must be zero before it is announced: so
+  /// many from BindRequest::headsDistance on, no more than the block has.
+  uint64_t headBytes(uint32_t r) const { return headSizes[r]; }
   /// Bytes of tails and heads, at the begin of the control bytes. The rest of these are lines,
   /// which need not be zero if they were written by earlier invocations with smaller flagBase.
   uint64_t counterBytes(uint32_t r) const { return counterSizes[r]; }
@@ -91,15 +97,16 @@ private:
   std::vector<ConnectionEnd> ends;
   std::vector<uint32_t> peers, drains;
   std::vector<uint64_t> chunkBegins;
-  std::vector<uint64_t> arenaSizes, controlSizes, counterSizes; // by rank
+  std::vector<uint64_t> arenaSizes, controlSizes, counterSizes, headSizes; // by rank
   std::vector<uint32_t> usedArenas, accessedRanks;
   std::vector<uint32_t> firstInstructions; // by thread block
   uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;
 };
 
 /// The plan must have been accepted by verifyPlan and outlive only this call. InvalidArgument if
-/// the request does not fit the plan (the rank, a count that uniformChunks forbids, sizes beyond
-/// 2^62 bytes); InvalidPlan if it uses what this interpreter does not execute (gates).
+/// the request does not fit the plan (the rank, a count that uniformChunks forbids, buffers of
+/// any rank beyond 2^62 bytes, more than 2^31 slices of a connection in lines); InvalidPlan if it
+/// uses what this interpreter does not execute (gates).
 StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request);
 
 } // namespace occl::interpreter

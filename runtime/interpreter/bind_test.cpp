@@ -1,6 +1,7 @@
 #include "runtime/interpreter/bind.h"
 
 #include "plan/builder.h"
+#include "plan/chunking_of.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 
@@ -116,6 +117,124 @@ TEST(Bind, RefusesSizesThatOverflow) {
               StatusCode::InvalidArgument);
 }
 
+/// Of the program's connections that this rank uses.
+uint32_t numEnds(const Binding &binding) {
+  const Program &program = binding.program();
+  uint32_t most = 0;
+  for (uint32_t b = 0; b < program.numBlocks; ++b)
+    for (uint32_t i = 0; i < program.blocks[b].numInstructions; ++i) {
+      const auto &instruction = program.instructions[program.blocks[b].firstInstruction + i];
+      for (uint32_t o = 0; o < uint32_t{instruction.numSources} + instruction.numDestinations; ++o)
+        if (const auto &operand = program.operands[instruction.firstOperand + o];
+            operand.kind == plan::OperandKind::Connection)
+          most = std::max(most, operand.end + 1);
+    }
+  return most;
+}
+
+/// Elements of a buffer of so many chunks, as plan/chunking.h has it, without overflow.
+unsigned __int128 elementsOf(const plan::Plan &plan, uint64_t count, uint64_t chunks,
+                             uint64_t elementBytes) {
+  using Wide = unsigned __int128;
+  const Wide grain = plan::chunkingOf(plan, count, elementBytes).grain, parts = plan.partChunks;
+  const Wide grains = (count + grain - 1) / grain, rest = chunks % parts;
+  return chunks / parts * Wide{count} +
+         std::min<Wide>((grains / parts * rest + grains % parts * rest / parts) * grain, count);
+}
+
+/// Counts around powers of two: whatever cannot be executed is refused, by all ranks alike, and
+/// what is accepted has sizes that are right and counters that do not overflow.
+void tryCounts(plan::Plan plan, plan::Protocol protocol, DataType type) {
+  plan.protocol = protocol;
+  std::vector<uint64_t> counts = {0, ~0ull};
+  for (unsigned bit = 8; bit < 64; ++bit)
+    counts.insert(counts.end(), {(1ull << bit) - 1, 1ull << bit, (1ull << bit) + 12345});
+  const uint64_t elementBytes = sizeOf(type);
+  uint32_t numAccepted = 0;
+  for (uint64_t count : counts) {
+    SCOPED_TRACE(plan.name + ", count " + std::to_string(count) + ", " +
+                 std::to_string(elementBytes) + " bytes an element, protocol " +
+                 std::to_string(static_cast<int>(protocol)));
+    const bool isAccepted = bind(plan, {.rank = 0, .count = count, .type = type}).ok();
+    numAccepted += isAccepted;
+    for (uint32_t rank = 0; rank < plan.numRanks; ++rank) {
+      for (uint64_t headsDistance : {0, 1 << 20}) {
+        auto bound = bind(
+            plan, {.rank = rank, .count = count, .type = type, .headsDistance = headsDistance});
+        ASSERT_EQ(bound.ok(), isAccepted);
+        if (!bound.ok()) {
+          EXPECT_EQ(bound.status().code(), StatusCode::InvalidArgument);
+          EXPECT_NE(bound.status().message().find(std::to_string(count)), std::string::npos)
+              << bound.status().message();
+          continue;
+        }
+        const Binding &binding = **bound;
+        const Program &program = binding.program();
+        const plan::RankPlan &own = plan.ranks[rank];
+        EXPECT_TRUE(binding.inputBytes() ==
+                    elementsOf(plan, count, own.inputChunks, elementBytes) * elementBytes);
+        EXPECT_TRUE(binding.outputBytes() ==
+                    elementsOf(plan, count, own.outputChunks, elementBytes) * elementBytes);
+        EXPECT_GE(binding.scratchBytes() / elementBytes / std::max(own.scratchChunks, 1u),
+                  own.scratchChunks ? count / plan.partChunks : 0);
+        // The tiles cover a chunk, the last one of them some of it.
+        const uint64_t chunk =
+            std::max<uint64_t>((count + plan.partChunks - 1) / plan.partChunks, 1);
+        EXPECT_GE(program.numTiles * static_cast<unsigned __int128>(program.tileElements), chunk);
+        for (uint64_t ordinal : {uint64_t{0}, uint64_t{1}, uint64_t{12345}, ~uint64_t{0}}) {
+          const uint64_t base = binding.flagBase(ordinal);
+          EXPECT_LE(base + program.flagsPerInvocation, 1ull << 32);
+          EXPECT_TRUE(program.line.bytes == 0 || program.flagsPerInvocation > program.numTiles);
+        }
+      }
+    }
+  }
+  EXPECT_GT(numAccepted, 60u); // up to some 2^28 at least
+}
+
+TEST(Bind, ExtremeCountsAreRefusedOrRight) {
+  for (plan::Protocol protocol :
+       {plan::Protocol::Simple, plan::Protocol::LL, plan::Protocol::LL128})
+    for (DataType type : {DataType::Uint8, DataType::Float16, DataType::Float32, DataType::Int64}) {
+      tryCounts(plan::testing::ringAllReduce(3), protocol, type);
+      tryCounts(plan::testing::ringAllGather(4), protocol, type);
+      tryCounts(plan::testing::twoShotAllReduce(2), protocol, type);
+    }
+}
+
+TEST(Bind, HeadsThatLieApartHaveTheirOwnRoomAndNothingElseMoves) {
+  constexpr uint64_t kDistance = 1 << 20;
+  plan::Plan plan = plan::testing::twoShotAllReduce(5);
+  plan.depth = 1;
+  TilePolicy tiles = {.messageBytes = 256, .slicesPerMessage = 1};
+  for (uint32_t rank = 0; rank < 5; ++rank) {
+    BindRequest request = {.rank = rank, .count = 12345, .tiles = tiles};
+    auto within = mustBind(plan, request);
+    request.headsDistance = kDistance;
+    auto apart = mustBind(plan, request);
+    uint64_t numHeads = 0;
+    std::vector<uint64_t> heads; // of the own block
+    for (uint32_t e = 0; e < numEnds(*apart); ++e) {
+      const ConnectionEnd &end = apart->program().ends[e];
+      ASSERT_NE(end.lastCredit, 0u);
+      EXPECT_GE(end.headsOffset, kDistance);
+      EXPECT_LE(end.headsOffset + kControlStride, kDistance + apart->headBytes(end.creditRank));
+      if (end.creditRank != rank)
+        continue;
+      for (uint32_t p = 0; p < end.numPeers; ++p, ++numHeads)
+        heads.push_back(end.headsOffset + p * kControlStride);
+    }
+    std::ranges::sort(heads);
+    EXPECT_EQ(std::ranges::adjacent_find(heads), heads.end()) << "two heads in one place";
+    for (uint32_t r = 0; r < 5; ++r) {
+      EXPECT_EQ(within->headBytes(r), 0u);
+      EXPECT_EQ(within->counterBytes(r), apart->counterBytes(r) + apart->headBytes(r));
+      EXPECT_LE(apart->headBytes(r), apart->arenaBytes(r));
+    }
+    EXPECT_EQ(apart->headBytes(rank), numHeads * kControlStride);
+  }
+}
+
 TEST(Bind, RefusesWhatItCannotExecute) {
   plan::Plan plan = plan::testing::ringAllReduce(2);
   plan.instructions[0].opcode = plan::Opcode::Gate;
@@ -184,36 +303,6 @@ TEST(Bind, GroupsNothingThatReadsWhatItStores) {
             (std::vector<uint32_t>{2, 2, 3}));
 }
 
-/// A thread block that copies its input's only chunk to a chunk of the output, sends it, receives
-/// the other one. In place the input is the output's chunk `offset`.
-plan::Plan gather(uint32_t copiedTo, int32_t offset) {
-  using plan::Opcode;
-  plan::PlanBuilder builder;
-  std::vector<uint32_t> links = {builder.addConnection(0, 0, {1}),
-                                 builder.addConnection(1, 0, {0})};
-  for (uint32_t r = 0; r < 2; ++r) {
-    builder.beginRank({.inputChunks = 1, .outputChunks = 2, .inPlaceOffset = offset});
-    builder.beginThreadBlock();
-    builder.addInstruction({.opcode = Opcode::Copy, .count = 1}, {plan::input(r, 0)},
-                           {plan::output(r, copiedTo)});
-    builder.addInstruction({.opcode = Opcode::Send, .count = 1}, {plan::input(r, 0)},
-                           {plan::connection(links[r])});
-    builder.addInstruction({.opcode = Opcode::Recv, .count = 1}, {plan::connection(links[1 - r])},
-                           {plan::output(r, 1 - copiedTo)});
-  }
-  return std::move(builder).take();
-}
-
-TEST(Bind, GroupsACopyThatIsNoneInPlaceWithWhatReadsItsSource) {
-  BindRequest request = {.count = 300, .stepOperands = 64};
-  EXPECT_EQ(stepsOf(gather(0, 0), request), (std::vector<uint32_t>{2, 1}));
-  EXPECT_EQ(stepsOf(gather(1, 1), request), (std::vector<uint32_t>{2, 1}));
-  EXPECT_EQ(stepsOf(gather(1, 0), request), (std::vector<uint32_t>(3, 1)));
-  plan::Plan never = gather(1, 0);
-  never.inPlace = false;
-  EXPECT_EQ(stepsOf(never, request), (std::vector<uint32_t>{2, 1}));
-}
-
 /// On devices lanes store the words of a step, in no order: of two values of one word either could
 /// stay, and who waits for the larger one would wait for ever.
 TEST(Bind, GroupsNoTwoThatStoreTheSameWord) {
@@ -234,23 +323,6 @@ TEST(Bind, GroupsNoTwoThatStoreTheSameWord) {
               (std::vector<uint32_t>(2, 1)))
         << (isCounter ? "signals" : "messages");
   }
-}
-
-TEST(Bind, GroupsLinesForHosts) {
-  plan::Plan plan = exchange(false), chained = exchange(true);
-  plan.protocol = chained.protocol = plan::Protocol::LL128;
-  const BindRequest request = {.count = 200, .hostLineSteps = true};
-  EXPECT_EQ(stepsOf(plan, request), (std::vector<uint32_t>{4, 3}));
-  EXPECT_EQ(stepsOf(chained, request), (std::vector<uint32_t>{2, 2, 3}));
-  BindRequest severalSlices = request;
-  severalSlices.count = 300;
-  EXPECT_EQ(stepsOf(plan, severalSlices), (std::vector<uint32_t>(7, 1)));
-  BindRequest withCredit = request; // depth 1 and two tiles
-  withCredit.tiles = {.messageBytes = 256, .slicesPerMessage = 1};
-  plan.depth = 1;
-  EXPECT_EQ(stepsOf(plan, withCredit), (std::vector<uint32_t>(7, 1)));
-  plan.protocol = plan::Protocol::Simple;
-  EXPECT_EQ(stepsOf(plan, request), (std::vector<uint32_t>(7, 1)));
 }
 
 /// Where lines of LL128 must not be used its plans have those of LL.

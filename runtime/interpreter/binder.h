@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,13 +26,16 @@ public:
 
   StatusOr<std::shared_ptr<const Binding>> run() {
     setScalars();
+    if (Status status = checkSizes(); !status.ok())
+      return status;
     measureMessages();
     if (mayHaveReferences())
       findCopies();
     chooseTiles();
     chooseLines();
-    if (Status status = setSizes(); !status.ok())
+    if (Status status = checkMessages(); !status.ok())
       return status;
+    setSizes();
     findReferences();
     layOutArenas();
     if (Status status = bindBlocks(); !status.ok())
@@ -63,7 +67,10 @@ private:
   void chooseTiles();
   void chooseLines();
   uint64_t lineBytes(uint64_t dataBytes) const;
-  Status setSizes();
+  Status refuseCount(const std::string &makes) const;
+  Status checkSizes() const;
+  Status checkMessages() const;
+  void setSizes();
   void layOutArenas();
   void findReferences();
   void findCopies();
