@@ -41,8 +41,12 @@ public:
   bool acrossProcesses() const { return processes; }
 
   /// The memory of `rank` (page aligned, zero at first, not touched until used), at this process's
-  /// own address. The size is the same for all ranks. All may read and write it.
+  /// own address. The size is the same for all ranks. All may read it. Across processes only
+  /// `rank` itself may write it, and whoever has called allowStores(); threads share one mapping,
+  /// and nothing keeps them from writing.
   std::span<std::byte> segment(uint32_t rank) const { return mapped[rank]; }
+  /// This rank may write whole pages of rank's segment from now on. SystemError.
+  Status allowStores(uint32_t rank, std::span<std::byte> pages) const;
 
   /// The doorbell of the device that `rank` lives on.
   Doorbell &bell(uint32_t rank) const { return bells[rank]->bell(); }

@@ -25,8 +25,9 @@ Mapping::~Mapping() {
 }
 
 static StatusOr<std::span<std::byte>> map(uint64_t size, int flags, int descriptor,
-                                          const char *what) {
-  void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+                                          const char *what, Access access = Access::ReadWrite) {
+  const int protection = access == Access::ReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
+  void *address = mmap(nullptr, size, protection, flags, descriptor, 0);
   if (address == MAP_FAILED)
     return systemError("cannot map " + std::to_string(size) + " bytes of " + what, errno);
   return std::span(static_cast<std::byte *>(address), size);
@@ -41,8 +42,8 @@ StatusOr<Mapping> Mapping::anonymous(uint64_t size) {
   return mapping;
 }
 
-StatusOr<Mapping> Mapping::ofFile(int descriptor, uint64_t size, const char *what) {
-  auto bytes = map(size, MAP_SHARED | MAP_NORESERVE, descriptor, what);
+StatusOr<Mapping> Mapping::ofFile(int descriptor, uint64_t size, const char *what, Access access) {
+  auto bytes = map(size, MAP_SHARED | MAP_NORESERVE, descriptor, what, access);
   if (!bytes.ok())
     return bytes.status();
   Mapping mapping;
@@ -50,7 +51,8 @@ StatusOr<Mapping> Mapping::ofFile(int descriptor, uint64_t size, const char *wha
   return mapping;
 }
 
-StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const std::string &what) {
+StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const std::string &what,
+                                  Access access) {
   Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file.valid()) {
     const int error = errno;
@@ -68,7 +70,15 @@ StatusOr<Mapping> Mapping::ofPath(const std::string &path, uint64_t size, const 
                                             std::to_string(geteuid()));
   if (int seals = fcntl(file.get(), F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return Status(StatusCode::Mismatch, what + " is not sealed: it might shrink");
-  return ofFile(file.get(), size, what.c_str());
+  return ofFile(file.get(), size, what.c_str(), access);
+}
+
+Status allowStores(std::span<std::byte> pages) {
+  if (!pages.empty() && mprotect(pages.data(), pages.size(), PROT_READ | PROT_WRITE) != 0)
+    return systemError("cannot make " + std::to_string(pages.size()) +
+                           " bytes of another rank's segment writable",
+                       errno);
+  return {};
 }
 
 int growFile(int descriptor, uint64_t bytes, bool reserve) {

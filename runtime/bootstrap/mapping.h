@@ -30,7 +30,9 @@ private:
   int number = -1;
 };
 
-/// Owns a read-write mapping.
+enum class Access { ReadWrite, ReadOnly };
+
+/// Owns a mapping.
 class Mapping {
 public:
   Mapping() = default;
@@ -43,18 +45,24 @@ public:
 
   /// `size` bytes of zeros that only this process sees.
   static StatusOr<Mapping> anonymous(uint64_t size);
-  /// The first `size` bytes of a file; `what` names it in errors.
-  static StatusOr<Mapping> ofFile(int descriptor, uint64_t size, const char *what);
+  /// The first `size` bytes of a file that is open for reading and writing; `what` names it in
+  /// errors.
+  static StatusOr<Mapping> ofFile(int descriptor, uint64_t size, const char *what,
+                                  Access access = Access::ReadWrite);
   /// The same for a file that must be this user's, have exactly that size and be sealed so that it
   /// keeps it (createSealedFile): Mismatch if it is not. PeerFailed if there is no such file any
   /// more; SystemError for want of anything here.
-  static StatusOr<Mapping> ofPath(const std::string &path, uint64_t size, const std::string &what);
+  static StatusOr<Mapping> ofPath(const std::string &path, uint64_t size, const std::string &what,
+                                  Access access = Access::ReadWrite);
 
   std::span<std::byte> get() const { return bytes; }
 
 private:
   std::span<std::byte> bytes;
 };
+
+/// Whole pages of a mapping that is ReadOnly become writable. SystemError.
+Status allowStores(std::span<std::byte> pages);
 
 /// Gives an empty file of shared memory its size and, if `reserve`, all its memory: without that,
 /// touching it where there is none to be had is the end of the process (SIGBUS). The number of the

@@ -34,7 +34,8 @@ Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
       " of rank " + std::to_string(rank) + " (process " + std::to_string(slot.process.pid) + ")";
   auto pathOf = [&](int descriptor) { return descriptorPath(slot.thread, descriptor); };
   auto segment =
-      Mapping::ofPath(pathOf(slot.segmentDescriptor), segmentBytes, "the segment" + whose);
+      Mapping::ofPath(pathOf(slot.segmentDescriptor), segmentBytes, "the segment" + whose,
+                      rank == ownRank ? Access::ReadWrite : Access::ReadOnly);
   // A rank that is gone has taken its descriptors along.
   if (!segment.ok())
     return control.isGone(rank) ? control.peerFailed(rank) : segment.status();
@@ -84,6 +85,10 @@ Status ProcessGroup::barrier(const Deadline &deadline) {
 }
 
 } // namespace
+
+Status Group::allowStores(uint32_t rank, std::span<std::byte> pages) const {
+  return processes && rank != ownRank ? bootstrap::allowStores(pages) : Status();
+}
 
 StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &options) {
   if (Status status = checkGroup(options.numRanks, options.rank); !status.ok())

@@ -8,8 +8,6 @@
 
 namespace occl::bootstrap {
 
-static constexpr uint64_t kBytes = sizeof(Doorbell) + SharedBell::kNoticeBytes;
-
 StatusOr<std::shared_ptr<SharedBell>> SharedBell::makePrivate() {
   auto memory = Mapping::anonymous(kBytes);
   if (!memory.ok())
@@ -31,9 +29,11 @@ StatusOr<std::shared_ptr<SharedBell>> SharedBell::makeShared() {
 
 StatusOr<std::shared_ptr<SharedBell>> SharedBell::open(const std::string &path,
                                                        const std::string &what) {
-  auto memory = Mapping::ofPath(path, kBytes, what);
+  auto memory = Mapping::ofPath(path, kBytes, what, Access::ReadOnly);
   if (!memory.ok())
     return memory.status();
+  if (Status allowed = allowStores(memory->get().first(kBellBytes)); !allowed.ok())
+    return allowed;
   return std::shared_ptr<SharedBell>(new SharedBell(Descriptor(), std::move(*memory)));
 }
 

@@ -28,14 +28,17 @@ public:
                                                     const std::string &what);
 
   Doorbell &bell() const { return *reinterpret_cast<Doorbell *>(memory.get().data()); }
-  /// Memory beside the bell, zero at first: aligned to cache lines, not touched until used. What it
-  /// holds is up to who has the device.
-  static constexpr uint64_t kNoticeBytes = 65536 - sizeof(Doorbell);
-  std::byte *notices() const { return memory.get().data() + sizeof(Doorbell); }
+  /// Memory beside the bell, zero at first: aligned to pages, not touched until used. What it holds
+  /// is up to who has the device; other processes map it for reading only.
+  static constexpr uint64_t kNoticeBytes = 65536;
+  std::byte *notices() const { return memory.get().data() + kBellBytes; }
   /// -1 if it is private or opened.
   int descriptor() const { return file.get(); }
 
 private:
+  static constexpr uint64_t kBellBytes = 4096; // a page, which all write
+  static constexpr uint64_t kBytes = kBellBytes + kNoticeBytes;
+
   SharedBell(Descriptor file, Mapping memory) : file(std::move(file)), memory(std::move(memory)) {}
 
   Descriptor file;

@@ -18,7 +18,7 @@ namespace occl::bootstrap {
 
 namespace {
 
-/// Behind every segment of a subgroup, in a page of its own.
+/// Behind every segment of a subgroup, in a page of its own, which its owner alone writes.
 struct Meeting {
   Atomic<uint32_t> barriers{0}; // entered
   Atomic<uint32_t> left{0};     // 1: the rank gave up, or its group was destroyed
@@ -91,7 +91,8 @@ StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, const OfferHandl
   auto thread = static_cast<int>(offer.place >> 32), file = static_cast<int>(offer.place);
   auto mapping = Mapping::ofPath(descriptorPath(thread, file), bytes,
                                  "the segment of rank " + std::to_string(parentRanks[rank]) +
-                                     " (process " + std::to_string(members[rank].pid) + ")");
+                                     " (process " + std::to_string(members[rank].pid) + ")",
+                                 rank == ownRank ? Access::ReadWrite : Access::ReadOnly);
   if (!mapping.ok() && mapping.status().code() == StatusCode::SystemError)
     return mapping.status();
   // A rank that has given up has taken its descriptor along; another may have its number.
@@ -102,9 +103,10 @@ StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, const OfferHandl
 
 Status Subgroup::mapAll(const std::vector<SubgroupMember> &joined, const SubgroupOffer &own) {
   ownMemory = own.memory();
-  for (uint32_t rank = 0; rank < joined.size(); ++rank) {
+  for (uint32_t rank = 0; rank < joined.size(); ++rank)
     if (joined[rank].offer.nonce == own.handle().nonce)
       ownRank = rank;
+  for (uint32_t rank = 0; rank < joined.size(); ++rank) {
     auto mapping = map(rank, joined[rank].offer, own.memory()->get().size());
     if (!mapping.ok())
       return mapping.status();

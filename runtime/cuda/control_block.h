@@ -1,10 +1,9 @@
-// What the ranks of a communicator with devices tell each other through shared host memory. It
-// lies in the arena of each rank's segment, and is zero at first.
+// What a rank of a communicator with devices tells the others through shared host memory. It lies
+// in the arena of the rank's segment, and is zero at first.
 #pragma once
 
 #include "runtime/base/atomic.h"
 #include "runtime/cuda/peer_paths.h"
-#include "runtime/cuda/slot_table.h"
 
 #include <cstdint>
 
@@ -29,7 +28,6 @@ struct DeviceCard {
 
 struct ControlBlock {
   DeviceCard card;
-  SlotBoard slots; // rank 0's is everybody's
 };
 
 } // namespace occl::cuda

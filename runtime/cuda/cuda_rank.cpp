@@ -27,6 +27,11 @@ ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
   return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
 }
 
+/// All ranks write it: it lies in the shared arena of rank 0's segment, zero at first.
+SlotBoard &slotBoardOf(const daemon::Fabric &fabric) {
+  return *reinterpret_cast<SlotBoard *>(fabric.of(0).sharedArena());
+}
+
 } // namespace
 
 Status checkDevice(uint32_t device) {
@@ -45,7 +50,7 @@ uint32_t numDevices() {
   return cudaGetDeviceCount(&number) == cudaSuccess ? static_cast<uint32_t>(number) : 0;
 }
 
-uint64_t hostBytesForDevices() { return sizeof(ControlBlock); }
+uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(SlotBoard)); }
 
 StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,
                                                      const DeviceRankOptions &options) {
@@ -84,7 +89,7 @@ Status CudaRank::start() {
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     blocksOfRanks.push_back(controlBlockOf(fabric, r));
   slots =
-      std::make_unique<SlotTable>(blocksOfRanks[0]->slots, fabric.rank(), fabric.numRanks(),
+      std::make_unique<SlotTable>(slotBoardOf(fabric), fabric.rank(), fabric.numRanks(),
                                   [this] { return fabric.failed() ? fabric.failure() : Status(); });
   auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
   if (!made.ok())

@@ -4,6 +4,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/linked_devices.h"
 
 #include <cstdlib>

@@ -57,7 +57,7 @@ insight::KnownCollective ResidentRank::lookUp(uint64_t id) {
 // --- as a tenant ---
 
 bool ResidentRank::Share::isAsked() const {
-  return rank.fabric.own().header().reports.asked.load(std::memory_order_acquire) !=
+  return rank.fabric.own().words().reportsAsked.load(std::memory_order_acquire) !=
          lookedFor.load(std::memory_order_relaxed);
 }
 
@@ -80,7 +80,7 @@ WaitEdge ResidentRank::edgeOf(const resident::TenantWait &wait,
 }
 
 void ResidentRank::Share::look(std::span<const resident::TenantWait> waits) {
-  const uint32_t asked = rank.fabric.own().header().reports.asked.load(std::memory_order_acquire);
+  const uint32_t asked = rank.fabric.own().words().reportsAsked.load(std::memory_order_acquire);
   std::lock_guard lock(rank.lookMutex);
   std::vector<WaitEdge> now;
   missing.clear();
@@ -102,7 +102,7 @@ void ResidentRank::Share::look(std::span<const resident::TenantWait> waits) {
 void ResidentRank::publish() {
   std::vector<WaitEdge> all;
   transport::SegmentHeader &header = fabric.own().header();
-  uint32_t asked = header.reports.asked.load(std::memory_order_acquire);
+  uint32_t asked = fabric.own().words().reportsAsked.load(std::memory_order_acquire);
   for (const auto &share : shares) {
     all.insert(all.end(), share->edges.begin(), share->edges.end());
     if (share->isAttached.load(std::memory_order_acquire))
@@ -110,7 +110,7 @@ void ResidentRank::publish() {
   }
   header.waitEdges.publish(all);
   header.waitEdges.confirm();
-  header.reports.answered.store(asked, std::memory_order_release);
+  header.reportsAnswered.store(asked, std::memory_order_release);
   hasPublished.store(!all.empty(), std::memory_order_relaxed);
 }
 
@@ -210,7 +210,7 @@ void ResidentRank::checkDeadlock() {
     waits.push_back(insight::describeWait(
         wait.waiter, wait.edge, [this](uint64_t id) { return lookUp(id); }, scale, ticks()));
   fabric.fail({StatusCode::Deadlock,
-               insight::describeCycle(waits, transport::FailureWord::kTextBytes - 1)});
+               insight::describeCycle(waits, transport::FailureCause::kTextBytes - 1)});
 }
 
 // --- to who asks ---
@@ -259,7 +259,7 @@ StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id) {
 }
 
 Status ResidentRank::countBlocks(const Known &known, CollectiveCounts &counted) {
-  auto forBytes = daemon::makeCollective(known.spec, fabric.rank());
+  auto forBytes = daemon::makeCollective(known.spec, {.rank = fabric.rank()});
   if (!forBytes.ok())
     return forBytes.status();
   counted.blocks.resize((*forBytes)->binding->program().numBlocks);

@@ -28,7 +28,8 @@ Status Admission::add(CollectiveSpec spec) {
             "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
                 " ranks, the communicator has " + std::to_string(core.fabric->numRanks())};
   auto collective =
-      makeCollective(std::move(spec), core.fabric->rank(), !core.fabric->sharesAddresses());
+      makeCollective(std::move(spec), {core.fabric->rank(), core.fabric->own().arenaBytes(),
+                                       !core.fabric->sharesAddresses()});
   if (!collective.ok())
     return collective.status();
   if ((*collective)->accessesScratch && !core.fabric->sharesAddresses())
@@ -36,6 +37,9 @@ Status Admission::add(CollectiveSpec spec) {
             "plan '" + (*collective)->spec.plan->name +
                 "' accesses the scratch of other ranks directly, which ranks that are processes of "
                 "their own cannot; compile it without --direct"};
+  for (uint32_t r : (*collective)->storedTo)
+    if (Status allowed = core.fabric->allowHeapStores(r); !allowed.ok())
+      return allowed;
   uint64_t need = (*collective)->binding->arenaBytes(core.fabric->rank());
   std::lock_guard lock(mutex);
   if (!arena.canEverFit(need))

@@ -21,6 +21,12 @@ uint32_t valueIn(uint64_t word) { return static_cast<uint32_t>(word); }
 
 ShrinkBoard &boardOf(const Fabric &fabric, uint32_t r) { return fabric.of(r).header().shrink; }
 
+/// All ranks write it.
+transport::ShrinkDecision &decisionOf(const Fabric &fabric) { return fabric.of(0).words().shrink; }
+
+/// More often than this no word changes under correct ranks once a deadline has passed.
+constexpr uint32_t kMostLateTries = 10000;
+
 /// The set that belongs to an attempt.
 template <class Sets> auto &ofAttempt(Sets &sets, uint32_t attempt) {
   return sets[attempt % ShrinkBoard::kGenerations];
@@ -57,14 +63,17 @@ SegmentOffer Agreement::offerOf(uint32_t member) const {
 }
 
 StatusOr<std::vector<uint32_t>> Agreement::awaitDecision(const Deadline &deadline) {
-  const auto &decision = boardOf(fabric, 0).decision;
-  for (;;) {
+  const auto &decision = decisionOf(fabric).decision;
+  for (uint32_t lateTries = 0; lateTries < kMostLateTries;) {
     uint64_t decided = decision.load(std::memory_order_acquire);
     if (attemptIn(decided) >= current)
       return readDecision(decided);
-    if (!propose(decided, deadline.passed()))
+    const bool isLate = deadline.passed();
+    lateTries += isLate;
+    if (!propose(decided, isLate))
       sleepFor(kLookPeriod);
   }
+  return leftOut("the decision about the members is overwritten again and again");
 }
 
 bool Agreement::isExcluded(uint32_t r) const {
@@ -88,7 +97,7 @@ bool Agreement::propose(uint64_t decided, bool isLate) {
     members[r] = hasAnswered && !isOut;
   }
   ofAttempt(boardOf(fabric, fabric.rank()).proposed, current).store(members);
-  boardOf(fabric, 0).decision.compare_exchange_strong(decided, pack(current, fabric.rank() + 1),
+  decisionOf(fabric).decision.compare_exchange_strong(decided, pack(current, fabric.rank() + 1),
                                                       std::memory_order_acq_rel);
   return true;
 }
@@ -107,7 +116,7 @@ StatusOr<std::vector<uint32_t>> Agreement::readDecision(uint64_t decided) {
   // If the decision is still the same, what was read was whole.
   threadFence(std::memory_order_acquire);
   if (attemptIn(decided) == current && isMember &&
-      boardOf(fabric, 0).decision.load(std::memory_order_relaxed) == decided)
+      decisionOf(fabric).decision.load(std::memory_order_relaxed) == decided)
     return members;
   return leftOut("rank " + std::to_string(proposer) +
                  " went on without it, since it was excluded or did not answer in time");
@@ -118,8 +127,8 @@ bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
   ShrinkBoard &own = boardOf(fabric, fabric.rank());
   if (formed)
     own.joined.store(current, std::memory_order_release);
-  auto &verdict = boardOf(fabric, 0).verdict;
-  for (;;) {
+  auto &verdict = decisionOf(fabric).verdict;
+  for (uint32_t tries = 0; tries < kMostLateTries;) {
     uint64_t seen = verdict.load(std::memory_order_acquire);
     if (attemptIn(seen) >= current)
       return seen == pack(current, kConfirmed);
@@ -129,12 +138,15 @@ bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
         allJoined = false;
         isOver |= fabric.hasLeft(r) || fabric.isDead(r);
       }
-    if (allJoined || isOver)
+    if (allJoined || isOver) {
       verdict.compare_exchange_strong(seen, pack(current, allJoined ? kConfirmed : kRefused),
                                       std::memory_order_acq_rel);
-    else
+      ++tries;
+    } else {
       sleepFor(kLookPeriod);
+    }
   }
+  return false;
 }
 
 } // namespace occl::daemon

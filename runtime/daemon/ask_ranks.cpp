@@ -23,7 +23,7 @@ std::vector<insight::RankReport> askRanks(const Fabric &fabric,
   std::vector<insight::RankReport> ranks(fabric.numRanks());
   std::vector<uint32_t> numbers(fabric.numRanks());
   for (uint32_t r = 0; r < numbers.size(); ++r) {
-    numbers[r] = fabric.of(r).header().reports.ask();
+    numbers[r] = fabric.of(r).words().askForReport();
     if (fabric.hasLeft(r))
       ranks[r].note = "has destroyed its communicator";
     else if (fabric.isDead(r))
@@ -34,7 +34,7 @@ std::vector<insight::RankReport> askRanks(const Fabric &fabric,
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     const transport::SegmentHeader &header = fabric.of(r).header();
     do
-      ranks[r].isFresh = header.reports.hasAnswered(numbers[r]);
+      ranks[r].isFresh = header.hasAnswered(numbers[r]);
     while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < kPatience &&
            (sleepFor(kBetweenLooks), true));
     ranks[r].edges = header.waitEdges.read().edges;

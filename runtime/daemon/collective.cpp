@@ -33,17 +33,19 @@ std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
   return ranks;
 }
 
-/// Calls visit(accessor, operand) for each operand of an instruction that lies with another rank.
+/// Calls visit(accessor, operand, isStored) for each operand of an instruction that lies with
+/// another rank.
 template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit visit) {
   for (uint32_t r = 0; r < plan.numRanks; ++r)
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
       for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
         if (instruction.opcode != plan::Opcode::LoadReduceStore)
           continue;
-        for (auto operands : {plan.sourcesOf(instruction), plan.destinationsOf(instruction)})
-          for (const plan::Operand &operand : operands)
+        for (bool isStored : {false, true})
+          for (const plan::Operand &operand :
+               isStored ? plan.destinationsOf(instruction) : plan.sourcesOf(instruction))
             if (operand.rank != r)
-              visit(r, operand);
+              visit(r, operand, isStored);
       }
 }
 
@@ -112,10 +114,19 @@ std::string Collective::describe() const {
          std::to_string(spec.id) + ")";
 }
 
-StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank,
-                                                     bool acrossProcesses) {
+std::array<uint64_t, 3> Collective::accessedBytes(uint32_t r) const {
+  const plan::RankPlan &peer = spec.plan->ranks[r];
+  const uint64_t elementBytes = sizeOf(spec.type);
+  const auto chunking = plan::chunkingOf(*spec.plan, spec.count, elementBytes);
+  return {chunking.beginInBuffer(peer.inputChunks) * elementBytes,
+          chunking.beginInBuffer(peer.outputChunks) * elementBytes, 0};
+}
+
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place) {
+  const uint32_t rank = place.rank;
   interpreter::BindRequest request = {rank, spec.count, spec.type, spec.op};
-  request.referenceBytes = acrossProcesses ? kReferenceBytes : 0;
+  request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;
+  request.headsDistance = place.headsDistance;
   request.hostLineSteps = true;
   request.lines.sliceBytes = kLineSliceBytes;
   auto binding = interpreter::bind(*spec.plan, request);
@@ -125,12 +136,16 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32
   collective->binding = *binding;
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
-  std::vector<bool> accesses(spec.plan->numRanks, false);
-  forEachDirectAccess(*spec.plan, [&](uint32_t accessor, const plan::Operand &operand) {
-    collective->hasDirectAccess = true;
-    collective->accessesScratch |= operand.kind == plan::OperandKind::Scratch;
-    accesses[accessor] = accesses[accessor] || operand.rank == rank;
-  });
+  std::vector<bool> accesses(spec.plan->numRanks, false), storesTo = accesses;
+  forEachDirectAccess(*spec.plan,
+                      [&](uint32_t accessor, const plan::Operand &operand, bool isStored) {
+                        collective->hasDirectAccess = true;
+                        collective->accessesScratch |= operand.kind == plan::OperandKind::Scratch;
+                        accesses[accessor] = accesses[accessor] || operand.rank == rank;
+                        if (accessor == rank && isStored)
+                          storesTo[operand.rank] = true;
+                      });
+  collective->storedTo = listOf(storesTo);
   collective->accessors = listOf(accesses);
   collective->readers = readersOf(*spec.plan, rank, collective->accessors);
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));

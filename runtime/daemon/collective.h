@@ -48,6 +48,8 @@ struct Collective {
   std::vector<uint32_t> readers;
   /// Of these, those that access its buffers.
   std::vector<uint32_t> accessors;
+  /// Ranks to whose buffers this rank stores directly; ascending.
+  std::vector<uint32_t> storedTo;
   bool hasDirectAccess = false;              // on any rank
   bool accessesScratch = false;              // of another rank
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
@@ -68,6 +70,8 @@ struct Collective {
 
   /// "'name' (id 7)".
   std::string describe() const;
+  /// Of rank r's input and output; nothing of its scratch.
+  std::array<uint64_t, 3> accessedBytes(uint32_t r) const;
 };
 
 /// Of one invocation of a collective.
@@ -78,10 +82,17 @@ struct BlockBytes {
 /// What thread block `block` moves to and from other ranks.
 BlockBytes bytesOf(const Collective &collective, uint32_t block);
 
-/// Binds the plan for rank `rank`; ranks that are processes refer to large messages. Errors: those
-/// of bind().
-StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, uint32_t rank,
-                                                     bool acrossProcesses = false);
+/// Where a rank is that binds a plan.
+struct BindPlace {
+  uint32_t rank = 0;
+  /// From a block of the arena to its heads: transport::Segment::sharedArena().
+  uint64_t headsDistance = 0;
+  /// Then it refers to large messages.
+  bool acrossProcesses = false;
+};
+
+/// Binds the plan. Errors: those of bind().
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place);
 
 /// An id's announce cells, ordinals and invocations; lives while it is registered or has a cell.
 /// `nextOrdinal` invocations of it have been before.

@@ -1,10 +1,16 @@
 // What a peer has announced may be damaged: then binding it is an error that says so.
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/bootstrap/shared_bell.h"
 #include "runtime/daemon/open_invocation.h"
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -35,7 +41,7 @@ protected:
     spec.name = "grads";
     spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(kRanks));
     spec.count = 100;
-    collective = std::move(*makeCollective(std::move(spec), 0));
+    collective = std::move(*makeCollective(std::move(spec), {.headsDistance = kArenaBytes}));
     collective->counters =
         std::make_unique<insight::CollectiveCounters>(collective->binding->program().numBlocks);
     workspace.resize(workspaceBytes(*collective, kRanks));
@@ -94,6 +100,103 @@ TEST_F(CorruptAnnounce, OtherTraitsAreAMismatchThatSaysBoth) {
   EXPECT_EQ(bound.status().code(), StatusCode::Mismatch);
   EXPECT_NE(bound.status().message().find("rank 1 has count 3, type unknown"), std::string::npos)
       << bound.status().message();
+}
+
+/// Rank 0 of two processes: what binding says if rank 1 announces these places of its buffers in
+/// its heap of 64 KiB, for a plan that accesses them directly.
+class CorruptBuffers : public testing::Test {
+protected:
+  static constexpr uint64_t kHeapBytes = 64 << 10;
+
+  static StatusOr<std::unique_ptr<Fabric>> join(const std::string &name, uint32_t rank) {
+    auto bell = bootstrap::SharedBell::makeShared();
+    if (!bell.ok())
+      return bell.status();
+    bootstrap::ProcessGroupOptions options;
+    options.numRanks = kRanks;
+    options.rank = rank;
+    options.name = name;
+    options.segmentBytes = transport::Segment::bytesFor(kArenaBytes, kHeapBytes);
+    options.bell = *bell;
+    auto group = bootstrap::formProcessGroup(options);
+    if (!group.ok())
+      return group.status();
+    return makeFabric(std::move(*group), 1, Deadline(std::chrono::seconds(30)), kHeapBytes);
+  }
+
+  static std::unique_ptr<Collective> makeDirect(uint64_t count) {
+    CollectiveSpec spec;
+    spec.id = 7;
+    spec.name = "grads";
+    spec.plan = std::make_shared<plan::Plan>(plan::testing::directAllReduce(kRanks));
+    spec.count = count;
+    auto made = makeCollective(std::move(spec), {0, kArenaBytes, true});
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    auto collective = std::move(*made);
+    collective->counters =
+        std::make_unique<insight::CollectiveCounters>(collective->binding->program().numBlocks);
+    return collective;
+  }
+
+  /// Rank 1, a process of its own: announces that, and stays until it is killed.
+  static pid_t startPeer(const std::string &name, const transport::BufferAddresses &buffers,
+                         const transport::CollectiveTraits &traits) {
+    pid_t child = fork();
+    if (child != 0)
+      return child;
+    auto fabric = join(name, 1);
+    if (!fabric.ok())
+      _exit(1);
+    transport::AnnounceCell *cell =
+        transport::AnnounceOwner((*fabric)->own().announceTable()).take(7);
+    cell->publish(0, 0, traits, buffers);
+    cell->begun.store(1);
+    (void)(*fabric)->meet(Deadline(std::chrono::seconds(30)));
+    pause();
+    _exit(0);
+  }
+
+  StatusOr<bool> bind(const transport::BufferAddresses &buffers, uint64_t count) {
+    auto collective = makeDirect(count);
+    std::string name = "corrupt-buffers-" + std::to_string(getpid());
+    pid_t peer = startPeer(name, buffers, collective->traits);
+    auto fabric = join(name, 0);
+    StatusOr<bool> bound = false;
+    if (fabric.ok() && (*fabric)->meet(Deadline(std::chrono::seconds(30))).ok()) {
+      IdState id{7, kRanks};
+      std::vector<std::byte> workspace(workspaceBytes(*collective, kRanks));
+      OpenInvocation invocation;
+      invocation.collective = collective.get();
+      invocation.id = &id;
+      invocation.workspace = workspace.data();
+      prepare(invocation, **fabric, nullptr, nullptr);
+      bound = bindPeers(invocation, **fabric, 1);
+    }
+    kill(peer, SIGKILL);
+    waitpid(peer, nullptr, 0);
+    return bound;
+  }
+};
+
+TEST_F(CorruptBuffers, WhatDoesNotLieWhollyInTheHeapIsAnError) {
+  constexpr uint64_t kMapped = interpreter::kMappedReference;
+  constexpr uint64_t kCount = 1000, kBytes = kCount * sizeof(float);
+  constexpr uint64_t kLast = kHeapBytes - kBytes; // where it just fits
+  auto right = bind({kMapped, kMapped | kLast, 0}, kCount);
+  ASSERT_TRUE(right.ok()) << right.status().message();
+  EXPECT_TRUE(*right);
+  for (uint64_t wrong : {uint64_t{0}, kLast, kMapped | (kLast + 4), kMapped | (kHeapBytes - 4),
+                         kMapped | kHeapBytes, ~uint64_t{0}})
+    for (size_t kind : {0, 1}) {
+      transport::BufferAddresses buffers{kMapped, kMapped, 0};
+      buffers[kind] = wrong;
+      auto bound = bind(buffers, kCount);
+      ASSERT_FALSE(bound.ok()) << kind << ": " << std::hex << wrong;
+      EXPECT_EQ(bound.status().code(), StatusCode::InternalError);
+      EXPECT_NE(bound.status().message().find("rank 1 announced buffers outside its shared heap"),
+                std::string::npos)
+          << bound.status().message();
+    }
 }
 
 } // namespace

@@ -64,7 +64,7 @@ void CycleWatch::round(std::span<const Attached> attached) {
   if (!cycle.empty() && cycle.front().device == id)
     kept->waits.front().core->fabric->fail(
         {StatusCode::Deadlock,
-         insight::describeCycle(textsOf(cycle), transport::FailureWord::kTextBytes - 1)});
+         insight::describeCycle(textsOf(cycle), transport::FailureCause::kTextBytes - 1)});
 }
 
 void CycleWatch::listen(std::span<const Attached> attached) {
@@ -78,7 +78,8 @@ void CycleWatch::listen(std::span<const Attached> attached) {
       if (!heard.insert(theirs.device()).second)
         continue;
       for (const DeviceWait &wait : theirs.read())
-        if (wait.device != id && wait.device != 0)
+        // What says to be of the future would never be forgotten.
+        if (wait.device != id && wait.device != 0 && wait.saidAt <= now)
           known.hear(wait);
     }
   known.forgetBefore(oldest);

@@ -1,5 +1,7 @@
 #include "runtime/daemon/fabric.h"
 
+#include "runtime/base/read_once.h"
+
 #include <string>
 #include <utility>
 
@@ -24,7 +26,9 @@ Status Fabric::connect(const Deadline &deadline) {
     auto segment = transport::Segment::open(group->segment(r), r, numRanks());
     if (!segment.ok())
       return segment.status();
-    uint32_t theirs = segment->header().orderPolicy, mine = own().header().orderPolicy;
+    if (Status allowed = group->allowStores(r, segment->sharedPages()); !allowed.ok())
+      return allowed;
+    uint32_t theirs = readOnce(segment->header().orderPolicy), mine = own().header().orderPolicy;
     if (theirs != mine)
       return {StatusCode::Mismatch, "rank " + std::to_string(r) + " has order policy " +
                                         std::to_string(theirs) + ", rank " +
@@ -48,9 +52,9 @@ Status Fabric::connect(const Deadline &deadline) {
 void Fabric::findReadable() {
   bool readsAll = true;
   for (uint32_t r = 0; r < numRanks(); ++r) {
-    const transport::SegmentHeader &header = of(r).header();
     memory[r].process = group->process(r).pid;
-    readsAll &= interpreter::canRead(memory[r].process, header.magicAddress, header.magic);
+    readsAll &= interpreter::canRead(memory[r].process, readOnce(of(r).header().magicAddress),
+                                     transport::SegmentHeader::kMagic);
   }
   own().header().readsPeers.store(readsAll, std::memory_order_release);
 }
@@ -62,6 +66,8 @@ interpreter::Reference Fabric::referenceTo(const void *buffer, uint64_t bytes) c
     return interpreter::kMappedReference | *offset;
   return allReadAll ? reinterpret_cast<interpreter::Reference>(buffer) : 0;
 }
+
+Status Fabric::allowHeapStores(uint32_t r) const { return group->allowStores(r, of(r).heap()); }
 
 bool Fabric::hasLeft(uint32_t r) const {
   return of(r).header().state.load(std::memory_order_acquire) == transport::SegmentHeader::Left;
@@ -79,19 +85,17 @@ void Fabric::fail(const Status &cause) {
   // Rank 0's word decides whose cause is the first.
   uint32_t decided = 0;
   uint32_t mine = rank() + 1;
-  if (of(0).header().failure.failedBy.compare_exchange_strong(decided, mine,
-                                                              std::memory_order_acq_rel))
+  if (of(0).words().failedBy.compare_exchange_strong(decided, mine, std::memory_order_acq_rel))
     decided = mine;
   for (uint32_t r = 0; r < numRanks(); ++r) {
     uint32_t none = 0;
-    of(r).header().failure.failedBy.compare_exchange_strong(none, decided,
-                                                            std::memory_order_acq_rel);
+    of(r).words().failedBy.compare_exchange_strong(none, decided, std::memory_order_acq_rel);
     group->bell(r).ring();
   }
 }
 
 Status Fabric::failure() const {
-  uint32_t failedBy = own().header().failure.failedBy.load(std::memory_order_acquire);
+  uint32_t failedBy = own().words().failedBy.load(std::memory_order_acquire);
   if (failedBy == 0)
     return {};
   if (failedBy > numRanks())

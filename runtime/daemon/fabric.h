@@ -43,6 +43,9 @@ public:
   /// if all can read this process; 0 if they cannot. Between threads always 0: a peer that reads
   /// after a failure would do so behind its owner's back.
   interpreter::Reference referenceTo(const void *buffer, uint64_t bytes) const;
+  /// Before this rank stores to buffers in the heap of rank r, which it may only read till then.
+  /// SystemError.
+  Status allowHeapStores(uint32_t r) const;
   /// By rank; null for this rank.
   Doorbell *const *doorbells() const { return bells.data(); }
 
@@ -57,9 +60,7 @@ public:
 
   /// Whether the communicator has failed, on whatever rank. One load of a line that does not
   /// change.
-  bool failed() const {
-    return own().header().failure.failedBy.load(std::memory_order_acquire) != 0;
-  }
+  bool failed() const { return own().words().failedBy.load(std::memory_order_acquire) != 0; }
   /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen.
   void fail(const Status &cause);
   /// Why it failed; Success if it did not.

@@ -5,6 +5,7 @@
 #include "runtime/transport/arena.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -97,16 +98,16 @@ const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabr
   return cell->find(invocation.ordinal);
 }
 
-/// Other executors may be doing the same. False if a buffer is not where this rank could access it.
+/// Other executors may be doing the same. False if a buffer is not where this rank could access all
+/// of it.
 bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
-                 const transport::AnnounceRecord &record) {
-  const interpreter::Program &program = *invocation.view.program;
-  const transport::BufferAddresses &buffers = record.bufferAddresses();
+                 const transport::BufferAddresses &buffers) {
+  const std::array<uint64_t, 3> bytes = invocation.collective->accessedBytes(r);
   for (size_t kind = 0; kind < buffers.size(); ++kind) {
     uint64_t where = buffers[kind];
     char *address = reinterpret_cast<char *>(where);
-    if (!fabric.sharesAddresses() && where != 0) {
-      address = fabric.peerMemory()[r].at(where, program.elementBytes);
+    if (!fabric.sharesAddresses() && (where != 0 || bytes[kind] != 0)) {
+      address = fabric.peerMemory()[r].at(where, bytes[kind]);
       if (!(where & interpreter::kMappedReference) || !address)
         return false;
     }
@@ -118,11 +119,12 @@ bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
 
 Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 const transport::AnnounceRecord &record) {
-  if (record.traits() != invocation.collective->traits)
-    return disagreement(invocation, fabric.rank(), r, record.traits());
   // Another process wrote it: it may be damaged.
+  const transport::Announcement said = record.read();
+  if (said.traits != invocation.collective->traits)
+    return disagreement(invocation, fabric.rank(), r, said.traits);
   const transport::Segment &segment = fabric.of(r);
-  const uint64_t offset = record.arenaOffset();
+  const uint64_t offset = said.arenaOffset;
   const uint64_t bytes = invocation.collective->binding->arenaBytes(r);
   if (offset % transport::Arena::kAlignment != 0 || offset + bytes < offset ||
       offset + bytes > segment.arenaBytes())
@@ -131,7 +133,7 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                 " of its arena, which has " + std::to_string(segment.arenaBytes()) +
                 "; something has overwritten its announce record"};
-  if (isAccessed(invocation, r) && !bindBuffers(invocation, fabric, r, record))
+  if (isAccessed(invocation, r) && !bindBuffers(invocation, fabric, r, said.buffers))
     return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
                                            std::to_string(r) +
                                            " announced buffers outside its shared heap"};
@@ -163,15 +165,15 @@ namespace {
 char *leasedRing(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
   const Collective &collective = *invocation.collective;
   const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
-  const transport::BlockLease *lease = cell ? cell->findLease(collective.traits) : nullptr;
-  if (!lease)
+  const auto offset = cell ? cell->leaseFor(collective.traits) : std::nullopt;
+  if (!offset)
     return nullptr;
   const transport::Segment &segment = fabric.of(r);
   uint64_t ringBytes = ringBlockBytes(collective, r) * transport::AnnounceCell::kRecords;
-  if (lease->arenaOffset > segment.arenaBytes() ||
-      ringBytes > segment.arenaBytes() - lease->arenaOffset)
+  if (*offset % transport::Arena::kAlignment != 0 || *offset > segment.arenaBytes() ||
+      ringBytes > segment.arenaBytes() - *offset)
     return nullptr; // the record will tell what is wrong
-  return charsAt(segment.arena(), lease->arenaOffset);
+  return charsAt(segment.arena(), *offset);
 }
 
 /// Where rank r's block of a resident invocation lies, if r has leased it.
@@ -203,8 +205,11 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   if (binding.arenaBytes(fabric.rank()) != 0) {
     char *block = charsAt(fabric.own().arena(), invocation.arenaOffset);
     // The lines of a resident one hold flags of its own earlier invocations.
-    if (!invocation.isResident)
+    if (!invocation.isResident) {
       std::memset(block, 0, binding.controlBytes(fabric.rank()));
+      std::memset(fabric.own().sharedArena() + invocation.arenaOffset, 0,
+                  binding.headBytes(fabric.rank()));
+    }
     places[interpreter::arenaPlace(fabric.rank())] = block;
   }
   interpreter::Invocation &view = invocation.view;

@@ -1,5 +1,6 @@
 #include "runtime/daemon/split.h"
 
+#include "runtime/base/read_once.h"
 #include "runtime/base/thread.h"
 #include "runtime/bootstrap/subgroup.h"
 
@@ -74,21 +75,23 @@ Status Splitter::awaitAll(const Atomic<uint64_t> SplitRecord::*counter, uint64_t
 /// The ranks of this rank's colour in their new order.
 StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request) const {
   std::vector<uint32_t> members;
+  std::vector<int32_t> keys(fabric.numRanks());
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     const SplitRecord &record = recordOf(r);
-    if (record.colour != request.colour)
+    if (readOnce(record.colour) != request.colour)
       continue;
     members.push_back(r);
-    if (record.segmentBytes != request.segmentBytes)
+    keys[r] = readOnce(record.key);
+    const uint64_t bytes = readOnce(record.segmentBytes);
+    if (bytes != request.segmentBytes)
       return Status(StatusCode::Mismatch, "dividing the communicator: rank " + std::to_string(r) +
-                                              " wants a segment of " +
-                                              std::to_string(record.segmentBytes) +
+                                              " wants a segment of " + std::to_string(bytes) +
                                               " bytes, rank " + std::to_string(fabric.rank()) +
                                               " one of " + std::to_string(request.segmentBytes) +
                                               "; use the same arenaBytes and heapBytes");
   }
   std::stable_sort(members.begin(), members.end(),
-                   [&](uint32_t a, uint32_t b) { return recordOf(a).key < recordOf(b).key; });
+                   [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
   return members;
 }
 

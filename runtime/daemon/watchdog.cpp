@@ -155,9 +155,9 @@ void Watchdog::publishWaits() {
   if (core.options.isOnDevice)
     return;
   transport::SegmentHeader &header = core.fabric->own().header();
-  uint32_t asked = header.reports.asked.load(std::memory_order_acquire);
+  uint32_t asked = core.fabric->own().words().reportsAsked.load(std::memory_order_acquire);
   core.device->board.publishWaits(core.place, header.waitEdges);
-  header.reports.answered.store(asked, std::memory_order_release);
+  header.reportsAnswered.store(asked, std::memory_order_release);
 }
 
 std::string Watchdog::describe(const transport::WaitEdge &wait) const {

@@ -1,5 +1,7 @@
 #include "runtime/transport/announce.h"
 
+#include "runtime/base/read_once.h"
+
 namespace occl::transport {
 
 namespace {
@@ -19,6 +21,18 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
                       uint64_t{traits.op & 0xff} << (AnnounceRecord::kOffsetBits + 8);
   record.buffers = buffers;
   record.sequence.store(ordinal + 1, std::memory_order_release);
+}
+
+Announcement AnnounceRecord::read() const {
+  Announcement said;
+  const uint64_t rest = readOnce(packedRest);
+  said.arenaOffset = rest & kOffsetMask;
+  said.traits = {readOnce(planHash), readOnce(count),
+                 static_cast<uint32_t>(rest >> kOffsetBits & 0xff),
+                 static_cast<uint32_t>(rest >> (kOffsetBits + 8))};
+  for (size_t i = 0; i < buffers.size(); ++i)
+    said.buffers[i] = readOnce(buffers[i]);
+  return said;
 }
 
 void AnnounceCell::renew() {
@@ -42,9 +56,10 @@ void AnnounceCell::publishLease(uint64_t arenaOffset, const CollectiveTraits &tr
   lease.valid.store(1, std::memory_order_release);
 }
 
-const BlockLease *AnnounceCell::findLease(const CollectiveTraits &traits) const {
-  return lease.valid.load(std::memory_order_acquire) != 0 && lease.traits == traits ? &lease
-                                                                                    : nullptr;
+std::optional<uint64_t> AnnounceCell::leaseFor(const CollectiveTraits &traits) const {
+  if (lease.valid.load(std::memory_order_acquire) == 0 || lease.traits != traits)
+    return std::nullopt;
+  return readOnce(lease.arenaOffset);
 }
 
 const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {

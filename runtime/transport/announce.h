@@ -41,17 +41,21 @@ struct Urgency {
   bool operator==(const Urgency &) const = default;
 };
 
+/// What a record says. A copy: whoever has written the record may be damaged and write it again
+/// while it is looked at.
+struct Announcement {
+  /// Of the invocation's block, from the start of the arena, in bytes.
+  uint64_t arenaOffset = 0;
+  CollectiveTraits traits;
+  BufferAddresses buffers{};
+};
+
 /// One cache line: a peer that binds the invocation reads no other.
 class alignas(64) AnnounceRecord {
 public:
-  /// Of the invocation's block, from the start of the arena, in bytes.
-  uint64_t arenaOffset() const { return packedRest & kOffsetMask; }
-  CollectiveTraits traits() const {
-    return {planHash, count, static_cast<uint32_t>(packedRest >> kOffsetBits & 0xff),
-            static_cast<uint32_t>(packedRest >> (kOffsetBits + 8))};
-  }
+  /// Each word is read once.
+  Announcement read() const;
   Urgency urgency() const { return unpack(packedUrgency.load(std::memory_order_relaxed)); }
-  const BufferAddresses &bufferAddresses() const { return buffers; }
 
 private:
   friend struct AnnounceCell;
@@ -148,8 +152,9 @@ struct AnnounceCell {
   void beginAt(uint64_t ordinal);
   /// Owner only, once for each collective that has the cell.
   void publishLease(uint64_t arenaOffset, const CollectiveTraits &traits);
-  /// The lease, if there is one for such a collective.
-  const BlockLease *findLease(const CollectiveTraits &traits) const;
+  /// Where the leased blocks lie, in bytes from the start of the arena, if there are some for such
+  /// a collective.
+  std::optional<uint64_t> leaseFor(const CollectiveTraits &traits) const;
   /// The record of `ordinal` if it has been published, else nullptr.
   const AnnounceRecord *find(uint64_t ordinal) const;
   /// For any rank, whether or not the owner waits for it before the record is used again: whether

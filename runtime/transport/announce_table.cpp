@@ -28,7 +28,7 @@ AnnounceTable::Found AnnounceTable::probe(uint64_t collective) const {
   for (uint64_t i = 0; i < places.size(); ++i) {
     uint32_t number = places[(home + i) & (places.size() - 1)].load(std::memory_order_acquire);
     if (number == 0 || number > cells.size())
-      break;
+      return {};
     AnnounceCell &cell = cells[number - 1];
     // The cell may go to another collective meanwhile: then its generation changes.
     CellLife life = cell.readLife();
@@ -37,7 +37,7 @@ AnnounceTable::Found AnnounceTable::probe(uint64_t collective) const {
         CellLife::unpack(cell.life.load(std::memory_order_relaxed)).generation == life.generation)
       return {&cell, life};
   }
-  return {};
+  return {nullptr, {}, true};
 }
 
 std::optional<AnnounceTable::Found> AnnounceTable::search(uint64_t collective) const {
@@ -47,6 +47,8 @@ std::optional<AnnounceTable::Found> AnnounceTable::search(uint64_t collective) c
     Found found = probe(collective);
     if (found.cell)
       return found;
+    if (found.isEndless)
+      break;
     threadFence(std::memory_order_acquire);
     if (before % 2 == 0 && version->load(std::memory_order_relaxed) == before)
       return Found{};
@@ -71,13 +73,27 @@ std::optional<uint64_t> AnnounceTable::firstOf(uint64_t collective) const {
   if (!found->cell)
     return AnnounceCell::kUnknown;
   uint64_t first = found->cell->first.load(std::memory_order_acquire);
+  if (first >= CellLife::kOrdinals)
+    first = AnnounceCell::kUnknown; // nobody counts so far
   CellLife life = found->cell->readLife();
   bool stays = life.generation == found->life.generation && life.phase != CellPhase::Vacant &&
                life.phase != CellPhase::Leaving;
   return stays ? std::optional(first) : std::nullopt;
 }
 
+std::optional<uint64_t> AnnounceOwner::placeOf(uint32_t number, uint64_t collective) const {
+  const uint64_t mask = table.places.size() - 1, home = table.homeOf(collective);
+  for (uint64_t i = 0; i <= mask; ++i)
+    if (uint64_t place = (home + i) & mask;
+        table.places[place].load(std::memory_order_relaxed) == number)
+      return place;
+  return std::nullopt;
+}
+
 AnnounceCell *AnnounceOwner::take(uint64_t collective) {
+  const auto place = placeOf(0, collective);
+  if (!place)
+    return nullptr;
   uint32_t number = numUsed;
   if (!freed.empty()) {
     number = freed.back();
@@ -91,34 +107,29 @@ AnnounceCell *AnnounceOwner::take(uint64_t collective) {
   cell.renew();
   cell.collective.store(collective, std::memory_order_relaxed);
   cell.enter(CellPhase::Active);
-  uint64_t place = table.homeOf(collective);
-  while (table.places[place].load(std::memory_order_relaxed) != 0)
-    place = (place + 1) & (table.places.size() - 1);
-  table.places[place].store(number + 1, std::memory_order_release);
+  table.places[*place].store(number + 1, std::memory_order_release);
   return &cell;
 }
 
 void AnnounceOwner::giveBack(AnnounceCell &cell) {
   auto number = static_cast<uint32_t>(&cell - table.cells.data());
-  uint64_t place = table.homeOf(cell.collective.load(std::memory_order_relaxed));
-  while (table.places[place].load(std::memory_order_relaxed) != number + 1)
-    place = (place + 1) & (table.places.size() - 1);
-  removeFromIndex(static_cast<uint32_t>(place));
+  if (auto place = placeOf(number + 1, cell.collective.load(std::memory_order_relaxed)))
+    removeFromIndex(*place);
   CellLife next{CellPhase::Vacant, cell.readLife().generation + 1, 0};
   cell.life.store(next.packed(), std::memory_order_release);
   freed.push_back(number);
 }
 
-void AnnounceOwner::removeFromIndex(uint32_t place) {
+void AnnounceOwner::removeFromIndex(uint64_t place) {
   const uint64_t mask = table.places.size() - 1;
   table.version->store(table.version->load(std::memory_order_relaxed) + 1,
                        std::memory_order_relaxed);
   threadFence(std::memory_order_release);
   // What follows without a gap moves up, unless that is before its home.
   uint64_t gap = place;
-  for (uint64_t next = (gap + 1) & mask;; next = (next + 1) & mask) {
+  for (uint64_t next = (gap + 1) & mask; next != place; next = (next + 1) & mask) {
     uint32_t number = table.places[next].load(std::memory_order_relaxed);
-    if (number == 0)
+    if (number == 0 || number > table.cells.size())
       break;
     uint64_t home =
         table.homeOf(table.cells[number - 1].collective.load(std::memory_order_relaxed));

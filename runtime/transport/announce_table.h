@@ -17,7 +17,8 @@
 
 namespace occl::transport {
 
-/// A view: the memory is the caller's. Thread safety: any, of any rank.
+/// A view: the memory is the caller's. Whatever it holds, looking up ends after a bounded number of
+/// steps and touches nothing but cells and index. Thread safety: any, of any rank.
 class AnnounceTable {
 public:
   AnnounceTable() = default;
@@ -28,8 +29,9 @@ public:
     return kPlacesOffset + numCells * kPlacesPerCell * sizeof(Place);
   }
 
-  /// The collective's cell; nullptr if it has none or is about to lose it. Who has made its own
-  /// cell of that collective Active before may use it until that is Ready.
+  /// The collective's cell; nullptr if it has none or is about to lose it, or if the table is
+  /// damaged. Who has made its own cell of that collective Active before may use it until that is
+  /// Ready.
   const AnnounceCell *find(uint64_t collective) const;
   /// What the owner says of the collective's cell, Vacant if it has none; nothing if numbers moved
   /// all the time.
@@ -48,6 +50,7 @@ private:
   struct Found {
     AnnounceCell *cell = nullptr;
     CellLife life;
+    bool isEndless = false; // no place is free: the index is damaged
   };
   std::optional<Found> search(uint64_t collective) const;
   Found probe(uint64_t collective) const;
@@ -66,13 +69,16 @@ public:
   uint32_t numFree() const {
     return static_cast<uint32_t>(table.cells.size() - numUsed + freed.size());
   }
-  /// An Active cell for `collective`, which has none; nullptr if all are taken. Others can find it.
+  /// An Active cell for `collective`, which has none; nullptr if all are taken, or the index is
+  /// damaged. Others can find it.
   AnnounceCell *take(uint64_t collective);
   /// Nobody refers to the cell any more; it is Vacant then.
   void giveBack(AnnounceCell &cell);
 
 private:
-  void removeFromIndex(uint32_t place);
+  void removeFromIndex(uint64_t place);
+  /// Where the index has `number`, 0 being a free place, from the collective's home on.
+  std::optional<uint64_t> placeOf(uint32_t number, uint64_t collective) const;
 
   AnnounceTable table;
   uint32_t numUsed = 0;        // cells that have ever been

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <unordered_map>
@@ -17,14 +20,25 @@ namespace {
 class Table {
 public:
   explicit Table(size_t numCells)
-      : cells(new AnnounceCell[numCells]),
+      : numCells(numCells), cells(new AnnounceCell[numCells]),
         index(new Line[(AnnounceTable::indexBytes(numCells) + 63) / 64]),
         table({cells.get(), numCells}, index[0].bytes), owner(table) {}
+
+  /// Overwrites the index, but for its first `skip` bytes.
+  void damage(int with, size_t skip = 0) {
+    std::memset(index[0].bytes + skip, with, AnnounceTable::indexBytes(numCells) - skip);
+  }
+  /// All places hold this number.
+  void damageWithNumber(uint32_t number) {
+    auto *words = reinterpret_cast<uint32_t *>(index[0].bytes);
+    std::fill(words + 16, words + AnnounceTable::indexBytes(numCells) / 4, number);
+  }
 
 private:
   struct alignas(64) Line {
     std::byte bytes[64] = {};
   };
+  size_t numCells;
   std::unique_ptr<AnnounceCell[]> cells;
   std::unique_ptr<Line[]> index;
 
@@ -47,6 +61,35 @@ TEST(AnnounceTable, FindsWhatWasTakenAndNothingElse) {
   EXPECT_EQ(t.table.find(1), nullptr);
   EXPECT_EQ(t.table.lifeOf(0)->phase, CellPhase::Active);
   EXPECT_EQ(zero->done.load(), 0u);
+}
+
+TEST(AnnounceTable, ADamagedIndexEndsNoLoopLateAndLeadsNowhere) {
+  constexpr uint64_t kCells = 64;
+  for (int with : {0xff, 0x01, 0x00})
+    for (size_t skip : {0, 64}) { // with the version, without it
+      Table t(kCells);
+      std::vector<AnnounceCell *> taken;
+      for (uint64_t id = 0; id < kCells / 2; ++id)
+        taken.push_back(t.owner.take(id));
+      t.damage(with, skip);
+      EXPECT_EQ(t.table.find(3), nullptr);
+      EXPECT_FALSE(t.table.lifeOf(3) && t.table.lifeOf(3)->phase != CellPhase::Vacant);
+      t.table.firstOf(3);
+      EXPECT_EQ(t.owner.take(1000) == nullptr, with != 0);
+      for (AnnounceCell *cell : taken)
+        t.owner.giveBack(*cell);
+    }
+}
+
+TEST(AnnounceTable, AnIndexFullOfOneCellEnds) {
+  Table t(64);
+  AnnounceCell *cell = t.owner.take(5);
+  t.damageWithNumber(1);
+  EXPECT_EQ(t.table.find(5), cell);
+  EXPECT_EQ(t.table.find(6), nullptr);
+  EXPECT_FALSE(t.table.lifeOf(6));
+  EXPECT_EQ(t.owner.take(6), nullptr);
+  t.owner.giveBack(*cell);
 }
 
 TEST(AnnounceTable, AllCellsCanBeTakenAndNoMore) {
@@ -124,8 +167,8 @@ TEST(AnnounceTable, ReadersSeeWholeCellsWhileTheOwnerTakes) {
       const AnnounceRecord *record = nullptr;
       while (!record)
         record = cell->find(0);
-      EXPECT_EQ(record->arenaOffset(), id * 64);
-      EXPECT_EQ(record->traits().count, id);
+      EXPECT_EQ(record->read().arenaOffset, id * 64);
+      EXPECT_EQ(record->read().traits.count, id);
     }
   });
   for (uint64_t id = 0; id < kCollectives; ++id)

@@ -16,12 +16,12 @@ TEST(AnnounceCell, RecordIsFoundByItsOrdinalOnly) {
   EXPECT_EQ(cell.find(0), nullptr);
   cell.publish(0, 128, traits);
   ASSERT_NE(cell.find(0), nullptr);
-  EXPECT_EQ(cell.find(0)->arenaOffset(), 128u);
-  EXPECT_EQ(cell.find(0)->traits(), traits);
+  EXPECT_EQ(cell.find(0)->read().arenaOffset, 128u);
+  EXPECT_EQ(cell.find(0)->read().traits, traits);
   EXPECT_EQ(cell.find(AnnounceCell::kRecords), nullptr);
   cell.publish(AnnounceCell::kRecords, 256, traits);
   EXPECT_EQ(cell.find(0), nullptr);
-  EXPECT_EQ(cell.find(AnnounceCell::kRecords)->arenaOffset(), 256u);
+  EXPECT_EQ(cell.find(AnnounceCell::kRecords)->read().arenaOffset, 256u);
 }
 
 TEST(AnnounceCell, UrgencyIsToldUntilTheRecordIsUsedAgain) {
@@ -44,18 +44,17 @@ TEST(AnnounceCell, TheLargestOffsetIsKept) {
   auto memory = cellsOf(1);
   constexpr uint64_t kLast = (uint64_t{1} << 48) - 1;
   memory[0].publish(0, kLast, {});
-  EXPECT_EQ(memory[0].find(0)->arenaOffset(), kLast);
+  EXPECT_EQ(memory[0].find(0)->read().arenaOffset, kLast);
 }
 
 TEST(AnnounceCell, ALeaseIsForWhatItWasMadeFor) {
   auto memory = cellsOf(1);
   AnnounceCell &cell = memory[0];
   CollectiveTraits traits{1, 2, 3, 4}, others{1, 2, 3, 0};
-  EXPECT_EQ(cell.findLease(traits), nullptr);
+  EXPECT_FALSE(cell.leaseFor(traits));
   cell.publishLease(640, traits);
-  ASSERT_NE(cell.findLease(traits), nullptr);
-  EXPECT_EQ(cell.findLease(traits)->arenaOffset, 640u);
-  EXPECT_EQ(cell.findLease(others), nullptr);
+  EXPECT_EQ(cell.leaseFor(traits), 640u);
+  EXPECT_FALSE(cell.leaseFor(others));
 }
 
 TEST(AnnounceCell, ARenewedOneTellsNothingOfBefore) {
@@ -70,7 +69,7 @@ TEST(AnnounceCell, ARenewedOneTellsNothingOfBefore) {
     EXPECT_EQ(cell.find(ordinal), nullptr);
     EXPECT_FALSE(cell.hasPublished(ordinal));
   }
-  EXPECT_EQ(cell.findLease(traits), nullptr);
+  EXPECT_FALSE(cell.leaseFor(traits));
   EXPECT_EQ(cell.done.load(), 0u);
   EXPECT_EQ(cell.first.load(), AnnounceCell::kUnknown);
   cell.beginAt(7);

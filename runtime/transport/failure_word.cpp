@@ -1,11 +1,13 @@
 #include "runtime/transport/failure_word.h"
 
+#include "runtime/base/read_once.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace occl::transport {
 
-void FailureWord::writeCause(const Status &cause) {
+void FailureCause::writeCause(const Status &cause) {
   uint32_t none = 0;
   if (!causeState.compare_exchange_strong(none, 1, std::memory_order_acq_rel))
     return;
@@ -16,13 +18,14 @@ void FailureWord::writeCause(const Status &cause) {
   causeState.store(2, std::memory_order_release);
 }
 
-Status FailureWord::readCause() const {
+Status FailureCause::readCause() const {
   if (causeState.load(std::memory_order_acquire) != 2)
     return {};
   // Another process wrote this: it may be damaged.
   uint32_t last = static_cast<uint32_t>(StatusCode::CallbackFailed);
+  const uint32_t said = readOnce(code);
   StatusCode known =
-      code == 0 || code > last ? StatusCode::InternalError : static_cast<StatusCode>(code);
+      said == 0 || said > last ? StatusCode::InternalError : static_cast<StatusCode>(said);
   return {known, std::string(text, strnlen(text, kTextBytes))};
 }
 

@@ -10,12 +10,11 @@
 
 namespace occl::transport {
 
-/// Lies in the segment of every rank. `cause` is written at most once, by the segment's owner.
-struct FailureWord {
+/// Lies in the segment of every rank. Written at most once, by the segment's owner; which rank's
+/// counts is in SharedWords::failedBy.
+struct FailureCause {
   static constexpr size_t kTextBytes = 2048;
 
-  /// 0 while all is well; else 1 + the rank whose cause counts. Set once, by any rank.
-  alignas(64) Atomic<uint32_t> failedBy{0};
   alignas(64) Atomic<uint32_t> causeState{0}; // 0 none, 1 being written, 2 valid
   uint32_t code = 0;
   char text[kTextBytes] = {};

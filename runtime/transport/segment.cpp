@@ -1,20 +1,13 @@
 #include "runtime/transport/segment.h"
 
+#include "runtime/base/read_once.h"
+
 #include <new>
 #include <string>
 
 namespace occl::transport {
 
 namespace {
-
-constexpr uint64_t roundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
-
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kIndexOffset = roundUp(sizeof(SegmentHeader), kPage);
-constexpr uint64_t kTableOffset =
-    kIndexOffset + roundUp(AnnounceTable::indexBytes(Segment::kCells), kPage);
-constexpr uint64_t kArenaOffset =
-    kTableOffset + roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}, kPage);
 
 Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got) {
   return {StatusCode::Mismatch, "segment of rank " + std::to_string(rank) + ": " + what +
@@ -25,52 +18,72 @@ Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got
 
 } // namespace
 
+Segment::Segment(std::byte *base, uint64_t arenaBytes, uint64_t heapBytes)
+    : base(base),
+      sharedWords(reinterpret_cast<SharedWords *>(base + kArenaOffset + 2 * arenaBytes)),
+      bytesOfArena(arenaBytes), bytesOfHeap(heapBytes) {}
+
 uint64_t Segment::bytesFor(uint64_t arenaBytes, uint64_t heapBytes) {
-  return kArenaOffset + roundUp(arenaBytes, kPage) + roundUp(heapBytes, kPage);
+  return kFixedBytes + 2 * wholePages(arenaBytes) + wholePages(heapBytes);
 }
 
 StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks,
                                   uint64_t heapBytes) {
-  heapBytes = roundUp(heapBytes, kPage);
-  if (memory.size() < kArenaOffset + heapBytes)
+  heapBytes = wholePages(heapBytes);
+  if (memory.size() < kFixedBytes + heapBytes)
     return Status(StatusCode::InvalidArgument,
-                  "a segment needs " + std::to_string(kArenaOffset + heapBytes) +
+                  "a segment needs " + std::to_string(kFixedBytes + heapBytes) +
                       " bytes and its arena, got " + std::to_string(memory.size()));
   // The announce table is left alone: zero is an empty one, and touching it would make it
   // resident.
   auto *header = new (memory.data()) SegmentHeader;
   header->rank = rank;
   header->numRanks = numRanks;
-  header->arenaOffset = kArenaOffset;
-  header->arenaBytes = memory.size() - kArenaOffset - heapBytes;
+  header->arenaBytes = (memory.size() - kFixedBytes - heapBytes) / 2 / kSegmentPage * kSegmentPage;
   header->heapBytes = heapBytes;
   header->magicAddress = reinterpret_cast<uint64_t>(&header->magic);
-  return Segment(memory.data());
+  Segment segment(memory.data(), header->arenaBytes, heapBytes);
+  new (&segment.words()) SharedWords;
+  return segment;
 }
 
 StatusOr<Segment> Segment::open(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks) {
-  if (memory.size() < kArenaOffset)
-    return mismatch(rank, "bytes", kArenaOffset, memory.size());
+  if (memory.size() < kFixedBytes)
+    return mismatch(rank, "bytes", kFixedBytes, memory.size());
   const auto &header = *reinterpret_cast<const SegmentHeader *>(memory.data());
-  if (header.magic != SegmentHeader::kMagic)
-    return mismatch(rank, "magic number", SegmentHeader::kMagic, header.magic);
-  if (header.version != SegmentHeader::kVersion)
-    return mismatch(rank, "layout version", SegmentHeader::kVersion, header.version);
-  if (header.rank != rank)
-    return mismatch(rank, "rank", rank, header.rank);
-  if (header.numRanks != numRanks)
-    return mismatch(rank, "number of ranks", numRanks, header.numRanks);
-  uint64_t shared = memory.size() - kArenaOffset; // arena and heap
-  if (header.heapBytes > shared)
-    return mismatch(rank, "at most so many heap bytes", shared, header.heapBytes);
-  if (header.arenaOffset != kArenaOffset || header.arenaBytes != shared - header.heapBytes)
-    return mismatch(rank, "arena bytes", shared - header.heapBytes, header.arenaBytes);
-  return Segment(memory.data());
+  // Its owner may damage it at any time: each field is read once.
+  const uint64_t magic = readOnce(header.magic), arenaBytes = readOnce(header.arenaBytes),
+                 heapBytes = readOnce(header.heapBytes);
+  const uint32_t version = readOnce(header.version), itsRank = readOnce(header.rank),
+                 itsNumRanks = readOnce(header.numRanks);
+  if (magic != SegmentHeader::kMagic)
+    return mismatch(rank, "magic number", SegmentHeader::kMagic, magic);
+  if (version != SegmentHeader::kVersion)
+    return mismatch(rank, "layout version", SegmentHeader::kVersion, version);
+  if (itsRank != rank)
+    return mismatch(rank, "rank", rank, itsRank);
+  if (itsNumRanks != numRanks)
+    return mismatch(rank, "number of ranks", numRanks, itsNumRanks);
+  const uint64_t shared = memory.size() - kFixedBytes; // arenas and heap
+  if (heapBytes > shared || heapBytes % kSegmentPage != 0)
+    return mismatch(rank, "at most so many heap bytes", shared, heapBytes);
+  if (uint64_t expected = (shared - heapBytes) / 2 / kSegmentPage * kSegmentPage;
+      arenaBytes != expected)
+    return mismatch(rank, "arena bytes", expected, arenaBytes);
+  return Segment(memory.data(), arenaBytes, heapBytes);
 }
 
 AnnounceTable Segment::announceTable() const {
   return AnnounceTable(std::span(reinterpret_cast<AnnounceCell *>(base + kTableOffset), kCells),
                        base + kIndexOffset);
+}
+
+std::span<std::byte> Segment::heap() const {
+  return {sharedArena() + bytesOfArena + kWordsBytes, bytesOfHeap};
+}
+
+std::span<std::byte> Segment::sharedPages() const {
+  return {sharedArena(), bytesOfArena + kWordsBytes};
 }
 
 } // namespace occl::transport

@@ -1,10 +1,16 @@
-// The memory of one rank that all ranks map: who it is, failure word and wait edges,
-// its announce table, and the arena from which the connectors of its invocations come. Ranks map it
-// at different addresses, so everything in it is an offset.
+// The memory of one rank that all ranks map: who it is, failure word and wait edges, its announce
+// table, and the arena from which the connectors of its invocations come. Ranks map it at different
+// addresses, so everything in it is an offset.
 //
-//   header | announce index | announce cells (kCells) | arena | heap
+//   header | announce index | announce cells (kCells) | arena    written by the owner alone
+//   shared arena | shared words                                  written by all ranks
+//   heap                                                         by the owner, and by ranks whose
+//                                                                plans store there directly
 //
-// The heap is memory of the user's that all ranks can access.
+// Each group begins at a page. Ranks that are other processes map what they do not write for
+// reading only (daemon::Fabric). The shared arena is as large as the arena: the heads of a block of
+// the arena, which its receivers store, lie there at the block's own offset. The heap is memory of
+// the user's that all ranks can access.
 #pragma once
 
 #include "runtime/base/atomic.h"
@@ -21,22 +27,10 @@
 
 namespace occl::transport {
 
-/// How others ask a rank to publish its wait edges at once. The owner stores into `answered` what
-/// it had read from `asked` before it published.
-struct ReportRequests {
-  alignas(64) Atomic<uint32_t> asked{0};
-  Atomic<uint32_t> answered{0};
-
-  /// The number to wait for.
-  uint32_t ask() { return asked.fetch_add(1, std::memory_order_acq_rel) + 1; }
-  bool hasAnswered(uint32_t number) const {
-    return static_cast<int32_t>(answered.load(std::memory_order_acquire) - number) >= 0;
-  }
-};
-
+/// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 5;
+  static constexpr uint32_t kVersion = 7;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -45,7 +39,6 @@ struct SegmentHeader {
   uint32_t rank = 0;
   uint32_t numRanks = 0;
   uint32_t orderPolicy = 0; // all ranks must use the same; set before others open the segment
-  uint64_t arenaOffset = 0; // from the start of the segment
   uint64_t arenaBytes = 0;
   uint64_t heapBytes = 0;
   /// Where the owner has `magic`: whoever can read it there can read the owner's memory.
@@ -54,15 +47,40 @@ struct SegmentHeader {
   Atomic<uint32_t> readsPeers{0};
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
   alignas(64) Atomic<uint32_t> state{Alive};
-  FailureWord failure;
+  FailureCause failure;
   ShrinkBoard shrink;
   WaitEdgeBoard waitEdges;
   SplitRecord split;
-  ReportRequests reports;
+  /// What the owner had read from SharedWords::reportsAsked before it published its wait edges.
+  alignas(64) Atomic<uint32_t> reportsAnswered{0};
+
+  /// Whether the owner has published since SharedWords::askForReport returned `number`.
+  bool hasAnswered(uint32_t number) const {
+    return static_cast<int32_t>(reportsAnswered.load(std::memory_order_acquire) - number) >= 0;
+  }
 };
 
-/// One rank's segment as mapped here. A view: the memory is the caller's. Thread safety: that of
-/// the parts.
+/// Written by all ranks, so that any of them may damage it: who reads a word believes it only as
+/// far as it can be checked.
+struct SharedWords {
+  /// 0 while all is well; else 1 + the rank whose cause counts. Set once, by any rank.
+  alignas(64) Atomic<uint32_t> failedBy{0};
+  ShrinkDecision shrink; // rank 0's is used
+  /// How often others have asked the owner to publish its wait edges at once.
+  alignas(64) Atomic<uint32_t> reportsAsked{0};
+
+  /// The number to wait for.
+  uint32_t askForReport() { return reportsAsked.fetch_add(1, std::memory_order_acq_rel) + 1; }
+};
+
+/// What the groups of a segment begin at multiples of.
+inline constexpr uint64_t kSegmentPage = 4096;
+constexpr uint64_t wholePages(uint64_t bytes) {
+  return (bytes + kSegmentPage - 1) / kSegmentPage * kSegmentPage;
+}
+
+/// One rank's segment as mapped here. A view: the memory is the caller's. What its header says of
+/// sizes is read once, when it is opened. Thread safety: that of the parts.
 class Segment {
 public:
   static constexpr uint32_t kCells = 1u << 14;
@@ -73,22 +91,38 @@ public:
   /// others open it. InvalidArgument if the memory is too small.
   static StatusOr<Segment> format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks,
                                   uint64_t heapBytes = 0);
-  /// Opens what another rank has formatted. Mismatch, with expected and got, if it is something
-  /// else.
+  /// Opens what another rank has formatted; the memory may be mapped for reading only. Mismatch,
+  /// with expected and got, if it is something else.
   static StatusOr<Segment> open(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks);
 
   Segment() = default;
 
   SegmentHeader &header() const { return *reinterpret_cast<SegmentHeader *>(base); }
+  SharedWords &words() const { return *sharedWords; }
   AnnounceTable announceTable() const;
-  std::byte *arena() const { return base + header().arenaOffset; }
-  uint64_t arenaBytes() const { return header().arenaBytes; }
-  std::span<std::byte> heap() const { return {arena() + arenaBytes(), header().heapBytes}; }
+  std::byte *arena() const { return base + kArenaOffset; }
+  uint64_t arenaBytes() const { return bytesOfArena; }
+  /// As large as the arena, and right behind it.
+  std::byte *sharedArena() const { return arena() + bytesOfArena; }
+  std::span<std::byte> heap() const;
+  /// What ranks other than the owner must be able to write: whole pages.
+  std::span<std::byte> sharedPages() const;
 
 private:
-  explicit Segment(std::byte *base) : base(base) {}
+  static constexpr uint64_t kIndexOffset = wholePages(sizeof(SegmentHeader));
+  static constexpr uint64_t kTableOffset =
+      kIndexOffset + wholePages(AnnounceTable::indexBytes(kCells));
+  static constexpr uint64_t kArenaOffset =
+      kTableOffset + wholePages(sizeof(AnnounceCell) * uint64_t{kCells});
+  static constexpr uint64_t kWordsBytes = wholePages(sizeof(SharedWords));
+  /// Of a segment without arena and heap.
+  static constexpr uint64_t kFixedBytes = kArenaOffset + kWordsBytes;
+
+  Segment(std::byte *base, uint64_t arenaBytes, uint64_t heapBytes);
 
   std::byte *base = nullptr;
+  SharedWords *sharedWords = nullptr;
+  uint64_t bytesOfArena = 0, bytesOfHeap = 0;
 };
 
 } // namespace occl::transport

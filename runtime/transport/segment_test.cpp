@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cstring>
+
 namespace occl::transport {
 namespace {
 
@@ -28,9 +30,56 @@ TEST(Segment, OpensWhatWasFormatted) {
   auto opened = Segment::open(memory.span(), 3, 8);
   ASSERT_TRUE(opened.ok()) << opened.status().message();
   EXPECT_EQ(opened->arenaBytes(), 1u << 20);
-  EXPECT_EQ(opened->arena() + opened->arenaBytes(), memory.span().data() + memory.span().size());
   AnnounceOwner(own->announceTable()).take(42)->publish(0, 0, {});
   EXPECT_NE(opened->announceTable().find(42), nullptr);
+}
+
+TEST(Segment, WhatAllWriteHasPagesOfItsOwn) {
+  Memory memory(Segment::bytesFor(10000, 5000));
+  auto own = Segment::format(memory.span(), 0, 2, 5000);
+  ASSERT_TRUE(own.ok());
+  constexpr uint64_t kPage = 4096;
+  std::span<std::byte> shared = own->sharedPages(), heap = own->heap();
+  EXPECT_EQ(own->arenaBytes(), 3 * kPage);
+  EXPECT_EQ(heap.size(), 2 * kPage);
+  EXPECT_EQ((shared.data() - memory.span().data()) % kPage, 0u);
+  EXPECT_EQ(shared.size() % kPage, 0u);
+  // header and tables | arena | shared arena and words | heap
+  EXPECT_GT(own->arena(), memory.span().data() + sizeof(SegmentHeader));
+  EXPECT_EQ(own->arena() + own->arenaBytes(), shared.data());
+  EXPECT_EQ(own->sharedArena(), shared.data());
+  auto *words = reinterpret_cast<std::byte *>(&own->words());
+  EXPECT_EQ(words, own->sharedArena() + own->arenaBytes());
+  EXPECT_LE(words + sizeof(SharedWords), shared.data() + shared.size());
+  EXPECT_EQ(shared.data() + shared.size(), heap.data());
+  EXPECT_EQ(heap.data() + heap.size(), memory.span().data() + memory.span().size());
+}
+
+TEST(Segment, WhatTheOwnerWritesToItsHeaderLaterMovesNothing) {
+  Memory memory(Segment::bytesFor(1 << 20, 1 << 20));
+  ASSERT_TRUE(Segment::format(memory.span(), 0, 2, 1 << 20).ok());
+  auto opened = Segment::open(memory.span(), 0, 2);
+  ASSERT_TRUE(opened.ok());
+  const Segment before = *opened;
+  std::memset(memory.span().data(), 0xff, sizeof(SegmentHeader));
+  EXPECT_EQ(opened->arena(), memory.span().data() + Segment::bytesFor(0) - 4096);
+  EXPECT_EQ(opened->arenaBytes(), 1u << 20);
+  EXPECT_EQ(opened->heap().data(), before.heap().data());
+  EXPECT_EQ(opened->heap().size(), 1u << 20);
+  EXPECT_EQ(&opened->words(), &before.words());
+}
+
+TEST(Segment, RefusesSizesThatDoNotFit) {
+  for (uint64_t heapBytes : {uint64_t{1}, uint64_t{4096}, uint64_t{1} << 63, ~uint64_t{0}}) {
+    Memory memory(Segment::bytesFor(8192));
+    ASSERT_TRUE(Segment::format(memory.span(), 0, 2).ok());
+    reinterpret_cast<SegmentHeader *>(memory.span().data())->heapBytes = heapBytes;
+    EXPECT_EQ(Segment::open(memory.span(), 0, 2).status().code(), StatusCode::Mismatch);
+  }
+  Memory memory(Segment::bytesFor(8192));
+  ASSERT_TRUE(Segment::format(memory.span(), 0, 2).ok());
+  reinterpret_cast<SegmentHeader *>(memory.span().data())->arenaBytes = 1 << 30;
+  EXPECT_EQ(Segment::open(memory.span(), 0, 2).status().code(), StatusCode::Mismatch);
 }
 
 TEST(Segment, RefusesForeignMemorySayingWhatDiffers) {
@@ -49,17 +98,17 @@ TEST(Segment, RefusesForeignMemorySayingWhatDiffers) {
             StatusCode::InvalidArgument);
 }
 
-TEST(FailureWord, KeepsTheFirstCauseAndCutsLongText) {
-  FailureWord word;
+TEST(FailureCause, KeepsTheFirstCauseAndCutsLongText) {
+  FailureCause word;
   EXPECT_TRUE(word.readCause().ok());
   word.writeCause({StatusCode::Timeout, std::string(10000, 'x')});
   word.writeCause({StatusCode::Aborted, "later"});
   EXPECT_EQ(word.readCause().code(), StatusCode::Timeout);
-  EXPECT_EQ(word.readCause().message(), std::string(FailureWord::kTextBytes - 1, 'x'));
+  EXPECT_EQ(word.readCause().message(), std::string(FailureCause::kTextBytes - 1, 'x'));
 }
 
-TEST(FailureWord, DamagedCodeIsAnInternalError) {
-  FailureWord word;
+TEST(FailureCause, DamagedCodeIsAnInternalError) {
+  FailureCause word;
   word.writeCause({StatusCode::Timeout, "late"});
   word.code = 1000;
   EXPECT_EQ(word.readCause().code(), StatusCode::InternalError);

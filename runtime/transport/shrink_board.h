@@ -9,12 +9,11 @@
 
 namespace occl::transport {
 
-/// Lies in the segment of every rank. Attempts are numbered from 1; sets of an attempt are written
-/// before what makes them valid, and again two attempts later.
+/// Lies in the segment of every rank, written by its owner. Attempts are numbered from 1; sets of
+/// an attempt are written before what makes them valid, and again two attempts later.
 struct ShrinkBoard {
   static constexpr uint32_t kGenerations = 2;
 
-  // Written by the owner.
   /// The last attempt that the rank takes part in; makes excluded[attempt % kGenerations] valid.
   alignas(64) Atomic<uint32_t> entered{0};
   /// The last attempt whose smaller group this rank has joined.
@@ -26,8 +25,10 @@ struct ShrinkBoard {
   Atomic<uint64_t> offerNonce[kGenerations];
   Atomic<uint64_t> offeredBytes[kGenerations];
   RankSet proposed[kGenerations]; // who goes on, as it sees it
+};
 
-  // In rank 0's segment only, written by compare-and-swap.
+/// Of rank 0's segment, written by all ranks, by compare-and-swap.
+struct ShrinkDecision {
   /// attempt << 32 | 1 + the rank whose proposal counts.
   alignas(64) Atomic<uint64_t> decision{0};
   /// attempt << 32 | 1: all have joined; or 2: somebody cannot, all try again.

@@ -98,6 +98,25 @@ TEST(BoundedRing, TwoProducersWhoDrainWhatTheyPush) {
   });
 }
 
+/// As free slots are used: there are as many entries as slots, and who has popped one pushes it
+/// back.
+TEST(BoundedRing, WhatWasPoppedFindsRoomWhileAnotherIsBeingPopped) {
+  expectNoDefect([] {
+    queue::BoundedRing<uint64_t> queue(2);
+    require(queue.push(0) && queue.push(1), "a queue with room refuses");
+    auto use = [&] {
+      for (int i = 0; i < 2; ++i)
+        if (auto entry = queue.pop())
+          require(queue.push(*entry), "a queue with room refuses");
+    };
+    Thread first(use), second(use);
+    first.join();
+    second.join();
+    auto one = queue.pop(), other = queue.pop();
+    require(one && other && *one + *other == 1 && !queue.pop(), "an entry is lost or doubled");
+  });
+}
+
 /// Two producers, each of whom sees to it that somebody pops: whoever gets to be the consumer. A
 /// queue that has room for all entries must take each at once, as the daemon relies on.
 void shareConsumer(queue::CompletionForm form, uint32_t capacity) {
@@ -204,7 +223,8 @@ TEST(Announce, ARecordIsSeenWholeAndInItsTurn) {
         const transport::AnnounceRecord *record;
         while (!(record = cell->find(ordinal)))
           yieldProcessor();
-        require(record->arenaOffset() == ordinal * 64 && record->traits().count == ordinal,
+        const transport::Announcement said = record->read();
+        require(said.arenaOffset == ordinal * 64 && said.traits.count == ordinal,
                 "a record is read before it is whole");
         read.store(ordinal + 1, std::memory_order_release);
       }
@@ -250,9 +270,9 @@ TEST(Announce, WhatStaysIsFoundWhileAnotherGoes) {
     });
 }
 
-TEST(FailureWord, TheFirstCauseCountsAndIsReadWhole) {
+TEST(FailureCause, TheFirstCauseCountsAndIsReadWhole) {
   expectNoDefect([] {
-    transport::FailureWord word;
+    transport::FailureCause word;
     auto write = [&](StatusCode code, const char *text) { word.writeCause({code, text}); };
     Thread first(write, StatusCode::Timeout, "late"), second(write, StatusCode::Aborted, "aborted");
     Status seen = word.readCause();

@@ -1,0 +1,315 @@
+// A rank that is damaged writes to whatever shared memory it can write, again and again. The others
+// neither crash nor hang: each call ends in time. Where only control data was damaged, and not what
+// says where data lies or when it is there, a call that returns success has the right result.
+//
+// OCCL_DAMAGE_TRIALS: how many of the random ones.
+#include "plan/testing/direct_plans.h"
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/processes.h"
+#include "runtime/communicator/testing/steps.h"
+#include "runtime/transport/segment.h"
+#include "test/faults/shared_files.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+using namespace std::chrono_literals;
+using faults::Piece;
+using transport::AnnounceCell;
+using transport::AnnounceTable;
+using transport::Segment;
+using transport::SegmentHeader;
+
+constexpr uint32_t kRanks = 3, kDamaged = 1;
+constexpr uint64_t kPage = 4096;
+/// Of each call, however much is wrong: many times the deadline.
+constexpr auto kInTime = 20s * kSlowness;
+
+/// Bytes that a damaged rank writes to.
+struct Target {
+  std::byte *begin = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// What this process maps of segments and doorbells, and may write.
+std::vector<Piece> writablePieces(bool own) {
+  std::vector<Piece> pieces;
+  for (const Piece &piece : faults::listPieces("memfd:occl-segment"))
+    if (piece.isWritable && (faults::rankOf(piece.file) == kDamaged) == own)
+      pieces.push_back(piece);
+  return pieces;
+}
+
+uint64_t roundUp(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+/// Of the own segment, by what lies where (runtime/transport/segment.h).
+Target inOwn(uint64_t from, uint64_t bytes) {
+  for (const Piece &piece : writablePieces(true))
+    if (piece.offset <= from && from + bytes <= piece.offset + piece.bytes)
+      return {piece.begin + (from - piece.offset), bytes};
+  return {};
+}
+
+std::vector<Target> ownHeader() { return {inOwn(0, sizeof(SegmentHeader))}; }
+std::vector<Target> ownIndex() {
+  return {inOwn(roundUp(sizeof(SegmentHeader)), AnnounceTable::indexBytes(Segment::kCells))};
+}
+/// Those that are used.
+std::vector<Target> ownCells() {
+  return {
+      inOwn(roundUp(sizeof(SegmentHeader)) + roundUp(AnnounceTable::indexBytes(Segment::kCells)),
+            8 * sizeof(AnnounceCell))};
+}
+std::vector<Target> ownArena() {
+  return {inOwn(roundUp(sizeof(SegmentHeader)) +
+                    roundUp(AnnounceTable::indexBytes(Segment::kCells)) +
+                    roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}),
+                64 << 10)};
+}
+/// The begin and the end of everything that may be written of the others' segments.
+std::vector<Target> segmentsOfOthers() {
+  std::vector<Target> targets;
+  for (const Piece &piece : writablePieces(false)) {
+    uint64_t bytes = std::min<uint64_t>(piece.bytes, 256 << 10);
+    targets.push_back({piece.begin, bytes});
+    targets.push_back({piece.begin + piece.bytes - kPage, kPage});
+  }
+  return targets;
+}
+/// Only the last page: words that say that something has failed, is asked, or decided.
+std::vector<Target> wordsOfOthers() {
+  std::vector<Target> targets;
+  for (const Piece &piece : writablePieces(false))
+    targets.push_back({piece.begin + piece.bytes - kPage, kPage});
+  return targets;
+}
+std::vector<Target> doorbells() {
+  std::vector<Target> targets;
+  for (const Piece &piece : faults::listPieces("memfd:occl-bell"))
+    if (piece.isWritable)
+      targets.push_back({piece.begin, piece.bytes});
+  return targets;
+}
+
+enum class Pattern { Zeros, Ones, Words, Bits };
+
+/// Overwrites all of the target at once, or words and bits here and there.
+void damage(const Target &target, Pattern pattern, std::mt19937_64 &random) {
+  if (pattern == Pattern::Zeros || pattern == Pattern::Ones) {
+    std::memset(target.begin, pattern == Pattern::Ones ? 0xff : 0, target.bytes);
+    return;
+  }
+  for (int i = 0; i < 64; ++i) {
+    std::byte *at = target.begin + random() % (target.bytes / 8) * 8;
+    uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    // Small numbers are more often nearly right.
+    word = pattern == Pattern::Bits ? word ^ 1ull << random() % 64 : random() >> random() % 64;
+    std::memcpy(at, &word, sizeof word);
+  }
+}
+
+struct Trial {
+  std::function<std::vector<Target>()> targets;
+  Pattern pattern = Pattern::Ones;
+  uint64_t seed = 0;
+  /// Nothing is damaged that leads to data.
+  bool areResultsRight = false;
+  /// In heap buffers, with direct stores.
+  bool isDirect = false;
+};
+
+plan::Plan inLines(plan::Plan plan) {
+  plan.protocol = plan::Protocol::LL128;
+  return plan;
+}
+
+std::vector<Job> makeJobs(uint32_t numRanks) {
+  std::vector<Job> jobs;
+  jobs.emplace_back(0, handleOf(ringAllReduce(numRanks)), 30);
+  jobs.emplace_back(1, handleOf(twoShotAllReduce(numRanks)), 100000);
+  jobs.emplace_back(2, handleOf(inLines(oneShotAllReduce(numRanks))), 30);
+  return jobs;
+}
+
+/// Calls, each of which must end in time.
+class Clocked {
+public:
+  occlResult_t operator()(const char *what, const std::function<occlResult_t()> &call) {
+    auto begin = std::chrono::steady_clock::now();
+    occlResult_t result = call();
+    if (std::chrono::steady_clock::now() - begin > kInTime && late.empty())
+      late = std::string(what) + " took too long";
+    return result;
+  }
+  std::string late;
+};
+
+/// Rounds of collectives that are registered, submitted in different orders, and deregistered,
+/// until the first error, after which the rest of the interface is used, too.
+std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic<bool> *hasBegun) {
+  constexpr int kRounds = 15;
+  Clocked call;
+  std::string wrong;
+  bool isLost = false;
+  for (int round = 0; round < kRounds && !isLost && wrong.empty() && call.late.empty(); ++round) {
+    std::vector<Job> jobs = makeJobs(kRanks);
+    std::vector<occlRequest_t> requests;
+    for (Job &job : jobs)
+      isLost |= call("occlRegister", [&] { return job.registerOn(comm); }) != occlSuccess;
+    for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0))
+      isLost |= call("occlSubmit", [&] {
+                  return jobs[j].submit(comm, rank, &requests.emplace_back());
+                }) != occlSuccess;
+    if (hasBegun)
+      hasBegun->store(true);
+    for (occlRequest_t request : requests)
+      if (!isLost)
+        isLost |= call("occlWait", [&] { return occlWait(comm, request); }) != occlSuccess;
+    if (!isLost && trial.areResultsRight)
+      wrong = checkAll(jobs, rank);
+    for (Job &job : jobs)
+      if (!isLost)
+        isLost |=
+            call("occlDeregister", [&] { return occlDeregister(comm, job.id()); }) != occlSuccess;
+  }
+  call("occlCommReport", [&] { return reportOf(comm), occlSuccess; });
+  occlComm_t smaller = nullptr;
+  occlConfig_t config = withTimeout(500);
+  call("occlCommShrink", [&] { return occlCommShrink(comm, nullptr, 0, &config, &smaller); });
+  if (smaller)
+    call("occlCommDestroy", [&] { return occlCommDestroy(smaller); });
+  call("occlCommDestroy", [&] { return occlCommDestroy(comm); });
+  return !wrong.empty() ? wrong : call.late;
+}
+
+/// The damaged rank does its part meanwhile, as far as it can.
+std::string liveDamaged(const Trial &trial, occlComm_t comm) {
+  std::mt19937_64 random(trial.seed);
+  const std::vector<Target> targets = trial.targets();
+  std::atomic<bool> hasBegun{false};
+  std::thread damaging([&] {
+    while (!hasBegun.load())
+      std::this_thread::yield();
+    for (;;) {
+      for (const Target &target : targets)
+        if (target.begin)
+          damage(target, trial.pattern, random);
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+    }
+  });
+  live(trial, comm, kDamaged, &hasBegun);
+  _exit(0); // the thread goes on until then
+}
+
+void run(const Trial &trial) {
+  std::string name = jobName("damage");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    occlConfig_t config = withTimeout(500);
+    config.arenaBytes = 1 << 20;
+    config.heapBytes = 1 << 20;
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), &config) != occlSuccess)
+      return std::string("occlCommInitRank: ") + occlGetLastError();
+    return rank == kDamaged ? liveDamaged(trial, comm) : live(trial, comm, rank, nullptr);
+  });
+  for (uint32_t r = 0; r < kRanks; ++r)
+    if (r != kDamaged) {
+      EXPECT_EQ(processes.join(r), 0) << "rank " << r << " (-1: killed by a signal), seed "
+                                      << trial.seed << ": " << processes.wrong(r);
+    }
+  processes.kill(kDamaged);
+  processes.join(kDamaged);
+}
+
+void runWithEachPattern(std::vector<Target> (*targets)(), bool areResultsRight) {
+  const uint64_t seed = std::random_device()();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  for (Pattern pattern : {Pattern::Zeros, Pattern::Ones, Pattern::Words, Pattern::Bits})
+    run({targets, pattern, seed, areResultsRight});
+}
+
+TEST(Damage, TheOwnHeader) { runWithEachPattern(ownHeader, true); }
+TEST(Damage, TheOwnIndex) { runWithEachPattern(ownIndex, true); }
+TEST(Damage, WordsOfOthers) { runWithEachPattern(wordsOfOthers, true); }
+TEST(Damage, Doorbells) { runWithEachPattern(doorbells, true); }
+TEST(Damage, TheOwnCells) { runWithEachPattern(ownCells, false); }
+TEST(Damage, TheOwnArena) { runWithEachPattern(ownArena, false); }
+TEST(Damage, AllThatCanBeWrittenOfOthers) { runWithEachPattern(segmentsOfOthers, false); }
+
+TEST(Damage, AnythingAtRandom) {
+  const char *given = std::getenv("OCCL_DAMAGE_TRIALS");
+  const uint64_t trials = given ? std::strtoull(given, nullptr, 10) : 6;
+  std::random_device device;
+  for (uint64_t trial = 0; trial < trials && !::testing::Test::HasFailure(); ++trial) {
+    const uint64_t seed = device();
+    std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+    auto targets = [seed] {
+      std::mt19937_64 random(seed);
+      std::vector<Target> all;
+      for (auto *some :
+           {ownHeader, ownIndex, ownCells, ownArena, segmentsOfOthers, wordsOfOthers, doorbells})
+        if (random() % 2 == 0)
+          for (const Target &target : some())
+            all.push_back(target);
+      return all;
+    };
+    run({targets, static_cast<Pattern>(seed % 4), seed});
+  }
+}
+
+/// What `rank` maps of the segments of others, and may write, by what it has registered.
+std::string checkWritable(occlComm_t comm, uint32_t rank) {
+  constexpr uint64_t kArena = 1 << 20, kHeap = 1 << 20;
+  auto writableOfOthers = [&] {
+    uint64_t bytes = 0;
+    for (const Piece &piece : faults::listPieces("memfd:occl-segment"))
+      if (piece.isWritable && faults::rankOf(piece.file) != rank) {
+        if (piece.offset < Segment::bytesFor(0) - kPage)
+          return ~uint64_t{0}; // header or tables
+        bytes += piece.bytes;
+      }
+    return bytes;
+  };
+  const uint64_t shared = kArena + kPage;
+  if (uint64_t bytes = writableOfOthers(); bytes != (kRanks - 1) * shared)
+    return "writable of the others' segments: " + std::to_string(bytes);
+  uint32_t wholeBells = 0; // the own one
+  for (const Piece &piece : faults::listPieces("memfd:occl-bell"))
+    wholeBells += piece.isWritable && piece.bytes > kPage;
+  if (wholeBells > 1)
+    return "what the devices of others say beside their doorbells is writable";
+  Job direct(7, handleOf(directAllReduce(kRanks)), 30);
+  if (direct.registerOn(comm) != occlSuccess)
+    return lastError("occlRegister");
+  // It stores to the output of each rank.
+  if (uint64_t bytes = writableOfOthers(); bytes != (kRanks - 1) * (shared + kHeap))
+    return "writable with direct access: " + std::to_string(bytes);
+  return {};
+}
+
+TEST(Damage, OnlySharedPagesOfOthersCanBeWritten) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.arenaBytes = 1 << 20;
+  config.heapBytes = 1 << 20;
+  inProcesses(kRanks, "writable", checkWritable, config);
+}
+
+} // namespace
+} // namespace occl::communicator::testing
