@@ -2,6 +2,8 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/thread.h"
+#include "runtime/queue/ring_position.h"
 
 #include <bit>
 #include <cstdint>
@@ -13,7 +15,9 @@ namespace occl::queue {
 
 /// Each slot carries the turn in which it may be written or read, so an entry is visible only when
 /// whole. A producer that has reserved a slot and not yet filled it hides the entries behind it;
-/// who pushes and then pops until nothing is left therefore leaves no entry behind. Nothing waits.
+/// who pushes and then pops until nothing is left therefore leaves no entry behind. pop() waits for
+/// nobody. push() waits for a consumer only that has taken the entry in its slot and not yet said
+/// so, between two instructions: so it refuses nothing for which there is room.
 template <class T> class BoundedRing {
   static_assert(std::is_trivially_copyable_v<T>);
 
@@ -25,7 +29,7 @@ public:
       slots[i].turn.store(i, std::memory_order_relaxed);
   }
 
-  /// False if the queue is full.
+  /// False if the queue is full: it has as many entries as slots.
   bool push(const T &entry) {
     uint64_t position = tail.load(std::memory_order_relaxed);
     for (;;) {
@@ -37,9 +41,12 @@ public:
           slot.turn.store(position + 1, std::memory_order_release);
           return true;
         }
-      } else if (turn < position) {
-        return false;
       } else {
+        if (turn < position) {
+          if (isFull(position, head.load(std::memory_order_acquire), mask))
+            return false;
+          yieldProcessor();
+        }
         position = tail.load(std::memory_order_relaxed);
       }
     }
