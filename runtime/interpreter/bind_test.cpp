@@ -235,6 +235,43 @@ TEST(Bind, HeadsThatLieApartHaveTheirOwnRoomAndNothingElseMoves) {
   }
 }
 
+/// Rank 0 sends one small message to many, so that there is more of heads than of slots.
+TEST(Bind, ABlockHasRoomForItsHeadsApart) {
+  constexpr uint32_t kRanks = 17;
+  plan::PlanBuilder builder;
+  std::vector<uint32_t> others;
+  for (uint32_t r = 1; r < kRanks; ++r)
+    others.push_back(r);
+  uint32_t link = builder.addConnection(0, 0, others);
+  for (uint32_t r = 0; r < kRanks; ++r) {
+    builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+    builder.beginThreadBlock();
+    for (int i = 0; i < 3; ++i)
+      if (r == 0)
+        builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1}, {plan::input(0, 0)},
+                               {plan::connection(link)});
+      else
+        builder.addInstruction({.opcode = plan::Opcode::Recv, .count = 1}, {plan::connection(link)},
+                               {plan::output(r, 0)});
+  }
+  plan::Plan plan = std::move(builder).take();
+  auto bound = mustBind(plan, {.count = 1, .headsDistance = 4096});
+  EXPECT_EQ(bound->headBytes(0), (kRanks - 1) * kControlStride);
+  EXPECT_GE(bound->arenaBytes(0), bound->headBytes(0));
+}
+
+TEST(Bind, RefusesWhatOverflowsOnAnyRank) {
+  plan::PlanBuilder builder;
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+  builder.beginRank({.inputChunks = 1, .outputChunks = 1u << 16});
+  plan::Plan plan = std::move(builder).take();
+  for (uint32_t rank : {0, 1}) {
+    EXPECT_TRUE(bind(plan, {.rank = rank, .count = 1 << 20}).ok());
+    EXPECT_EQ(bind(plan, {.rank = rank, .count = 1ull << 50}).status().code(),
+              StatusCode::InvalidArgument);
+  }
+}
+
 TEST(Bind, RefusesWhatItCannotExecute) {
   plan::Plan plan = plan::testing::ringAllReduce(2);
   plan.instructions[0].opcode = plan::Opcode::Gate;
