@@ -174,7 +174,8 @@ struct BoundBlock {
   uint32_t numDrains = 0;
 };
 
-/// Where the slots and the tail of a connection lie. Heads always lie in the source's arena block.
+/// Where the slots and the tail of a connection lie. Heads always lie with the source's arena
+/// block: in it, or as far behind its begin as BindRequest::headsDistance says.
 enum class Placement : uint8_t {
   /// Once, in the source's block: the destinations read them there. One store however many
   /// destinations; the source needs nothing from them before it sends.
@@ -187,7 +188,7 @@ enum class Placement : uint8_t {
 
 /// The sending or a receiving end of a connection. Control words lie on cache lines of their own:
 /// the tail (written by the source) beside the slots, and one head for each destination (written by
-/// it) in the source's arena block. AtDestination, the sending side has an end for each
+/// it) with the source's arena block. AtDestination, the sending side has an end for each
 /// destination.
 struct ConnectionEnd {
   uint64_t tailOffset = 0;
