@@ -53,6 +53,11 @@ enum class Sleep {
 /// reported as a lost wake-up, if the exploration asks for that. False if time ended it.
 bool park(const void *key, SteadyClock::time_point deadline, Sleep kind, const Where &where);
 void wake(const void *key);
+/// One of those that sleep on it, whichever the schedule says.
+void wakeOne(const void *key);
+/// What the last park() of this thread waited for is there, although time ended it. If all others
+/// slept at that time, too, nobody was left to wake it: a lost wake-up, and a defect.
+void foundUnwoken(const Where &where);
 
 /// Lets the others run before this thread does again, and time pass.
 void yield(std::chrono::nanoseconds time, const Where &where);

@@ -64,7 +64,11 @@ public:
     explored::use(this);
     explored::wake(this);
   }
-  void notify_one(Where where = Where::current()) { notify_all(where); }
+  void notify_one(Where where = Where::current()) {
+    explored::reach("notify one", this, where);
+    explored::use(this);
+    explored::wakeOne(this);
+  }
 
   template <class Lock, class Condition>
   void wait(Lock &lock, Condition condition, Where where = Where::current()) {
@@ -77,8 +81,12 @@ public:
                 Where where = Where::current()) {
     auto deadline = SteadyClock::now() + std::min(atMost, std::chrono::nanoseconds(1ll << 60));
     while (!condition())
-      if (!parkUnlocked(lock, deadline, explored::Sleep::Timed, where))
-        return condition();
+      if (!parkUnlocked(lock, deadline, explored::Sleep::Timed, where)) {
+        if (!condition())
+          return false;
+        explored::foundUnwoken(where);
+        return true;
+      }
     return true;
   }
 

@@ -111,7 +111,8 @@ typedef struct {
                          and shrinking communicators), and collectives have none */
   uint32_t
       preemption; /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
-  uint32_t workers; /* executor threads of the device; default 1. With occlDeviceCuda thread blocks
+  uint32_t workers; /* executor threads of the device, a thread inside occlWait is in the place of
+                       one of them; default 1. With occlDeviceCuda thread blocks
                        that its resident daemon takes of it while something is in flight, for each
                        kind of collective (floats and sum or others, LL and LL128 or Simple): at
                        most 64; default 16 */

@@ -104,8 +104,12 @@ void CallbackThreads::runFirst(Lock &lock) {
   ++numRunning;
   ++numActive;
   lastBegin = SteadyClock::now();
+  // Somebody has to look after the next one, too: who waited for this one may have had the call
+  // that came with it.
   if (!jobs.empty() && numIdle() == 0)
     (void)addThread();
+  else if (!jobs.empty())
+    changed.notify_one();
   lock.unlock();
   job.run(job.owner, job.entry);
   lock.lock();

@@ -141,6 +141,8 @@ Daemon::InsideWait::InsideWait(Daemon &daemon) : device(*daemon.core.device) {
 
 Daemon::InsideWait::~InsideWait() {
   device.helpers.fetch_sub(1, std::memory_order_seq_cst);
+  // Who submits looks for helpers after a fence.
+  fenceAfterUpdate();
   if (!device.submissions.areOpen())
     return;
   device.handOver();
@@ -183,7 +185,7 @@ Status Daemon::take(RequestId request) {
 Status Daemon::test(RequestId request) {
   using Phase = RequestTable::Phase;
   if (core.requests.phase(request) == Phase::InFlight)
-    if (Executor(*core.device).pass())
+    if (Executor(*core.device).lookAtAll())
       core.device->handOver();
   switch (core.requests.phase(request)) {
   case Phase::Never:

@@ -16,6 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTickPeriod = 5ms;
+/// So many times as long as one takes lie between two at least.
+constexpr int kTicksApart = 20;
 
 std::unique_ptr<scheduler::BudgetPolicy> budgetFor(const DeviceOptions &options) {
   return scheduler::makeBudget(options.budget.value_or(scheduler::BudgetKind::FrontHeavy),
@@ -45,12 +47,19 @@ StatusOr<std::shared_ptr<Device>> Device::start(const DeviceOptions &options,
 
 Status Device::startWorkers() {
   for (uint32_t w = 0; w < options.workers; ++w) {
-    auto worker = Worker::start(*this);
+    auto worker = Worker::start(*this, w == 0);
     if (!worker.ok())
       return worker.status();
     workers.push_back(std::move(*worker));
   }
   return {};
+}
+
+void Device::callWorkers() {
+  calls.fetch_add(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  if (resting.load(std::memory_order_relaxed) != 0)
+    workBell.ringAll();
 }
 
 Device::~Device() {
@@ -110,6 +119,13 @@ std::vector<Core *> Device::round(Clock::time_point now) {
   }
   if (cycles)
     cycles->round(members);
+  // It looks at every open task, under the board's lock: never for more than a small part of the
+  // time, however many there are. Deadlines are as late then.
+  const auto end = Clock::now();
+  nextTick.store((end + std::max<Clock::duration>(kTickPeriod, kTicksApart * (end - now)))
+                     .time_since_epoch()
+                     .count(),
+                 std::memory_order_relaxed);
   return failed;
 }
 

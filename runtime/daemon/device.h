@@ -12,6 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/doorbell.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/tick_clock.h"
 #include "runtime/bootstrap/shared_bell.h"
 #include "runtime/daemon/callback_threads.h"
 #include "runtime/daemon/cycle_watch.h"
@@ -81,6 +82,10 @@ public:
       bell.ring();
   }
 
+  /// An executor has more at hand than it does soon: workers that stand down for threads inside
+  /// wait() are to come, all but the first.
+  void callWorkers();
+
   /// The budget policy in force.
   const scheduler::BudgetPolicy &budget() const {
     return *budgetInForce.load(std::memory_order_relaxed);
@@ -108,6 +113,9 @@ public:
   Doorbell workBell;
   /// Workers that have armed nothing: they look again by themselves after a short time.
   Atomic<uint32_t> lingering{0};
+  /// Workers but the first that sleep or linger, and calls for them so far.
+  Atomic<uint32_t> resting{0}, calls{0};
+  const TickScale scale;
 
 private:
   using Clock = SteadyClock;

@@ -25,6 +25,8 @@ constexpr auto kLongestSleep = 20ms;
 constexpr scheduler::Nanoseconds kAtSubmission = 4us;
 /// Slices of one visit; then the others get their turn.
 constexpr uint32_t kQuantumSlices = 64;
+/// Work that took so long, while other tasks wait, is worth waking another executor for.
+constexpr uint64_t kLongVisit = 50000; // nanoseconds
 /// Visits between two looks at the clock for the watchdog while everything moves.
 constexpr uint32_t kVisitsPerTick = 256;
 
@@ -49,18 +51,19 @@ void Executor::complete(OpenInvocation &invocation) {
   core.place.unpin();
 }
 
-bool Executor::visitOne(Patience patience) {
+bool Executor::visitOne(Patience patience, scheduler::Round &round) {
   if (++visitsSinceTick == kVisitsPerTick) {
     visitsSinceTick = 0;
     device.tick();
   }
   scheduler::Visit visit;
   const Ticks now = ticks();
-  BlockTask *task = device.board.claim(visit, completeAtOnce, now);
-  lastQueueLength = task ? visit.queueLength : 0;
+  BlockTask *task = device.board.claim(visit, completeAtOnce, now, round);
   bool moved = !completeAtOnce.empty();
-  if (task)
+  if (task) {
+    ++claims;
     moved |= visitClaimed(*task, visit, patience, now);
+  }
   while (!completeAtOnce.empty()) {
     OpenInvocation &next = *completeAtOnce.front();
     completeAtOnce.erase(completeAtOnce.begin());
@@ -87,6 +90,9 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
       device.board.place(*task.invocation, *standing);
   }
   Released released = device.board.release(task, outcome);
+  leftOut |= released.leftOut;
+  if (released.othersWait && outcome.moved)
+    callWorkers(now);
   if (released.complete)
     complete(*released.complete);
   if (released.mustSettle) {
@@ -210,20 +216,21 @@ bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
   });
 }
 
-bool Executor::pass() {
+bool Executor::lookAtAll() {
   bool moved = false;
-  size_t visits = 0;
+  leftOut = false;
+  scheduler::Round all;
   do
-    moved |= visitOne(Patience::OnePoll);
-  while (++visits < lastQueueLength);
-  return moved;
+    moved |= visitOne(Patience::OnePoll, all);
+  while (!all.isOver);
+  return moved || leftOut;
 }
 
-bool Executor::passIsOver() {
-  if (++unmovedVisits < lastQueueLength)
-    return false;
-  unmovedVisits = 0;
-  return true;
+/// What is at hand is more than one executor does in the time that it takes to wake another one.
+void Executor::callWorkers(Ticks visitBegin) {
+  if (device.resting.load(std::memory_order_relaxed) != 0 &&
+      device.scale.nanoseconds(ticks() - visitBegin) >= kLongVisit)
+    device.callWorkers();
 }
 
 void Executor::quit(uint32_t ticket) {

@@ -24,10 +24,10 @@ public:
   /// then yields the processor, then leaves it until the doorbell rings (voluntary quit).
   template <class Done> void runUntil(Done done) {
     while (!done()) {
-      // Once a whole pass has moved nothing, each time that the processor comes back is for one
+      // Once a whole round has moved nothing, each time that the processor comes back is for one
       // look.
-      if (visitOne(isIdle() ? Patience::OnePoll : Patience::Budget)) {
-        unmovedVisits = 0;
+      if (visitOne(isIdle() ? Patience::OnePoll : Patience::Budget, round)) {
+        round = {};
         offers.reset();
         continue;
       }
@@ -35,8 +35,21 @@ public:
     }
   }
 
-  /// At most one visit to each task, without polling. True if anything moved.
-  bool pass();
+  /// A round of visits without polling: each task that is open and that nobody holds is looked at.
+  /// True if it was not the last one: something has moved, or somebody else's was over meanwhile
+  /// without a look at what was claimed here. That one may have enabled it since it was looked at
+  /// here, and sleep now. Who does not go on then has to ring.
+  bool lookAtAll();
+
+  /// Begins anew: polls, and offers the processor, before it leaves it.
+  void restart() {
+    round = {};
+    offers.reset();
+  }
+  /// It has offered the processor for a while and nothing moves: it is about to leave it.
+  bool isStuck() const { return offers.areOver(); }
+  /// Tasks that it has claimed from the board so far.
+  uint64_t countClaims() const { return claims; }
 
   /// Visits what the caller has claimed at its submission: see Admitted. While it is alone on the
   /// board and others may need the processor, it is not released between looks, for a short time.
@@ -53,7 +66,7 @@ private:
   /// before.
   enum class Patience { Budget, OnePoll, First, Alone, Begun };
 
-  bool visitOne(Patience patience);
+  bool visitOne(Patience patience, scheduler::Round &round);
   bool visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience, Ticks now);
   static void complete(OpenInvocation &invocation);
   static void confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle);
@@ -62,23 +75,25 @@ private:
   bool staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling);
   bool keepsPolling(const scheduler::Visit &visit, Patience patience, Polling &polling) const;
   bool isIdle() const { return offers.haveBegun(); }
-  bool passIsOver();
+  void callWorkers(Ticks visitBegin);
 
   template <class Done> void idle(Done done) {
-    if (!passIsOver())
+    if (!round.isOver)
       return;
+    round = {};
     if (offers.goOn())
       return yieldProcessor();
     uint32_t ticket = device.bell.prepareSleep();
-    if (done() || pass())
+    if (done() || lookAtAll())
       return;
     quit(ticket);
   }
   void quit(uint32_t ticket);
 
   Device &device;
-  size_t lastQueueLength = 0;
-  size_t unmovedVisits = 0;
+  scheduler::Round round; // since something has moved, or the last one was over
+  uint64_t claims = 0;
+  bool leftOut = false;
   uint32_t visitsSinceTick = 0;
   Offers offers;
   std::vector<OpenInvocation *> completeAtOnce; // they have no thread block here

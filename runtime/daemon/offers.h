@@ -38,7 +38,11 @@ private:
 class Offers {
 public:
   bool haveBegun() const { return count != 0; }
-  void reset() { count = 0; }
+  bool areOver() const { return over; }
+  void reset() {
+    count = 0;
+    over = false;
+  }
   /// Whether to offer it once more, instead of leaving it.
   bool goOn() {
     if (count++ < kUntimed)
@@ -46,7 +50,8 @@ public:
     auto now = SteadyClock::now();
     if (count == kUntimed + 1)
       since = now;
-    return now - since < kTime;
+    over = now - since >= kTime;
+    return !over;
   }
 
 private:
@@ -55,6 +60,7 @@ private:
   static constexpr uint32_t kUntimed = 2;
 
   uint32_t count = 0;
+  bool over = false;
   SteadyClock::time_point since;
 };
 

@@ -44,7 +44,7 @@ public:
     auto request = admission.submit({id, buffer, buffer});
     ASSERT_TRUE(request.ok()) << request.status().message();
   }
-  bool pass() { return executor.pass(); }
+  bool pass() { return executor.lookAtAll(); }
   /// Ids in the order of the queue, each once.
   std::vector<uint64_t> order() {
     std::vector<uint64_t> ids;
@@ -55,6 +55,15 @@ public:
     return ids;
   }
   bool hasOpen() const { return core.hasOpen(); }
+  /// Ids of which no task has been looked at.
+  std::vector<uint64_t> unseen() {
+    std::vector<uint64_t> ids;
+    device->board.forEachTask(core.place, [&](const BlockTask &task) {
+      if (task.obstacle.reason == interpreter::BlockReason::None)
+        ids.push_back(task.invocation->id->id);
+    });
+    return ids;
+  }
   std::array<std::array<float, kCount * kRanks>, 8> buffers{};
 
 private:
@@ -160,6 +169,24 @@ TEST_F(StandingTest, WhatAllHaveAnnouncedGoesFirstAsTheLowestRankSubmittedIt) {
   EXPECT_EQ(ranks[1]->order(), (Ids{3, 1, 2, 4}));
   EXPECT_EQ(ranks[2]->order(), (Ids{3, 1, 2}));
   submit(2, {4});
+  finish();
+}
+
+/// What is submitted in the middle of a pass has no turn in it, or moves others.
+TEST_F(StandingTest, ALookAtAllIsAtEverythingWhereverThePassStands) {
+  make(true);
+  add(1, {0, 0, 0});
+  add(2, {0, 0, 0});
+  add(3, {9, 0, 0});
+  add(4, {9, 0, 0});
+  add(5, {0, 0, 0});
+  submit(0, {1});
+  ranks[0]->pass();
+  submit(0, {2, 3, 4, 5});
+  ranks[0]->pass();
+  EXPECT_EQ(ranks[0]->unseen(), Ids{});
+  for (uint32_t r = 1; r < kRanks; ++r)
+    submit(r, {5, 4, 3, 2, 1});
   finish();
 }
 

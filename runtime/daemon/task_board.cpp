@@ -138,7 +138,7 @@ void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &compl
 }
 
 BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete,
-                            Ticks now) {
+                            Ticks now, scheduler::Round &round) {
   std::lock_guard lock(mutex);
   if (!emptySuccessors.empty())
     complete.insert(complete.end(), emptySuccessors.begin(), emptySuccessors.end());
@@ -148,7 +148,28 @@ BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation 
     countComplete(*invocation, invocation->times.started, invocation->place->stats);
     pinForCallback(*invocation);
   }
-  return claimNext(visit);
+  queue.begin(round);
+  BlockTask *task = claimNext(visit);
+  queue.look(round, !preemption);
+  return task;
+}
+
+scheduler::Round TaskBoard::beginRound() {
+  std::lock_guard lock(mutex);
+  scheduler::Round round;
+  queue.begin(round);
+  return round;
+}
+
+bool TaskBoard::isOver(scheduler::Round round) {
+  std::lock_guard lock(mutex);
+  queue.look(round, !preemption);
+  return round.isOver;
+}
+
+uint64_t TaskBoard::countClaims() {
+  std::lock_guard lock(mutex);
+  return queue.countClaims();
 }
 
 BlockTask *TaskBoard::claimNext(scheduler::Visit &visit) {
@@ -242,14 +263,17 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   std::lock_guard lock(mutex);
   BoardPlace &place = placeOf(task);
   --place.numClaimed;
-  queue.release(task);
+  Released released;
+  released.leftOut = queue.release(task);
+  released.othersWait = queue.hasUnclaimed();
   if (outcome.moved)
     Stats::addLocked(place.stats.contextSaves, 1);
   if (outcome.preempted)
     Stats::addLocked(place.stats.preemptions, 1);
   if (place.stopped || outcome.failed) {
     place.pin();
-    return {nullptr, true};
+    released.mustSettle = true;
+    return released;
   }
   if (!preemption && (outcome.moved || outcome.finished))
     stillSince = SteadyClock::now();
@@ -263,16 +287,17 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
     place.published = nullptr;
   }
   if (!outcome.finished)
-    return {};
+    return released;
   queue.remove(task);
   OpenInvocation &invocation = *task.invocation;
   if (--invocation.blocksLeft != 0)
-    return {};
+    return released;
   publishDone(invocation);
   startSuccessor(*invocation.id, emptySuccessors, outcome.endedAt);
   countComplete(invocation, outcome.endedAt, place.stats);
   pinForCallback(invocation);
-  return {&invocation, false};
+  released.complete = &invocation;
+  return released;
 }
 
 void TaskBoard::takeWithSuccessors(OpenInvocation &invocation,

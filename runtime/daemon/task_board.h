@@ -48,6 +48,8 @@ struct KeptTo {
 struct Released {
   OpenInvocation *complete = nullptr; // this was its last block; pinned if it has a callback
   bool mustSettle = false;            // the communicator has failed; its place is pinned
+  bool leftOut = false;               // see TaskQueue::release()
+  bool othersWait = false;            // there are tasks that nobody holds
 };
 
 /// What one communicator rank has on its device's board.
@@ -101,8 +103,14 @@ public:
 
   /// Claims a task to visit, `now`; nullptr if there is none. Invocations that have no thread block
   /// on this rank are complete at once: they are appended to `complete`, and the place of each that
-  /// has a callback is pinned.
-  BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete, Ticks now);
+  /// has a callback is pinned. The round begins, or goes on, with this claim.
+  BlockTask *claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete, Ticks now,
+                   scheduler::Round &round);
+  /// A round of somebody who only looks whether others claim.
+  scheduler::Round beginRound();
+  bool isOver(scheduler::Round round);
+  /// Claims so far, of all executors.
+  uint64_t countClaims();
   /// Puts the invocation's tasks, one of which the caller has claimed, where this standing belongs;
   /// their arrival stays.
   void place(OpenInvocation &invocation, scheduler::Standing standing);

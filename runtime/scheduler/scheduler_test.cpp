@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <deque>
@@ -83,7 +84,8 @@ TEST(TaskQueue, RemovingKeepsTheOthersInOrder) {
   EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
 }
 
-/// As insert() and claimNext() leave it, for those that come later.
+/// As insert() and claimNext() leave it, for those that come later. A pass is no look at
+/// everything: see Rounds.
 TEST(TaskQueue, InsertedClaimed) {
   for (bool atOnce : {false, true}) {
     FifoOrder order;
@@ -106,9 +108,215 @@ TEST(TaskQueue, InsertedClaimed) {
     queue.release(tasks[0]);
     queue.release(tasks[1]);
     EXPECT_EQ(queue.claimNext(false, visit), &tasks[0]);
+    Round round; // the last task has no turn in this pass, and yet belongs to it
+    queue.begin(round);
     queue.remove(tasks[0]);
     EXPECT_EQ(queue.claimNext(false, visit), &tasks[1]);
+    queue.look(round, false);
+    EXPECT_FALSE(round.isOver);
     EXPECT_EQ(queue.claimNext(false, visit), &tasks[2]);
+    queue.look(round, false);
+    EXPECT_TRUE(round.isOver);
+  }
+}
+
+/// Somebody who looks at everything before he sleeps.
+class Looker {
+public:
+  explicit Looker(TaskQueue &queue, bool onlyFrontGroup = false)
+      : queue(queue), onlyFrontGroup(onlyFrontGroup) {}
+
+  /// One visit to a task that does not move; nullptr if all are claimed.
+  Task *visit(Round &round) {
+    queue.begin(round);
+    Task *task = queue.claimNext(onlyFrontGroup, place);
+    queue.look(round, onlyFrontGroup);
+    if (task)
+      queue.release(*task);
+    return task;
+  }
+  /// The tasks of a round, in the order of its visits; after each, moved(task) is called.
+  template <class Moved> std::vector<const Task *> round(Moved moved) {
+    std::vector<const Task *> visited;
+    Round round;
+    do {
+      if (Task *task = visit(round)) {
+        visited.push_back(task);
+        moved(*task);
+      }
+    } while (!round.isOver);
+    return visited;
+  }
+  std::vector<const Task *> round() {
+    return round([](Task &) {});
+  }
+
+private:
+  TaskQueue &queue;
+  const bool onlyFrontGroup;
+  Visit place;
+};
+
+class Rounds : public ::testing::Test {
+protected:
+  Rounds() : queue(order), looker(queue) {
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      tasks[i].standing.arrival = i;
+      tasks[i].group = i;
+    }
+  }
+  void insert(std::initializer_list<size_t> numbers) {
+    for (size_t i : numbers)
+      queue.insert(tasks[i]);
+  }
+  void expectAll(const std::vector<const Task *> &visited, std::initializer_list<size_t> numbers) {
+    for (size_t i : numbers)
+      EXPECT_EQ(std::count(visited.begin(), visited.end(), &tasks[i]), 1) << "task " << i;
+    EXPECT_EQ(visited.size(), numbers.size());
+  }
+
+  PriorityOrder order;
+  TaskQueue queue;
+  Looker looker;
+  std::array<Task, 6> tasks;
+};
+
+/// The pass has room for one newcomer only.
+TEST_F(Rounds, AreAboutWhatHasComeInSinceTheLastPassBegan) {
+  insert({0});
+  looker.round();
+  insert({1, 2, 3});
+  auto visited = looker.round();
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NE(std::count(visited.begin(), visited.end(), &tasks[i]), 0) << "task " << i;
+}
+
+TEST_F(Rounds, AreAboutWhatMoreUrgentTasksPush) {
+  insert({0});
+  looker.round();
+  tasks[1].standing.priority = tasks[2].standing.priority = 5;
+  insert({1, 2});
+  auto visited = looker.round();
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_NE(std::count(visited.begin(), visited.end(), &tasks[i]), 0) << "task " << i;
+}
+
+TEST_F(Rounds, AreAboutAllWhileTasksMoveUp) {
+  insert({0, 1, 2});
+  looker.round();
+  Round unfinished; // the round that follows begins in the middle of a pass
+  looker.visit(unfinished);
+  auto visited = looker.round([&](Task &task) {
+    if (&task == &tasks[1] && !task.standing.isAnnounced)
+      queue.move(task, {9, 1, true, 0});
+  });
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_NE(std::count(visited.begin(), visited.end(), &tasks[i]), 0) << "task " << i;
+}
+
+TEST_F(Rounds, VisitEachTaskOnceIfNothingElseHappens) {
+  insert({0, 1, 2, 3});
+  for (size_t before = 0; before < 5; ++before) {
+    Round unfinished;
+    for (size_t i = 0; i < before; ++i)
+      looker.visit(unfinished);
+    expectAll(looker.round(), {0, 1, 2, 3});
+  }
+}
+
+TEST_F(Rounds, EndThoughTasksKeepComing) {
+  insert({0, 1});
+  size_t next = 2;
+  auto visited = looker.round([&](Task &) {
+    if (next < tasks.size())
+      insert({next++});
+  });
+  EXPECT_LE(visited.size(), 2 * tasks.size());
+  EXPECT_NE(std::count(visited.begin(), visited.end(), &tasks[1]), 0);
+}
+
+TEST_F(Rounds, CountClaimsOfOthersAndLeaveOutWhatTheyHold) {
+  insert({0, 1, 2});
+  Visit visit;
+  Task *held = queue.claimNext(false, visit);
+  ASSERT_EQ(held, &tasks[0]);
+  expectAll(looker.round(), {1, 2});
+  EXPECT_TRUE(queue.release(*held)) << "a round was over without it";
+
+  Round round;
+  EXPECT_EQ(looker.visit(round), &tasks[0]);
+  EXPECT_FALSE(round.isOver);
+  Looker other(queue);
+  Round his;
+  other.visit(his);
+  other.visit(his);
+  queue.look(round, false);
+  EXPECT_TRUE(round.isOver) << "somebody has looked at the others";
+  expectAll(looker.round(), {0, 1, 2});
+}
+
+TEST_F(Rounds, WithoutPreemptionAreAboutTheFirstInvocation) {
+  tasks[1].group = 0;
+  insert({0, 1, 2});
+  Looker keeping(queue, true);
+  expectAll(keeping.round(), {0, 1});
+  queue.remove(tasks[0]);
+  queue.remove(tasks[1]);
+  expectAll(keeping.round(), {2});
+}
+
+/// However tasks come, go and move, and whatever other executors hold: what was there when a round
+/// began and nobody held at its end has been claimed since.
+TEST_F(Rounds, AreAboutEverythingInAnyQueue) {
+  const unsigned seed = std::random_device()();
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  for (size_t trial = 0; trial < 2000; ++trial) {
+    TaskQueue queue(order);
+    std::deque<Task> all;
+    std::vector<Task *> open, held;
+    auto change = [&] {
+      Visit visit;
+      if (open.size() < 12 && random() % 2 == 0) {
+        all.emplace_back().standing = {static_cast<int32_t>(random() % 3), all.size()};
+        queue.insert(all.back());
+        open.push_back(&all.back());
+      } else if (held.size() < 3 && random() % 2 == 0) {
+        if (Task *task = queue.claimNext(false, visit))
+          held.push_back(task);
+      } else if (!held.empty() && random() % 2 == 0) {
+        queue.release(*held.back());
+        held.pop_back();
+      } else if (!open.empty()) {
+        Task &task = *open[random() % open.size()];
+        if (random() % 3 != 0)
+          queue.move(task, {static_cast<int32_t>(random() % 8), task.standing.arrival, true,
+                            static_cast<uint32_t>(random() % 16)});
+        else if (!task.claimed) {
+          queue.remove(task);
+          std::erase(open, &task);
+        }
+      }
+    };
+    for (size_t i = random() % 40; i > 0; --i)
+      change();
+    const std::vector<Task *> atBegin = open;
+    const uint64_t begin = queue.countClaims();
+    Looker self(queue);
+    Round round;
+    size_t visits = 0;
+    do {
+      self.visit(round);
+      if (round.isOver)
+        break;
+      change();
+      ASSERT_LT(++visits, 200u) << "seed " << seed << ", trial " << trial;
+    } while (true);
+    for (const Task *task : atBegin) {
+      const bool isIn = std::find(open.begin(), open.end(), task) != open.end();
+      EXPECT_TRUE(!isIn || task->claimed || task->claimedAt > begin)
+          << "seed " << seed << ", trial " << trial;
+    }
   }
 }
 

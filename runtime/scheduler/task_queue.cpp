@@ -12,20 +12,44 @@ void TaskQueue::beginPass(size_t length) {
   newcomers = 0;
 }
 
+/// As the one whose claim is the latest.
+void TaskQueue::link(Task &task) {
+  task.claimedAt = claims;
+  task.older = ends.older;
+  task.newer = &ends;
+  ends.older->newer = &task;
+  ends.older = &task;
+}
+
+void TaskQueue::unlink(Task &task) {
+  task.older->newer = task.newer;
+  task.newer->older = task.older;
+  task.older = task.newer = nullptr;
+}
+
+void TaskQueue::countClaim(Task &task) {
+  ++claims;
+  ++numClaimed;
+  task.claimed = true;
+  task.pass = pass;
+  task.leftOut = false;
+}
+
 void TaskQueue::insert(Task &task) {
   if (tasks.empty())
     beginPass(0);
   bool hasTurn = !hasBegun || newcomers < atStart;
   ++(hasBegun ? newcomers : atStart);
   task.pass = hasTurn ? pass - 1 : pass;
+  link(task);
   place(task);
 }
 
 void TaskQueue::insertClaimed(Task &task) {
   beginPass(1);
   hasBegun = true;
-  task.pass = pass;
-  task.claimed = true;
+  countClaim(task);
+  link(task);
   tasks.push_back(&task);
   next = 1;
 }
@@ -43,27 +67,43 @@ void TaskQueue::place(Task &task) {
     next = std::min(next, index);
 }
 
-bool TaskQueue::take(Task &task) {
-  if (tasks.size() == 1 && tasks[0] == &task) {
-    tasks.clear();
-    next = 0;
-    return true;
-  }
-  auto found = std::find(tasks.begin(), tasks.end(), &task);
+/// The task is in the queue.
+size_t TaskQueue::find(const Task &task) const {
+  auto goesBefore = [&](const Task *left, const Task *right) {
+    return order.goesBefore(left->standing, right->standing);
+  };
+  auto begin = std::lower_bound(tasks.begin(), tasks.end(), &task, goesBefore);
+  auto found = std::find(begin, tasks.end(), &task);
+  // Turns that are further apart than a half circle are in no order.
   if (found == tasks.end())
-    return false;
-  if (static_cast<size_t>(found - tasks.begin()) < next)
-    --next;
-  tasks.erase(found);
-  return true;
+    found = std::find(tasks.begin(), begin, &task);
+  return static_cast<size_t>(found - tasks.begin());
 }
 
-void TaskQueue::remove(Task &task) { take(task); }
+void TaskQueue::take(const Task &task) {
+  if (tasks.size() == 1) {
+    tasks.clear();
+    next = 0;
+    return;
+  }
+  size_t index = find(task);
+  if (index < next)
+    --next;
+  tasks.erase(tasks.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void TaskQueue::remove(Task &task) {
+  if (!task.older)
+    return; // it is not in the queue
+  take(task);
+  unlink(task);
+}
 
 void TaskQueue::move(Task &task, const Standing &standing) {
-  bool wasIn = take(task);
+  if (task.older)
+    take(task);
   task.standing = standing;
-  if (wasIn)
+  if (task.older)
     place(task);
 }
 
@@ -82,14 +122,41 @@ Task *TaskQueue::claimNext(bool onlyFrontGroup, Visit &visit) {
       if (task.claimed || task.pass == pass)
         continue;
       hasBegun = true;
-      task.claimed = true;
-      task.pass = pass;
+      countClaim(task);
+      unlink(task);
+      link(task);
       visit = {next++, length, task.movedLast};
       return &task;
     }
     beginPass(length);
   }
   return nullptr;
+}
+
+void TaskQueue::begin(Round &round) const {
+  if (!round.hasBegun)
+    round = {true, false, claims};
+}
+
+void TaskQueue::look(Round &round, bool onlyFrontGroup) {
+  round.isOver = true;
+  auto look = [&](Task &task) {
+    if (task.claimedAt > round.begin)
+      return;
+    task.leftOut = task.claimed;
+    round.isOver &= task.claimed;
+  };
+  if (onlyFrontGroup) {
+    for (size_t position = 0, length = frontGroupLength(); position < length; ++position)
+      look(*tasks[position]);
+    return;
+  }
+  // Of those that are claimed there are no more than executors.
+  for (Task *task = ends.newer; round.isOver && task != &ends; task = task->newer) {
+    if (task->claimedAt > round.begin)
+      break;
+    look(*task);
+  }
 }
 
 } // namespace occl::scheduler

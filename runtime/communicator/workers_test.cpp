@@ -1,0 +1,154 @@
+// What the workers of a device do while its programs wait.
+#include "plan/testing/example_plans.h"
+#include "runtime/communicator/testing/harness.h"
+#include "runtime/communicator/testing/steps.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <dirent.h>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace plan::testing;
+using namespace std::chrono_literals;
+
+constexpr uint32_t kRanks = 4;
+
+std::set<std::string> threadsOfProcess() {
+  std::set<std::string> threads;
+  DIR *folder = opendir("/proc/self/task");
+  while (dirent *entry = readdir(folder))
+    if (entry->d_name[0] != '.')
+      threads.insert(entry->d_name);
+  closedir(folder);
+  return threads;
+}
+
+/// Nanoseconds of processor time.
+uint64_t timeOf(const std::set<std::string> &threads) {
+  uint64_t sum = 0;
+  for (const std::string &thread : threads) {
+    uint64_t time = 0;
+    std::ifstream("/proc/self/task/" + thread + "/schedstat") >> time;
+    sum += time;
+  }
+  return sum;
+}
+
+uint64_t timeOfThisThread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+struct Times {
+  uint64_t workers = 0;
+  std::atomic<uint64_t> programs{0};
+};
+
+/// Every rank runs a two-shot all-reduce, of one thread block for each rank, some times.
+void measure(uint32_t workers, uint64_t count, uint32_t rounds, Times &times) {
+  const auto before = threadsOfProcess();
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.workers = workers;
+  Ranks ranks(kRanks, config);
+  std::set<std::string> threads;
+  for (const std::string &thread : threadsOfProcess())
+    if (!before.count(thread))
+      threads.insert(thread);
+  std::vector<Job> jobs;
+  jobs.emplace_back(1, handleOf(twoShotAllReduce(kRanks)), count);
+  ranks.run([&](uint32_t r) {
+    ASSERT_EQ(registerAll(ranks[r], jobs), "");
+    const uint64_t begin = timeOfThisThread();
+    for (uint32_t round = 0; round < rounds; ++round) {
+      occlRequest_t request;
+      ASSERT_EQ(jobs[0].submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+    }
+    times.programs += timeOfThisThread() - begin;
+    EXPECT_EQ(jobs[0].check(r), "");
+  });
+  times.workers = timeOf(threads);
+}
+
+TEST(Workers, AllButTheFirstHelpWhoWaitsWithLargeCollectives) {
+  Times times;
+  measure(3, 4 << 20, 10, times);
+  EXPECT_GT(times.workers, times.programs / 10)
+      << times.workers << " and " << times.programs << " nanoseconds";
+}
+
+TEST(Workers, TheFirstStandsDownForWhoWaits) {
+  Times times;
+  measure(1, 4 << 20, 10, times);
+  EXPECT_LT(times.workers, times.programs / 10)
+      << times.workers << " and " << times.programs << " nanoseconds";
+}
+
+TEST(Workers, StandDownForWhoWaitsForSmallCollectives) {
+  Times times;
+  measure(3, 64, 20000 / kSlowness, times);
+  EXPECT_LT(times.workers, times.programs / 4)
+      << times.workers << " and " << times.programs << " nanoseconds";
+}
+
+/// A program waits, and runs what is open meanwhile; until a callback keeps it that was declared
+/// never to block, and does.
+TEST(Workers, GoOnWhenWhoWaitsIsInsideACallback) {
+  constexpr uint32_t kPair = 2;
+  for (uint32_t workers : {1, 2}) {
+    occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+    config.workers = workers;
+    Ranks ranks(kPair, config);
+    std::vector<Job> jobs;
+    for (uint32_t j = 0; j < 2; ++j) {
+      jobs.emplace_back(j, handleOf(twoShotAllReduce(kPair)), 1000);
+      jobs.back().setCallbackKind(CallbackKind::NeverBlocks);
+    }
+    struct State {
+      std::atomic<bool> isInside{false}, isOver{false}, sawTheEnd{false};
+    } state;
+    const auto block = [](occlRequest_t, occlResult_t, void *user) {
+      auto &state = *static_cast<State *>(user);
+      state.isInside = true;
+      for (auto end = std::chrono::steady_clock::now() + 15s;
+           !state.isOver && std::chrono::steady_clock::now() < end;)
+        std::this_thread::sleep_for(1ms);
+      state.sawTheEnd = state.isOver.load();
+    };
+    ranks.run([&](uint32_t r) {
+      ASSERT_EQ(registerAll(ranks[r], jobs), "");
+      occlRequest_t kept, other;
+      if (r == 1) {
+        ASSERT_EQ(jobs[0].submit(ranks[r], r, &kept), occlSuccess);
+        while (!state.isInside)
+          std::this_thread::sleep_for(1ms);
+        ASSERT_EQ(jobs[1].submit(ranks[r], r, &other), occlSuccess);
+        EXPECT_EQ(occlWait(ranks[r], other), occlSuccess) << occlGetLastError();
+        state.isOver = true;
+        EXPECT_EQ(occlWait(ranks[r], kept), occlSuccess) << occlGetLastError();
+        return;
+      }
+      ASSERT_EQ(jobs[1].submit(ranks[r], r, &other), occlSuccess);
+      ASSERT_EQ(occlSubmit(ranks[r], jobs[0].id(), jobs[0].input(r), jobs[0].output(r), block,
+                           &state, nullptr),
+                occlSuccess);
+      EXPECT_EQ(occlWait(ranks[r], other), occlSuccess) << occlGetLastError();
+    });
+    EXPECT_TRUE(state.sawTheEnd) << workers << " workers";
+  }
+}
+
+} // namespace
+} // namespace occl::communicator::testing
