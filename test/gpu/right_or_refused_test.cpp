@@ -237,7 +237,11 @@ TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedAtOnce) {
         return wrong;
       for (cudaGraphExec_t &instance : instances)
         cudaGraphInstantiate(&instance, graph, 0);
-      // Rank 1 comes to nothing, so that both wait.
+      if (rank.enqueue(1) != occlSuccess)
+        return occlGetLastError();
+      if (wrong = rank.synchronize(); !wrong.empty()) // both have come so far
+        return wrong;
+      // Rank 1 comes to nothing more, so that both wait.
       for (uint32_t i = 0; i < 2 && rank.number == 0; ++i)
         cudaGraphLaunch(instances[i], rank.streams[i]);
       const std::string failure = rank.failure();
