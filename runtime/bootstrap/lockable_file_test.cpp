@@ -8,6 +8,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -51,9 +52,15 @@ protected:
       pause();
       _exit(0);
     }
+    hear();
+    return child;
+  }
+  /// What a child says; fails if it says nothing.
+  void hear() const {
+    pollfd said{ready[0], POLLIN, 0};
+    ASSERT_EQ(poll(&said, 1, 30000), 1);
     char byte;
     EXPECT_EQ(read(ready[0], &byte, 1), 1);
-    return child;
   }
   void say() const { (void)!write(ready[1], "x", 1); }
   void awaitWord() const {
@@ -62,9 +69,8 @@ protected:
   }
   /// Ends awaitWord() of a child and waits for what it says next.
   void letGoOn() const {
-    char byte;
     EXPECT_EQ(write(goOn[1], "x", 1), 1);
-    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    hear();
   }
   static void end(pid_t child) {
     kill(child, SIGKILL);
@@ -141,9 +147,9 @@ TEST_F(HeldFile, ItOutlivesTheMainThread) {
 
 TEST_F(HeldFile, AForkedChildDoesNotHoldItForItsParent) {
   pid_t child = start([&] {
-    auto own = openAt(path);
+    auto own = openAt(path), other = openAt(path);
     if (own->hold(0) == 0 && fork() == 0) {
-      own.reset(); // closing its copy changes nothing either
+      other.reset(); // what it closes changes nothing either
       say();
       awaitWord();
       say();
