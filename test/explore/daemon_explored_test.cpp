@@ -1,10 +1,12 @@
 // Whole communicators under made-up schedules: what users do, in few steps.
+#include "runtime/base/mutex.h"
 #include "runtime/base/thread.h"
 #include "runtime/communicator/testing/harness.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <vector>
 
 namespace occl::explore {
@@ -126,6 +128,105 @@ TEST_F(Daemon, RunWakesWhoWaits) {
   }
 }
 
+/// Two more are submitted while an executor decides to sleep. The second one, which the peer waits
+/// for, has no turn in the pass that is under way.
+TEST_F(Daemon, WhoGoesToSleepLooksAtAllThatIsThere) {
+  for (const PlanHandle &plan : plansOfOneBlock())
+    for (uint32_t yields = 0; yields < 10; ++yields) {
+      std::vector<Job> jobs = makeJobs(3, plan);
+      Outcome outcome = explore(allWithOneDelay(), [&] {
+        Ranks ranks(kRanks, withWorkers(1));
+        registerAll(ranks, jobs);
+        runRanks([&](uint32_t r) {
+          std::vector<occlRequest_t> requests(3);
+          auto submit = [&](uint32_t j) {
+            require(jobs[j].submit(ranks[r], r, &requests[j]) == occlSuccess, "submit");
+          };
+          auto wait = [&](uint32_t j) {
+            require(occlWait(ranks[r], requests[j]) == occlSuccess, "wait");
+          };
+          if (r == 1) {
+            for (uint32_t j : {2, 1, 0}) {
+              submit(j);
+              wait(j);
+            }
+            return;
+          }
+          sleepFor(40ms); // the workers sleep for good
+          exploreFromHere();
+          Thread other([&] {
+            for (uint32_t i = 0; i < yields; ++i)
+              yieldProcessor();
+            submit(1);
+            submit(2);
+          });
+          submit(0);
+          wait(0);
+          other.join();
+          wait(1);
+          wait(2);
+        });
+        for (uint32_t r = 0; r < kRanks; ++r)
+          expectRight(jobs, r);
+      });
+      EXPECT_EQ(outcome.defect, "") << yields << " yields";
+      EXPECT_TRUE(outcome.all);
+    }
+}
+
+/// Who asks whether a request is complete looks at the tasks, too, while a worker goes to sleep,
+/// and then does something else.
+TEST_F(Daemon, WhoAsksLeavesNoTaskUnseen) {
+  std::vector<Job> jobs = makeJobs(1, ring);
+  expectNoDefect(1500, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    Mutex mutex;
+    ConditionVariable changed;
+    bool isOver = false;
+    runRanks([&](uint32_t r) {
+      occlRequest_t request;
+      require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
+      if (r == 0) {
+        for (uint32_t i = 0; i < 6; ++i) {
+          occlResult_t result = occlTest(ranks[r], request);
+          require(result == occlSuccess || result == occlInProgress, "test");
+          if (result == occlSuccess)
+            return;
+        }
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return isOver; });
+      }
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      std::lock_guard lock(mutex);
+      isOver = true;
+      changed.notify_all();
+    });
+    for (uint32_t r = 0; r < kRanks; ++r)
+      expectRight(jobs, r);
+  });
+}
+
+/// Several workers and threads that wait, which poll before they leave a task.
+TEST_F(Daemon, SeveralExecutorsThatPoll) {
+  std::vector<Job> jobs = makeJobs(3, twoShot);
+  for (uint32_t budget : {occlBudgetFrontHeavy, occlBudgetFlat})
+    for (uint32_t workers : {1, 3}) {
+      occlConfig_t config = withWorkers(workers);
+      config.budgetPolicy = budget;
+      exploreRanks(60, config, jobs, [&](Ranks &ranks, uint32_t r) {
+        std::vector<occlRequest_t> requests(3);
+        for (uint32_t i = 0; i < 3; ++i) {
+          const uint32_t j = r == 0 ? i : 2 - i;
+          require(jobs[j].submit(ranks[r], r, &requests[j]) == occlSuccess, "submit");
+        }
+        for (occlRequest_t request : requests)
+          require(occlWait(ranks[r], request) == occlSuccess, "wait");
+        expectRight(jobs, r);
+      });
+    }
+}
+
 TEST_F(Daemon, AbortWhileOthersRun) {
   std::vector<Job> jobs = makeJobs(2, plansOfOneBlock()[1]);
   expectNoDefect(200, [&] {
@@ -218,16 +319,29 @@ TEST_F(Daemon, AgainUntilThePeerHasFinished) {
   });
 }
 
-TEST_F(Daemon, OneCollectiveInFlightTwice) {
-  std::vector<Job> jobs = makeJobs(1, twoShot);
-  exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
-    occlRequest_t requests[3];
-    for (occlRequest_t &request : requests)
-      require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
-    for (occlRequest_t request : requests)
-      require(occlWait(ranks[r], request) == occlSuccess, "wait");
-    expectRight(jobs, r);
-  });
+/// Its invocations have data and buffers of their own: each has to have its own result.
+TEST_F(Daemon, OneCollectiveInFlightThrice) {
+  for (const PlanHandle &plan : {ring, twoShot, plansOfOneBlock()[0], plansOfOneBlock()[1]}) {
+    std::vector<Job> jobs = makeJobs(3, plan);
+    for (uint32_t j = 0; j < 3; ++j)
+      jobs[j].fill(100 + j);
+    expectNoDefect(200, [&] {
+      for (uint32_t j = 0; j < 3; ++j)
+        jobs[j].fill(100 + j); // what the schedule before has left would be right as well
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, {jobs[0]});
+      runRanks([&](uint32_t r) {
+        occlRequest_t requests[3];
+        for (uint32_t j = 0; j < 3; ++j)
+          require(occlSubmit(ranks[r], jobs[0].id(), jobs[j].input(r), jobs[j].output(r), nullptr,
+                             nullptr, &requests[j]) == occlSuccess,
+                  "submit");
+        for (uint32_t j : {2, 0, 1})
+          require(occlWait(ranks[r], requests[j]) == occlSuccess, "wait");
+        expectRight(jobs, r);
+      });
+    });
+  }
 }
 
 TEST_F(Daemon, RemovedAndRegisteredAgainWhileOthersRun) {

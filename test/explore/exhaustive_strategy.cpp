@@ -41,7 +41,7 @@ public:
                   std::span<const uint32_t> runnable) override {
     if (occasion == Occasion::Yield)
       return after(running, runnable);
-    const bool leaves = occasion == Occasion::Leave;
+    const bool leaves = occasion == Occasion::Leave || occasion == Occasion::Wake;
     if (runnable.size() == 1 || (preempted == preemptions && (!leaves || boundsDelays)))
       return leaves ? runnable[0] : running;
     if (at == path.size())

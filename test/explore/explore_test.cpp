@@ -121,6 +121,43 @@ TEST(Explore, WithoutStoreBuffersItDoesNot) {
   EXPECT_EQ(outcome.defect, "");
 }
 
+/// Two wait for different things on one condition variable, and one call is for one of them.
+void callOne(bool forAll) {
+  Mutex mutex;
+  ConditionVariable changed;
+  bool first = false, second = false;
+  auto await = [&](bool &condition) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::milliseconds(10), [&] { return condition; });
+  };
+  Thread a([&] { await(first); }), b([&] { await(second); });
+  for (bool *condition : {&first, &second}) {
+    std::lock_guard lock(mutex);
+    *condition = true;
+    forAll ? changed.notify_all() : changed.notify_one();
+  }
+  a.join();
+  b.join();
+}
+
+TEST(Explore, FindsACallThatTheWrongOneHears) {
+  for (const Settings &settings : {exhaustive(2), Settings{}}) {
+    Outcome outcome = explore(settings, [] { callOne(false); });
+    EXPECT_NE(outcome.defect.find("wake-up was lost"), std::string::npos) << outcome.defect;
+    EXPECT_EQ(explore(settings, [] { callOne(true); }).defect, "");
+  }
+}
+
+TEST(Explore, AcceptsASleepThatTimeHasToEnd) {
+  Outcome outcome = explore(exhaustive(2), [] {
+    Mutex mutex;
+    ConditionVariable changed;
+    std::unique_lock lock(mutex);
+    require(!changed.wait_for(lock, std::chrono::milliseconds(10), [] { return false; }), "false");
+  });
+  EXPECT_EQ(outcome.defect, "");
+}
+
 TEST(Explore, FindsAnEndlessLoop) {
   Settings settings;
   settings.mostSteps = 10000;

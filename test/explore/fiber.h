@@ -34,6 +34,7 @@ struct Fiber {
   explored::Sleep kind = explored::Sleep::Timed;
   explored::Where where;
   bool endedByTime = false;
+  bool endedAlone = false; // and everybody else slept then, and goes on sleeping
 
   std::deque<KeptStore> kept; // oldest first
 };

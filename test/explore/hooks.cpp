@@ -59,6 +59,13 @@ void wake(const void *key) {
     scheduler->wake(key);
 }
 
+void wakeOne(const void *key) {
+  if (Scheduler *scheduler = Scheduler::current())
+    scheduler->wakeOne(key);
+}
+
+void foundUnwoken(const Where &where) { Scheduler::current()->foundUnwoken(where); }
+
 void yield(std::chrono::nanoseconds time, const Where &where) {
   Scheduler::current()->yield(time, where);
 }

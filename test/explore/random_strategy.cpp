@@ -46,6 +46,8 @@ public:
 
   uint32_t choose(Occasion occasion, uint32_t running,
                   std::span<const uint32_t> runnable) override {
+    if (occasion == Occasion::Wake)
+      return runnable[random() % runnable.size()];
     ++step;
     bool tooLong = ++inARow > kMostInARow;
     uint32_t chosen = byPriority ? chooseByPriority(occasion, running, runnable, tooLong)

@@ -140,7 +140,7 @@ bool Scheduler::park(const void *key, SteadyClock::time_point deadline, explored
   running->deadline = deadline;
   running->kind = kind;
   running->where = where;
-  running->endedByTime = false;
+  running->endedByTime = running->endedAlone = false;
   choose(Occasion::Leave);
   return !running->endedByTime;
 }
@@ -149,6 +149,24 @@ void Scheduler::wake(const void *key) {
   for (auto &fiber : fibers)
     if (fiber->state == Fiber::State::Asleep && fiber->key == key)
       fiber->state = Fiber::State::Runnable;
+}
+
+void Scheduler::wakeOne(const void *key) {
+  std::vector<uint32_t> asleep;
+  for (auto &fiber : fibers)
+    if (fiber->state == Fiber::State::Asleep && fiber->key == key)
+      asleep.push_back(fiber->number);
+  if (asleep.empty())
+    return;
+  const uint32_t chosen =
+      chooses ? strategy.choose(Occasion::Wake, running->number, asleep) : asleep[0];
+  fibers[chosen]->state = Fiber::State::Runnable;
+}
+
+void Scheduler::foundUnwoken(const explored::Where &where) {
+  if (running->endedAlone && settings.lostWakeUps)
+    fail("all threads slept, and one of them, since " + describe(where) +
+         ", though what it waits for was there: its wake-up was lost");
 }
 
 void Scheduler::yield(std::chrono::nanoseconds duration, const explored::Where &where) {
@@ -206,6 +224,8 @@ void Scheduler::awaitSomebody() {
   time = first;
   endOverdueSleeps();
   collectRunnable();
+  if (runnable.size() == 1)
+    fibers[runnable[0]]->endedAlone = true;
 }
 
 std::string Scheduler::describeSleepers() const {

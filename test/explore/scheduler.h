@@ -40,6 +40,8 @@ public:
   bool park(const void *key, SteadyClock::time_point deadline, explored::Sleep kind,
             const explored::Where &where);
   void wake(const void *key);
+  void wakeOne(const void *key);
+  void foundUnwoken(const explored::Where &where);
   void yield(std::chrono::nanoseconds time, const explored::Where &where);
   uint32_t spawn(std::function<void()> body);
   const Fiber &fiber(uint32_t number) const { return *fibers[number]; }

@@ -16,6 +16,7 @@ enum class Occasion {
   Access, // the running thread is at a shared word
   Yield,  // it lets others run
   Leave,  // it sleeps or has ended
+  Wake,   // it wakes one of several, which are the runnable ones then
 };
 
 /// Pure: no clocks, no state but its own. One thread at a time.
@@ -26,7 +27,8 @@ public:
   virtual bool begin() = 0;
   /// A thread has been started; numbers ascend from 0.
   virtual void started(uint32_t thread) = 0;
-  /// One of `runnable` (numbers, ascending, not empty; `running` is among them but on Leave).
+  /// One of `runnable` (numbers, ascending, not empty; `running` is among them but on Leave and
+  /// Wake).
   virtual uint32_t choose(Occasion occasion, uint32_t running,
                           std::span<const uint32_t> runnable) = 0;
   /// After how many steps a store becomes visible; 0 at once.
