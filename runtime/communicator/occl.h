@@ -303,9 +303,9 @@ OCCL_API occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, u
 OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
 OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
 /* Waits for what is in flight, no longer than the deadlines of that, nor than 30 seconds or the
- * communicator's timeout, whichever is more: what has not ended then is aborted. Then frees everything: requests,
- * collectives, the handle. Peers that still wait for this rank get occlPeerFailed. Not
- * from a callback, nor while another thread is inside a call with this communicator but
+ * communicator's timeout, whichever is more: what has not ended then is aborted (but see occlWait
+ * for stopped processes). Then frees everything: requests, collectives, the handle. Peers that still
+ * wait for this rank get occlPeerFailed. Not from a callback, nor while another thread is inside a call with this communicator but
  * occlCommAbort. NULL is nothing to do, nor is there in a forked child.
  * With occlDeviceCuda replays of graphs are in flight once their kernels have begun: launch none
  * any more, and let those that queue behind other work begin before. CUDA frees no memory while
@@ -313,7 +313,8 @@ OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
  * on it stays taken until the process ends, and standard error says so. */
 OCCL_API occlResult_t occlCommDestroy(occlComm_t comm);
 /* Ends everything in flight on all ranks with occlAborted. Any thread, any state, also while
- * another thread waits, divides or destroys the communicator; always returns. */
+ * another thread waits, divides or destroys the communicator; always returns. What was in flight
+ * may end a little later: its buffers are the caller's when its occlWait or callback says so. */
 OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* --- Collectives. */
@@ -342,7 +343,13 @@ OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendB
 /* Executes what is in flight on this rank's device, of all its communicators, until the request is
  * complete; returns its result. A request that was submitted without callback is forgotten once
  * waited or tested to completion; waiting again for what is forgotten returns occlSuccess, or why
- * the communicator failed. */
+ * the communicator failed.
+ * On hosts the buffers are the caller's again with any result: nobody stores to them any more, and
+ * whoever still reads them does not take what is stored now for data of the invocation. So with an
+ * error it returns when this rank's thread blocks, and with plans compiled with --direct also those
+ * of ranks that store to its buffers (between threads: that access them), are at the end of what
+ * they are at, which is soon. Only a process that is stopped in the middle of such a store (SIGSTOP,
+ * a debugger) holds it up, beyond the deadline, until it goes on or ends. */
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
 /* occlSubmit without callback and occlWait in one, for programs that would wait at once: starts an
  * invocation and executes what is in flight on this rank's device until it is complete. Takes less

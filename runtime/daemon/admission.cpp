@@ -58,6 +58,11 @@ Status Admission::add(CollectiveSpec spec) {
     uint64_t id = (*collective)->spec.id;
     found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first;
   }
+  // Between processes memory of others can be read whatever becomes of it, and who has read it
+  // finds out whether that was still what it should be.
+  for (uint32_t r :
+       core.fabric->sharesAddresses() ? (*collective)->accessors : (*collective)->storers)
+    core.awaitAfterFailure(r);
   found->second->registered = std::move(*collective);
   ++numRegistered;
   return {};

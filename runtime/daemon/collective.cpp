@@ -136,17 +136,20 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   collective->binding = *binding;
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
-  std::vector<bool> accesses(spec.plan->numRanks, false), storesTo = accesses;
+  std::vector<bool> accesses(spec.plan->numRanks, false), stores = accesses, storesTo = accesses;
   forEachDirectAccess(*spec.plan,
                       [&](uint32_t accessor, const plan::Operand &operand, bool isStored) {
                         collective->hasDirectAccess = true;
                         collective->accessesScratch |= operand.kind == plan::OperandKind::Scratch;
+                        collective->accessesOthers |= accessor == rank;
                         accesses[accessor] = accesses[accessor] || operand.rank == rank;
+                        stores[accessor] = stores[accessor] || (operand.rank == rank && isStored);
                         if (accessor == rank && isStored)
                           storesTo[operand.rank] = true;
                       });
   collective->storedTo = listOf(storesTo);
   collective->accessors = listOf(accesses);
+  collective->storers = listOf(stores);
   collective->readers = readersOf(*spec.plan, rank, collective->accessors);
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
   collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->hasDirectAccess;

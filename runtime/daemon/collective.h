@@ -50,6 +50,9 @@ struct Collective {
   std::vector<uint32_t> accessors;
   /// Ranks to whose buffers this rank stores directly; ascending.
   std::vector<uint32_t> storedTo;
+  /// Of these, those that store to them.
+  std::vector<uint32_t> storers;
+  bool accessesOthers = false;               // this rank, buffers of others
   bool hasDirectAccess = false;              // on any rank
   bool accessesScratch = false;              // of another rank
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation

@@ -3,6 +3,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/per_thread.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -32,7 +33,8 @@ Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const
     : options(options), device(std::move(device)), fabric(std::move(joined)),
       // With a request or without, at most maxInFlight of each kind are open.
       place(2 * options.maxInFlight, stats), requests(options.maxInFlight),
-      completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)) {}
+      completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)),
+      awaited(fabric->numRanks()) {}
 
 uint32_t Core::countOpen(bool hasCallback, bool isOwn) {
   if (hasCallback)
@@ -127,8 +129,28 @@ bool Core::isCallingBack() const {
   return false;
 }
 
+/// All ranks know of the failure before they are looked at, whoever has seen it first and how far
+/// that one has come with telling the others.
+bool Core::areBuffersAccessed() {
+  auto isAwaited = [](const Atomic<uint32_t> &rank) {
+    return rank.load(std::memory_order_relaxed) != 0;
+  };
+  if (areBuffersFree.load(std::memory_order_acquire) ||
+      std::none_of(awaited.begin(), awaited.end(), isAwaited))
+    return false;
+  fabric->spreadFailureOf(fabric->rank());
+  for (uint32_t r = 0; r < awaited.size(); ++r)
+    if (isAwaited(awaited[r]) && fabric->isAccessing(r))
+      return true;
+  // For good: who counts itself from now on only does so to find out that it must not.
+  areBuffersFree.store(true, std::memory_order_release);
+  return false;
+}
+
 void Core::settleFailure() {
   threadFence(std::memory_order_seq_cst);
+  if (areBuffersAccessed())
+    return;
   StatusCode code = fabric->failure().code();
   for (OpenInvocation *invocation : device->board.abandon(place))
     finish(*invocation, code);

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace occl::daemon {
 
@@ -57,17 +58,24 @@ struct Core {
   void runCallbacks();
   /// Whether this thread is inside a callback of this communicator's rank.
   bool isCallingBack() const;
-  /// After a failure: ends everything that is open as soon as no task is claimed. Any thread that
-  /// keeps the core from being detached, any number of times.
+  /// From now on rank r may be in the middle of an access to this rank's buffers when it fails, and
+  /// is then waited for.
+  void awaitAfterFailure(uint32_t r) { awaited[r].store(1, std::memory_order_relaxed); }
+  /// After a failure: ends everything that is open as soon as no task is claimed and no other rank
+  /// accesses its buffers. Until then its tasks stay on the board, and whoever looks at one calls
+  /// this again. Any thread that keeps the core from being detached, any number of times.
   void settleFailure();
 
   /// "'name' (id 7)".
   std::function<std::string(uint64_t collective)> nameOf;
 
 private:
+  bool areBuffersAccessed();
   void callBack(queue::CompletionEntry entry);
   static void callBackOnThread(void *core, queue::CompletionEntry entry);
 
+  std::vector<Atomic<uint32_t>> awaited; // by rank
+  Atomic<bool> areBuffersFree{false};    // after a failure
   /// 0 while nobody runs callbacks; else how often that was asked for since.
   Atomic<uint32_t> callbackTurns{0};
 };

@@ -76,10 +76,14 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
                             Ticks now) {
   Core &core = *task.invocation->core;
   VisitOutcome outcome;
-  outcome.failed = core.fabric->failed();
+  const bool accessesOthers = task.invocation->collective->accessesOthers;
+  outcome.failed = accessesOthers ? !core.fabric->beginAccess() : core.fabric->failed();
   const auto begin = device.options.preemption ? Clock::time_point{} : Clock::now();
-  if (!outcome.failed)
+  if (!outcome.failed) {
     outcome = run(core, task, visit, patience, now);
+    if (accessesOthers)
+      core.fabric->endAccess();
+  }
   outcome.begin = begin;
   // Alone in the queue it stands well anywhere. Without preemption it always is, to its executor.
   if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed) {
@@ -154,7 +158,8 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     if (std::exchange(mustRing, false) && !wereRung && !(outcome.finished && invocation.isResident))
       core.ringReaders(*invocation.collective);
     if (step.status == interpreter::StepStatus::PeerLost) {
-      core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
+      if (!core.fabric->spreadFailureOf(step.obstacle.peer))
+        core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
       outcome.failed = true;
     }
     outcome.instruction = context.instruction;

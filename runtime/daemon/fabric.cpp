@@ -1,5 +1,6 @@
 #include "runtime/daemon/fabric.h"
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/read_once.h"
 
 #include <string>
@@ -37,7 +38,7 @@ Status Fabric::connect(const Deadline &deadline) {
     segments[r] = *segment;
     bells[r] = r == rank() ? nullptr : &group->bell(r);
     std::span<std::byte> heap = segment->heap();
-    memory[r] = {reinterpret_cast<char *>(heap.data()), heap.size(), 0};
+    memory[r] = {reinterpret_cast<char *>(heap.data()), heap.size(), 0, &failureWord(r)};
   }
   if (!group->acrossProcesses())
     return {};
@@ -80,22 +81,59 @@ void Fabric::leave() {
       bell->ring();
 }
 
+void Fabric::tell(uint32_t r, uint32_t failedBy) {
+  uint32_t none = 0;
+  failureWord(r).compare_exchange_strong(none, failedBy, std::memory_order_seq_cst);
+  group->bell(r).ring();
+}
+
 void Fabric::fail(const Status &cause) {
   own().header().failure.writeCause(cause);
   // Rank 0's word decides whose cause is the first.
   uint32_t decided = 0;
   uint32_t mine = rank() + 1;
-  if (of(0).words().failedBy.compare_exchange_strong(decided, mine, std::memory_order_acq_rel))
+  if (failureWord(0).compare_exchange_strong(decided, mine, std::memory_order_acq_rel))
     decided = mine;
-  for (uint32_t r = 0; r < numRanks(); ++r) {
-    uint32_t none = 0;
-    of(r).words().failedBy.compare_exchange_strong(none, decided, std::memory_order_acq_rel);
-    group->bell(r).ring();
-  }
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    tell(r, decided);
+}
+
+bool Fabric::spreadFailureOf(uint32_t from) {
+  const uint32_t failedBy = failureWord(from).load(std::memory_order_acquire);
+  if (failedBy == 0)
+    return false;
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    if (failureWord(r).load(std::memory_order_acquire) == 0)
+      tell(r, failedBy);
+  return true;
+}
+
+bool Fabric::beginAccess() {
+  own().header().accessing.fetch_add(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  if (!failed())
+    return true;
+  endAccess();
+  return false;
+}
+
+void Fabric::endAccess() {
+  own().header().accessing.fetch_sub(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  if (!failed())
+    return;
+  for (Doorbell *bell : bells)
+    if (bell)
+      bell->ringFenced();
+}
+
+bool Fabric::isAccessing(uint32_t r) const {
+  threadFence(std::memory_order_seq_cst); // its failure word is set: one of us sees the other
+  return of(r).header().accessing.load(std::memory_order_acquire) != 0 && !isDead(r);
 }
 
 Status Fabric::failure() const {
-  uint32_t failedBy = own().words().failedBy.load(std::memory_order_acquire);
+  const uint32_t failedBy = failureWord(rank()).load(std::memory_order_acquire);
   if (failedBy == 0)
     return {};
   if (failedBy > numRanks())

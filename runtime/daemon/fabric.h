@@ -60,13 +60,29 @@ public:
 
   /// Whether the communicator has failed, on whatever rank. One load of a line that does not
   /// change.
-  bool failed() const { return own().words().failedBy.load(std::memory_order_acquire) != 0; }
+  bool failed() const { return failureWord(rank()).load(std::memory_order_acquire) != 0; }
   /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen.
   void fail(const Status &cause);
+  /// If it has failed for rank r, as far as that one knows, it has for all ranks afterwards. False:
+  /// not for r yet.
+  bool spreadFailureOf(uint32_t r);
   /// Why it failed; Success if it did not.
   Status failure() const;
 
+  /// Before an executor of this rank loads from or stores to buffers of other ranks itself. False:
+  /// the communicator has failed, nothing is accessed; else endAccess() follows, soon. Who fails
+  /// can so find out that nobody accesses its buffers any more: see isAccessing().
+  bool beginAccess();
+  /// Wakes who may wait for that.
+  void endAccess();
+  /// After failed() and spreadFailureOf(rank()): whether rank r may still access buffers of other
+  /// ranks. Once false, it does not begin again. A process that is gone accesses nothing; one that
+  /// is stopped in the middle stays there.
+  bool isAccessing(uint32_t r) const;
+
 private:
+  Atomic<uint32_t> &failureWord(uint32_t r) const { return of(r).words().failedBy; }
+  void tell(uint32_t r, uint32_t failedBy);
   void findReadable();
 
   std::unique_ptr<bootstrap::Group> group;

@@ -64,6 +64,7 @@ void BlockTask::renew(OpenInvocation &ofInvocation) {
   instruction = 0;
   wait = {};
   lookedAt = {};
+  lookedIn = claimedIn = 0;
   meter = insight::BlockMeter(&ofInvocation.collective->counters->blocks[block]);
 }
 

@@ -32,6 +32,8 @@ struct BlockTask : scheduler::Task {
   uint32_t instruction = 0;
   insight::BlockMeter::Span wait;   // the same, and since when
   SteadyClock::time_point lookedAt; // without preemption: when that visit began
+  uint64_t lookedIn = 0;            // the place's epoch when that visit began
+  uint64_t claimedIn = 0;           // the same of the last visit, which may be under way
   /// The claimer's.
   insight::BlockMeter meter;
 

@@ -177,6 +177,7 @@ BlockTask *TaskBoard::claimNext(scheduler::Visit &visit) {
   if (task) {
     BoardPlace &place = placeOf(*task);
     ++place.numClaimed;
+    task->claimedIn = place.epoch;
     countClaim(place.stats, visit.queueLength);
   }
   return task;
@@ -278,6 +279,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   if (!preemption && (outcome.moved || outcome.finished))
     stillSince = SteadyClock::now();
   task.lookedAt = outcome.begin;
+  task.lookedIn = task.claimedIn;
   task.movedLast = outcome.moved;
   task.obstacle = outcome.obstacle;
   task.instruction = outcome.instruction;

@@ -72,6 +72,7 @@ private:
   // Under the board's lock.
   uint32_t numClaimed = 0;
   bool stopped = false;
+  uint64_t epoch = 1;                            // of the visits that begin
   transport::WaitEdgeBoard *published = nullptr; // where wait edges are to be seen
   std::vector<OpenInvocation *> abandoned;       // since it was stopped
 };
@@ -121,6 +122,13 @@ public:
   /// invocations that are not complete, each once, as soon as none of its tasks is claimed; until
   /// then nothing. Who releases the last one calls it again.
   std::vector<OpenInvocation *> abandon(BoardPlace &place);
+
+  /// A new epoch of the place: what was true before is seen by all visits whose task has it as
+  /// `lookedIn`, or a later one.
+  uint64_t beginEpoch(BoardPlace &place) {
+    std::lock_guard lock(mutex);
+    return ++place.epoch;
+  }
 
   /// Calls inspect(task) for every task of the place in the queue, in order, under the lock.
   template <class Inspect> void forEachTask(const BoardPlace &place, Inspect inspect) {

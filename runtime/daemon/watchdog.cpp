@@ -41,8 +41,7 @@ bool hasBeenRun(const OpenInvocation &invocation) {
 } // namespace
 
 Watchdog::Watchdog(Core &core, insight::LookUp lookUp, std::function<void()> tidy)
-    : core(core), lookUp(std::move(lookUp)), tidy(std::move(tidy)),
-      seenLeft(core.fabric->numRanks(), false) {}
+    : core(core), lookUp(std::move(lookUp)), tidy(std::move(tidy)), gone(core.fabric->numRanks()) {}
 
 void Watchdog::round(Clock::time_point now) {
   if (core.fabric->failed())
@@ -131,23 +130,37 @@ std::string Watchdog::describeWaitFor(uint32_t peer) {
   return text;
 }
 
-void Watchdog::checkPeers() {
-  std::vector<bool> waitedFor(core.fabric->numRanks(), false);
+bool Watchdog::isGone(uint32_t peer) const {
+  return core.fabric->hasLeft(peer) || core.fabric->isDead(peer);
+}
+
+/// By rank: 1 + the last epoch in which a look found something missing that only that rank would
+/// do; 0: nothing waits for it.
+std::vector<uint64_t> Watchdog::lastLooks() const {
+  std::vector<uint64_t> looks(core.fabric->numRanks(), 0);
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
-    if (waitsForPeer(task) && task.obstacle.peer < waitedFor.size())
-      waitedFor[task.obstacle.peer] = true;
+    if (waitsForPeer(task) && task.obstacle.peer < looks.size())
+      looks[task.obstacle.peer] = std::max(looks[task.obstacle.peer], task.lookedIn + 1);
   });
-  for (uint32_t r = 0; r < waitedFor.size(); ++r) {
-    bool left = waitedFor[r] && core.fabric->hasLeft(r);
-    if (left && seenLeft[r])
-      // What it did before it left has been looked at since the last check.
-      return core.fabric->fail(
-          {StatusCode::PeerFailed,
-           "rank " + std::to_string(r) + " has destroyed its communicator; " + describeWaitFor(r)});
-    seenLeft[r] = left;
-    if (waitedFor[r] && !left && core.fabric->isDead(r))
-      return core.fabric->fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
-                                                            " is gone; " + describeWaitFor(r)});
+  return looks;
+}
+
+/// A peer that is gone may have done before what is waited for: the looks that count are those
+/// that began afterwards. Two, as the first may have been where the peer's lease was (IdState), and
+/// has found out then where it is.
+void Watchdog::checkPeers() {
+  const std::vector<uint64_t> looks = lastLooks();
+  for (uint32_t r = 0; r < gone.size(); ++r) {
+    Gone &peer = gone[r];
+    if (looks[r] <= peer.before || (peer.before == 0 && !isGone(r)))
+      continue;
+    if (peer.before != 0 && ++peer.looks == 2) {
+      const std::string who = core.fabric->hasLeft(r)
+                                  ? "rank " + std::to_string(r) + " has destroyed its communicator"
+                                  : "the process of rank " + std::to_string(r) + " is gone";
+      return core.fabric->fail({StatusCode::PeerFailed, who + "; " + describeWaitFor(r)});
+    }
+    peer.before = core.device->board.beginEpoch(core.place);
   }
 }
 

@@ -40,6 +40,8 @@ private:
   void checkDeadlines(Clock::time_point now);
   void reportLongWaits(Clock::time_point now);
   void checkPeers();
+  bool isGone(uint32_t peer) const;
+  std::vector<uint64_t> lastLooks() const;
   std::string describeWaitFor(uint32_t peer);
 
   Core &core;
@@ -49,7 +51,12 @@ private:
   // Of the thread that does a round.
   Clock::time_point nextPeerCheck{}, nextReport{};
   Ticks reportedUpTo = 0;     // of what was submitted up to then it is said that it takes long
-  std::vector<bool> seenLeft; // by rank: had left at the last check, and was waited for
+  /// A rank that has left, or whose process is gone.
+  struct Gone {
+    uint64_t before = 0; // the place's epoch that began after that; 0: it was not seen to be gone
+    uint32_t looks = 0;  // that are over, of all who wait for it
+  };
+  std::vector<Gone> gone; // by rank
 };
 
 } // namespace occl::daemon

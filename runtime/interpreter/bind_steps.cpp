@@ -34,6 +34,7 @@ void Binder::resolveOperand(BoundInstruction &bound, uint32_t index, bool isSour
     auto kind = static_cast<uint32_t>(operand.kind);
     bool isOwn = operand.rank == request.rank;
     operand.place = isOwn ? kind : peerBufferPlace(plan.numRanks, operand.rank, kind);
+    bound.readsPeers |= isSource && !isOwn;
     return isOwn ? void() : pushNeed(bound, operand.rank, 0);
   }
   const ConnectionEnd &end = binding->ends[operand.end];
@@ -42,6 +43,7 @@ void Binder::resolveOperand(BoundInstruction &bound, uint32_t index, bool isSour
   operand.slotBytes = end.slotBytes;
   operand.messagesPerTile = end.messagesPerTile;
   operand.mayRefer = end.mayRefer;
+  bound.readsPeers |= isSource && end.mayRefer;
   if (isSource)
     resolveSource(bound, index, end);
   else

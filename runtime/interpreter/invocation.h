@@ -28,7 +28,8 @@
 // References. Instead of data a slot of protocol Simple may stand for the place in the sender's
 // buffer where the data lies; it is the sender's choice, slice by slice. Beside the tail lies a
 // word for each slot: 0, or where. The sender keeps the place as it is until all its heads have
-// reached the tail, and its thread block does not finish before that.
+// reached the tail, and its thread block does not finish before that. If its rank fails, nothing is
+// kept: a receiver that finds the failure after it has read publishes nothing of it.
 #pragma once
 
 #include "plan/chunking.h"
@@ -164,6 +165,8 @@ struct BoundInstruction {
   bool copyReceivers = false;
   /// Also in place: nothing else is stored where it lies.
   bool refersInPlace = false;
+  /// Some source may lie in a buffer of another rank.
+  bool readsPeers = false;
 };
 
 struct BoundBlock {

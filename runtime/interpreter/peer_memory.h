@@ -1,6 +1,7 @@
 // Access to the buffers of ranks in other processes.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/interpreter/invocation.h"
 
 #include <cstdint>
@@ -14,6 +15,9 @@ struct PeerMemory {
   uint64_t mappedBytes = 0;
   /// Its process, if that may be read; else 0.
   int32_t process = 0;
+  /// Not 0 once the rank has failed, and so before its program has a buffer back whose invocation
+  /// has not been completed by this rank, too. Null where there is no such word.
+  const Atomic<uint32_t> *failedBy = nullptr;
 
   /// Where `bytes` at a mapped reference lie here; nullptr if they do not lie in the memory.
   char *at(Reference reference, uint64_t bytes) const {
@@ -23,6 +27,14 @@ struct PeerMemory {
   /// Copies `bytes` at a reference that is not mapped. Bounded: the kernel copies or refuses.
   /// False, with errno, if the process or its memory is gone; then anything may have been written.
   bool read(Reference reference, char *to, uint64_t bytes) const;
+  /// Whether what was read of the rank's buffers before this call may be what its program has
+  /// stored to them after its call had returned an error.
+  bool mayHaveChanged() const {
+    if (!failedBy)
+      return false;
+    threadFence(std::memory_order_acquire); // the word is read after all of that
+    return failedBy->load(std::memory_order_relaxed) != 0;
+  }
 
 private:
   static bool copy(int32_t thread, Reference reference, char *to, uint64_t bytes);

@@ -26,8 +26,8 @@ struct Obstacle {
   bool operator==(const Obstacle &) const = default;
 };
 
-/// PeerLost: memory that a peer has referred to cannot be read any more. The step has published
-/// nothing.
+/// PeerLost: memory of a peer cannot be read any more, or the peer has failed, so that what was
+/// read may be something else. The step has published nothing.
 enum class StepStatus : uint8_t { Progressed, Finished, Blocked, PeerLost };
 
 /// One of several independent folds of a step.
@@ -163,6 +163,9 @@ public:
         unpackSources();
       if (!foldPieces())
         return StepStatus::PeerLost;
+      if constexpr (Target::kHasReferences)
+        if (instruction.readsPeers && !sourcesWereKept())
+          return StepStatus::PeerLost;
       if constexpr (kLines)
         packDestinations();
       return StepStatus::Progressed;
@@ -419,6 +422,24 @@ private:
     // Only to receivers that copy: the first destination's other ones are filled from there.
     pointers[i] = pointers[instruction.numSources];
     return target.read(memory, reference, pointers[i], bytes);
+  }
+
+  /// After the fold: whether what was read of other ranks' buffers is what they hold for this
+  /// invocation. A rank that fails gives its buffers back to its program, whoever reads them.
+  bool sourcesWereKept() {
+    if (invocation.peerMemory == nullptr)
+      return true;
+    for (uint32_t i = 0; i < instruction.numSources; ++i) {
+      const BoundOperand &operand = operands[i];
+      const ConnectionEnd *end = isMessage(operand) ? &program.ends[operand.end] : nullptr;
+      const uint32_t rank = end ? end->dataRank : operand.rank;
+      if (rank == program.rank || (end && !operand.mayRefer) ||
+          !target.mayHaveChanged(invocation.peerMemory[rank]))
+        continue;
+      missingInFold = {BlockReason::Data, end ? end->connection : 0, rank};
+      return false;
+    }
+    return true;
   }
 
   OCCL_HOST_DEVICE uint64_t slotIndex(const BoundOperand &operand) const {

@@ -52,6 +52,7 @@ public:
   static bool read(const PeerMemory &memory, Reference reference, char *to, uint64_t bytes) {
     return memory.read(reference, to, bytes);
   }
+  static bool mayHaveChanged(const PeerMemory &memory) { return memory.mayHaveChanged(); }
 
   /// Room for the addresses of an instruction's operands.
   char **pointers() { return addresses; }

@@ -30,7 +30,7 @@ namespace occl::transport {
 /// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 7;
+  static constexpr uint32_t kVersion = 8;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -47,6 +47,9 @@ struct SegmentHeader {
   Atomic<uint32_t> readsPeers{0};
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
   alignas(64) Atomic<uint32_t> state{Alive};
+  /// Visits of the owner's executors that are under way and may access buffers of other ranks; see
+  /// Fabric::beginAccess().
+  alignas(64) Atomic<uint32_t> accessing{0};
   FailureCause failure;
   ShrinkBoard shrink;
   WaitEdgeBoard waitEdges;

@@ -1,5 +1,6 @@
 // Whole communicators under made-up schedules: what has ended on a rank is its user's, and what has
 // been given back is somebody else's.
+#include "plan/testing/direct_plans.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread.h"
@@ -7,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -135,6 +137,28 @@ TEST_F(Ends, WhatIsSubmittedDuringAFailure) {
     EXPECT_TRUE(outcome.all);
     EXPECT_EQ(numAdmitted != 0, !isRun) << outcome.schedules << " schedules";
   }
+}
+
+/// Each rank stores to the other's output. Who has an error uses its buffers again at once.
+TEST_F(Ends, NobodyStoresToTheBuffersOfWhatHasFailed) {
+  PlanHandle direct = handleOf(plan::testing::directAllReduce(kRanks));
+  const Job job(0, direct, 4, DataType::Int32);
+  expectNoDefect(600, [&] {
+    int32_t inputs[kRanks][4] = {}, outputs[kRanks][4] = {};
+    {
+      Ranks ranks(kRanks, withWorkers(1));
+      registerAll(ranks, {job});
+      Thread aborter([&] { require(occlCommAbort(ranks[0]) == occlSuccess, "abort"); });
+      runRanks([&](uint32_t r) {
+        occlResult_t result = occlRun(ranks[r], job.id(), inputs[r], outputs[r]);
+        require(result == occlSuccess || result == occlAborted, "run beside an abort");
+        std::ranges::fill(outputs[r], 77);
+      });
+      aborter.join();
+    }
+    for (const auto &output : outputs)
+      require(std::ranges::count(output, 77) == 4, "stored to after the call had returned");
+  });
 }
 
 } // namespace

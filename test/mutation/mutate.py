@@ -24,7 +24,8 @@ PATTERNS = ["//plan/...", "//compiler/analysis/...", "//compiler/export/...", "/
 RANDOM_PROGRAMS = "//test/random:random_programs"
 DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:cells_explored_test", "//test/explore:daemon_explored_test",
                    "//test/explore:doorbell_explored_test", "//test/explore:ends_explored_test", "//test/explore:handover_explored_test",
-                   "//test/explore:lane_explored_test", "//test/explore:life_explored_test", "//test/explore:queue_explored_test"]
+                   "//test/explore:lane_explored_test", "//test/explore:life_explored_test", "//test/explore:queue_explored_test",
+                   "//runtime/interpreter/conformance:references_test", "//test/faults:paused_test"]
 MOST_PROGRAMS = 2000
 
 
@@ -98,7 +99,7 @@ def try_all(mutants, tests):
 def main():
     parser = argparse.ArgumentParser(description="breaks each condition in turn, and sees the tests fail")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose file or description has one of these")
-    parser.add_argument("--daemon", action="store_true", help="break the daemon's synchronisation instead, with the explorer's tests")
+    parser.add_argument("--daemon", action="store_true", help="break the daemon's synchronisation instead, with the tests that are built for exploration")
     parser.add_argument("--tests", nargs="+", metavar="PATTERN", help="with these tests only, as Bazel names them")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--quick", type=float, default=600, metavar="SECONDS", help="leave out tests that take longer")

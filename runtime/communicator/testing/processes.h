@@ -27,6 +27,7 @@ public:
   int join(uint32_t r);
   /// What body(r) has returned, at most some thousand characters of it.
   std::string wrong(uint32_t r) const;
+  pid_t pid(uint32_t r) const { return pids[r]; }
   void signal(uint32_t r, int number) const;
   void kill(uint32_t r) const;
 

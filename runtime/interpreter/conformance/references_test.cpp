@@ -2,6 +2,7 @@
 // program gives the reference's bytes, nothing is read after its sender has finished, and memory
 // that is gone is an error.
 #include "plan/builder.h"
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
@@ -136,6 +137,67 @@ TEST_F(OneMessage, AReferenceBeyondTheMappedMemoryIsAnError) {
   PeerMemory memory = {small, sizeof small, 0};
   simulation->invocation(1).peerMemory = &memory;
   EXPECT_EQ(run(1).status, StepStatus::PeerLost);
+}
+
+/// The sender fails while its receiver reads, and its program stores something else.
+struct FailingTarget : HostTarget {
+  void fold(const Program &program, unsigned numSources, unsigned numDestinations,
+            uint64_t elements, uint64_t divisor) {
+    failAndReuse();
+    HostTarget::fold(program, numSources, numDestinations, elements, divisor);
+  }
+  bool read(const PeerMemory &memory, Reference reference, char *to, uint64_t bytes) {
+    failAndReuse();
+    return HostTarget::read(memory, reference, to, bytes);
+  }
+  void failAndReuse() {
+    failedBy.store(1);
+    std::memset(buffer, 7, bytes);
+  }
+
+  Atomic<uint32_t> failedBy{0};
+  char *buffer = nullptr;
+  uint64_t bytes = 0;
+};
+
+TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
+  for (bool mapped : {true, false}) {
+    ASSERT_NO_FATAL_FAILURE(start(mapped));
+    std::memset(simulation->input(0), 3, 400);
+    EXPECT_EQ(run(0).status, StepStatus::Blocked);
+    FailingTarget failing;
+    failing.buffer = simulation->input(0);
+    failing.bytes = 400;
+    Invocation &receiver = simulation->invocation(1);
+    PeerMemory memory[] = {receiver.peerMemory[0], receiver.peerMemory[1]};
+    memory[0].failedBy = &failing.failedBy;
+    receiver.peerMemory = memory;
+    StepResult result = runBlock(receiver, 0, simulation->context(1, 0), failing, 100);
+    EXPECT_EQ(simulation->output(1)[399], 7) << "it has read what was stored later";
+    EXPECT_EQ(result.status, StepStatus::PeerLost) << mapped;
+    EXPECT_EQ(result.obstacle.peer, 0u);
+    EXPECT_EQ(result.slices, 0u);
+    EXPECT_EQ(run(0).status, StepStatus::Blocked) << "nothing was published";
+  }
+}
+
+TEST(DirectAccess, WhatIsReadOfARankThatFailsIsNotPublished) {
+  auto made =
+      Simulation::make(plan::testing::directAllReduce(2), {.count = 100, .type = DataType::Int32});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Simulation &simulation = **made;
+  simulation.announceAll();
+  FailingTarget failing;
+  failing.buffer = simulation.input(1);
+  failing.bytes = 400;
+  Invocation &reader = simulation.invocation(0);
+  PeerMemory memory[2];
+  memory[1].failedBy = &failing.failedBy;
+  reader.peerMemory = memory;
+  StepResult result = runBlock(reader, 0, simulation.context(0, 0), failing, 100);
+  EXPECT_EQ(result.status, StepStatus::PeerLost);
+  EXPECT_EQ(result.obstacle.peer, 1u);
+  EXPECT_EQ(result.slices, 0u);
 }
 
 TEST(ReferencesBind, WhatIsStoredToAgainIsNotReferredTo) {
