@@ -30,18 +30,13 @@ std::string statsOf(occlComm &comm) {
   return describeStats(comm.daemon->rank(), comm.daemon->numRanks(), all);
 }
 
-void complain(const Status &status) {
-  if (!status.ok())
-    (void)insight::append("", "OCCL: " + status.message() + "\n").ok();
-}
-
 } // namespace
 
 Watching::Watching(occlComm &comm, bool tracesIfAsked) : comm(comm) {
   daemon::Daemon &daemon = *comm.daemon;
-  complain(insight::reportAsEnvironmentSays());
+  insight::complain(insight::reportAsEnvironmentSays());
   if (std::string pattern = environment("OCCL_TRACE"); tracesIfAsked && !pattern.empty())
-    complain(comm.startTrace(pattern));
+    insight::complain(comm.startTrace(pattern));
   reporter = std::make_unique<insight::ReporterRegistration>(
       insight::Reporter{daemon.rank(), daemon.numRanks(), [&comm] { return comm.report(); }});
 }
@@ -50,13 +45,13 @@ void Watching::end() {
   daemon::Daemon &daemon = *comm.daemon;
   reporter.reset();
   if (daemon.insight().isTracing())
-    complain(comm.stopTrace());
+    insight::complain(comm.stopTrace());
   std::string pattern = environment("OCCL_STATS");
   if (pattern.empty())
     return;
   bool isFile = pattern != "-";
-  complain(insight::append(isFile ? insight::pathOf(pattern, daemon.rank(), daemon.numRanks()) : "",
-                           statsOf(comm)));
+  insight::complain(insight::append(
+      isFile ? insight::pathOf(pattern, daemon.rank(), daemon.numRanks()) : "", statsOf(comm)));
 }
 
 } // namespace occl::communicator

@@ -17,17 +17,18 @@ namespace {
 
 /// A pipe whose reader has stopped must not stop those who end a communicator. Standard error is
 /// others' as well, so it cannot be told not to block; but a pipe that is ready has so much room.
-Status writeAll(int file, std::string_view text, const std::string &what) {
-  constexpr std::chrono::milliseconds kPatience{2000};
+Status writeAll(int file, std::string_view text, const std::string &what,
+                std::chrono::milliseconds patience) {
   struct stat info;
   const bool isRegular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
   const size_t most = isRegular ? text.size() : PIPE_BUF;
-  for (Deadline deadline(kPatience); !text.empty();) {
+  for (Deadline deadline(patience); !text.empty();) {
     pollfd ready{file, POLLOUT, 0};
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
     int found = poll(&ready, 1, static_cast<int>(left.count()));
     if (found == 0)
-      return {StatusCode::SystemError, "writing " + what + ": nobody has read it for two seconds"};
+      return {StatusCode::SystemError, "writing " + what + ": nobody has read it for " +
+                                           std::to_string(patience.count()) + " ms"};
     ssize_t written = found < 0 ? -1 : write(file, text.data(), std::min(most, text.size()));
     if (written < 0 && errno != EINTR && errno != EAGAIN)
       return systemError("writing " + what, errno);
@@ -60,15 +61,21 @@ std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
   return path;
 }
 
-Status append(const std::string &path, std::string_view text) {
+Status append(const std::string &path, std::string_view text, std::chrono::milliseconds patience) {
   if (path.empty())
-    return writeAll(STDERR_FILENO, text, "to standard error");
+    return writeAll(STDERR_FILENO, text, "to standard error", patience);
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file < 0)
     return systemError("opening '" + path + "'", errno);
-  Status written = writeAll(file, text, "'" + path + "'");
+  Status written = writeAll(file, text, "'" + path + "'", patience);
   close(file);
   return written;
+}
+
+void complain(const Status &status) {
+  constexpr std::chrono::milliseconds kPatience{50}; // it may be standard error that is the matter
+  if (!status.ok())
+    (void)append("", "OCCL: " + status.message() + "\n", kPatience).ok();
 }
 
 } // namespace occl::insight

@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,7 +15,11 @@ namespace occl::insight {
 std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks);
 
 /// Appends `text` to the file, in one piece; an empty path is standard error. SystemError, also if
-/// it is a pipe that nobody reads: after two seconds.
-Status append(const std::string &path, std::string_view text);
+/// it is a pipe that nobody reads: after `patience`.
+Status append(const std::string &path, std::string_view text,
+              std::chrono::milliseconds patience = std::chrono::seconds(2));
+
+/// Says on standard error what went wrong, if anything did and somebody reads it.
+void complain(const Status &status);
 
 } // namespace occl::insight

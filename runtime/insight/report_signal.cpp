@@ -3,6 +3,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/insight/output.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -57,13 +58,15 @@ private:
   void startThread();
   void stopThread();
   void loop();
-  void reportAll();
+  void reportAll(std::unique_lock<Mutex> &lock);
 
   Mutex lifeMutex; // one change of the thread's life at a time
   std::thread thread;
   bool armed = false; // under lifeMutex
 
-  Mutex mutex; // guards all below, and is held while reports are written
+  Mutex mutex; // guards all below; not held while a report is made and written
+  ConditionVariable isWritten;
+  const Reporter *reporting = nullptr; // whose report that is
   std::vector<std::shared_ptr<const Reporter>> reporters;
   std::string pattern;
   bool stopping = false;
@@ -147,11 +150,12 @@ void Service::add(std::shared_ptr<const Reporter> reporter) {
 }
 
 void Service::remove(const std::shared_ptr<const Reporter> &reporter) {
-  std::lock_guard life(lifeMutex);
   {
-    std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     std::erase(reporters, reporter);
+    isWritten.wait(lock, [&] { return reporting != reporter.get(); });
   }
+  std::lock_guard life(lifeMutex);
   stopThread();
 }
 
@@ -160,24 +164,36 @@ void Service::loop() {
     pollfd file{wakeFile, POLLIN, 0};
     poll(&file, 1, -1);
     bool isAsked = takeWake();
-    std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     if (stopping)
       return;
     if (isAsked)
-      reportAll();
+      reportAll(lock);
   }
 }
 
-/// Under mutex.
-void Service::reportAll() {
-  for (const auto &reporter : reporters) {
-    std::string path = pattern.empty() ? "" : pathOf(pattern, reporter->rank, reporter->numRanks);
-    Status written =
-        append(path, "OCCL: rank " + std::to_string(reporter->rank) + " of " +
-                         std::to_string(reporter->numRanks) + ", process " +
-                         std::to_string(getpid()) + ", reports:\n" + reporter->report());
-    if (!written.ok())
-      (void)append("", "OCCL: " + written.message() + "\n").ok();
+void writeReport(const Reporter &reporter, const std::string &pattern) {
+  std::string path = pattern.empty() ? "" : pathOf(pattern, reporter.rank, reporter.numRanks);
+  Status written = append(path, "OCCL: rank " + std::to_string(reporter.rank) + " of " +
+                                    std::to_string(reporter.numRanks) + ", process " +
+                                    std::to_string(getpid()) + ", reports:\n" + reporter.report());
+  if (!path.empty())
+    complain(written);
+}
+
+/// Under the mutex, but while it writes. Who is removed meanwhile waits for its own report only.
+void Service::reportAll(std::unique_lock<Mutex> &lock) {
+  const auto all = reporters;
+  for (const auto &reporter : all) {
+    if (std::ranges::find(reporters, reporter) == reporters.end())
+      continue;
+    reporting = reporter.get();
+    const std::string to = pattern;
+    lock.unlock();
+    writeReport(*reporter, to);
+    lock.lock();
+    reporting = nullptr;
+    isWritten.notify_all();
   }
 }
 

@@ -30,8 +30,8 @@ Status reportAsEnvironmentSays();
 /// The number of "USR1", "SIGUSR1" or "10"; 0 if it is none.
 int signalNamed(const std::string &name);
 
-/// A reporter for as long as this lives. Its end waits for a report that is being written, and must
-/// not come from within it.
+/// A reporter for as long as this lives. Its end waits for its own report if that is being written,
+/// which takes little more than two seconds if nobody reads it, and must not come from within it.
 class ReporterRegistration {
 public:
   explicit ReporterRegistration(Reporter reporter);

@@ -9,10 +9,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace occl::insight {
 namespace {
@@ -36,9 +39,9 @@ std::string awaitContents(const std::string &path) {
   return contents(path);
 }
 
-std::string header(uint32_t rank) {
-  return "OCCL: rank " + std::to_string(rank) + " of 2, process " + std::to_string(getpid()) +
-         ", reports:\n";
+std::string header(uint32_t rank, uint32_t numRanks = 2) {
+  return "OCCL: rank " + std::to_string(rank) + " of " + std::to_string(numRanks) + ", process " +
+         std::to_string(getpid()) + ", reports:\n";
 }
 
 std::atomic<int> formerCalls{0};
@@ -67,6 +70,39 @@ TEST(ReportSignal, TheThreadComesAndGoesWithTheReporters) {
     raise(SIGUSR2);
     EXPECT_NE(awaitContents(pathOf(pattern, round, 4)).find("text"), std::string::npos);
   }
+}
+
+TEST(ReportSignal, TheEndOfAReporterWaitsForItsOwnReportAlone) {
+  std::string pattern = temporary("slow.%r");
+  std::atomic<bool> isBegun{false}, mayEnd{false};
+  std::atomic<int> others{0};
+  auto slow = std::make_unique<ReporterRegistration>(Reporter{0, 4, [&] {
+                                                                isBegun = true;
+                                                                while (!mayEnd)
+                                                                  std::this_thread::yield();
+                                                                return std::string("slow\n");
+                                                              }});
+  std::vector<std::unique_ptr<ReporterRegistration>> rest;
+  for (uint32_t rank = 1; rank < 4; ++rank)
+    rest.push_back(std::make_unique<ReporterRegistration>(Reporter{rank, 4, [&] {
+                                                                     ++others;
+                                                                     return std::string("quick\n");
+                                                                   }}));
+  ASSERT_TRUE(reportOnSignal(SIGUSR2, pattern).ok());
+  raise(SIGUSR2);
+  while (!isBegun)
+    std::this_thread::yield();
+  auto removed = std::async(std::launch::async, [&] { rest.clear(); });
+  EXPECT_EQ(removed.wait_for(std::chrono::seconds(30)), std::future_status::ready)
+      << "they wait for another one's report";
+  auto last = std::async(std::launch::async, [&] { slow.reset(); });
+  EXPECT_EQ(last.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout)
+      << "its report still uses it";
+  mayEnd = true;
+  removed.get();
+  last.get();
+  EXPECT_EQ(others.load(), 0) << "they had gone";
+  EXPECT_EQ(contents(pathOf(pattern, 0, 4)), header(0, 4) + "slow\n");
 }
 
 TEST(ReportSignal, RefusesWhatIsNoSignal) {
