@@ -8,9 +8,9 @@
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/steps.h"
 #include "test/faults/fault_points.h"
+#include "test/faults/shared_record.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,6 @@
 #include <filesystem>
 #include <initializer_list>
 #include <iterator>
-#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -45,24 +44,6 @@ struct Trial {
   bool losesARank() const { return kind == Kind::Kill || kind == Kind::Stop; }
 };
 
-/// Read by the test, written by the victim's process.
-class SharedRecord {
-public:
-  SharedRecord()
-      : memory(mmap(nullptr, sizeof(faults::Record), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    new (memory) faults::Record{};
-  }
-  ~SharedRecord() { munmap(memory, sizeof(faults::Record)); }
-  SharedRecord(const SharedRecord &) = delete;
-  SharedRecord &operator=(const SharedRecord &) = delete;
-  faults::Record *operator->() const { return static_cast<faults::Record *>(memory); }
-  faults::Record *get() const { return static_cast<faults::Record *>(memory); }
-
-private:
-  void *memory;
-};
-
 int64_t countEntries(const char *directory) {
   return std::distance(std::filesystem::directory_iterator(directory), {});
 }
@@ -77,9 +58,11 @@ std::set<std::string> listThreads() {
 
 /// Whether this error is what the trial leads to; "" or what is wrong.
 std::string checkError(const Trial &trial, occlResult_t result, const std::string &text,
-                       std::initializer_list<const char *> parts) {
+                       std::initializer_list<const char *> parts, bool isSetUp) {
   if (trial.kind == Kind::Corrupt)
     return {}; // that it returns is all that can be asked
+  if (trial.kind == Kind::Exhaust)
+    return isSetUp ? "has failed: " + text : "";
   if (!trial.losesARank() || (result != occlPeerFailed && result != occlTimeout))
     return "not an error that this can be: " + text;
   for (const char *part : parts)
@@ -129,7 +112,7 @@ std::string work(const Trial &trial, occlComm_t comm, std::vector<Job> &jobs, bo
   isLost = result != occlSuccess;
   if (isLost)
     return checkError(trial, result, occlCommGetLastError(comm),
-                      {"rank ", "collective '", "instruction ", ".coll:", " waits for "});
+                      {"rank ", "collective '", "instruction ", ".coll:", " waits for "}, true);
   return trial.kind == Kind::Corrupt ? "" : checkAll(jobs, rank);
 }
 
@@ -160,14 +143,17 @@ std::string live(const Trial &trial, uint32_t rank) {
   occlComm_t comm = nullptr;
   occlResult_t result = occlCommInitRank(&comm, kRanks, rank, trial.name.c_str(), &config);
   if (result != occlSuccess)
-    return checkError(trial, result, occlGetLastError(), {"group '", "rank"});
+    return checkError(trial, result, occlGetLastError(), {"group '", "rank"}, false);
+  // Who waits so long looks whether its peers are alive.
+  if (trial.kind == Kind::Exhaust && rank == (trial.victim + 1) % kRanks)
+    std::this_thread::sleep_for(80ms);
   std::vector<Job> jobs;
   jobs.emplace_back(0, handleOf(ringAllReduce(kRanks)), 30);
   jobs.emplace_back(1, handleOf(twoShotAllReduce(kRanks)), 30);
   jobs.emplace_back(2, handleOf(inLines(oneShotAllReduce(kRanks))), 30);
   bool isLost = false;
   std::string wrong = work(trial, comm, jobs, isLost);
-  if (wrong.empty())
+  if (wrong.empty() && trial.kind != Kind::Exhaust) // a smaller one takes descriptors
     wrong = goOn(trial, comm);
   occlCommDestroy(comm);
   return wrong;
@@ -180,8 +166,11 @@ std::string liveAndLeaveNothing(const Trial &trial, uint32_t rank, faults::Recor
   if (rank == trial.victim)
     faults::arm(trial.kind, trial.point, record);
   std::string wrong = live(trial, rank);
-  if (rank == trial.victim)
+  if (rank == trial.victim) {
     record->ended.store(true);
+    if (trial.kind == Kind::Exhaust)
+      faults::relieve();
+  }
   if (int64_t left = countEntries("/proc/self/fd") - files; wrong.empty() && left != 0)
     wrong = std::to_string(left) + " files are left open";
   // A thread that has ended may be listed for a moment longer.
@@ -204,7 +193,7 @@ bool staysInSharedMemory(const std::string &name) {
 
 /// False if the victim's life has no such point.
 bool run(const Trial &trial) {
-  SharedRecord record;
+  InSharedMemory<faults::Record> record;
   Processes processes(
       kRanks, [&](uint32_t rank) { return liveAndLeaveNothing(trial, rank, record.get()); });
   for (uint32_t r = 0; r < kRanks; ++r)
@@ -218,7 +207,7 @@ bool run(const Trial &trial) {
   if (trial.kind == Kind::Stop && record->hit.load())
     processes.kill(trial.victim);
   int victim = processes.join(trial.victim);
-  if (!record->hit.load() || trial.kind == Kind::Delay) {
+  if (!record->hit.load() || trial.kind == Kind::Delay || trial.kind == Kind::Exhaust) {
     EXPECT_EQ(victim, 0) << "the victim, point " << trial.point << ", " << record->where << ": "
                          << processes.wrong(trial.victim);
   }
@@ -251,6 +240,7 @@ TEST_P(EveryStep, Killed) { runAtEachPoint(Kind::Kill, GetParam(), 6, 2000); }
 TEST_P(EveryStep, Stopped) { runAtEachPoint(Kind::Stop, GetParam(), 70, 500); }
 TEST_P(EveryStep, Delayed) { runAtEachPoint(Kind::Delay, GetParam(), 8, 20000); }
 TEST_P(EveryStep, Corrupted) { runAtEachPoint(Kind::Corrupt, GetParam(), 8, 1000); }
+TEST_P(EveryStep, WithoutDescriptors) { runAtEachPoint(Kind::Exhaust, GetParam(), 20, 1000); }
 
 INSTANTIATE_TEST_SUITE_P(Victim, EveryStep, ::testing::Range(0u, kRanks),
                          ::testing::PrintToStringParamName());

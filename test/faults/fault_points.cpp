@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
+#include <sys/resource.h>
 
 namespace occl::faults {
 
@@ -28,6 +29,14 @@ void sleepMilliseconds(long milliseconds) {
   nanosleep(&time, nullptr);
 }
 
+/// Files that are open stay.
+void limitFiles(bool isRelieved) {
+  rlimit limit;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = isRelieved ? limit.rlim_max : 0;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void inject() {
   switch (armed.kind) {
   case Kind::None:
@@ -43,6 +52,9 @@ void inject() {
     break;
   case Kind::Corrupt:
     corruptsNext = true;
+    break;
+  case Kind::Exhaust:
+    limitFiles(false);
     break;
   }
 }
@@ -62,6 +74,8 @@ void arm(Kind kind, uint64_t point, Record *record) {
   armed = {kind, point, record};
   SharedRanges::forget();
 }
+
+void relieve() { limitFiles(true); }
 
 void passCall(const char *name) {
   SharedRanges::forget(); // it may map or unmap

@@ -12,10 +12,11 @@ namespace occl::faults {
 
 enum class Kind {
   None,
-  Kill,   // SIGKILL
-  Stop,   // SIGSTOP
-  Delay,  // all of the process sleeps for some milliseconds
-  Corrupt // another value is stored; elsewhere nothing happens
+  Kill,    // SIGKILL
+  Stop,    // SIGSTOP
+  Delay,   // all of the process sleeps for some milliseconds
+  Corrupt, // another value is stored; elsewhere nothing happens
+  Exhaust  // no more file descriptors are to be had
 };
 
 /// Lies in memory that the process shares with its parent.
@@ -29,5 +30,8 @@ struct Record {
 /// From now on this process counts points, and at the `point`-th, from 1, has the fault. `record`
 /// stays valid.
 void arm(Kind kind, uint64_t point, Record *record);
+
+/// After Kind::Exhaust: there are file descriptors again.
+void relieve();
 
 } // namespace occl::faults
