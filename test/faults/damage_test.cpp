@@ -67,6 +67,8 @@ Target inOwn(uint64_t from, uint64_t bytes) {
 }
 
 std::vector<Target> ownHeader() { return {inOwn(0, sizeof(SegmentHeader))}; }
+/// Sizes and what else is said once and for all.
+std::vector<Target> ownIdentity() { return {inOwn(0, 56)}; }
 std::vector<Target> ownIndex() {
   return {inOwn(roundUp(sizeof(SegmentHeader)), AnnounceTable::indexBytes(Segment::kCells))};
 }
@@ -92,6 +94,16 @@ std::vector<Target> segmentsOfOthers() {
   }
   return targets;
 }
+/// Where it lies if it may be written.
+std::vector<Target> indexesOfOthers() {
+  std::vector<Target> targets;
+  const uint64_t begin = roundUp(sizeof(SegmentHeader));
+  for (const Piece &piece : writablePieces(false))
+    if (piece.offset <= begin && begin < piece.offset + piece.bytes)
+      targets.push_back(
+          {piece.begin + (begin - piece.offset), AnnounceTable::indexBytes(Segment::kCells)});
+  return targets;
+}
 /// Only the last page: words that say that something has failed, is asked, or decided.
 std::vector<Target> wordsOfOthers() {
   std::vector<Target> targets;
@@ -107,12 +119,18 @@ std::vector<Target> doorbells() {
   return targets;
 }
 
-enum class Pattern { Zeros, Ones, Words, Bits };
+enum class Pattern { Zeros, Ones, Words, Bits, Far };
 
 /// Overwrites all of the target at once, or words and bits here and there.
 void damage(const Target &target, Pattern pattern, std::mt19937_64 &random) {
   if (pattern == Pattern::Zeros || pattern == Pattern::Ones) {
     std::memset(target.begin, pattern == Pattern::Ones ? 0xff : 0, target.bytes);
+    return;
+  }
+  if (pattern == Pattern::Far) { // each word alone would lead out of all memory
+    const uint64_t word = uint64_t{1} << 44;
+    for (uint64_t i = 0; i + sizeof word <= target.bytes; i += sizeof word)
+      std::memcpy(target.begin + i, &word, sizeof word);
     return;
   }
   for (int i = 0; i < 64; ++i) {
@@ -140,11 +158,11 @@ plan::Plan inLines(plan::Plan plan) {
   return plan;
 }
 
-std::vector<Job> makeJobs(uint32_t numRanks) {
+std::vector<Job> makeJobs(uint32_t numRanks, uint64_t firstId) {
   std::vector<Job> jobs;
-  jobs.emplace_back(0, handleOf(ringAllReduce(numRanks)), 30);
-  jobs.emplace_back(1, handleOf(twoShotAllReduce(numRanks)), 100000);
-  jobs.emplace_back(2, handleOf(inLines(oneShotAllReduce(numRanks))), 30);
+  jobs.emplace_back(firstId, handleOf(ringAllReduce(numRanks)), 30);
+  jobs.emplace_back(firstId + 1, handleOf(twoShotAllReduce(numRanks)), 100000);
+  jobs.emplace_back(firstId + 2, handleOf(inLines(oneShotAllReduce(numRanks))), 30);
   return jobs;
 }
 
@@ -164,12 +182,12 @@ public:
 /// Rounds of collectives that are registered, submitted in different orders, and deregistered,
 /// until the first error, after which the rest of the interface is used, too.
 std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic<bool> *hasBegun) {
-  constexpr int kRounds = 15;
+  constexpr int kRounds = 40, kFirstDamaged = 2;
   Clocked call;
   std::string wrong;
   bool isLost = false;
   for (int round = 0; round < kRounds && !isLost && wrong.empty() && call.late.empty(); ++round) {
-    std::vector<Job> jobs = makeJobs(kRanks);
+    std::vector<Job> jobs = makeJobs(kRanks, static_cast<uint64_t>(round) * 3);
     std::vector<occlRequest_t> requests;
     for (Job &job : jobs)
       isLost |= call("occlRegister", [&] { return job.registerOn(comm); }) != occlSuccess;
@@ -177,7 +195,7 @@ std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic
       isLost |= call("occlSubmit", [&] {
                   return jobs[j].submit(comm, rank, &requests.emplace_back());
                 }) != occlSuccess;
-    if (hasBegun)
+    if (hasBegun && round >= kFirstDamaged)
       hasBegun->store(true);
     for (occlRequest_t request : requests)
       if (!isLost)
@@ -211,7 +229,7 @@ std::string liveDamaged(const Trial &trial, occlComm_t comm) {
       for (const Target &target : targets)
         if (target.begin)
           damage(target, trial.pattern, random);
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
     }
   });
   live(trial, comm, kDamaged, &hasBegun);
@@ -245,6 +263,14 @@ void runWithEachPattern(std::vector<Target> (*targets)(), bool areResultsRight) 
     run({targets, pattern, seed, areResultsRight});
 }
 
+TEST(Damage, SizesInTheOwnHeader) {
+  for (Pattern pattern : {Pattern::Far, Pattern::Ones})
+    run({ownIdentity, pattern, 1, true});
+}
+TEST(Damage, IndexesOfOthers) {
+  for (uint64_t seed = 1; seed <= 4; ++seed)
+    run({indexesOfOthers, Pattern::Ones, seed, true});
+}
 TEST(Damage, TheOwnHeader) { runWithEachPattern(ownHeader, true); }
 TEST(Damage, TheOwnIndex) { runWithEachPattern(ownIndex, true); }
 TEST(Damage, WordsOfOthers) { runWithEachPattern(wordsOfOthers, true); }
