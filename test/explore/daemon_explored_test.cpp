@@ -178,7 +178,7 @@ TEST_F(Daemon, WhoGoesToSleepLooksAtAllThatIsThere) {
 /// and then does something else.
 TEST_F(Daemon, WhoAsksLeavesNoTaskUnseen) {
   std::vector<Job> jobs = makeJobs(1, ring);
-  expectNoDefect(1500, [&] {
+  expectNoDefect(400, [&] {
     Ranks ranks(kRanks, withWorkers(1));
     registerAll(ranks, jobs);
     Mutex mutex;
@@ -214,7 +214,7 @@ TEST_F(Daemon, SeveralExecutorsThatPoll) {
     for (uint32_t workers : {1, 3}) {
       occlConfig_t config = withWorkers(workers);
       config.budgetPolicy = budget;
-      exploreRanks(60, config, jobs, [&](Ranks &ranks, uint32_t r) {
+      exploreRanks(30, config, jobs, [&](Ranks &ranks, uint32_t r) {
         std::vector<occlRequest_t> requests(3);
         for (uint32_t i = 0; i < 3; ++i) {
           const uint32_t j = r == 0 ? i : 2 - i;
