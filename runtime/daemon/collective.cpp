@@ -1,5 +1,6 @@
 #include "runtime/daemon/collective.h"
 
+#include "plan/chunking_of.h"
 #include "runtime/daemon/lane.h"
 
 #include <algorithm>
