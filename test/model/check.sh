@@ -7,6 +7,7 @@ set -euo pipefail
 model=$(realpath "$1")
 expected=$2 kind=$3
 shift 3
+switches=("$@")
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -27,7 +28,7 @@ grep -E 'errors:|states, stored|pan:[0-9]|elapsed|Search not completed|max searc
 fail() {
   echo "$1; expected: $expected"
   tail -20 pan.log
-  [ -e model.pml.trail ] && spin -t -p -g model.pml | tail -60
+  [ -e model.pml.trail ] && spin -t -p -g "${switches[@]}" model.pml | tail -60
   exit 1
 }
 grep -q 'errors: ' pan.log || fail "the search was cut short"

@@ -6,15 +6,22 @@
  * Memory is sequentially consistent; test/explore has store buffers.
  *
  * -DHELP            the program of rank 0 runs what is open while it waits, beside the worker
+ * -DHELP_ALL        all programs do
  * -DANY_ORDER       rank 1 submits in any order; else in the order opposite to rank 0's
  * -DTWICE           invocations 0 and 1 are of one collective, and start in the order of their ordinals
+ * -DONE_BY_ONE      rank 0 waits for each before it submits the next
  * -DABORT           somebody aborts at some time, and rank 1 may stop submitting before
- * -DPOLLING         executors poll on as long as they like before they sleep (for liveness)
  * -DCOARSE          what is published and the ring that follows are one step, which leaves much less
  *                   to search
- * -DN=2             two invocations; else three
+ * -DN=2             two invocations, or one; else three
  * -DBREAK_<defect>  one of the defects that README.md lists
  */
+#ifdef HELP_ALL
+#define HELP
+#define HELPS(r) 1
+#else
+#define HELPS(r) (r == 0)
+#endif
 #ifdef COARSE
 #define TOGETHER atomic
 #else
@@ -30,7 +37,6 @@
 #define UNITS 4 /* units that a rank has: two invocations at a time */
 
 #define INVOCATION(r, i) ((r) * N + (i))
-#define TASK(r, i, b) (INVOCATION(r, i) * B + (b))
 #define PEER(r) (1 - (r))
 
 /* Of an invocation on a rank. */
@@ -44,11 +50,19 @@ bit announced[RANKS * N];
 bit hasCallback[RANKS * N];
 bit reclaimed[RANKS * N];
 
-/* A block has one slice. Block 0 reads what the peer has announced; block 1 comes after block 0, and
- * reads what the peer's block 0 has written. */
-bit isDone[RANKS * N * B];
-bit claimed[RANKS * N * B];
-byte numClaimed[RANKS];
+/* A block has one slice, which touches the user's buffers. Block 0 of invocation 0 sends, and waits
+ * for nothing; of the others it reads what the peer has announced. Block 1 comes after block 0, and
+ * reads what the peer's block 0 has written to the peer's memory. */
+#define BIT(i, b) (1 << ((i) * B + (b)))
+#define IS_DONE(r, i, b) (doneOf[r] & BIT(i, b))
+byte doneOf[RANKS];
+
+/* The task queue: tasks that are in it, and that somebody has claimed. */
+byte queue[RANKS], claimed[RANKS];
+/* An executor's last look (Round): what was in the queue when it began and nobody has claimed since. */
+byte unseen[RANKS * 2];
+/* Tasks that somebody's last look has left out, as they were claimed. */
+byte leftOut[RANKS];
 
 byte freeUnits[RANKS];
 byte numOpen[RANKS];
@@ -93,9 +107,13 @@ inline ringWorker(who) {
 }
 
 /* The lock of the admission: memory comes back when both ranks are through. */
-#define CAN_RECLAIM(r, i)                                                                         \
-  (state[INVOCATION(r, i)] >= FINISHED && !reclaimed[INVOCATION(r, i)] &&                          \
-   state[INVOCATION(PEER(r), i)] >= FINISHED)
+#ifdef BREAK_RECLAIM
+#define PEER_IS_THROUGH(r, i) 1
+#else
+#define PEER_IS_THROUGH(r, i) (state[INVOCATION(PEER(r), i)] >= FINISHED)
+#endif
+#define CAN_RECLAIM(r, i)                                                                          \
+  (state[INVOCATION(r, i)] >= FINISHED && !reclaimed[INVOCATION(r, i)] && PEER_IS_THROUGH(r, i))
 
 inline reclaim(r) {
   for (j : 0 .. N - 1) {
@@ -162,7 +180,9 @@ inline submit(r, i) {
       fi;
       atomic {
         ring(PEER(r));
+#ifndef BREAK_OWN_RING
         ring(r);
+#endif
         if
         :: helpers[r] == 0 -> ringWorker(r)
         :: else
@@ -177,22 +197,30 @@ inline forget(r) {
   for (j : 0 .. N - 1) {
     reclaimed[INVOCATION(r, j)] = 0;
     if
-    :: failed[PEER(r)] ->
-      announced[INVOCATION(r, j)] = 0;
-      isDone[TASK(r, j, 0)] = 0;
-      isDone[TASK(r, j, 1)] = 0
+    :: failed[PEER(r)] -> announced[INVOCATION(r, j)] = 0
     :: else
     fi
   }
+  if
+  :: failed[PEER(r)] -> doneOf[r] = 0
+  :: else
+  fi;
+  queue[r] = 0;
   freeUnits[r] = 0
 }
+
+#ifdef BREAK_SETTLE_CLAIMED
+#define NOBODY_IS_AT_IT(r) 1
+#else
+#define NOBODY_IS_AT_IT(r) (claimed[r] == 0)
+#endif
 
 /* After a failure: all that is open ends, as soon as nobody is at it. */
 inline settle(r) {
   TOGETHER {
     atomic {
       if
-      :: numClaimed[r] == 0 ->
+      :: NOBODY_IS_AT_IT(r) ->
         for (j : 0 .. N - 1) {
           if
           :: state[INVOCATION(r, j)] == SUBMITTED || state[INVOCATION(r, j)] == OPEN ->
@@ -210,7 +238,7 @@ inline settle(r) {
   }
 }
 
-#if defined(TWICE)
+#if defined(TWICE) && !defined(BREAK_SUCCESSOR)
 #define MAY_START(r, i) (i != 1 || state[INVOCATION(r, 0)] >= FINISHED)
 #elif defined(BREAK_POOL)
 #define MAY_START(r, i) (freeUnits[r] != 0)
@@ -218,22 +246,11 @@ inline settle(r) {
 #define MAY_START(r, i) 1
 #endif
 
-#define IS_FREE(r, i, b)                                                                           \
-  (state[INVOCATION(r, i)] == OPEN && !claimed[TASK(r, i, b)] &&               \
-   !isDone[TASK(r, i, b)])
 #define CAN_RUN(r, i, b)                                                                           \
-  (b == 0 -> announced[INVOCATION(PEER(r), i)]                                                     \
-          : isDone[TASK(r, i, 0)] && isDone[TASK(PEER(r), i, 0)])
+  (b == 0 -> i == 0 || announced[INVOCATION(PEER(r), i)]                                           \
+          : IS_DONE(r, i, 0) && announced[INVOCATION(PEER(r), i)] && IS_DONE(PEER(r), i, 0))
 
-/* Which task an executor takes. Ours looks at all, in whatever order the policy says, and leaves
- * what cannot run: as conditions stay true, that is one look at all of them. */
-#if defined(BREAK_PREEMPTION) || defined(BREAK_POINTER_EXCHANGE)
-#define TAKES(r, i, b) IS_FREE(r, i, b)
-#else
-#define TAKES(r, i, b) (IS_FREE(r, i, b) && CAN_RUN(r, i, b))
-#endif
-
-/* The task board's lock: what has been submitted starts, and a task is claimed. */
+/* TaskBoard::drainAll, under the board's lock: what has been submitted starts. */
 inline drain(r) {
   for (j : 0 .. N - 1) {
     if
@@ -241,68 +258,143 @@ inline drain(r) {
 #ifdef BREAK_POOL
       freeUnits[r]--;
 #endif
-      state[INVOCATION(r, j)] = OPEN
+      state[INVOCATION(r, j)] = OPEN;
+      queue[r] = queue[r] | BIT(j, 0) | BIT(j, 1)
     :: else
     fi
   }
   j = 0
 }
 
-/* One visit: a slice of some task, or nothing if nothing can run. After the first look at nothing the
- * executor marks itself asleep; there is a second look, so that the two are one step costs nothing. */
-#ifdef BREAK_SECOND_LOOK
-#define MARK(first, r) skip
+/* With several executors, or an end that may come at any time, a task is seen to be claimed for a
+ * while; else nobody looks. */
+#if defined(HELP) || defined(ABORT)
+#define APART 1
 #else
-#define MARK(first, r)                                                                             \
-  if                                                                                               \
-  :: first -> stuck[r * 2 + me] = TICKET                                                           \
-  :: else                                                                                          \
-  fi
+#define APART 0
 #endif
 
-inline look(r, first) {
+/* TaskQueue::claimNext takes the tasks in passes, which newcomers and tasks that move disturb. Here
+ * it is any of them that can run, so that all passes are covered, and in a last look also any that
+ * has not been looked at in it. Looks in vain before the mark are left out: there is a last look
+ * behind it, or a ring. */
+#define FREE(r) (queue[r] & ~claimed[r])
+#if defined(BREAK_PREEMPTION) || defined(BREAK_POINTER_EXCHANGE)
+#define TAKES(r, i, b, second) (FREE(r) & BIT(i, b))
+#else
+#define TAKES(r, i, b, second)                                                                     \
+  ((FREE(r) & BIT(i, b)) && ((second && (unseen[r * 2 + me] & BIT(i, b))) || CAN_RUN(r, i, b)))
+#endif
+inline claim(r, second) {
+  if
+  :: TAKES(r, 0, 0, second) -> invocation = 0; block = 0; holds = 1
+  :: TAKES(r, 0, 1, second) -> invocation = 0; block = 1; holds = 1
+#if N > 1
+  :: TAKES(r, 1, 0, second) -> invocation = 1; block = 0; holds = 1
+  :: TAKES(r, 1, 1, second) -> invocation = 1; block = 1; holds = 1
+#endif
+#if N > 2
+  :: TAKES(r, 2, 0, second) -> invocation = 2; block = 0; holds = 1
+  :: TAKES(r, 2, 1, second) -> invocation = 2; block = 1; holds = 1
+#endif
+  :: else
+  fi;
+  if
+  :: holds ->
+    claimed[r] = claimed[r] | BIT(invocation, block);
+    leftOut[r] = leftOut[r] & ~BIT(invocation, block);
+    unseen[r * 2] = unseen[r * 2] & ~BIT(invocation, block);
+    unseen[r * 2 + 1] = unseen[r * 2 + 1] & ~BIT(invocation, block)
+  :: else
+  fi
+}
+
+/* TaskBoard::release, and what makes an invocation finished. */
+inline release(r) {
+  claimed[r] = claimed[r] & ~BIT(invocation, block);
+#ifndef BREAK_LEFT_OUT
+  again = (leftOut[r] & BIT(invocation, block)) != 0;
+#endif
+  leftOut[r] = leftOut[r] & ~BIT(invocation, block);
+  last = (moved && IS_DONE(r, invocation, 0) && IS_DONE(r, invocation, 1) &&
+          state[INVOCATION(r, invocation)] == OPEN);
+  if
+  :: last -> state[INVOCATION(r, invocation)] = FINISHED
+  :: else -> invocation = 0
+  fi;
+  block = 0;
+  holds = 0
+}
+
+/* The slice: the program's buffers are the program's again once the invocation is complete, the
+ * peer's memory is there as long as this rank has not finished, and invocations of one collective
+ * run one after another. */
+inline touch(r) {
+  assert(state[INVOCATION(r, invocation)] != COMPLETE);
+  assert(block == 0 || failed[PEER(r)] || failed[r] || !reclaimed[INVOCATION(PEER(r), invocation)]);
+#ifdef TWICE
+  assert(invocation != 1 || state[INVOCATION(r, 0)] >= FINISHED);
+#endif
+  doneOf[r] = doneOf[r] | BIT(invocation, block);
+  queue[r] = queue[r] & ~BIT(invocation, block)
+}
+
+/* Executor::visitOne: one task is claimed and looked at; `moved` if it can run. In the last look,
+ * `over` if every task that was there when it began has been claimed since, or is. */
+inline look(r, second) {
   atomic {
     moved = 0;
     mustSettle = FAILED(r);
     if
-    :: mustSettle
+    :: mustSettle -> over = second
     :: else ->
+#ifdef BREAK_NEWCOMERS
+      if
+      :: second && !begun -> unseen[r * 2 + me] = queue[r]
+      :: else
+      fi;
+#endif
       drain(r);
+#ifndef BREAK_NEWCOMERS
       if
-      :: TAKES(r, 0, 0) -> invocation = 0; block = 0; moved = 1
-      :: TAKES(r, 0, 1) -> invocation = 0; block = 1; moved = 1
-      :: TAKES(r, 1, 0) -> invocation = 1; block = 0; moved = 1
-      :: TAKES(r, 1, 1) -> invocation = 1; block = 1; moved = 1
-#if N > 2
-      :: TAKES(r, 2, 0) -> invocation = 2; block = 0; moved = 1
-      :: TAKES(r, 2, 1) -> invocation = 2; block = 1; moved = 1
+      :: second && !begun -> unseen[r * 2 + me] = queue[r]
+      :: else
+      fi;
 #endif
-      :: else
-      fi
-    fi;
-    if
-    :: moved ->
-      claimed[TASK(r, invocation, block)] = 1;
-      numClaimed[r]++;
-#ifdef BREAK_POINTER_EXCHANGE
-      announced[INVOCATION(PEER(r), invocation)]; /* waits, and nothing else runs meanwhile */
-      if
-      :: CAN_RUN(r, invocation, block) -> isDone[TASK(r, invocation, block)] = 1
-      :: else
-      fi
+      begun = second;
+      claim(r, second);
+#ifdef BREAK_ROUND
+      over = second; /* one look, whatever there is */
 #else
+      over = (second && (unseen[r * 2 + me] & FREE(r)) == 0);
+#endif
+      if
+      :: over ->
+        leftOut[r] = leftOut[r] | (unseen[r * 2 + me] & queue[r] & ~(holds << (invocation * B + block)));
+        unseen[r * 2 + me] = 0
+      :: else
+      fi;
+      if
+      :: holds ->
+#ifdef BREAK_POINTER_EXCHANGE
+        announced[INVOCATION(PEER(r), invocation)]; /* waits, and nothing else runs meanwhile */
+#endif
 #ifdef BREAK_PREEMPTION
-      CAN_RUN(r, invocation, block);
+        CAN_RUN(r, invocation, block);
 #endif
-#ifndef HELP
-      isDone[TASK(r, invocation, block)] = 1
-#endif
-#endif
-    :: else -> MARK(first, r)
+        moved = CAN_RUN(r, invocation, block);
+        if
+        :: !APART && moved -> touch(r)
+        :: !APART && !moved -> release(r)
+        :: else
+        fi
+      :: else
+      fi
     fi
   }
 }
 
+/* The rest of Executor::visitClaimed. */
 inline carryOut(r) {
   if
   :: mustSettle ->
@@ -310,24 +402,25 @@ inline carryOut(r) {
 #ifndef BREAK_SETTLE
     settle(r)
 #endif
-  :: !mustSettle && moved ->
-#ifdef HELP
-    isDone[TASK(r, invocation, block)] = 1; /* while others see the claim */
+  :: !mustSettle && holds ->
+    TOGETHER {
+#if defined(HELP) || defined(ABORT)
+    d_step {
+      if
+      :: moved -> touch(r)
+      :: else
+      fi
+    };
 #endif
     atomic {
+#ifndef BREAK_DATA_RING
       if
-      :: block == 0 -> ring(PEER(r)) /* block 1 has nothing for the peer */
+      :: moved && block == 0 -> ring(PEER(r)) /* block 1 has nothing for the peer */
       :: else
       fi;
-      claimed[TASK(r, invocation, block)] = 0;
-      numClaimed[r]--;
-      last = (isDone[TASK(r, invocation, 0)] && isDone[TASK(r, invocation, 1)] &&
-              state[INVOCATION(r, invocation)] == OPEN);
-      if
-      :: last -> state[INVOCATION(r, invocation)] = FINISHED
-      :: else -> invocation = 0
-      fi;
-      block = 0
+#endif
+      release(r)
+    }
     };
     if
     :: last -> complete(r, invocation)
@@ -356,41 +449,45 @@ inline complete(r, i) {
   }
 }
 
-/* The executor, until `done`. */
+/* Executor::runUntil: looks, offers of the processor and rounds that move nothing, for as long as it
+ * likes; then the mark, and the last look, which is at everything (Executor::idle, lookAtAll). */
 inline execute(r, done) {
   do
   :: done -> break
-#ifdef HELP
   :: !(done) ->
-    look(r, 1); /* what is asked and what is looked at may change in between */
-#else
-  :: atomic { !(done) -> look(r, 1) };
-#endif
+    look(r, 0);
     carryOut(r);
+    moved = 0;
+    again = 0
+  :: !(done) ->
+    stuck[r * 2 + me] = TICKET;
+#ifndef BREAK_SECOND_LOOK
     if
-    :: moved
-#ifdef POLLING
-    :: !moved
+    :: done -> break
+    :: else
+    fi;
+    do
+    :: !over && !moved && !again ->
+      look(r, 1);
+      carryOut(r)
+    :: over || moved || again -> break
+    od;
 #endif
-#ifdef BREAK_SECOND_LOOK
-    :: !moved ->
-      stuck[r * 2 + me] = TICKET;
-      atomic { stuck[r * 2 + me] == RUNG -> stuck[r * 2 + me] = AWAKE }
-#else
-    :: !moved ->
-      if
-      :: done -> break
-      :: atomic { !(done) -> look(r, 0) };
-        carryOut(r)
-      fi;
-      atomic {
-        moved || stuck[r * 2 + me] == RUNG;
-        stuck[r * 2 + me] = AWAKE
-      }
-#endif
-    fi
+    atomic {
+      moved || again || stuck[r * 2 + me] == RUNG;
+      stuck[r * 2 + me] = AWAKE;
+      unseen[r * 2 + me] = 0;
+      moved = 0;
+      again = 0;
+      begun = 0;
+      over = 0
+    }
   od;
-  atomic { moved = 0; stuck[r * 2 + me] = AWAKE }
+  atomic {
+    moved = 0;
+    again = 0;
+    stuck[r * 2 + me] = AWAKE
+  }
 }
 
 /* Who stops executing may have enabled what another executor of the rank, asleep, waits for. */
@@ -409,12 +506,20 @@ inline leave(r) {
 inline help(r, done) {
   helpers[r]++;
   execute(r, done);
+#ifdef BREAK_RING_FIRST
+  if
+  :: numOpen[r] != 0 && helpers[r] == 0 -> ringWorker(r)
+  :: else
+  fi;
+  helpers[r]--;
+#else
   helpers[r]--;
   leave(r);
   if
   :: numOpen[r] != 0 && helpers[r] == 0 -> ringWorker(r)
   :: else
   fi
+#endif
 }
 
 #define HAS_WORK(r) (numOpen[r] != 0 && helpers[r] == 0)
@@ -423,7 +528,7 @@ inline help(r, done) {
 proctype Worker(byte r) {
   byte j, invocation, block;
   byte me = WORKER;
-  bit last, moved, mustSettle;
+  bit last, moved, mustSettle, holds, begun, over, again;
   do
 #ifdef BREAK_QUIT
   :: stopping[r] -> break /* whatever is unfinished */
@@ -436,7 +541,9 @@ proctype Worker(byte r) {
 #else
     execute(r, !HAS_WORK(r));
 #endif
+#ifndef BREAK_WORKER_LEAVES
     leave(r);
+#endif
 #ifdef BREAK_COND_WAIT
     /* Looks, then waits for a signal: one that comes in between is lost. */
     if
@@ -448,9 +555,16 @@ proctype Worker(byte r) {
 #else
     idle[r] = TICKET;
     if
-    :: HAS_WORK(r) || stopping[r] -> idle[r] = AWAKE
+    :: stopping[r] -> idle[r] = AWAKE
     :: else ->
-      atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+      if
+      :: numOpen[r] == 0 -> atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+      :: else -> /* Worker::hasWork is two loads */
+        if
+        :: helpers[r] == 0 -> idle[r] = AWAKE
+        :: else -> atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+        fi
+      fi
     fi
 #endif
   od;
@@ -475,9 +589,12 @@ active [RANKS] proctype Reader() {
 #if N > 2
 #define ALL_OVER(r) (IS_OVER(r, 0) && IS_OVER(r, 1) && IS_OVER(r, 2))
 #define SOMETHING_TO_RECLAIM(r) (CAN_RECLAIM(r, 0) || CAN_RECLAIM(r, 1) || CAN_RECLAIM(r, 2))
-#else
+#elif N > 1
 #define ALL_OVER(r) (IS_OVER(r, 0) && IS_OVER(r, 1))
 #define SOMETHING_TO_RECLAIM(r) (CAN_RECLAIM(r, 0) || CAN_RECLAIM(r, 1))
+#else
+#define ALL_OVER(r) IS_OVER(r, 0)
+#define SOMETHING_TO_RECLAIM(r) CAN_RECLAIM(r, 0)
 #endif
 #define ALL_GIVEN ((1 << N) - 1)
 
@@ -499,14 +616,16 @@ proctype User(byte r) {
   #undef me
   byte me = USER;
   byte j, invocation, block, given, wanted;
-  bit last, moved, mustSettle, refused, again;
+  bit last, moved, mustSettle, holds, begun, over, refused, again;
   do
   :: given == ALL_GIVEN -> break
 #ifdef ABORT
   :: r == 1 && given != ALL_GIVEN -> failed[1]; break /* silent until the others give up */
 #endif
   :: MAY_SUBMIT(r, 0) -> wanted = 0; goto next
+#if N > 1
   :: MAY_SUBMIT(r, 1) -> wanted = 1; goto next
+#endif
 #if N > 2
   :: MAY_SUBMIT(r, 2) -> wanted = 2; goto next
 #endif
@@ -516,15 +635,20 @@ next:
     if
     :: refused -> atomic { wanted = 0; refused = 0; break }
     :: !refused && again -> SOMETHING_TO_RECLAIM(r) || failed[r] /* calls again then */
-    :: else -> given = given | (1 << wanted)
+    :: else ->
+      given = given | (1 << wanted);
+#ifdef ONE_BY_ONE
+      (r == 1 || state[INVOCATION(r, wanted)] == COMPLETE)
+#endif
     fi;
     atomic { again = 0; wanted = 0 }
   od;
 #ifndef BREAK_QUIT
 #ifdef HELP
-  /* Rank 0 waits for one of them, by running what is open; the callback tells of the other. */
+  /* It waits for one of them, by running what is open; the callback tells of the others. */
   if
-  :: r == 0 && state[INVOCATION(r, 1)] != UNKNOWN -> help(r, state[INVOCATION(r, 1)] == COMPLETE)
+  :: HELPS(r) && state[INVOCATION(r, N - 1)] != UNKNOWN ->
+    help(r, state[INVOCATION(r, N - 1)] == COMPLETE)
   :: else
   fi;
 #endif
@@ -546,7 +670,9 @@ next:
 proctype Abort() {
   byte j;
   TOGETHER { failed[0] = 1; ring(0) };
+#ifndef BREAK_TELL
   TOGETHER { failed[1] = 1; ring(1) };
+#endif
 #ifndef BREAK_ABORT_CHECK
   settle(0)
 #endif
