@@ -1,9 +1,12 @@
 #include "runtime/bootstrap/lockable_file.h"
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/process_identity.h"
+#include "runtime/base/thread.h"
 
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
 #include <map>
 #include <mutex>
@@ -61,6 +64,15 @@ int LockableFile::hold(uint32_t byte) {
 bool LockableFile::isHeldByOthers(uint32_t byte) const {
   struct flock range = oneByte(F_WRLCK, byte);
   return fcntl(file.get(), F_GETLK, &range) != 0 || range.l_type != F_UNLCK;
+}
+
+bool LockableFile::isLetGoSoon(uint32_t byte) const {
+  for (const Deadline end(std::chrono::milliseconds(200)); isHeldByOthers(byte);) {
+    if (end.passed())
+      return false;
+    sleepFor(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 LockableFile::~LockableFile() {

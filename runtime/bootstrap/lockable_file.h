@@ -42,6 +42,9 @@ public:
   int hold(uint32_t byte);
   /// Whether another process holds the byte. If the system does not say it is taken for held.
   bool isHeldByOthers(uint32_t byte) const;
+  /// Whether the byte, which another process has held, is free or becomes so in 200 ms: a process
+  /// that is ending has hidden its other descriptors from us before.
+  bool isLetGoSoon(uint32_t byte) const;
 
   /// Device and inode.
   using Id = std::pair<dev_t, ino_t>;

@@ -22,11 +22,20 @@ public:
 
 private:
   Status mapRank(uint32_t rank, uint64_t segmentBytes);
+  Status notMapped(uint32_t rank, const Status &why) const;
 
   ControlObject control;
   std::shared_ptr<SharedBell> ownBell;
   std::vector<Mapping> segments;
 };
+
+/// A rank that has ended or given up has taken its descriptors along.
+Status ProcessGroup::notMapped(uint32_t rank, const Status &why) const {
+  const bool isOther = control.slot(rank).process != ownProcess();
+  const bool isGone = why.code() == StatusCode::PeerFailed || control.isGone(rank) ||
+                      (isOther && meeting->isLetGoSoon(rank));
+  return isGone ? control.peerFailed(rank) : why;
+}
 
 Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
   const RankSlot &slot = control.slot(rank);
@@ -36,13 +45,12 @@ Status ProcessGroup::mapRank(uint32_t rank, uint64_t segmentBytes) {
   auto segment =
       Mapping::ofPath(pathOf(slot.segmentDescriptor), segmentBytes, "the segment" + whose,
                       rank == ownRank ? Access::ReadWrite : Access::ReadOnly);
-  // A rank that is gone has taken its descriptors along.
   if (!segment.ok())
-    return control.isGone(rank) ? control.peerFailed(rank) : segment.status();
+    return notMapped(rank, segment.status());
   if (rank != ownRank) {
     auto bell = SharedBell::open(pathOf(slot.bellDescriptor), "the doorbell" + whose);
     if (!bell.ok())
-      return control.isGone(rank) ? control.peerFailed(rank) : bell.status();
+      return notMapped(rank, bell.status());
     bells.push_back(std::move(*bell));
   } else {
     bells.push_back(ownBell);

@@ -93,7 +93,8 @@ StatusOr<std::shared_ptr<Mapping>> Subgroup::map(uint32_t rank, const OfferHandl
                                  "the segment of rank " + std::to_string(parentRanks[rank]) +
                                      " (process " + std::to_string(members[rank].pid) + ")",
                                  rank == ownRank ? Access::ReadWrite : Access::ReadOnly);
-  if (!mapping.ok() && mapping.status().code() == StatusCode::SystemError)
+  if (!mapping.ok() && mapping.status().code() == StatusCode::SystemError &&
+      (members[rank] == ownProcess() || !meeting->isLetGoSoon(meetingRanks[rank])))
     return mapping.status();
   // A rank that has given up has taken its descriptor along; another may have its number.
   if (!mapping.ok() || meetingIn(*mapping).nonce != offer.nonce)
