@@ -73,6 +73,11 @@ bool park(const void *key, SteadyClock::time_point deadline, Sleep, const Where 
 
 void wake(const void *) { turn().woken.notify_all(); }
 
+/// All of them: who wakes for nothing looks and sleeps again.
+void wakeOne(const void *key) { wake(key); }
+
+void foundUnwoken(const Where &) {} // time passes here whatever the others do
+
 void yield(std::chrono::nanoseconds, const Where &) {
   turn().mutex.unlock();
   std::this_thread::sleep_for(5us);
