@@ -16,8 +16,9 @@ const char *nameOf(Wait wait) {
 
 Simulation::Simulation(const plan::Plan &plan, const topology::Topology &topology,
                        const PredictOptions &options, Network network)
-    : plan(plan), topology(topology), options(options), costs(topology.costs, plan.protocol),
-      tiles(plan, options.bytes, topology.costs.tileBytes), network(std::move(network)),
+    : plan(plan), topology(topology), options(options),
+      costs(topology.costs, plan.protocol, executionOf(plan, topology.costs, options.bytes)),
+      tiles(plan, options.bytes, costs.tileBytes()), network(std::move(network)),
       executors(topology), blocks(plan.threadBlocks.size()), endOf(plan.instructions.size()),
       chains(plan.instructions.size()) {
   uint64_t perTile = std::max<uint64_t>(plan.instructions.size(), 1);

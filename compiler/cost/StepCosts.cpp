@@ -1,5 +1,10 @@
 #include "compiler/cost/StepCosts.h"
 
+#include "plan/chunking_of.h"
+
+#include <algorithm>
+#include <bit>
+
 namespace occl::cost {
 
 Picoseconds durationOf(uint64_t bytes, BytesPerSecond bandwidth) {
@@ -30,8 +35,59 @@ OperandCounts countOperands(const plan::Plan &plan, const plan::Instruction &ins
   return counts;
 }
 
-StepCosts::StepCosts(const topology::Costs &costs, plan::Protocol protocol)
-    : costs(costs), protocol(costs.of(protocol)) {}
+namespace {
+
+/// Whether there are messages, and each finds room on its connection whenever it is sent.
+bool everyMessageHasRoom(const plan::Plan &plan) {
+  const uint32_t depth = std::bit_ceil(std::max(plan.depth, 1u));
+  std::vector<uint32_t> sent(plan.connections.size());
+  bool hasRoom = true, isAny = false;
+  for (const plan::Instruction &instruction : plan.instructions)
+    for (const plan::Operand &operand : plan.destinationsOf(instruction))
+      if (operand.kind == plan::OperandKind::Connection &&
+          !plan.connections[operand.index].isCounter) {
+        isAny = true;
+        hasRoom &= ++sent[operand.index] <= depth;
+      }
+  return isAny && hasRoom;
+}
+
+bool hasMessages(const plan::Plan &plan) {
+  return std::any_of(plan.connections.begin(), plan.connections.end(),
+                     [](const plan::Connection &connection) { return !connection.isCounter; });
+}
+
+} // namespace
+
+Execution executionOf(const plan::Plan &plan, const topology::Costs &costs, uint64_t bytes) {
+  if (plan.protocol == plan::Protocol::Simple || costs.lines.tileBytes == 0 || !hasMessages(plan))
+    return Execution::Tiles;
+  uint64_t largest = 1;
+  for (const plan::Instruction &instruction : plan.instructions)
+    largest = std::max<uint64_t>(largest, instruction.count);
+  const uint64_t chunk = plan::chunkingOf(plan, bytes, 1).maxSize();
+  const uint64_t wire = StepCosts(costs, plan.protocol).wireBytes(largest * chunk);
+  return wire <= costs.lines.straightBytes && everyMessageHasRoom(plan) ? Execution::StraightLines
+                                                                        : Execution::Lines;
+}
+
+StepCosts::StepCosts(const topology::Costs &costs, plan::Protocol protocol, Execution execution)
+    : costs(costs), protocol(costs.of(protocol)), execution(execution) {
+  if (execution == Execution::StraightLines)
+    this->costs.instruction = costs.lines.instruction;
+}
+
+uint64_t StepCosts::tileBytes() const {
+  switch (execution) {
+  case Execution::Tiles:
+    return costs.tileBytes;
+  case Execution::Lines:
+    return costs.lines.tileBytes;
+  case Execution::StraightLines:
+    return uint64_t{1} << 40; // more than there is
+  }
+  return costs.tileBytes;
+}
 
 uint64_t StepCosts::wireBytes(uint64_t bytes) const {
   return static_cast<uint64_t>(static_cast<double>(bytes) * protocol.wireBytesPerThousand / 1000);
@@ -41,16 +97,20 @@ Picoseconds StepCosts::busy(const OperandCounts &operands, uint64_t bytes) const
   uint64_t wire = wireBytes(bytes);
   uint64_t read = bytes * operands.localSources, write = bytes * operands.localDestinations;
   uint64_t push = bytes * operands.peerDestinations, pull = bytes * operands.peerSources;
+  Picoseconds lines = 0;
   if (costs.fetched) {
     pull += wire * operands.messageSources;
     write += wire * operands.messageDestinations;
+  } else if (execution != Execution::Tiles) {
+    lines =
+        durationOf(wire * (operands.messageSources + operands.receivers), costs.lines.bandwidth);
   } else {
     read += wire * operands.messageSources;
     push += wire * operands.receivers;
   }
   return costs.instruction * costs.slices + durationOf(read, costs.read) +
          durationOf(write, costs.write) + durationOf(push, costs.push) +
-         durationOf(pull, costs.pull);
+         durationOf(pull, costs.pull) + lines;
 }
 
 uint64_t StepCosts::memoryBytes(const OperandCounts &operands, uint64_t bytes) const {

@@ -28,9 +28,17 @@ struct OperandCounts {
 OperandCounts countOperands(const plan::Plan &plan, const plan::Instruction &instruction,
                             uint32_t rank);
 
+/// How a runtime executes a plan: tile by tile, or, of messages in lines (LL and LL128) that are
+/// small, each thread block straight through (topology::LineCosts).
+enum class Execution : uint8_t { Tiles, Lines, StraightLines };
+
+/// Of a plan for parts of so many bytes.
+Execution executionOf(const plan::Plan &plan, const topology::Costs &costs, uint64_t bytes);
+
 class StepCosts {
 public:
-  StepCosts(const topology::Costs &costs, plan::Protocol protocol);
+  StepCosts(const topology::Costs &costs, plan::Protocol protocol,
+            Execution execution = Execution::Tiles);
 
   /// How long a thread block of its own works on an instruction that moves `bytes` an operand, if
   /// nothing is to be waited for.
@@ -42,10 +50,13 @@ public:
   uint64_t wireBytes(uint64_t bytes) const;
   /// Bytes of the own node's memory that an instruction touches.
   uint64_t memoryBytes(const OperandCounts &operands, uint64_t bytes) const;
+  /// The largest message of a tile has about so many bytes.
+  uint64_t tileBytes() const;
 
 private:
   topology::Costs costs;
   topology::ProtocolCosts protocol;
+  Execution execution;
 };
 
 } // namespace occl::cost

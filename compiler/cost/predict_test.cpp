@@ -55,6 +55,27 @@ Prediction mustPredict(const plan::Plan &plan, const Topology &topology, Predict
   return result ? *result : Prediction();
 }
 
+/// In lines that are straight a plan has one tile, and its instructions cost what lines cost; a
+/// byte more, or a message that waits for room, and each piece is a step.
+TEST(Predict, LinesAreStraightWhereMessagesAreSmallAndHaveRoom) {
+  Topology topology = simpleTopology(2);
+  topology.costs.protocols[1] = {0, 2000};
+  topology.costs.lines = {.bandwidth = kGigabyte / 2,
+                          .straightBytes = 2000,
+                          .instruction = 1 * kNanosecond,
+                          .tileBytes = 100};
+  plan::Plan one = sends(1, 2), three = sends(3, 2);
+  EXPECT_EQ(mustPredict(one, topology, {.bytes = 1001}).tiles, 2u);
+  one.protocol = three.protocol = plan::Protocol::LL;
+  Prediction straight = mustPredict(one, topology, {.bytes = 1000});
+  EXPECT_EQ(straight.tiles, 1u);
+  EXPECT_EQ(straight.steps[0].end, (1 + 4000) * kNanosecond);
+  EXPECT_EQ(mustPredict(one, topology, {.bytes = 1001}).tiles, 11u);
+  EXPECT_EQ(mustPredict(three, topology, {.bytes = 1000}).tiles, 10u);
+  topology.costs.lines = {};
+  EXPECT_EQ(mustPredict(one, topology, {.bytes = 1001}).tiles, 2u);
+}
+
 TEST(Waits, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (size_t wait = 0; wait < kNumWaits; ++wait)

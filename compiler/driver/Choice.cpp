@@ -17,33 +17,67 @@ namespace occl::driver {
 
 namespace {
 
-/// More than that is out of proportion to what a link needs.
-constexpr uint32_t kMaxInstances = 32;
-
 /// Of a prediction; what follows in large buffers is like what went before. Not quite: the few that
 /// are chosen from in the end are predicted at more length, as plans of many instructions see fewer
 /// tiles than others.
 constexpr uint64_t kSimulatedSteps = 1u << 14, kStepsOfFinalists = 1u << 18;
 constexpr size_t kFinalists = 8;
 
-std::vector<Candidate> candidatesFor(const CompileOptions &options, const ChoiceOptions &choice) {
-  std::vector<std::string> protocols{options.protocol};
+/// What is tuned: all tactics; those of local instructions, as GPUs would have them; nothing.
+enum class Scope : uint8_t { Nothing, Local, All };
+
+bool allowsDirect(const CompileOptions &options) {
+  return options.directInTopology || options.pipeline.directGroupSize != 0 ||
+         !options.pipeline.directGroups.empty();
+}
+
+/// 1, 2, 4, ... and the budget of thread blocks.
+std::vector<uint32_t> numbersOfInstances(uint32_t budget) {
+  std::vector<uint32_t> numbers{1};
+  while (numbers.back() <= budget / 2)
+    numbers.push_back(numbers.back() * 2);
+  if (numbers.back() < budget)
+    numbers.push_back(budget);
+  return numbers;
+}
+
+std::vector<Candidate> candidatesFor(const CompileOptions &options, const ChoiceOptions &choice,
+                                     Scope scope) {
+  std::vector<std::pair<std::string, bool>> ways{{options.protocol, false}};
   if (choice.protocol)
-    protocols = {"simple", "ll", "ll128"};
+    ways = {{"simple", true}, {"ll", true}, {"ll128", true}};
+  // Buffers that others may access must be such that they can: only who compiles knows.
+  if (choice.protocol && allowsDirect(options))
+    ways.emplace_back("simple", false);
   std::vector<uint32_t> instances{options.pipeline.instances};
-  uint32_t budget = std::min(options.pipeline.maxThreadBlocks, kMaxInstances);
   if (choice.instances)
-    for (instances = {1}; instances.back() * 2 <= budget;)
-      instances.push_back(instances.back() * 2);
+    instances =
+        numbersOfInstances(std::min(options.pipeline.maxThreadBlocks, plan::limits::kMaxChannels));
   std::vector<Candidate> result;
-  for (const std::string &protocol : protocols)
-    for (uint32_t count : instances)
-      result.push_back({protocol, count, Tactics::of(options.pipeline), {}});
+  for (const auto &[protocol, onlyMessages] : ways)
+    for (uint32_t count : instances) {
+      PipelineOptions pipeline = options.pipeline;
+      pipeline.instances = count;
+      if (scope == Scope::Local) { // where it begins; the other way is tried next
+        pipeline.aggregateLocal = pipeline.aggregateLocal.value_or(true);
+        pipeline.spreadLocal = pipeline.spreadLocal.value_or(false);
+      }
+      Candidate &candidate = result.emplace_back();
+      candidate.protocol = protocol;
+      candidate.onlyMessages = onlyMessages && allowsDirect(options);
+      candidate.instances = count;
+      candidate.tactics = Tactics::of(pipeline);
+    }
   return result;
 }
 
 CompileOptions optionsOf(CompileOptions options, const Candidate &candidate) {
   options.protocol = candidate.protocol;
+  if (candidate.onlyMessages) {
+    options.directInTopology = false;
+    options.pipeline.directGroupSize = 0;
+    options.pipeline.directGroups.clear();
+  }
   options.pipeline.instances = candidate.instances;
   candidate.tactics.applyTo(options.pipeline);
   return options;
@@ -60,14 +94,13 @@ double score(const Candidate &candidate) {
 }
 
 std::string describe(const Candidate &candidate) {
-  return "protocol " + (candidate.protocol.empty() ? "of the source" : candidate.protocol) + ", " +
+  const std::string tactics = candidate.tactics.text(candidate.usual);
+  return "protocol " + (candidate.protocol.empty() ? "of the source" : candidate.protocol) +
+         (candidate.onlyMessages ? " without direct access, " : ", ") +
          std::to_string(candidate.instances) +
          (candidate.instances == 1 ? " instance" : " instances") +
-         (candidate.tactics == Tactics() ? "" : ", " + candidate.tactics.text());
+         (tactics.empty() ? "" : ", " + tactics);
 }
-
-/// What is tuned: all tactics; those of local instructions, as GPUs would have them; nothing.
-enum class Scope : uint8_t { Nothing, Local, All };
 
 Scope scopeOf(const CompileOptions &options, const ChoiceOptions &asked) {
   if (asked.tuning == Tuning::On)
@@ -92,7 +125,8 @@ public:
   }
 
   /// Nothing if the first candidate gives no valid plan.
-  std::optional<Choice> run(const std::vector<Candidate> &candidates) {
+  std::optional<Choice> run(const ChoiceOptions &asked) {
+    const std::vector<Candidate> candidates = candidatesFor(options, asked, scope);
     PipelineOptions largestPipeline = options.pipeline;
     largestPipeline.instances = candidates.back().instances;
     dimensions = searchSpace(largestPipeline);
@@ -131,7 +165,8 @@ private:
       least = std::min(least, score(all[i]));
     const double asFast = least + kAsFast * static_cast<double>(choice.bytes.size());
     auto rank = [&](size_t i) {
-      return std::tuple(all[i].instances, all[i].tactics.text().size(), score(all[i]), i);
+      const Tactics &usual = scope == Scope::Local ? all.front().tactics : all[i].usual;
+      return std::tuple(all[i].instances, all[i].tactics.text(usual).size(), score(all[i]), i);
     };
     size_t best = indices.front();
     for (size_t i : indices)
@@ -143,9 +178,11 @@ private:
   /// The first candidate and the best ones of each protocol and number of instances, predicted at
   /// length if their predictions were cut short.
   std::vector<size_t> finalists() {
-    std::map<std::pair<std::string, uint32_t>, std::vector<size_t>> families;
-    for (size_t i = 0; i < choice.candidates.size(); ++i)
-      families[{choice.candidates[i].protocol, choice.candidates[i].instances}].push_back(i);
+    std::map<std::tuple<std::string, bool, uint32_t>, std::vector<size_t>> families;
+    for (size_t i = 0; i < choice.candidates.size(); ++i) {
+      const Candidate &candidate = choice.candidates[i];
+      families[{candidate.protocol, !candidate.onlyMessages, candidate.instances}].push_back(i);
+    }
     std::vector<size_t> result;
     for (const auto &[family, members] : families)
       result.push_back(simplestOfTheBest(members));
@@ -175,7 +212,8 @@ private:
   }
 
   /// The place among the candidates.
-  size_t evaluate(const Candidate &candidate) {
+  size_t evaluate(Candidate candidate) {
+    candidate.usual = usualOf(candidate);
     std::string name = describe(candidate);
     auto [known, isNew] = tried.try_emplace(name, choice.candidates.size());
     if (!isNew)
@@ -191,6 +229,17 @@ private:
       choice.candidates.back().makespans.clear();
     }
     return known->second;
+  }
+
+  /// The tactics of so many instances where nobody says.
+  Tactics usualOf(const Candidate &candidate) const {
+    PipelineOptions pipeline;
+    pipeline.instances = candidate.instances;
+    pipeline.maxThreadBlocks = options.pipeline.maxThreadBlocks;
+    pipeline.shareChannels = candidate.tactics.shareChannels;
+    Tactics usual = Tactics::of(pipeline);
+    usual.shareChannels = false;
+    return usual;
   }
 
   /// False if it gives no valid plan.
@@ -230,8 +279,14 @@ private:
     for (Candidate candidate : candidates) {
       if (options.pipeline.maxThreadBlocks < 2)
         break; // no block but one to store what arrives
-      candidate.tactics = candidate.tactics.staged();
+      const Tactics usual = candidate.tactics;
+      candidate.tactics = usual.staged();
       evaluate(candidate);
+      // A thread block for all of an instance: the search might go another way before it asks.
+      candidate.tactics = usual;
+      candidate.tactics.layout = "balanced";
+      if (candidate.instances > 1 && usual.layout == Tactics().layout)
+        evaluate(candidate);
     }
     std::vector<size_t> starts(choice.candidates.size());
     std::iota(starts.begin(), starts.end(), size_t{0});
@@ -293,7 +348,7 @@ bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &asked) {
 }
 
 std::optional<Choice> chooseOptions(CompileOptions &options, const ChoiceOptions &asked) {
-  std::optional<Choice> choice = Search(options, asked).run(candidatesFor(options, asked));
+  std::optional<Choice> choice = Search(options, asked).run(asked);
   if (choice)
     options = optionsOf(options, choice->candidates[choice->chosen]);
   return choice;

@@ -17,8 +17,12 @@ struct ChoiceOptions {
 /// A way to compile that was tried.
 struct Candidate {
   std::string protocol;
+  /// Leaves out the direct accesses that the options allow.
+  bool onlyMessages = false;
   uint32_t instances = 1;
   Tactics tactics;
+  /// What nobody said of the tactics.
+  Tactics usual;
   /// By size, in the order of Choice::bytes; empty if it gives no valid plan.
   std::vector<topology::Picoseconds> makespans;
   /// One of them follows from the first tiles.
@@ -37,8 +41,9 @@ struct Choice {
 /// Whether there is anything to choose for these options.
 bool isChoiceAsked(const CompileOptions &options, const ChoiceOptions &choice);
 
-/// Compiles with every protocol that is to be chosen among, and with 1, 2, 4, ... instances up to
-/// the budget of thread blocks, and with other tactics, one changed at a time, as long as that
+/// Compiles with every protocol that is to be chosen among, where direct accesses are allowed with
+/// and without these, with 1, 2, 4, ... instances and as many as the budget of thread blocks, and
+/// with other tactics, one changed at a time, as long as that
 /// helps. Sets `options` to those with the least predicted makespan on its topology, shared memory
 /// without one (GPUs at a switch if only the local instructions of direct accesses are chosen):
 /// over several sizes, the least geometric mean; of those within half a percent of it

@@ -139,8 +139,8 @@ static std::string describeOptions(const PipelineOptions &options) {
                     options.maxDepth, options.instances, options.maxChannels,
                     options.orderThroughRanks, options.directGroupSize, options.reassociate,
                     llvm::make_range(options.directGroups.begin(), options.directGroups.end()),
-                    options.maxFanOut, options.layout, options.colors, options.spreadLocal,
-                    options.aggregateLocal, options.foldArrivals, options.shareChannels);
+                    options.maxFanOut, options.layout, options.colors, options.spreadsLocal(),
+                    options.joinsLocal(), options.foldArrivals, options.shareChannels);
   if (options.weights)
     for (uint32_t number : options.weights->numbers())
       text += " " + std::to_string(number);

@@ -27,7 +27,7 @@ void addInstructionPasses(OpPassManager &passes, const PipelineOptions &options)
     passes.addPass(
         passes::createInstFuse({options.reassociate, options.foldArrivals, options.maxFanOut}));
   if (options.aggregate)
-    passes.addPass(passes::createInstAggregate({options.aggregateLocal}));
+    passes.addPass(passes::createInstAggregate({options.joinsLocal()}));
 }
 
 void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
@@ -36,7 +36,7 @@ void addSchedulePasses(OpPassManager &passes, const PipelineOptions &options) {
     weights = options.weights->numbers();
   passes.addPass(passes::createInstAssignThreadBlocks({options.maxThreadBlocks, options.maxChannels,
                                                        options.colors, options.layout,
-                                                       options.spreadLocal, weights}));
+                                                       options.spreadsLocal(), weights}));
   passes.addPass(passes::createInstSchedule({options.maxDepth, weights}));
   passes.addPass(passes::createInstSynchronize());
   if (options.directGroupSize != 0 || !options.directGroups.empty())

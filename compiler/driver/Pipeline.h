@@ -17,8 +17,13 @@ struct PipelineOptions {
   bool multicast = true;
   bool fuse = true;
   bool aggregate = true;
-  /// Whether local instructions of neighbouring chunks are joined, too.
-  bool aggregateLocal = true;
+  /// Whether local instructions of neighbouring chunks are joined, too, and whether they are
+  /// distributed over thread blocks like messages. Where nobody says: those of instances that have
+  /// several thread blocks are apart and distributed, as joined they would be one thread block's
+  /// work; others are joined and stay with the message before them.
+  std::optional<bool> aggregateLocal, spreadLocal;
+  bool joinsLocal() const { return aggregateLocal.value_or(!areInstancesSpread()); }
+  bool spreadsLocal() const { return spreadLocal.value_or(areInstancesSpread()); }
   /// Whether what arrives is reduced as it arrives, instead of stored first.
   bool foldArrivals = true;
   /// Values that go on in more messages are passed on apart from what computes them.
@@ -30,11 +35,10 @@ struct PipelineOptions {
   /// What a rank may use. 0: as many thread blocks as the source asks for, and one if it does not.
   uint32_t maxThreadBlocks = 0;
   uint32_t maxChannels = plan::limits::kMaxChannels;
-  /// What thread blocks share, over how many of them flows are spread (0: as a schedule says), and
-  /// whether local instructions are distributed like messages; see inst-assign-thread-blocks.
+  /// What thread blocks share, and over how many of them flows are spread (0: as a schedule says);
+  /// see inst-assign-thread-blocks.
   std::string layout = "auto";
   uint32_t colors = 0;
-  bool spreadLocal = false;
   /// Leaves out dependencies that follow from messages through other ranks. The connections of
   /// these messages are marked as ordered: the transport must fence them.
   bool orderThroughRanks = false;
@@ -53,6 +57,12 @@ struct PipelineOptions {
   bool printTiming = false;
   /// Writes the program to IR after each pass and runs the dialects' verifiers on it.
   bool verifyEach = false;
+
+private:
+  /// Without a number, a rank has a thread block for each channel.
+  bool areInstancesSpread() const {
+    return instances > 1 && (maxThreadBlocks == 0 ? !shareChannels : maxThreadBlocks > 1);
+  }
 };
 
 /// Runs the phases on a module of one chunk.program:

@@ -33,14 +33,14 @@ Dimension concentration(const Tactics &base) {
 }
 
 /// Whether neighbours are joined, and where local instructions go.
-Dimension neighbours(const Tactics &base) {
+Dimension neighbours(const PipelineOptions &base) {
   return combine([base](const Tactics &current, std::vector<Tactics> &result) {
     for (auto [messages, local] : {std::pair(true, true), {true, false}, {false, false}})
       for (bool spreadLocal : {false, true}) {
         Tactics &tactics = result.emplace_back(current);
         tactics.aggregate = messages && base.aggregate;
-        tactics.aggregateLocal = local && base.aggregateLocal;
-        tactics.spreadLocal = spreadLocal || base.spreadLocal;
+        tactics.aggregateLocal = base.aggregateLocal.value_or(local);
+        tactics.spreadLocal = base.spreadLocal.value_or(spreadLocal);
       }
   });
 }
@@ -63,9 +63,9 @@ Tactics Tactics::of(const PipelineOptions &options) {
   tactics.maxFanOut = options.maxFanOut;
   tactics.layout = options.layout;
   tactics.colors = options.colors;
-  tactics.spreadLocal = options.spreadLocal;
+  tactics.spreadLocal = options.spreadsLocal();
   tactics.foldArrivals = options.foldArrivals;
-  tactics.aggregateLocal = options.aggregateLocal;
+  tactics.aggregateLocal = options.joinsLocal();
   tactics.shareChannels = options.shareChannels;
   return tactics;
 }
@@ -97,21 +97,22 @@ Tactics Tactics::spread() const {
   return tactics;
 }
 
-std::string Tactics::text() const {
+std::string Tactics::text(const Tactics &usual) const {
   std::string text;
   auto add = [&](bool isUnusual, const std::string &option) {
     if (isUnusual)
       text += (text.empty() ? "" : " ") + option;
   };
-  add(!multicast, "--no-multicast");
-  add(maxFanOut != kUsual.maxFanOut, "--max-fan-out " + std::to_string(maxFanOut));
-  add(!foldArrivals, "--no-fold-arrivals");
-  add(!aggregate, "--no-aggregate");
-  add(aggregate && !aggregateLocal, "--no-aggregate-local");
-  add(spreadLocal, "--spread-local");
-  add(shareChannels, "--share-channels");
-  add(layout != kUsual.layout, "--layout " + layout);
-  add(colors != kUsual.colors, "--colors " + std::to_string(colors));
+  add(multicast != usual.multicast, "--no-multicast");
+  add(maxFanOut != usual.maxFanOut, "--max-fan-out " + std::to_string(maxFanOut));
+  add(foldArrivals != usual.foldArrivals, "--no-fold-arrivals");
+  add(aggregate != usual.aggregate, "--no-aggregate");
+  add(aggregate && aggregateLocal != usual.aggregateLocal,
+      aggregateLocal ? "--aggregate-local" : "--no-aggregate-local");
+  add(spreadLocal != usual.spreadLocal, spreadLocal ? "--spread-local" : "--no-spread-local");
+  add(shareChannels != usual.shareChannels, "--share-channels");
+  add(layout != usual.layout, "--layout " + layout);
+  add(colors != usual.colors, "--colors " + std::to_string(colors));
   return text;
 }
 
@@ -121,7 +122,7 @@ std::vector<Dimension> searchSpace(const PipelineOptions &options) {
   if (!base.shareChannels && options.instances > 1)
     dimensions.push_back(settings<bool Tactics::*, bool>(&Tactics::shareChannels, {false, true}));
   dimensions.push_back(concentration(base));
-  dimensions.push_back(neighbours(base));
+  dimensions.push_back(neighbours(options));
   if (options.maxThreadBlocks < 2)
     return dimensions;
   if (base.layout == kUsual.layout)

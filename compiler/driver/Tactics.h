@@ -14,7 +14,8 @@ namespace occl::driver {
 /// of those with direct accesses, only where local instructions go.
 enum class Tuning : uint8_t { Auto, On, Off };
 
-/// The fields of PipelineOptions of the same names.
+/// The fields of PipelineOptions of the same names, as they are where nobody says and there is one
+/// instance.
 struct Tactics {
   bool multicast = true;
   bool foldArrivals = true;
@@ -33,9 +34,9 @@ struct Tactics {
   Tactics staged() const;
   /// Each local instruction is by itself, and distributed over thread blocks.
   Tactics spread() const;
-  /// Options of occlc that ask for them, as "--no-multicast --layout peers"; empty if these are the
-  /// usual ones.
-  std::string text() const;
+  /// Options of occlc that ask for them where `usual` are those of nobody's saying, as
+  /// "--no-multicast --layout peers"; empty if they are the same.
+  std::string text(const Tactics &usual) const;
 
   bool operator==(const Tactics &) const = default;
 };

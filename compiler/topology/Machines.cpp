@@ -31,7 +31,11 @@ Costs gpuCosts() {
   costs.executors = 132;
   costs.protocols = {ProtocolCosts{2200 * kNanosecond, 1000},
                      {900 * kNanosecond, 2000},
-                     {1000 * kNanosecond, 1067}};
+                     {1200 * kNanosecond, 1067}};
+  costs.lines = {.bandwidth = 20 * kGigabyte,
+                 .straightBytes = 60 << 10,
+                 .instruction = 300 * kNanosecond,
+                 .tileBytes = 3840};
   return costs;
 }
 

@@ -12,8 +12,8 @@ Costs hostCosts();
 /// used.
 Costs gpuCosts();
 
-/// One node of `ranks` ranks over shared memory, with hostCosts() and `cores` processors; 0: one for
-/// each rank.
+/// One node of `ranks` ranks over shared memory, with hostCosts() and `cores` processors; 0: one
+/// for each rank.
 Topology sharedMemory(uint32_t ranks, uint32_t cores = 0);
 /// Nodes of `gpus` GPUs at one NVLink switch each, with gpuCosts(); over several nodes a NIC for
 /// each GPU.

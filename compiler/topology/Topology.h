@@ -44,6 +44,21 @@ struct ProtocolCosts {
   uint32_t wireBytesPerThousand = 1000;
 };
 
+/// What messages of LL and LL128 cost a thread block, where that differs from messages of Simple. A
+/// bandwidth or size of 0: it does not.
+struct LineCosts {
+  /// Of one thread block, bytes on the wire: what it stores at a peer, and what it waits for and
+  /// reads.
+  BytesPerSecond bandwidth = 0;
+  /// A plan is straight if no message has more bytes on the wire and none waits for room on its
+  /// connection: its thread blocks then need no interpreter and no tiles, and an instruction takes
+  /// `instruction`.
+  uint64_t straightBytes = 0;
+  Picoseconds instruction = 0;
+  /// Of a message, in plans that are not straight: each such piece is a step.
+  uint64_t tileBytes = 0;
+};
+
 /// What thread blocks and nodes need for what they do. A bandwidth of 0 is no bound.
 struct Costs {
   /// From submission until the first instruction begins.
@@ -71,6 +86,7 @@ struct Costs {
   BytesPerSecond memory = 0;
   uint64_t cacheBytes = 0;
   std::array<ProtocolCosts, 3> protocols = {}; // by plan::Protocol
+  LineCosts lines;
 
   const ProtocolCosts &of(plan::Protocol protocol) const {
     return protocols[static_cast<size_t>(protocol)];

@@ -105,8 +105,18 @@ void addTactics(CLI::App &app, driver::PipelineOptions &pipeline) {
   };
   flag("--no-multicast", pipeline.multicast, "send a value to each of several ranks apart");
   flag("--no-aggregate", pipeline.aggregate, "keep messages of neighbouring chunks apart");
-  flag("--no-aggregate-local", pipeline.aggregateLocal,
-       "keep local copies and reductions of neighbouring chunks apart");
+  auto choice = [&](const char *yes, const char *no, std::optional<bool> &value, const char *what,
+                    const char *otherwise) {
+    auto *flag = app.add_flag_callback(
+        yes, [&value] { value = true; }, what);
+    app.add_flag_callback(
+           no, [&value] { value = false; }, otherwise)
+        ->excludes(flag);
+  };
+  choice("--aggregate-local", "--no-aggregate-local", pipeline.aggregateLocal,
+         "join local copies and reductions of neighbouring chunks, also those of several instances",
+         "keep local copies and reductions of neighbouring chunks apart, as those of several "
+         "instances are");
   flag("--no-fold-arrivals", pipeline.foldArrivals,
        "store what arrives before it is reduced, so that several thread blocks receive");
   app.add_flag("--share-channels", pipeline.shareChannels,
@@ -124,8 +134,11 @@ void addTactics(CLI::App &app, driver::PipelineOptions &pipeline) {
   app.add_option("--colors", pipeline.colors,
                  "over how many thread blocks to spread flows; without it, as a schedule says")
       ->check(CLI::Range(1u, plan::limits::kMaxThreadBlocks));
-  app.add_flag("--spread-local", pipeline.spreadLocal,
-               "give local copies and reductions thread blocks of their own");
+  choice("--spread-local", "--no-spread-local", pipeline.spreadLocal,
+         "distribute local copies and reductions over all thread blocks, as those of several "
+         "instances are",
+         "leave local copies and reductions, also those of several instances, with the message "
+         "before them");
 }
 
 void addPlanOptions(CLI::App &app, driver::CompileOptions &options, driver::ChoiceOptions &choice) {
