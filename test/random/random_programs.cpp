@@ -47,7 +47,7 @@ struct Options {
            std::to_string(depth) + ", direct groups of " +
            std::to_string(pipeline.directGroupSize) + ", order through ranks " +
            std::to_string(pipeline.orderThroughRanks) + ", " +
-           driver::Tactics::of(pipeline).text() + weightsText();
+           driver::Tactics::of(pipeline).text(driver::Tactics()) + weightsText();
   }
 
   std::string weightsText() const {
