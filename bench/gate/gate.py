@@ -59,7 +59,7 @@ def rows_of_report(name, ranks, place):
                 header = header if line.startswith("|") else None
                 continue
             values = cells(line)
-            if header is None:
+            if header is None or values[0].endswith(", bytes") or values[0] == "collective":
                 header = values
             elif header[:3] == ["collective", "ranks", "bytes"] and any(name.endswith("us") for name in header[3:]) and "Open MPI us" in header:
                 yield from host_rows(header, values, place)

@@ -62,7 +62,10 @@ class GateTest(unittest.TestCase):
                   "| allreduce | 2 | 64 | 0.7 | 1.1 | 0.9 | 1.0 | 0.1 | 1.38 | 0.1 | pass |\n\n"
                   "| reduce in place, bytes | OCCL | graph | blocking | NCCL 2 | graph | blocking | symmetric | graph | blocking | best |\n"
                   "|---|---|---|---|---|---|---|---|---|---|---|\n"
-                  "| 1024 | 4.4 | 3.4 | 13.7 | 6.8 | 6.0 | 16.0 | 6.0 | 3.9 | 13.7 | 1.36 |\n")
+                  "| 1024 | 4.4 | 3.4 | 13.7 | 6.8 | 6.0 | 16.0 | 6.0 | 3.9 | 13.7 | 1.36 |\n"
+                  "| gather, bytes | OCCL | graph | blocking | NCCL 2 | graph | blocking | symmetric | graph | blocking | best |\n"
+                  "|---|---|---|---|---|---|---|---|---|---|---|\n"
+                  "| 64 | 1.0 | - | - | 2.0 | - | - | 3.0 | - | - | 2.00 |\n")
         with tempfile.NamedTemporaryFile("w", suffix=".md", encoding="utf-8") as file:
             file.write(report)
             file.flush()
@@ -70,7 +73,8 @@ class GateTest(unittest.TestCase):
         self.assertEqual(rows, [("allreduce", "2", "64", "outofplace", "run", "0.7", "0.9"),
                                 ("reduce", "2", "1024", "inplace", "stream", "4.4", "6.0"),
                                 ("reduce", "2", "1024", "inplace", "graph", "3.4", "3.9"),
-                                ("reduce", "2", "1024", "inplace", "blocking", "13.7", "13.7")])
+                                ("reduce", "2", "1024", "inplace", "blocking", "13.7", "13.7"),
+                                ("gather", "2", "64", "outofplace", "stream", "1.0", "2.0")])
 
     def test_committed_rows_can_be_read(self):
         folder = os.path.dirname(os.path.abspath(__file__))

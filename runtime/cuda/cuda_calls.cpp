@@ -75,6 +75,7 @@ bool awaitIdle(int device, std::chrono::milliseconds atMost) {
   };
   auto waiting = std::make_shared<Waiting>();
   try {
+    // Not base's Thread: nobody joins it, and its wait may never end.
     std::thread([waiting, device] {
       OnDevice on(device);
       (void)cudaDeviceSynchronize(); // an error is the end of all that ran

@@ -125,7 +125,8 @@ std::array<uint64_t, 3> Collective::accessedBytes(uint32_t r) const {
 
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place) {
   const uint32_t rank = place.rank;
-  interpreter::BindRequest request = {rank, spec.count, spec.type, spec.op};
+  interpreter::BindRequest request = {
+      .rank = rank, .count = spec.count, .type = spec.type, .op = spec.op};
   request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;
   request.headsDistance = place.headsDistance;
   request.hostLineSteps = true;

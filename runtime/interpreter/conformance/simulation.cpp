@@ -20,9 +20,16 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   auto simulation = std::make_unique<Simulation>();
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound = bind(plan, {r, options.count, options.type, options.op, options.tiles,
-                             options.placement, options.lines, options.referenceBytes,
-                             options.stepOperands, 0, options.hostLineSteps});
+    auto bound = bind(plan, {.rank = r,
+                             .count = options.count,
+                             .type = options.type,
+                             .op = options.op,
+                             .tiles = options.tiles,
+                             .placement = options.placement,
+                             .lines = options.lines,
+                             .referenceBytes = options.referenceBytes,
+                             .stepOperands = options.stepOperands,
+                             .hostLineSteps = options.hostLineSteps});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
