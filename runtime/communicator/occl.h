@@ -304,13 +304,13 @@ OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
 OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
 /* Waits for what is in flight, no longer than the deadlines of that, nor than 30 seconds or the
  * communicator's timeout, whichever is more: what has not ended then is aborted (but see occlWait
- * for stopped processes). Then frees everything: requests, collectives, the handle. Peers that still
- * wait for this rank get occlPeerFailed. Not from a callback, nor while another thread is inside a call with this communicator but
- * occlCommAbort. NULL is nothing to do, nor is there in a forked child.
- * With occlDeviceCuda replays of graphs are in flight once their kernels have begun: launch none
- * any more, and let those that queue behind other work begin before. CUDA frees no memory while
- * the device has anything to do, also of the user's: if it has two seconds later, the rank's memory
- * on it stays taken until the process ends, and standard error says so. */
+ * for stopped processes). Then frees everything: requests, collectives, the handle. Peers that
+ * still wait for this rank get occlPeerFailed. Not from a callback, nor while another thread is
+ * inside a call with this communicator but occlCommAbort. NULL is nothing to do, nor is there in a
+ * forked child. With occlDeviceCuda replays of graphs are in flight once their kernels have begun:
+ * launch none any more, and let those that queue behind other work begin before. CUDA frees no
+ * memory while the device has anything to do, also of the user's: if it has two seconds later, the
+ * rank's memory on it stays taken until the process ends, and standard error says so. */
 OCCL_API occlResult_t occlCommDestroy(occlComm_t comm);
 /* Ends everything in flight on all ranks with occlAborted. Any thread, any state, also while
  * another thread waits, divides or destroys the communicator; always returns. What was in flight
@@ -348,8 +348,8 @@ OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendB
  * whoever still reads them does not take what is stored now for data of the invocation. So with an
  * error it returns when this rank's thread blocks, and with plans compiled with --direct also those
  * of ranks that store to its buffers (between threads: that access them), are at the end of what
- * they are at, which is soon. Only a process that is stopped in the middle of such a store (SIGSTOP,
- * a debugger) holds it up, beyond the deadline, until it goes on or ends. */
+ * they are at, which is soon. Only a process that is stopped in the middle of such a store
+ * (SIGSTOP, a debugger) holds it up, beyond the deadline, until it goes on or ends. */
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
 /* occlSubmit without callback and occlWait in one, for programs that would wait at once: starts an
  * invocation and executes what is in flight on this rank's device until it is complete. Takes less
@@ -390,26 +390,27 @@ OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const voi
                                          occlRequest_t *request);
 /* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are
  * memory of that device, else occlInvalidArgument says what they are, and overlap only in place as
- * the plan says, as for occlSubmit. Returns at once. Invocations of an id are paired in the order of
- * these calls and run one after the other, whatever their streams. Under stream capture the call becomes a node of the graph: the k-th
- * captured call of an id on a rank that succeeds belongs to the k-th on the others, it has
- * connectors of its own, and its replays are paired in order. One replay of a captured call runs at
- * a time: with the graph instantiated twice, or a child of two graphs, a second one that begins
- * beside the first fails the communicator with occlInvalidArgument. A graph must not be launched
- * again after occlDeregister of its collectives. When the collective's timeout passes, when a rank
- * is gone, and after occlCommAbort the kernels leave, the output is undefined, and every later call
- * returns why (occlCommGetLastError). So it is after an error of CUDA that ends all work of a
- * process on its device, whosever kernel made it: occlSystemError names the rank and the error.
- * Plans with direct access work on buffers of occlMemAlloc; others are copied to and from such
- * memory. occlAgain: no device memory is left for a captured call or for that copy. An error
- * leaves the stream as it was; if CUDA refuses one of the copies when something else of the call is
- * in the stream already, the communicator fails. No lock is held in CUDA's calls but the id's own:
- * while CUDA makes a thread wait, since a stream's queue is full, others can enqueue other ids.
+ * the plan says, as for occlSubmit. Returns at once. Invocations of an id are paired in the order
+ * of these calls and run one after the other, whatever their streams. Under stream capture the call
+ * becomes a node of the graph: the k-th captured call of an id on a rank that succeeds belongs to
+ * the k-th on the others, it has connectors of its own, and its replays are paired in order. One
+ * replay of a captured call runs at a time: with the graph instantiated twice, or a child of two
+ * graphs, a second one that begins beside the first fails the communicator with
+ * occlInvalidArgument. A graph must not be launched again after occlDeregister of its collectives.
+ * When the collective's timeout passes, when a rank is gone, and after occlCommAbort the kernels
+ * leave, the output is undefined, and every later call returns why (occlCommGetLastError). So it is
+ * after an error of CUDA that ends all work of a process on its device, whosever kernel made it:
+ * occlSystemError names the rank and the error. Plans with direct access work on buffers of
+ * occlMemAlloc; others are copied to and from such memory. occlAgain: no device memory is left for
+ * a captured call or for that copy. An error leaves the stream as it was; if CUDA refuses one of
+ * the copies when something else of the call is in the stream already, the communicator fails. No
+ * lock is held in CUDA's calls but the id's own: while CUDA makes a thread wait, since a stream's
+ * queue is full, others can enqueue other ids.
  *
  * Collectives in conflicting orders, in several streams, complete as long as
- * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) wait on the
- *   device, counting those that wait for an event behind such a stream. With 1, as some programs
- *   set it, all ranks keep one order;
+ * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32), and fewer than
+ *   8 where the collectives are small, wait on the device, counting those that wait for an event
+ * behind such a stream. With 1, as some programs set it, all ranks keep one order;
  * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
  *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
  * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for

@@ -25,11 +25,12 @@ void CallbackThreads::add(const CallbackJob &job) {
   jobs.push_back(job);
   if (numIdle() == 0)
     (void)addThread(); // without it the job waits for the threads that are there
-  // The first job is for who looks out; somebody else has to look after the next one.
+  // The first job is for who looks out; somebody else has to look after the next one. All are told:
+  // they wait for different things, and one that waits for a job to end might take the only call.
   if (isLookedOut && jobs.size() == 1)
     isWanted.store(true, std::memory_order_relaxed);
   else
-    changed.notify_one();
+    changed.notify_all();
 }
 
 uint32_t CallbackThreads::numThreads() {
@@ -104,12 +105,8 @@ void CallbackThreads::runFirst(Lock &lock) {
   ++numRunning;
   ++numActive;
   lastBegin = SteadyClock::now();
-  // Somebody has to look after the next one, too: who waited for this one may have had the call
-  // that came with it.
   if (!jobs.empty() && numIdle() == 0)
-    (void)addThread();
-  else if (!jobs.empty())
-    changed.notify_one();
+    (void)addThread(); // somebody has to look after the next one, too
   lock.unlock();
   job.run(job.owner, job.entry);
   lock.lock();

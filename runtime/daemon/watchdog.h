@@ -50,7 +50,7 @@ private:
 
   // Of the thread that does a round.
   Clock::time_point nextPeerCheck{}, nextReport{};
-  Ticks reportedUpTo = 0;     // of what was submitted up to then it is said that it takes long
+  Ticks reportedUpTo = 0; // of what was submitted up to then it is said that it takes long
   /// A rank that has left, or whose process is gone.
   struct Gone {
     uint64_t before = 0; // the place's epoch that began after that; 0: it was not seen to be gone

@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <random>
 #include <string>
 #include <thread>
@@ -186,15 +187,21 @@ std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic
   Clocked call;
   std::string wrong;
   bool isLost = false;
+  // Buffers outlive the communicator: after an error what else was submitted is not waited for.
+  std::list<std::vector<Job>> rounds;
   for (int round = 0; round < kRounds && !isLost && wrong.empty() && call.late.empty(); ++round) {
-    std::vector<Job> jobs = makeJobs(kRanks, static_cast<uint64_t>(round) * 3);
+    std::vector<Job> &jobs =
+        rounds.emplace_back(makeJobs(kRanks, static_cast<uint64_t>(round) * 3));
     std::vector<occlRequest_t> requests;
     for (Job &job : jobs)
       isLost |= call("occlRegister", [&] { return job.registerOn(comm); }) != occlSuccess;
-    for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0))
-      isLost |= call("occlSubmit", [&] {
-                  return jobs[j].submit(comm, rank, &requests.emplace_back());
-                }) != occlSuccess;
+    for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0)) {
+      occlRequest_t request = 0;
+      if (call("occlSubmit", [&] { return jobs[j].submit(comm, rank, &request); }) == occlSuccess)
+        requests.push_back(request);
+      else
+        isLost = true;
+    }
     if (hasBegun && round >= kFirstDamaged)
       hasBegun->store(true);
     for (occlRequest_t request : requests)
