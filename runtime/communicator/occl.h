@@ -408,20 +408,21 @@ OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const voi
  * queue is full, others can enqueue other ids.
  *
  * Collectives in conflicting orders, in several streams, complete as long as
- * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32), and fewer than
- *   8 where the collectives are small, wait on the device, counting those that wait for an event
- * behind such a stream. With 1, as some programs set it, all ranks keep one order;
+ * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) wait on the
+ *   device, counting those that wait for an event behind such a stream. With 1, as some programs
+ *   set it, all ranks keep one order;
  * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
  *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
  * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for
  *   how much LL and LL128 plans take, and occlConfig_t::streams; all communicators, and with MPS
- * all processes, count together. A kernel that needs every multiprocessor gets them when nothing
+ *   all processes, count together. A kernel that needs every multiprocessor gets them when nothing
  *   waits;
  * - threads that enqueue are not held up by what waits: cudaFree, cudaMalloc and
- *   cudaDeviceSynchronize may wait for it, as may the first launch of a kernel that CUDA loads
- *   lazily; CUDA_LAUNCH_BLOCKING, profilers and compute-sanitizer have every launch wait.
- * Otherwise collectives wait for ever or end at their timeout. What waits for long is said on
- * standard error, with the number of streams that wait if that has reached the limit. */
+ *   cudaDeviceSynchronize may wait for it, as may the first launch of any kernel of the program
+ *   (CUDA loads it then: set CUDA_MODULE_LOADING=EAGER); CUDA_LAUNCH_BLOCKING, profilers and
+ * compute-sanitizer have every launch wait. Otherwise collectives wait for ever or end at their
+ * timeout. What waits for long is said on standard error, with the number of streams that wait if
+ * that has reached the limit. */
 OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer,
                                   void *recvBuffer, struct CUstream_st *stream);
 /* occlEnqueue, and waits until the invocation has ended on this rank; returns its result. In less

@@ -126,7 +126,8 @@ void HostWatch::lookForLongWaits(uint32_t awaited) {
 std::string HostWatch::describeDevice() const {
   return describeConnections(device, waitingOnDevices().count(device),
                              connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))) +
-         describeLaunchBlocking(std::getenv("CUDA_LAUNCH_BLOCKING"));
+         describeLaunchBlocking(std::getenv("CUDA_LAUNCH_BLOCKING")) +
+         describeLazyLoading(std::getenv("CUDA_MODULE_LOADING"));
 }
 
 } // namespace occl::cuda

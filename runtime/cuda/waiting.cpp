@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 namespace occl::cuda {
 
@@ -72,6 +73,13 @@ std::string describeLaunchBlocking(const char *value) {
   return "; CUDA_LAUNCH_BLOCKING is set: each launch waits until its kernel has ended, so a thread "
          "can start nothing that a kernel of another rank waits for. Enqueue collectives in the "
          "same order on all ranks, or unset it";
+}
+
+std::string describeLazyLoading(const char *value) {
+  if (value && std::string_view(value) == "EAGER")
+    return "";
+  return "; CUDA_MODULE_LOADING is not EAGER: the first launch of a kernel can wait for those that "
+         "run, and what is launched after it for both. Launch each kernel once before, or set it";
 }
 
 std::string describeConnections(int device, uint32_t waiting, uint32_t connections) {

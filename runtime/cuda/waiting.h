@@ -48,4 +48,8 @@ std::string describeConnections(int device, uint32_t waiting, uint32_t connectio
 /// what that means, likewise.
 std::string describeLaunchBlocking(const char *value);
 
+/// "" if that value of CUDA_MODULE_LOADING has all kernels loaded at once; else what follows from
+/// their being loaded when they are first launched, likewise.
+std::string describeLazyLoading(const char *value);
+
 } // namespace occl::cuda

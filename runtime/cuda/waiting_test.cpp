@@ -71,5 +71,11 @@ TEST(Waiting, TheLimitIsNamedWhenItIsReached) {
       << text;
 }
 
+TEST(Waiting, KernelsThatAreLoadedLateAreNamed) {
+  EXPECT_EQ(describeLazyLoading("EAGER"), "");
+  EXPECT_NE(describeLazyLoading("LAZY").find("CUDA_MODULE_LOADING"), std::string::npos);
+  EXPECT_EQ(describeLazyLoading(nullptr), describeLazyLoading("LAZY"));
+}
+
 } // namespace
 } // namespace occl::cuda

@@ -19,6 +19,7 @@ CheckedCollective checkedOf(const Case &what, Expected expected) {
 CheckedRank::CheckedRank(occlComm_t comm, uint32_t rank, uint32_t numRanks, uint32_t numStreams,
                          uint64_t bytes, bool isRegistered)
     : comm(comm), rank(rank), numRanks(numRanks), isRegistered(isRegistered), lanes(numStreams) {
+  loadDataKernels();
   for (Lane &lane : lanes) {
     cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
     for (void **buffer : {&lane.input, &lane.output})

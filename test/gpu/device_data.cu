@@ -77,6 +77,16 @@ unsigned blocksFor(uint64_t count) {
 
 uint64_t mixed(uint64_t a, uint64_t b, uint64_t c) { return mix(mix(mix(a) ^ b) ^ c); }
 
+int loadDataKernels() {
+  cudaFuncAttributes attributes;
+  for (const void *kernel :
+       {reinterpret_cast<const void *>(fill), reinterpret_cast<const void *>(compare),
+        reinterpret_cast<const void *>(wait)})
+    if (cudaError_t error = cudaFuncGetAttributes(&attributes, kernel); error != cudaSuccess)
+      return error;
+  return cudaSuccess;
+}
+
 int fillInput(void *stream, void *input, uint64_t count, const DataOf &data, uint32_t rank) {
   fill<<<blocksFor(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
       static_cast<uint32_t *>(input), count, data, rank);

@@ -30,6 +30,9 @@ struct Differences {
   uint32_t found, expected;
 };
 
+/// Loads what follows on the current device: CUDA would at the first launch, and wait for kernels
+/// that run. A cudaError_t.
+int loadDataKernels();
 /// Work for a stream of the current device (a cudaStream_t); a cudaError_t.
 int fillInput(void *stream, void *input, uint64_t count, const DataOf &data, uint32_t rank);
 /// count: elements of the output, of a part for Gathered and Transposed.

@@ -95,10 +95,9 @@ protected:
   }
 };
 
-TEST_F(ManyStreams, DISABLED_SmallOnesInRandomOrdersEnd) { run(2, 8, {Size::Small}, 200); }
+TEST_F(ManyStreams, SmallOnesInRandomOrdersEnd) { run(2, 30, {Size::Small}, 1000); }
 TEST_F(ManyStreams, LargeOnesInRandomOrdersEnd) { run(2, 24, {Size::Large}, 20); }
 
-TEST_F(ManyStreams, DISABLED_SmallOnesInMoreStreamsEnd) { run(2, 12, {Size::Small}, 200); }
 TEST_F(ManyStreams, DISABLED_AllSizesInRandomOrdersEnd) {
   run(2, 24, {Size::Small, Size::Medium, Size::Large}, 1000);
 }
