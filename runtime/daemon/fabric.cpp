@@ -19,6 +19,7 @@ Status Fabric::format(uint32_t orderPolicy) {
   segments[rank()] = *segment;
   sharedHeap = std::make_unique<transport::SharedHeap>(segment->heap());
   own().header().orderPolicy = orderPolicy;
+  watched.store(&failureWord(rank()), std::memory_order_release);
   return {};
 }
 
@@ -96,16 +97,28 @@ void Fabric::fail(const Status &cause) {
     decided = mine;
   for (uint32_t r = 0; r < numRanks(); ++r)
     tell(r, decided);
+  remember(decided); // after the own word: see PeerMemory::failedBy
+}
+
+bool Fabric::remember(uint32_t failedBy) const {
+  if (watched.load(std::memory_order_relaxed) != &seen) {
+    uint32_t none = 0;
+    seen.compare_exchange_strong(none, failedBy, std::memory_order_acq_rel);
+    watched.store(&seen, std::memory_order_release);
+  }
+  return true;
 }
 
 bool Fabric::spreadFailureOf(uint32_t from) {
-  const uint32_t failedBy = failureWord(from).load(std::memory_order_acquire);
+  uint32_t failedBy = failureWord(from).load(std::memory_order_acquire);
+  if (from == rank() && failed())
+    failedBy = seen.load(std::memory_order_acquire);
   if (failedBy == 0)
     return false;
   for (uint32_t r = 0; r < numRanks(); ++r)
     if (failureWord(r).load(std::memory_order_acquire) == 0)
       tell(r, failedBy);
-  return true;
+  return remember(failedBy);
 }
 
 bool Fabric::beginAccess() {
@@ -133,16 +146,25 @@ bool Fabric::isAccessing(uint32_t r) const {
 }
 
 Status Fabric::failure() const {
-  const uint32_t failedBy = failureWord(rank()).load(std::memory_order_acquire);
-  if (failedBy == 0)
+  if (!failed())
     return {};
+  if (Status known = seenCause.readCause(); !known.ok())
+    return known;
+  Status cause = causeOf(seen.load(std::memory_order_acquire));
+  if (cause.ok()) // perhaps it is just being written: this is not remembered
+    return {StatusCode::PeerFailed, "rank " +
+                                        std::to_string(seen.load(std::memory_order_relaxed) - 1) +
+                                        " failed without saying why"};
+  seenCause.writeCause(cause);
+  Status first = seenCause.readCause(); // of another thread, which may still be writing
+  return first.ok() ? cause : first;
+}
+
+/// Success if that rank has said nothing.
+Status Fabric::causeOf(uint32_t failedBy) const {
   if (failedBy > numRanks())
     return {StatusCode::InternalError, "the failure word of this rank's segment is damaged"};
-  Status cause = of(failedBy - 1).header().failure.readCause();
-  if (!cause.ok())
-    return cause;
-  return {StatusCode::PeerFailed,
-          "rank " + std::to_string(failedBy - 1) + " failed without saying why"};
+  return of(failedBy - 1).header().failure.readCause();
 }
 
 StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,

@@ -1,10 +1,12 @@
 // A rank's view of the segments of all ranks, and how a failure spreads through them.
 #pragma once
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/doorbell.h"
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/interpreter/peer_memory.h"
+#include "runtime/transport/failure_word.h"
 #include "runtime/transport/segment.h"
 #include "runtime/transport/shared_heap.h"
 
@@ -58,15 +60,19 @@ public:
   /// Tells the others that this rank has destroyed its communicator.
   void leave();
 
-  /// Whether the communicator has failed, on whatever rank. One load of a line that does not
-  /// change.
-  bool failed() const { return failureWord(rank()).load(std::memory_order_acquire) != 0; }
+  /// Whether the communicator has failed, on whatever rank. Once this rank has seen it, it stays
+  /// so, also if another process takes the word back. Loads of lines that do not change.
+  bool failed() const {
+    const uint32_t failedBy =
+        watched.load(std::memory_order_acquire)->load(std::memory_order_acquire);
+    return failedBy != 0 && remember(failedBy);
+  }
   /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen.
   void fail(const Status &cause);
   /// If it has failed for rank r, as far as that one knows, it has for all ranks afterwards. False:
   /// not for r yet.
   bool spreadFailureOf(uint32_t r);
-  /// Why it failed; Success if it did not.
+  /// Why it failed, as this rank has first read it; Success only if failed() is false.
   Status failure() const;
 
   /// Before an executor of this rank loads from or stores to buffers of other ranks itself. False:
@@ -83,6 +89,9 @@ public:
 private:
   Atomic<uint32_t> &failureWord(uint32_t r) const { return of(r).words().failedBy; }
   void tell(uint32_t r, uint32_t failedBy);
+  /// True. Only what is remembered first counts.
+  bool remember(uint32_t failedBy) const;
+  Status causeOf(uint32_t failedBy) const;
   void findReadable();
 
   std::unique_ptr<bootstrap::Group> group;
@@ -92,6 +101,12 @@ private:
   bool allReadAll = false;
   std::vector<transport::Segment> segments; // by rank
   std::vector<Doorbell *> bells;            // by rank
+  /// What other processes cannot write: the first failure that this rank has seen, as in its
+  /// failure word, and the cause.
+  mutable Atomic<uint32_t> seen{0};
+  mutable transport::FailureCause seenCause;
+  /// Where failed() looks: the own failure word, then `seen`.
+  mutable Atomic<const Atomic<uint32_t> *> watched{&seen};
 };
 
 /// A connected view of a group's ranks: makes this rank's segment, meets the others, opens theirs.

@@ -21,11 +21,12 @@ void FailureCause::writeCause(const Status &cause) {
 Status FailureCause::readCause() const {
   if (causeState.load(std::memory_order_acquire) != 2)
     return {};
-  // Another process wrote this: it may be damaged.
-  uint32_t last = static_cast<uint32_t>(StatusCode::CallbackFailed);
+  // Another process wrote this: it may be damaged. Nobody calls again because of a failure.
+  constexpr auto kFirst = static_cast<uint32_t>(StatusCode::InvalidArgument),
+                 kLast = static_cast<uint32_t>(StatusCode::CallbackFailed);
   const uint32_t said = readOnce(code);
   StatusCode known =
-      said == 0 || said > last ? StatusCode::InternalError : static_cast<StatusCode>(said);
+      said < kFirst || said > kLast ? StatusCode::InternalError : static_cast<StatusCode>(said);
   return {known, std::string(text, strnlen(text, kTextBytes))};
 }
 

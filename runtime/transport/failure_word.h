@@ -22,7 +22,8 @@ struct FailureCause {
   /// Owner only, any thread: the cause as this rank sees it. Only the first call has an effect; the
   /// text is cut to fit.
   void writeCause(const Status &cause);
-  /// Success if no cause is (completely) written.
+  /// Success if no cause is (completely) written; InternalError where the code is none of an error,
+  /// Again and InProgress included.
   Status readCause() const;
 };
 

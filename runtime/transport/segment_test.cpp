@@ -110,8 +110,12 @@ TEST(FailureCause, KeepsTheFirstCauseAndCutsLongText) {
 TEST(FailureCause, DamagedCodeIsAnInternalError) {
   FailureCause word;
   word.writeCause({StatusCode::Timeout, "late"});
-  word.code = 1000;
-  EXPECT_EQ(word.readCause().code(), StatusCode::InternalError);
+  for (uint32_t code :
+       {static_cast<uint32_t>(StatusCode::Success), static_cast<uint32_t>(StatusCode::Again),
+        static_cast<uint32_t>(StatusCode::InProgress), 1000u}) {
+    word.code = code;
+    EXPECT_EQ(word.readCause().code(), StatusCode::InternalError) << code;
+  }
 }
 
 } // namespace

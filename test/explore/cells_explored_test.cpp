@@ -1,10 +1,10 @@
 // Announce cells under made-up schedules: of a rank that gives its cell back and one that comes
 // back to the id, one sees the other.
 #include "runtime/base/thread.h"
-#include "runtime/bootstrap/shared_bell.h"
 #include "runtime/daemon/announce_cells.h"
 #include "runtime/transport/segment.h"
 #include "test/explore/explore.h"
+#include "test/explore/fabrics.h"
 
 #include <gtest/gtest.h>
 
@@ -21,23 +21,7 @@ using daemon::IdState;
 using transport::AnnounceCell;
 using transport::CellPhase;
 
-constexpr uint32_t kRanks = 2;
 constexpr uint64_t kId = 7;
-
-std::vector<std::unique_ptr<Fabric>> makeFabrics() {
-  std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
-  for (uint32_t r = 0; r < kRanks; ++r)
-    bells.push_back(*bootstrap::SharedBell::makePrivate());
-  auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(4096));
-  std::vector<std::unique_ptr<Fabric>> fabrics;
-  for (auto &group : *groups) {
-    fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
-    require(fabrics.back()->format(1).ok(), "format");
-  }
-  for (auto &fabric : fabrics)
-    require(fabric->connect().ok(), "connect");
-  return fabrics;
-}
 
 /// One rank's cells, and the only id that there is.
 struct Rank {

@@ -10,6 +10,7 @@
 #include "runtime/communicator/testing/steps.h"
 #include "runtime/transport/segment.h"
 #include "test/faults/shared_files.h"
+#include "test/faults/shared_record.h"
 
 #include <gtest/gtest.h>
 
@@ -305,6 +306,76 @@ TEST(Damage, AnythingAtRandom) {
     };
     run({targets, static_cast<Pattern>(seed % 4), seed});
   }
+}
+
+/// After an error each call is one, and ends in time; "" or what is wrong.
+std::string expectFailed(occlComm_t comm, uint32_t rank, std::vector<Job> &jobs,
+                         const std::vector<occlRequest_t> &requests) {
+  Clocked call;
+  std::string well;
+  auto fails = [&](const char *what, const std::function<occlResult_t()> &made) {
+    occlResult_t result = call(what, made);
+    if (result == occlSuccess || result == occlInProgress || result == occlAgain)
+      well = well.empty() ? std::string(what) + " after an error: " + std::to_string(result) : well;
+  };
+  for (occlRequest_t request : requests)
+    fails("occlWait", [&] { return occlWait(comm, request); });
+  for (int i = 0; i < 300 && well.empty() && call.late.empty(); ++i) {
+    Job &job = jobs[static_cast<size_t>(i) % jobs.size()];
+    occlRequest_t request = 0;
+    fails("occlTest", [&] { return occlTest(comm, requests.front()); });
+    fails("occlWait", [&] { return occlWait(comm, requests.back()); });
+    fails("occlSubmit", [&] {
+      occlResult_t result = job.submit(comm, rank, &request);
+      return result == occlSuccess ? occlWait(comm, request), result : result;
+    });
+    fails("occlRun", [&] { return occlRun(comm, job.id(), job.input(rank), job.output(rank)); });
+    fails("occlRegister", [&] { return jobs[0].registerOn(comm); });
+    std::this_thread::sleep_for(30us); // not in step with the damage
+  }
+  return well.empty() ? call.late : well;
+}
+
+/// A damaged rank says that all have failed, and takes it back, again and again.
+TEST(Damage, FailuresAreNotTakenBack) {
+  InSharedMemory<std::atomic<uint32_t>> submitted;
+  const std::string name = jobName("taken-back");
+  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
+    std::vector<Job> jobs = makeJobs(kRanks, 0);
+    occlConfig_t config = withTimeout(500);
+    config.arenaBytes = 1 << 20;
+    occlComm_t comm = nullptr;
+    if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), &config) != occlSuccess)
+      return lastError("occlCommInitRank");
+    if (rank == kDamaged) {
+      while (submitted->load() < kRanks - 1)
+        std::this_thread::yield();
+      const std::vector<Target> words = wordsOfOthers();
+      for (uint32_t i = 0;; ++i) {
+        // Mostly all is well again; else there is a rank, or what is none.
+        const uint32_t failedBy = i % 4 != 0 ? 0 : i % 8 != 0 ? 1 + i / 8 % kRanks : ~0u;
+        for (const Target &page : words) // failedBy is the first word there
+          std::atomic_ref(*reinterpret_cast<uint32_t *>(page.begin)).store(failedBy);
+        std::this_thread::sleep_for(50us);
+      }
+    }
+    if (std::string wrong = registerAll(comm, jobs); !wrong.empty())
+      return wrong;
+    std::vector<occlRequest_t> requests(jobs.size());
+    for (size_t j = 0; j < jobs.size(); ++j)
+      if (jobs[j].submit(comm, rank, &requests[j]) != occlSuccess)
+        return lastError("occlSubmit");
+    submitted->fetch_add(1);
+    std::string wrong = expectFailed(comm, rank, jobs, requests);
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  for (uint32_t r = 0; r < kRanks; ++r)
+    if (r != kDamaged) {
+      EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+    }
+  processes.kill(kDamaged);
+  processes.join(kDamaged);
 }
 
 /// What `rank` maps of the segments of others, and may write, by what it has registered.
