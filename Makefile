@@ -13,7 +13,7 @@ help:
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
-	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives, and 100,000 aborts; an hour or two"
+	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives, and 100,000 aborts; about an hour"
 	@echo "make model                 the model of the daemon with more interleavings; some minutes and 2 GB"
 	@echo "make explore               the daemon's code under all schedules with two delays; some minutes"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"

@@ -6,7 +6,9 @@
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/steps.h"
+#include "test/faults/at_once.h"
 #include "test/faults/fault_points.h"
+#include "test/faults/resuming.h"
 #include "test/faults/reused_buffers.h"
 #include "test/faults/shared_record.h"
 
@@ -47,15 +49,6 @@ struct Trial {
   bool destroys = true; // or exits without
   std::string name = {};
 };
-
-bool waitFor(std::chrono::milliseconds atMost, const auto &condition) {
-  for (auto end = std::chrono::steady_clock::now() + atMost; !condition();) {
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 std::string live(const Trial &trial, uint32_t rank, Shared &shared) {
   if (rank == trial.victim)
@@ -99,48 +92,47 @@ bool run(const Trial &trial) {
     if (areOver && !trial.mayFail)
       std::this_thread::sleep_for(20ms); // they are gone, or about to go
   }
-  // It stops a little after it has said so, or when its work is done.
-  std::atomic<bool> isJoined{false};
-  std::thread resumer([&] {
-    for (; !isJoined.load(); std::this_thread::sleep_for(10ms))
-      processes.signal(trial.victim, SIGCONT);
+  resumeAndJoin(processes, kRanks, trial.victim, [&] {
+    return "victim " + std::to_string(trial.victim) + " at point " + std::to_string(trial.point) +
+           ", " + record.where;
   });
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0)
-        << "rank " << r << ", victim " << trial.victim << " at point " << trial.point << ", "
-        << record.where << ": " << processes.wrong(r);
-  isJoined.store(true);
-  resumer.join();
   return record.hit.load();
 }
 
-void runAtEachPoint(Trial trial, uint64_t stride) {
-  if (const char *given = std::getenv("OCCL_FAULTS_STRIDE"))
-    stride = std::max(1ull, std::strtoull(given, nullptr, 10));
+void runFrom(uint64_t point, uint64_t stride, Trial trial) {
   trial.name = jobName("paused");
   uint64_t trials = 0;
   bool isHit = true;
-  for (trial.point = 1 + trial.victim * stride / kRanks; isHit && !::testing::Test::HasFailure();
+  for (trial.point = point; isHit && !::testing::Test::HasFailure();
        trial.point += stride, ++trials)
     isHit = run(trial);
   std::printf("%llu trials with victim %u\n", static_cast<unsigned long long>(trials),
               trial.victim);
 }
 
+/// `atOnce`: so many trials at a time.
+void runAtEachPoint(const Trial &trial, uint64_t stride, uint32_t atOnce) {
+  if (const char *given = std::getenv("OCCL_FAULTS_STRIDE"))
+    stride = std::max(1ull, std::strtoull(given, nullptr, 10));
+  const uint64_t first = 1 + trial.victim * stride / kRanks;
+  faults::runAtOnce(atOnce,
+                    [&](uint32_t i) { runFrom(first + i * stride, atOnce * stride, trial); });
+}
+
 class Paused : public ::testing::TestWithParam<uint32_t> {};
 
 /// Success has come with the right data, and nobody stores to what has been given back.
 TEST_P(Paused, WhileTheOthersFailAndReuseTheirBuffers) {
-  runAtEachPoint({.victim = GetParam(), .timeoutMs = 300, .mayFail = true}, 60);
+  runAtEachPoint({.victim = GetParam(), .timeoutMs = 300, .mayFail = true}, 60, 4);
 }
 
 /// Nobody fails: who has finished has done all that others need.
 TEST_P(Paused, WhileTheOthersFinishAndExit) {
-  runAtEachPoint({.victim = GetParam(), .timeoutMs = 60000, .destroys = false}, 60);
+  runAtEachPoint({.victim = GetParam(), .timeoutMs = 60000, .destroys = false}, 60, 2);
 }
 
 TEST_P(Paused, WhileTheOthersFinishDestroyAndExit) {
-  runAtEachPoint({.victim = GetParam(), .timeoutMs = 60000, .destroys = true}, 60);
+  runAtEachPoint({.victim = GetParam(), .timeoutMs = 60000, .destroys = true}, 60, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Victim, Paused, ::testing::Range(0u, kRanks),

@@ -5,6 +5,7 @@
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/steps.h"
+#include "test/faults/at_once.h"
 #include "test/faults/reused_buffers.h"
 #include "test/faults/shared_record.h"
 
@@ -103,12 +104,13 @@ uint32_t numberIn(const char *variable, uint32_t otherwise) {
   return given ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : otherwise;
 }
 
-TEST(RandomAborts, SuccessIsRightAndBuffersStayAsTheyAreReused) {
-  constexpr uint32_t kTrialsOfAJob = 1000; // a job ends within Processes' patience
-  const uint32_t trials = numberIn("OCCL_FAULTS_ABORTS", 300);
-  const uint32_t seed = numberIn("OCCL_TEST_SEED", std::random_device()());
-  std::printf("seed %u, %u aborts\n", seed, trials);
-  for (uint32_t done = 0; done < trials && !HasFailure(); done += kTrialsOfAJob) {
+/// One job after the other; each ends within Processes' patience.
+constexpr uint32_t kTrialsOfAJob = 250;
+
+void runJobs(uint32_t first, uint32_t stride, uint32_t trials, uint32_t seed) {
+  for (uint32_t job = first; job * kTrialsOfAJob < trials && !::testing::Test::HasFailure();
+       job += stride) {
+    const uint32_t done = job * kTrialsOfAJob;
     InSharedMemory<Shared> shared;
     const std::string name = jobName("aborts");
     Processes processes(kRanks, [&](uint32_t rank) {
@@ -118,6 +120,16 @@ TEST(RandomAborts, SuccessIsRightAndBuffersStayAsTheyAreReused) {
       EXPECT_EQ(processes.join(r), 0)
           << "rank " << r << ", seed " << seed + done << ": " << processes.wrong(r);
   }
+}
+
+/// Ranks wait for each other most of the time: several jobs at once.
+TEST(RandomAborts, SuccessIsRightAndBuffersStayAsTheyAreReused) {
+  const uint32_t trials = numberIn("OCCL_FAULTS_ABORTS", 300);
+  const uint32_t seed = numberIn("OCCL_TEST_SEED", std::random_device()());
+  std::printf("seed %u, %u aborts\n", seed, trials);
+  const uint32_t jobs = (trials + kTrialsOfAJob - 1) / kTrialsOfAJob;
+  const uint32_t atOnce = std::min(jobs, 4u);
+  faults::runAtOnce(atOnce, [&](uint32_t i) { runJobs(i, atOnce, trials, seed); });
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
+#include "runtime/base/thread.h"
 
 #include <algorithm>
 #include <utility>
@@ -61,10 +62,19 @@ void Exchange::fill(uint32_t newRound) {
   std::fill_n(output, count, -1);
 }
 
-occlResult_t Exchange::run() { return occlRun(comm, id, input, output); }
+/// Again as long as a peer that is late holds what it takes.
+occlResult_t Exchange::run() {
+  occlResult_t result = occlAgain;
+  while ((result = occlRun(comm, id, input, output)) == occlAgain)
+    yieldProcessor();
+  return result;
+}
 
 occlResult_t Exchange::submit(occlRequest_t *request) {
-  return occlSubmit(comm, id, input, output, nullptr, nullptr, request);
+  occlResult_t result = occlAgain;
+  while ((result = occlSubmit(comm, id, input, output, nullptr, nullptr, request)) == occlAgain)
+    yieldProcessor();
+  return result;
 }
 
 occlResult_t Exchange::wait(occlRequest_t request) { return occlWait(comm, request); }
