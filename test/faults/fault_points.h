@@ -28,7 +28,7 @@ struct Record {
 };
 
 /// From now on this process counts points, and at the `point`-th, from 1, has the fault. `record`
-/// stays valid.
+/// stays valid; null: it counts no more.
 void arm(Kind kind, uint64_t point, Record *record);
 
 /// After Kind::Exhaust: there are file descriptors again.
