@@ -42,7 +42,9 @@ struct TraceEvent {
   uint64_t collective = 0, ordinal = 0;
   uint32_t instruction = 0; // position in the block
   uint32_t peer = 0;
-  std::array<uint64_t, 2> detail{};
+  std::array<uint64_t, 2> detail{}; // less than 2^56
+
+  bool operator==(const TraceEvent &) const = default;
 };
 
 /// 64 bytes: a cache line.

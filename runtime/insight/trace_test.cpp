@@ -14,22 +14,35 @@ TraceEvent eventAt(Ticks begin) {
   return {TraceKind::Wait, 3, 0, 7, begin, begin + 5, 1ull << 63, 9, 11, 13, {15, 17}};
 }
 
+/// Of all kinds, with each field alone at its largest, and with all: none reaches into another one.
 TEST(TraceEvent, SurvivesItsWords) {
-  TraceEvent event = eventAt(100);
-  TraceWords words = encode(event, 4711);
-  EXPECT_EQ(sessionOf(words), 4711u);
-  TraceEvent copy = decode(words);
-  EXPECT_EQ(copy.kind, TraceKind::Wait);
-  EXPECT_EQ(copy.reason, 3);
-  EXPECT_EQ(copy.block, 7u);
-  EXPECT_EQ(copy.begin, 100u);
-  EXPECT_EQ(copy.end, 105u);
-  EXPECT_EQ(copy.collective, 1ull << 63);
-  EXPECT_EQ(copy.ordinal, 9u);
-  EXPECT_EQ(copy.instruction, 11u);
-  EXPECT_EQ(copy.peer, 13u);
-  EXPECT_EQ(copy.detail[0], 15u);
-  EXPECT_EQ(copy.detail[1], 17u);
+  constexpr uint64_t kMost = ~0ull, kMostDetail = (1ull << 56) - 1;
+  const std::vector<void (*)(TraceEvent &)> fill = {
+      [](TraceEvent &event) { event.reason = 0xff; },
+      [](TraceEvent &event) { event.block = ~0u; },
+      [](TraceEvent &event) { event.begin = kMost; },
+      [](TraceEvent &event) { event.end = kMost; },
+      [](TraceEvent &event) { event.collective = kMost; },
+      [](TraceEvent &event) { event.ordinal = kMost; },
+      [](TraceEvent &event) { event.instruction = ~0u; },
+      [](TraceEvent &event) { event.peer = ~0u; },
+      [](TraceEvent &event) { event.detail[0] = kMostDetail; },
+      [](TraceEvent &event) { event.detail[1] = kMostDetail; },
+  };
+  for (auto kind = static_cast<int>(TraceKind::Run); kind <= static_cast<int>(TraceKind::Complete);
+       ++kind)
+    for (size_t filled = 0; filled <= fill.size(); ++filled) {
+      TraceEvent event;
+      event.kind = static_cast<TraceKind>(kind);
+      for (size_t f = 0; f < fill.size(); ++f)
+        if (f == filled || filled == fill.size())
+          fill[f](event);
+      for (uint32_t session : {1u, 4711u, ~0u}) {
+        TraceWords words = encode(event, session);
+        EXPECT_EQ(sessionOf(words), session);
+        EXPECT_TRUE(decode(words) == event) << "kind " << kind << ", field " << filled;
+      }
+    }
 }
 
 TEST(TraceRing, KeepsTheLast) {
