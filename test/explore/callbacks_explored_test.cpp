@@ -1,6 +1,7 @@
 // Callbacks under made-up schedules: they submit again, wait for each other, and throw.
 #include "runtime/base/atomic.h"
 #include "runtime/base/mutex.h"
+#include "runtime/daemon/callback_threads.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>
@@ -106,6 +107,44 @@ TEST_F(Callbacks, WaitForEachOther) {
     }
     for (const Pair &pair : pairs)
       require(pair.inside == 2, "a callback was not called");
+  });
+}
+
+/// Each of some jobs waits for the one after it.
+struct Waiting {
+  Mutex mutex;
+  ConditionVariable changed;
+  uint32_t lastEnded = 0; // jobs end from the last to the first
+
+  static void run(void *owner, uint32_t entry) {
+    auto &waiting = *static_cast<Waiting *>(owner);
+    std::unique_lock lock(waiting.mutex);
+    waiting.await(lock, entry + 1);
+    waiting.lastEnded = entry;
+    waiting.changed.notify_all();
+  }
+  void await(std::unique_lock<Mutex> &lock, uint32_t entry) {
+    changed.wait(lock, [&] { return lastEnded == entry; });
+  }
+};
+
+/// At first threads come as they are needed. Then those wait, for whatever they wait for, and all
+/// jobs are begun by them.
+TEST_F(Callbacks, AreBegunByThreadsThatWaitForDifferentThings) {
+  constexpr uint32_t kJobs = 3;
+  expectNoDefect(1000, [] {
+    Waiting waiting;
+    daemon::CallbackThreads threads(kJobs + 1);
+    require(threads.ensureThread().ok(), "no thread");
+    for (uint32_t round = 0; round < 2; ++round) {
+      std::unique_lock lock(waiting.mutex);
+      waiting.lastEnded = kJobs;
+      for (uint32_t entry = 0; entry < kJobs; ++entry)
+        threads.add({Waiting::run, &waiting, entry});
+      waiting.await(lock, 0);
+      lock.unlock();
+      sleepFor(std::chrono::milliseconds(1)); // they are idle by then
+    }
   });
 }
 
