@@ -32,12 +32,12 @@ Status Admission::add(CollectiveSpec spec) {
                                        !core.fabric->sharesAddresses()});
   if (!collective.ok())
     return collective.status();
-  if ((*collective)->accessesScratch && !core.fabric->sharesAddresses())
+  if ((*collective)->direct.reachesScratch && !core.fabric->sharesAddresses())
     return {StatusCode::InvalidPlan,
             "plan '" + (*collective)->spec.plan->name +
                 "' accesses the scratch of other ranks directly, which ranks that are processes of "
                 "their own cannot; compile it without --direct"};
-  for (uint32_t r : (*collective)->storedTo)
+  for (uint32_t r : (*collective)->direct.storedTo)
     if (Status allowed = core.fabric->allowHeapStores(r); !allowed.ok())
       return allowed;
   uint64_t need = (*collective)->binding->arenaBytes(core.fabric->rank());
@@ -58,10 +58,7 @@ Status Admission::add(CollectiveSpec spec) {
     uint64_t id = (*collective)->spec.id;
     found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first;
   }
-  // Between processes memory of others can be read whatever becomes of it, and who has read it
-  // finds out whether that was still what it should be.
-  for (uint32_t r :
-       core.fabric->sharesAddresses() ? (*collective)->accessors : (*collective)->storers)
+  for (uint32_t r : (*collective)->direct.awaited)
     core.awaitAfterFailure(r);
   found->second->registered = std::move(*collective);
   ++numRegistered;
@@ -172,7 +169,7 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
 void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
   transport::BufferAddresses buffers{};
   const interpreter::Invocation &view = invocation.view;
-  if (invocation.collective->accessors.empty()) {
+  if (invocation.collective->direct.accessors.empty()) {
     // Nobody asks where they lie.
   } else if (!core.fabric->sharesAddresses()) {
     const interpreter::Binding &binding = *invocation.collective->binding;
@@ -196,7 +193,7 @@ Status Admission::checkBuffers(const Collective &collective, const void *input,
   if (!collective.aliasing.accepts(input, output))
     return invalid("collective " + collective.describe() + ": " +
                    collective.aliasing.complaint(input, output));
-  if (collective.hasDirectAccess && !core.fabric->sharesAddresses() &&
+  if (collective.direct.exists && !core.fabric->sharesAddresses() &&
       !(isShared(input, collective.binding->inputBytes()) &&
         isShared(output, collective.binding->outputBytes())))
     return invalid("collective " + collective.describe() +

@@ -50,6 +50,29 @@ template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit
       }
 }
 
+/// Between processes memory of others can be read whatever becomes of it, and who has read it finds
+/// out whether that was still what it should be: only who stores is waited for after a failure.
+DirectAccess directAccessOf(const plan::Plan &plan, const BindPlace &place) {
+  DirectAccess found;
+  std::vector<bool> accesses(plan.numRanks, false), awaited = accesses, storesTo = accesses;
+  forEachDirectAccess(plan, [&](uint32_t accessor, const plan::Operand &operand, bool isStored) {
+    found.exists = true;
+    found.reachesScratch |= operand.kind == plan::OperandKind::Scratch;
+    if (accessor == place.rank) {
+      found.byThisRank = true;
+      storesTo[operand.rank] = storesTo[operand.rank] || isStored;
+    }
+    if (operand.rank == place.rank) {
+      accesses[accessor] = true;
+      awaited[accessor] = awaited[accessor] || isStored || !place.acrossProcesses;
+    }
+  });
+  found.accessors = listOf(accesses);
+  found.awaited = listOf(awaited);
+  found.storedTo = listOf(storesTo);
+  return found;
+}
+
 /// The destinations of this rank's sends, and its accessors.
 std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank,
                                 const std::vector<uint32_t> &accessors) {
@@ -138,23 +161,10 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   collective->binding = *binding;
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
-  std::vector<bool> accesses(spec.plan->numRanks, false), stores = accesses, storesTo = accesses;
-  forEachDirectAccess(*spec.plan,
-                      [&](uint32_t accessor, const plan::Operand &operand, bool isStored) {
-                        collective->hasDirectAccess = true;
-                        collective->accessesScratch |= operand.kind == plan::OperandKind::Scratch;
-                        collective->accessesOthers |= accessor == rank;
-                        accesses[accessor] = accesses[accessor] || operand.rank == rank;
-                        stores[accessor] = stores[accessor] || (operand.rank == rank && isStored);
-                        if (accessor == rank && isStored)
-                          storesTo[operand.rank] = true;
-                      });
-  collective->storedTo = listOf(storesTo);
-  collective->accessors = listOf(accesses);
-  collective->storers = listOf(stores);
-  collective->readers = readersOf(*spec.plan, rank, collective->accessors);
+  collective->direct = directAccessOf(*spec.plan, place);
+  collective->readers = readersOf(*spec.plan, rank, collective->direct.accessors);
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
-  collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->hasDirectAccess;
+  collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->direct.exists;
   const interpreter::Program &program = collective->binding->program();
   collective->firstStepRingsReaders =
       program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;

@@ -37,6 +37,17 @@ struct CollectiveSpec {
   bool callbacksNeverBlock = false;
 };
 
+/// What a plan accesses in the buffers of other ranks, without messages. Lists are ascending.
+struct DirectAccess {
+  bool exists = false;             // on any rank
+  bool reachesScratch = false;     // of another rank
+  bool byThisRank = false;         // to buffers of others
+  std::vector<uint32_t> accessors; // ranks that access this rank's buffers
+  /// Of these, those that this rank waits for after a failure (Core::settleFailure).
+  std::vector<uint32_t> awaited;
+  std::vector<uint32_t> storedTo; // ranks to whose buffers this rank stores
+};
+
 /// A registered collective of one rank. Immutable but for `counters`, `unreclaimed` and what `flat`
 /// works in.
 struct Collective {
@@ -46,15 +57,7 @@ struct Collective {
   /// Ranks that read this rank's arena block or access its buffers, and so read its announce
   /// record; ascending.
   std::vector<uint32_t> readers;
-  /// Of these, those that access its buffers.
-  std::vector<uint32_t> accessors;
-  /// Ranks to whose buffers this rank stores directly; ascending.
-  std::vector<uint32_t> storedTo;
-  /// Of these, those that store to them.
-  std::vector<uint32_t> storers;
-  bool accessesOthers = false;               // this rank, buffers of others
-  bool hasDirectAccess = false;              // on any rank
-  bool accessesScratch = false;              // of another rank
+  DirectAccess direct;
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// Its arena blocks are small and nothing but lines: see IdState::resident.
   bool mayBeResident = false;
@@ -90,7 +93,7 @@ struct BindPlace {
   uint32_t rank = 0;
   /// From a block of the arena to its heads: transport::Segment::sharedArena().
   uint64_t headsDistance = 0;
-  /// Then it refers to large messages.
+  /// Then it refers to large messages, and awaits only who stores.
   bool acrossProcesses = false;
 };
 

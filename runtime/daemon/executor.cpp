@@ -76,7 +76,7 @@ bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Pati
                             Ticks now) {
   Core &core = *task.invocation->core;
   VisitOutcome outcome;
-  const bool accessesOthers = task.invocation->collective->accessesOthers;
+  const bool accessesOthers = task.invocation->collective->direct.byThisRank;
   outcome.failed = accessesOthers ? !core.fabric->beginAccess() : core.fabric->failed();
   const auto begin = device.options.preemption ? Clock::time_point{} : Clock::now();
   if (!outcome.failed) {

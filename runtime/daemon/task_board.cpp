@@ -46,7 +46,7 @@ void pinForCallback(const OpenInvocation &invocation) {
 /// Tells the ranks that access the invocation's buffers that they may, from now on until it is
 /// done.
 void publishBegun(const OpenInvocation &invocation) {
-  const std::vector<uint32_t> &accessors = invocation.collective->accessors;
+  const std::vector<uint32_t> &accessors = invocation.collective->direct.accessors;
   if (accessors.empty())
     return;
   invocation.id->cell->begun.store(invocation.ordinal + 1, std::memory_order_release);
