@@ -1,6 +1,7 @@
 // Whether ranks wait for each other in a cycle. Needed only without preemption, where an executor
 // keeps to one invocation: with preemption every open invocation is visited and verified plans
-// leave no cycle. Here it is found within one communicator; see device_cycle.h for several.
+// leave no cycle. Here it is found within one communicator, which those on CUDA devices ask; see
+// device_cycle.h for several, and for those of the host.
 #pragma once
 
 #include "runtime/transport/wait_edges.h"

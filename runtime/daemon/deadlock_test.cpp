@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
 namespace occl::daemon {
 namespace {
 
@@ -21,6 +27,49 @@ WaitSnapshot rankWith(std::vector<WaitEdge> edges, uint64_t version = 2,
                       uint64_t confirmations = 0) {
   return {version, confirmations, std::move(edges)};
 }
+
+/// By its definition: of all sets whose members wait, and for members only, the union.
+std::vector<bool> stuckByDefinition(const WaitGraph &graph) {
+  std::vector<bool> stuck(graph.size(), false);
+  for (uint32_t set = 0; set < 1u << graph.size(); ++set) {
+    auto isIn = [&](size_t i) { return i < graph.size() && (set >> i & 1) != 0; };
+    bool holds = true;
+    for (size_t i = 0; i < graph.size(); ++i)
+      holds &= !isIn(i) || (!graph[i].empty() && std::ranges::all_of(graph[i], isIn));
+    for (size_t i = 0; holds && i < graph.size(); ++i)
+      stuck[i] = stuck[i] || isIn(i);
+  }
+  return stuck;
+}
+
+/// What is known of devices and of ranks rests on this. Some wait for nobody that there is.
+TEST(WaitGraph, StuckAreThoseThatOnlyStuckOnesCouldSetMoving) {
+  uint32_t numStuck = 0, numMoving = 0;
+  for (uint32_t seed = 1; seed <= 3000; ++seed) {
+    std::mt19937 random(seed);
+    WaitGraph graph(1 + random() % 6);
+    for (auto &waits : graph)
+      for (uint32_t w = random() % 3; w != 0; --w)
+        waits.push_back(random() % (graph.size() + (random() % 4 == 0 ? 1 : 0)));
+    const std::vector<bool> stuck = findStuck(graph);
+    ASSERT_EQ(stuck, stuckByDefinition(graph)) << "seed " << seed;
+    for (size_t i = 0; i < graph.size(); ++i) {
+      ++(stuck[i] ? numStuck : numMoving);
+      if (!stuck[i])
+        continue;
+      // Each waits for the next one, the last one for the first.
+      const std::vector<size_t> cycle = followFirstWaits(graph, i);
+      ASSERT_FALSE(cycle.empty());
+      for (size_t c = 0; c < cycle.size(); ++c)
+        ASSERT_EQ(graph[cycle[c]].front(), cycle[(c + 1) % cycle.size()]) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(numStuck, 1000u);
+  EXPECT_GT(numMoving, 1000u);
+}
+
+// Of the ranks of a communicator on CUDA devices; those of the host ask their devices
+// (device_cycle_test).
 
 TEST(FindWaitCycle, TwoRanksThatWaitForEachOther) {
   std::vector<WaitSnapshot> ranks{rankWith({waitFor(1, 10)}), rankWith({waitFor(0, 20)})};
