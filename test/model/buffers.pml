@@ -87,29 +87,29 @@ byte ended;
   (phase[MINE] == Reading || phase[MINE] == Checking || phase[MINE] == Entering || phase[MINE] == Storing)
 #define IS_OPEN (phase[MINE] != Idle && phase[MINE] != Settling && phase[MINE] != Failed)
 
-inline read() {
+inline read() { /* HostTarget::fold */
   isRight = isRight && held[AT(stage, THEIRS)] == ordinal[MINE]
 }
 
-inline giveBack() {
+inline giveBack() { /* Core::finish */
   held[AT(0, MINE)] = NOTHING;
   held[AT(1, MINE)] = NOTHING;
   isUsers[MINE] = true
 }
 
-inline complete() {
+inline complete() { /* Executor::complete */
   giveBack();
   ordinal[MINE]++;
   phase[MINE] = Idle
 }
 
 /* The steps of one collective on one rank, each when it can be; the others' come in between as they like. */
-proctype Steps(byte r, c) {
+proctype Steps(byte r, c) { /* Executor::visitClaimed */
   bool isRight, seen;
   byte stage;
   do
   :: dead[r] -> break
-  :: atomic {
+  :: atomic { /* Admission::submit, TaskBoard::start, publishBegun */
       !dead[r] && phase[MINE] == Idle && ordinal[MINE] < TIMES && !failed[r] ->
       isUsers[MINE] = false;
       held[AT(0, MINE)] = ordinal[MINE]; /* the program's */
@@ -120,11 +120,11 @@ proctype Steps(byte r, c) {
     }
 #ifdef STORE
 #ifdef BREAK_BEGIN
-  :: atomic { !dead[r] && phase[MINE] == Begun && HAS_BEGUN && !failed[r] -> phase[MINE] = Entering }
-  :: atomic { !dead[r] && phase[MINE] == Entering -> accessing[r]++; phase[MINE] = Storing }
+  :: atomic { /* Fabric::failed */ !dead[r] && phase[MINE] == Begun && HAS_BEGUN && !failed[r] -> phase[MINE] = Entering }
+  :: atomic { /* none: -DBREAK_BEGIN */ !dead[r] && phase[MINE] == Entering -> accessing[r]++; phase[MINE] = Storing }
 #else
-  :: atomic { !dead[r] && phase[MINE] == Begun && HAS_BEGUN -> accessing[r]++; phase[MINE] = Entering }
-  :: atomic {
+  :: atomic { /* Slice::poll, Fabric::beginAccess */ !dead[r] && phase[MINE] == Begun && HAS_BEGUN -> accessing[r]++; phase[MINE] = Entering }
+  :: atomic { /* Fabric::beginAccess, Fabric::endAccess */
       !dead[r] && phase[MINE] == Entering ->
       if
       :: failed[r] -> accessing[r]--; phase[MINE] = Begun
@@ -132,41 +132,41 @@ proctype Steps(byte r, c) {
       fi
     }
 #endif
-  :: atomic {
+  :: atomic { /* Slice::fold */
       !dead[r] && phase[MINE] == Storing && !isUsers[THEIRS] && held[AT(1, THEIRS)] != ordinal[MINE] ->
       held[AT(1, THEIRS)] = ordinal[MINE] /* the first half */
     }
-  :: atomic {
+  :: atomic { /* Slice::fold, Slice::publish, Fabric::endAccess */
       !dead[r] && phase[MINE] == Storing && (isUsers[THEIRS] || held[AT(1, THEIRS)] == ordinal[MINE]) ->
       assert(!isUsers[THEIRS]); /* the other half */
       stored[THEIRS] = ordinal[MINE] + 1;
       accessing[r]--;
       phase[MINE] = Done
     }
-  :: atomic {
+  :: atomic { /* Slice::poll, TaskBoard::release */
       !dead[r] && phase[MINE] == Done && stored[MINE] > ordinal[MINE] ->
       assert(held[AT(1, MINE)] == ordinal[MINE]);
       complete()
     }
 #else
-  :: atomic {
+  :: atomic { /* Slice::publish, Slice::referenceOfSlice */
       phase[MINE] == Begun && !failed[r] ->
       referred[AT(0, MINE)] = ordinal[MINE] + 1;
       phase[MINE] = Sent
     }
-  :: atomic {
+  :: atomic { /* Slice::poll, Slice::followReference, PeerMemory::read */
       phase[MINE] == Sent && !failed[r] && MAY_RECEIVE ->
       seen = failed[NEXT];
       read(); /* the first half */
       phase[MINE] = Reading
     }
-  :: atomic {
+  :: atomic { /* PeerMemory::read, HostTarget::fold */
       phase[MINE] == Reading ->
       read(); /* the other half */
       assert(!isUsers[MINE]);
       phase[MINE] = Checking
     }
-  :: atomic {
+  :: atomic { /* Slice::sourcesWereKept, PeerMemory::mayHaveChanged, Slice::publish, Executor::run */
       phase[MINE] == Checking ->
       if
       :: SOURCE_FAILED -> failed[r] = true; phase[MINE] = Sent
@@ -182,7 +182,7 @@ proctype Steps(byte r, c) {
         fi
       fi
     }
-  :: atomic {
+  :: atomic { /* pollDrains, TaskBoard::release */
       phase[MINE] == Done && IS_DRAINED -> /* whether or not the rank has failed meanwhile */
       assert(isRight);
       complete()
@@ -190,12 +190,12 @@ proctype Steps(byte r, c) {
 #endif
 #ifdef FAILURE
 #ifdef BREAK_CLAIM
-  :: atomic { failed[r] && IS_CLAIMED && !isUsers[MINE] -> giveBack() }
+  :: atomic { /* none: -DBREAK_CLAIM */ failed[r] && IS_CLAIMED && !isUsers[MINE] -> giveBack() }
 #endif
-  :: atomic { !dead[r] && failed[r] && IS_OPEN && !IS_CLAIMED -> phase[MINE] = Settling }
+  :: atomic { /* Executor::visitClaimed, TaskBoard::stop */ !dead[r] && failed[r] && IS_OPEN && !IS_CLAIMED -> phase[MINE] = Settling }
 #if defined(STORE) && !defined(BREAK_ACCESS)
 #ifndef BREAK_SPREAD
-  :: atomic { !dead[r] && phase[MINE] == Settling && !failed[BEFORE] -> failed[BEFORE] = true }
+  :: atomic { /* Core::areBuffersAccessed, Fabric::spreadFailureOf */ !dead[r] && phase[MINE] == Settling && !failed[BEFORE] -> failed[BEFORE] = true }
 #define KNOWS failed[BEFORE]
 #else
 #define KNOWS true
@@ -204,7 +204,7 @@ proctype Steps(byte r, c) {
 #else
 #define IS_FREE true
 #endif
-  :: atomic { !dead[r] && phase[MINE] == Settling && IS_FREE -> giveBack(); phase[MINE] = Failed }
+  :: atomic { /* Core::areBuffersAccessed, Fabric::isAccessing, TaskBoard::abandon, Core::finish */ !dead[r] && phase[MINE] == Settling && IS_FREE -> giveBack(); phase[MINE] = Failed }
   :: phase[MINE] == Failed -> break
   :: phase[MINE] == Idle && failed[r] -> break
 #endif
@@ -215,16 +215,16 @@ proctype Steps(byte r, c) {
 
 #ifdef FAILURE
 /* Sets any word at any time; sooner or later all, as deadlines pass. */
-proctype Failure() {
+proctype Failure() { /* none: any rank at any time */
 end:
   do
-  :: atomic { !failed[0] -> failed[0] = true }
-  :: atomic { !failed[1] -> failed[1] = true }
-  :: atomic { !failed[RANKS - 1] -> failed[RANKS - 1] = true }
+  :: atomic { /* Fabric::fail, Fabric::tell */ !failed[0] -> failed[0] = true }
+  :: atomic { /* Fabric::fail, Fabric::tell */ !failed[1] -> failed[1] = true }
+  :: atomic { /* Fabric::fail, Fabric::tell */ !failed[RANKS - 1] -> failed[RANKS - 1] = true }
 #ifdef STORE
-  :: atomic { !dead[0] -> dead[0] = true }
-  :: atomic { !dead[1] -> dead[1] = true }
-  :: atomic { !dead[RANKS - 1] -> dead[RANKS - 1] = true }
+  :: atomic { /* Fabric::isDead */ !dead[0] -> dead[0] = true }
+  :: atomic { /* Fabric::isDead */ !dead[1] -> dead[1] = true }
+  :: atomic { /* Fabric::isDead */ !dead[RANKS - 1] -> dead[RANKS - 1] = true }
 #endif
   od
 }

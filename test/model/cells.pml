@@ -68,7 +68,7 @@ bit isOver[RANKS];
 
 /* One step of AnnounceCells::step, with the lock of the rank's admission; each look at a peer is a
  * step of its own. */
-inline advance() {
+inline advance() { /* AnnounceCells::step */
   if
   :: HAS(self, ACTIVE) ->
     /* Memory is reclaimed when all that were found have finished as much. */
@@ -92,7 +92,7 @@ inline advance() {
 #ifndef BREAK_FORGET
       known = 0;
 #endif
-      d_step { first[self] = counted[self]; life[self] = READY }
+      d_step { /* AnnounceCell::enter */ first[self] = counted[self]; life[self] = READY }
     :: else
     fi
   :: else
@@ -108,7 +108,7 @@ inline advance() {
 #endif
       if
       :: good ->
-        d_step { owner[self] = other; life[self] = ACTIVE; knows[self] = 0; counted[self] = 0; settled[self] = 0 }
+        d_step { /* AnnounceOwner::giveBack, AnnounceOwner::take */ owner[self] = other; life[self] = ACTIVE; knows[self] = 0; counted[self] = 0; settled[self] = 0 }
       :: else -> life[self] = READY
       fi
     :: else
@@ -119,13 +119,13 @@ inline advance() {
 }
 
 /* Where the others begin to count, who are not about to leave: each look is a step of its own. */
-inline beginToCount() {
+inline beginToCount() { /* AnnounceCells::beginToCount */
   start = 0;
   do
   :: p == RANKS -> break
   :: p == self -> p++
   :: p < RANKS && p != self ->
-    atomic {
+    atomic { /* AnnounceTable::firstOf */
       if
 #ifndef BREAK_LEAVING
       :: HAS(p, LEAVING) -> start = 0; p = 0
@@ -139,7 +139,7 @@ inline beginToCount() {
   start = 0;
 #endif
   p = 0;
-  d_step {
+  d_step { /* AnnounceCell::beginAt */
     knows[self] = 1;
     counted[self] = start;
     settled[self] = start;
@@ -151,8 +151,8 @@ inline beginToCount() {
 
 /* Announces the next invocation of X, looks at the cells of all others until they have announced it,
  * too, and finishes it. What has been found once is not looked up again, but read as if it were X's. */
-inline invoke() {
-  d_step {
+inline invoke() { /* Admission::submit */
+  d_step { /* AnnounceCells::activate */
     if
     :: owner[self] != x -> owner[self] = x; ended[self] = 0; first[self] = UNKNOWN
     :: else
@@ -163,15 +163,15 @@ inline invoke() {
   :: !knows[self] -> beginToCount()
   :: else
   fi;
-  d_step { counted[self]++; real[self]++ };
+  d_step { /* Admission::reserve */ counted[self]++; real[self]++ };
   do
   :: p < RANKS && p == self -> p++
   :: p < RANKS && p != self ->
     if
     :: known & (1 << p)
-    :: else -> atomic { owner[p] == x && life[p] != LEAVING -> known = known | (1 << p) }
+    :: else -> atomic { /* peerCell, AnnounceTable::find */ owner[p] == x && life[p] != LEAVING -> known = known | (1 << p) }
     fi;
-    atomic {
+    atomic { /* AnnounceCell::find */
       owner[p] != x || (knows[p] && counted[p] >= counted[self]) ->
       assert(owner[p] == x);
       assert(real[p] - counted[p] == real[self] - counted[self]) /* they mean the same */
@@ -183,7 +183,7 @@ inline invoke() {
   ended[self] = counted[self]
 }
 
-active [RANKS] proctype Rank() {
+active [RANKS] proctype Rank() { /* the program */
   byte self = _pid, p = 0, n = 0, steps = 0, known = 0, start = 0;
   bit good = 0;
   do

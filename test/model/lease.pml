@@ -45,8 +45,8 @@ byte holder[BLOCKS]; /* ordinal + 1 of the last invocation that had it */
 byte done[READERS];
 byte ended;
 
-inline takeBlock() {
-  atomic {
+inline takeBlock() { /* Admission::reserveMemory */
+  atomic { /* Arena::allocate, Admission::canReclaim */
     if
     :: IS_FREE(0) -> b = 0
     :: IS_FREE(1) -> b = 1
@@ -58,7 +58,7 @@ inline takeBlock() {
   }
 }
 
-active proctype Owner() {
+active proctype Owner() { /* Admission::submit */
   byte n, at, b;
   bit isResident = 1;
   isLeased = 1;
@@ -78,8 +78,8 @@ active proctype Owner() {
     :: isResident -> at = n % K
     :: else -> takeBlock()
     fi;
-    d_step { recordAt[n % K] = at; recordOf[n % K] = n + 1 };
-    d_step { data[at] = n; flags[at] = FLAG(n) };
+    d_step { /* AnnounceCell::publish */ recordAt[n % K] = at; recordOf[n % K] = n + 1 };
+    d_step { /* Slice::publish */ data[at] = n; flags[at] = FLAG(n) };
     n++
   :: else -> break
   od;
@@ -87,13 +87,13 @@ active proctype Owner() {
 }
 
 #ifdef BREAK_REUSE
-active proctype Another() {
+active proctype Another() { /* none: -DBREAK_REUSE */
   byte i, flag;
   do
   :: isGivenBack ->
     select(i : 0 .. K - 1);
     select(flag : 1 .. N);
-    d_step { flags[i] = flag; data[i] = N };
+    d_step { /* none: -DBREAK_REUSE */ flags[i] = flag; data[i] = N };
     break
   :: ended == READERS + 1 -> break
   od
@@ -108,7 +108,7 @@ active proctype Another() {
 #define IS_ELSEWHERE (IS_ANNOUNCED && !(isBound && at == recordAt[m % K]))
 #endif
 
-active [READERS] proctype Reader() {
+active [READERS] proctype Reader() { /* Executor::run, leasedRing */
   byte m, at, me;
   bit knowsRing, isBound;
   me = _pid - 1;
@@ -126,7 +126,7 @@ active [READERS] proctype Reader() {
     at = m % K;
     do
     :: HAS_COME -> break
-    :: atomic { !HAS_COME && IS_ELSEWHERE -> at = recordAt[m % K]; isBound = 1; knowsRing = 0 }
+    :: atomic { /* Executor::confirm, confirmPeer */ !HAS_COME && IS_ELSEWHERE -> at = recordAt[m % K]; isBound = 1; knowsRing = 0 }
     od;
     assert(data[at] == m);
     assert(flags[at] == FLAG(m) && data[at] == m); /* still, until it says that it is done */

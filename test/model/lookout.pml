@@ -83,8 +83,8 @@ bool isReady[N];
 #define CAN_RUN(i) (tail > i && isOpen[i] && isReady[i] && !isComplete[i])
 
 /* SubmissionSide::startIfQuit, under its lock: beside a lookout, or behind the ones before. */
-inline startIfQuit() {
-  atomic {
+inline startIfQuit() { /* SubmissionSide::startIfQuit */
+  atomic { /* SubmissionSide::startIfQuit, SubmissionSide::startNext */
     if
     :: HAS_QUIT ->
       if
@@ -106,13 +106,13 @@ inline startIfQuit() {
 
 #ifdef STRICT
 /* HeldStreams::enter, and leave. */
-inline countHeld() {
-  atomic {
+inline countHeld() { /* HeldStreams::enter */
+  atomic { /* HeldStreams::enterWith, HeldStreams::tell */
     numHeld++;
     mayAllLeave = numHeld < CONNECTIONS
   };
 #ifndef BREAK_STAY
-  atomic {
+  atomic { /* HeldStreams::ensureLookouts, SubmissionSide::ensureLookout */
     if
     :: !mayAllLeave && HAS_QUIT && !STAYS(started) && ANY_OPEN -> startIfQuit()
     :: else
@@ -120,8 +120,8 @@ inline countHeld() {
   }
 #endif
 }
-inline countLetGo() {
-  atomic {
+inline countLetGo() { /* HeldStreams::leave */
+  atomic { /* HeldStreams::leave, HeldStreams::tell */
     numHeld--;
     mayAllLeave = numHeld < CONNECTIONS
   }
@@ -140,10 +140,10 @@ inline countLetGo() {
 #endif
 
 /* The daemon's thread: SubmissionSide::restartIfOpen now and then. */
-proctype Keeper() {
+proctype Keeper() { /* ResidentDaemon::keep */
   do
   :: isOver -> break
-  :: atomic {
+  :: atomic { /* SubmissionSide::restartIfOpen */
       started < GENERATIONS && !isOver && HAS_QUIT && ANY_OPEN &&
       (!HAS_LOOKOUT || hasMoved[started % 2] || NEEDS_NO_LOOKOUT) ->
       startIfQuit()
@@ -153,8 +153,8 @@ proctype Keeper() {
 
 /* What is said of who stays, that they leave, and a look at the ring: one step each. The submitter
  * stores an entry, then looks whether they have left. */
-inline decideToLeave() {
-  atomic {
+inline decideToLeave() { /* Intake::decideToLeave */
+  atomic { /* Intake::decideToLeave, Intake::mayAllLeave */
     decision = MUST_STAY;
 #ifdef BREAK_LOOKOUT
     decision = 0;
@@ -169,7 +169,7 @@ inline decideToLeave() {
 #else
   :: 1 ->
 #endif
-    atomic {
+    atomic { /* Intake::tell */
       leaving = g;
       isLookout = decision
     }
@@ -178,7 +178,7 @@ inline decideToLeave() {
 }
 
 /* With the intake: what has come, and the gates. */
-inline attend() {
+inline attend() { /* Intake::takeEntries, Intake::openGate */
   if
   :: tail < next ->
     isOpen[tail] = !IS_STREAMED(tail);
@@ -219,11 +219,11 @@ inline attend() {
 #endif
 
 /* One that is launched begins when what was launched in the same stream before has left. */
-proctype Executor(byte g; bool isFirst) {
+proctype Executor(byte g; bool isFirst) { /* Executor::run */
   bool isLookout, decision;
   if
   :: isOver && started < g -> goto end
-  :: atomic {
+  :: atomic { /* Intake::begin */
       isFirst && started >= g && present[streamOf[g]] == 0 && MAY_BEGIN(g) ->
       present[streamOf[g]] = E;
       begun = (begun < g -> g : begun);
@@ -235,14 +235,14 @@ proctype Executor(byte g; bool isFirst) {
   :: isLookout && (IS_RELIEVED || !HOLDS_STREAMS) -> break
   :: !isLookout && leaving >= g -> break
   /* a visit; all tasks are looked at */
-  :: atomic { CAN_RUN(1) -> isComplete[1] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
-  :: atomic { CAN_RUN(0) -> isComplete[0] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
-  :: atomic { !isTaken && MAY_ATTEND && HAS_NEWS -> attend() }
-  :: atomic { !isTaken && MAY_ATTEND && !HAS_NEWS && MAY_DECIDE -> isTaken = 1 };
+  :: atomic { /* Executor::visit */ CAN_RUN(1) -> isComplete[1] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
+  :: atomic { /* Executor::visit */ CAN_RUN(0) -> isComplete[0] = 1; hasMoved[g % 2] = hasMoved[g % 2] || isLookout }
+  :: atomic { /* Intake::look */ !isTaken && MAY_ATTEND && HAS_NEWS -> attend() }
+  :: atomic { /* Intake::look, Intake::watch, Intake::keepLookout */ !isTaken && MAY_ATTEND && !HAS_NEWS && MAY_DECIDE -> isTaken = 1 };
     decideToLeave();
     isTaken = 0
   od;
-  atomic {
+  atomic { /* Intake::endLookout */
     present[streamOf[g]]--;
     if
     :: isLookout -> left[g % 2] = g; hasMoved[g % 2] = 0
@@ -254,7 +254,7 @@ end:
 }
 
 /* The stream of a submission comes to it, lets it begin, and waits for its end. */
-proctype Stream(byte i) {
+proctype Stream(byte i) { /* none: the stream */
   isInStream[i] -> isReached[i] = 1
 #ifdef STRICT
   ;
@@ -264,7 +264,7 @@ proctype Stream(byte i) {
 
 #ifdef STRICT
 /* A stream of another daemon, which waits for the first submission. */
-proctype Other() {
+proctype Other() { /* none: another daemon */
 #ifdef BREAK_COUNT
   isInStream[N] = 1;
   countHeld();
@@ -277,7 +277,7 @@ proctype Other() {
 #endif
 
 /* The program. */
-inline submit(i) {
+inline submit(i) { /* SubmissionSide::submit */
 #ifdef BREAK_ORDER
   if
   :: IS_STREAMED(i) -> isInStream[i] = 1
@@ -301,14 +301,14 @@ inline submit(i) {
 #endif
 }
 
-proctype User() {
+proctype User() { /* the program */
   submit(0);
   submit(1);
   isComplete[0] && isComplete[1];
   isOver = 1
 }
 
-proctype Peer() {
+proctype Peer() { /* none: the other rank */
   isReady[1] = 1;
   isComplete[1];
   isReady[0] = 1

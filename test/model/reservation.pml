@@ -40,7 +40,7 @@ byte ended[RANKS];
 #endif
 
 /* A submission is one step: the lock of the admission. */
-inline reclaim() {
+inline reclaim() { /* Admission::reclaimAll, Admission::canReclaim, Admission::reclaim */
   for (j : 0 .. N - 1) {
     if
     :: MAY_COME_BACK(r, j) ->
@@ -56,12 +56,12 @@ inline reclaim() {
 #define HELD_SLOTS(r) (holds[AT(r, 0)] + holds[AT(r, 1)] + holds[AT(r, 2)] + holds[AT(r, 3)])
 #define HELD_REQUESTS(r)                                                                          \
   (hasRequest[AT(r, 0)] + hasRequest[AT(r, 1)] + hasRequest[AT(r, 2)] + hasRequest[AT(r, 3)])
-inline checkBooks() {
+inline checkBooks() { /* none: assertions */
   assert(slots[r] + HELD_SLOTS(r) == SLOTS);
   assert(requests[r] + HELD_REQUESTS(r) == REQUESTS)
 }
 
-inline takeAll() {
+inline takeAll() { /* Admission::reserve, Admission::reserveMemory, RequestTable::open */
   slots[r] = slots[r] - SIZE(i);
   holds[AT(r, i)] = SIZE(i);
   requests[r]--;
@@ -71,20 +71,20 @@ inline takeAll() {
 
 #if defined(BREAK_HOLD)
 /* Thread 0 begins with the slots, thread 1 with the request, and each waits for the other with what it has. */
-inline submit() {
+inline submit() { /* none: -DBREAK_HOLD */
   if
   :: thread == 0 ->
-    atomic { slots[r] >= SIZE(i) -> slots[r] = slots[r] - SIZE(i); holds[AT(r, i)] = SIZE(i) };
-    atomic { requests[r] != 0 -> requests[r]--; hasRequest[AT(r, i)] = 1; admitted[AT(r, i)] = 1 }
+    atomic { /* none: -DBREAK_HOLD */ slots[r] >= SIZE(i) -> slots[r] = slots[r] - SIZE(i); holds[AT(r, i)] = SIZE(i) };
+    atomic { /* none: -DBREAK_HOLD */ requests[r] != 0 -> requests[r]--; hasRequest[AT(r, i)] = 1; admitted[AT(r, i)] = 1 }
   :: else ->
-    atomic { requests[r] != 0 -> requests[r]--; hasRequest[AT(r, i)] = 1 };
-    atomic { slots[r] >= SIZE(i) -> slots[r] = slots[r] - SIZE(i); holds[AT(r, i)] = SIZE(i); admitted[AT(r, i)] = 1 }
+    atomic { /* none: -DBREAK_HOLD */ requests[r] != 0 -> requests[r]--; hasRequest[AT(r, i)] = 1 };
+    atomic { /* none: -DBREAK_HOLD */ slots[r] >= SIZE(i) -> slots[r] = slots[r] - SIZE(i); holds[AT(r, i)] = SIZE(i); admitted[AT(r, i)] = 1 }
   fi
 }
 #else
-inline submit() {
+inline submit() { /* Admission::submit */
   do
-  :: atomic {
+  :: atomic { /* Admission::reserve, Admission::again */
       !admitted[AT(r, i)] ->
 #ifndef BREAK_RECLAIM
       reclaim();
@@ -109,7 +109,7 @@ inline submit() {
       checkBooks()
     };
     /* Calls again when something has come back, or could. */
-    atomic {
+    atomic { /* the program */
       if
       :: admitted[AT(r, i)]
       :: !admitted[AT(r, i)] ->
@@ -122,7 +122,7 @@ inline submit() {
 #endif
 
 /* A thread of a program: submits its collectives, rank 1 the other way round, then takes the results. */
-proctype Program(byte r; byte thread) {
+proctype Program(byte r; byte thread) { /* the program */
   byte i, j, n;
   for (n : 0 .. 1) {
     i = 2 * thread + (r == 0 -> n : 1 - n);
@@ -130,23 +130,23 @@ proctype Program(byte r; byte thread) {
   };
   for (n : 0 .. 1) {
     i = 2 * thread + n;
-    atomic {
+    atomic { /* RequestTable::take */
       finished[AT(r, i)] && hasRequest[AT(r, i)] ->
       taken[AT(r, i)] = 1;
       hasRequest[AT(r, i)] = 0;
       requests[r]++
     }
   };
-  atomic { i = 0; n = 0; ended[r]++ }
+  atomic { /* the program */ i = 0; n = 0; ended[r]++ }
 }
 
 /* The executors of a rank: whatever can run runs, in any order, with the other rank's slots. */
-proctype Executor(byte r) {
+proctype Executor(byte r) { /* Executor::runUntil */
   byte i, j;
   do
   :: ended[r] == THREADS -> break
 #define RUN(k)                                                                                    \
-  :: atomic {                                                                                     \
+  :: atomic { /* Executor::visitClaimed */ \
       admitted[AT(r, k)] && admitted[AT(PEER(r), k)] && !finished[AT(r, k)] ->                     \
       assert(holds[AT(PEER(r), k)] != 0); /* reads them */                                        \
       finished[AT(r, k)] = 1;                                                                     \

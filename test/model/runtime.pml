@@ -15,6 +15,8 @@
  *                   to search
  * -DN=2             two invocations, or one; else three
  * -DBREAK_<defect>  one of the defects that README.md lists
+ *
+ * Behind the brace of each step stand the functions that take it, see citations_test.py.
  */
 #ifdef HELP_ALL
 #define HELP
@@ -86,8 +88,8 @@ bit ended[RANKS];
 #define USER 1
 byte stuck[RANKS * 2], idle[RANKS];
 
-inline ring(who) {
-  d_step {
+inline ring(who) { /* Doorbell::ringFenced */
+  d_step { /* Doorbell::wakeSleepers */
     if
     :: stuck[who * 2] == TICKET -> stuck[who * 2] = RUNG
     :: else
@@ -99,9 +101,9 @@ inline ring(who) {
   }
 }
 
-inline ringWorker(who) {
+inline ringWorker(who) { /* Doorbell::ringFenced */
   if
-  :: d_step { idle[who] == TICKET -> idle[who] = RUNG }
+  :: d_step { /* Doorbell::wakeSleepers */ idle[who] == TICKET -> idle[who] = RUNG }
   :: else
   fi
 }
@@ -115,7 +117,7 @@ inline ringWorker(who) {
 #define CAN_RECLAIM(r, i)                                                                          \
   (state[INVOCATION(r, i)] >= FINISHED && !reclaimed[INVOCATION(r, i)] && PEER_IS_THROUGH(r, i))
 
-inline reclaim(r) {
+inline reclaim(r) { /* Admission::reclaimAll, Admission::reclaimBefore */
   for (j : 0 .. N - 1) {
     if
     :: CAN_RECLAIM(r, j) ->
@@ -140,9 +142,9 @@ inline reclaim(r) {
 #endif
 
 /* Reserves all, or nothing; announces; hands over to the executors. Then rings whoever sleeps. */
-inline submit(r, i) {
-  TOGETHER {
-    atomic {
+inline submit(r, i) { /* Daemon::submit */
+  TOGETHER { /* Admission::submit */
+    atomic { /* Admission::reserve, Admission::announce, TaskBoard::submit */
       if
       :: !failed[r] -> reclaim(r)
       :: else
@@ -178,7 +180,7 @@ inline submit(r, i) {
       :: FAILED(r) -> settle(r)
       :: else
       fi;
-      atomic {
+      atomic { /* Core::ringReaders, Daemon::wakeFor */
         ring(PEER(r));
 #ifndef BREAK_OWN_RING
         ring(r);
@@ -193,7 +195,7 @@ inline submit(r, i) {
 }
 
 /* What nobody reads any more has one value. */
-inline forget(r) {
+inline forget(r) { /* none: fewer states */
   for (j : 0 .. N - 1) {
     reclaimed[INVOCATION(r, j)] = 0;
     if
@@ -216,9 +218,9 @@ inline forget(r) {
 #endif
 
 /* After a failure: all that is open ends, as soon as nobody is at it. */
-inline settle(r) {
-  TOGETHER {
-    atomic {
+inline settle(r) { /* Core::settleFailure */
+  TOGETHER { /* Core::settleFailure */
+    atomic { /* TaskBoard::abandon, TaskBoard::stop, Core::finish */
       if
       :: NOBODY_IS_AT_IT(r) ->
         for (j : 0 .. N - 1) {
@@ -251,7 +253,7 @@ inline settle(r) {
           : IS_DONE(r, i, 0) && announced[INVOCATION(PEER(r), i)] && IS_DONE(PEER(r), i, 0))
 
 /* TaskBoard::drainAll, under the board's lock: what has been submitted starts. */
-inline drain(r) {
+inline drain(r) { /* TaskBoard::drainAll, TaskBoard::start, TaskBoard::startSuccessor */
   for (j : 0 .. N - 1) {
     if
     :: state[INVOCATION(r, j)] == SUBMITTED && MAY_START(r, j) ->
@@ -285,7 +287,7 @@ inline drain(r) {
 #define TAKES(r, i, b, second)                                                                     \
   ((FREE(r) & BIT(i, b)) && ((second && (unseen[r * 2 + me] & BIT(i, b))) || CAN_RUN(r, i, b)))
 #endif
-inline claim(r, second) {
+inline claim(r, second) { /* TaskBoard::claimNext, TaskQueue::claimNext */
   if
   :: TAKES(r, 0, 0, second) -> invocation = 0; block = 0; holds = 1
   :: TAKES(r, 0, 1, second) -> invocation = 0; block = 1; holds = 1
@@ -310,7 +312,7 @@ inline claim(r, second) {
 }
 
 /* TaskBoard::release, and what makes an invocation finished. */
-inline release(r) {
+inline release(r) { /* TaskBoard::release, TaskQueue::release */
   claimed[r] = claimed[r] & ~BIT(invocation, block);
 #ifndef BREAK_LEFT_OUT
   again = (leftOut[r] & BIT(invocation, block)) != 0;
@@ -329,7 +331,7 @@ inline release(r) {
 /* The slice: the program's buffers are the program's again once the invocation is complete, the
  * peer's memory is there as long as this rank has not finished, and invocations of one collective
  * run one after another. */
-inline touch(r) {
+inline touch(r) { /* stepSlice, Slice::fold, Slice::publish */
   assert(state[INVOCATION(r, invocation)] != COMPLETE);
   assert(block == 0 || failed[PEER(r)] || failed[r] || !reclaimed[INVOCATION(PEER(r), invocation)]);
 #ifdef TWICE
@@ -341,8 +343,8 @@ inline touch(r) {
 
 /* Executor::visitOne: one task is claimed and looked at; `moved` if it can run. In the last look,
  * `over` if every task that was there when it began has been claimed since, or is. */
-inline look(r, second) {
-  atomic {
+inline look(r, second) { /* Executor::visitOne */
+  atomic { /* TaskBoard::claim, TaskQueue::begin, TaskQueue::look */
     moved = 0;
     mustSettle = FAILED(r);
     if
@@ -395,7 +397,7 @@ inline look(r, second) {
 }
 
 /* The rest of Executor::visitClaimed. */
-inline carryOut(r) {
+inline carryOut(r) { /* Executor::visitClaimed */
   if
   :: mustSettle ->
     mustSettle = 0;
@@ -403,16 +405,16 @@ inline carryOut(r) {
     settle(r)
 #endif
   :: !mustSettle && holds ->
-    TOGETHER {
+    TOGETHER { /* Executor::visitClaimed */
 #if defined(HELP) || defined(ABORT)
-    d_step {
+    d_step { /* Executor::run, stepSlice */
       if
       :: moved -> touch(r)
       :: else
       fi
     };
 #endif
-    atomic {
+    atomic { /* HostTarget::ringNow, TaskBoard::release */
 #ifndef BREAK_DATA_RING
       if
       :: moved && block == 0 -> ring(PEER(r)) /* block 1 has nothing for the peer */
@@ -431,13 +433,13 @@ inline carryOut(r) {
 }
 
 /* Whoever ends an invocation runs its callback, with nothing claimed. */
-inline complete(r, i) {
+inline complete(r, i) { /* Executor::complete */
 #ifdef BREAK_FULL_QUEUE
   toRead[r] < 1; /* spins while the queue is full */
   toRead[r]++;
 #endif
-  TOGETHER {
-    atomic {
+  TOGETHER { /* Core::finish */
+    atomic { /* Core::finish, Core::callBack */
       assert(hasCallback[INVOCATION(r, i)]);
       assert(state[INVOCATION(r, i)] == FINISHED);
       state[INVOCATION(r, i)] = COMPLETE;
@@ -451,7 +453,7 @@ inline complete(r, i) {
 
 /* Executor::runUntil: looks, offers of the processor and rounds that move nothing, for as long as it
  * likes; then the mark, and the last look, which is at everything (Executor::idle, lookAtAll). */
-inline execute(r, done) {
+inline execute(r, done) { /* Executor::runUntil */
   do
   :: done -> break
   :: !(done) ->
@@ -460,20 +462,20 @@ inline execute(r, done) {
     moved = 0;
     again = 0
   :: !(done) ->
-    stuck[r * 2 + me] = TICKET;
+    stuck[r * 2 + me] = TICKET; /* Doorbell::prepareSleep */
 #ifndef BREAK_SECOND_LOOK
     if
     :: done -> break
     :: else
     fi;
     do
-    :: !over && !moved && !again ->
+    :: !over && !moved && !again -> /* Executor::lookAtAll */
       look(r, 1);
       carryOut(r)
     :: over || moved || again -> break
     od;
 #endif
-    atomic {
+    atomic { /* Executor::quit, Doorbell::sleep */
       moved || again || stuck[r * 2 + me] == RUNG;
       stuck[r * 2 + me] = AWAKE;
       unseen[r * 2 + me] = 0;
@@ -483,7 +485,7 @@ inline execute(r, done) {
       over = 0
     }
   od;
-  atomic {
+  atomic { /* none: fewer states */
     moved = 0;
     again = 0;
     stuck[r * 2 + me] = AWAKE
@@ -491,7 +493,7 @@ inline execute(r, done) {
 }
 
 /* Who stops executing may have enabled what another executor of the rank, asleep, waits for. */
-inline leave(r) {
+inline leave(r) { /* Device::handOver */
 #ifdef BREAK_LEAVE
   skip
 #else
@@ -503,8 +505,8 @@ inline leave(r) {
 }
 
 /* A thread inside of wait(): an executor until `done`, then what is left is the others'. */
-inline help(r, done) {
-  helpers[r]++;
+inline help(r, done) { /* Daemon::wait, InsideWait::InsideWait, InsideWait::~InsideWait */
+  helpers[r]++; /* InsideWait::InsideWait */
   execute(r, done);
 #ifdef BREAK_RING_FIRST
   if
@@ -513,7 +515,7 @@ inline help(r, done) {
   fi;
   helpers[r]--;
 #else
-  helpers[r]--;
+  helpers[r]--; /* InsideWait::~InsideWait */
   leave(r);
   if
   :: numOpen[r] != 0 && helpers[r] == 0 -> ringWorker(r)
@@ -525,7 +527,7 @@ inline help(r, done) {
 #define HAS_WORK(r) (numOpen[r] != 0 && helpers[r] == 0)
 
 /* A rank's own thread. */
-proctype Worker(byte r) {
+proctype Worker(byte r) { /* Worker::loop */
   byte j, invocation, block;
   byte me = WORKER;
   bit last, moved, mustSettle, holds, begun, over, again;
@@ -549,20 +551,20 @@ proctype Worker(byte r) {
     if
     :: !HAS_WORK(r) && !stopping[r] ->
       idle[r] = TICKET;
-      atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+      atomic { /* none: -DBREAK_COND_WAIT */ idle[r] == RUNG -> idle[r] = AWAKE }
     :: else
     fi
 #else
-    idle[r] = TICKET;
+    idle[r] = TICKET; /* Worker::sleepUntilRung, Doorbell::prepareSleep */
     if
     :: stopping[r] -> idle[r] = AWAKE
     :: else ->
       if
-      :: numOpen[r] == 0 -> atomic { idle[r] == RUNG -> idle[r] = AWAKE }
-      :: else -> /* Worker::hasWork is two loads */
+      :: numOpen[r] == 0 -> atomic { /* Doorbell::sleep */ idle[r] == RUNG -> idle[r] = AWAKE }
+      :: else -> /* Worker::hasWork: two loads */
         if
         :: helpers[r] == 0 -> idle[r] = AWAKE
-        :: else -> atomic { idle[r] == RUNG -> idle[r] = AWAKE }
+        :: else -> atomic { /* Doorbell::sleep */ idle[r] == RUNG -> idle[r] = AWAKE }
         fi
       fi
     fi
@@ -574,7 +576,7 @@ proctype Worker(byte r) {
 #ifdef BREAK_FULL_QUEUE
 /* Reads the completion queue; its callback waits until the daemon is idle, as one that synchronises
  * with a device does. */
-active [RANKS] proctype Reader() {
+active [RANKS] proctype Reader() { /* none: -DBREAK_FULL_QUEUE */
   do
   :: toRead[_pid] > 0 ->
     toRead[_pid]--;
@@ -612,8 +614,7 @@ active [RANKS] proctype Reader() {
 #endif
 
 /* The program. */
-proctype User(byte r) {
-  #undef me
+proctype User(byte r) { /* the program */
   byte me = USER;
   byte j, invocation, block, given, wanted;
   bit last, moved, mustSettle, holds, begun, over, refused, again;
@@ -633,7 +634,7 @@ proctype User(byte r) {
 next:
     submit(r, wanted);
     if
-    :: refused -> atomic { wanted = 0; refused = 0; break }
+    :: refused -> atomic { /* the program */ wanted = 0; refused = 0; break }
     :: !refused && again -> SOMETHING_TO_RECLAIM(r) || failed[r] /* calls again then */
     :: else ->
       given = given | (1 << wanted);
@@ -641,7 +642,7 @@ next:
       (r == 1 || state[INVOCATION(r, wanted)] == COMPLETE)
 #endif
     fi;
-    atomic { again = 0; wanted = 0 }
+    atomic { /* the program */ again = 0; wanted = 0 }
   od;
 #ifndef BREAK_QUIT
 #ifdef HELP
@@ -655,7 +656,7 @@ next:
   ALL_OVER(r);
 #endif
   /* The end of the communicator. */
-  TOGETHER {
+  TOGETHER { /* Daemon::drain, Device::~Device, Worker::~Worker */
     stopping[r] = 1;
     ringWorker(r);
     ring(r)
@@ -667,11 +668,11 @@ next:
 
 #ifdef ABORT
 /* occlCommAbort on rank 0, by a thread of its own, at any time. */
-proctype Abort() {
+proctype Abort() { /* Daemon::fail */
   byte j;
-  TOGETHER { failed[0] = 1; ring(0) };
+  TOGETHER { /* Fabric::fail, Fabric::tell */ failed[0] = 1; ring(0) };
 #ifndef BREAK_TELL
-  TOGETHER { failed[1] = 1; ring(1) };
+  TOGETHER { /* Fabric::tell */ failed[1] = 1; ring(1) };
 #endif
 #ifndef BREAK_ABORT_CHECK
   settle(0)
