@@ -93,8 +93,9 @@ bool CallbackThreads::awaitJob(Lock &lock) {
       numActive = 0;
       return true;
     }
+    // Who has run a job begins the next one: nobody tells that there is none any more.
     changed.wait_for(lock, lastBegin + kPatience - now,
-                     [this] { return jobs.empty() || numActive == 0; });
+                     [this] { return jobs.empty() ? stopping : numActive == 0; });
   }
 }
 

@@ -70,7 +70,7 @@ TEST_F(Callbacks, SubmitAgain) {
     for (CallbackKind kind : {CallbackKind::MayBlock, CallbackKind::NeverBlocks}) {
       std::vector<Job> jobs = makeJobs(1, plan);
       jobs[0].setCallbackKind(kind);
-      expectNoDefect(100, [&] { runChains(jobs); });
+      expectNoDefect(200, [&] { runChains(jobs); });
     }
 }
 
