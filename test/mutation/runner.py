@@ -60,11 +60,12 @@ class Test:
 
     def learn(self):
         """Runs it without a mutant, to see which it asks for."""
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile() as output:
             trace = os.path.join(scratch, "asked")
-            status, self.seconds = self.run(scratch, {"OCCL_MUTANT_TRACE": trace}, 600)
+            status, self.seconds = self.run(scratch, {"OCCL_MUTANT_TRACE": trace}, 600, output=output)
             if status != 0:
-                raise MutantError(f"{self.label} fails without any mutant")
+                output.seek(0)
+                raise MutantError(f"{self.label} fails without any mutant:\n{output.read()[-4000:].decode(errors='replace')}")
             if os.path.exists(trace):
                 with open(trace, encoding="utf-8") as file:
                     self.asked = set(file.read().split())
@@ -111,6 +112,6 @@ class Bazel:
             args = [value.get("value") for value in rule.findall("list[@name='args']/string")]
             tests.append(Test(self.folder, rule.get("name"), args))
         # Libraries are linked statically, so that each source is compiled once.
-        if self._run("build", "--dynamic_mode=off", *(test.label for test in tests)).returncode:
+        if self._run("build", "--keep_going", "--dynamic_mode=off", *(test.label for test in tests)).returncode:
             raise MutantError("the mutants do not compile")
         return tests
