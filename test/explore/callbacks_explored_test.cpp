@@ -1,5 +1,6 @@
 // Callbacks under made-up schedules: they submit again, wait for each other, and throw.
 #include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/daemon/callback_threads.h"
 #include "test/explore/communicators.h"
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
@@ -74,39 +76,46 @@ TEST_F(Callbacks, SubmitAgain) {
     }
 }
 
-/// The callbacks of two invocations of a rank wait for each other.
-struct Pair {
+/// The callbacks of some invocations of a rank wait for each other.
+struct Meeting {
+  static constexpr uint32_t kMembers = 3;
   Mutex mutex;
   ConditionVariable changed;
   uint32_t inside = 0;
+
+  void join() {
+    std::unique_lock lock(mutex);
+    ++inside;
+    changed.notify_all();
+    changed.wait(lock, [&] { return inside >= kMembers; });
+  }
 };
 
-void meet(occlRequest_t, occlResult_t, void *user) {
-  auto &pair = *static_cast<Pair *>(user);
-  std::unique_lock lock(pair.mutex);
-  ++pair.inside;
-  pair.changed.notify_all();
-  pair.changed.wait(lock, [&] { return pair.inside == 2; });
-}
+void meet(occlRequest_t, occlResult_t, void *user) { static_cast<Meeting *>(user)->join(); }
 
+/// Twice: the second time there are threads that have nothing to do. A job of which nobody is told
+/// would begin when one of them looks whether it is left over.
 TEST_F(Callbacks, WaitForEachOther) {
-  std::vector<Job> jobs = makeJobs(2, ring);
+  std::vector<Job> jobs = makeJobs(Meeting::kMembers, ring);
   expectNoDefect(100, [&] {
-    std::array<Pair, kRanks> pairs;
-    {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
-      runRanks([&](uint32_t r) {
-        for (uint32_t i = 0; i < 2; ++i) {
-          Job &job = jobs[(i + r) % 2];
-          require(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), meet, &pairs[r],
+    std::array<std::array<Meeting, 2>, kRanks> meetings;
+    Ranks ranks(kRanks, withWorkers(1));
+    registerAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      for (Meeting &meeting : meetings[r]) {
+        const auto begin = SteadyClock::now();
+        for (uint32_t i = 0; i < Meeting::kMembers; ++i) {
+          Job &job = jobs[(i + r) % Meeting::kMembers];
+          require(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), meet, &meeting,
                              nullptr) == occlSuccess,
                   "submit");
         }
-      });
-    }
-    for (const Pair &pair : pairs)
-      require(pair.inside == 2, "a callback was not called");
+        std::unique_lock lock(meeting.mutex);
+        meeting.changed.wait(lock, [&] { return meeting.inside == Meeting::kMembers; });
+        require(SteadyClock::now() - begin < std::chrono::milliseconds(100),
+                "nobody was told of a job");
+      }
+    });
   });
 }
 
@@ -146,6 +155,41 @@ TEST_F(Callbacks, AreBegunByThreadsThatWaitForDifferentThings) {
       sleepFor(std::chrono::milliseconds(1)); // they are idle by then
     }
   });
+}
+
+void count(occlRequest_t, occlResult_t, void *user) {
+  static_cast<Atomic<uint32_t> *>(user)->fetch_add(1);
+}
+
+/// Two threads each end an invocation, in their submissions: one of them runs both callbacks, or
+/// each its own.
+TEST_F(Callbacks, OfWhatEndsAtTheSameTime) {
+  std::vector<Job> jobs = makeJobs(2, handleOf(plan::testing::chainBroadcast(kRanks, 1)));
+  for (Job &job : jobs)
+    job.setCallbackKind(CallbackKind::NeverBlocks);
+  Outcome outcome = explore(allWithOneDelay(), [&] {
+    occlConfig_t config = withWorkers(1);
+    config.maxInFlight = 2; // little to set up
+    Atomic<uint32_t> called{0};
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    exploreFromHere();
+    auto submit = [&](Job &job) { // rank 0 only sends
+      require(occlSubmit(ranks[0], job.id(), job.input(0), job.output(0), count, &called,
+                         nullptr) == occlSuccess,
+              "submit");
+    };
+    Thread first([&] { submit(jobs[0]); }), second([&] { submit(jobs[1]); });
+    first.join();
+    second.join();
+    for (Job &job : jobs)
+      require(occlWait(ranks[1], submitWhenFree(job, ranks[1], 1)) == occlSuccess, "wait");
+    for (int look = 0; look < 10 && called.load() != 2; ++look)
+      sleepFor(std::chrono::milliseconds(1));
+    require(called.load() == 2, "a callback was not called");
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
 }
 
 void throwAlways(occlRequest_t, occlResult_t, void *) { throw std::runtime_error("no"); }

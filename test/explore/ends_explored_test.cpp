@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -21,7 +22,7 @@ using namespace std::chrono_literals;
 
 class Ends : public Daemon {};
 
-/// Set by a callback.
+/// Set by a callback, or otherwise.
 struct Flag {
   Mutex mutex;
   ConditionVariable changed;
@@ -29,10 +30,12 @@ struct Flag {
 
   static void set(occlRequest_t, occlResult_t result, void *user) {
     require(result == occlSuccess, "an invocation failed");
-    auto &flag = *static_cast<Flag *>(user);
-    std::lock_guard lock(flag.mutex);
-    flag.isSet = true;
-    flag.changed.notify_all();
+    static_cast<Flag *>(user)->set();
+  }
+  void set() {
+    std::lock_guard lock(mutex);
+    isSet = true;
+    changed.notify_all();
   }
   void await() {
     std::unique_lock lock(mutex);
@@ -140,25 +143,100 @@ TEST_F(Ends, WhatIsSubmittedDuringAFailure) {
 }
 
 /// Each rank stores to the other's output. Who has an error uses its buffers again at once.
-TEST_F(Ends, NobodyStoresToTheBuffersOfWhatHasFailed) {
-  PlanHandle direct = handleOf(plan::testing::directAllReduce(kRanks));
-  const Job job(0, direct, 4, DataType::Int32);
-  expectNoDefect(600, [&] {
-    int32_t inputs[kRanks][4] = {}, outputs[kRanks][4] = {};
-    {
-      Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, {job});
-      Thread aborter([&] { require(occlCommAbort(ranks[0]) == occlSuccess, "abort"); });
-      runRanks([&](uint32_t r) {
-        occlResult_t result = occlRun(ranks[r], job.id(), inputs[r], outputs[r]);
-        require(result == occlSuccess || result == occlAborted, "run beside an abort");
-        std::ranges::fill(outputs[r], 77);
-      });
-      aborter.join();
-    }
+class Direct {
+public:
+  /// isOnTime: who does not learn of the end at once has not been told.
+  Direct(const Job &job, bool isOnTime)
+      : job(job), isOnTime(isOnTime), ranks(kRanks, littleToSetUp()) {
+    registerAll(ranks, {job});
+    exploreFromHere();
+  }
+
+  void run(uint32_t r) {
+    occlResult_t result = occlRun(ranks[r], job.id(), inputs[r], outputs[r]);
+    require(result == occlSuccess || result == occlAborted, "run beside an abort");
+    require(result == occlSuccess || !isOnTime || SteadyClock::now() - aborted < 500us,
+            "nobody has told that the buffers are free");
+    std::ranges::fill(outputs[r], 77);
+  }
+  void abort() {
+    aborted = SteadyClock::now();
+    require(occlCommAbort(ranks[0]) == occlSuccess, "abort");
+  }
+  /// After all calls have returned.
+  void expectKept() const {
     for (const auto &output : outputs)
       require(std::ranges::count(output, 77) == 4, "stored to after the call had returned");
+  }
+
+private:
+  static occlConfig_t littleToSetUp() {
+    occlConfig_t config = withWorkers(1);
+    config.maxInFlight = 2;
+    return config;
+  }
+
+  const Job &job;
+  const bool isOnTime;
+  int32_t inputs[kRanks][4] = {}, outputs[kRanks][4] = {};
+  SteadyClock::time_point aborted{};
+  Ranks ranks;
+};
+
+void joinAll(std::initializer_list<Thread *> threads) {
+  for (Thread *thread : threads)
+    thread->join();
+}
+
+TEST_F(Ends, NobodyStoresToTheBuffersOfWhatHasFailed) {
+  const Job job(0, handleOf(plan::testing::directAllReduce(kRanks)), 4, DataType::Int32);
+  expectNoDefect(600, [&] {
+    Direct direct(job, false);
+    Thread one([&] { direct.run(1); }), zero([&] { direct.run(0); });
+    Thread aborter([&] { direct.abort(); });
+    joinAll({&one, &zero, &aborter});
+    direct.expectKept();
   });
+  Outcome outcome = explore(allWithOneDelay(), [&] {
+    Direct direct(job, true);
+    // Rank 1 sleeps, then rank 0 stores to its output, in the middle of which there may be the
+    // delay. Then rank 1 is told of the failure, and goes on first.
+    Thread one([&] { direct.run(1); });
+    Thread zero([&] {
+      sleepFor(1ms);
+      direct.run(0);
+    });
+    Thread aborter([&] {
+      sleepFor(1ms);
+      direct.abort();
+    });
+    joinAll({&one, &zero, &aborter});
+    direct.expectKept();
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
+}
+
+/// Who aborts is stopped before it has told rank 1, which begins when rank 0 has its error.
+TEST_F(Ends, NobodyWhoHasNotHeardOfAFailureStoresToTheBuffersOfWhatHasFailed) {
+  const Job job(0, handleOf(plan::testing::directAllReduce(kRanks)), 4, DataType::Int32);
+  Outcome outcome = explore(allWithOneDelay(), [&] {
+    Direct direct(job, true);
+    Flag isOver;
+    Thread zero([&] {
+      direct.run(0);
+      isOver.set();
+    });
+    Thread one([&] {
+      isOver.await();
+      direct.run(1);
+    });
+    Thread aborter([&] { direct.abort(); });
+    joinAll({&zero, &one, &aborter});
+    direct.expectKept();
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
 }
 
 } // namespace

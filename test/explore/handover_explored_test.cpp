@@ -2,6 +2,8 @@
 // submission that is refused gives back.
 #include "runtime/base/clock.h"
 #include "runtime/base/thread.h"
+#include "runtime/communicator/handles.h"
+#include "runtime/daemon/executor.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>
@@ -118,6 +120,41 @@ TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
     });
   });
   EXPECT_GT(numRefused, 0u) << "nothing was refused";
+}
+
+/// Two executors each look at everything. If one has left out what the other one held, that one
+/// says that it has to look again.
+TEST_F(HandOver, WhatALastLookLeavesOutIsLookedAtAgain) {
+  std::vector<Job> jobs = makeJobs(1, handleOf(plan::testing::chainBroadcast(kRanks, 1)));
+  uint32_t numLeftOut = 0;
+  Outcome outcome = explore(allWithOneDelay(), [&] {
+    occlConfig_t config = withWorkers(1);
+    config.maxInFlight = 2; // little to set up
+    Ranks ranks(kRanks, config);
+    registerAll(ranks, jobs);
+    occlRequest_t request = submit(ranks, 1, jobs[0]);
+    sleepFor(1ms); // the worker has looked at it in vain, and sleeps
+    exploreFromHere();
+    daemon::Device &device = *ranks[1]->daemon->device();
+    std::array<bool, 2> hasLooked{}, looksAgain{};
+    auto look = [&](uint32_t i) {
+      daemon::Executor executor(device);
+      looksAgain[i] = executor.lookAtAll();
+      hasLooked[i] = executor.countClaims() != 0;
+    };
+    Thread one(look, 0), other(look, 1);
+    one.join();
+    other.join();
+    for (uint32_t i : {0, 1}) {
+      require(hasLooked[i] || looksAgain[1 - i], "nobody looks again at what was left out");
+      numLeftOut += !hasLooked[i];
+    }
+    wait(ranks, 0, submit(ranks, 0, jobs[0]));
+    wait(ranks, 1, request);
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
+  EXPECT_GT(numLeftOut, 0u) << "nothing was left out in " << outcome.schedules << " schedules";
 }
 
 } // namespace

@@ -178,6 +178,7 @@ TEST(PausedAsleep, WhoHasDoneItsPartMayExitWhileOthersAreStopped) {
       std::this_thread::sleep_for(1ms);
     mayBegin->store(true);
     EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
+    std::this_thread::sleep_for(100ms); // so that rank 1 looks first who is gone, then for its data
     processes.signal(1, SIGCONT);
     EXPECT_EQ(processes.join(1), 0) << processes.wrong(1);
   }
