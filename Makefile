@@ -14,10 +14,10 @@ help:
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
 	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives, and 100,000 aborts; about an hour"
-	@echo "make model                 the model of the daemon with more interleavings; some minutes and 2 GB"
+	@echo "make model                 the model of the daemon with more interleavings; a quarter of an hour and some GB"
 	@echo "make explore               the daemon's code under all schedules with two delays; some minutes"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
-	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; some minutes"
+	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; a quarter of an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
@@ -69,7 +69,7 @@ faults:
 
 model:
 	@tools/setup.sh
-	@$(BAZEL) test //test/model:full --test_env=MINUTES=60 --test_env=MEGABYTES=4000 --test_timeout=3600 --local_test_jobs=1
+	@$(BAZEL) test //test/model:full --test_env=MINUTES=60 --test_env=MEGABYTES=7000 --test_timeout=3600 --local_test_jobs=1
 
 explore:
 	@tools/setup.sh
