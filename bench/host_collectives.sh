@@ -18,13 +18,11 @@ mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
 
 # The plans of a collective for so many ranks, as options of the program: smallest sizes first.
 plans_of() {
-  grep "^$1	" "$(dirname "$0")/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol; do
+  grep "^$1	" "$algorithms/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol; do
     [[ ,$ranks, == *,$2,* ]] || continue
     [ -z "$arePrivate" ] || protocol=${protocol/direct/simple}
     plan=$plans/$1-$algorithm-$protocol-$limit-$2.plan.cbor
-    options=(--protocol "$protocol")
-    [ "$protocol" != direct ] || options=(--protocol simple --direct)
-    [ "$limit" = - ] || options+=(--max-bytes "$limit")
+    read -ra options < <("$algorithms/compile_plans.py" options host "$limit" "$protocol")
     [ "$1" != broadcast ] || options+=(--modes in_place)
     [ -e "$plan" ] || "$occlc" compile "$algorithms/$1/$algorithm.coll" -D "ranks=$2" "${options[@]}" -o "$plan" >&2
     echo "--plan $plan"
@@ -72,7 +70,7 @@ mkdir -p "$reports"
   echo "- Command: \`${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench\`. Floats, out of place but for broadcast; ranks are processes; \"bytes\" are"
   echo "  those of the larger buffer of a rank. Open MPI and plain copying have buffers of malloc, OCCL those of \`occlMemAlloc\` unless OPTIONS say"
   echo "  otherwise."
-  echo "- Plans by collective, ranks and size: \`bench/host_plans.tsv\`."
+  echo "- Plans by collective, ranks and size: \`algorithms/host_plans.tsv\`."
   echo "- OCCL (\`occlRun\`), Open MPI (its blocking call) and plain copying (memcpy of as many bytes, in all ranks at once) take turns in the same processes, a stretch of"
   echo "  operations each, the first ones unmeasured; a barrier before each operation. Times are those of the slowest rank: median and 99th percentile of"
   echo "  the operations; up to 8 KiB of the middle one of three runs. A row passes if OCCL is not slower than Open MPI, or at least 0.9 as"

@@ -16,6 +16,7 @@ best_of() {
 rows=0 agree=0 failed=0
 while IFS=$'\t' read -r collective of algorithm instances limit protocol; do
   case ,$of, in *,"$ranks",*) ;; *) continue ;; esac
+  case $collective in gather | scatter) continue ;; esac # not measured
   # As bench/gpu/processes/stage.sh compiles them.
   blocks=$instances expected=$protocol
   case $protocol in

@@ -13,24 +13,17 @@ install -m 755 bazel-bin/bench/gpu/processes/{gpu_collectives,gpu_training_step}
 strip "$destination"/{gpu_collectives,gpu_training_step,link_patterns}
 
 compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances> <limit> <protocol>
-  case $7 in
-    direct) options=(--protocol simple --direct) ;;
-    apart) options=(--protocol simple --direct --no-multicast) ;;
-    beside) options=(--protocol simple --direct --no-multicast --max-thread-blocks $((2 * $5))) ;;
-    chain) options=(--protocol simple --no-aggregate-local --spread-local --depth 4 --max-thread-blocks $((2 * $5))) ;;
-    # Local copies spread over the thread blocks, as --direct does by itself.
-    *) options=(--protocol "$7" --no-aggregate-local --spread-local) ;;
-  esac
-  [ "$6" = - ] || options+=(--max-bytes "$6")
+  read -ra options < <(algorithms/compile_plans.py options device "$5" "$6" "$7")
   [ "${4%:*}" = "$4" ] || options+=(-D "${4#*:}")
-  bazel-bin/tools/occlc/occlc compile "algorithms/$2/${4%:*}.coll" -D "ranks=$3" --instances "$5" "${options[@]}" \
+  bazel-bin/tools/occlc/occlc compile "algorithms/$2/${4%:*}.coll" -D "ranks=$3" "${options[@]}" \
     -o "$destination/plans/$folder$2_$3_$1_${4/:/-}-$7-$5.cbor"
 }
 
 compile_table() { # <file>
   while IFS=$'\t' read -r collective ranks algorithm instances limit protocol; do
     number=$((number + 1))
-    for n in ${ranks//,/ }; do
+    for n in ${RANKS:-2 4 8}; do
+      [[ ,$ranks, == *,$n,* ]] || continue
       compile $number "$collective" "$n" "$algorithm" "$instances" "$limit" "$protocol"
     done
   done < <(grep -v '^#' "$1")

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Turns rows of host_plans.tsv and device_plans.tsv into options of occlc, and all of them into an archive of plans.
+
+  compile_plans.py options host <limit> <protocol>
+  compile_plans.py options device <instances> <limit> <protocol>
+      prints the options, but for ranks and parameters of the algorithm
+  compile_plans.py archive <occlc> <folder of algorithms> <output>
+      compiles what runtime/plan_library embeds: for 1 to 8 ranks, with registered and with ordinary buffers
+
+The archive: a line "OCCL plans 1 <bytes of the index>", the index (xz), then the blobs (xz). The index, as text:
+  blob <bytes> <bytes when it is unpacked>                                        in their order
+  plan <class> <collective> <ranks> <limit or -> <algorithm> <blob> <first byte in it> <bytes>
+Plans of a class, collective and number of ranks come in the order in which they are chosen: smallest sizes first.
+"""
+import concurrent.futures
+import lzma
+import os
+import subprocess
+import sys
+import tempfile
+
+MAX_RANKS = 8
+
+
+def limited(options, limit):
+    return options if limit == "-" else options + ["--max-bytes", limit]
+
+
+def host_options(limit, protocol):
+    chosen = ["simple", "--direct"] if protocol == "direct" else [protocol]
+    return limited(["--protocol"] + chosen, limit)
+
+
+def device_options(instances, limit, protocol):
+    # Local copies spread over the thread blocks, as --direct does by itself.
+    spread = ["--no-aggregate-local", "--spread-local"]
+    twice = ["--max-thread-blocks", str(2 * int(instances))]
+    chosen = {
+        "direct": ["simple", "--direct"],
+        "apart": ["simple", "--direct", "--no-multicast"],
+        "beside": ["simple", "--direct", "--no-multicast"] + twice,
+        "chain": ["simple"] + spread + ["--depth", "4"] + twice,
+    }.get(protocol, [protocol] + spread)
+    return limited(["--instances", instances, "--protocol"] + chosen, limit)
+
+
+def rows_of(path):
+    """(collective, ranks, algorithm, limit, options by class) of each row and number of ranks, in their order."""
+    for line in open(path, encoding="utf-8"):
+        if line.startswith("#"):
+            continue
+        fields = line.rstrip("\n").split("\t")
+        collective, ranks, algorithm = fields[:3]
+        is_host, (limit, protocol) = len(fields) == 5, fields[-2:]
+        # What is not registered cannot be accessed by others: messages instead.
+        ordinary = "simple" if protocol in ("direct", "apart", "beside") else protocol
+        where = "host" if is_host else "device"
+        options = host_options if is_host else device_options
+        options_of = {
+            where + "-registered": options(*fields[3:-1], protocol),
+            where + "-ordinary": options(*fields[3:-1], ordinary),
+        }
+        for n in map(int, ranks.split(",")):
+            if n <= MAX_RANKS:
+                yield collective, n, algorithm, limit, options_of
+
+
+def compiled(occlc, folder, collective, ranks, algorithm, options):
+    name, *parameters = algorithm.split(":")
+    defines = [word for parameter in parameters for word in ("-D", parameter)]
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "plan.cbor")
+        subprocess.run([occlc, "compile", f"{folder}/{collective}/{name}.coll", "-D", f"ranks={ranks}", *defines, *options,
+                        "-o", path], check=True)
+        with open(path, "rb") as plan:
+            return plan.read()
+
+
+def archive(occlc, folder, output):
+    rows = [row for table in ("host", "device") for row in rows_of(f"{folder}/{table}_plans.tsv")]
+    jobs = {}  # what is compiled once, though several rows have it
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for collective, ranks, algorithm, _, options_of in rows:
+            for options in options_of.values():
+                key = (collective, ranks, algorithm, *options)
+                if key not in jobs:
+                    jobs[key] = pool.submit(compiled, occlc, folder, collective, ranks, algorithm, options)
+        plans = {key: job.result() for key, job in jobs.items()}
+
+        # A blob for each collective, number of ranks and host or device: its plans resemble each other.
+        blobs, places, lines = {}, {}, []
+        for collective, ranks, algorithm, limit, options_of in rows:
+            for where, options in options_of.items():
+                key = (collective, ranks, algorithm, *options)
+                place = places.get((where.split("-")[0], key))
+                if not place:
+                    blob = blobs.setdefault((where.split("-")[0], collective, ranks), (len(blobs), bytearray()))
+                    place = (blob[0], len(blob[1]), len(plans[key]))
+                    blob[1].extend(plans[key])
+                    places[where.split("-")[0], key] = place
+                lines.append(["plan", where, collective, ranks, limit, algorithm, *place])
+        packed = list(pool.map(lambda blob: lzma.compress(bytes(blob[1]), preset=6), blobs.values()))
+    sizes = [["blob", len(p), len(b[1])] for p, b in zip(packed, blobs.values())]
+    index = "".join(" ".join(map(str, line)) + "\n" for line in sizes + lines).encode()
+    index = lzma.compress(index)
+    with open(output, "wb") as out:
+        out.write(b"OCCL plans 1 %d\n" % len(index) + index + b"".join(packed))
+
+
+def main(arguments):
+    if arguments[:2] == ["options", "host"] and len(arguments) == 4:
+        print(*host_options(*arguments[2:]))
+    elif arguments[:2] == ["options", "device"] and len(arguments) == 5:
+        print(*device_options(*arguments[2:]))
+    elif arguments[:1] == ["archive"] and len(arguments) == 4:
+        archive(*arguments[1:])
+    else:
+        sys.exit(__doc__)
+
+
+main(sys.argv[1:])

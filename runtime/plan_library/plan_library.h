@@ -1,0 +1,90 @@
+// The plans that come with the library, so that a call names a collective and not a plan:
+// those of algorithms/host_plans.tsv and device_plans.tsv for 1 to 8 ranks, compiled when the
+// library is built, packed, and unpacked and verified at their first use.
+#pragma once
+
+#include "plan/plan.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/plan_library/archive.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace occl::plan_library {
+
+/// The collectives that the library has plans of.
+enum class Kind : uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  Broadcast,
+  Reduce,
+  AllToAll,
+  Gather,
+  Scatter
+};
+inline constexpr uint32_t kNumKinds = 8;
+
+/// As plan files call it: "allreduce", ...
+const char *nameOf(Kind kind);
+
+/// Where the ranks are and what their buffers are. Registered: all ranks' buffers can be accessed
+/// by all ranks (occlMemAlloc). Ordinary: by their owner alone, so that the plan sends messages.
+enum class PlanClass : uint8_t { HostRegistered, HostOrdinary, DeviceRegistered, DeviceOrdinary };
+inline constexpr uint32_t kNumClasses = 4;
+
+/// The greatest number of ranks that there are plans for.
+inline constexpr uint32_t kMaxRanks = 8;
+
+/// What a plan is wanted for. The choice depends on nothing else, so that ranks that say the same
+/// get the same.
+struct Wanted {
+  Kind kind = Kind::AllReduce;
+  uint32_t numRanks = 1;
+  uint64_t bytes = 0; // of one part: count * size of an element
+  /// Of broadcast, reduce, gather and scatter; 0 for the others.
+  uint32_t root = 0;
+  PlanClass where = PlanClass::HostOrdinary;
+};
+
+struct ChosenPlan {
+  /// Verified; shared by all who have chosen it.
+  std::shared_ptr<const plan::Plan> plan;
+  /// plan::hashPlan, as of plans that are loaded from files: equal on all ranks that have the plan,
+  /// and another for each root.
+  uint64_t hash = 0;
+};
+
+/// Any thread.
+class PlanLibrary {
+public:
+  /// Of an archive as algorithms/compile_plans.py makes it; `bytes` outlive the library.
+  explicit PlanLibrary(std::span<const uint8_t> bytes);
+
+  /// That of the process, over the archive that is embedded.
+  static PlanLibrary &ofProcess();
+
+  /// The plan for a collective. The first call for a plan unpacks and verifies it (milliseconds;
+  /// some 100 ms for the largest), and others who want a plan then wait; later ones look it up.
+  /// InvalidArgument if there is no such rank as the root, or no plan of the library is for so many
+  /// ranks: then the caller needs a plan of his own. InternalError if the archive is damaged.
+  StatusOr<ChosenPlan> choose(const Wanted &wanted);
+
+private:
+  using Key = std::tuple<uint32_t, uint64_t, uint32_t>; // blob, first byte in it, root
+
+  StatusOr<const Entry *> find(const Wanted &wanted);
+  StatusOr<ChosenPlan> load(const Entry &entry, const Wanted &wanted);
+
+  std::span<const uint8_t> bytes;
+  Mutex mutex;
+  std::unique_ptr<const StatusOr<Archive>> archive; // read at the first choice
+  std::map<Key, ChosenPlan> chosen;
+};
+
+} // namespace occl::plan_library

@@ -1,0 +1,295 @@
+#include "runtime/plan_library/plan_library.h"
+
+#include "plan/hash.h"
+#include "plan/testing/random_execution.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace occl;
+using namespace occl::plan_library;
+
+namespace {
+
+std::string archivePath, hostTable, deviceTable;
+
+bool hasRoot(Kind kind) {
+  return kind == Kind::Broadcast || kind == Kind::Reduce || kind == Kind::Gather ||
+         kind == Kind::Scatter;
+}
+
+std::string fileOf(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << path;
+  return text.str();
+}
+
+std::span<const uint8_t> bytesOf(const std::string &text) {
+  return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
+}
+
+/// A row of a table, for one number of ranks.
+struct Row {
+  Kind kind = Kind::AllReduce;
+  uint32_t numRanks = 0;
+  std::string algorithm, protocol;
+  uint64_t limit = ~0ull;
+};
+
+std::vector<Row> rowsOf(const std::string &path, bool isHost) {
+  std::istringstream lines(fileOf(path));
+  std::vector<Row> rows;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#'))
+      continue;
+    std::istringstream words(line);
+    std::string collective, ranks, instances, limit;
+    Row row;
+    words >> collective >> ranks >> row.algorithm;
+    if (!isHost)
+      words >> instances;
+    words >> limit >> row.protocol;
+    if (limit != "-")
+      row.limit = std::stoull(limit);
+    uint32_t kind = 0;
+    while (kind < kNumKinds && collective != nameOf(static_cast<Kind>(kind)))
+      ++kind;
+    EXPECT_LT(kind, kNumKinds) << line;
+    row.kind = static_cast<Kind>(kind);
+    std::istringstream numbers(ranks);
+    for (std::string number; std::getline(numbers, number, ',');)
+      if ((row.numRanks = static_cast<uint32_t>(std::stoul(number))) <= kMaxRanks)
+        rows.push_back(row);
+  }
+  return rows;
+}
+
+std::string textOf(const Wanted &wanted) {
+  return std::string(nameOf(wanted.kind)) + ", " + std::to_string(wanted.numRanks) + " ranks, " +
+         std::to_string(wanted.bytes) + " bytes, root " + std::to_string(wanted.root) + ", class " +
+         std::to_string(static_cast<int>(wanted.where));
+}
+
+bool accessesPeers(const plan::Plan &plan) {
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &i : plan.instructionsOf(block))
+        for (const auto &operands : {plan.sourcesOf(i), plan.destinationsOf(i)})
+          for (const plan::Operand &o : operands)
+            if (o.kind != plan::OperandKind::Connection && o.rank != r)
+              return true;
+  return false;
+}
+
+/// Every wanted thing of a class: all kinds, 1 to 8 ranks, the sizes.
+template <typename Visit>
+void forAll(PlanClass where, std::span<const uint64_t> sizes, Visit visit) {
+  for (uint32_t kind = 0; kind < kNumKinds; ++kind)
+    for (uint32_t n = 1; n <= kMaxRanks; ++n)
+      for (uint64_t bytes : sizes)
+        visit(Wanted{static_cast<Kind>(kind), n, bytes, 0, where});
+}
+
+/// Every plan is there, is of the collective, suits the ranks and the size, and uses only what its
+/// class allows.
+void checkClass(PlanClass where) {
+  std::vector<uint64_t> sizes = {0};
+  for (uint64_t bytes = 1; bytes <= 1ull << 30; bytes *= 4)
+    sizes.push_back(bytes);
+  bool isOrdinary = where == PlanClass::HostOrdinary || where == PlanClass::DeviceOrdinary;
+  std::set<const plan::Plan *> seen;
+  forAll(where, sizes, [&](const Wanted &wanted) {
+    auto chosen = PlanLibrary::ofProcess().choose(wanted);
+    ASSERT_TRUE(chosen.ok()) << textOf(wanted) << ": " << chosen.status().message();
+    const plan::Plan &plan = *chosen->plan;
+    EXPECT_EQ(plan.collective, nameOf(wanted.kind)) << textOf(wanted);
+    EXPECT_EQ(plan.numRanks, wanted.numRanks) << textOf(wanted);
+    EXPECT_EQ(plan.root, 0u) << textOf(wanted);
+    EXPECT_TRUE(plan.minBytes <= wanted.bytes && wanted.bytes <= plan.maxBytes) << textOf(wanted);
+    EXPECT_TRUE(plan.outOfPlace) << textOf(wanted);
+    // Nothing is reduced in gather and scatter.
+    EXPECT_TRUE(plan.average || wanted.kind == Kind::Gather || wanted.kind == Kind::Scatter)
+        << textOf(wanted);
+    EXPECT_TRUE(plan.inPlace || wanted.kind == Kind::AllToAll) << textOf(wanted);
+    if (!seen.insert(&plan).second)
+      return;
+    EXPECT_EQ(chosen->hash, plan::hashPlan(plan)) << textOf(wanted);
+    EXPECT_FALSE(isOrdinary && accessesPeers(plan)) << textOf(wanted);
+    // Without blocks that the tables double for local copies there are 64 at most.
+    for (const plan::RankPlan &rank : plan.ranks)
+      EXPECT_LE(rank.numThreadBlocks, 128u) << textOf(wanted);
+  });
+  EXPECT_GT(seen.size(), 64u);
+}
+
+TEST(PlanLibrary, hasPlansForHosts) {
+  checkClass(PlanClass::HostRegistered);
+  checkClass(PlanClass::HostOrdinary);
+}
+
+TEST(PlanLibrary, hasPlansForDevicesWithRegisteredBuffers) {
+  checkClass(PlanClass::DeviceRegistered);
+}
+
+TEST(PlanLibrary, hasPlansForDevicesWithOrdinaryBuffers) { checkClass(PlanClass::DeviceOrdinary); }
+
+/// At the boundaries of a table the choice is the table's.
+void checkBoundaries(const std::string &path, bool isHost) {
+  std::string bytes = fileOf(archivePath);
+  auto archive = Archive::read(bytesOf(bytes));
+  ASSERT_TRUE(archive.ok()) << archive.status().message();
+  std::map<std::pair<Kind, uint32_t>, uint64_t> next; // the size that the next row begins at
+  size_t numRows = 0;
+  for (const Row &row : rowsOf(path, isHost)) {
+    uint64_t &first = next[{row.kind, row.numRanks}];
+    std::string text = std::string(nameOf(row.kind)) + " of " + std::to_string(row.numRanks) +
+                       " ranks, " + row.algorithm + " up to " + std::to_string(row.limit);
+    ASSERT_LE(first, row.limit) << text << ": no size is left for the row";
+    for (bool isOrdinary : {false, true})
+      for (uint64_t size : {first, row.limit}) {
+        auto where = static_cast<PlanClass>((isHost ? 0 : 2) + isOrdinary);
+        auto chosen = PlanLibrary::ofProcess().choose({row.kind, row.numRanks, size, 0, where});
+        ASSERT_TRUE(chosen.ok()) << text << ": " << chosen.status().message();
+        EXPECT_EQ(chosen->plan->name, row.algorithm.substr(0, row.algorithm.find(':'))) << text;
+        EXPECT_EQ(chosen->plan->maxBytes, row.limit) << text;
+        EXPECT_EQ(chosen->plan->protocol, row.protocol == "ll"      ? plan::Protocol::LL
+                                          : row.protocol == "ll128" ? plan::Protocol::LL128
+                                                                    : plan::Protocol::Simple)
+            << text;
+      }
+    first = row.limit == ~0ull ? row.limit : row.limit + 1;
+    ++numRows;
+  }
+  for (const auto &[key, first] : next)
+    EXPECT_EQ(first, ~0ull) << nameOf(key.first) << " of " << key.second << " ranks has a limit";
+  EXPECT_EQ(next.size(), kNumKinds * kMaxRanks);
+  // The archive has these rows, twice, and no more.
+  size_t inArchive = 0;
+  for (const Entry &entry : archive->entries())
+    inArchive += entry.planClass.starts_with(isHost ? "host-" : "device-");
+  EXPECT_EQ(inArchive, 2 * numRows);
+}
+
+TEST(PlanLibrary, choosesAsTheTableForHosts) { checkBoundaries(hostTable, true); }
+
+TEST(PlanLibrary, choosesAsTheTableForDevices) { checkBoundaries(deviceTable, false); }
+
+/// All plans with a root, for all roots: verified (by the library), right when executed, and with a
+/// hash of their own.
+TEST(PlanLibrary, hasPlansForAllRoots) {
+  uint32_t seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  std::vector<uint64_t> sizes = {0, 6000, 60000, 200000, 1 << 20, 4 << 20, 1ull << 30};
+  std::set<std::pair<const plan::Plan *, bool>> executed;
+  for (uint32_t where = 0; where < kNumClasses; ++where)
+    forAll(static_cast<PlanClass>(where), sizes, [&](Wanted wanted) {
+      std::set<uint64_t> hashes;
+      for (wanted.root = 0; hasRoot(wanted.kind) && wanted.root < wanted.numRanks; ++wanted.root) {
+        auto chosen = PlanLibrary::ofProcess().choose(wanted);
+        ASSERT_TRUE(chosen.ok()) << textOf(wanted) << ": " << chosen.status().message();
+        EXPECT_EQ(chosen->plan->root, wanted.root);
+        EXPECT_TRUE(hashes.insert(chosen->hash).second) << textOf(wanted);
+        for (bool inPlace : {false, true}) {
+          if (!executed.insert({chosen->plan.get(), inPlace}).second)
+            continue;
+          EXPECT_EQ(plan::testing::executeRandomly(*chosen->plan, inPlace, random), "")
+              << textOf(wanted);
+        }
+      }
+    });
+}
+
+TEST(PlanLibrary, refusesWhatItHasNoPlanFor) {
+  auto refused = [](const Wanted &wanted) {
+    auto chosen = PlanLibrary::ofProcess().choose(wanted);
+    EXPECT_FALSE(chosen.ok());
+    EXPECT_EQ(chosen.status().code(), StatusCode::InvalidArgument);
+    return chosen.status().message();
+  };
+  EXPECT_EQ(refused({Kind::AllReduce, 9, 4, 0, PlanClass::HostOrdinary}),
+            "allreduce of 9 ranks: OCCL comes with plans for 1 to 8 ranks; compile a plan of your "
+            "own with occlc and give it to the call");
+  EXPECT_EQ(refused({Kind::Gather, 4, 4, 4, PlanClass::HostOrdinary}),
+            "gather of 4 ranks: root is 4, but ranks count from 0");
+  EXPECT_EQ(refused({Kind::AllGather, 4, 4, 1, PlanClass::HostOrdinary}),
+            "allgather of 4 ranks: root is 1; it has none: give 0");
+  refused({Kind::AllReduce, 0, 4, 0, PlanClass::HostOrdinary});
+}
+
+TEST(PlanLibrary, givesAllThreadsOnePlan) {
+  std::string bytes = fileOf(archivePath);
+  PlanLibrary library(bytesOf(bytes));
+  std::vector<const plan::Plan *> plans(8);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < plans.size(); ++i)
+    threads.emplace_back([&, i] {
+      auto chosen = library.choose({Kind::Broadcast, 4, 4096, 3, PlanClass::DeviceRegistered});
+      plans[i] = chosen.ok() ? chosen->plan.get() : nullptr;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_NE(plans[0], nullptr);
+  EXPECT_EQ(std::set(plans.begin(), plans.end()).size(), 1u);
+}
+
+/// An archive of which a byte is another, or which ends early, gives an error that says so, or the
+/// same plan as before.
+TEST(PlanLibrary, saysThatItsArchiveIsDamaged) {
+  std::string whole = fileOf(archivePath);
+  Wanted wanted = {Kind::AllReduce, 2, 4096, 0, PlanClass::HostOrdinary};
+  auto right = PlanLibrary(bytesOf(whole)).choose(wanted);
+  ASSERT_TRUE(right.ok()) << right.status().message();
+  uint32_t seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  auto check = [&](const std::string &bytes, bool mustFail) {
+    PlanLibrary library(bytesOf(bytes));
+    auto chosen = library.choose(wanted);
+    EXPECT_FALSE(chosen.ok() && (mustFail || chosen->hash != right->hash));
+    if (!chosen.ok()) {
+      EXPECT_EQ(chosen.status().code(), StatusCode::InternalError);
+      EXPECT_NE(chosen.status().message().find("the archive of plans in this build of OCCL is "
+                                               "damaged: "),
+                std::string::npos)
+          << chosen.status().message();
+    }
+  };
+  check("", true);
+  check("nothing of the kind", true);
+  check(whole.substr(0, whole.size() - 1), true);
+  check(whole + "x", true);
+  for (size_t at = 0; at < 600; ++at) { // the first line, and of the index a good part
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1u << random() % 8);
+    check(bytes, true);
+  }
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes = whole;
+    bytes[random() % (bytes.size() / 16)] ^= static_cast<char>(1u << random() % 8);
+    check(bytes, false);
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc != 4) {
+    std::cerr << "usage: plan_library_test <archive> <host_plans.tsv> <device_plans.tsv>\n";
+    return 2;
+  }
+  archivePath = argv[1], hostTable = argv[2], deviceTable = argv[3];
+  return RUN_ALL_TESTS();
+}
