@@ -1,7 +1,7 @@
 // Time of 64-byte all-reduces on ranks that are threads of one process, submission to completion,
-// in one call, through wait() and through a callback: what the runtime itself costs. Of callbacks
-// also from submission until the callback begins; the rest is the way back to the thread that has
-// submitted. Data and flag travel together (LL128).
+// in one call, registered before or not, through wait() and through a callback: what the runtime
+// itself costs. Of callbacks also from submission until the callback begins; the rest is the way
+// back to the thread that has submitted. Data and flag travel together (LL128).
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
@@ -43,6 +43,18 @@ UntilCallback throughWait(occlComm_t comm, const float *input, float *output) {
 
 UntilCallback inOneCall(occlComm_t comm, const float *input, float *output) {
   check(occlRun(comm, kId, input, output));
+  return {};
+}
+
+occlPlan_t ownPlan = nullptr; // of the communicator that is measured
+
+UntilCallback throughCall(occlComm_t comm, const float *input, float *output) {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = ownPlan;
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  call.count = kElements;
+  check(occlCall(comm, &call, nullptr));
   return {};
 }
 
@@ -120,6 +132,7 @@ void measure(const Way &way, uint32_t numRanks) {
   if (numRanks > 1)
     made.protocol = occl::plan::Protocol::LL128;
   std::shared_ptr<occlPlan> plan(occl::communicator::adoptPlan(std::move(made)), occlPlanDestroy);
+  ownPlan = plan.get();
   std::vector<Times> times(numRanks);
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < numRanks; ++r)
@@ -147,8 +160,9 @@ int main(int argc, char **argv) {
   if (sizes.empty())
     sizes = {1, 2, 4, 8};
   for (uint32_t numRanks : sizes)
-    for (const Way &way : {Way{"run", inOneCall, false}, Way{"wait", throughWait, false},
-                           Way{"callback, never blocks", throughCallback, true},
-                           Way{"callback, may block", throughCallback, false}})
+    for (const Way &way :
+         {Way{"run", inOneCall, false}, Way{"call", throughCall, false},
+          Way{"wait", throughWait, false}, Way{"callback, never blocks", throughCallback, true},
+          Way{"callback, may block", throughCallback, false}})
       measure(way, numRanks);
 }

@@ -1,5 +1,6 @@
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/user_callback.h"
 
 #include "runtime/base/data_type.h"
 
@@ -97,6 +98,10 @@ Status callBack(void (*function)(), daemon::RequestId request, StatusCode result
 
 } // namespace
 
+daemon::Callback occl::communicator::wrapped(occlCallback_t callback, void *user) {
+  return {callBack, reinterpret_cast<void (*)()>(callback), user};
+}
+
 occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
   if (!comm || !collective)
     return reportInvalid("occlRegister", "comm and collective must not be NULL");
@@ -129,7 +134,7 @@ occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer, vo
   return guarded("occlSubmit", comm, [&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
-      wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
+      wrapped = communicator::wrapped(callback, user);
     auto submitted = comm->gpu ? comm->gpu->submit(id, sendBuffer, recvBuffer, wrapped)
                                : comm->daemon->submit(id, sendBuffer, recvBuffer, wrapped);
     if (!submitted.ok())
@@ -152,7 +157,7 @@ occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBu
   return guarded("occlSubmitOnStream", comm, [&]() -> Status {
     daemon::Callback wrapped;
     if (callback)
-      wrapped = {callBack, reinterpret_cast<void (*)()>(callback), user};
+      wrapped = communicator::wrapped(callback, user);
     auto submitted = comm->gpu->submitOnStream(id, sendBuffer, recvBuffer, stream, wrapped);
     if (!submitted.ok())
       return submitted.status();

@@ -151,7 +151,7 @@ Status readBlockStats(occlComm &comm, uint64_t id, uint32_t block, occlBlockStat
     uint32_t numBlocks = collective.binding->program().numBlocks;
     bool isOne = block != OCCL_ALL_BLOCKS;
     if (isOne && block >= numBlocks) {
-      status = noBlock(collective.describe(), numBlocks, block);
+      status = noBlock(collective.describe(id), numBlocks, block);
       return;
     }
     fill(stats, collective, isOne ? block : 0, isOne ? block + 1 : numBlocks);

@@ -53,4 +53,13 @@ namespace occl::communicator {
 /// A handle to a plan that verifyPlan has accepted; the caller destroys it.
 occlPlan_t adoptPlan(plan::Plan verified);
 
+/// The plan of a call of this kind, other than occlKindPlan: the same on all ranks that say the
+/// same. `bytes`: of one part.
+struct ChosenPlan {
+  std::shared_ptr<const plan::Plan> plan;
+  uint64_t hash = 0;
+};
+StatusOr<ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
+                                uint32_t root);
+
 } // namespace occl::communicator

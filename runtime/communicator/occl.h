@@ -319,6 +319,60 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* --- Collectives. */
 
+struct CUstream_st;
+
+/* What a call does. */
+typedef enum {
+  occlKindPlan = 0, /* what a plan of the caller's own does */
+  occlKindAllReduce = 1,
+  occlKindAllGather = 2,
+  occlKindReduceScatter = 3,
+  occlKindBroadcast = 4,
+  occlKindReduce = 5,
+  occlKindAllToAll = 6,
+  occlKindGather = 7,
+  occlKindScatter = 8
+} occlKind_t;
+
+/* A call. Nothing is registered before. */
+typedef struct {
+  size_t size;     /* sizeof(occlCall_t) */
+  occlKind_t kind; /* else than occlKindPlan: OCCL chooses one of the plans that come with it, for 1
+                      to 8 ranks, by kind, bytes and number of ranks alone */
+  occlPlan_t plan; /* of kind occlKindPlan, else NULL. It may be destroyed after the call */
+  const void *sendBuffer;
+  void *recvBuffer;
+  uint64_t count; /* elements of one part, as in occlCollective_t; may be 0 */
+  occlDataType_t dataType;
+  occlRedOp_t op;     /* ignored where nothing is reduced */
+  uint32_t root;      /* of broadcast, reduce, gather and scatter; else 0 */
+  uint64_t id;        /* of occlStart: the sequence; any number but UINT64_MAX */
+  int32_t priority;   /* as in occlCollective_t */
+  uint32_t timeoutMs; /* as in occlCollective_t */
+  const char *name;   /* for reports; may be NULL */
+} occlCall_t;
+#define OCCL_CALL_INITIALIZER                                                                      \
+  { sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL }
+
+/* Executes the call; returns when it has ended on this rank, and its buffers are the caller's
+ * again. stream is NULL: communicators on hosts alone can do it so far. The calls of a communicator
+ * are a sequence: the k-th of a rank belongs to the k-th of the others, whatever their kinds,
+ * counts and types, so ranks make them in one order (threads of a rank order theirs between them).
+ * Ranks that disagree in kind, count, type, operation, root or plan fail the communicator with
+ * occlMismatch, which names two that do and what each has: at once where one of them needs the
+ * other's data, or they are neighbours, and the calls of the two are less than eight apart. A rank
+ * whose part was already at an end has then been told so by its next call. A call that is refused
+ * (occlInvalidArgument, occlInvalidPlan) has no number. Waits for room if other ranks have not
+ * finished earlier calls. In place, and overlap: as plans' alias modes say. The first call of a new
+ * kind, count, type and operation takes longer, which the last 256 are remembered for.
+ * occl_collectives.h has a function for each kind. */
+OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct CUstream_st *stream);
+/* Starts the call and returns: occlWait, occlTest and callbacks as for occlSubmit, occlAgain too.
+ * The calls of an id are a sequence; ids may be started in any order, other ones on each rank.
+ * Calls of a registered id belong to the same sequence as its invocations. */
+OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
+                                void *user, occlRequest_t *request);
+
 /* At most 16384 are registered at once; one more is occlInvalidArgument. */
 OCCL_API occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective);
 /* Only when none of its invocations is in flight on this rank, nor a replay that has begun; else
@@ -363,7 +417,6 @@ OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
 /* --- Collectives in CUDA streams: communicators whose deviceKind is occlDeviceCuda. What is
  * enqueued is not counted by occlCommGetStats and its like, and not in reports or traces. */
 
-struct CUstream_st;
 /* occlSubmit in the order of a stream (a cudaStream_t): the resident daemon begins the invocation
  * when the work before this call in the stream is done, and what follows in the stream waits until
  * the invocation has ended. Buffers are the invocation's until then. While the stream waits no

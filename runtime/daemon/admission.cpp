@@ -22,47 +22,83 @@ Admission::~Admission() {
     forget(*oldest);
 }
 
-Status Admission::add(CollectiveSpec spec) {
+StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) {
   if (spec.plan->numRanks != core.fabric->numRanks())
-    return {StatusCode::InvalidPlan,
-            "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
-                " ranks, the communicator has " + std::to_string(core.fabric->numRanks())};
-  auto collective =
+    return Status(StatusCode::InvalidPlan,
+                  "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
+                      " ranks, the communicator has " + std::to_string(core.fabric->numRanks()));
+  auto shape =
       makeCollective(std::move(spec), {core.fabric->rank(), core.fabric->own().arenaBytes(),
                                        !core.fabric->sharesAddresses()});
-  if (!collective.ok())
-    return collective.status();
-  if ((*collective)->direct.reachesScratch && !core.fabric->sharesAddresses())
-    return {StatusCode::InvalidPlan,
-            "plan '" + (*collective)->spec.plan->name +
-                "' accesses the scratch of other ranks directly, which ranks that are processes of "
-                "their own cannot; compile it without --direct"};
-  for (uint32_t r : (*collective)->direct.storedTo)
+  if (!shape.ok())
+    return shape;
+  if ((*shape)->direct.reachesScratch && !core.fabric->sharesAddresses())
+    return Status(StatusCode::InvalidPlan,
+                  "plan '" + (*shape)->spec.plan->name +
+                      "' accesses the scratch of other ranks directly, which ranks that are "
+                      "processes of their own cannot; compile it without --direct");
+  for (uint32_t r : (*shape)->direct.storedTo)
     if (Status allowed = core.fabric->allowHeapStores(r); !allowed.ok())
       return allowed;
-  uint64_t need = (*collective)->binding->arenaBytes(core.fabric->rank());
-  std::lock_guard lock(mutex);
+  return shape;
+}
+
+/// Under the lock: what has to be before anything of the shape is submitted.
+Status Admission::makeReady(const Collective &shape, uint64_t id) {
+  const uint64_t need = shape.binding->arenaBytes(core.fabric->rank());
   if (!arena.canEverFit(need))
-    return invalid("collective " + (*collective)->describe() + " needs " + std::to_string(need) +
+    return invalid("collective " + shape.describe(id) + " needs " + std::to_string(need) +
                    " bytes of the arena, which has " + std::to_string(arena.size()) +
                    "; set arenaBytes higher");
-  auto found = ids.find((*collective)->spec.id);
+  for (uint32_t r : shape.direct.awaited)
+    core.awaitAfterFailure(r);
+  return {};
+}
+
+Status Admission::add(CollectiveSpec spec) {
+  const uint64_t id = spec.id;
+  if (id == kCallSequence)
+    return invalid("id " + std::to_string(id) + " is that of calls without an id; take another");
+  auto collective = bindShape(std::move(spec));
+  if (!collective.ok())
+    return collective.status();
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
   if (found != ids.end() && found->second->registered)
-    return invalid("collective " + found->second->registered->describe() +
+    return invalid("collective " + found->second->registered->describe(id) +
                    " is already registered");
   if (numRegistered == transport::Segment::kCells)
-    return invalid("collective " + (*collective)->describe() + ": " +
+    return invalid("collective " + (*collective)->describe(id) + ": " +
                    std::to_string(numRegistered) +
                    " are registered, which is the most; deregister some that are not used");
-  if (found == ids.end()) {
-    uint64_t id = (*collective)->spec.id;
-    found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first;
-  }
-  for (uint32_t r : (*collective)->direct.awaited)
-    core.awaitAfterFailure(r);
-  found->second->registered = std::move(*collective);
+  if (Status ready = makeReady(**collective, id); !ready.ok())
+    return ready;
+  sequenceOf(id).registered = std::move(*collective);
   ++numRegistered;
   return {};
+}
+
+Status Admission::learnShape(const Signature &signature, CollectiveSpec spec) {
+  auto shape = bindShape(std::move(spec));
+  if (!shape.ok())
+    return shape.status();
+  (*shape)->signature = signature;
+  std::lock_guard lock(mutex);
+  if (Status ready = makeReady(**shape, kCallSequence); !ready.ok())
+    return ready;
+  shapes.add(std::move(*shape));
+  return {};
+}
+
+IdState &Admission::sequenceOf(uint64_t id) {
+  auto found = ids.find(id);
+  if (found == ids.end())
+    found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first;
+  return *found->second;
+}
+
+Collective *Admission::shapeOf(IdState &id, const Submission &submission) {
+  return submission.signature ? shapes.find(*submission.signature) : id.registered.get();
 }
 
 Status Admission::remove(uint64_t id) {
@@ -75,10 +111,7 @@ Status Admission::remove(uint64_t id) {
     if (invocation && !invocation->finished.load(std::memory_order_acquire))
       return invalid("collective " + invocation->describe() +
                      " is in flight; wait for it before you deregister it");
-  state.resident = nullptr;
-  state.lane.reset();
-  for (Atomic<char *> &lease : state.leases)
-    lease.store(nullptr, std::memory_order_relaxed);
+  forgetResident(state);
   removed.push_back(std::move(state.registered));
   --numRegistered;
   reclaimAll();
@@ -99,8 +132,10 @@ void Admission::sweepRemoved() {
 insight::KnownCollective Admission::lookUp(uint64_t id) {
   insight::KnownCollective known{"id " + std::to_string(id), nullptr};
   inspect(id, [&](const Collective &collective) {
-    known = {collective.describe(), collective.spec.plan};
+    known = {collective.describe(id), collective.spec.plan};
   });
+  if (!known.plan)
+    lookUpCall(id, known);
   return known;
 }
 
@@ -125,45 +160,75 @@ IdState *Admission::find(uint64_t id) {
 
 StatusOr<Admitted> Admission::submit(const Submission &submission) {
   std::lock_guard lock(mutex);
-  IdState *id = find(submission.id);
-  if (!id || !id->registered)
+  IdState *id = submission.signature ? &sequenceOf(submission.id) : find(submission.id);
+  Collective *shape = id ? shapeOf(*id, submission) : nullptr;
+  if (!shape && submission.signature)
+    return Status(StatusCode::InProgress, "the shape is not known");
+  if (!shape)
     return invalid("no collective with id " + std::to_string(submission.id) + " is registered");
-  Collective &collective = *id->registered;
-  Status buffers = checkBuffers(collective, submission.input, submission.output);
+  auto admitted = submit(*id, *shape, submission);
+  if (!admitted.ok() && submission.signature)
+    dropIfUnused(*id);
+  return admitted;
+}
+
+StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submission &submission) {
+  Status buffers = checkBuffers(shape, submission);
   if (!buffers.ok())
     return buffers;
-  if (submission.callback && !collective.spec.callbacksNeverBlock)
+  const bool neverBlocks =
+      submission.options ? submission.options->callbacksNeverBlock : shape.spec.callbacksNeverBlock;
+  if (submission.callback && !neverBlocks)
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
-  if (!collective.counters)
-    collective.counters =
-        std::make_unique<insight::CollectiveCounters>(collective.binding->program().numBlocks);
-  auto reserved = reserve(*id, submission);
+  if (!shape.counters)
+    shape.counters =
+        std::make_unique<insight::CollectiveCounters>(shape.binding->program().numBlocks);
+  auto reserved = reserve(id, shape, submission);
   if (!reserved.ok())
     return reserved.status();
   OpenInvocation &invocation = **reserved;
   Admitted admitted{&invocation, invocation.request, nullptr, {}};
   prepare(invocation, *core.fabric, submission.input, submission.output);
-  if (submission.isOwn)
-    keepLane(*id);
-  auto timeout =
-      collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
+  if (submission.isOwn && invocation.isResident)
+    keepLane(id);
+  auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
   invocation.deadline = coarseNow() + timeout;
   invocation.times.reset(ticks());
-  collective.counters->submitted.add(1);
+  shape.counters->submitted.add(1);
   if (core.trace.isOn())
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
   announce(invocation, core.countOpen(invocation.hasCallback, submission.isOwn));
+  compare(invocation);
   // From a callback it would be an executor more on the same stack, for whose work there is one.
-  if (submission.isOwn || (submission.callback && collective.beginsAtOnce && !core.isCallingBack()))
+  if (submission.isOwn || (submission.callback && shape.beginsAtOnce && !core.isCallingBack()))
     admitted.claimed = core.device->board.startClaimed(invocation, admitted.visit);
   if (admitted.claimed)
     return admitted;
   core.device->board.submit(invocation); // as many slots as there may be open: never full
   // From here on the invocation may be complete.
-  core.ringReaders(collective);
+  core.ringReaders(shape);
   return admitted;
+}
+
+void Admission::compare(const OpenInvocation &invocation) {
+  if (invocation.collective->compared.empty())
+    return;
+  if (Status same = compareNeighbours(invocation, *core.fabric); !same.ok())
+    core.fabric->fail(same);
+}
+
+/// Of an id that is not registered, whose last invocations are still known.
+void Admission::lookUpCall(uint64_t id, insight::KnownCollective &known) {
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
+  if (found == ids.end())
+    return;
+  for (const OpenInvocation *invocation : found->second->unreclaimed)
+    if (invocation && (!known.plan || !invocation->finished.load(std::memory_order_acquire)))
+      known = {invocation->collective->describe(id, invocation->name),
+               invocation->collective->spec.plan};
 }
 
 void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
@@ -180,23 +245,22 @@ void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
                    [](char *address) { return reinterpret_cast<uint64_t>(address); });
   }
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
-                               invocation.collective->traits, buffers,
-                               {invocation.collective->spec.priority, turn});
+                               invocation.collective->traits, buffers, {invocation.priority, turn});
 }
 
 bool Admission::isShared(const void *buffer, uint64_t bytes) const {
   return bytes == 0 || core.fabric->heap().offsetOf(buffer, bytes);
 }
 
-Status Admission::checkBuffers(const Collective &collective, const void *input,
-                               const void *output) const {
+Status Admission::checkBuffers(const Collective &collective, const Submission &submission) const {
+  const void *input = submission.input, *output = submission.output;
   if (!collective.aliasing.accepts(input, output))
-    return invalid("collective " + collective.describe() + ": " +
+    return invalid("collective " + collective.describe(submission.id) + ": " +
                    collective.aliasing.complaint(input, output));
   if (collective.direct.exists && !core.fabric->sharesAddresses() &&
       !(isShared(input, collective.binding->inputBytes()) &&
         isShared(output, collective.binding->outputBytes())))
-    return invalid("collective " + collective.describe() +
+    return invalid("collective " + collective.describe(submission.id) +
                    ": its plan accesses buffers directly, and between processes that takes buffers "
                    "of occlMemAlloc; use such, or a plan compiled without --direct");
   return {};

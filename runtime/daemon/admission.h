@@ -5,6 +5,7 @@
 #include "runtime/base/light_mutex.h"
 #include "runtime/daemon/announce_cells.h"
 #include "runtime/daemon/core.h"
+#include "runtime/daemon/shape_cache.h"
 #include "runtime/daemon/workspace_pool.h"
 #include "runtime/insight/known_collective.h"
 #include "runtime/transport/arena.h"
@@ -18,10 +19,13 @@
 namespace occl::daemon {
 
 struct Submission {
-  uint64_t id = 0;
+  uint64_t id = 0; // of the sequence
   const void *input = nullptr;
   void *output = nullptr;
   Callback callback = {};
+  /// Of a call. Null: the id's registered collective is submitted.
+  const Signature *signature = nullptr;
+  const CallOptions *options = nullptr;
   /// The caller runs it and takes the result from the invocation: there is neither request nor
   /// callback.
   bool isOwn = false;
@@ -47,11 +51,13 @@ public:
   /// InvalidArgument: registered already, larger than the arena, or one too many.
   Status add(CollectiveSpec spec);
   Status remove(uint64_t id);
+  /// From now on calls of this signature can be submitted. Errors: as add().
+  Status learnShape(const Signature &signature, CollectiveSpec spec);
   /// Goes on with giving back what deregistered collectives hold. Now and then, by anybody: other
   /// ranks may wait for it.
   void tidy();
   /// Again names who holds what is missing. InvalidArgument: an unknown id, or buffers that do not
-  /// suit the plan.
+  /// suit the plan. InProgress: the shape of the call is not known, or not any more.
   StatusOr<Admitted> submit(const Submission &submission);
   /// In the place of submit(), for an own one that the lane is for (lane.h): it is submitted, and
   /// claimed by the caller, for a LaneRun. nullptr if not: then nothing was done.
@@ -73,19 +79,32 @@ public:
 
 private:
   IdState *find(uint64_t id);
-  OpenInvocation *lastForLane(IdState &id, const Submission &submission) const;
+  IdState &sequenceOf(uint64_t id);
+  Collective *shapeOf(IdState &id, const Submission &submission);
+  StatusOr<std::unique_ptr<Collective>> bindShape(CollectiveSpec spec);
+  Status makeReady(const Collective &shape, uint64_t id);
+  StatusOr<Admitted> submit(IdState &id, Collective &shape, const Submission &submission);
+  void lookUpCall(uint64_t id, insight::KnownCollective &known);
+  void compare(const OpenInvocation &invocation);
+  static std::string describe(const IdState &id);
+  static std::string noRecord(const IdState &id);
+  static void setOptions(OpenInvocation &invocation, const Submission &submission);
+  OpenInvocation *lastForLane(IdState &id, const Collective &shape,
+                              const Submission &submission) const;
   void keepLane(IdState &id);
-  void makeResident(IdState &id);
+  void makeResident(IdState &id, Collective &collective);
+  static void forgetResident(IdState &id);
+  void useRing(IdState &id);
   Status checkRing(IdState &id) const;
-  StatusOr<OpenInvocation *> reserve(IdState &id, const Submission &submission);
+  StatusOr<OpenInvocation *> reserve(IdState &id, Collective &shape, const Submission &submission);
   Status reserveMemory(OpenInvocation &invocation);
   void announce(const OpenInvocation &invocation, uint32_t turn);
-  Status checkBuffers(const Collective &collective, const void *input, const void *output) const;
+  Status checkBuffers(const Collective &collective, const Submission &submission) const;
 
   bool isShared(const void *buffer, uint64_t bytes) const;
   bool canReclaim(const OpenInvocation &invocation) const;
   bool reclaimAll();
-  OpenInvocation *reclaimBefore(IdState &id);
+  OpenInvocation *reclaimBefore(IdState &id, const Collective &shape, bool isResident);
   void reclaimSome();
   void reclaim(OpenInvocation &invocation);
   void forget(OpenInvocation &invocation);
@@ -104,6 +123,7 @@ private:
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
   IdState *lastFound = nullptr; // of these
   uint32_t numRegistered = 0;
+  ShapeCache shapes; // of calls
   AnnounceCells cells;
   std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
   transport::Arena arena;

@@ -4,7 +4,9 @@
 #include "runtime/daemon/lane.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace occl::daemon {
@@ -20,6 +22,10 @@ constexpr uint32_t kLineSliceBytes = 1 << 10;
 /// What takes less time than to wake a thread for it.
 constexpr uint64_t kBytesAtOnce = 4 << 10;
 
+/// As plans call the collectives of which the API has kinds, in the order of those.
+constexpr std::string_view kKinds[] = {"allreduce", "allgather", "reducescatter", "broadcast",
+                                       "reduce",    "alltoall",  "gather",        "scatter"};
+
 bool reduces(const plan::Plan &plan) {
   return std::any_of(
       plan.instructions.begin(), plan.instructions.end(),
@@ -32,6 +38,12 @@ std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
     if (isListed[r])
       ranks.push_back(r);
   return ranks;
+}
+
+/// The API's value: 0 for what is none of the standard collectives.
+uint32_t kindOf(const plan::Plan &plan) {
+  const auto *found = std::ranges::find(kKinds, std::string_view(plan.collective));
+  return found == std::end(kKinds) ? 0 : static_cast<uint32_t>(found - std::begin(kKinds)) + 1;
 }
 
 /// Calls visit(accessor, operand, isStored) for each operand of an instruction that lies with
@@ -71,6 +83,45 @@ DirectAccess directAccessOf(const plan::Plan &plan, const BindPlace &place) {
   found.awaited = listOf(awaited);
   found.storedTo = listOf(storesTo);
   return found;
+}
+
+/// needs[r][q]: rank r ends no invocation without one of rank q, directly or by way of others.
+/// Nothing moves where there are no elements.
+std::vector<std::vector<bool>> needsOf(const plan::Plan &plan, uint64_t count) {
+  const uint32_t n = plan.numRanks;
+  std::vector<std::vector<bool>> needs(n, std::vector<bool>(n, false));
+  if (count == 0)
+    return needs;
+  for (uint32_t r = 0; r < n; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block))
+        for (const plan::Operand &source : plan.sourcesOf(instruction))
+          if (source.kind == plan::OperandKind::Connection)
+            needs[r][plan.connections[source.index].source] = true;
+  forEachDirectAccess(plan, [&](uint32_t accessor, const plan::Operand &operand, bool) {
+    needs[accessor][operand.rank] = true;
+  });
+  for (uint32_t by = 0; by < n; ++by)
+    for (uint32_t r = 0; r < n; ++r)
+      for (uint32_t q = 0; needs[r][by] && q < n; ++q)
+        needs[r][q] = needs[r][q] || needs[by][q];
+  return needs;
+}
+
+void findCompared(Collective &collective, const plan::Plan &plan, uint32_t rank, uint64_t count) {
+  const auto needs = needsOf(plan, count);
+  const uint32_t n = plan.numRanks;
+  std::vector<bool> compares(n, false), reads(n, false);
+  for (uint32_t neighbour : {(rank + 1) % n, (rank + n - 1) % n}) {
+    if (neighbour == rank)
+      continue;
+    compares[neighbour] = !needs[rank][neighbour];
+    reads[neighbour] = !needs[neighbour][rank];
+  }
+  for (uint32_t reader : collective.readers)
+    reads[reader] = true;
+  collective.compared = listOf(compares);
+  collective.recordReaders = listOf(reads);
 }
 
 /// The destinations of this rank's sends, and its accessors.
@@ -130,12 +181,17 @@ BlockBytes bytesOf(const Collective &collective, uint32_t block) {
   return moved;
 }
 
+std::string nameOfKind(uint32_t kind) {
+  return kind - 1 < std::size(kKinds) ? std::string(kKinds[kind - 1]) : "a plan of its own";
+}
+
 IdState::IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
 IdState::~IdState() = default;
 
-std::string Collective::describe() const {
-  return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
-         std::to_string(spec.id) + ")";
+std::string Collective::describe(uint64_t sequence, const std::string &name) const {
+  const std::string &said = !name.empty() ? name : !spec.name.empty() ? spec.name : spec.plan->name;
+  return "'" + said + "'" +
+         (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
 }
 
 std::array<uint64_t, 3> Collective::accessedBytes(uint32_t r) const {
@@ -161,8 +217,11 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   collective->binding = *binding;
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
+  collective->traits.kind = kindOf(*spec.plan);
+  collective->traits.root = spec.plan->root;
   collective->direct = directAccessOf(*spec.plan, place);
   collective->readers = readersOf(*spec.plan, rank, collective->direct.accessors);
+  findCompared(*collective, *spec.plan, rank, spec.count);
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
   collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->direct.exists;
   const interpreter::Program &program = collective->binding->program();

@@ -1,5 +1,6 @@
-// What a rank knows of a collective: the registered version, and what outlives a registration under
-// the same id.
+// What a rank knows of collectives. A shape is a plan bound to a count, a type and an operation; a
+// sequence is what pairs calls: the k-th of a rank belongs to the k-th of the others. The calls of
+// a sequence may have any shapes. A registered id is a sequence with a shape of its own.
 #pragma once
 
 #include "plan/aliasing.h"
@@ -48,16 +49,46 @@ struct DirectAccess {
   std::vector<uint32_t> storedTo; // ranks to whose buffers this rank stores
 };
 
-/// A registered collective of one rank. Immutable but for `counters`, `unreclaimed` and what `flat`
-/// works in.
+/// The sequence of the calls that have no id.
+inline constexpr uint64_t kCallSequence = ~uint64_t{0};
+
+/// What a call says about its shape; the same on all ranks.
+struct Signature {
+  uint64_t planHash = 0; // of a plan of the caller's own; 0 if it is chosen
+  uint64_t count = 0;
+  uint32_t root = 0;
+  uint8_t kind = 0; // the API's value
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+
+  bool operator==(const Signature &) const = default;
+};
+
+/// How one call is treated, whatever its shape.
+struct CallOptions {
+  int32_t priority = 0;
+  std::chrono::milliseconds timeout{0};
+  bool callbacksNeverBlock = false;
+  const char *name = nullptr; // for reports
+};
+
+/// A shape of one rank, of a registered id or of calls. Immutable but for `counters`,
+/// `unreclaimed`, `leases` and what `flat` works in.
 struct Collective {
   CollectiveSpec spec;
+  /// Of the calls that have this shape, if it is none of a registration.
+  Signature signature;
   std::shared_ptr<const interpreter::Binding> binding;
   transport::CollectiveTraits traits;
   /// Ranks that read this rank's arena block or access its buffers, and so read its announce
   /// record; ascending.
   std::vector<uint32_t> readers;
   DirectAccess direct;
+  /// Neighbours of this rank, (rank +- 1) mod numRanks, whose calls its own can end without: it
+  /// looks at their records all the same. So all ranks are compared, over one another.
+  std::vector<uint32_t> compared;
+  /// `readers`, and who compares itself with this rank: they read its record.
+  std::vector<uint32_t> recordReaders;
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// Its arena blocks are small and nothing but lines: see IdState::resident.
   bool mayBeResident = false;
@@ -73,12 +104,17 @@ struct Collective {
   std::unique_ptr<insight::CollectiveCounters> counters;
   /// Invocations that refer to it; under the admission's lock.
   uint32_t unreclaimed = 0;
+  /// Sequences in which it is resident; likewise.
+  uint32_t leases = 0;
 
-  /// "'name' (id 7)".
-  std::string describe() const;
+  /// "'name' (id 7)" as one of a sequence; "'name'" of kCallSequence. An empty name is the plan's.
+  std::string describe(uint64_t sequence, const std::string &name = "") const;
   /// Of rank r's input and output; nothing of its scratch.
   std::array<uint64_t, 3> accessedBytes(uint32_t r) const;
 };
+
+/// "allreduce" of a kind of the API; of 0, or what is none, "a plan of its own".
+std::string nameOfKind(uint32_t kind);
 
 /// Of one invocation of a collective.
 struct BlockBytes {
@@ -100,8 +136,8 @@ struct BindPlace {
 /// Binds the plan. Errors: those of bind().
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place);
 
-/// An id's announce cells, ordinals and invocations; lives while it is registered or has a cell.
-/// `nextOrdinal` invocations of it have been before.
+/// A sequence: an id's announce cells, ordinals and invocations; lives while it is registered or
+/// has a cell. `nextOrdinal` invocations of it have been before.
 struct IdState {
   IdState(uint64_t id, uint32_t numRanks);
   ~IdState();
@@ -129,12 +165,23 @@ struct IdState {
   /// By ordinal % kRecords: invocations whose record and memory are not yet free.
   std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
   std::unique_ptr<Collective> registered;
-  /// Resident: a ring of arena blocks is its own as long as it has its cell, whose lease says
-  /// where. Only the first registration that may be is; others reserve a block for each invocation.
-  const Collective *resident = nullptr;
+  /// Resident: a ring of arena blocks is its own as long as the sequence has its cell, whose lease
+  /// says where. Only the first shape that may be is; others reserve a block for each invocation.
+  Collective *resident = nullptr;
   bool hasLease = false;
   uint64_t ringOffset = 0, ringBytes = 0;
-  /// All readers have finished so many invocations, or more.
+  /// By block of the ring: its last invocation that was of the resident shape. Flags wrap around;
+  /// if that was long ago the lines in the block may have those of today. All ranks count alike: an
+  /// invocation after such a gap takes a block of its own, and the ring's is cleared before it is
+  /// announced. Whoever reads the ring's block after it has read what this one sent, if anything.
+  static constexpr uint64_t kLongestGap = 1 << 16;
+  std::array<uint64_t, transport::AnnounceCell::kRecords> usedAt{};
+  bool isRingFresh() const {
+    return nextOrdinal - usedAt[nextOrdinal % usedAt.size()] <= kLongestGap;
+  }
+  /// Who reads the ring, or records of invocations in it, whatever is resident by now.
+  std::vector<uint32_t> ringReaders;
+  /// All of them have finished so many invocations, or more.
   uint64_t finishedByReaders = 0;
   /// While it is resident, and may be null.
   std::unique_ptr<Lane> lane;

@@ -48,7 +48,7 @@ uint32_t Core::countOpen(bool hasCallback, bool isOwn) {
 void Core::finish(OpenInvocation &invocation, StatusCode result) {
   const RequestId request = invocation.request;
   const bool hasCallback = invocation.hasCallback;
-  const bool neverBlocks = invocation.collective->spec.callbacksNeverBlock;
+  const bool neverBlocks = invocation.callbacksNeverBlock;
   if (trace.isOn()) {
     Ticks now = ticks();
     insight::TraceEvent event = eventOf(insight::TraceKind::Complete, invocation, now, now);

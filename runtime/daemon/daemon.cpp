@@ -7,6 +7,7 @@
 #include "runtime/base/deadline.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace occl::daemon {
@@ -62,9 +63,14 @@ Status Daemon::remove(uint64_t id) {
 
 StatusOr<RequestId> Daemon::submit(uint64_t id, const void *input, void *output,
                                    const Callback &callback) {
+  return submit({id, input, output, callback});
+}
+
+StatusOr<RequestId> Daemon::submit(const Submission &submission) {
+  const Callback &callback = submission.callback;
   if (core.fabric->failed())
     return failure();
-  auto admitted = admission.submit({id, input, output, callback});
+  auto admitted = admission.submit(submission);
   if (!admitted.ok())
     return admitted.status();
   if (admitted->claimed) {
@@ -90,9 +96,12 @@ void Daemon::begin(const Admitted &admitted) {
 }
 
 Status Daemon::run(uint64_t id, const void *input, void *output) {
+  return run({.id = id, .input = input, .output = output, .isOwn = true});
+}
+
+Status Daemon::run(const Submission &submission) {
   if (core.fabric->failed())
     return failure();
-  const Submission submission{.id = id, .input = input, .output = output, .isOwn = true};
   if (OpenInvocation *invocation = admission.enterLane(submission)) {
     LaneRun lane(*invocation);
     return lane.run() ? Status() : goOn(*invocation, lane);
@@ -113,6 +122,62 @@ Status Daemon::run(uint64_t id, const void *input, void *output) {
   OwnResult &result = admitted->invocation->own;
   executor.runUntil([&] { return result.isThere(); });
   return result.take() == StatusCode::Success ? Status() : failure();
+}
+
+Status Daemon::call(const Submission &call, const SpecOf &specOf) {
+  SteadyClock::time_point since; // there was no room; once there is none
+  for (uint32_t looks = 0;;) {
+    Status ended = run(call);
+    if (ended.code() == StatusCode::InProgress)
+      ended = learnShape(call, specOf);
+    else if (ended.code() == StatusCode::Again)
+      ended = awaitRoom(call, looks++, since);
+    else
+      return ended;
+    if (!ended.ok())
+      return ended;
+  }
+}
+
+StatusOr<RequestId> Daemon::start(const Submission &call, const SpecOf &specOf) {
+  for (;;) {
+    auto submitted = submit(call);
+    if (submitted.ok() || submitted.status().code() != StatusCode::InProgress)
+      return submitted;
+    if (Status known = learnShape(call, specOf); !known.ok())
+      return known;
+  }
+}
+
+Status Daemon::learnShape(const Submission &call, const SpecOf &specOf) {
+  auto spec = specOf();
+  if (!spec.ok())
+    return spec.status();
+  return admission.learnShape(*call.signature, std::move(*spec));
+}
+
+/// What is missing comes back as this rank, or a peer, goes on with earlier calls.
+Status Daemon::awaitRoom(const Submission &call, uint32_t looks, SteadyClock::time_point &since) {
+  if (looks == 0)
+    since = coarseNow();
+  constexpr uint32_t kLooksAwake = 200;
+  constexpr auto kSleep = std::chrono::microseconds(50);
+  const auto timeout =
+      call.options->timeout.count() != 0 ? call.options->timeout : core.options.timeout;
+  if (timeout < kNoDeadline && coarseNow() - since > timeout)
+    fail({StatusCode::Timeout, "a call of rank " + std::to_string(rank()) + " found no room for " +
+                                   std::to_string(timeout.count()) +
+                                   " ms: other ranks have not finished earlier calls"});
+  {
+    InsideWait inside(*this);
+    if (Executor(*core.device).lookAtAll())
+      return {};
+  }
+  core.device->tick();
+  yieldProcessor();
+  if (looks >= kLooksAwake)
+    std::this_thread::sleep_for(kSleep);
+  return {};
 }
 
 /// With an invocation that has left the lane.

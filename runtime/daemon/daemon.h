@@ -9,6 +9,7 @@
 #include "runtime/daemon/split.h"
 #include "runtime/daemon/watchdog.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,14 @@ public:
   /// submit() and wait() in one, without a request: nothing is handed over to the task board that
   /// has nothing else to do. Errors of both.
   Status run(uint64_t id, const void *input, void *output);
+
+  /// What binds a call's signature, asked for if its shape is not known: takes as long as choosing
+  /// and reading a plan. Same signature, same answer.
+  using SpecOf = std::function<StatusOr<CollectiveSpec>()>;
+  /// A call of kCallSequence: waits for room, then as run(). `call` has a signature and options.
+  Status call(const Submission &call, const SpecOf &specOf);
+  /// The same as submit().
+  StatusOr<RequestId> start(const Submission &call, const SpecOf &specOf);
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
   /// InProgress, or as wait(). Runs each task at most once, without polling.
@@ -87,6 +96,10 @@ private:
     Device &device;
   };
 
+  Status run(const Submission &submission);
+  StatusOr<RequestId> submit(const Submission &submission);
+  Status learnShape(const Submission &call, const SpecOf &specOf);
+  Status awaitRoom(const Submission &call, uint32_t looks, SteadyClock::time_point &since);
   void begin(const Admitted &admitted);
   Status goOn(OpenInvocation &invocation, const LaneRun &lane);
   void wakeFor(bool hasCallback);

@@ -115,9 +115,7 @@ void LaneRun::leave() {
     waitBegin = begin;
   if (flat.slices() != 0)
     task.meter.ran(flat.slices(), begin, std::max(begin, waitBegin - waiting));
-  Collective &collective = *invocation.collective;
-  const auto timeout =
-      collective.spec.timeout.count() != 0 ? collective.spec.timeout : core.options.timeout;
+  const auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
   core.device->board.leaveLane(invocation, coarseNow() + timeout);
   core.device->submissions.open();
 }

@@ -10,7 +10,8 @@ using transport::AnnounceCell;
 OpenInvocation *Admission::enterLane(const Submission &submission) {
   std::lock_guard lock(mutex);
   IdState *id = find(submission.id);
-  OpenInvocation *invocation = id ? lastForLane(*id, submission) : nullptr;
+  const Collective *shape = id ? shapeOf(*id, submission) : nullptr;
+  OpenInvocation *invocation = shape ? lastForLane(*id, *shape, submission) : nullptr;
   if (!invocation || !checkRing(*id).ok())
     return nullptr;
   const uint64_t ordinal = id->nextOrdinal;
@@ -18,32 +19,36 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   invocation->times.submitted = ticks();
   invocation->request = 0;
   invocation->hasCallback = false;
+  setOptions(*invocation, submission);
   if (!core.device->board.enterLane(*invocation, ordinal))
     return nullptr;
   invocation->finished.store(false, std::memory_order_relaxed);
   invocation->announcedBelow.store(0, std::memory_order_relaxed);
-  invocation->highestPriority.store(id->registered->spec.priority, std::memory_order_relaxed);
+  invocation->highestPriority.store(invocation->priority, std::memory_order_relaxed);
   invocation->nextLook.store(0, std::memory_order_relaxed);
   id->unreclaimed[last % AnnounceCell::kRecords] = nullptr;
   id->unreclaimed[ordinal % AnnounceCell::kRecords] = invocation;
+  id->usedAt[ordinal % AnnounceCell::kRecords] = ordinal;
   ++id->nextOrdinal;
   invocation->arenaOffset = id->lane->arenaOffset(ordinal);
   id->lane->prepare(invocation->view, ordinal, submission.input, submission.output);
-  id->registered->counters->submitted.add(1);
+  shape->counters->submitted.add(1);
   Stats::addLocked(core.stats.submitted, 1);
   announce(*invocation, core.device->submissions.addOwn());
+  compare(*invocation);
   return invocation;
 }
 
-/// The invocation of the id before the next one, if that is for the lane.
-OpenInvocation *Admission::lastForLane(IdState &id, const Submission &submission) const {
-  if (!id.lane || !id.lane->isUpToDate(id) || core.trace.isOn() || core.hasOpen() ||
-      !id.lane->accepts(submission.input, submission.output))
+/// The invocation of the sequence before the next one, if that is for the lane.
+OpenInvocation *Admission::lastForLane(IdState &id, const Collective &shape,
+                                       const Submission &submission) const {
+  if (!id.lane || id.resident != &shape || !id.isRingFresh() || !id.lane->isUpToDate(id) ||
+      core.trace.isOn() || core.hasOpen() || !id.lane->accepts(submission.input, submission.output))
     return nullptr;
   OpenInvocation *last = id.unreclaimed[(id.nextOrdinal - 1) % AnnounceCell::kRecords];
   const bool isFree = last && !id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords] &&
                       last->finished.load(std::memory_order_acquire) && last->own.isNobodys() &&
-                      last->isResident && last->collective == id.registered.get();
+                      last->isResident && last->collective == &shape;
   return isFree ? last : nullptr;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/cache_line.h"
+#include "runtime/base/thread.h"
 #include "runtime/transport/arena.h"
 
 #include <algorithm>
@@ -35,9 +36,12 @@ std::string describeTraits(const transport::CollectiveTraits &traits) {
   };
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(traits.planHash));
-  return "count " + std::to_string(traits.count) + ", type " +
+  constexpr uint32_t kFirstWithRoot = 4; // broadcast; all-to-all and all before have none
+  const bool hasRoot = traits.kind >= kFirstWithRoot && traits.kind != 6;
+  return nameOfKind(traits.kind) + ", count " + std::to_string(traits.count) + ", type " +
          nameIn(traits.dataType, kNumDataTypes, DataType{}) + ", operation " +
-         nameIn(traits.op, kNumReduceOps, ReduceOp{}) + ", plan " + hash;
+         nameIn(traits.op, kNumReduceOps, ReduceOp{}) +
+         (hasRoot ? ", root " + std::to_string(traits.root) : "") + ", plan " + hash;
 }
 
 Status disagreement(const OpenInvocation &invocation, uint32_t ownRank, uint32_t peer,
@@ -51,7 +55,8 @@ Status disagreement(const OpenInvocation &invocation, uint32_t ownRank, uint32_t
 } // namespace
 
 std::string OpenInvocation::describe() const {
-  return collective->describe() + ", invocation " + std::to_string(ordinal);
+  return collective->describe(id->id, name) +
+         (id->id == kCallSequence ? ", call " : ", invocation ") + std::to_string(ordinal);
 }
 
 void BlockTask::renew(OpenInvocation &ofInvocation) {
@@ -240,6 +245,20 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
     for (uint32_t r : binding.arenaRanks())
       if (r != fabric.rank())
         places[interpreter::arenaPlace(r)] = leasedBlock(invocation, fabric, r);
+}
+
+Status compareNeighbours(const OpenInvocation &invocation, const Fabric &fabric) {
+  threadFence(std::memory_order_seq_cst);
+  for (uint32_t r : invocation.collective->compared) {
+    const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
+    const transport::AnnounceRecord *record = cell ? cell->find(invocation.ordinal) : nullptr;
+    if (!record)
+      continue;
+    const transport::CollectiveTraits theirs = record->read().traits;
+    if (theirs != invocation.collective->traits)
+      return disagreement(invocation, fabric.rank(), r, theirs);
+  }
+  return {};
 }
 
 StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer) {

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace occl::daemon {
 
@@ -56,7 +57,11 @@ struct OpenInvocation {
   RequestId request = 0; // 0: the result is `own`
   bool hasCallback = false;
   bool isResident = false;
-  Clock::time_point deadline; // a few milliseconds late at most
+  int32_t priority = 0;
+  bool callbacksNeverBlock = false;
+  std::chrono::milliseconds timeout{0}; // 0: the communicator's
+  std::string name;                     // of the call, for reports; may be empty
+  Clock::time_point deadline;           // a few milliseconds late at most
   insight::InvocationTimes times;
   uint64_t arenaOffset = 0;       // of its block, if it has one
   std::byte *workspace = nullptr; // places, progress, tasks, scratch
@@ -104,6 +109,10 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
 /// Binds the block that its record names, which is another one if `peer` has registered the
 /// collective anew. Mismatch as bindPeers.
 StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer);
+
+/// Looks at the records of the ranks that the invocation, which has been announced, is compared
+/// with. Of two ranks that do, one sees the other's. Mismatch as bindPeers.
+Status compareNeighbours(const OpenInvocation &invocation, const Fabric &fabric);
 
 /// The cell of the invocation's collective in rank r's segment, or nullptr if r has never submitted
 /// it.

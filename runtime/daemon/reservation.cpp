@@ -14,7 +14,7 @@ using transport::AnnounceCell;
 
 /// The first reader that has not finished the invocation, or nothing.
 const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
-  for (const uint32_t &reader : invocation.collective->readers) {
+  for (const uint32_t &reader : invocation.collective->recordReaders) {
     const AnnounceCell *cell = peerCell(*invocation.id, fabric, reader);
     if (!cell || cell->done.load(std::memory_order_acquire) <= invocation.ordinal)
       return &reader;
@@ -22,12 +22,23 @@ const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric
   return nullptr;
 }
 
-std::string noRecord(const IdState &id) {
-  return "a record: " + std::to_string(AnnounceCell::kRecords) + " invocations of collective " +
-         id.registered->describe() + " are under way";
+} // namespace
+
+std::string Admission::describe(const IdState &id) {
+  if (id.id == kCallSequence)
+    return "the communicator's calls";
+  if (id.registered)
+    return "collective " + id.registered->describe(id.id);
+  for (const OpenInvocation *invocation : id.unreclaimed)
+    if (invocation)
+      return "collective " + invocation->collective->describe(id.id, invocation->name);
+  return "id " + std::to_string(id.id);
 }
 
-} // namespace
+std::string Admission::noRecord(const IdState &id) {
+  return "a record: " + std::to_string(AnnounceCell::kRecords) + " invocations of " + describe(id) +
+         " are under way";
+}
 
 bool Admission::canReclaim(const OpenInvocation &invocation) const {
   return invocation.finished.load(std::memory_order_acquire) && invocation.own.isNobodys() &&
@@ -67,15 +78,15 @@ bool Admission::reclaimAll() {
   return any;
 }
 
-/// Those of the id that can be had back; but the first one that was such as the next one will be
-/// stays as it is, for that to take over. Most often it is the one before, its memory still warm.
-OpenInvocation *Admission::reclaimBefore(IdState &id) {
+/// Those of the sequence that can be had back; but the first one that was such as the next one will
+/// be stays as it is, for that to take over. Most often it is the one before, its memory still
+/// warm.
+OpenInvocation *Admission::reclaimBefore(IdState &id, const Collective &shape, bool isResident) {
   OpenInvocation *kept = nullptr;
   for (OpenInvocation *invocation : id.unreclaimed) {
     if (!invocation || !canReclaim(*invocation))
       continue;
-    if (!kept && invocation->collective == id.registered.get() &&
-        invocation->isResident == (id.resident != nullptr))
+    if (!kept && invocation->collective == &shape && invocation->isResident == isResident)
       kept = invocation;
     else
       reclaim(*invocation);
@@ -131,15 +142,15 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
     return {};
   if (bytes != 0)
     arena.release(invocation.arenaOffset, bytes);
-  return {StatusCode::SystemError, "collective " + collective.describe() + ": no memory for " +
-                                       std::to_string(privateBytes) + " bytes of scratch"};
+  return {StatusCode::SystemError, "collective " + collective.describe(invocation.id->id) +
+                                       ": no memory for " + std::to_string(privateBytes) +
+                                       " bytes of scratch"};
 }
 
-/// Gives the registered collective blocks of its own, if it may have some and there are few enough
+/// Gives the sequence's first shape blocks of its own, if it may have some and there are few enough
 /// already: memory is to grow with what is in flight.
-void Admission::makeResident(IdState &id) {
+void Admission::makeResident(IdState &id, Collective &collective) {
   constexpr uint64_t kMostBytes = 64 << 10, kMostBytesOfAll = 1 << 20;
-  const Collective &collective = *id.registered;
   if (id.hasLease || !collective.mayBeResident)
     return;
   uint64_t bytes = ringBlockBytes(collective, core.fabric->rank()) * AnnounceCell::kRecords;
@@ -156,6 +167,9 @@ void Admission::makeResident(IdState &id) {
   }
   id.hasLease = true;
   id.resident = &collective;
+  ++collective.leases;
+  id.usedAt.fill(id.nextOrdinal);
+  id.ringReaders = collective.recordReaders;
   id.cell->publishLease(id.ringOffset, collective.traits);
 }
 
@@ -164,30 +178,58 @@ Status Admission::checkRing(IdState &id) const {
   if (id.nextOrdinal < id.finishedByReaders + AnnounceCell::kRecords)
     return {};
   uint64_t least = id.nextOrdinal;
-  for (uint32_t reader : id.registered->readers) {
+  for (uint32_t reader : id.ringReaders) {
     const AnnounceCell *cell = peerCell(id, *core.fabric, reader);
     uint64_t done = cell ? cell->done.load(std::memory_order_acquire) : 0;
     if (done + AnnounceCell::kRecords <= id.nextOrdinal)
-      return nothingFree(noRecord(id), id.registered->describe() + ", invocation " +
-                                           std::to_string(done) + " (rank " +
-                                           std::to_string(reader) + " has not finished it)");
+      return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
+                                           " (rank " + std::to_string(reader) +
+                                           " has not finished it)");
     least = std::min(least, done);
   }
   id.finishedByReaders = least;
   return {};
 }
 
-StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &submission) {
+/// The next invocation is of the resident shape. After a gap the ring's block is cleared for the
+/// one that comes after it: nobody reads it now, see checkRing().
+void Admission::useRing(IdState &id) {
+  const uint64_t block = id.nextOrdinal % AnnounceCell::kRecords;
+  const uint64_t bytes = ringBlockBytes(*id.resident, core.fabric->rank());
+  if (!id.isRingFresh() && bytes != 0)
+    std::memset(core.fabric->own().arena() + id.ringOffset + block * bytes, 0, bytes);
+  id.usedAt[block] = id.nextOrdinal;
+}
+
+void Admission::setOptions(OpenInvocation &invocation, const Submission &submission) {
+  const CallOptions *options = submission.options;
+  if (options) {
+    invocation.priority = options->priority;
+    invocation.timeout = options->timeout;
+    invocation.callbacksNeverBlock = options->callbacksNeverBlock;
+    invocation.name = options->name ? options->name : "";
+    return;
+  }
+  const CollectiveSpec &spec = invocation.collective->spec;
+  invocation.priority = spec.priority;
+  invocation.timeout = spec.timeout;
+  invocation.callbacksNeverBlock = spec.callbacksNeverBlock;
+  invocation.name.clear();
+}
+
+StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
+                                              const Submission &submission) {
   if (!id.isActive)
     if (Status cell = ensureCell(id); !cell.ok())
       return cell;
-  makeResident(id);
+  makeResident(id, shape);
   reclaimSome();
-  OpenInvocation *kept = reclaimBefore(id);
+  const bool isResident = id.resident == &shape && id.isRingFresh();
+  OpenInvocation *kept = reclaimBefore(id, shape, isResident);
   const OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords];
   if (holder && holder != kept)
     return again(noRecord(id));
-  if (id.resident)
+  if (id.hasLease)
     if (Status ring = checkRing(id); !ring.ok())
       return ring;
   std::optional<RequestId> request = 0;
@@ -201,12 +243,13 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
   OpenInvocation *invocation = kept ? kept : takeInvocation();
   invocation->core = &core;
   invocation->place = &core.place;
-  invocation->collective = id.registered.get();
+  invocation->collective = &shape;
   invocation->id = &id;
   if (kept)
     id.unreclaimed[kept->ordinal % AnnounceCell::kRecords] = nullptr;
   invocation->ordinal = id.nextOrdinal;
-  invocation->isResident = id.resident != nullptr;
+  invocation->isResident = isResident;
+  setOptions(*invocation, submission);
   Status memory = kept ? Status() : reserveMemory(*invocation);
   if (!memory.ok()) {
     if (*request != 0)
@@ -214,7 +257,9 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
     idle.push_back(invocation);
     return memory;
   }
-  if (id.resident)
+  if (id.resident == &shape)
+    useRing(id);
+  if (isResident)
     invocation->arenaOffset = id.ringOffset + invocation->ordinal % AnnounceCell::kRecords *
                                                   ringBlockBytes(*id.resident, core.fabric->rank());
   invocation->request = *request;
@@ -223,7 +268,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, const Submission &sub
   invocation->hasCallback = static_cast<bool>(submission.callback);
   invocation->finished.store(false, std::memory_order_relaxed);
   invocation->announcedBelow.store(0, std::memory_order_relaxed);
-  invocation->highestPriority.store(id.registered->spec.priority, std::memory_order_relaxed);
+  invocation->highestPriority.store(invocation->priority, std::memory_order_relaxed);
   invocation->nextLook.store(0, std::memory_order_relaxed);
   invocation->nextWaiting = nullptr;
   id.unreclaimed[id.nextOrdinal++ % AnnounceCell::kRecords] = invocation;

@@ -1,6 +1,7 @@
 // The part of admission that gives back what a deregistered collective holds: its announce cell,
 // its leased blocks, and in the end all that is known of its id.
 #include "runtime/daemon/admission.h"
+#include "runtime/daemon/lane.h"
 
 #include <string>
 
@@ -15,7 +16,7 @@ Status Admission::ensureCell(IdState &id) {
   }
   if (activated == Activation::Done)
     return {};
-  std::string what = "an announce cell for collective " + id.registered->describe() + ": ";
+  std::string what = "an announce cell for " + describe(id) + ": ";
   if (activated == Activation::PeerLeaves)
     return nothingFree(what + "another rank is just giving back its own of an earlier registration",
                        "", "Wait a moment");
@@ -42,6 +43,16 @@ void Admission::tidy() {
   std::lock_guard lock(mutex);
   if (cells.hasRetired())
     recycleCells(kStep);
+}
+
+/// Nobody may rely on where the peers' rings lie once its cell can go.
+void Admission::forgetResident(IdState &id) {
+  if (id.resident)
+    --id.resident->leases;
+  id.resident = nullptr;
+  id.lane.reset();
+  for (Atomic<char *> &lease : id.leases)
+    lease.store(nullptr, std::memory_order_relaxed);
 }
 
 void Admission::dropCell(IdState &id) {

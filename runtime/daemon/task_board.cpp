@@ -120,7 +120,7 @@ void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> 
   invocation.id->running = &invocation;
   ++arrivals;
   for (BlockTask &task : invocation.tasks) {
-    task.standing.priority = invocation.collective->spec.priority;
+    task.standing.priority = invocation.priority;
     task.standing.arrival = arrivals;
     queue.insert(task);
   }
@@ -208,7 +208,7 @@ bool TaskBoard::enterLane(OpenInvocation &invocation, uint64_t ordinal) {
   invocation.nextWaiting = nullptr;
   id.running = &invocation;
   task.renew(invocation);
-  task.standing.priority = invocation.collective->spec.priority;
+  task.standing.priority = invocation.priority;
   task.standing.arrival = ++arrivals;
   queue.insertClaimed(task);
   ++invocation.place->numClaimed;

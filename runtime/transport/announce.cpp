@@ -8,6 +8,34 @@ namespace {
 
 static_assert(sizeof(AnnounceRecord) == 64);
 
+/// Fields of a word, from its low end on.
+class Packer {
+public:
+  Packer &add(uint64_t value, unsigned bits) {
+    const uint64_t most = (uint64_t{1} << bits) - 1;
+    word |= (value < most ? value : most) << used;
+    used += bits;
+    return *this;
+  }
+  uint64_t word = 0;
+
+private:
+  unsigned used = 0;
+};
+
+class Unpacker {
+public:
+  explicit Unpacker(uint64_t word) : word(word) {}
+  uint64_t next(unsigned bits) {
+    const uint64_t value = word & ((uint64_t{1} << bits) - 1);
+    word >>= bits;
+    return value;
+  }
+
+private:
+  uint64_t word;
+};
+
 } // namespace
 
 void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
@@ -16,20 +44,26 @@ void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const Collect
   record.packedUrgency.store(AnnounceRecord::pack(urgency), std::memory_order_relaxed);
   record.planHash = traits.planHash;
   record.count = traits.count;
-  record.packedRest = (arenaOffset & AnnounceRecord::kOffsetMask) |
-                      uint64_t{traits.dataType & 0xff} << AnnounceRecord::kOffsetBits |
-                      uint64_t{traits.op & 0xff} << (AnnounceRecord::kOffsetBits + 8);
+  record.packedRest = Packer()
+                          .add(arenaOffset, AnnounceRecord::kOffsetBits)
+                          .add(traits.dataType, AnnounceRecord::kTypeBits)
+                          .add(traits.op, AnnounceRecord::kOpBits)
+                          .add(traits.kind, AnnounceRecord::kKindBits)
+                          .add(traits.root, AnnounceRecord::kRootBits)
+                          .word;
   record.buffers = buffers;
   record.sequence.store(ordinal + 1, std::memory_order_release);
 }
 
 Announcement AnnounceRecord::read() const {
   Announcement said;
-  const uint64_t rest = readOnce(packedRest);
-  said.arenaOffset = rest & kOffsetMask;
-  said.traits = {readOnce(planHash), readOnce(count),
-                 static_cast<uint32_t>(rest >> kOffsetBits & 0xff),
-                 static_cast<uint32_t>(rest >> (kOffsetBits + 8))};
+  Unpacker rest(readOnce(packedRest));
+  said.arenaOffset = rest.next(kOffsetBits);
+  said.traits = {readOnce(planHash), readOnce(count)};
+  said.traits.dataType = static_cast<uint32_t>(rest.next(kTypeBits));
+  said.traits.op = static_cast<uint32_t>(rest.next(kOpBits));
+  said.traits.kind = static_cast<uint32_t>(rest.next(kKindBits));
+  said.traits.root = static_cast<uint32_t>(rest.next(kRootBits));
   for (size_t i = 0; i < buffers.size(); ++i)
     said.buffers[i] = readOnce(buffers[i]);
   return said;

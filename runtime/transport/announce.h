@@ -18,12 +18,15 @@
 
 namespace occl::transport {
 
-/// What ranks must agree on. count is in elements; dataType and op are the API's values.
+/// What ranks must agree on: the signature of a call. count is in elements; dataType, op and kind
+/// are the API's values. Kind and root are the plan's, and are there to be told.
 struct CollectiveTraits {
   uint64_t planHash = 0;
   uint64_t count = 0;
   uint32_t dataType = 0;
   uint32_t op = 0;
+  uint32_t kind = 0;
+  uint32_t root = 0;
 
   bool operator==(const CollectiveTraits &) const = default;
 };
@@ -60,8 +63,9 @@ public:
 private:
   friend struct AnnounceCell;
 
-  static constexpr unsigned kOffsetBits = 48; // an arena has at most 2^40 bytes
-  static constexpr uint64_t kOffsetMask = (uint64_t{1} << kOffsetBits) - 1;
+  // An arena has at most 2^40 bytes.
+  static constexpr unsigned kOffsetBits = 40, kTypeBits = 5, kOpBits = 3, kKindBits = 4,
+                            kRootBits = 12;
 
   static uint64_t pack(Urgency urgency) {
     return uint64_t{static_cast<uint32_t>(urgency.priority)} << 32 | urgency.turn;
@@ -73,8 +77,8 @@ private:
   Atomic<uint64_t> sequence{0};      // ordinal + 1 once all below is valid
   Atomic<uint64_t> packedUrgency{0}; // atomic for those who look without reading the invocation
   uint64_t planHash = 0, count = 0;
-  /// Block's offset, data type, operation. Stored whole: reading the line before would wait for it,
-  /// if a peer has looked at it.
+  /// Block's offset, data type, operation, kind, root. Stored whole: reading the line before would
+  /// wait for it, if a peer has looked at it.
   uint64_t packedRest = 0;
   BufferAddresses buffers{};
 };
@@ -138,7 +142,8 @@ struct AnnounceCell {
   AnnounceRecord records[kRecords];
 
   /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.
-  /// `arenaOffset` is below 2^48, data type and operation are below 256.
+  /// `arenaOffset` is below 2^40. Of data type, operation, kind and root what is too large for its
+  /// bits is told as the largest that they have, which stands for no type, operation or kind.
   void publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
                const BufferAddresses &buffers = {}, Urgency urgency = {});
   CellLife readLife() const { return CellLife::unpack(life.load(std::memory_order_acquire)); }

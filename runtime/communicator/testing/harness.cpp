@@ -109,6 +109,20 @@ occlResult_t Job::submit(occlComm_t comm, uint32_t rank, occlRequest_t *request)
   return occlSubmit(comm, collective, input(rank), output(rank), nullptr, nullptr, request);
 }
 
+occlCall_t Job::call(uint32_t rank) {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = handle.get();
+  call.sendBuffer = input(rank);
+  call.recvBuffer = output(rank);
+  call.count = count;
+  call.dataType = static_cast<occlDataType_t>(type);
+  call.op = static_cast<occlRedOp_t>(op);
+  call.name = label.c_str();
+  return call;
+}
+
+void Job::clear(uint32_t rank) { std::ranges::fill(outputs[rank], char{0x55}); }
+
 std::string Job::check(uint32_t rank) const {
   const std::vector<char> &got = outputs[rank], &want = expected[rank];
   if (want.empty())

@@ -68,6 +68,10 @@ public:
   void *output(uint32_t rank) { return outputs[rank].data(); }
   /// Submits without callback.
   occlResult_t submit(occlComm_t comm, uint32_t rank, occlRequest_t *request);
+  /// The same without registration: a call with its plan.
+  occlCall_t call(uint32_t rank);
+  /// Rank's output is what nothing leaves there.
+  void clear(uint32_t rank);
   /// "" if rank's output is right, else what is wrong.
   std::string check(uint32_t rank) const;
 

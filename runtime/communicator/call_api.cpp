@@ -1,0 +1,151 @@
+// Calls that nothing is registered for: occlCall and occlStart.
+#include "runtime/communicator/error.h"
+#include "runtime/communicator/handles.h"
+#include "runtime/communicator/user_callback.h"
+
+#include "runtime/base/data_type.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+constexpr uint32_t kNumKinds = occlKindScatter + 1;
+constexpr uint64_t kMaxCount = uint64_t{1} << 58;
+
+Status checkCall(const occlCall_t &given) {
+  if (static_cast<uint32_t>(given.kind) >= kNumKinds)
+    return invalid("kind " + std::to_string(given.kind) + " is unknown");
+  if ((given.kind == occlKindPlan) != (given.plan != nullptr))
+    return invalid(given.plan ? "a plan is given, so kind must be occlKindPlan"
+                              : "kind occlKindPlan needs a plan");
+  if (static_cast<unsigned>(given.dataType) >= kNumDataTypes)
+    return invalid("dataType " + std::to_string(given.dataType) + " is unknown");
+  if (static_cast<unsigned>(given.op) >= kNumReduceOps)
+    return invalid("op " + std::to_string(given.op) + " is unknown");
+  if (given.count > kMaxCount)
+    return invalid("count " + std::to_string(given.count) + " is more than 2^58");
+  return {};
+}
+
+/// What binds the call's shape. Nothing of it depends on this rank.
+StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &given) {
+  daemon::CollectiveSpec spec;
+  spec.count = given.count;
+  spec.type = static_cast<DataType>(given.dataType);
+  spec.op = static_cast<ReduceOp>(given.op);
+  const uint64_t bytes = given.count * sizeOf(spec.type);
+  if (given.kind != occlKindPlan) {
+    auto chosen = choosePlan(comm, given.kind, bytes, given.root);
+    if (!chosen.ok())
+      return chosen.status();
+    spec.plan = std::move(chosen->plan);
+    spec.planHash = chosen->hash;
+    return spec;
+  }
+  const plan::Plan &plan = *given.plan->plan;
+  if (bytes < plan.minBytes || bytes > plan.maxBytes)
+    return invalid("the plan is not meant for " + std::to_string(bytes) + " bytes, but for " +
+                   std::to_string(plan.minBytes) + " to " + std::to_string(plan.maxBytes));
+  spec.plan = given.plan->plan;
+  spec.planHash = given.plan->hash;
+  return spec;
+}
+
+/// The caller's struct as this version knows it, with what the daemon takes of it.
+class Call {
+public:
+  /// Not copied if it is of this version.
+  Status read(const occlCall_t *from) {
+    given = from;
+    if (from->size != sizeof(occlCall_t)) {
+      copy = OCCL_CALL_INITIALIZER;
+      if (!copySized(copy, from))
+        return invalid("call->size is not set; start from OCCL_CALL_INITIALIZER");
+      given = &copy;
+    }
+    if (Status checked = checkCall(*given); !checked.ok())
+      return checked;
+    signature.planHash = given->plan ? given->plan->hash : 0;
+    signature.count = given->count;
+    signature.root = given->plan ? 0 : given->root;
+    signature.kind = static_cast<uint8_t>(given->kind);
+    signature.type = static_cast<DataType>(given->dataType);
+    signature.op = static_cast<ReduceOp>(given->op);
+    options.priority = given->priority;
+    options.timeout = given->timeoutMs == OCCL_NO_TIMEOUT
+                          ? kNoDeadline
+                          : std::chrono::milliseconds(given->timeoutMs);
+    options.name = given->name;
+    return {};
+  }
+
+  daemon::Submission submission(uint64_t sequence) const {
+    return {.id = sequence,
+            .input = given->sendBuffer,
+            .output = given->recvBuffer,
+            .signature = &signature,
+            .options = &options};
+  }
+  const occlCall_t &operator*() const { return *given; }
+
+private:
+  const occlCall_t *given = nullptr;
+  occlCall_t copy; // if it is of another version
+  daemon::Signature signature;
+  daemon::CallOptions options;
+};
+
+} // namespace
+
+occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stream) {
+  if (!comm || !call)
+    return reportInvalid("occlCall", "comm and call must not be NULL");
+  return guarded("occlCall", comm, [&]() -> Status {
+    if (comm->gpu)
+      return invalid("occlCall is not there yet for communicators with deviceKind occlDeviceCuda; "
+                     "use occlRegister and occlEnqueue");
+    if (stream)
+      return invalid("stream must be NULL: the communicator is on hosts");
+    Call given;
+    if (Status read = given.read(call); !read.ok())
+      return read;
+    daemon::Submission submission = given.submission(daemon::kCallSequence);
+    submission.isOwn = true;
+    return comm->daemon->call(submission, [&] { return specOf(*comm, *given); });
+  });
+}
+
+occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback, void *user,
+                       occlRequest_t *request) {
+  if (!comm || !call)
+    return reportInvalid("occlStart", "comm and call must not be NULL");
+  if (!callback && !request)
+    return reportInvalid("occlStart", "callback and request must not both be NULL");
+  return guarded("occlStart", comm, [&]() -> Status {
+    if (comm->gpu)
+      return invalid("occlStart is not there yet for communicators with deviceKind occlDeviceCuda; "
+                     "use occlRegister and occlSubmit");
+    Call given;
+    if (Status read = given.read(call); !read.ok())
+      return read;
+    if ((*given).id == daemon::kCallSequence)
+      return invalid("id " + std::to_string((*given).id) +
+                     " is that of calls without an id; take another");
+    daemon::Submission submission = given.submission((*given).id);
+    if (callback)
+      submission.callback = wrapped(callback, user);
+    auto started = comm->daemon->start(submission, [&] { return specOf(*comm, *given); });
+    if (!started.ok())
+      return started.status();
+    if (request)
+      *request = *started;
+    return {};
+  });
+}
