@@ -102,6 +102,22 @@ private:
   daemon::CallOptions options;
 };
 
+Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *stream) {
+  if (stream == OCCL_NO_STREAM)
+    return invalid("a call needs a stream, or NULL for the default one");
+  Call given;
+  if (Status read = given.read(&call); !read.ok())
+    return read;
+  auto spec = specOf(comm, *given);
+  if (!spec.ok())
+    return spec.status();
+  spec->name = (*given).name ? (*given).name : "";
+  spec->timeout = (*given).timeoutMs == OCCL_NO_TIMEOUT
+                      ? kNoDeadline
+                      : std::chrono::milliseconds((*given).timeoutMs);
+  return comm.gpu->callInStream(*spec, (*given).sendBuffer, (*given).recvBuffer, stream);
+}
+
 } // namespace
 
 occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stream) {
@@ -109,8 +125,7 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
     return reportInvalid("occlCall", "comm and call must not be NULL");
   return guarded("occlCall", comm, [&]() -> Status {
     if (comm->gpu)
-      return invalid("occlCall is not there yet for communicators with deviceKind occlDeviceCuda; "
-                     "use occlRegister and occlEnqueue");
+      return callOnDevice(*comm, *call, stream);
     if (stream)
       return invalid("stream must be NULL: the communicator is on hosts");
     Call given;

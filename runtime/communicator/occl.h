@@ -140,9 +140,12 @@ typedef struct {
                        them in their stream ends, which takes 0.8 to 1.5 us less. With more streams
                        than said, collectives in conflicting orders may lack room on the device,
                        and wait for ever, or end at their timeout */
+  uint32_t registeredBuffers; /* the same on all ranks, 1: all buffers of occlCall are of
+                                 occlMemAlloc, so that plans may be chosen in which ranks access
+                                 each other's; default 0 */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
-  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
  * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes
@@ -354,18 +357,30 @@ typedef struct {
 #define OCCL_CALL_INITIALIZER                                                                      \
   { sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL }
 
-/* Executes the call; returns when it has ended on this rank, and its buffers are the caller's
- * again. stream is NULL: communicators on hosts alone can do it so far. The calls of a communicator
- * are a sequence: the k-th of a rank belongs to the k-th of the others, whatever their kinds,
- * counts and types, so ranks make them in one order (threads of a rank order theirs between them).
- * Ranks that disagree in kind, count, type, operation, root or plan fail the communicator with
- * occlMismatch, which names two that do and what each has: at once where one of them needs the
+/* On hosts, where stream is NULL: executes the call, and returns when it has ended on this rank and
+ * its buffers are the caller's again. With occlDeviceCuda it is the next work of the stream (a
+ * cudaStream_t; NULL: the default one), and buffers are memory of the rank's device. The calls of a
+ * communicator are a sequence: the k-th of a rank belongs to the k-th of the others, whatever their
+ * kinds, counts and types, so ranks make them in one order (threads of a rank order theirs between
+ * them). Ranks that disagree in kind, count, type, operation, root or plan fail the communicator
+ * with occlMismatch, which names two that do and what each has: at once where one of them needs the
  * other's data, or they are neighbours, and the calls of the two are less than eight apart. A rank
  * whose part was already at an end has then been told so by its next call. A call that is refused
  * (occlInvalidArgument, occlInvalidPlan) has no number. Waits for room if other ranks have not
  * finished earlier calls. In place, and overlap: as plans' alias modes say. The first call of a new
  * kind, count, type and operation takes longer, which the last 256 are remembered for.
- * occl_collectives.h has a function for each kind. */
+ * occl_collectives.h has a function for each kind.
+ *
+ * With occlDeviceCuda calls run one after the other, whatever their streams. Which rank calls
+ * something else is seen by 16 bits of a hash, so in one of 65,536 cases it is not. Under stream
+ * capture a call becomes a node of the graph, and replays take their turn when they run: from the
+ * first captured call of a communicator on the program orders what graphs do beside other calls of
+ * it, by streams and events; of two that run at a time one fails the communicator with
+ * occlInvalidArgument, if it is noticed. The first captured call waits until the calls before it
+ * have ended; what was captured is not launched after occlCommDestroy. The first call takes an
+ * eighth of the rank's device memory for messages, and each new shape what its tables take; shapes
+ * that were not called for long make room, but none once a call has been captured. occlAgain: there
+ * is not enough. Ids and priorities are nothing to such calls. */
 OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct CUstream_st *stream);
 /* Starts the call and returns: occlWait, occlTest and callbacks as for occlSubmit, occlAgain too.
  * The calls of an id are a sequence; ids may be started in any order, other ones on each rank.

@@ -7,6 +7,7 @@
 #include "runtime/daemon/device_registry.h"
 #include "runtime/transport/segment.h"
 
+#include <cstdlib>
 #include <optional>
 #include <span>
 #include <utility>
@@ -56,6 +57,8 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->deviceKind is none of occlDeviceKind_t");
   if (given.strict > 2)
     return invalid("config->strict must be 1 (on), 2 (off) or 0 (off)");
+  if (given.registeredBuffers > 1)
+    return invalid("config->registeredBuffers must be 0 or 1");
   if (given.streams > kMaxStreams)
     return invalid("config->streams must be at most 1024");
   return {};
@@ -102,6 +105,9 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
       settings.cuda->isStrict = given.strict == 1;
     if (given.streams != 0)
       settings.cuda->streams = given.streams;
+    if (const char *first = std::getenv("OCCL_FIRST_CALL"))
+      settings.cuda->firstCall = std::strtoull(first, nullptr, 10);
+    settings.cuda->registeredBuffers = given.registeredBuffers != 0;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;
     arenaBytes = cuda::hostBytesForDevices();

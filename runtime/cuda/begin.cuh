@@ -33,9 +33,12 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
   if (collective.isDirect) {
     char *arena = collective.arenas[collective.rank];
     for (uint32_t kind = 0; kind < 2; ++kind)
-      storeWord(&record->buffers[number % 2][kind],
+      storeWord(&record->buffers[collective.turnOf(number)][kind],
                 bufferWord(number, static_cast<uint64_t>(buffers[kind] - arena)));
   }
+  if (collective.isOrdered)
+    storeWord(&record->signatures[collective.turnOf(number)],
+              signatureWord(number, collective.signature));
   storeWord(&record->begun, number + 1);
 }
 
@@ -52,7 +55,7 @@ struct PeerBegin {
 /// programs, what comes after acquireBuffers().
 struct PeerWords {
   uint64_t where = 0, begun = 0;
-  uint64_t buffers[2][2] = {};
+  uint64_t buffers[kOwnTurns][2] = {}; // with ordered connectors only the first, of one invocation
 };
 
 /// loadBuffers(record, words): of direct programs, last.
@@ -72,7 +75,9 @@ __device__ PeerWords loadPeerWith(const DeviceCollective &collective,
 }
 
 __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
-  return loadPeerWith(collective, [](const RankRecord &record, PeerWords &words) {
+  return loadPeerWith(collective, [&](const RankRecord &record, PeerWords &words) {
+    if (collective.isOrdered)
+      return; // which invocation it will be is not known yet
     for (uint32_t i = 0; i < 4; ++i)
       words.buffers[i / 2][i % 2] = loadWord(&record.buffers[i / 2][i % 2]);
   });
@@ -83,12 +88,13 @@ __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
 /// that it says so itself.
 __device__ inline PeerWords loadPeerAcquiring(const DeviceCollective &collective, uint64_t number) {
   return loadPeerWith(collective, [&](const RankRecord &record, PeerWords &words) {
-    const uint32_t turn = number % 2;
+    const uint32_t turn = collective.turnOf(number);
     const uint64_t input = loadWord(&record.buffers[turn][0]);
     const uint64_t output = acquireWord(&record.buffers[turn][1]);
-    for (uint32_t i = 0; i < 2; ++i) {
-      words.buffers[i][0] = i == turn ? input : 0;
-      words.buffers[i][1] = i == turn ? output : 0;
+    for (uint32_t i = 0; i < kOwnTurns; ++i) {
+      const bool isIt = i == (collective.isOrdered ? 0 : turn);
+      words.buffers[i][0] = isIt ? input : 0;
+      words.buffers[i][1] = isIt ? output : 0;
     }
   });
 }
@@ -105,9 +111,10 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
   found.isReady = found.isRegistered;
   if (peer == collective.rank)
     return found;
-  found.isReady &= words.begun + collective.ring >= number + 2;
+  found.isReady &= words.begun + collective.lead >= number + 2;
+  const bool isFirst = collective.isOrdered || number % kOwnTurns == 0;
   for (uint32_t kind = 0; collective.isDirect && kind < 2; ++kind) {
-    uint64_t word = number % 2 == 0 ? words.buffers[0][kind] : words.buffers[1][kind];
+    uint64_t word = isFirst ? words.buffers[0][kind] : words.buffers[1][kind];
     found.isReady &= isOfInvocation(word, number);
     found.buffers[kind] = offsetIn(word);
   }
@@ -120,7 +127,21 @@ __device__ inline void acquireBuffers(const DeviceCollective &collective, uint64
   uint32_t peer = laneOfWarp();
   if (collective.isDirect && peer < collective.numRanks && peer != collective.rank)
     acquireWord(&recordIn(collective.arenas[collective.rank], collective.slot, peer)
-                     ->buffers[number % 2][1]); // the last one to be said
+                     ->buffers[collective.turnOf(number)][1]); // the last one to be said
+}
+
+/// What this lane's rank has said of invocation `number`; without ordered connectors the same.
+enum class Said : uint32_t { Nothing, TheSame, Another };
+__device__ inline Said whatPeerCalls(const DeviceCollective &collective, uint64_t number) {
+  uint32_t peer = laneOfWarp();
+  if (!collective.isOrdered || peer >= collective.numRanks || peer == collective.rank)
+    return Said::TheSame;
+  const uint64_t word =
+      loadWord(&recordIn(collective.arenas[collective.rank], collective.slot, peer)
+                    ->signatures[collective.turnOf(number)]);
+  if (!isSignatureOf(word, number))
+    return Said::Nothing;
+  return word == signatureWord(number, collective.signature) ? Said::TheSame : Said::Another;
 }
 
 /// The places of this lane's rank, and, of the own rank, all of them; only if it is ready. Whether

@@ -114,6 +114,9 @@ Status CudaRank::start() {
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
+  ordered = std::make_unique<OrderedCalls>(
+      fabric, context(), *watch,
+      OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall});
   return {};
 }
 
@@ -133,6 +136,7 @@ CudaRank::~CudaRank() {
   watch.reset();
   residents.reset();
   collectives.clear();
+  ordered.reset();
   freeSeats.clear();
   endMemory.reset();
 }
@@ -171,6 +175,10 @@ void CudaRank::drain() {
     while (!fabric.failed() && !deadline.passed() &&
            checkOver(*known).code() == StatusCode::InvalidArgument)
       sleepFor(std::chrono::microseconds(50));
+  for (auto isOver = ordered->isOver();
+       isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed();
+       isOver = ordered->isOver())
+    sleepFor(std::chrono::microseconds(50));
 }
 
 /// Nobody enqueues it meanwhile. InvalidArgument if something of it is in flight, as far as that is
@@ -194,7 +202,7 @@ Status CudaRank::checkOver(const Known &known) const {
 
 Status CudaRank::connect() { return memory->connect(); }
 
-RegistrationContext CudaRank::context() {
+ShapeContext CudaRank::context() {
   return {*memory, *space, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
 }
 
@@ -295,6 +303,8 @@ StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *in
 }
 
 std::string CudaRank::describe(const GivingUp &where) {
+  if (const auto called = ordered->reported(where.slot))
+    return describeGivingUp(where, *called, fabric.rank());
   std::lock_guard lock(table);
   const Known *known = withSlot(where.slot);
   return known ? describeGivingUp(where, known->spec, fabric.rank())
@@ -302,6 +312,8 @@ std::string CudaRank::describe(const GivingUp &where) {
 }
 
 std::string CudaRank::describeSlot(uint32_t slot) {
+  if (const auto called = ordered->reported(slot))
+    return describeCall(*called);
   std::lock_guard lock(table);
   const Known *known = withSlot(slot);
   if (!known)

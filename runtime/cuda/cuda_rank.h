@@ -6,16 +6,17 @@
 #include "runtime/cuda/arena_space.h"
 #include "runtime/cuda/awaited_ends.h"
 #include "runtime/cuda/bound.h"
-#include "runtime/cuda/copy_turns.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/in_stream.h"
+#include "runtime/cuda/ordered_calls.h"
 #include "runtime/cuda/registration.h"
 #include "runtime/cuda/resident_rank.h"
 #include "runtime/cuda/standby.h"
 #include "runtime/cuda/stream_steps.h"
+#include "runtime/cuda/stream_turns.h"
 
 #include <cuda_runtime.h>
 
@@ -44,6 +45,8 @@ public:
   Status remove(uint64_t id) override;
   Status enqueue(uint64_t id, const void *input, void *output, void *stream) override;
   Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) override;
+  Status callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
+                      void *stream) override;
   Status call(uint64_t id, const void *input, void *output) override;
   StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
                                      const daemon::Callback &callback) override {
@@ -94,7 +97,7 @@ private:
     /// Made for a captured call that then failed: the next one's. So the k-th one that succeeds is
     /// the k-th on all ranks.
     std::unique_ptr<Registration> reserved;
-    CopyTurns copies;           // not of captured ones
+    StreamTurns copies;         // not of captured ones
     uint64_t numEnqueued = 0;   // not captured
     std::unique_ptr<Seat> seat; // of one that stays
     std::chrono::microseconds stay{0};
@@ -128,7 +131,7 @@ private:
   Status start();
   void abandon();
   int device() const { return static_cast<int>(options.device); }
-  RegistrationContext context();
+  ShapeContext context();
   std::chrono::milliseconds timeoutOf(const Known &known) const {
     return known.spec.timeout.count() != 0 ? known.spec.timeout : options.timeout;
   }
@@ -165,6 +168,7 @@ private:
   std::unique_ptr<AwaitedEnds> ends;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
+  std::unique_ptr<OrderedCalls> ordered;
   /// One thread registers at a time.
   Mutex registering;
   /// Guards all below, and what `captured` holds, against changes; no call of CUDA is made with it,

@@ -28,17 +28,35 @@ std::string describeObstacle(const interpreter::Obstacle &obstacle) {
 } // namespace
 
 StatusCode codeOf(const GivingUp &where) {
-  return where.isBeginning != 0 && where.obstacle.what == kTwoReplays ? StatusCode::InvalidArgument
-                                                                      : StatusCode::Timeout;
+  if (where.isBeginning != 0 && where.obstacle.what == kTwoReplays)
+    return StatusCode::InvalidArgument;
+  return where.isBeginning != 0 && where.obstacle.what == kOtherCall ? StatusCode::Mismatch
+                                                                     : StatusCode::Timeout;
+}
+
+std::string describeCall(const daemon::CollectiveSpec &spec) {
+  return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' of " +
+         std::to_string(spec.count) + " elements of type " + nameOf(spec.type) + ", " +
+         nameOf(spec.op);
 }
 
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank) {
-  std::string text = "rank " + std::to_string(rank) + " gave up in '" +
-                     (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
-                     std::to_string(spec.id) + "), invocation " + std::to_string(where.invocation) +
-                     ": ";
+  const bool isCall = where.slot >= kSlots;
+  std::string text = "rank " + std::to_string(rank) + " gave up in ";
+  if (isCall)
+    text += "call " + std::to_string(where.invocation) + ", " + describeCall(spec) + ": ";
+  else
+    text += "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
+            std::to_string(spec.id) + "), invocation " + std::to_string(where.invocation) + ": ";
   if (where.isBeginning != 0) {
+    if (where.obstacle.what == kOtherCall)
+      return text + "rank " + std::to_string(where.obstacle.peer) +
+             " calls something else there: another kind or plan, count, type, operation or root. "
+             "All ranks make the calls of a communicator in one order";
+    if (where.obstacle.what == kTwoReplays && isCall)
+      return text + "another call of the communicator runs beside it. What graphs have captured is "
+                    "ordered by their streams and the program's events alone";
     const char *why[] = {" to register it", " to begin it, or to finish an earlier one",
                          " to finish the earlier invocations that it has enqueued"};
     if (where.obstacle.what == kTwoReplays)

@@ -17,5 +17,7 @@ StatusCode codeOf(const GivingUp &where);
 /// ring.coll:4:1, tile 0, waits for data from rank 2".
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank);
+/// "'ring' of 1024 elements".
+std::string describeCall(const daemon::CollectiveSpec &spec);
 
 } // namespace occl::cuda

@@ -36,6 +36,17 @@ inline constexpr uint32_t kSlots = 4096;
 /// The most arena blocks of a collective.
 inline constexpr uint32_t kMaxRing = 4;
 inline constexpr uint64_t kBlockAlignment = 256;
+/// With ordered connectors an invocation's words and flags differ by less than 2^kWordShift and
+/// kOrderedFlags, and a block is cleared once in so many uses.
+inline constexpr uint32_t kWordShift = 20;
+inline constexpr uint32_t kOrderedFlags = 256;
+inline constexpr uint32_t kUsesUncleared = 1u << 22;
+/// Thread blocks of a call, at most.
+inline constexpr uint32_t kOrderedOrdinals = 128;
+
+/// Places for what a rank says of an invocation: with connectors of its own a collective uses two
+/// of them in turn, see above; ordered connectors use all, see ordered_connectors.h.
+inline constexpr uint32_t kOwnTurns = 2, kOrderedTurns = 8;
 
 /// What one rank tells another of one collective. Zero: nothing yet. Control words, each with one
 /// writer.
@@ -44,8 +55,10 @@ struct alignas(128) RankRecord {
   uint64_t where;
   /// Invocations begun.
   uint64_t begun;
-  /// Direct programs: by number % 2, of input and output: see bufferWord().
-  uint64_t buffers[2][2];
+  /// Direct programs: by turn, of input and output: see bufferWord().
+  uint64_t buffers[kOrderedTurns][2];
+  /// Ordered connectors: by turn, see signatureWord().
+  uint64_t signatures[kOrderedTurns];
   /// What the writer's resident daemon has come to: resident::announcement().
   uint64_t announced;
 };
@@ -59,6 +72,14 @@ OCCL_INLINE bool isOfInvocation(uint64_t bufferWord, uint64_t number) {
   return bufferWord >> 40 == ((number + 1) & 0xffffff);
 }
 OCCL_INLINE uint64_t offsetIn(uint64_t bufferWord) { return bufferWord & ((1ull << 40) - 1); }
+
+/// Which invocation has that signature: what all ranks must call alike.
+OCCL_INLINE uint64_t signatureWord(uint64_t number, uint16_t signature) {
+  return (number + 1) << 16 | signature;
+}
+OCCL_INLINE bool isSignatureOf(uint64_t word, uint64_t number) {
+  return word >> 16 == ((number + 1) & 0xffffffffffff);
+}
 
 /// Bytes of an arena that the records take.
 inline constexpr uint64_t kRecordBytes = uint64_t(kSlots) * kMaxRanks * sizeof(RankRecord);
@@ -117,6 +138,16 @@ struct DeviceCollective {
   uint64_t progressOffset = 0;
   /// Of this rank, by thread block: the number of the next invocation.
   uint64_t *ordinals = nullptr;
+  /// So many: numBlocks, or, of ordered connectors, kOrderedOrdinals.
+  uint32_t numOrdinals = 0;
+  /// Its connectors are ordered ones, see ordered_connectors.h.
+  bool isOrdered = false;
+  /// With ordered connectors: of kind, plan, count, type, operation and root.
+  uint16_t signature = 0;
+  /// A rank may begin invocation n when all others have begun n + 1 - lead; at most `ring`.
+  uint32_t lead = 1;
+  /// With ordered connectors: bytes of a block in which lines of LL lie, from so many on.
+  uint64_t linesOffset = 0, linesBytes = 0;
   /// In-stream kernels' own; of one thread block, none.
   Adoptions adoptions;
 
@@ -124,7 +155,23 @@ struct DeviceCollective {
   /// Without divisions, which take a device longer than a load.
   OCCL_INLINE uint64_t blockOf(uint64_t number) const { return number & (ring - 1); }
   OCCL_INLINE uint64_t earlierIn(uint64_t number) const { return number >> (ring / 2); }
+  /// Which of the places in the records of the other ranks is an invocation's.
+  OCCL_INLINE uint32_t turnOf(uint64_t number) const {
+    return number & (isOrdered ? kOrderedTurns - 1 : kOwnTurns - 1);
+  }
+  /// Invocation::wordBase and flagBase with ordered connectors.
+  OCCL_INLINE uint64_t wordBaseOf(uint64_t number) const { return (number + 1) << kWordShift; }
+  OCCL_INLINE uint64_t flagBaseOf(uint64_t number) const {
+    return earlierIn(number) * kOrderedFlags;
+  }
+  /// With ordered connectors: whether this rank clears the lines of the block that the invocation
+  /// before has used. So each block is cleared long before flags, of which LL has 32 bits, come
+  /// again.
+  OCCL_INLINE bool clearsLinesBefore(uint64_t number) const {
+    return number != 0 && (earlierIn(number - 1) & (kUsesUncleared - 1)) == kUsesUncleared - 1;
+  }
 };
 static_assert(kMaxRing == 4, "see earlierIn()");
+static_assert(uint64_t(kUsesUncleared) * kOrderedFlags <= 1ull << 31, "flags of LL come again");
 
 } // namespace occl::cuda

@@ -33,6 +33,10 @@ struct DeviceRankOptions {
   uint32_t executors = 0;
   /// Whether those leave the device altogether while streams are held; nothing: as they do, or not.
   std::optional<bool> isStrict;
+  /// The number of the first call: for tests of what happens after very many.
+  uint64_t firstCall = 0;
+  /// All buffers of calls are memory of allocate(); the same on all ranks.
+  bool registeredBuffers = false;
   /// In how many streams of the device this process enqueues at a time; positive (early_start.h).
   uint32_t streams = kDefaultStreams;
   /// Of the host: communicators that share it share the resident daemon, which preempts if it does,
@@ -96,7 +100,13 @@ public:
   virtual Status enqueue(uint64_t id, const void *input, void *output, void *stream) = 0;
   /// The same, and until it has ended on this rank; its result. Not in a stream that is captured.
   virtual Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) = 0;
-  /// The same in the order of no stream: what writes the input is complete.
+  /// One call without registration, as the next work of a CUDA stream or a node of the graph that
+  /// captures it: calls of a communicator are paired in the order in which ranks make them,
+  /// whatever they are (ordered_calls.h). spec.id is ignored. InvalidArgument, and nothing was
+  /// done; Again if there is no device memory for it; why the communicator has failed.
+  virtual Status callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
+                              void *stream) = 0;
+  /// enqueueAndWait() in the order of no stream: what writes the input is complete.
   virtual Status call(uint64_t id, const void *input, void *output) = 0;
 
   /// One invocation, by the device's resident daemon. Buffers are device memory that nobody is

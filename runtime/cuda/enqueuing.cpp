@@ -56,23 +56,6 @@ private:
   Atomic<bool> isPut{false};
 };
 
-/// In bytes.
-uint64_t largestBuffer(const Registration &registration) {
-  const interpreter::Binding &binding = registration.binding();
-  return std::max(binding.inputBytes(), binding.outputBytes());
-}
-
-/// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h):
-/// about as many as one thread block takes for the work of all. So waiting costs at most twice what
-/// it would with the better choice made beforehand, whether the others are late or wait for room.
-uint64_t leaveAfter(const Registration &registration, uint64_t timeout) {
-  constexpr uint64_t kAtLeast = 20'000'000, kBytesPerNanosecond = 16;
-  const DeviceCollective &collective = registration.collective();
-  if (collective.numBlocks == 1 || collective.straight.images != nullptr)
-    return 0;
-  return std::min(kAtLeast + largestBuffer(registration) / kBytesPerNanosecond, timeout / 4);
-}
-
 /// The word of the stream itself, behind those of the thread blocks.
 Status writeWhenReached(cudaStream_t stream, const EndWords &ended, uint32_t which) {
   CUstreamBatchMemOpParams operation = {};
@@ -119,6 +102,13 @@ Status CudaRank::startAwaiting() {
 Status CudaRank::enqueue(uint64_t id, const void *input, void *output, void *stream) {
   return put(id, {static_cast<char *>(const_cast<void *>(input)), static_cast<char *>(output)},
              static_cast<cudaStream_t>(stream), nullptr);
+}
+
+Status CudaRank::callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
+                              void *stream) {
+  return ordered->call(
+      spec, {static_cast<char *>(const_cast<void *>(input)), static_cast<char *>(output)},
+      static_cast<cudaStream_t>(stream));
 }
 
 Status CudaRank::enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) {
@@ -378,14 +368,14 @@ InStreamArguments CudaRank::argumentsOf(const Call &call) const {
   arguments.number = call.number;
   arguments.bound = watch->bound(arguments.collective.slot,
                                  static_cast<uint64_t>(timeoutOf(call.known).count()) * 1'000'000);
-  arguments.bound.leaveAfter = leaveAfter(*call.registration, arguments.bound.timeout);
+  arguments.bound.leaveAfter = call.registration->leaveAfter(arguments.bound.timeout);
   arguments.ended = call.ended;
   return arguments;
 }
 
 Status CudaRank::launch(const Call &call) {
   const uint32_t early =
-      mostEarlyThreads(maxBlocks, options.streams, largestBuffer(*call.registration));
+      mostEarlyThreads(maxBlocks, options.streams, call.registration->largestBuffer());
   return toStatus(static_cast<cudaError_t>(launchInStream(argumentsOf(call), early, call.stream)),
                   "launching the interpreter");
 }
@@ -395,7 +385,7 @@ Status CudaRank::launch(const Call &call) {
 void CudaRank::launchStaged(Call call, const Buffers &staged, StreamSteps &steps) {
   const interpreter::Binding &binding = call.registration->binding();
   const Buffers given = std::exchange(call.buffers, staged);
-  CopyTurns &turns = call.known.copies;
+  StreamTurns &turns = call.known.copies;
   const bool isCaptured = call.number == kAnyNumber;
   steps.then([&] {
     Status status = isCaptured ? Status() : turns.begin(call.stream);

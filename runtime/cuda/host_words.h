@@ -21,15 +21,21 @@ struct GivingUp {
   uint32_t isBeginning = 0;
 };
 
+/// Shapes of calls that use ordered connectors, of a rank, at once.
+inline constexpr uint32_t kMaxShapes = 1024;
+/// What kernels call themselves in these words: the slot of a registered collective, or kSlots and
+/// the place of a shape.
+inline constexpr uint32_t kReported = kSlots + kMaxShapes;
+
 /// One rank's, in pinned memory.
 struct HostWords {
   /// Host to device: not 0 once everything is to end.
   alignas(64) uint32_t abort = 0;
   /// Device to host: 1 + a rank that some thread block has waited for for some milliseconds.
   alignas(64) uint32_t waitsFor = 0;
-  /// Device to host: by slot, when some thread block of the collective was last seen to have waited
-  /// for some milliseconds, by the device's clock.
-  alignas(64) uint64_t waiting[kSlots] = {};
+  /// Device to host: by what is reported, when some thread block of the collective was last seen to
+  /// have waited for some milliseconds, by the device's clock.
+  alignas(64) uint64_t waiting[kReported] = {};
   /// Device to host: the first thread block that gave up.
   alignas(64) GivingUp givingUp;
 };

@@ -7,11 +7,15 @@ namespace occl::cuda {
 namespace {
 
 uint32_t threadsOf(const DeviceCollective &collective) {
+  if (collective.images == nullptr)
+    return 32;
   const StraightImages &straight = collective.straight;
   return collective.numBlocks * (straight.images != nullptr ? straight.numThreads + 32 : kThreads);
 }
 
 const InStreamKernel &kernelFor(const DeviceCollective &collective) {
+  if (collective.images == nullptr)
+    return kAttendKernel;
   if (collective.straight.images != nullptr)
     return collective.isFloatSum ? kFloatSumStraightKernel : kAnyStraightKernel;
   if (collective.hasLines)
@@ -55,7 +59,7 @@ int launchStandby(const StandbyArguments &arguments, void *stream) {
 int loadInStream() {
   for (const InStreamKernel *kernel :
        {&kFloatSumKernel, &kFloatSumLinesKernel, &kFloatSumStraightKernel, &kAnyKernel,
-        &kAnyLinesKernel, &kAnyStraightKernel})
+        &kAnyLinesKernel, &kAnyStraightKernel, &kAttendKernel})
     if (int error = kernel->load(); error != cudaSuccess)
       return error;
   for (const StandbyKernel *kernel : {&kFloatSumStandbyKernel, &kAnyStandbyKernel})

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     standing.verdict = begin(state, arguments, arguments.bound, header, taken.number, early);
   if (standing.verdict == Verdict::GoOn)
     standing = takeReadySteps(state, tables, arguments.bound, target,
-                              {blockIdx.x, collective.slot, taken.number, false, {}})
+                              {blockIdx.x, arguments.bound.slot, taken.number, false, {}})
                    .standing;
   if (standing.verdict == Verdict::GoOn && threadIdx.x == 0)
     countInvocation(arguments, taken.number, blockIdx.x);

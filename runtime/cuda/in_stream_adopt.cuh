@@ -26,18 +26,24 @@ struct TakenUp {
 };
 /// After all earlier work of the stream: takes the invocation's number and tells the other ranks
 /// that it has begun, if `tells`. What follows in the stream may be started then. kAgain: this
-/// thread block has done it before.
+/// thread block has done it before. With ordered connectors only thread block 0 tells, and does not
+/// leave before it has.
 template <bool kAgain>
 __device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
                                           const WaitBound &bound, bool tells) {
   awaitEarlierWork();
+  const DeviceCollective &collective = arguments.collective;
   TakenUp taken;
-  if constexpr (kAgain)
-    taken.verdict = takeNumber(arguments.collective, arguments.number, bound, taken.number);
-  else
-    taken.verdict = claimNumber(arguments.collective, arguments.number, bound, taken.number);
+  if constexpr (kAgain) {
+    taken.verdict = takeNumber(collective, arguments.number, bound, taken.number);
+    tells &= !collective.isOrdered;
+  } else {
+    WaitBound first = bound;
+    first.leaveAfter = tells && collective.isOrdered ? 0 : bound.leaveAfter;
+    taken.verdict = claimNumber(collective, arguments.number, first, taken.number);
+  }
   if (taken.verdict == Verdict::GoOn && tells)
-    announceBegin<Telling::Relaxed>(arguments.collective, taken.number, arguments.buffers);
+    tellBegin(arguments, taken.number, arguments.buffers);
   if (taken.verdict == Verdict::GoOn)
     letLaterWorkStart();
   return taken;
@@ -113,7 +119,12 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
     Invocation invocation;
     invocation.program = &header.program;
     invocation.places = state.places;
-    invocation.firstTile = collective.earlierIn(number) * collective.numTiles;
+    if (collective.isOrdered) {
+      invocation.wordBase = collective.wordBaseOf(number);
+      invocation.flagBase = collective.flagBaseOf(number);
+    } else {
+      invocation.firstTile = collective.earlierIn(number) * collective.numTiles;
+    }
     state.invocation = invocation;
   }
   PeerBegin peer;
@@ -233,7 +244,7 @@ private:
     WarpWatch watch(bound);
     bool isDone = false;
     for (;;) {
-      GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 0};
+      GivingUp stuck{0, bound.slot, number, {}, {}, blockIdx.x, 0};
       bool hasMoved = false;
       if (!isDone)
         isDone = visit(blockIdx.x, own.context, hasMoved, stuck);
@@ -260,7 +271,7 @@ private:
     if (loaded != block)
       load(block);
     Report report = takeStepsApart<StepRunner>(state, tables, bound, target,
-                                               {block, collective.slot, number, true, context});
+                                               {block, bound.slot, number, true, context});
     context = report.standing.context;
     hasMoved |= report.hasMoved;
     if (report.isOver && threadIdx.x == 0)

@@ -38,21 +38,30 @@ __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_
   WarpWatch watch(bound);
   for (;;) {
     bool isReached = true;
-    for (uint32_t b = laneOfWarp(); b < collective.numBlocks; b += 32)
+    for (uint32_t b = laneOfWarp(); b < collective.numOrdinals; b += 32)
       isReached &= acquireWord(collective.ordinals + b) >= number;
     if (__all_sync(~0u, isReached))
       return Verdict::GoOn;
-    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+    GivingUp stuck{0, bound.slot, number, {}, {}, blockIdx.x, 1};
     stuck.obstacle = {interpreter::BlockReason::Announce, 2, collective.rank};
     if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
       return verdict;
   }
 }
 
+/// One thread: the call ends here, and the communicator with it, since rank `peer` has made another
+/// one.
+__device__ __noinline__ inline void refuseOther(const WaitBound &bound, uint64_t number,
+                                                uint32_t peer) {
+  GivingUp where{0, bound.slot, number, {}, {}, blockIdx.x, 1};
+  where.obstacle = {interpreter::BlockReason::Announce, kOtherCall, peer};
+  giveUp(bound, where);
+}
+
 /// One thread: the replay ends here, and the communicator with it.
-__device__ inline void refuseReplay(const DeviceCollective &collective, const WaitBound &bound,
-                                    uint64_t number) {
-  GivingUp where{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+__device__ __noinline__ inline void refuseReplay(const DeviceCollective &collective,
+                                                 const WaitBound &bound, uint64_t number) {
+  GivingUp where{0, bound.slot, number, {}, {}, blockIdx.x, 1};
   where.obstacle = {interpreter::BlockReason::Announce, kTwoReplays, collective.rank};
   giveUp(bound, where);
 }
@@ -76,6 +85,51 @@ __device__ inline Verdict claimNumber(const DeviceCollective &collective, uint64
   return Verdict::Late;
 }
 
+/// With ordered connectors: the thread blocks that this call does not have have done their part of
+/// it. One warp of the rank.
+__device__ inline void countAbsentBlocks(const DeviceCollective &collective, uint64_t number) {
+  if (!collective.isOrdered)
+    return;
+  for (uint32_t b = collective.numBlocks + laneOfWarp(); b < kOrderedOrdinals; b += 32)
+    storeWord(collective.ordinals + b, number + 1);
+}
+
+/// The lines of LL in the block that the invocation before `number` has used on this rank. All that
+/// came has been waited for, and nobody stores there before this rank says that it begins `number`.
+__device__ __noinline__ inline void clearLines(const DeviceCollective &collective,
+                                               uint64_t number) {
+  char *arena = collective.arenas[collective.rank];
+  const uint64_t where = loadWord(&recordIn(arena, collective.slot, collective.rank)->where) - 1;
+  char *lines = arena + where +
+                collective.blockOf(number - 1) * collective.ringStrides[collective.rank] +
+                collective.linesOffset;
+  for (uint64_t at = laneOfWarp() * sizeof(uint4); at < collective.linesBytes;
+       at += 32 * sizeof(uint4))
+    *reinterpret_cast<uint4 *>(lines + at) = make_uint4(0, 0, 0, 0);
+  fenceSystem();
+  __syncwarp();
+}
+
+/// Tells the others that this rank has begun the invocation. One warp of the rank; but with ordered
+/// connectors, where lines may have to be cleared before, only that of thread block 0 ever does.
+__device__ inline void tellBegin(const InStreamArguments &arguments, uint64_t number,
+                                 char *const buffers[2]) {
+  const DeviceCollective &collective = arguments.collective;
+  if (collective.isOrdered && collective.clearsLinesBefore(number))
+    clearLines(collective, number);
+  announceBegin<Telling::Relaxed>(collective, number, buffers);
+  countAbsentBlocks(collective, number);
+}
+
+/// With ordered connectors, by all lanes of a warp: some rank calls something else.
+__device__ __noinline__ inline Verdict refuseOthers(Said said, const WaitBound &bound,
+                                                    uint64_t number) {
+  const uint32_t others = __ballot_sync(~0u, said == Said::Another);
+  if (laneOfWarp() == 0)
+    refuseOther(bound, number, static_cast<uint32_t>(__ffs(static_cast<int>(others)) - 1));
+  return Verdict::Late;
+}
+
 /// Waits until all ranks let invocation `number` begin here; `words`: of an earlier look. All lanes
 /// of a warp, a rank each. GoOn: they do.
 __device__ inline Verdict awaitPeers(const DeviceCollective &collective, const WaitBound &bound,
@@ -83,12 +137,18 @@ __device__ inline Verdict awaitPeers(const DeviceCollective &collective, const W
   WarpWatch watch(bound);
   for (bool isAcquired = false;; words = loadPeerAcquiring(collective, number), isAcquired = true) {
     peer = judgePeer(collective, number, words);
+    // Who may be ahead has a clerk that looks.
+    const Said said = collective.lead == 1 ? whatPeerCalls(collective, number) : Said::TheSame;
+    if (__any_sync(~0u, said == Said::Another))
+      return refuseOthers(said, bound, number);
+    // Who has begun has said what, but that may be seen later.
+    peer.isReady &= collective.lead != 1 || said != Said::Nothing;
     if (__all_sync(~0u, peer.isReady)) {
       if (!isAcquired)
         acquireBuffers(collective, number);
       return Verdict::GoOn;
     }
-    GivingUp stuck{0, collective.slot, number, {}, {}, blockIdx.x, 1};
+    GivingUp stuck{0, bound.slot, number, {}, {}, blockIdx.x, 1};
     if (!peer.isReady)
       stuck.obstacle = {interpreter::BlockReason::Announce, peer.isRegistered ? 1u : 0u,
                         laneOfWarp()};

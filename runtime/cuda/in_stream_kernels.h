@@ -1,5 +1,6 @@
 // The kernels of in-stream execution: for floats and sum, or any type and operation; for programs
-// without lines, with lines, or of straight blocks. All return a cudaError_t.
+// without lines, with lines, or of straight blocks; and for a rank that only attends. All return a
+// cudaError_t.
 #pragma once
 
 #include "runtime/cuda/in_stream.h"
@@ -24,6 +25,8 @@ struct InStreamKernel {
 };
 extern const InStreamKernel kFloatSumKernel, kFloatSumLinesKernel, kFloatSumStraightKernel;
 extern const InStreamKernel kAnyKernel, kAnyLinesKernel, kAnyStraightKernel;
+/// Of a rank without thread blocks, with ordered connectors.
+extern const InStreamKernel kAttendKernel;
 
 /// Likewise, of straight blocks that stay for further calls.
 struct StandbyKernel {

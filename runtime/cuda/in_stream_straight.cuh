@@ -24,6 +24,7 @@ struct StraightShared {
                           kMaxStraightPieces * sizeof(StraightPiece)];
   ReadyWord words[kMaxStraightOperands]; // by operand
   uint64_t number;
+  uint32_t isDone; // with ordered connectors: the workers have taken all steps, or leave
 };
 
 /// An invocation. Of one that has a successor in the same kernel the thread blocks of this rank
@@ -89,7 +90,9 @@ __device__ __forceinline__ bool makeWords(StraightShared &shared,
     return false;
   if (threadIdx.x == 0)
     shared.number = number;
-  const uint64_t earlier = collective.earlierIn(number);
+  const bool isOrdered = collective.isOrdered;
+  const uint64_t earlier = isOrdered ? 0 : collective.earlierIn(number);
+  const uint64_t flagBase = isOrdered && operand.isLines() ? collective.flagBaseOf(number) : 0;
   const uint32_t r = lane < collective.numRanks ? lane : 0;
   char *blocks = collective.arenas[r] + peer.where;
   char *block = blocks + collective.blockOf(number) * collective.ringStrides[r];
@@ -98,7 +101,8 @@ __device__ __forceinline__ bool makeWords(StraightShared &shared,
   if (!operand.isLines())
     base = operand.place == 2 ? scratch : turn.buffers[operand.place == 1];
   if (operand.place != kNoPlace)
-    shared.words[threadIdx.x] = {base + operand.offsetAfter(earlier), operand.flagAfter(earlier)};
+    shared.words[threadIdx.x] = {base + operand.offsetAfter(earlier),
+                                 operand.flagAfter(earlier) + flagBase};
   return true;
 }
 
@@ -128,9 +132,13 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
         obstacle = reinterpret_cast<const Obstacle *>(image + layout.obstaclesAt)[missing];
       Verdict verdict = watch.look(missing != ~0u ? obstacle.peer : ~0u);
       if (verdict == Verdict::Late && missing != ~0u)
-        giveUp(
-            arguments.bound,
-            {0, collective.slot, shared.number, {0, step.instruction, 0}, obstacle, blockIdx.x, 0});
+        giveUp(arguments.bound, {0,
+                                 arguments.bound.slot,
+                                 shared.number,
+                                 {0, step.instruction, 0},
+                                 obstacle,
+                                 blockIdx.x,
+                                 0});
       return verdict == Verdict::GoOn;
     };
     ok = interpreter::cuda::takeStep<Fold, kWide>(
@@ -138,6 +146,22 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
         mayWait);
   }
   return ok;
+}
+
+/// The last warp, with ordered connectors: looks what the others call, until they all have begun
+/// this invocation or the workers are done. Who begins it later looks at what this rank has said.
+__device__ __noinline__ inline bool
+watchPeers(const StraightShared &shared, const InStreamArguments &arguments, uint64_t number) {
+  const DeviceCollective &collective = arguments.collective;
+  for (;;) {
+    const bool isDone =
+        __all_sync(~0u, *static_cast<const volatile uint32_t *>(&shared.isDone) != 0);
+    const Said said = whatPeerCalls(collective, number);
+    if (__any_sync(~0u, said == Said::Another))
+      return refuseOthers(said, arguments.bound, number) == Verdict::GoOn;
+    if (isDone || __all_sync(~0u, said != Said::Nothing))
+      return true;
+  }
 }
 
 /// The last warp, whether the invocation has ended well. Nobody of this invocation waits for it, so
@@ -150,10 +174,12 @@ __device__ inline bool runClerk(const StraightShared &shared, const InStreamArgu
   bool ok =
       turn.isNext || claimNumber(collective, turn.number, arguments.bound, number) == Verdict::GoOn;
   if (ok && blockIdx.x == 0)
-    announceBegin<Telling::Relaxed>(collective, number, turn.buffers);
+    tellBegin(arguments, number, turn.buffers);
   letLaterWorkStart();
   if (blockIdx.x == 0 && turn.number != kAnyNumber)
     fenceSystem();
+  if (ok && blockIdx.x == 0 && collective.isOrdered)
+    ok = watchPeers(shared, arguments, number);
   ok = interpreter::cuda::allOfBlock(ok);
   if (ok && turn.number == kAnyNumber && shared.number != number) {
     // The workers have looked while another replay had it, which has ended since.
@@ -183,6 +209,8 @@ __global__ void __launch_bounds__(kThreads)
     runClerk(shared, arguments, turnOf(arguments), arguments.ended);
     return;
   }
+  if (threadIdx.x == 0)
+    *static_cast<volatile uint32_t *>(&shared.isDone) = 0;
   const char *image = layout.images + uint64_t(blockIdx.x) * layout.stride;
   loadTables(shared, layout, image, numWorkers);
   bool ok = true;
@@ -194,6 +222,8 @@ __global__ void __launch_bounds__(kThreads)
     awaitEarlierWork();
   }
   ok = meetWorkers(numWorkers, ok) && takeSteps<Fold, kWide>(shared, arguments, image, numWorkers);
+  if (arguments.collective.isOrdered && threadIdx.x == 0)
+    *static_cast<volatile uint32_t *>(&shared.isDone) = 1;
   interpreter::cuda::allOfBlock(ok);
 }
 

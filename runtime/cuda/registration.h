@@ -4,13 +4,8 @@
 
 #include "plan/plan.h"
 #include "runtime/base/status.h"
-#include "runtime/cuda/arena_space.h"
-#include "runtime/cuda/device_collective.h"
-#include "runtime/cuda/device_memory.h"
-#include "runtime/cuda/slot_table.h"
-#include "runtime/cuda/straight_images.h"
+#include "runtime/cuda/shape.h"
 #include "runtime/daemon/collective.h"
-#include "runtime/interpreter/bind.h"
 
 #include <array>
 #include <cstdint>
@@ -20,32 +15,20 @@
 
 namespace occl::cuda {
 
-/// What a rank's registrations share. Outlives them.
-struct RegistrationContext {
-  DeviceMemory &memory;
-  ArenaSpace &space; // of its own arena
-  SlotTable &slots;
-  uint32_t rank;
-  uint32_t numRanks;
-  uint32_t maxBlocks; // that the device can run at once
-};
-
 /// One slot of the rank: a registered collective, or one captured call of it. Immutable, but for
 /// staging() and what devices write.
 ///
 /// Its memory is given back once all ranks have retired the slot: until then slower ones may store
 /// signals and credits of invocations that are over here. A rank without thread blocks takes part
 /// in agreeing on the slot and in nothing else.
-class Registration {
+class Registration : public Shape {
 public:
   /// InvalidArgument if the plan does not suit devices, Mismatch, Again if there is no memory or no
   /// slot, SystemError.
   static StatusOr<std::unique_ptr<Registration>>
-  make(const RegistrationContext &context, const daemon::CollectiveSpec &spec, uint32_t instance);
+  make(const ShapeContext &context, const daemon::CollectiveSpec &spec, uint32_t instance);
   ~Registration();
 
-  const DeviceCollective &collective() const { return device; }
-  const interpreter::Binding &binding() const { return *bound; }
   /// This rank has no thread block: there is nothing to launch.
   bool isIdle() const { return device.numBlocks == 0; }
 
@@ -64,23 +47,13 @@ public:
   StatusOr<bool> isReplayed() const;
 
 private:
-  explicit Registration(const RegistrationContext &context) : context(context) {}
-  Status bindAll(const daemon::CollectiveSpec &spec);
+  explicit Registration(const ShapeContext &context) : Shape(context) {}
   Status findIdleRanks(const daemon::CollectiveSpec &spec);
-  Status layOut(const plan::Plan &plan);
+  void layOut(const plan::Plan &plan);
   Status takeMemory();
-  Status takeAdoptions();
-  Status uploadImages();
-  Status uploadStraightImages();
   Status publish();
-  StatusOr<char *> take(uint64_t bytes);
   StatusOr<std::vector<uint64_t>> readOrdinals() const;
 
-  const RegistrationContext context;
-  std::shared_ptr<const interpreter::Binding> bound;
-  StraightTablesOnDevice straight;
-  DeviceCollective device;
-  std::vector<ArenaSpace::Piece> taken;
   bool hasSlot = false;
   std::optional<std::array<char *, 2>> staged;
 };

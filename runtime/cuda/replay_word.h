@@ -18,5 +18,7 @@ OCCL_INLINE bool isReplaying(uint64_t word) { return (word & kReplaying) != 0; }
 /// Obstacle::what of a thread block that gives up (GivingUp::isBeginning) as another replay of its
 /// call is running.
 inline constexpr uint32_t kTwoReplays = 3;
+/// As rank `peer` calls something else in the place of this call.
+inline constexpr uint32_t kOtherCall = 4;
 
 } // namespace occl::cuda

@@ -67,15 +67,14 @@ struct ResidentRank::CallScope {
 };
 
 ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
-                           const RegistrationContext &context)
+                           const ShapeContext &context)
     : fabric(fabric), options(options), context(context), seenLeft(fabric.numRanks(), false) {
   for (uint32_t k = 0; k < resident::kNumKernels; ++k)
     shares[k] = std::make_unique<Share>(*this, k);
 }
 
-StatusOr<std::unique_ptr<ResidentRank>> ResidentRank::make(daemon::Fabric &fabric,
-                                                           const Options &options,
-                                                           const RegistrationContext &context) {
+StatusOr<std::unique_ptr<ResidentRank>>
+ResidentRank::make(daemon::Fabric &fabric, const Options &options, const ShapeContext &context) {
   std::unique_ptr<ResidentRank> rank(new ResidentRank(fabric, options, context));
   auto set = resident::ResidentSet::of(options.scheduler.get(),
                                        {options.device, options.numExecutors,

@@ -45,7 +45,7 @@ public:
 
   /// All memory is taken and all kernels loaded here. InvalidArgument, SystemError.
   static StatusOr<std::unique_ptr<ResidentRank>>
-  make(daemon::Fabric &fabric, const Options &options, const RegistrationContext &context);
+  make(daemon::Fabric &fabric, const Options &options, const ShapeContext &context);
   /// As detach().
   ~ResidentRank();
   /// What is open ends, within seconds. Whether nothing of it is executed any more afterwards; if
@@ -122,7 +122,7 @@ private:
     std::map<std::pair<uint64_t, uint64_t>, uint64_t> missing; // by invocation: ranks as bits
   };
 
-  ResidentRank(daemon::Fabric &fabric, const Options &options, const RegistrationContext &context);
+  ResidentRank(daemon::Fabric &fabric, const Options &options, const ShapeContext &context);
   resident::ResidentDaemon &daemonOf(uint32_t kernel) { return set->daemon(kernel); }
   Status attach(uint32_t kernel);
   StatusOr<insight::Trace::Recording> stopTraceOf(const Share &share);
@@ -150,7 +150,7 @@ private:
 
   daemon::Fabric &fabric;
   const Options options;
-  const RegistrationContext context;
+  const ShapeContext context;
   std::shared_ptr<resident::ResidentSet> set;
   std::array<std::unique_ptr<Share>, resident::kNumKernels> shares;
 

@@ -38,9 +38,10 @@ struct SlotBoard {
 };
 
 /// A collective's id; 0 for the calls of occlEnqueue that are executed as they are made, kSubmitted
-/// for those of occlSubmit, else which of those that were captured in a graph.
+/// for those of occlSubmit, else which of those that were captured in a graph. kOrdered, with id 0:
+/// ordered connectors, of no collective.
 struct SlotKey {
-  static constexpr uint32_t kSubmitted = ~0u;
+  static constexpr uint32_t kSubmitted = ~0u, kOrdered = ~0u - 1;
 
   uint64_t id = 0;
   uint32_t instance = 0;

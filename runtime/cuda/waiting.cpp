@@ -46,7 +46,7 @@ uint32_t WaitingOnDevices::count(int device) {
     streams += where.first == device ? number : 0;
   std::vector<uint64_t> times;
   for (const auto &[where, words] : ranks)
-    for (uint32_t slot = 0; where == device && slot < kSlots; ++slot)
+    for (uint32_t slot = 0; where == device && slot < kReported; ++slot)
       if (uint64_t time = lastWait(*words, slot); time != 0)
         times.push_back(time);
   const uint64_t latest = times.empty() ? 0 : *std::ranges::max_element(times);

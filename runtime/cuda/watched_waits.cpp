@@ -6,7 +6,7 @@ namespace occl::cuda {
 
 std::vector<uint32_t> LongWaits::look(const HostWords &words, std::chrono::nanoseconds atLeast) {
   std::vector<uint32_t> found;
-  for (uint32_t slot = 0; slot < kSlots; ++slot) {
+  for (uint32_t slot = 0; slot < kReported; ++slot) {
     const uint64_t at = loadShared(&words.waiting[slot], std::memory_order_relaxed);
     Seen &wait = seen[slot];
     if (at <= wait.last) // or of a thread block whose word came late

@@ -53,7 +53,7 @@ private:
     uint64_t first = 0, last = 0; // by the device's clock
     bool isFound = false;
   };
-  std::vector<Seen> seen = std::vector<Seen>(kSlots);
+  std::vector<Seen> seen = std::vector<Seen>(kReported);
 };
 
 } // namespace occl::cuda

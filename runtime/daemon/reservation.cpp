@@ -207,7 +207,10 @@ void Admission::setOptions(OpenInvocation &invocation, const Submission &submiss
     invocation.priority = options->priority;
     invocation.timeout = options->timeout;
     invocation.callbacksNeverBlock = options->callbacksNeverBlock;
-    invocation.name = options->name ? options->name : "";
+    if (options->name)
+      invocation.name = options->name;
+    else
+      invocation.name.clear();
     return;
   }
   const CollectiveSpec &spec = invocation.collective->spec;

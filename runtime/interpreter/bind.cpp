@@ -164,6 +164,8 @@ void Binder::layOutArenas() {
   // Lines are control words, too: they must be zero at first.
   std::vector<uint64_t> &sizes = hasLines() ? binding->controlSizes : binding->arenaSizes;
   sizes = binding->counterSizes;
+  for (uint64_t &size : sizes)
+    size = std::max(size, request.slotsOffset);
   for (size_t i = 0; i < layouts.size(); ++i) {
     Layout &layout = layouts[i];
     if (isCounter(i))

@@ -32,6 +32,10 @@ struct BindRequest {
   /// Heads lie so many bytes behind the begin of the arena block that they belong to, where all
   /// ranks may write, instead of in it; 0: in it. All ranks must use the same.
   uint64_t headsDistance = 0;
+  /// Slots begin so many bytes behind the begin of an arena block, a multiple of 128, however few
+  /// tails, heads and signals lie before them: so that programs which use the same block one after
+  /// the other have the same kind of memory in the same place. All ranks must use the same.
+  uint64_t slotsOffset = 0;
   /// Consecutive instructions that need not wait apart become one step of at most so many operands;
   /// 0: each is a step. A rank's own business. For executors that know all places before they run a
   /// thread block.
@@ -71,6 +75,7 @@ public:
   uint64_t scratchBytes() const { return scratchSize; }
   /// Zeroed at the start of an invocation.
   uint64_t progressBytes() const { return bound.numBlocks * kControlStride; }
+  uint32_t numEnds() const { return static_cast<uint32_t>(ends.size()); }
   /// Of the user's buffers.
   uint64_t inputBytes() const { return inputSize; }
   uint64_t outputBytes() const { return outputSize; }

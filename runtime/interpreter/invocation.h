@@ -312,6 +312,10 @@ struct Invocation {
   bool inPlace = false;
   /// Host: [r]: how to access what rank r refers to.
   const PeerMemory *peerMemory = nullptr;
+  /// What is added to the value of every tail, head, signal and progress word that is stored or
+  /// waited for: no such word of the arena blocks is larger at the start. 0 for blocks whose words
+  /// are zero, and where firstTile says how they go on; the same on all ranks.
+  uint64_t wordBase = 0;
   /// Lines: no line of the arena blocks has a flag in (flagBase, flagBase + flagsPerInvocation) at
   /// the start. 0 for blocks whose lines are zero; the same on all ranks.
   uint64_t flagBase = 0;

@@ -206,8 +206,8 @@ private:
       ready.address = nullptr;
     if (value > 0)
       ready.value = static_cast<uint64_t>(value) + earlier * source.slices;
-    if (i >= tables.firstOperand && value > 0)
-      ready.value += invocation.flagBase;
+    if (value > 0)
+      ready.value += i >= tables.firstOperand ? invocation.flagBase : invocation.wordBase;
     return ready;
   }
 

@@ -137,7 +137,8 @@ public:
           return {BlockReason::Announce, awaited.what, awaited.peer};
       int64_t value = awaited.value + static_cast<int64_t>(context.tile) * awaited.perTile +
                       static_cast<int64_t>(awaited.isSliced ? slicesDone : 0);
-      uint64_t earlier = invocation.firstTile * static_cast<uint64_t>(awaited.perTile);
+      uint64_t earlier =
+          invocation.firstTile * static_cast<uint64_t>(awaited.perTile) + invocation.wordBase;
       if (value > 0 &&
           target.acquire(word(base + awaited.offset)) < static_cast<uint64_t>(value) + earlier)
         return {awaited.reason, awaited.what, awaited.peer};
@@ -180,7 +181,7 @@ public:
       uint64_t value = valueOf(released);
       if (!released.isStored || value > released.limit)
         continue;
-      value += invocation.firstTile * released.perTile;
+      value += invocation.firstTile * released.perTile + invocation.wordBase;
       char *address = place(released.place) + released.offset;
       if constexpr (Target::kHasReferences)
         if (released.mayRefer)
@@ -240,7 +241,8 @@ private:
   }
   /// Of the step's last instruction.
   OCCL_HOST_DEVICE uint64_t completion() const {
-    return controlTile * block.numInstructions + context.instruction + instruction.numInstructions;
+    return invocation.wordBase + controlTile * block.numInstructions + context.instruction +
+           instruction.numInstructions;
   }
 
   OCCL_HOST_DEVICE static uint64_t *word(char *address) {

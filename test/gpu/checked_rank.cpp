@@ -46,18 +46,34 @@ CheckedRank::~CheckedRank() {
 }
 
 std::string CheckedRank::run(uint32_t stream, const CheckedCollective &what, uint64_t key) {
+  return between(stream, what, key, [&](const Lane &lane) -> std::string {
+    return occlEnqueue(comm, what.id, lane.input, lane.output, lane.stream) == occlSuccess
+               ? ""
+               : std::string("occlEnqueue: ") + occlGetLastError();
+  });
+}
+
+std::string CheckedRank::call(uint32_t stream, const Case &what, const CheckedCollective &checked,
+                              uint64_t key) {
+  return between(stream, checked, key, [&](const Lane &lane) {
+    return callInStream(comm, what, lane.input, lane.output, lane.stream);
+  });
+}
+
+/// put(lane): puts the collective between what makes its input and what looks at its output.
+template <class Put>
+std::string CheckedRank::between(uint32_t stream, const CheckedCollective &what, uint64_t key,
+                                 const Put &put) {
   const Lane &lane = lanes[stream];
   if (lane.input == nullptr || lane.output == nullptr)
     return "no memory for buffers";
   const DataOf data = {key, what.elements};
   int error = fillInput(lane.stream, lane.input, what.inputElements, data, rank);
-  if (error == cudaSuccess &&
-      occlEnqueue(comm, what.id, lane.input, lane.output, lane.stream) != occlSuccess)
-    return std::string("occlEnqueue: ") + occlGetLastError();
-  if (error == cudaSuccess)
+  std::string wrong = error == cudaSuccess ? put(lane) : "";
+  if (error == cudaSuccess && wrong.empty())
     error = compareOutput(lane.stream, lane.output, what.count, data, what.expected, rank, numRanks,
                           differences + stream);
-  return error == cudaSuccess ? "" : cudaGetErrorString(static_cast<cudaError_t>(error));
+  return error == cudaSuccess ? wrong : cudaGetErrorString(static_cast<cudaError_t>(error));
 }
 
 std::string CheckedRank::finish() {

@@ -39,6 +39,9 @@ public:
   /// Makes the input, runs the collective and compares its output, as the stream's next work. The
   /// key is the same on all ranks. "" or what is wrong.
   std::string run(uint32_t stream, const CheckedCollective &what, uint64_t key);
+  /// The same without registration.
+  std::string call(uint32_t stream, const Case &what, const CheckedCollective &checked,
+                   uint64_t key);
   /// Waits for all streams, a minute at most; then "" or what was wrong in any of them.
   std::string finish();
   cudaStream_t stream(uint32_t number) const { return lanes[number].stream; }
@@ -48,6 +51,9 @@ private:
     cudaStream_t stream = nullptr;
     void *input = nullptr, *output = nullptr;
   };
+
+  template <class Put>
+  std::string between(uint32_t stream, const CheckedCollective &what, uint64_t key, const Put &put);
 
   const occlComm_t comm;
   const uint32_t rank, numRanks;

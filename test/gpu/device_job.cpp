@@ -28,6 +28,14 @@ std::string failed(const char *what, cudaError_t error) {
   return error == cudaSuccess ? "" : std::string(what) + ": " + cudaGetErrorString(error);
 }
 
+bool isCall(const Case &what) { return what.way == Way::Call || what.way == Way::CallInGraph; }
+
+bool isDirect(const plan::Plan &plan) {
+  return std::ranges::any_of(plan.instructions, [](const auto &instruction) {
+    return instruction.opcode == plan::Opcode::LoadReduceStore;
+  });
+}
+
 } // namespace
 
 std::string Case::name() const {
@@ -35,12 +43,14 @@ std::string Case::name() const {
          std::to_string(count) + " elements of " + nameOf(type) + ", " + nameOf(op) +
          ", misaligned by " + std::to_string(misalignment) +
          (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
-         (way == Way::Graph       ? ", in a graph"
-          : way == Way::Awaited   ? ", waited for"
-          : way == Way::Called    ? ", called"
-          : way == Way::Submitted ? ", submitted"
-          : way == Way::Streamed  ? ", submitted on a stream"
-                                  : "");
+         (way == Way::Graph         ? ", in a graph"
+          : way == Way::Awaited     ? ", waited for"
+          : way == Way::Called      ? ", called"
+          : way == Way::Submitted   ? ", submitted"
+          : way == Way::Streamed    ? ", submitted on a stream"
+          : way == Way::Call        ? ", not registered"
+          : way == Way::CallInGraph ? ", not registered, in a graph"
+                                    : "");
 }
 
 RankOnDevice::RankOnDevice(occlComm_t comm, uint32_t rank) : comm(comm), rank(rank) {
@@ -75,6 +85,8 @@ std::string RankOnDevice::synchronize(cudaStream_t stream) {
 
 std::string RankOnDevice::enqueue(const Case &what) {
   Places places = placesOf(what);
+  if (isCall(what))
+    return callInStream(comm, what, places.input, places.output, work);
   occlResult_t result = occlEnqueue(comm, what.id, places.input, places.output, work);
   return result == occlSuccess ? "" : std::string("occlEnqueue: ") + occlGetLastError();
 }
@@ -281,14 +293,15 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
   inputBytes = input.size();
   std::string wrong;
   constexpr uint32_t kTimeout = 20000, kStay = 1000;
-  if (registerCase(comm, what, kTimeout, what.way == Way::Called ? kStay : 0) != occlSuccess)
+  if (!isCall(what) &&
+      registerCase(comm, what, kTimeout, what.way == Way::Called ? kStay : 0) != occlSuccess)
     wrong = std::string("occlRegister: ") + occlGetLastError();
   if (wrong.empty())
     wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(pristine, input.data(), input.size(),
                                                       cudaMemcpyHostToDevice, work));
   if (wrong.empty())
     wrong = synchronize();
-  if (what.way == Way::Graph)
+  if (what.way == Way::Graph || what.way == Way::CallInGraph)
     wrong = wrong.empty() ? runGraph(what, expected, meet) : (meet(), meet(), wrong);
   else if (wrong.empty())
     wrong = what.way == Way::Submitted  ? runSubmitted(what, expected)
@@ -296,7 +309,7 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
             : what.way == Way::Called   ? runCalled(what, expected)
             : what.way == Way::Streamed ? runStreamed(what, expected)
                                         : runEager(what, expected);
-  if (wrong.empty() && occlDeregister(comm, what.id) != occlSuccess)
+  if (wrong.empty() && !isCall(what) && occlDeregister(comm, what.id) != occlSuccess)
     wrong = std::string("occlDeregister: ") + occlGetLastError();
   return wrong.empty() ? "" : what.name() + ", rank " + std::to_string(rank) + ": " + wrong;
 }
@@ -419,10 +432,7 @@ std::vector<Case> submittedCasesFor(uint32_t n) {
   std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
   cases.insert(cases.end(), types.begin(), types.end());
   std::erase_if(cases, [](const Case &what) {
-    bool isDirect = std::ranges::any_of(what.plan.instructions, [](const auto &instruction) {
-      return instruction.opcode == plan::Opcode::LoadReduceStore;
-    });
-    return what.way == Way::Graph || (isDirect && !what.isRegistered);
+    return what.way == Way::Graph || (isDirect(what.plan) && !what.isRegistered);
   });
   for (Case &what : cases)
     what.way = Way::Submitted;
@@ -443,6 +453,28 @@ std::vector<Case> calledCasesFor(uint32_t n) {
   for (Case &what : cases)
     what.way = Way::Called;
   return cases;
+}
+
+std::vector<Case> callCasesFor(uint32_t n) {
+  std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
+  cases.insert(cases.end(), types.begin(), types.end());
+  std::erase_if(cases, [](const Case &what) { return isDirect(what.plan) && !what.isRegistered; });
+  for (Case &what : cases)
+    what.way = what.way == Way::Graph ? Way::CallInGraph : Way::Call;
+  return cases;
+}
+
+std::string callInStream(occlComm_t comm, const Case &what, const void *input, void *output,
+                         cudaStream_t stream) {
+  auto handle = handleOf(what.plan);
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = handle.get();
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  call.count = what.count;
+  call.dataType = static_cast<occlDataType_t>(what.type);
+  call.op = static_cast<occlRedOp_t>(what.op);
+  return occlCall(comm, &call, stream) == occlSuccess ? "" : occlGetLastError();
 }
 
 std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks) {

@@ -16,8 +16,9 @@ namespace occl::gpu_test {
 
 /// How invocations are executed: enqueued as they are, or twice as often from a graph, replayed
 /// beside them; enqueued and waited for, or called where a kernel may stay for the next call; or
-/// submitted to the resident daemon, at once or in the stream's order.
-enum class Way { Eager, Graph, Awaited, Called, Submitted, Streamed };
+/// submitted to the resident daemon, at once or in the stream's order. Or without registration, as
+/// calls of the communicator, eager or in a graph.
+enum class Way { Eager, Graph, Awaited, Called, Submitted, Streamed, Call, CallInGraph };
 
 struct Case {
   uint64_t id = 1;
@@ -100,6 +101,12 @@ std::vector<Case> submittedCasesFor(uint32_t numRanks);
 /// Likewise those that can be waited for.
 std::vector<Case> awaitedCasesFor(uint32_t numRanks);
 std::vector<Case> calledCasesFor(uint32_t numRanks);
+/// Likewise those that need no registration, some of them in graphs.
+std::vector<Case> callCasesFor(uint32_t numRanks);
+
+/// A call of the communicator in the stream. "" or what is wrong.
+std::string callInStream(occlComm_t comm, const Case &what, const void *input, void *output,
+                         cudaStream_t stream);
 
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();

@@ -1,6 +1,6 @@
 // Collectives submitted to the resident daemons of CUDA devices, ranks being processes. Skipped
-// where there is no device. Processes that share a GPU take turns on it: four ranks on two GPUs take
-// 58 s on H200s, 33 of them the first test, where two ranks take 12.
+// where there is no device. Processes that share a GPU take turns on it: four ranks on two GPUs
+// take 58 s on H200s, 33 of them the first test, where two ranks take 12.
 #include "plan/testing/example_plans.h"
 #include "test/gpu/chaos_job.h"
 #include "test/gpu/processes_on_devices.h"

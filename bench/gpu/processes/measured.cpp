@@ -1,5 +1,7 @@
 #include "bench/gpu/processes/measured.h"
 
+#include "runtime/communicator/handles.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -80,6 +82,7 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   auto joined = std::make_unique<Occl>();
   joined->together = &together;
   joined->rank = rank;
+  joined->usesCalls = std::getenv("CALLS") != nullptr;
   require(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
   for (const Named &known : kKinds)
     if (collective == known.name)
@@ -120,7 +123,26 @@ void *Occl::allocate(size_t bytes) {
   return memory;
 }
 
+/// The first plan that serves the size.
+uint64_t Occl::callWith(size_t count, size_t firstPlan, size_t numPlans) {
+  const uint64_t bytes = count * sizeof(float);
+  for (size_t p = firstPlan; p < firstPlan + numPlans; ++p) {
+    const plan::Plan &plan = *plans[p]->plan;
+    if (bytes < plan.minBytes || bytes > plan.maxBytes)
+      continue;
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.plan = plans[p];
+    call.count = count;
+    call.timeoutMs = 10000;
+    calls[nextId] = call;
+    return nextId++;
+  }
+  return 0;
+}
+
 uint64_t Occl::registerWith(size_t count, size_t firstPlan, size_t numPlans) {
+  if (usesCalls)
+    return callWith(count, firstPlan, numPlans);
   occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
   given.id = nextId++;
   given.plans = plans.data() + firstPlan;
@@ -139,9 +161,18 @@ uint64_t Occl::registerWith(size_t count, size_t firstPlan, size_t numPlans) {
   return 0;
 }
 
-void Occl::deregister(uint64_t id) { requireOccl(occlDeregister(comm, id), "occlDeregister"); }
+void Occl::deregister(uint64_t id) {
+  if (!usesCalls)
+    requireOccl(occlDeregister(comm, id), "occlDeregister");
+}
 
 void Occl::enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream) {
+  if (usesCalls) {
+    occlCall_t call = calls.at(id);
+    call.sendBuffer = input;
+    call.recvBuffer = output;
+    return requireOccl(occlCall(comm, &call, stream), "occlCall");
+  }
   requireOccl(occlEnqueue(comm, id, input, output, stream), "occlEnqueue");
 }
 

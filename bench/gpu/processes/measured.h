@@ -6,6 +6,7 @@
 #include "runtime/communicator/occl.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Times {
 
 /// A communicator of this process's rank, on the GPU with the rank's number. daemonBlocks: thread
 /// blocks of its resident daemon; 0: as many as the library takes.
+/// With CALLS in the environment nothing is registered: collectives are calls (occlCall).
 class Occl {
 public:
   static std::unique_ptr<Occl> join(Together &together, uint32_t rank,
@@ -49,12 +51,16 @@ public:
   void wait(uint64_t request);
 
 private:
+  uint64_t callWith(size_t count, size_t firstPlan, size_t numPlans);
+
   Together *together = nullptr;
   uint32_t rank = 0;
   occlComm_t comm = nullptr;
   std::vector<occlPlan_t> plans;
   Kind measured = Kind::AllReduce;
   uint64_t nextId = 1;
+  bool usesCalls = false;
+  std::map<uint64_t, occlCall_t> calls; // by id
 };
 
 /// The buffers, and what is done with them.

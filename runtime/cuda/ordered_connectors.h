@@ -1,0 +1,90 @@
+// Ordered connectors: memory for messages that all calls of a communicator in streams share, one
+// call after the other, whatever their kinds and counts. So a call needs no registration, and what
+// a rank has of a shape is its own business.
+//
+// Calls are numbered on each rank in the order in which they are made. Call n uses block n %
+// kMaxRing of each rank, and a rank begins it when all have begun n + 1 - DeviceCollective::lead,
+// so nobody uses that block for an earlier one any more. A block has a part for words, one for
+// lines of LL, one for lines of LL128, and one for the messages of protocol Simple, so whatever a
+// program finds in one is older of the same kind: words only grow from call to call
+// (Invocation::wordBase), and lines carry flags that no earlier call has had (flagBase), until they
+// are cleared long before 32 bits of flags come again.
+//
+// What a rank says of a call lies in one of kOrderedTurns places of its record with the others: who
+// says it of n + kOrderedTurns has seen that all have finished n. With it goes a signature. Each
+// rank compares it with its own when it begins, and again while it waits: of two ranks that call
+// different things the later one finds it. test/model/calls has the model.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/cuda/shape.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace occl::cuda {
+
+class OrderedConnectors {
+public:
+  /// Bytes of a block's parts, which follow each other; the same on all ranks.
+  struct Geometry {
+    uint64_t words, lines, wideLines, messages;
+    /// Of the rank's scratch, behind all blocks: its calls use it one after the other.
+    uint64_t scratch;
+
+    uint64_t progressOffset() const;
+    uint64_t block() const { return words + lines + wideLines + messages; }
+    uint64_t all() const { return kMaxRing * block() + scratch; }
+  };
+  /// For so many ranks, in device memory of so many bytes a rank.
+  static Geometry geometryFor(uint32_t numRanks, uint64_t memoryBytes);
+
+  /// Takes memory and tells the others where. All ranks do it, with the same number for the first
+  /// call. Again, SystemError.
+  static StatusOr<std::unique_ptr<OrderedConnectors>> make(const ShapeContext &context,
+                                                           uint64_t firstCall);
+
+  const Geometry &geometry() const { return sizes; }
+  /// Where the slots of a program begin in a block, and how many bytes there are for them.
+  struct Part {
+    uint64_t offset, bytes;
+  };
+  Part partFor(plan::Protocol protocol, bool hasWideLines) const;
+  /// All of it that says where memory lies.
+  void describe(DeviceCollective &device) const;
+  /// DeviceCollective::ordinals as the device has them now.
+  StatusOr<std::vector<uint64_t>> ordinals() const;
+
+private:
+  OrderedConnectors(const ShapeContext &context, const Geometry &sizes)
+      : context(context), sizes(sizes) {}
+  Status takeMemory(uint64_t firstCall);
+  Status publish(uint64_t where, uint64_t firstCall) const;
+
+  const ShapeContext context;
+  const Geometry sizes;
+  uint32_t slot = 0;
+  uint64_t *numbers = nullptr; // kOrderedOrdinals
+};
+
+/// A shape whose messages lie there. Immutable, but for what devices write.
+class OrderedShape : public Shape {
+public:
+  /// InvalidArgument if the plan does not suit devices or the connectors; Again, SystemError.
+  static StatusOr<std::unique_ptr<OrderedShape>> make(const ShapeContext &context,
+                                                      const OrderedConnectors &connectors,
+                                                      const daemon::CollectiveSpec &spec);
+  /// No kernel uses it any more.
+  ~OrderedShape();
+
+private:
+  explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
+  Status bindWithin(const OrderedConnectors &connectors, const daemon::CollectiveSpec &spec);
+  Status checkWords(const daemon::CollectiveSpec &spec, const OrderedConnectors &connectors) const;
+};
+
+/// 16 bits of what all ranks must call alike.
+uint16_t signatureOf(const daemon::CollectiveSpec &spec);
+
+} // namespace occl::cuda

@@ -1,0 +1,30 @@
+// Work that is put into several streams and shares something, memory or connectors: in which order
+// its turns come.
+#pragma once
+
+#include "runtime/base/status.h"
+
+#include <cuda_runtime.h>
+
+namespace occl::cuda {
+
+/// What comes next, in whichever stream, waits there until the turn before it is over. One thread
+/// at a time; the rank's device is current.
+class StreamTurns {
+public:
+  StreamTurns() = default;
+  ~StreamTurns();
+  StreamTurns(const StreamTurns &) = delete;
+  StreamTurns &operator=(const StreamTurns &) = delete;
+
+  /// Before the first work of a turn. SystemError.
+  Status begin(cudaStream_t stream);
+  /// Behind its last one. SystemError.
+  Status end(cudaStream_t stream);
+
+private:
+  cudaEvent_t last = nullptr; // behind the last turn; null: there was none
+  unsigned long long lastStream = 0;
+};
+
+} // namespace occl::cuda
