@@ -1,17 +1,14 @@
 // Which of the plans that come with OCCL serves a call.
 #include "runtime/communicator/handles.h"
 
-#include "runtime/plan_library/plan_library.h"
-
-#include <utility>
-
 namespace occl::communicator {
 
 namespace {
 
 using plan_library::PlanClass;
 
-/// Threads of one process can access each other's buffers, whatever these are.
+/// Never by what a rank's buffers are: ranks would choose differently. Those of threads of one
+/// process can all be accessed.
 PlanClass classOf(const occlComm &comm) {
   if (comm.gpu)
     return comm.gpu->settings().registeredBuffers ? PlanClass::DeviceRegistered
@@ -22,18 +19,15 @@ PlanClass classOf(const occlComm &comm) {
 
 } // namespace
 
-StatusOr<ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
-                                uint32_t root) {
+StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
+                                              uint32_t root) {
   plan_library::Wanted wanted;
   wanted.kind = static_cast<plan_library::Kind>(kind - occlKindAllReduce);
   wanted.numRanks = comm.daemon->numRanks();
   wanted.bytes = bytes;
   wanted.root = root;
   wanted.where = classOf(comm);
-  auto chosen = plan_library::PlanLibrary::ofProcess().choose(wanted);
-  if (!chosen.ok())
-    return chosen.status();
-  return ChosenPlan{std::move(chosen->plan), chosen->hash};
+  return plan_library::PlanLibrary::ofProcess().choose(wanted);
 }
 
 } // namespace occl::communicator

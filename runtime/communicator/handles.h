@@ -8,6 +8,7 @@
 #include "runtime/communicator/watching.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/daemon/daemon.h"
+#include "runtime/plan_library/plan_library.h"
 
 #include <cstdint>
 #include <memory>
@@ -55,11 +56,7 @@ occlPlan_t adoptPlan(plan::Plan verified);
 
 /// The plan of a call of this kind, other than occlKindPlan: the same on all ranks that say the
 /// same. `bytes`: of one part.
-struct ChosenPlan {
-  std::shared_ptr<const plan::Plan> plan;
-  uint64_t hash = 0;
-};
-StatusOr<ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
-                                uint32_t root);
+StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
+                                              uint32_t root);
 
 } // namespace occl::communicator
