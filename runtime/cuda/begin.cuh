@@ -111,7 +111,7 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
   found.isReady = found.isRegistered;
   if (peer == collective.rank)
     return found;
-  found.isReady &= words.begun + collective.lead >= number + 2;
+  found.isReady &= collective.letsBegin(words.begun, number);
   const bool isFirst = collective.isOrdered || number % kOwnTurns == 0;
   for (uint32_t kind = 0; collective.isDirect && kind < 2; ++kind) {
     uint64_t word = isFirst ? words.buffers[0][kind] : words.buffers[1][kind];

@@ -159,6 +159,10 @@ struct DeviceCollective {
   OCCL_INLINE uint32_t turnOf(uint64_t number) const {
     return number & (isOrdered ? kOrderedTurns - 1 : kOwnTurns - 1);
   }
+  /// Whether a rank that has begun so many invocations lets this one begin `number`.
+  OCCL_INLINE bool letsBegin(uint64_t begun, uint64_t number) const {
+    return begun + lead >= number + 2;
+  }
   /// Invocation::wordBase and flagBase with ordered connectors.
   OCCL_INLINE uint64_t wordBaseOf(uint64_t number) const { return (number + 1) << kWordShift; }
   OCCL_INLINE uint64_t flagBaseOf(uint64_t number) const {

@@ -1,7 +1,5 @@
 #include "runtime/interpreter/conformance/conformance.h"
 
-#include "runtime/interpreter/conformance/reference.h"
-
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -34,39 +32,54 @@ Status compare(const char *actual, const std::vector<char> &expected, uint64_t e
 
 } // namespace
 
-Status checkCollective(const plan::Plan &plan, const SimulationOptions &options, uint64_t seed,
-                       const Runner &run) {
+StatusOr<std::unique_ptr<CheckedCollective>>
+CheckedCollective::make(const plan::Plan &plan, const SimulationOptions &options, uint64_t seed) {
   auto made = Simulation::make(plan, options);
   if (!made.ok())
     return made.status();
-  Simulation &simulation = **made;
-  std::vector<Numbers> inputs;
+  auto checked = std::make_unique<CheckedCollective>();
+  checked->simulated = std::move(*made);
+  checked->options = options;
+  checked->collective = plan.collective;
+  checked->root = plan.root;
+  Simulation &simulation = checked->simulation();
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    inputs.push_back(exactInput(inputElements(simulation, r, options.type), options.type,
-                                options.op, seed * 1000 + r));
-    store(simulation.input(r), encode(inputs[r], options.type));
+    checked->inputs.push_back(exactInput(inputElements(simulation, r, options.type), options.type,
+                                         options.op, seed * 1000 + r));
+    store(simulation.input(r), encode(checked->inputs[r], options.type));
   }
-  if (Status status = run(simulation); !status.ok())
-    return status;
-  for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    uint64_t elementBytes = sizeOf(options.type);
-    std::vector<char> expected = encode(expectedOutput(plan.collective, inputs, r, plan.root,
-                                                       options.count, options.type, options.op),
-                                        options.type);
-    if (expected.size() > simulation.outputBytes(r))
-      return wrong(r, "the output has " + std::to_string(simulation.outputBytes(r)) +
+  return checked;
+}
+
+Status CheckedCollective::check() {
+  const uint64_t elementBytes = sizeOf(options.type);
+  for (uint32_t r = 0; r < simulation().numRanks(); ++r) {
+    std::vector<char> expected =
+        encode(expectedOutput(collective, inputs, r, root, options.count, options.type, options.op),
+               options.type);
+    if (expected.size() > simulation().outputBytes(r))
+      return wrong(r, "the output has " + std::to_string(simulation().outputBytes(r)) +
                           " bytes, not " + std::to_string(expected.size()));
-    if (Status status = compare(simulation.output(r), expected, elementBytes, r, "output");
+    if (Status status = compare(simulation().output(r), expected, elementBytes, r, "output");
         !status.ok())
       return status;
     if (!options.inPlace)
-      if (Status status = compare(simulation.input(r), encode(inputs[r], options.type),
+      if (Status status = compare(simulation().input(r), encode(inputs[r], options.type),
                                   elementBytes, r, "input after the end");
           !status.ok())
         return status;
   }
-  return simulation.intact() ? Status()
-                             : wrong(0, "something was written outside the buffers of some rank");
+  return simulation().intact() ? Status()
+                               : wrong(0, "something was written outside the buffers of some rank");
+}
+
+Status checkCollective(const plan::Plan &plan, const SimulationOptions &options, uint64_t seed,
+                       const Runner &run) {
+  auto made = CheckedCollective::make(plan, options, seed);
+  if (!made.ok())
+    return made.status();
+  Status status = run((*made)->simulation());
+  return status.ok() ? (*made)->check() : status;
 }
 
 StatusOr<std::string> runOnArbitraryNumbers(const plan::Plan &plan,

@@ -2,13 +2,35 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "runtime/interpreter/conformance/reference.h"
 #include "runtime/interpreter/conformance/simulation.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace occl::interpreter::conformance {
+
+/// A plan on exact inputs (of the seed), to be executed by the caller.
+class CheckedCollective {
+public:
+  /// As Simulation::make().
+  static StatusOr<std::unique_ptr<CheckedCollective>>
+  make(const plan::Plan &plan, const SimulationOptions &options, uint64_t seed);
+
+  Simulation &simulation() { return *simulated; }
+  /// Once it was executed: what checkCollective() does.
+  Status check();
+
+private:
+  std::unique_ptr<Simulation> simulated;
+  std::vector<Numbers> inputs;
+  SimulationOptions options;
+  std::string collective;
+  uint32_t root = 0;
+};
 
 /// Executes a simulation to its end.
 using Runner = std::function<Status(Simulation &)>;

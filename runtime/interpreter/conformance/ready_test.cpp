@@ -5,13 +5,13 @@
 #include "plan/builder.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/interpreter/conformance/conformance.h"
+#include "runtime/interpreter/conformance/executor.h"
 #include "runtime/interpreter/conformance/programs.h"
 #include "runtime/interpreter/target_host.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -19,43 +19,6 @@
 
 namespace occl::interpreter::conformance {
 namespace {
-
-/// A thread block of some rank; made ready if it can be.
-template <class Target> class Executor {
-public:
-  Executor(Simulation &simulation, uint32_t rank, uint32_t index, Target &target,
-           bool overlaps = false, bool measures = false)
-      : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
-        index(index), target(target) {
-    const Program &program = *invocation.program;
-    if (!isReadyForm(program, program.blocks[index]))
-      return;
-    tables = makeReadyTables(program, index);
-    const bool isMeasured = measures && measureBeforehand(program, 1, 0, tables);
-    words.resize(tables.sources.size() + secondRoomBytes(tables.view()) / sizeof(ReadyWord) + 1);
-    if (overlaps)
-      overlapping.emplace(invocation, program, tables.view(), words.data(), target);
-    else
-      block.emplace(invocation, program, tables.view(), words.data(), target, isMeasured);
-  }
-  bool isReady() const { return block.has_value() || overlapping.has_value(); }
-  StepResult run(uint32_t maxSteps) {
-    if (overlapping)
-      return overlapping->run(context, maxSteps);
-    return block ? block->run(context, maxSteps)
-                 : runBlock(invocation, index, context, target, maxSteps);
-  }
-
-private:
-  const Invocation &invocation;
-  BlockContext &context;
-  const uint32_t index;
-  Target &target;
-  ReadyBlockTables tables;
-  std::vector<ReadyWord> words;
-  std::optional<ReadyBlock<Target>> block;
-  std::optional<ReadyBlock<Target, true>> overlapping;
-};
 
 /// Random turns of random thread blocks to the end. `ready` counts those that were made ready.
 Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32_t &ready) {

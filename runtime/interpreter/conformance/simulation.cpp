@@ -28,6 +28,7 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
                              .placement = options.placement,
                              .lines = options.lines,
                              .referenceBytes = options.referenceBytes,
+                             .slotsOffset = options.slotsOffset,
                              .stepOperands = options.stepOperands,
                              .hostLineSteps = options.hostLineSteps});
     if (!bound.ok())
@@ -36,7 +37,10 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
     simulation->allocate(simulation->ranks[r], plan, options);
   }
   simulation->hostLineSteps = options.hostLineSteps;
-  simulation->restart();
+  if (options.blocks.empty())
+    simulation->restart();
+  else
+    simulation->forget();
   return simulation;
 }
 
@@ -57,16 +61,21 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
     rank.user[1] = GuardedBuffer(binding.outputBytes(), options.misalignment, 0);
   }
   rank.scratch = GuardedBuffer(binding.scratchBytes(), 0, 0x33);
-  rank.arena = GuardedBuffer(binding.arenaBytes(number), 0, 0x44);
+  if (options.blocks.empty())
+    rank.arena = GuardedBuffer(binding.arenaBytes(number), 0, 0x44);
+  rank.block = options.blocks.empty() ? rank.arena.data() : options.blocks[number];
   rank.places.resize(numPlaces(plan.numRanks, true));
-  rank.progress.resize(binding.progressBytes() / sizeof(uint64_t));
+  if (options.blocks.empty())
+    rank.progress.resize(binding.progressBytes() / sizeof(uint64_t));
   rank.contexts.resize(binding.program().numBlocks);
   rank.invocation.program = &binding.program();
   rank.invocation.places = rank.places.data();
   rank.places[0] = rank.user[0].data() + inputAt;
   rank.places[1] = rank.user[options.inPlace ? 0 : 1].data() + outputAt;
   rank.places[2] = rank.scratch.data();
-  rank.places[kProgressPlace] = reinterpret_cast<char *>(rank.progress.data());
+  rank.places[kProgressPlace] = options.blocks.empty()
+                                    ? reinterpret_cast<char *>(rank.progress.data())
+                                    : rank.block + options.progressOffset;
   // All of this process's memory, from address 0 on.
   rank.memory.resize(plan.numRanks, {nullptr, ~kMappedReference, getpid()});
   rank.invocation.peerMemory = rank.memory.data();
@@ -92,11 +101,18 @@ void Simulation::clear(bool withLines) {
   for (uint32_t r = 0; r < numRanks(); ++r) {
     Rank &rank = ranks[r];
     const Binding &binding = *rank.binding;
-    std::fill_n(rank.arena.data(), withLines ? binding.controlBytes(r) : binding.counterBytes(r),
-                0);
-    std::fill(rank.places.begin() + arenaPlace(0), rank.places.end(), nullptr);
-    rank.places[arenaPlace(r)] = rank.arena.data();
+    std::fill_n(rank.block, withLines ? binding.controlBytes(r) : binding.counterBytes(r), 0);
     std::ranges::fill(rank.progress, 0);
+  }
+  forget();
+}
+
+/// What announcements have said, and how far thread blocks have come.
+void Simulation::forget() {
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    Rank &rank = ranks[r];
+    std::fill(rank.places.begin() + arenaPlace(0), rank.places.end(), nullptr);
+    rank.places[arenaPlace(r)] = rank.block;
     std::ranges::fill(rank.contexts, BlockContext());
   }
 }
@@ -104,7 +120,7 @@ void Simulation::clear(bool withLines) {
 void Simulation::announce(uint32_t from, uint32_t to) {
   std::copy_n(ranks[from].places.begin(), 3,
               ranks[to].places.begin() + peerBufferPlace(numRanks(), from, 0));
-  __atomic_store_n(&ranks[to].places[arenaPlace(from)], ranks[from].arena.data(), __ATOMIC_RELEASE);
+  __atomic_store_n(&ranks[to].places[arenaPlace(from)], ranks[from].block, __ATOMIC_RELEASE);
 }
 
 void Simulation::announceAll() {

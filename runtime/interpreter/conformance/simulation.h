@@ -34,6 +34,12 @@ struct SimulationOptions {
   /// As in BindRequest.
   uint32_t stepOperands = 0;
   bool hostLineSteps = false;
+  /// As in BindRequest.
+  uint64_t slotsOffset = 0;
+  /// By rank: an arena block that others may have used before, which stays as it is, with the
+  /// rank's progress words so many bytes from its begin. Empty: all have their own, which are zero.
+  std::vector<char *> blocks = {};
+  uint64_t progressOffset = 0;
 };
 
 class Simulation {
@@ -54,17 +60,17 @@ public:
   char *input(uint32_t rank) { return ranks[rank].places[0]; }
   char *output(uint32_t rank) { return ranks[rank].places[1]; }
   char *scratch(uint32_t rank) { return ranks[rank].places[2]; }
-  /// Its own.
-  char *arena(uint32_t rank) { return ranks[rank].arena.data(); }
+  /// Its own, or which options gave it.
+  char *arena(uint32_t rank) { return ranks[rank].block; }
   uint64_t inputBytes(uint32_t rank) const { return ranks[rank].binding->inputBytes(); }
   uint64_t outputBytes(uint32_t rank) const { return ranks[rank].binding->outputBytes(); }
 
   /// Rank `from`'s arena becomes visible to rank `to`.
   void announce(uint32_t from, uint32_t to);
   void announceAll();
-  /// All is as after make(), but the contents of the user's buffers.
+  /// All is as after make(), but the contents of the user's buffers. Not in blocks of others.
   void restart();
-  /// The next invocation in the same memory: as restart(), but lines stay as they are.
+  /// The next invocation in the same memory: as restart(), but lines stay as they are. Likewise.
   void next();
   /// The next invocation in the same memory, of which nothing is cleared: counters go on.
   void goOn();
@@ -77,13 +83,15 @@ private:
     Invocation invocation;
     GuardedBuffer user[2]; // input and output; in place the first holds both
     GuardedBuffer scratch;
-    GuardedBuffer arena;
+    GuardedBuffer arena; // unless the block is another's
+    char *block = nullptr;
     std::vector<char *> places;
     std::vector<PeerMemory> memory;
     std::vector<uint64_t> progress;
     std::vector<BlockContext> contexts;
   };
 
+  void forget();
   void clear(bool withLines);
   void allocate(Rank &rank, const plan::Plan &plan, const SimulationOptions &options);
 
