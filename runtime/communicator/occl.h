@@ -377,10 +377,10 @@ typedef struct {
  * first captured call of a communicator on the program orders what graphs do beside other calls of
  * it, by streams and events; of two that run at a time one fails the communicator with
  * occlInvalidArgument, if it is noticed. The first captured call waits until the calls before it
- * have ended; what was captured is not launched after occlCommDestroy. The first call takes an
- * eighth of the rank's device memory for messages, and each new shape what its tables take; shapes
- * that were not called for long make room, but none once a call has been captured. occlAgain: there
- * is not enough. Ids and priorities are nothing to such calls. */
+ * have ended; what was captured is not launched after occlCommDestroy. The first call takes up to
+ * a quarter of the rank's device memory for messages, and each new shape what its tables take;
+ * shapes that were not called for long make room, but none once a call has been captured.
+ * occlAgain: there is not enough. Ids and priorities are nothing to such calls. */
 OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct CUstream_st *stream);
 /* Starts the call and returns: occlWait, occlTest and callbacks as for occlSubmit, occlAgain too.
  * The calls of an id are a sequence; ids may be started in any order, other ones on each rank.

@@ -60,5 +60,84 @@ TEST(DescribeGivingUp, TwoReplaysAtATimeAreTheUsersMistake) {
   EXPECT_EQ(codeOf(where), StatusCode::InvalidArgument);
 }
 
+/// Of a call that needs no registration: of 1024 floats, the 13th, at what another rank hinders.
+std::string textOfCall(uint32_t what, uint32_t peer, const std::string &name = "") {
+  daemon::CollectiveSpec spec;
+  spec.id = 7;
+  spec.name = name;
+  spec.count = 1024;
+  spec.type = DataType::Float16;
+  spec.op = ReduceOp::Max;
+  spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(3));
+  GivingUp where;
+  where.slot = kSlots + 5;
+  where.invocation = 12;
+  where.obstacle = {BlockReason::Announce, what, peer};
+  where.isBeginning = 1;
+  return describeGivingUp(where, spec, 1);
+}
+
+TEST(DescribeGivingUp, NamesCallsByWhatTheyAre) {
+  EXPECT_EQ(textOfCall(1, 2),
+            "rank 1 gave up in call 12, 'ring_allreduce' of 1024 elements of type float16, max: "
+            "waits for rank 2 to begin it, or to finish an earlier one");
+  EXPECT_EQ(textOfCall(1, 2, "gradients").find("rank 1 gave up in call 12, 'gradients' of 1024 "),
+            0u);
+}
+
+TEST(DescribeGivingUp, OfACallInsideThePlanNamesThePosition) {
+  daemon::CollectiveSpec spec;
+  spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(3));
+  spec.count = 3;
+  GivingUp where;
+  where.slot = kSlots;
+  where.context.instruction = 1;
+  where.obstacle = {BlockReason::Data, 0, 2};
+  const std::string text = describeGivingUp(where, spec, 0);
+  EXPECT_EQ(text.find("rank 0 gave up in call 0, 'ring_allreduce' of 3 elements of type float32, "
+                      "sum: thread block 0, instruction 1 ("),
+            0u)
+      << text;
+  EXPECT_NE(text.find(", tile 0, waits for data from rank 2"), std::string::npos) << text;
+}
+
+TEST(DescribeGivingUp, RanksThatCallDifferentThingsAreTold) {
+  EXPECT_EQ(textOfCall(kOtherCall, 2),
+            "rank 1 gave up in call 12, 'ring_allreduce' of 1024 elements of type float16, max: "
+            "rank 2 calls something else there: another kind or plan, count, type, operation or "
+            "root. All ranks make the calls of a communicator in one order");
+  GivingUp where;
+  where.slot = kSlots;
+  where.obstacle.what = kOtherCall;
+  EXPECT_EQ(codeOf(where), StatusCode::Timeout) << "a connection or thread block of that number";
+  where.isBeginning = 1;
+  EXPECT_EQ(codeOf(where), StatusCode::Mismatch);
+}
+
+TEST(DescribeGivingUp, CallsThatRunBesideEachOtherAreTheUsersMistake) {
+  const std::string text = textOfCall(kTwoReplays, 1);
+  EXPECT_NE(text.find(", max: another call of the communicator runs beside it. What graphs have "
+                      "captured is ordered by their streams and the program's events alone"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("another replay"), std::string::npos) << text;
+  GivingUp where;
+  where.slot = kSlots;
+  where.isBeginning = 1;
+  where.obstacle.what = kTwoReplays;
+  EXPECT_EQ(codeOf(where), StatusCode::InvalidArgument);
+}
+
+TEST(DescribeCall, HasWhatAllRanksMustCallAlike) {
+  daemon::CollectiveSpec spec;
+  spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(2));
+  spec.count = 0;
+  spec.type = DataType::Float8E4m3;
+  spec.op = ReduceOp::Avg;
+  EXPECT_EQ(describeCall(spec), "'ring_allreduce' of 0 elements of type float8_e4m3, avg");
+  spec.name = "mine";
+  EXPECT_EQ(describeCall(spec), "'mine' of 0 elements of type float8_e4m3, avg");
+}
+
 } // namespace
 } // namespace occl::cuda

@@ -168,11 +168,11 @@ struct DeviceCollective {
   OCCL_INLINE uint64_t flagBaseOf(uint64_t number) const {
     return earlierIn(number) * kOrderedFlags;
   }
-  /// With ordered connectors: whether this rank clears the lines of the block that the invocation
-  /// before has used. So each block is cleared long before flags, of which LL has 32 bits, come
-  /// again.
-  OCCL_INLINE bool clearsLinesBefore(uint64_t number) const {
-    return number != 0 && (earlierIn(number - 1) & (kUsesUncleared - 1)) == kUsesUncleared - 1;
+  /// With ordered connectors: whether this rank clears the lines of the block that an invocation
+  /// has used, before it says that the next one begins. So each block is cleared long before flags,
+  /// of which LL has 32 bits, come again.
+  OCCL_INLINE bool clearsLines(uint64_t number) const {
+    return (earlierIn(number) & (kUsesUncleared - 1)) == kUsesUncleared - 1;
   }
 };
 static_assert(kMaxRing == 4, "see earlierIn()");

@@ -115,7 +115,7 @@ __device__ __noinline__ inline void clearLines(const DeviceCollective &collectiv
 __device__ inline void tellBegin(const InStreamArguments &arguments, uint64_t number,
                                  char *const buffers[2]) {
   const DeviceCollective &collective = arguments.collective;
-  if (collective.isOrdered && collective.clearsLinesBefore(number))
+  if (collective.isOrdered && number != 0 && collective.clearsLines(number - 1))
     clearLines(collective, number);
   announceBegin<Telling::Relaxed>(collective, number, buffers);
   countAbsentBlocks(collective, number);

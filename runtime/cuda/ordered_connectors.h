@@ -17,6 +17,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/cuda/ordered_geometry.h"
 #include "runtime/cuda/shape.h"
 
 #include <cstdint>
@@ -27,43 +28,25 @@ namespace occl::cuda {
 
 class OrderedConnectors {
 public:
-  /// Bytes of a block's parts, which follow each other; the same on all ranks.
-  struct Geometry {
-    uint64_t words, lines, wideLines, messages;
-    /// Of the rank's scratch, behind all blocks: its calls use it one after the other.
-    uint64_t scratch;
-
-    uint64_t progressOffset() const;
-    uint64_t block() const { return words + lines + wideLines + messages; }
-    uint64_t all() const { return kMaxRing * block() + scratch; }
-  };
-  /// For so many ranks, in device memory of so many bytes a rank.
-  static Geometry geometryFor(uint32_t numRanks, uint64_t memoryBytes);
-
   /// Takes memory and tells the others where. All ranks do it, with the same number for the first
   /// call. Again, SystemError.
   static StatusOr<std::unique_ptr<OrderedConnectors>> make(const ShapeContext &context,
                                                            uint64_t firstCall);
 
-  const Geometry &geometry() const { return sizes; }
-  /// Where the slots of a program begin in a block, and how many bytes there are for them.
-  struct Part {
-    uint64_t offset, bytes;
-  };
-  Part partFor(plan::Protocol protocol, bool hasWideLines) const;
+  const OrderedGeometry &geometry() const { return sizes; }
   /// All of it that says where memory lies.
   void describe(DeviceCollective &device) const;
   /// DeviceCollective::ordinals as the device has them now.
   StatusOr<std::vector<uint64_t>> ordinals() const;
 
 private:
-  OrderedConnectors(const ShapeContext &context, const Geometry &sizes)
+  OrderedConnectors(const ShapeContext &context, const OrderedGeometry &sizes)
       : context(context), sizes(sizes) {}
   Status takeMemory(uint64_t firstCall);
   Status publish(uint64_t where, uint64_t firstCall) const;
 
   const ShapeContext context;
-  const Geometry sizes;
+  const OrderedGeometry sizes;
   uint32_t slot = 0;
   uint64_t *numbers = nullptr; // kOrderedOrdinals
 };
@@ -81,10 +64,6 @@ public:
 private:
   explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
   Status bindWithin(const OrderedConnectors &connectors, const daemon::CollectiveSpec &spec);
-  Status checkWords(const daemon::CollectiveSpec &spec, const OrderedConnectors &connectors) const;
 };
-
-/// 16 bits of what all ranks must call alike.
-uint16_t signatureOf(const daemon::CollectiveSpec &spec);
 
 } // namespace occl::cuda

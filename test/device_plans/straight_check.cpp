@@ -1,7 +1,10 @@
 // straight_check <plan> <bytes>...: fails unless all ranks' thread blocks are straight for parts of
-// so many bytes of floats, bound as communicators on devices bind them.
+// so many bytes of floats, bound as communicators on devices bind them, and unless calls of them
+// fit into the memory that the calls of a communicator share.
 #include "plan/reader.h"
+#include "runtime/cuda/device_tiles.h"
 #include "runtime/cuda/limits.h"
+#include "runtime/cuda/ordered_geometry.h"
 #include "runtime/cuda/straight_images.h"
 #include "runtime/interpreter/bind.h"
 #include "runtime/interpreter/straight.h"
@@ -9,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 using namespace occl;
 
@@ -31,6 +35,35 @@ bool isStraight(const plan::Plan &plan, uint64_t bytes, uint32_t rank) {
   return !cuda::makeStraightImages((*bound)->program()).bytes.empty();
 }
 
+/// In as much memory as a communicator has unless it is told otherwise.
+bool fits(const plan::Plan &plan, uint64_t bytes, uint32_t rank, bool hasWideLines) {
+  const auto sizes = cuda::OrderedGeometry::forMemory(plan.numRanks, 256 << 20, hasWideLines);
+  const auto part = sizes.partFor(plan.protocol);
+  interpreter::BindRequest request;
+  request.rank = rank;
+  request.count = bytes / sizeof(float);
+  request.tiles = cuda::tilesFor(plan, bytes);
+  request.placement = interpreter::Placement::AtDestination;
+  request.lines = interpreter::kDeviceLines;
+  request.lines.hasWide = hasWideLines;
+  request.slotsOffset = part.offset;
+  request.stepOperands = cuda::kMaxBlockOperands;
+  auto bound = interpreter::bind(plan, request);
+  if (!bound.ok()) {
+    std::fprintf(stderr, "%s\n", bound.status().message().c_str());
+    return false;
+  }
+  const uint64_t needs = cuda::largestBlock(**bound), has = part.offset + part.bytes;
+  const std::string misfit = sizes.misfit(**bound, request.count);
+  if (needs > has)
+    std::fprintf(stderr, "needs %llu bytes for messages, there are %llu\n",
+                 static_cast<unsigned long long>(needs - part.offset),
+                 static_cast<unsigned long long>(part.bytes));
+  if (!misfit.empty())
+    std::fprintf(stderr, "%s\n", misfit.c_str());
+  return needs <= has && misfit.empty();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -44,11 +77,17 @@ int main(int argc, char **argv) {
     return 2;
   }
   for (int i = 2; i < argc; ++i)
-    for (uint32_t rank = 0; rank < plan->numRanks; ++rank)
-      if (uint64_t bytes = std::strtoull(argv[i], nullptr, 10); !isStraight(*plan, bytes, rank)) {
-        std::fprintf(stderr, "%s: not straight on rank %u for parts of %llu bytes\n", argv[1], rank,
-                     static_cast<unsigned long long>(bytes));
-        return 1;
-      }
+    for (uint32_t rank = 0; rank < plan->numRanks; ++rank) {
+      const uint64_t bytes = std::strtoull(argv[i], nullptr, 10);
+      const char *what = !isStraight(*plan, bytes, rank)    ? "not straight"
+                         : !fits(*plan, bytes, rank, true)  ? "does not fit"
+                         : !fits(*plan, bytes, rank, false) ? "does not fit in lines of LL"
+                                                            : nullptr;
+      if (what == nullptr)
+        continue;
+      std::fprintf(stderr, "%s: %s on rank %u for parts of %llu bytes\n", argv[1], what, rank,
+                   static_cast<unsigned long long>(bytes));
+      return 1;
+    }
   return 0;
 }

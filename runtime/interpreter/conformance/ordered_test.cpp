@@ -32,9 +32,8 @@ constexpr uint32_t kRing = cuda::kMaxRing;
 enum class Flaw { None, NoWordBase, NoFlagBase, SharedParts, NoLead };
 
 cuda::DeviceCollective ordered(uint32_t lead) {
-  static cuda::SequenceWords words;
   cuda::DeviceCollective device;
-  device.sequence = &words;
+  device.isOrdered = true;
   device.ring = kRing;
   device.lead = lead;
   return device;
