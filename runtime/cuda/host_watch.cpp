@@ -103,7 +103,9 @@ void HostWatch::look() {
   if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
     fabric.fail({codeOf(words->givingUp), describe.givingUp(words->givingUp) + describeDevice()});
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
-  if (awaited != 0)
+  // Thread blocks also wait for others of this rank, which says nothing of who is late.
+  const bool isOwn = awaited == fabric.rank() + 1;
+  if (awaited != 0 && !isOwn)
     lookForLongWaits(awaited - 1);
   if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1) &&
       leftRanks.isStillAwaited(awaited - 1, SteadyClock::now()))

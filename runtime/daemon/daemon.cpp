@@ -5,9 +5,9 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace occl::daemon {
@@ -176,7 +176,7 @@ Status Daemon::awaitRoom(const Submission &call, uint32_t looks, SteadyClock::ti
   core.device->tick();
   yieldProcessor();
   if (looks >= kLooksAwake)
-    std::this_thread::sleep_for(kSleep);
+    sleepFor(kSleep);
   return {};
 }
 

@@ -42,7 +42,7 @@ TEST(AnnounceCell, UrgencyIsToldUntilTheRecordIsUsedAgain) {
 
 TEST(AnnounceCell, TheLargestOffsetIsKept) {
   auto memory = cellsOf(1);
-  constexpr uint64_t kLast = (uint64_t{1} << 48) - 1;
+  constexpr uint64_t kLast = (uint64_t{1} << 40) - 1;
   memory[0].publish(0, kLast, {});
   EXPECT_EQ(memory[0].find(0)->read().arenaOffset, kLast);
 }
