@@ -16,7 +16,8 @@ class Shapes : public Daemon {
 protected:
   Shapes() {
     jobs = makeJobs(1, plansOfOneBlock()[1]);
-    jobs.emplace_back(1, plansOfOneBlock()[1], 7, DataType::Int32);
+    // Larger than a block of the ring that is for the first.
+    jobs.emplace_back(1, plansOfOneBlock()[1], 70, DataType::Int32);
     plan::Plan broadcast = plan::testing::chainBroadcast(kRanks, 1);
     broadcast.protocol = plan::Protocol::LL128;
     jobs.emplace_back(2, handleOf(std::move(broadcast)), 4, DataType::Int32);
