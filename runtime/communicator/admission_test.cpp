@@ -1,5 +1,6 @@
 // What is admitted, what is refused, and what comes back.
 #include "plan/testing/example_plans.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/testing/harness.h"
 
 #include <gtest/gtest.h>
@@ -19,24 +20,17 @@ TEST(Admission, WrongCallsAreRefusedAndChangeNothing) {
   Job job(1, handleOf(ringAllReduce(2)), 1000);
   std::vector<float> data(3000);
   occlRequest_t request = 0;
-  EXPECT_EQ(occlSubmit(ranks[0], 1, data.data(), data.data(), nullptr, nullptr, &request),
-            occlInvalidArgument)
-      << "not registered";
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-  EXPECT_EQ(job.registerOn(ranks[0]), occlInvalidArgument) << "registered twice";
-  EXPECT_EQ(occlSubmit(ranks[0], 1, data.data(), data.data(), nullptr, nullptr, nullptr),
-            occlInvalidArgument);
-  EXPECT_EQ(occlSubmit(ranks[0], 1, nullptr, data.data(), nullptr, nullptr, &request),
-            occlInvalidArgument);
-  EXPECT_EQ(occlSubmit(ranks[0], 1, data.data(), data.data() + 10, nullptr, nullptr, &request),
-            occlInvalidArgument)
+  EXPECT_EQ(job.submitOn(ranks[0], data.data(), data.data(), nullptr), occlInvalidArgument)
+      << "neither request nor callback";
+  EXPECT_EQ(job.submitOn(ranks[0], nullptr, data.data(), &request), occlInvalidArgument);
+  EXPECT_EQ(job.submitOn(ranks[0], data.data(), data.data() + 10, &request), occlInvalidArgument)
       << "they overlap";
   EXPECT_EQ(occlWait(ranks[0], 12345), occlInvalidArgument);
   EXPECT_EQ(occlTest(ranks[0], 0), occlInvalidArgument);
-  EXPECT_EQ(occlDeregister(ranks[0], 2), occlInvalidArgument);
-  EXPECT_EQ(occlRegister(nullptr, nullptr), occlInvalidArgument);
+  EXPECT_EQ(occlStart(nullptr, nullptr, nullptr, nullptr, &request), occlInvalidArgument);
   Job other(2, handleOf(ringAllReduce(3)), 10);
-  EXPECT_EQ(other.registerOn(ranks[0]), occlInvalidPlan) << "for another number of ranks";
+  EXPECT_EQ(other.submitOn(ranks[0], data.data(), data.data(), &request), occlInvalidPlan)
+      << "for another number of ranks";
   EXPECT_STREQ(occlCommGetLastError(ranks[0]), "") << "none of this makes the communicator fail";
 }
 
@@ -58,14 +52,12 @@ TEST(Admission, BuffersThatLieOneBehindTheOtherAreTwo) {
       for (uint64_t i = 0; i < count; ++i)
         memory[0][count + i] = static_cast<float>(i);
       ranks.run([&](uint32_t r) {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
         float *output = memory[r].data();
         occlRequest_t request = 0;
-        ASSERT_EQ(occlSubmit(ranks[r], 1, output + count, output, nullptr, nullptr, &request),
-                  occlSuccess)
+        ASSERT_EQ(job.submitOn(ranks[r], output + count, output, &request), occlSuccess)
             << occlGetLastError();
         ASSERT_EQ(occlWait(ranks[r], request), occlSuccess);
-        ASSERT_EQ(occlRun(ranks[r], 1, output + count, output), occlSuccess) << occlGetLastError();
+        ASSERT_EQ(job.runOn(ranks[r], output + count, output), occlSuccess) << occlGetLastError();
       });
       for (uint64_t i = 0; i < count; ++i)
         ASSERT_EQ(memory[1][i], static_cast<float>(i)) << "count " << count;
@@ -73,8 +65,7 @@ TEST(Admission, BuffersThatLieOneBehindTheOtherAreTwo) {
       if (count > 1) {
         occlRequest_t request = 0;
         float *output = memory[1].data();
-        EXPECT_EQ(occlSubmit(ranks[1], 1, output + count - 1, output, nullptr, nullptr, &request),
-                  occlInvalidArgument)
+        EXPECT_EQ(job.submitOn(ranks[1], output + count - 1, output, &request), occlInvalidArgument)
             << "they overlap";
       }
     }
@@ -106,8 +97,6 @@ TEST(Admission, ATinyArenaPushesBackAndNamesTheHolders) {
     jobs.emplace_back(j, handle, 2000);
   std::atomic<uint32_t> pushedBack{0};
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
     for (uint32_t round = 0; round < kRounds; ++round) {
       std::vector<occlRequest_t> open;
       for (Job &job : jobs) {
@@ -137,13 +126,15 @@ TEST(Admission, ATinyArenaPushesBackAndNamesTheHolders) {
   EXPECT_GT(pushedBack.load(), 0u);
 }
 
-TEST(Admission, WhatNeverFitsIsRefusedAtRegistration) {
+TEST(Admission, WhatNeverFitsIsRefused) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.arenaBytes = 4096;
   Ranks ranks(2, config);
   Job job(1, handleOf(oneShotAllReduce(2)), 100000);
-  EXPECT_EQ(job.registerOn(ranks[0]), occlInvalidArgument);
+  occlRequest_t request = 0;
+  EXPECT_EQ(job.submit(ranks[0], 0, &request), occlInvalidArgument);
   EXPECT_NE(std::string(occlGetLastError()).find("arenaBytes"), std::string::npos);
+  EXPECT_EQ(job.run(ranks[0], 0), occlInvalidArgument);
 }
 
 TEST(Admission, RequestsThatNobodyTakesPushBack) {
@@ -151,7 +142,6 @@ TEST(Admission, RequestsThatNobodyTakesPushBack) {
   config.maxInFlight = 4;
   Job job(1, handleOf(ringAllReduce(1)), 10);
   Ranks ranks(1, config); // goes first: some requests are still in flight at the end
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
   std::vector<occlRequest_t> requests(5);
   for (uint32_t i = 0; i < 4; ++i) {
     ASSERT_EQ(job.submit(ranks[0], 0, &requests[i]), occlSuccess) << occlGetLastError();
@@ -183,8 +173,7 @@ struct Chain {
   void submit() {
     occlResult_t submitted = occlAgain;
     while (submitted == occlAgain)
-      submitted =
-          occlSubmit(comm, job->id(), job->input(rank), job->output(rank), next, this, nullptr);
+      submitted = job->submit(comm, rank, nullptr, next, this);
     EXPECT_EQ(submitted, occlSuccess) << occlGetLastError();
   }
 };
@@ -195,7 +184,6 @@ TEST(Admission, CallbacksMaySubmit) {
   Job job(1, handleOf(oneShotAllReduce(kRanks)), 500);
   std::vector<Chain> chains(kRanks);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     chains[r].comm = ranks[r];
     chains[r].job = &job;
     chains[r].rank = r;
@@ -219,8 +207,6 @@ TEST(Admission, CallbacksMayWait) {
   };
   std::vector<Context> contexts(kRanks);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(outer.registerOn(ranks[r]), occlSuccess);
-    ASSERT_EQ(inner.registerOn(ranks[r]), occlSuccess);
     contexts[r].comm = ranks[r];
     ASSERT_EQ(inner.submit(ranks[r], r, &contexts[r].inner), occlSuccess);
     occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
@@ -228,9 +214,7 @@ TEST(Admission, CallbacksMayWait) {
       EXPECT_EQ(occlWait(context.comm, context.inner), occlSuccess);
       context.ended.store(true);
     };
-    ASSERT_EQ(
-        occlSubmit(ranks[r], 1, outer.input(r), outer.output(r), callback, &contexts[r], nullptr),
-        occlSuccess);
+    ASSERT_EQ(outer.submit(ranks[r], r, nullptr, callback, &contexts[r]), occlSuccess);
     while (!contexts[r].ended.load())
       std::this_thread::yield();
     EXPECT_EQ(inner.check(r), "");
@@ -238,23 +222,22 @@ TEST(Admission, CallbacksMayWait) {
   });
 }
 
-TEST(Admission, RegistrationComesAndGoesWhileOthersRun) {
+TEST(Admission, SequencesComeAndGoWhileOthersRun) {
   constexpr uint32_t kRanks = 3, kRounds = 60;
   Ranks ranks(kRanks);
+  for (uint32_t r = 0; r < kRanks; ++r)
+    ranks[r]->daemon->setMostActiveSequences(2);
   PlanHandle handle = handleOf(twoShotAllReduce(kRanks));
   Job steady(1, handle, 30000);
   std::vector<Job> visitors;
   for (uint32_t round = 0; round < kRounds; ++round) // some ids are used again with another count
     visitors.emplace_back(100 + round % 20, handle, 100 + round);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(steady.registerOn(ranks[r]), occlSuccess);
     for (Job &visitor : visitors) {
       occlRequest_t first = 0, second = 0;
       ASSERT_EQ(steady.submit(ranks[r], r, &first), occlSuccess);
-      ASSERT_EQ(visitor.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
       ASSERT_EQ(visitor.submit(ranks[r], r, &second), occlSuccess) << occlGetLastError();
       ASSERT_EQ(occlWait(ranks[r], second), occlSuccess) << occlGetLastError();
-      ASSERT_EQ(occlDeregister(ranks[r], visitor.id()), occlSuccess) << occlGetLastError();
       ASSERT_EQ(visitor.check(r), "");
       ASSERT_EQ(occlWait(ranks[r], first), occlSuccess);
       ASSERT_EQ(steady.check(r), "");
@@ -262,21 +245,7 @@ TEST(Admission, RegistrationComesAndGoesWhileOthersRun) {
   });
 }
 
-TEST(Admission, WhatIsInFlightCannotBeDeregistered) {
-  Ranks ranks(2);
-  Job job(1, handleOf(ringAllReduce(2)), 100);
-  for (uint32_t r = 0; r < 2; ++r)
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
-  occlRequest_t requests[2];
-  ASSERT_EQ(job.submit(ranks[0], 0, &requests[0]), occlSuccess);
-  EXPECT_EQ(occlDeregister(ranks[0], 1), occlInvalidArgument);
-  ASSERT_EQ(job.submit(ranks[1], 1, &requests[1]), occlSuccess);
-  for (uint32_t r = 0; r < 2; ++r)
-    EXPECT_EQ(occlWait(ranks[r], requests[r]), occlSuccess);
-  EXPECT_EQ(occlDeregister(ranks[0], 1), occlSuccess);
-}
-
-TEST(Admission, ManyRegisteredCollectives) {
+TEST(Admission, ManySequences) {
   constexpr uint32_t kRanks = 2, kCollectives = 2000;
   Ranks ranks(kRanks);
   PlanHandle handle = handleOf(oneShotAllReduce(kRanks));
@@ -284,8 +253,6 @@ TEST(Admission, ManyRegisteredCollectives) {
   for (uint32_t j = 0; j < kCollectives; ++j)
     jobs.emplace_back(j * 7919ull, handle, 1 + j % 50);
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
     for (uint32_t i = 0; i < kCollectives; ++i) {
       Job &job = jobs[i];
       occlRequest_t request = 0;
@@ -301,12 +268,10 @@ TEST(Admission, InPlaceAndItsLimits) {
   Ranks ranks(kRanks);
   Job job(1, handleOf(ringAllReduce(kRanks)), 999, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     const char *input = static_cast<const char *>(job.input(r));
     std::copy(input, input + 999 * sizeof(int32_t), static_cast<char *>(job.output(r)));
     occlRequest_t request = 0;
-    ASSERT_EQ(occlSubmit(ranks[r], 1, job.output(r), job.output(r), nullptr, nullptr, &request),
-              occlSuccess)
+    ASSERT_EQ(job.submitOn(ranks[r], job.output(r), job.output(r), &request), occlSuccess)
         << occlGetLastError();
     EXPECT_EQ(occlWait(ranks[r], request), occlSuccess);
     EXPECT_EQ(job.check(r), "");

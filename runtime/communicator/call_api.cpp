@@ -1,6 +1,7 @@
 // Calls that nothing is registered for: occlCall and occlStart.
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/occl_registered.h"
 #include "runtime/communicator/user_callback.h"
 
 #include "runtime/base/data_type.h"
@@ -29,6 +30,8 @@ Status checkCall(const occlCall_t &given) {
     return invalid("dataType " + std::to_string(given.dataType) + " is unknown");
   if (static_cast<unsigned>(given.op) >= kNumReduceOps)
     return invalid("op " + std::to_string(given.op) + " is unknown");
+  if (given.callbacksNeverBlock > 1)
+    return invalid("callbacksNeverBlock must be 0 or 1");
   if (given.count > kMaxCount)
     return invalid("count " + std::to_string(given.count) + " is more than 2^58");
   return {};
@@ -83,6 +86,7 @@ public:
                           ? kNoDeadline
                           : std::chrono::milliseconds(given->timeoutMs);
     options.name = given->name;
+    options.callbacksNeverBlock = given->callbacksNeverBlock != 0;
     return {};
   }
 

@@ -200,20 +200,18 @@ TEST(Call, TheFirstShapeComesBackAfterALongTime) {
   });
 }
 
-TEST(Call, ARegisteredIdIsASequenceToo) {
+TEST(Call, CallsAndAnIdAreTwoSequences) {
   constexpr uint32_t kRanks = 2;
   Ranks ranks(kRanks);
   Job own(7, inLines(oneShotAllReduce(kRanks)), 16), other(7, handleOf(ringAllReduce(kRanks)), 100);
   ranks.run([&](uint32_t r) {
     for (int round = 0; round < 3; ++round) {
-      ASSERT_EQ(own.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
       for (int i = 0; i < 50; ++i) {
         own.clear(r);
-        ASSERT_EQ(occlRun(ranks[r], 7, own.input(r), own.output(r)), occlSuccess);
+        ASSERT_EQ(own.run(ranks[r], r), occlSuccess);
         ASSERT_EQ(own.check(r), "");
         ASSERT_EQ(startAndWait(other, 7, ranks[r], r), "");
       }
-      ASSERT_EQ(occlDeregister(ranks[r], 7), occlSuccess) << occlGetLastError();
     }
   });
 }

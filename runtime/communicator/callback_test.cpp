@@ -27,10 +27,10 @@ constexpr uint32_t kRanks = 2;
 using Body = std::function<void(occlResult_t)>;
 
 occlResult_t submit(Job &job, occlComm_t comm, uint32_t rank, Body &body) {
-  return occlSubmit(
-      comm, job.id(), job.input(rank), job.output(rank),
+  return job.submit(
+      comm, rank, nullptr,
       [](occlRequest_t, occlResult_t result, void *user) { (*static_cast<Body *>(user))(result); },
-      &body, nullptr);
+      &body);
 }
 
 class Counter {
@@ -70,10 +70,7 @@ using RankBody = std::function<void(Ranks &, std::vector<Job> &, uint32_t rank)>
 void onEachRank(uint32_t numJobs, CallbackKind kind, const RankBody &body) {
   Ranks ranks(kRanks);
   std::vector<Job> jobs = makeJobs(numJobs, kind);
-  ranks.run([&](uint32_t r) {
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
-    body(ranks, jobs, r);
-  });
+  ranks.run([&](uint32_t r) { body(ranks, jobs, r); });
 }
 
 void withBothKinds(uint32_t numJobs, const RankBody &body) {
@@ -185,7 +182,6 @@ TEST(Callback, WhatItThrowsFailsTheCommunicatorAndNothingElse) {
     std::vector<Job> jobs = makeJobs(2, kind);
     Counter ended;
     ranks.run([&](uint32_t r) {
-      ASSERT_EQ(registerAll(ranks[r], jobs), "");
       Body throwing = [&](occlResult_t) {
         ended.increment();
         throw std::runtime_error("out of paper");

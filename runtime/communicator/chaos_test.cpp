@@ -33,8 +33,6 @@ using Order = std::function<std::vector<uint32_t>(uint32_t rank, uint32_t iterat
 
 void submitInOrder(std::vector<Job> &jobs, const Ranks &ranks, uint32_t iterations,
                    const Order &order, uint32_t maxDelayMicroseconds = 0) {
-  for (uint32_t r = 0; r < ranks.size(); ++r)
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
   ranks.run([&](uint32_t r) {
     std::mt19937 random(r);
     for (uint32_t iteration = 0; iteration < iterations; ++iteration) {
@@ -97,8 +95,6 @@ void expectDeadlockWithoutPreemption(const Order &order, uint32_t maxDelayMicros
   config.preemption = 2;
   std::vector<Job> jobs = makeJobs();
   Ranks ranks(kRanks, config);
-  for (uint32_t r = 0; r < kRanks; ++r)
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
   ranks.run([&](uint32_t r) {
     std::mt19937 random(r);
     occlResult_t result = occlSuccess;

@@ -16,7 +16,6 @@ using namespace plan::testing;
 
 void runOnce(Job &job, const Ranks &ranks) {
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
     occlRequest_t request = 0;
     ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
     EXPECT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
@@ -43,37 +42,29 @@ TEST_P(Collectives, AllPlansGiveTheRightResult) {
 
 INSTANTIATE_TEST_SUITE_P(NumRanks, Collectives, ::testing::Values(1, 2, 3, 5, 8));
 
-TEST(Collective, StreamsAreForCommunicatorsOnDevices) {
+/// Registered collectives are for devices; on hosts each function says what to call instead.
+TEST(Collective, NothingIsRegisteredOnHosts) {
   Ranks ranks(1);
   Job job(1, handleOf(oneShotAllReduce(1)), 10);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
   occlRequest_t request = 0;
-  EXPECT_EQ(occlSubmitOnStream(ranks[0], 1, job.input(0), job.output(0), nullptr, nullptr, nullptr,
-                               &request),
-            occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(),
-               "occlSubmitOnStream: needs a communicator with deviceKind occlDeviceCuda");
-  EXPECT_EQ(occlSubmitOnStream(nullptr, 1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr),
-            occlInvalidArgument);
-  EXPECT_EQ(occlEnqueueAndWait(ranks[0], 1, job.input(0), job.output(0), nullptr),
-            occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(),
-               "occlEnqueueAndWait: needs a communicator with deviceKind occlDeviceCuda");
-  EXPECT_EQ(occlEnqueueAndWait(nullptr, 1, nullptr, nullptr, nullptr), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(), "occlEnqueueAndWait: comm must not be NULL");
-  occlCollective_t staying = OCCL_COLLECTIVE_INITIALIZER;
-  auto plan = handleOf(oneShotAllReduce(1));
-  occlPlan_t handle = plan.get();
-  staying.id = 2;
-  staying.plans = &handle;
-  staying.numPlans = 1;
-  staying.stayMicroseconds = 100;
-  EXPECT_EQ(occlRegister(ranks[0], &staying), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(),
-               "stayMicroseconds needs a communicator with deviceKind occlDeviceCuda");
-  staying.stayMicroseconds = 10001;
-  EXPECT_EQ(occlRegister(ranks[0], &staying), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(), "stayMicroseconds must be at most 10000");
+  const auto refuses = [](const char *function, occlResult_t result) {
+    EXPECT_EQ(result, occlInvalidArgument) << function;
+    std::string text = occlGetLastError();
+    EXPECT_NE(text.find("on hosts use occlCall and occlStart"), std::string::npos)
+        << function << ": " << text;
+  };
+  const void *input = job.input(0);
+  void *output = job.output(0);
+  refuses("occlRegister", job.registerOn(ranks[0]));
+  refuses("occlDeregister", occlDeregister(ranks[0], 1));
+  refuses("occlSubmit", occlSubmit(ranks[0], 1, input, output, nullptr, nullptr, &request));
+  refuses("occlSubmitOnStream",
+          occlSubmitOnStream(ranks[0], 1, input, output, nullptr, nullptr, nullptr, &request));
+  refuses("occlRun", occlRun(ranks[0], 1, input, output));
+  refuses("occlEnqueue", occlEnqueue(ranks[0], 1, input, output, nullptr));
+  refuses("occlEnqueueAndWait", occlEnqueueAndWait(ranks[0], 1, input, output, nullptr));
+  EXPECT_EQ(occlRegister(nullptr, nullptr), occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(), "occlRegister: comm must not be NULL");
 }
 
 TEST(Collective, ManyInvocationsOfOneCollective) {
@@ -81,7 +72,6 @@ TEST(Collective, ManyInvocationsOfOneCollective) {
   Ranks ranks(kRanks);
   Job job(5, handleOf(twoShotAllReduce(kRanks)), 1000, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     for (uint32_t i = 0; i < kIterations; ++i) {
       occlRequest_t request = 0;
       ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
@@ -102,7 +92,6 @@ TEST(Collective, SeveralOrdinalsInFlight) {
     jobs.back().fill(j);
   }
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(jobs[0].registerOn(ranks[r]), occlSuccess);
     for (uint32_t round = 0; round < kRounds; ++round) {
       std::vector<occlRequest_t> requests(kInFlight);
       for (uint32_t j = 0; j < kInFlight; ++j) {
@@ -120,7 +109,6 @@ TEST(Collective, TestCompletesWithoutWait) {
   Ranks ranks(2);
   Job job(1, handleOf(ringAllReduce(2)), 100000);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     occlRequest_t request = 0;
     ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess);
     occlResult_t result = occlInProgress;
@@ -137,13 +125,11 @@ TEST(Collective, WorkersAloneCompleteWhatHasACallback) {
   Job job(1, handleOf(oneShotAllReduce(kRanks)), 1000);
   std::atomic<uint32_t> done{0};
   for (uint32_t r = 0; r < kRanks; ++r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     occlCallback_t callback = [](occlRequest_t, occlResult_t result, void *user) {
       EXPECT_EQ(result, occlSuccess);
       static_cast<std::atomic<uint32_t> *>(user)->fetch_add(1);
     };
-    ASSERT_EQ(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), callback, &done, nullptr),
-              occlSuccess);
+    ASSERT_EQ(job.submit(ranks[r], r, nullptr, callback, &done), occlSuccess);
   }
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (done.load() < kRanks && std::chrono::steady_clock::now() < end)
@@ -158,7 +144,6 @@ TEST(Collective, SubmissionsThatNobodyWaitsForStillRun) {
   Job job(1, handleOf(ringAllReduce(2)), 1000);
   occlRequest_t requests[2];
   for (uint32_t r = 0; r < 2; ++r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     ASSERT_EQ(job.submit(ranks[r], r, &requests[r]), occlSuccess);
   }
   // Rank 1's part must be run by its own worker while this thread waits for rank 0's.
@@ -168,34 +153,19 @@ TEST(Collective, SubmissionsThatNobodyWaitsForStillRun) {
   EXPECT_EQ(job.check(1), "");
 }
 
-/// What registering floats with plans for these sizes says.
-std::string registered(const std::vector<std::pair<uint64_t, uint64_t>> &sizes, uint64_t count) {
-  std::vector<PlanHandle> handles;
-  std::vector<occlPlan_t> plans;
-  for (auto [least, most] : sizes) {
-    plan::Plan plan = ringAllReduce(1);
-    plan.minBytes = least;
-    plan.maxBytes = most;
-    plans.push_back(handles.emplace_back(handleOf(std::move(plan))).get());
-  }
+TEST(Collective, APlanForOtherSizesIsRefused) {
+  plan::Plan plan = ringAllReduce(1);
+  plan.minBytes = 64;
+  plan.maxBytes = 4095;
+  PlanHandle handle = handleOf(std::move(plan));
   Ranks ranks(1);
-  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-  given.plans = plans.data();
-  given.numPlans = static_cast<uint32_t>(plans.size());
-  given.count = count;
-  return occlRegister(ranks[0], &given) == occlSuccess ? "" : occlGetLastError();
-}
-
-TEST(Collective, WithoutPlanForItsSizeIsToldTheSizes) {
-  EXPECT_EQ(registered({{64, 4095}, {8192, ~0ull}}, 16), "");
-  EXPECT_EQ(registered({{64, 4095}, {8192, ~0ull}}, 15),
-            "none of the 2 plans is meant for 60 bytes, but for 64 to 4095, 8192 and more");
-  EXPECT_EQ(registered({{64, 4095}, {8192, ~0ull}}, 1024),
-            "none of the 2 plans is meant for 4096 bytes, but for 64 to 4095, 8192 and more");
-  EXPECT_EQ(
-      registered(std::vector<std::pair<uint64_t, uint64_t>>(9, {8, 9}), 1),
-      "none of the 9 plans is meant for 4 bytes, but for 8 to 9, 8 to 9, 8 to 9, 8 to 9, 8 to "
-      "9, 8 to 9, 8 to 9, 8 to 9, ...");
+  for (uint64_t count : {16, 1023})
+    EXPECT_EQ(Job(1, handle, count).run(ranks[0], 0), occlSuccess) << occlGetLastError();
+  for (uint64_t count : {15, 1024}) {
+    EXPECT_EQ(Job(1, handle, count).run(ranks[0], 0), occlInvalidArgument);
+    EXPECT_EQ(occlGetLastError(), "the plan is not meant for " + std::to_string(4 * count) +
+                                      " bytes, but for 64 to 4095");
+  }
 }
 
 } // namespace

@@ -3,7 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/communicator/handles.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/communicator/occl_insight.h"
 
 #include <cstdint>
 

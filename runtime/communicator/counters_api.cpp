@@ -1,6 +1,7 @@
 // Counters of collectives and thread blocks.
 #include "runtime/communicator/counters.h"
 #include "runtime/communicator/error.h"
+#include "runtime/communicator/occl_insight.h"
 
 #include "runtime/base/tick_clock.h"
 
@@ -39,6 +40,8 @@ void add(occlBlockStats_t &to, const insight::BlockCounters &from, const TickSca
   to.contextSaves += from.contextSaves.get();
   to.preemptions += from.preemptions.get();
   to.slices += from.slices.get();
+  to.bytesSent += from.bytesSent.get();
+  to.bytesReceived += from.bytesReceived.get();
   to.runningNs += scale.nanoseconds(from.runningTicks.get());
   to.queueLengths += from.queueLengths.get();
   to.longestQueue = std::max(to.longestQueue, from.longestQueue.get());
@@ -48,17 +51,11 @@ void add(occlBlockStats_t &to, const insight::BlockCounters &from, const TickSca
   }
 }
 
-void fill(occlBlockStats_t &to, const daemon::Collective &from, uint32_t begin, uint32_t end) {
-  if (!from.counters)
-    return;
+void fill(occlBlockStats_t &to, const insight::CollectiveCounters &from, uint32_t begin,
+          uint32_t end) {
   TickScale scale;
-  uint64_t completed = from.counters->completed.get();
-  for (uint32_t b = begin; b < end; ++b) {
-    add(to, from.counters->blocks[b], scale);
-    daemon::BlockBytes bytes = daemon::bytesOf(from, b);
-    to.bytesSent += completed * bytes.sent;
-    to.bytesReceived += completed * bytes.received;
-  }
+  for (uint32_t b = begin; b < end; ++b)
+    add(to, from.block(b), scale);
 }
 
 Status noBlock(const std::string &collective, size_t numBlocks, uint32_t block) {
@@ -115,7 +112,7 @@ Status readDeviceBlockStats(cuda::DeviceRank &gpu, uint64_t id, uint32_t block,
 
 Status unknown(uint64_t id) {
   return {StatusCode::InvalidArgument,
-          "no collective with id " + std::to_string(id) + " is registered"};
+          "no collective with id " + std::to_string(id) + " has been started, or none for long"};
 }
 
 /// Copies what the caller's version of the struct has room for.
@@ -135,10 +132,9 @@ Status readStats(occlComm &comm, uint64_t id, occlCollectiveStats_t &stats) {
       fill(stats, *counts);
     return counts.status();
   }
-  bool isThere = comm.daemon->inspect(id, [&](const daemon::Collective &collective) {
-    stats.numBlocks = collective.binding->program().numBlocks;
-    if (collective.counters)
-      fill(stats, *collective.counters);
+  bool isThere = comm.daemon->inspect(id, [&](const daemon::IdState &sequence) {
+    stats.numBlocks = sequence.counters.numBlocks();
+    fill(stats, sequence.counters);
   });
   return isThere ? Status() : unknown(id);
 }
@@ -147,14 +143,14 @@ Status readBlockStats(occlComm &comm, uint64_t id, uint32_t block, occlBlockStat
   if (comm.gpu)
     return readDeviceBlockStats(*comm.gpu, id, block, stats);
   Status status = unknown(id);
-  comm.daemon->inspect(id, [&](const daemon::Collective &collective) {
-    uint32_t numBlocks = collective.binding->program().numBlocks;
+  comm.daemon->inspect(id, [&](const daemon::IdState &sequence) {
+    uint32_t numBlocks = sequence.counters.numBlocks();
     bool isOne = block != OCCL_ALL_BLOCKS;
     if (isOne && block >= numBlocks) {
-      status = noBlock(collective.describe(id), numBlocks, block);
+      status = noBlock(sequence.describe(), numBlocks, block);
       return;
     }
-    fill(stats, collective, isOne ? block : 0, isOne ? block + 1 : numBlocks);
+    fill(stats, sequence.counters, isOne ? block : 0, isOne ? block + 1 : numBlocks);
     status = {};
   });
   return status;
@@ -195,7 +191,7 @@ occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capac
     return reportInvalid("occlCommGetCollectives",
                          "comm and count must not be NULL, nor ids unless capacity is 0");
   return guarded("occlCommGetCollectives", comm, [&]() -> Status {
-    std::vector<uint64_t> all = comm->registered();
+    std::vector<uint64_t> all = comm->sequences();
     *count = all.size();
     std::copy_n(all.begin(), std::min(capacity, all.size()), ids);
     return {};

@@ -49,21 +49,19 @@ std::vector<Job> jobsFor(uint32_t number, uint32_t numRanks) {
 std::string iterate(const std::vector<occlComm_t> &comms, std::vector<Job> &jobs, uint32_t rank,
                     uint32_t iterations) {
   for (size_t c = 0; c < comms.size(); ++c)
-    if (jobs[c].registerOn(comms[c]) != occlSuccess)
-      return lastError("occlRegister");
-  for (uint32_t i = 0; i < iterations; ++i) {
-    std::vector<uint32_t> order = latinOrder(static_cast<uint32_t>(comms.size()), rank, i);
-    std::vector<occlRequest_t> requests(comms.size());
-    for (uint32_t c : order)
-      if (jobs[c].submit(comms[c], rank, &requests[c]) != occlSuccess)
-        return lastError("occlSubmit");
-    for (uint32_t c : order) {
-      if (occlWait(comms[c], requests[c]) != occlSuccess)
-        return lastError("occlWait");
-      if (std::string text = jobs[c].check(rank); !text.empty())
-        return text;
+    for (uint32_t i = 0; i < iterations; ++i) {
+      std::vector<uint32_t> order = latinOrder(static_cast<uint32_t>(comms.size()), rank, i);
+      std::vector<occlRequest_t> requests(comms.size());
+      for (uint32_t c : order)
+        if (jobs[c].submit(comms[c], rank, &requests[c]) != occlSuccess)
+          return lastError("occlStart");
+      for (uint32_t c : order) {
+        if (occlWait(comms[c], requests[c]) != occlSuccess)
+          return lastError("occlWait");
+        if (std::string text = jobs[c].check(rank); !text.empty())
+          return text;
+      }
     }
-  }
   return {};
 }
 
@@ -95,16 +93,15 @@ TEST(Device, AFailedCommunicatorLeavesTheOthersAlone) {
     std::vector<Job> jobs = jobsFor(2, kRanks);
     // In flight on the communicator that fails: what rank 1 never submits.
     occlRequest_t stuck = 0;
-    if (jobs[1].registerOn(ranks.comms[1]) != occlSuccess ||
-        (rank == 0 && jobs[1].submit(ranks.comms[1], rank, &stuck) != occlSuccess))
-      return lastError("occlSubmit");
+    if (rank == 0 && jobs[1].submit(ranks.comms[1], rank, &stuck) != occlSuccess)
+      return lastError("occlStart");
     std::string wrong = iterate({ranks.comms[0]}, jobs, rank, 20);
     if (rank == 1)
       occlCommAbort(ranks.comms[1]);
     else if (wrong.empty() && occlWait(ranks.comms[1], stuck) != occlAborted)
       return "the aborted collective did not end so: " + lastError("occlWait");
-    if (!wrong.empty() || occlDeregister(ranks.comms[0], 1) != occlSuccess)
-      return wrong + lastError("occlDeregister");
+    if (!wrong.empty())
+      return wrong;
     return iterate({ranks.comms[0]}, jobs, rank, 20);
   });
   expectAllRight(processes, kRanks);
@@ -119,12 +116,9 @@ TEST(Device, WaitingForOneCommunicatorRunsTheOthers) {
       return ranks.wrong;
     std::vector<Job> jobs = jobsFor(2, kRanks);
     occlRequest_t first = 0, second = 0;
-    for (uint32_t c = 0; c < 2; ++c)
-      if (jobs[c].registerOn(ranks.comms[c]) != occlSuccess)
-        return lastError("occlRegister");
     // Rank 1 waits for `second` only, and rank 0 submits that only when `first` is complete.
     if (jobs[0].submit(ranks.comms[0], rank, &first) != occlSuccess)
-      return lastError("occlSubmit");
+      return lastError("occlStart");
     if (rank == 0 && occlWait(ranks.comms[0], first) != occlSuccess)
       return lastError("occlWait");
     if (jobs[1].submit(ranks.comms[1], rank, &second) != occlSuccess ||
@@ -155,7 +149,7 @@ struct Pair {
   /// be complete by then.
   std::string submit() {
     if (job.submit(comm, rank, &request) != occlSuccess)
-      return lastError("occlSubmit");
+      return lastError("occlStart");
     occlResult_t result = occlTest(comm, request);
     return result == occlInProgress || result == occlSuccess ? "" : lastError("occlTest");
   }
@@ -166,9 +160,6 @@ struct Pair {
 /// communicators as ranks, of which each sees two. Returns what the deadlock's text is, if one of
 /// them has failed by it, and "" if none has.
 std::string waitInARing(Pair &next, Pair &before) {
-  for (Pair *pair : {&next, &before})
-    if (pair->job.registerOn(pair->comm) != occlSuccess)
-      return lastError("occlRegister");
   for (Pair *pair : {&next, &before})
     if (std::string wrong = pair->submit(); !wrong.empty())
       return wrong;
@@ -291,9 +282,8 @@ TEST(Device, WithoutPreemptionTheDeadlineNamesTheOtherCommunicator) {
     for (uint32_t c = 0; c < 2; ++c) {
       occlConfig_t config = withoutPreemption(rank == 1 && c == 0 ? 1'000 : 60'000);
       if (pairs[c].rank < 2 &&
-          (occlCommInitRank(&pairs[c].comm, 2, pairs[c].rank,
-                            (name + "-" + std::to_string(c)).c_str(), &config) != occlSuccess ||
-           pairs[c].job.registerOn(pairs[c].comm) != occlSuccess))
+          occlCommInitRank(&pairs[c].comm, 2, pairs[c].rank,
+                           (name + "-" + std::to_string(c)).c_str(), &config) != occlSuccess)
         return lastError("occlCommInitRank");
     }
     std::string wrong;

@@ -35,7 +35,6 @@ TEST_P(Direct, AnyOrderOfSubmission) {
   Ranks ranks(GetParam());
   constexpr uint32_t kSeed = 5;
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
     std::mt19937 random(kSeed + r);
     std::vector<uint32_t> order(jobs.size());
     std::iota(order.begin(), order.end(), 0);
@@ -58,21 +57,18 @@ TEST_P(Direct, InvocationsDoNotOverlap) {
   Ranks ranks(numRanks);
   PlanHandle plan = handleOf(directAllReduce(numRanks));
   ranks.run([&](uint32_t r) {
-    occlPlan_t handle = plan.get();
-    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-    collective.id = 1;
-    collective.plans = &handle;
-    collective.numPlans = 1;
-    collective.count = kCount;
-    collective.dataType = occlInt32;
-    ASSERT_EQ(occlRegister(ranks[r], &collective), occlSuccess) << occlGetLastError();
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.plan = plan.get();
+    call.id = 1;
+    call.count = kCount;
+    call.dataType = occlInt32;
     std::vector<uint32_t> buffer(kCount);
     for (uint32_t i = 0; i < kCount; ++i)
       buffer[i] = i + r;
     std::vector<occlRequest_t> requests(kInFlight);
+    call.sendBuffer = call.recvBuffer = buffer.data();
     for (occlRequest_t &request : requests)
-      ASSERT_EQ(occlSubmit(ranks[r], 1, buffer.data(), buffer.data(), nullptr, nullptr, &request),
-                occlSuccess)
+      ASSERT_EQ(occlStart(ranks[r], &call, nullptr, nullptr, &request), occlSuccess)
           << occlGetLastError();
     for (occlRequest_t request : requests)
       ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlCommGetLastError(ranks[r]);
@@ -95,7 +91,6 @@ TEST(DirectAccess, ACycleOfSignalsIsReportedWithoutPreemption) {
   for (uint64_t id : {0, 1})
     jobs.emplace_back(id, plan, 100);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
     occlRequest_t requests[2];
     for (uint32_t j : {r, 1 - r})
       ASSERT_EQ(jobs[j].submit(ranks[r], r, &requests[j]), occlSuccess) << occlGetLastError();

@@ -37,8 +37,6 @@ TEST(Failure, MismatchedCountsAreAnErrorOnAllRanksSayingWhatEachHas) {
   Ranks ranks(kRanks);
   PlanHandle handle = handleOf(ringAllReduce(kRanks));
   Job job(3, handle, 1000), other(3, handle, 1001);
-  for (uint32_t r = 0; r < kRanks; ++r)
-    ASSERT_EQ((r == 2 ? other : job).registerOn(ranks[r]), occlSuccess);
   ranks.run([&](uint32_t r) {
     EXPECT_EQ(submitAndWait(r == 2 ? other : job, ranks[r], r), occlMismatch);
     std::string text = occlCommGetLastError(ranks[r]);
@@ -54,8 +52,6 @@ TEST(Failure, MismatchedPlansTypesAndOperationsAreFound) {
   for (Job &wrong : std::vector<Job>{Job(1, oneShot, 100), Job(1, ring, 100, DataType::Int32),
                                      Job(1, ring, 100, DataType::Float32, ReduceOp::Max)}) {
     Ranks ranks(2);
-    ASSERT_EQ(expected.registerOn(ranks[0]), occlSuccess);
-    ASSERT_EQ(wrong.registerOn(ranks[1]), occlSuccess);
     ranks.run([&](uint32_t r) {
       EXPECT_EQ(submitAndWait(r == 1 ? wrong : expected, ranks[r], r), occlMismatch)
           << occlGetLastError();
@@ -67,8 +63,6 @@ TEST(Failure, AMissingRankIsATimeoutThatNamesWhatIsWaitedFor) {
   constexpr uint32_t kRanks = 3;
   Ranks ranks(kRanks, withTimeout(200));
   Job job(7, handleOf(ringAllReduce(kRanks)), 1000);
-  for (uint32_t r = 0; r < kRanks; ++r)
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   auto start = std::chrono::steady_clock::now();
   ranks.run([&](uint32_t r) {
     if (r == 1)
@@ -80,7 +74,8 @@ TEST(Failure, AMissingRankIsATimeoutThatNamesWhatIsWaitedFor) {
     EXPECT_NE(text.find(".coll:"), std::string::npos) << text;
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
-  EXPECT_EQ(occlDeregister(ranks[1], 7), occlTimeout) << "the communicator has failed on all ranks";
+  occlRequest_t request = 0;
+  EXPECT_EQ(job.submit(ranks[1], 1, &request), occlTimeout) << "it has failed on all ranks";
 }
 
 TEST(Failure, AbortEndsEverythingAndRunsEveryCallbackOnce) {
@@ -95,10 +90,7 @@ TEST(Failure, AbortEndsEverythingAndRunsEveryCallbackOnce) {
     // Rank 2 submits nothing, so nothing can complete.
     for (uint32_t r = 0; r < 2; ++r)
       for (Job &job : jobs) {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
-        ASSERT_EQ(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), Calls::count, &calls,
-                             nullptr),
-                  occlSuccess);
+        ASSERT_EQ(job.submit(ranks[r], r, nullptr, Calls::count, &calls), occlSuccess);
       }
     ASSERT_EQ(occlCommAbort(ranks[2]), occlSuccess);
     ASSERT_EQ(occlCommAbort(ranks[2]), occlSuccess) << "again does no harm";
@@ -116,20 +108,18 @@ TEST(Failure, AbortFromAnotherThreadEndsAWait) {
       EXPECT_EQ(occlCommAbort(ranks[0]), occlSuccess);
       return;
     }
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     occlRequest_t request = 0;
     ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess);
     EXPECT_EQ(occlWait(ranks[r], request), occlAborted);
     EXPECT_EQ(occlWait(ranks[r], request), occlAborted) << "and again";
     EXPECT_EQ(job.submit(ranks[r], r, &request), occlAborted);
-    EXPECT_EQ(occlDeregister(ranks[r], 1), occlAborted);
+    EXPECT_EQ(job.run(ranks[r], r), occlAborted);
   });
 }
 
 TEST(Failure, AbortEndsADestructionThatWaits) {
   Ranks ranks(2, withTimeout(120000));
   Job job(1, handleOf(ringAllReduce(2)), 1000);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
   occlRequest_t request = 0;
   ASSERT_EQ(job.submit(ranks[0], 0, &request), occlSuccess);
   occlComm_t waiting = ranks[0];
@@ -164,8 +154,6 @@ TEST(Failure, AbortFromACallback) {
     first.setCallbackKind(kind);
     Ranks ranks(2); // goes before the buffers: rank 0 does not wait for what it submits
     ranks.run([&](uint32_t r) {
-      ASSERT_EQ(first.registerOn(ranks[r]), occlSuccess);
-      ASSERT_EQ(second.registerOn(ranks[r]), occlSuccess);
       occlCallback_t abort = [](occlRequest_t, occlResult_t, void *user) {
         EXPECT_EQ(occlCommAbort(static_cast<occlComm_t>(user)), occlSuccess);
       };
@@ -173,8 +161,7 @@ TEST(Failure, AbortFromACallback) {
       if (r == 1) { // rank 0 never submits it
         ASSERT_EQ(second.submit(ranks[r], r, &request), occlSuccess);
       }
-      occlResult_t submitted =
-          occlSubmit(ranks[r], 1, first.input(r), first.output(r), abort, ranks[r], nullptr);
+      occlResult_t submitted = first.submit(ranks[r], r, nullptr, abort, ranks[r]);
       EXPECT_TRUE(submitted == occlSuccess || submitted == occlAborted) << occlGetLastError();
       if (r == 1) {
         EXPECT_EQ(occlWait(ranks[r], request), occlAborted);
@@ -191,9 +178,6 @@ TEST(Failure, AbortInTheMiddleOfTheStorm) {
     for (uint32_t j = 0; j < kJobs; ++j)
       jobs.emplace_back(j, handle, 20000);
     Ranks ranks(kRanks);
-    for (uint32_t r = 0; r < kRanks; ++r)
-      for (Job &job : jobs)
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     std::atomic<uint32_t> callbacks{0}, submitted{0};
     occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
       static_cast<std::atomic<uint32_t> *>(user)->fetch_add(1);
@@ -204,8 +188,7 @@ TEST(Failure, AbortInTheMiddleOfTheStorm) {
           EXPECT_EQ(occlCommAbort(ranks[r]), occlSuccess);
         }
         Job &job = jobs[(i + r) % kJobs];
-        occlResult_t result = occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), callback,
-                                         &callbacks, nullptr);
+        occlResult_t result = job.submit(ranks[r], r, nullptr, callback, &callbacks);
         if (result == occlAgain) {
           --i;
           std::this_thread::yield();
@@ -227,7 +210,6 @@ TEST(Failure, AbortInTheMiddleOfTheStorm) {
 TEST(Failure, ARankThatLeavesIsNamed) {
   Ranks ranks(2);
   Job job(1, handleOf(ringAllReduce(2)), 1000);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
   occlRequest_t request = 0;
   ASSERT_EQ(job.submit(ranks[0], 0, &request), occlSuccess);
   ranks.destroy(1);
@@ -239,8 +221,6 @@ TEST(Failure, ARankThatLeavesIsNamed) {
 TEST(Failure, LeavingAfterOnesPartIsDoneHarmsNobody) {
   Ranks ranks(2);
   Job job(1, handleOf(chainBroadcast(2, 1)), 1000); // rank 0 is done when it has sent
-  for (uint32_t r = 0; r < 2; ++r)
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   occlRequest_t request = 0;
   ASSERT_EQ(job.submit(ranks[0], 0, &request), occlSuccess);
   ASSERT_EQ(occlWait(ranks[0], request), occlSuccess);
@@ -250,15 +230,58 @@ TEST(Failure, LeavingAfterOnesPartIsDoneHarmsNobody) {
   EXPECT_EQ(job.check(1), "");
 }
 
+/// The root of a broadcast waits for nobody's data; it runs ahead until it needs what a reader
+/// holds that has left.
+TEST(Failure, ARootWithoutRoomLearnsThatItsReaderHasLeft) {
+  for (bool isLines : {false, true}) {
+    plan::Plan plan = chainBroadcast(2, 1);
+    if (isLines)
+      plan.protocol = plan::Protocol::LL128;
+    PlanHandle handle = handleOf(plan);
+    for (bool isCall : {false, true}) {
+      Ranks ranks(2);
+      Job job(1, handle, 10);
+      ranks.destroy(1);
+      occlResult_t result = occlSuccess;
+      occlRequest_t request = 0;
+      for (int i = 0; i < 100 && result == occlSuccess; ++i)
+        result = isCall ? job.run(ranks[0], 0) : job.submit(ranks[0], 0, &request);
+      EXPECT_EQ(result, occlPeerFailed);
+      std::string text = occlCommGetLastError(ranks[0]);
+      EXPECT_NE(text.find("rank 1 has destroyed its communicator; it has not finished"),
+                std::string::npos)
+          << text;
+    }
+  }
+}
+
+/// The same where the arena is full of what it has not read.
+TEST(Failure, ARootWithAFullArenaLearnsThatItsReaderHasLeft) {
+  PlanHandle handle = handleOf(chainBroadcast(2, 1));
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.arenaBytes = 64 << 10;
+  Ranks ranks(2, config);
+  ranks.destroy(1);
+  std::vector<Job> jobs;
+  occlResult_t result = occlSuccess;
+  for (uint64_t id = 0; id < 100 && result == occlSuccess; ++id) {
+    occlRequest_t request = 0;
+    result = jobs.emplace_back(id, handle, 1000).submit(ranks[0], 0, &request);
+    if (result == occlSuccess)
+      result = occlWait(ranks[0], request);
+  }
+  EXPECT_EQ(result, occlPeerFailed);
+  std::string text = occlCommGetLastError(ranks[0]);
+  EXPECT_NE(text.find("it has not finished earlier collectives"), std::string::npos) << text;
+}
+
 TEST(Failure, DestroyEndsWithWhatIsInFlight) {
   Calls calls;
   auto start = std::chrono::steady_clock::now();
   {
     Ranks ranks(2, withTimeout(300));
     Job job(1, handleOf(ringAllReduce(2)), 1000);
-    ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-    ASSERT_EQ(occlSubmit(ranks[0], 1, job.input(0), job.output(0), Calls::count, &calls, nullptr),
-              occlSuccess);
+    ASSERT_EQ(job.submit(ranks[0], 0, nullptr, Calls::count, &calls), occlSuccess);
     ranks.destroy(0);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);

@@ -54,8 +54,8 @@ std::string inChild(const std::function<std::string()> &body) {
 }
 
 std::string runOnce(occlComm_t comm, Job &job, uint32_t rank) {
-  if (occlRun(comm, job.id(), job.input(rank), job.output(rank)) != occlSuccess)
-    return lastError("occlRun");
+  if (job.run(comm, rank) != occlSuccess)
+    return lastError("occlCall");
   return job.check(rank);
 }
 
@@ -65,12 +65,15 @@ void around(const char *test, const std::function<std::string(occlComm_t, Job &)
             uint32_t extra = 0) {
   inProcesses(kRanks, test, [&](occlComm_t comm, uint32_t rank) {
     Job job(kId, handleOf(ringAllReduce(kRanks)), 1000);
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
     std::string wrong = runOnce(comm, job, rank);
     if (rank == 0 && wrong.empty())
       wrong = inside(comm, job);
-    for (uint32_t i = 0; i < 3 + rank * extra && wrong.empty(); ++i)
+    for (uint32_t i = 0; i < rank * extra && wrong.empty(); ++i) {
+      occlRequest_t request = 0;
+      if (job.submit(comm, rank, &request) != occlSuccess || occlWait(comm, request) != occlSuccess)
+        wrong = lastError("occlStart");
+    }
+    for (uint32_t i = 0; i < 3 && wrong.empty(); ++i)
       wrong = runOnce(comm, job, rank);
     return wrong;
   });
@@ -108,7 +111,7 @@ TEST(Fork, NorDoesOneWhoseParentHasSomethingInFlight) {
       [](occlComm_t comm, Job &job) -> std::string {
         occlRequest_t request = 0;
         if (job.submit(comm, 0, &request) != occlSuccess)
-          return lastError("occlSubmit");
+          return lastError("occlStart");
         std::string wrong = inChild([&]() -> std::string {
           if (occlWait(comm, request) != occlInvalidArgument)
             return "the child waits";
@@ -133,20 +136,16 @@ std::vector<std::pair<const char *, std::function<occlResult_t()>>> allCalls(occ
   stats.size = sizeof stats;
   collectiveStats.size = sizeof collectiveStats;
   blockStats.size = sizeof blockStats;
-  const void *input = job.input(0);
-  void *output = job.output(0);
   return {
       {"occlCommSplit", [=] { return occlCommSplit(comm, 0, 0, nullptr, &made); }},
       {"occlCommShrink", [=] { return occlCommShrink(comm, nullptr, 0, nullptr, &made); }},
       {"occlCommRank", [=] { return occlCommRank(comm, &number); }},
       {"occlCommSize", [=] { return occlCommSize(comm, &number); }},
       {"occlCommAbort", [=] { return occlCommAbort(comm); }},
+      {"occlStart", [=, &job] { return job.submit(comm, 0, &request); }},
       {"occlRegister", [=, &job] { return job.registerOn(comm); }},
-      {"occlDeregister", [=] { return occlDeregister(comm, kId); }},
-      {"occlSubmit",
-       [=] { return occlSubmit(comm, kId, input, output, nullptr, nullptr, &request); }},
       {"occlWait", [=] { return occlWait(comm, request); }},
-      {"occlRun", [=] { return occlRun(comm, kId, input, output); }},
+      {"occlCall", [=, &job] { return job.run(comm, 0); }},
       {"occlTest", [=] { return occlTest(comm, request); }},
       {"occlMemAlloc", [=] { return occlMemAlloc(comm, 100, &memory); }},
       {"occlMemFree", [=] { return occlMemFree(comm, memory); }},
@@ -180,19 +179,16 @@ TEST(Fork, EveryCallOfAChildIsRefused) {
 TEST(Fork, RanksThatAreThreadsAreThoseOfTheParent) {
   Ranks ranks(kRanks);
   Job job(kId, handleOf(ringAllReduce(kRanks)), 1000);
-  for (uint32_t r = 0; r < kRanks; ++r)
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   EXPECT_EQ(inChild([&]() -> std::string {
               for (uint32_t r = 0; r < kRanks; ++r)
-                if (occlRun(ranks[r], kId, job.input(r), job.output(r)) != occlInvalidArgument ||
+                if (job.run(ranks[r], r) != occlInvalidArgument ||
                     occlCommDestroy(ranks[r]) != occlSuccess)
                   return lastError("call of a child");
               Ranks own(kRanks);
               Job ofChild(kId, handleOf(ringAllReduce(kRanks)), 1000);
               std::string wrong;
               own.run([&](uint32_t r) {
-                if (ofChild.registerOn(own[r]) != occlSuccess ||
-                    !runOnce(own[r], ofChild, r).empty())
+                if (!runOnce(own[r], ofChild, r).empty())
                   wrong = "the child's own communicator fails";
               });
               return wrong;
@@ -226,16 +222,13 @@ TEST(Fork, AChildMakesCommunicatorsOfItsOwn) {
   std::string own = jobName("of-children");
   inProcesses(kRanks, "of-parents", [&](occlComm_t comm, uint32_t rank) {
     Job job(kId, handleOf(ringAllReduce(kRanks)), 1000);
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
     std::string wrong = runOnce(comm, job, rank);
     if (wrong.empty())
       wrong = inChild([&]() -> std::string {
         occlComm_t made = nullptr;
         if (occlCommInitRank(&made, kRanks, rank, own.c_str(), nullptr) != occlSuccess)
           return lastError("occlCommInitRank");
-        std::string result =
-            job.registerOn(made) == occlSuccess ? runOnce(made, job, rank) : "not registered";
+        std::string result = runOnce(made, job, rank);
         occlCommDestroy(made);
         return result;
       });

@@ -32,8 +32,8 @@ struct occlComm {
   std::string report() { return gpu ? gpu->report() : daemon->insight().report(); }
   /// "'grad3' (id 3)".
   std::string nameOf(uint64_t id) { return gpu ? gpu->nameOf(id) : daemon->lookUp(id).name; }
-  /// Ids, ascending.
-  std::vector<uint64_t> registered() { return gpu ? gpu->registered() : daemon->registered(); }
+  /// Of sequences, on devices of registered collectives; ascending.
+  std::vector<uint64_t> sequences() { return gpu ? gpu->registered() : daemon->sequences(); }
 
   /// As daemon::RankInsight, with what devices do.
   occl::Status startTrace(const std::string &pattern);

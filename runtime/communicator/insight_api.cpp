@@ -1,5 +1,6 @@
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/occl_insight.h"
 #include "runtime/insight/report_signal.h"
 
 #include <algorithm>

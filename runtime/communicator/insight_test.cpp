@@ -55,9 +55,6 @@ TEST(Counters, ARankOnItsOwn) {
   Ranks ranks(1);
   plan::Plan plan = plan::testing::oneShotAllReduce(1);
   Job job(kId, handleOf(plan), 100);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-  EXPECT_EQ(statsOf(ranks[0]).submitted, 0u);
-  EXPECT_EQ(blocksOf(ranks[0]).contextLoads, 0u) << "never submitted";
   constexpr uint64_t kTimes = 5;
   for (uint64_t i = 0; i < kTimes; ++i)
     reduce(ranks[0], job, 0);
@@ -89,8 +86,6 @@ TEST(Counters, AWaitLastsAsLongAsThePeerIsLate) {
   constexpr uint64_t kCount = 64;
   constexpr auto kDelay = 20ms;
   Job job(kId, handleOf(plan::testing::oneShotAllReduce(2)), kCount);
-  for (uint32_t r : {0u, 1u})
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   std::thread punctual([&] { reduce(ranks[0], job, 0); });
   awaitReport(ranks[1], "rank 0 waits for rank 1 (its submission)");
   std::this_thread::sleep_for(kDelay);
@@ -120,8 +115,6 @@ TEST(Counters, AddUpToTheCommunicators) {
   for (uint64_t id = 0; id < kJobs; ++id)
     jobs.emplace_back(id, handleOf(plan::testing::ringAllReduce(4)), 1000 + id);
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     for (uint32_t iteration = 0; iteration < kIterations; ++iteration) {
       std::vector<occlRequest_t> requests;
       for (uint32_t j : latinOrder(kJobs, r, iteration))
@@ -158,14 +151,14 @@ TEST(Counters, AddUpToTheCommunicators) {
 TEST(Counters, RefuseWhatIsNotThere) {
   Ranks ranks(1);
   Job job(kId, handleOf(plan::testing::oneShotAllReduce(1)), 10);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
+  reduce(ranks[0], job, 0);
   occlCollectiveStats_t stats{};
   occlBlockStats_t block{};
   EXPECT_EQ(occlCollectiveGetStats(ranks[0], kId, &stats), occlInvalidArgument) << "no size";
   stats.size = sizeof stats;
   block.size = sizeof block;
   EXPECT_EQ(occlCollectiveGetStats(ranks[0], 99, &stats), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(), "no collective with id 99 is registered");
+  EXPECT_STREQ(occlGetLastError(), "no collective with id 99 has been started, or none for long");
   EXPECT_EQ(occlCollectiveGetBlockStats(ranks[0], kId, 1, &block), occlInvalidArgument);
   EXPECT_NE(std::string(occlGetLastError()).find("has 1 thread blocks on this rank, not 1"),
             std::string::npos)
@@ -184,13 +177,11 @@ TEST(Counters, RefuseWhatIsNotThere) {
 TEST(Report, NamesInstructionSourceAndWhoHasNotSubmitted) {
   Ranks ranks(3);
   Job job(kId, handleOf(plan::testing::oneShotAllReduce(3)), 10);
-  for (uint32_t r = 0; r < 3; ++r)
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   std::vector<std::thread> threads;
   for (uint32_t r : {0u, 2u})
     threads.emplace_back([&, r] { reduce(ranks[r], job, r); });
-  awaitReport(ranks[1], "rank 0 waits for rank 1 (its submission)");
-  std::string text = awaitReport(ranks[1], "rank 2 waits for rank 1 (its submission)");
+  awaitReport(ranks[0], "rank 0 waits for rank 1 (its submission)");
+  std::string text = awaitReport(ranks[0], "rank 2 waits for rank 1 (its submission)");
   EXPECT_NE(text.find("in collective '" + job.name() +
                       "' (id 7), invocation 0, thread block 0, instruction 1 (recvReduceCopy) at "
                       "one_shot_allreduce.coll:4:"),
@@ -199,6 +190,10 @@ TEST(Report, NamesInstructionSourceAndWhoHasNotSubmitted) {
   EXPECT_NE(text.find(":4:5, for "), std::string::npos) << text;
   EXPECT_NE(text.find("rank 1 waits for nobody\n"), std::string::npos) << text;
   EXPECT_NE(text.find("invocation 0: not submitted by rank 1\n"), std::string::npos) << text;
+  text = awaitReport(ranks[1], "rank 2 waits for rank 1 (its submission)");
+  EXPECT_NE(text.find("in collective 'allreduce' (id 7), invocation 0, thread block 0"),
+            std::string::npos)
+      << "this rank has not called it: " << text;
   reduce(ranks[1], job, 1);
   for (std::thread &thread : threads)
     thread.join();
@@ -227,15 +222,15 @@ TEST(Report, ComesWithASignal) {
 TEST(Wrapper, HasTheCountersToo) {
   std::vector<Communicator> ranks = Communicator::all(1);
   PlanHandle plan = handleOf(plan::testing::oneShotAllReduce(1));
-  occlPlan_t handle = plan.get();
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = kId;
-  collective.plans = &handle;
-  collective.numPlans = 1;
-  collective.count = 4;
-  check(occlRegister(ranks[0].handle(), &collective));
   std::vector<float> data(4, 1);
-  ranks[0].submit(kId, data.data(), data.data()).wait();
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.id = kId;
+  call.plan = plan.get();
+  call.sendBuffer = call.recvBuffer = data.data();
+  call.count = data.size();
+  occlRequest_t request = 0;
+  check(occlStart(ranks[0].handle(), &call, nullptr, nullptr, &request));
+  check(occlWait(ranks[0].handle(), request));
   EXPECT_EQ(ranks[0].collectives(), std::vector<uint64_t>{kId});
   EXPECT_EQ(ranks[0].stats(kId).completed, 1u);
   EXPECT_EQ(ranks[0].blockStats(kId).contextLoads, 1u);

@@ -26,10 +26,6 @@ PlanHandle inLines(plan::Plan plan, plan::Protocol protocol = plan::Protocol::LL
   return handleOf(std::move(plan));
 }
 
-occlResult_t runJob(Job &job, occlComm_t comm, uint32_t rank) {
-  return occlRun(comm, job.id(), job.input(rank), job.output(rank));
-}
-
 uint64_t completedInLane(occlComm_t comm) { return comm->daemon->stats().completedInLane.load(); }
 /// How often it was entered.
 uint64_t entries(occlComm_t comm) {
@@ -46,9 +42,8 @@ TEST(Lane, IsTakenAndCountsAsTheUsualWayDoes) {
       Ranks ranks(n);
       Job job(7, inLines(make(n)), 16, DataType::Int32);
       ranks.run([&](uint32_t r) {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
         for (uint32_t i = 0; i < kIterations; ++i)
-          ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+          ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
         EXPECT_EQ(job.check(r), "");
         EXPECT_GE(entries(ranks[r]), kIterations - kFirst);
         occlStats_t stats{};
@@ -58,12 +53,12 @@ TEST(Lane, IsTakenAndCountsAsTheUsualWayDoes) {
         EXPECT_EQ(stats.completed, kIterations);
         occlCollectiveStats_t counters{};
         counters.size = sizeof counters;
-        ASSERT_EQ(occlCollectiveGetStats(ranks[r], 7, &counters), occlSuccess);
+        ASSERT_EQ(occlCollectiveGetStats(ranks[r], OCCL_CALLS, &counters), occlSuccess);
         EXPECT_EQ(counters.submitted, kIterations);
         EXPECT_EQ(counters.completed, kIterations);
         occlBlockStats_t block{};
         block.size = sizeof block;
-        ASSERT_EQ(occlCollectiveGetBlockStats(ranks[r], 7, 0, &block), occlSuccess);
+        ASSERT_EQ(occlCollectiveGetBlockStats(ranks[r], OCCL_CALLS, 0, &block), occlSuccess);
         EXPECT_EQ(block.contextLoads, stats.contextLoads);
         EXPECT_EQ(block.contextSaves, stats.contextSaves);
         EXPECT_GE(block.contextLoads, kIterations);
@@ -94,9 +89,8 @@ TEST(Lane, IsLeftAlone) {
     Ranks ranks(2, config);
     Job job(7, plan, count, DataType::Int32);
     ranks.run([&, count = count](uint32_t r) {
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
       for (uint32_t i = 0; i < kIterations; ++i)
-        ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+        ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
       EXPECT_EQ(job.check(r), "");
       EXPECT_EQ(entries(ranks[r]), 0u) << count;
     });
@@ -108,13 +102,12 @@ TEST(Lane, WrongBuffers) {
   Ranks ranks(2);
   Job job(7, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     auto *output = static_cast<char *>(job.output(r));
     for (int i = 0; i < 5; ++i) {
-      ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
-      EXPECT_EQ(occlRun(ranks[r], 7, nullptr, output), occlInvalidArgument);
-      EXPECT_EQ(occlRun(ranks[r], 7, job.input(r), nullptr), occlInvalidArgument);
-      EXPECT_EQ(occlRun(ranks[r], 7, output + 4, output), occlInvalidArgument);
+      ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
+      EXPECT_EQ(job.runOn(ranks[r], nullptr, output), occlInvalidArgument);
+      EXPECT_EQ(job.runOn(ranks[r], job.input(r), nullptr), occlInvalidArgument);
+      EXPECT_EQ(job.runOn(ranks[r], output + 4, output), occlInvalidArgument);
     }
     EXPECT_EQ(job.check(r), "");
   });
@@ -136,20 +129,22 @@ public:
       expected[i] = int32_t(iteration + i / kCount);
   }
   bool isRight() const { return output == expected; }
-  occlResult_t run(uint64_t id) { return occlRun(comm, id, input.data(), output.data()); }
-  occlResult_t submitAndWait(uint64_t id) {
+  occlResult_t run(Job &job) { return job.runOn(comm, input.data(), output.data()); }
+  occlResult_t submit(Job &job, occlRequest_t *request) {
+    return job.submitOn(comm, input.data(), output.data(), request);
+  }
+  occlResult_t submitAndWait(Job &job) {
     occlRequest_t request = 0;
-    occlResult_t result =
-        occlSubmit(comm, id, input.data(), output.data(), nullptr, nullptr, &request);
+    occlResult_t result = submit(job, &request);
     return result == occlSuccess ? occlWait(comm, request) : result;
   }
-  occlResult_t submitWithCallback(uint64_t id) {
+  occlResult_t submitWithCallback(Job &job) {
     std::atomic<int> result{-1};
     occlCallback_t store = [](occlRequest_t, occlResult_t ended, void *user) {
       static_cast<std::atomic<int> *>(user)->store(ended, std::memory_order_release);
     };
     occlResult_t submitted =
-        occlSubmit(comm, id, input.data(), output.data(), store, &result, nullptr);
+        job.submitOn(comm, input.data(), output.data(), nullptr, store, &result);
     if (submitted != occlSuccess)
       return submitted;
     while (result.load(std::memory_order_acquire) < 0)
@@ -170,20 +165,20 @@ TEST(Lane, EndsAtItsDeadline) {
   Ranks ranks(2, config);
   Job job(7, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     for (int i = 0; i < 5; ++i)
-      ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
   });
   const uint64_t before = entries(ranks[0]);
-  EXPECT_EQ(runJob(job, ranks[0], 0), occlTimeout);
+  EXPECT_EQ(job.run(ranks[0], 0), occlTimeout);
   EXPECT_EQ(entries(ranks[0]), before + 1);
   const std::string text = occlCommGetLastError(ranks[0]);
-  EXPECT_NE(text.find("invocation 5 did not end on rank 0 before its deadline"), std::string::npos)
+  EXPECT_NE(text.find("call 5 did not end on rank 0 before its deadline"), std::string::npos)
       << text;
   EXPECT_NE(text.find("waits for rank 1, which has not submitted it"), std::string::npos) << text;
 }
 
-/// Each rank goes its own way at each invocation, and some are late enough for the others to leave.
+/// In some rounds each rank has something else open while it calls, or not, and some are late
+/// enough for the others to leave: ranks in the lane call together with ranks that are not.
 TEST(Lane, RanksInItAndBesideIt) {
   constexpr uint32_t kIterations = 1000 / kSlowness, kSeed = 5;
   for (plan::Protocol protocol : {plan::Protocol::LL, plan::Protocol::LL128})
@@ -192,20 +187,29 @@ TEST(Lane, RanksInItAndBesideIt) {
       Job job(7, inLines(gathers ? ringAllGather(3) : oneShotAllReduce(3), protocol), Sums::kCount,
               DataType::Int32);
       ranks.run([&](uint32_t r) {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
-        std::mt19937 random(kSeed + r);
-        Sums sums(ranks, r, gathers);
+        std::mt19937 random(kSeed + r), common(kSeed);
+        Sums sums(ranks, r, gathers), beside(ranks, r, gathers);
         for (uint32_t i = 0; i < kIterations; ++i) {
           if (random() % 30 == 0)
             std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+          const bool hasOther = common() % 4 == 0, isAsync = common() % 2 == 0;
+          const bool isBefore = hasOther && random() % 2 == 0;
           sums.begin(i);
-          const uint32_t way = random() % 8;
-          ASSERT_EQ(way == 0   ? sums.submitWithCallback(7)
-                    : way == 1 ? sums.submitAndWait(7)
-                               : sums.run(7),
-                    occlSuccess)
-              << occlGetLastError();
-          ASSERT_TRUE(sums.isRight()) << "rank " << r << ", iteration " << i << ", seed " << kSeed;
+          beside.begin(i + 1);
+          occlRequest_t request = 0;
+          if (isBefore) {
+            ASSERT_EQ(beside.submit(job, &request), occlSuccess) << occlGetLastError();
+          }
+          ASSERT_EQ(sums.run(job), occlSuccess) << occlGetLastError();
+          if (isBefore) {
+            ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+          } else if (hasOther) {
+            ASSERT_EQ(isAsync ? beside.submitWithCallback(job) : beside.submitAndWait(job),
+                      occlSuccess)
+                << occlGetLastError();
+          }
+          ASSERT_TRUE(sums.isRight() && (!hasOther || beside.isRight()))
+              << "rank " << r << ", iteration " << i << ", seed " << kSeed;
         }
         EXPECT_GT(completedInLane(ranks[r]), 0u);
         EXPECT_GT(ranks[r]->daemon->stats().leftLane.load(), 0u);
@@ -221,13 +225,13 @@ TEST(Lane, TwoThreadsOfARank) {
   for (uint64_t id : {0, 1})
     jobs.emplace_back(id, inLines(oneShotAllReduce(2)), Sums::kCount, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
-    auto repeat = [&](uint64_t id) {
-      std::mt19937 random(kSeed + r * 2 + static_cast<uint32_t>(id));
+    auto repeat = [&](uint64_t id) { // 0 calls, and starts an id of its own
+      std::mt19937 random(kSeed + r * 2 + static_cast<uint32_t>(id)), common(kSeed);
       Sums sums(ranks, r);
       for (uint32_t i = 0; i < kIterations; ++i) {
         sums.begin(i);
-        ASSERT_EQ(random() % 4 == 0 ? sums.submitAndWait(id) : sums.run(id), occlSuccess)
+        ASSERT_EQ(id == 1 || common() % 4 == 0 ? sums.submitAndWait(jobs[id]) : sums.run(jobs[id]),
+                  occlSuccess)
             << occlGetLastError();
         ASSERT_TRUE(sums.isRight()) << "rank " << r << ", iteration " << i << ", seed " << kSeed;
         if (random() % 8 == 0)
@@ -241,9 +245,8 @@ TEST(Lane, TwoThreadsOfARank) {
   });
 }
 
-/// The second invocation of the same collective is submitted while the first one is in the lane; a
-/// worker finds it, and may have to wait for the first.
-TEST(Lane, AnInvocationAfterTheOneInTheLane) {
+/// Another collective is started while a call is in the lane; a worker finds it.
+TEST(Lane, AnotherBesideTheOneInTheLane) {
   constexpr uint32_t kIterations = 200;
   Ranks ranks(2);
   Job job(7, inLines(oneShotAllReduce(2)), Sums::kCount, DataType::Int32);
@@ -255,17 +258,16 @@ TEST(Lane, AnInvocationAfterTheOneInTheLane) {
     static_cast<std::atomic<uint32_t> *>(user)->fetch_add(1);
   };
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     for (uint32_t i = 0; i < kIterations; ++i) {
       if (r == 1)
         std::this_thread::sleep_for(30us);
       std::thread second([&] {
         ASSERT_EQ(
-            occlSubmit(ranks[r], 7, input.data(), outputs[r].data(), count, &numCalled, nullptr),
+            job.submitOn(ranks[r], input.data(), outputs[r].data(), nullptr, count, &numCalled),
             occlSuccess)
             << occlGetLastError();
       });
-      ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
       second.join();
       while (numCalled.load() < 2 * i)
         std::this_thread::yield();
@@ -275,87 +277,56 @@ TEST(Lane, AnInvocationAfterTheOneInTheLane) {
     std::this_thread::yield();
 }
 
-/// How many invocations rank 0's arena has room for at once.
-uint64_t roomOf(const Ranks &ranks) {
-  constexpr uint32_t kMost = 4000;
-  const PlanHandle plan = handleOf(oneShotAllReduce(2));
-  std::vector<Job> jobs;
-  std::vector<occlRequest_t> requests[2];
-  for (uint64_t j = 0; j < kMost; ++j)
-    jobs.emplace_back(100000 + j, plan, 16, DataType::Int32);
-  for (uint32_t r : {0, 1})
-    EXPECT_EQ(registerAll(ranks[r], jobs), "");
-  for (uint32_t r : {0, 1})
-    for (Job &job : std::span(jobs).first(r == 0 ? kMost : requests[0].size())) {
-      occlRequest_t request = 0;
-      const occlResult_t result = job.submit(ranks[r], r, &request);
-      if (r == 0 && result == occlAgain)
-        break;
-      EXPECT_EQ(result, occlSuccess) << occlGetLastError();
-      requests[r].push_back(request);
-    }
-  ranks.run([&](uint32_t r) {
-    EXPECT_EQ(waitForAll(ranks[r], requests[r]), "");
-    for (const Job &job : jobs)
-      EXPECT_EQ(occlDeregister(ranks[r], job.id()), occlSuccess) << occlGetLastError();
-  });
-  EXPECT_LT(requests[0].size(), kMost) << "something else was short";
-  return requests[0].size();
-}
-
-/// All that deregistered collectives hold comes back: each deregistration goes on with some of it.
-void recycle(const Ranks &ranks) {
-  Job job(200000, handleOf(oneShotAllReduce(2)), 16, DataType::Int32);
-  for (int i = 0; i < 4; ++i)
-    ranks.run([&](uint32_t r) {
-      for (int j = 0; j < 1000; ++j) {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
-        ASSERT_EQ(occlDeregister(ranks[r], 200000), occlSuccess) << occlGetLastError();
-      }
-    });
-}
-
-/// A collective that comes when blocks of its own are not to be had gets some later, and the
-/// invocation before, whose memory the next one would take over, gives back what it has reserved.
-TEST(Lane, ACollectiveBecomesResident) {
-  constexpr uint32_t kMany = 1300; // the half is a multiple of 50
-  constexpr uint32_t kLate = 20;   // few enough for each to keep the invocation before
+/// The calls come when blocks of their own are not to be had, as the arena is full, and get some
+/// later; the call before, whose memory the next one would take over, gives back what it has
+/// reserved.
+TEST(Lane, TheCallsBecomeResident) {
+  constexpr uint32_t kOpen = 300;
   const PlanHandle plan = inLines(oneShotAllReduce(2));
+  const PlanHandle large = handleOf(oneShotAllReduce(2));
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.arenaBytes = (1 << 20) + (256 << 10);
-  config.maxInFlight = 1 << 13;
+  config.arenaBytes = 192 << 10;
   Ranks ranks(2, config);
-  recycle(ranks);
-  const uint64_t room = roomOf(ranks);
-  std::vector<Job> jobs;
-  for (uint64_t id = 0; id < kMany; ++id)
-    jobs.emplace_back(id, plan, 16, DataType::Int32);
+  Job call(0, plan, 16, DataType::Int32);
+  std::vector<Job> open;
+  for (uint32_t j = 0; j < kOpen; ++j)
+    open.emplace_back(1 + j, large, 100, DataType::Int32);
+  std::vector<occlRequest_t> requests[2];
+  // Rank 1 starts nothing yet: what rank 0 has started holds its arena.
+  while (requests[0].size() < kOpen) {
+    occlRequest_t request = 0;
+    const occlResult_t result = open[requests[0].size()].submit(ranks[0], 0, &request);
+    if (result == occlAgain)
+      break;
+    ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+    requests[0].push_back(request);
+  }
+  ASSERT_LT(requests[0].size(), kOpen) << "the arena has room for all";
+  ASSERT_GT(requests[0].size(), 80u) << "a few would be kept, to be used again";
+  // One of them gives room for a block, which is too little for a ring of eight.
+  occlRequest_t first = 0;
+  ASSERT_EQ(open[0].submit(ranks[1], 1, &first), occlSuccess);
+  ASSERT_EQ(occlWait(ranks[1], first), occlSuccess);
+  ASSERT_EQ(occlWait(ranks[0], requests[0][0]), occlSuccess);
   ranks.run([&](uint32_t r) {
-    auto runAll = [&](uint32_t from, uint32_t to) {
-      for (uint32_t j = from; j < to; ++j)
-        ASSERT_EQ(runJob(jobs[j], ranks[r], r), occlSuccess) << occlGetLastError();
-    };
-    auto remove = [&](uint32_t from, uint32_t to) {
-      for (uint32_t j = from; j < to; ++j)
-        ASSERT_EQ(occlDeregister(ranks[r], jobs[j].id()), occlSuccess) << occlGetLastError();
-    };
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
-    runAll(0, kMany);
     for (int i = 0; i < 10; ++i)
-      runAll(kMany - kLate, kMany);
-    EXPECT_EQ(entries(ranks[r]), 0u) << "resident from the begin";
-    for (uint32_t j = 0; j < kMany / 2; j += 50) { // each time some blocks come back
-      remove(j, j + 50);
-      runAll(kMany - kLate, kMany);
-    }
-    for (int i = 0; i < 10; ++i)
-      runAll(kMany - kLate, kMany);
-    EXPECT_GT(entries(ranks[r]), kLate) << "not resident in the end";
-    EXPECT_EQ(checkAll(std::span(jobs).last(kLate), r), "");
-    remove(kMany / 2, kMany);
+      ASSERT_EQ(call.run(ranks[r], r), occlSuccess) << occlGetLastError();
   });
-  recycle(ranks);
-  EXPECT_EQ(roomOf(ranks), room);
+  EXPECT_EQ(entries(ranks[0]), 0u) << "resident from the begin, or in the lane beside open ones";
+  ranks.run([&](uint32_t r) {
+    for (size_t j = 1; j < requests[0].size(); ++j) {
+      occlRequest_t request = requests[0][j];
+      if (r == 1) {
+        ASSERT_EQ(submitOnceFree(open[j], ranks[r], r, &request), occlSuccess);
+      }
+      ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(open[j].check(r), "");
+    }
+    for (int i = 0; i < 60; ++i)
+      ASSERT_EQ(call.run(ranks[r], r), occlSuccess) << occlGetLastError();
+    EXPECT_EQ(call.check(r), "");
+  });
+  EXPECT_GT(entries(ranks[0]), 0u) << "not resident in the end";
 }
 
 } // namespace

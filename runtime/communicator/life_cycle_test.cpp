@@ -1,6 +1,7 @@
-// Collectives that are registered and deregistered all the time, for ever, on each rank when it
-// likes; and what there can be at most.
+// Ids that come and go for ever, and are forgotten by each rank when it has called enough others;
+// and what there can be at most.
 #include "plan/testing/example_plans.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/resident_memory.h"
@@ -26,24 +27,21 @@ using namespace plan::testing;
 /// How many a rank can have at once.
 constexpr uint64_t kMost = 16384;
 
-/// A small collective that is registered under many ids.
+/// A small collective that is started under many ids.
 class Visitor {
 public:
   Visitor(PlanHandle handle, uint32_t rank, uint64_t count = 4)
       : handle(std::move(handle)), input(count, static_cast<int32_t>(rank + 1)), output(count) {}
 
-  std::string enter(occlComm_t comm, uint64_t id) const {
-    occlPlan_t plan = handle.get();
-    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-    collective.id = id;
-    collective.plans = &plan;
-    collective.numPlans = 1;
-    collective.count = input.size();
-    collective.dataType = occlInt32;
-    return occlRegister(comm, &collective) == occlSuccess ? "" : lastError("occlRegister");
-  }
   occlResult_t submit(occlComm_t comm, uint64_t id, occlRequest_t *request) {
-    return occlSubmit(comm, id, input.data(), output.data(), nullptr, nullptr, request);
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.plan = handle.get();
+    call.sendBuffer = input.data();
+    call.recvBuffer = output.data();
+    call.count = input.size();
+    call.dataType = occlInt32;
+    call.id = id;
+    return occlStart(comm, &call, nullptr, nullptr, request);
   }
   /// Submits once there is room, waits, checks.
   std::string run(occlComm_t comm, uint64_t id) {
@@ -60,9 +58,6 @@ public:
     return std::ranges::all_of(output, [&](int32_t element) { return element == sum; })
                ? ""
                : "id " + std::to_string(id) + " has a wrong result";
-  }
-  static std::string leave(occlComm_t comm, uint64_t id) {
-    return occlDeregister(comm, id) == occlSuccess ? "" : lastError("occlDeregister");
   }
 
 private:
@@ -83,19 +78,16 @@ PlanHandle planFor(uint32_t numRanks, bool inLines) {
   return handleOf(std::move(plan));
 }
 
-/// The ids from first to end, which never come back, `kept` of them registered at a time.
+/// From now on the rank forgets ids that are not in flight once it has called so many others.
+void keepOnly(occlComm_t comm, size_t ids) { comm->daemon->setMostActiveSequences(ids); }
+
+/// The ids from first to end, which never come back.
 std::string passThrough(occlComm_t comm, uint32_t rank, uint32_t numRanks, uint64_t end,
-                        uint64_t kept, uint64_t first = 0) {
+                        uint64_t first = 0) {
   Visitor messages(planFor(numRanks, false), rank), lines(planFor(numRanks, true), rank);
   std::string wrong;
-  for (uint64_t id = first; id < end && wrong.empty(); ++id) {
-    Visitor &visitor = id % 2 == 0 ? messages : lines;
-    wrong = visitor.enter(comm, id);
-    if (wrong.empty())
-      wrong = visitor.run(comm, id);
-    if (wrong.empty() && id >= kept)
-      wrong = Visitor::leave(comm, id - kept);
-  }
+  for (uint64_t id = first; id < end && wrong.empty(); ++id)
+    wrong = (id % 2 == 0 ? messages : lines).run(comm, id);
   return wrong;
 }
 
@@ -107,12 +99,8 @@ TEST(LifeCycle, AHundredThousandIdsComeAndGoAndNothingOfThemStays) {
       given ? std::strtoull(given, nullptr, 10) : std::max(100000 / kSlowness, 20000u);
   Ranks ranks(kRanks);
   auto pass = [&](uint64_t first, uint64_t end) {
-    // Each keeps some longer than the other does.
-    ranks.run(
-        [&](uint32_t r) {
-          EXPECT_EQ(passThrough(ranks[r], r, kRanks, end, 1 + 50 * r, first), "");
-        },
-        std::chrono::hours(1));
+    ranks.run([&](uint32_t r) { EXPECT_EQ(passThrough(ranks[r], r, kRanks, end, first), ""); },
+              std::chrono::hours(1));
   };
   pass(0, ids / 5); // more than there are cells
   uint64_t before = residentKilobytes();
@@ -130,77 +118,83 @@ TEST(LifeCycle, AHundredThousandIdsComeAndGoAndNothingOfThemStays) {
 TEST(LifeCycle, ManyIdsComeAndGoBetweenProcesses) {
   constexpr uint32_t kRanks = 3;
   inProcesses(kRanks, "come-and-go", [](occlComm_t comm, uint32_t rank) {
-    return passThrough(comm, rank, kRanks, kMost + 1000, 3 * rank);
+    if (rank != 0) // which does as it does by default
+      keepOnly(comm, 3 * rank);
+    return passThrough(comm, rank, kRanks, kMost + 1000);
   });
 }
 
-/// A few ids again and again; each rank deregisters when it likes, so that some have given a cell
-/// back, or are about to, when others submit again.
+/// A few ids again and again; each rank keeps now more, now fewer, so that some have given a cell
+/// back, or are about to, when others start again.
 std::string comeAndGo(occlComm_t comm, uint32_t rank, uint32_t numRanks, uint32_t rounds) {
   constexpr uint64_t kIds = 5, kSeed = 7;
   Visitor messages(planFor(numRanks, false), rank), lines(planFor(numRanks, true), rank);
-  std::mt19937 random(kSeed + rank);
-  std::vector<bool> isRegistered(kIds, false);
+  std::mt19937 random(kSeed + rank), common(kSeed);
   std::string wrong;
   for (uint32_t round = 0; round < rounds && wrong.empty(); ++round) {
-    uint64_t id = round % kIds;
-    Visitor &visitor = id % 2 == 0 ? messages : lines;
-    if (!isRegistered[id])
-      wrong = visitor.enter(comm, id);
-    isRegistered[id] = true;
-    if (wrong.empty())
-      wrong = visitor.run(comm, id);
-    for (uint64_t other = 0; other < kIds && wrong.empty(); ++other)
-      if (isRegistered[other] && random() % 4 == 0) {
-        wrong = Visitor::leave(comm, other);
-        isRegistered[other] = false;
-      }
+    keepOnly(comm, 1 + random() % kIds);
+    const uint64_t id = common() % kIds;
+    wrong = (id % 2 == 0 ? messages : lines).run(comm, id);
   }
-  return wrong;
+  return wrong.empty() ? "" : wrong + ", seed " + std::to_string(kSeed);
 }
 
-TEST(LifeCycle, RanksDeregisterAtDifferentTimesAndComeBack) {
+TEST(LifeCycle, RanksForgetAtDifferentTimesAndComeBack) {
   constexpr uint32_t kRanks = 3;
   Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) { EXPECT_EQ(comeAndGo(ranks[r], r, kRanks, 20000 / kSlowness), ""); });
 }
 
-TEST(LifeCycle, ProcessesDeregisterAtDifferentTimesAndComeBack) {
+TEST(LifeCycle, ProcessesForgetAtDifferentTimesAndComeBack) {
   constexpr uint32_t kRanks = 3;
   inProcesses(kRanks, "come-back",
               [](occlComm_t comm, uint32_t rank) { return comeAndGo(comm, rank, kRanks, 5000); });
 }
 
-TEST(LifeCycle, AsManyAsThereCanBeAreRegisteredAndNoMore) {
-  Ranks ranks(1);
-  Visitor visitor(planFor(1, false), 0);
-  for (uint64_t id = 0; id < kMost; ++id)
-    ASSERT_EQ(visitor.enter(ranks[0], id), "");
-  std::string text = visitor.enter(ranks[0], kMost);
-  EXPECT_NE(text.find("(id 16384): 16384 are registered, which is the most"), std::string::npos)
-      << text;
-  EXPECT_EQ(visitor.run(ranks[0], kMost - 1), "");
-  EXPECT_EQ(Visitor::leave(ranks[0], 5), "");
-  EXPECT_EQ(visitor.enter(ranks[0], kMost), "");
-  EXPECT_EQ(visitor.run(ranks[0], kMost), "");
-  EXPECT_NE(visitor.enter(ranks[0], kMost + 1), "");
+/// By default a rank keeps as many as it says, whatever comes and goes: those called last, and
+/// what is in flight.
+TEST(LifeCycle, WhatWasCalledLastIsKept) {
+  constexpr uint32_t kRanks = 2, kKept = 10, kIds = 30;
+  Ranks ranks(kRanks);
+  ranks.run([&](uint32_t r) {
+    keepOnly(ranks[r], kKept);
+    Visitor visitor(planFor(kRanks, false), r);
+    for (uint64_t id = 0; id < kIds; ++id) {
+      ASSERT_EQ(visitor.run(ranks[r], id), "");
+      ASSERT_EQ(visitor.run(ranks[r], 1000), ""); // so it stays
+    }
+  });
+  ranks.run([&](uint32_t r) {
+    // What is kept by no rank goes when they look: each new id goes on with some.
+    Visitor visitor(planFor(kRanks, false), r);
+    for (uint64_t id = 0; id < 3; ++id)
+      ASSERT_EQ(visitor.run(ranks[r], kIds + id), "");
+    occlCollectiveStats_t stats{};
+    stats.size = sizeof stats;
+    ASSERT_EQ(occlCollectiveGetStats(ranks[r], 1000, &stats), occlSuccess) << occlGetLastError();
+    EXPECT_EQ(stats.completed, kIds);
+    EXPECT_EQ(occlCollectiveGetStats(ranks[r], 0, &stats), occlInvalidArgument);
+    EXPECT_STREQ(occlGetLastError(), "no collective with id 0 has been started, or none for long");
+    size_t known = 0;
+    ASSERT_EQ(occlCommGetCollectives(ranks[r], nullptr, 0, &known), occlSuccess);
+    EXPECT_GE(known, kKept);
+    EXPECT_LE(known, 2 * kKept);
+  });
 }
 
-/// 64 KiB of slots each, which later ones use again. What stays of a collective is what it has
-/// registered: its bound plan, its counters, a cell.
+/// 64 KiB of slots each, which later ones use again. What stays of a collective is its counters and
+/// a cell.
 TEST(LifeCycle, MemoryDoesNotGrowWithWhatHasBeenUsedOnce) {
   constexpr uint32_t kRanks = 2, kFirst = 500, kCollectives = 2500;
-  constexpr int64_t kMostEach = 6; // KiB of a rank; 3 here
+  constexpr int64_t kMostEach = 6; // KiB of a rank
   Ranks ranks(kRanks);
   std::vector<Visitor> visitors;
   for (uint32_t r = 0; r < kRanks; ++r)
     visitors.emplace_back(planFor(kRanks, false), r, 16384);
   auto use = [&](uint64_t from, uint64_t to) {
     ranks.run([&](uint32_t r) {
-      for (uint64_t id = from; id < to; ++id) {
-        ASSERT_EQ(visitors[r].enter(ranks[r], id), "");
+      for (uint64_t id = from; id < to; ++id)
         ASSERT_EQ(visitors[r].run(ranks[r], id), "");
-      }
     });
   };
   use(0, kFirst); // what is used at the same time, and the allocator's first pages
@@ -213,31 +207,25 @@ TEST(LifeCycle, MemoryDoesNotGrowWithWhatHasBeenUsedOnce) {
   EXPECT_LE(each, kMostEach) << "its slots are 64 KiB";
 }
 
-/// Rank 0 deregisters all; their cells are not free before rank 1 has done so too.
-TEST(LifeCycle, WithoutAFreeCellASubmissionIsToldWhoHoldsThem) {
+/// Rank 0 would give back all; their cells are not free before rank 1 would do so, too.
+TEST(LifeCycle, WithoutAFreeCellACallIsToldWhoHoldsThem) {
   constexpr uint32_t kRanks = 2;
   Ranks ranks(kRanks);
   std::atomic<bool> hasTried{false};
   ranks.run([&](uint32_t r) {
+    keepOnly(ranks[r], 2 * kMost);
     Visitor visitor(planFor(kRanks, false), r);
-    for (uint64_t id = 0; id < kMost; ++id) {
-      ASSERT_EQ(visitor.enter(ranks[r], id), "");
+    for (uint64_t id = 0; id < kMost; ++id)
       ASSERT_EQ(visitor.run(ranks[r], id), "");
-    }
     if (r == 1) {
       while (!hasTried)
         std::this_thread::yield();
-    }
-    for (uint64_t id = 0; id < kMost; ++id)
-      ASSERT_EQ(Visitor::leave(ranks[r], id), "");
-    ASSERT_EQ(visitor.enter(ranks[r], kMost), "");
-    if (r == 0) {
+    } else {
       occlRequest_t request = 0;
       EXPECT_EQ(visitor.submit(ranks[r], kMost, &request), occlAgain);
       std::string text = occlGetLastError();
-      EXPECT_NE(text.find("an announce cell for collective"), std::string::npos) << text;
-      EXPECT_NE(text.find("id 0 (rank 1 may still use it)"), std::string::npos) << text;
-      EXPECT_NE(text.find("Deregister them on all ranks"), std::string::npos) << text;
+      EXPECT_NE(text.find("an announce cell for id 16384"), std::string::npos) << text;
+      EXPECT_NE(text.find("(rank 1 may still use it)"), std::string::npos) << text;
       hasTried = true;
     }
     EXPECT_EQ(visitor.run(ranks[r], kMost), "");

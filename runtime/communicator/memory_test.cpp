@@ -32,14 +32,11 @@ occlConfig_t withHeap() {
 std::string reduceShared(occlComm_t comm, uint32_t rank, uint32_t numRanks, const PlanHandle &plan,
                          uint64_t count, int32_t rounds) {
   occlPlan_t handle = plan.get();
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = count;
-  collective.plans = &handle;
-  collective.numPlans = 1;
-  collective.count = count;
-  collective.dataType = occlInt32;
-  if (occlRegister(comm, &collective) != occlSuccess)
-    return lastError("occlRegister");
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.id = count;
+  call.plan = handle;
+  call.count = count;
+  call.dataType = occlInt32;
   void *memory[2] = {};
   for (void *&buffer : memory)
     if (occlMemAlloc(comm, count * sizeof(int32_t), &buffer) != occlSuccess)
@@ -49,8 +46,10 @@ std::string reduceShared(occlComm_t comm, uint32_t rank, uint32_t numRanks, cons
     for (uint64_t i = 0; i < count; ++i)
       input[i] = static_cast<int32_t>(i) + round * static_cast<int32_t>(rank + 1);
     occlRequest_t request = 0;
-    if (occlSubmit(comm, count, input, output, nullptr, nullptr, &request) != occlSuccess)
-      return lastError("occlSubmit");
+    call.sendBuffer = input;
+    call.recvBuffer = output;
+    if (occlStart(comm, &call, nullptr, nullptr, &request) != occlSuccess)
+      return lastError("occlStart");
     if (occlWait(comm, request) != occlSuccess)
       return lastError("occlWait");
     auto n = static_cast<int32_t>(numRanks);
@@ -101,7 +100,7 @@ TEST(Memory, MessagesBetweenAnyBuffers) {
     for (uint64_t count : {100, 30000, 500000})
       for (auto make : {allToAll, ringAllGather, twoShotAllReduce})
         jobs.emplace_back(id++, handleOf(make(kRanks)), count);
-    std::string wrong = registerAll(comm, jobs);
+    std::string wrong;
     for (uint64_t round = 0; round < 2 && wrong.empty(); ++round) {
       for (Job &job : jobs)
         job.fill(round);
@@ -118,8 +117,6 @@ TEST(Memory, DirectAccessToOtherBuffersIsRefused) {
   constexpr uint32_t kRanks = 2;
   inProcesses(kRanks, "refused", [](occlComm_t comm, uint32_t rank) {
     Job job(0, handleOf(directAllReduce(kRanks)), 100);
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
     occlRequest_t request = 0;
     occlResult_t result = job.submit(comm, rank, &request);
     std::string text = occlGetLastError();
@@ -141,8 +138,6 @@ TEST(Memory, APeerThatIsKilledWhileItIsReadIsReported) {
     if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
       return lastError("occlCommInitRank");
     Job job(0, handleOf(allToAll(kRanks)), 1 << 20);
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
     occlResult_t result = occlSuccess;
     for (int round = 0; result == occlSuccess; ++round) {
       if (rank == kVictim && round == 3 && write(running[1], "x", 1) != 1)

@@ -26,25 +26,18 @@ size_t countIn(const std::string &text, const std::string &part) {
   return number;
 }
 
-occlResult_t registerWith(Job &job, occlComm_t comm, const PlanHandle &plan, uint32_t timeoutMs) {
-  occlPlan_t handle = plan.get();
-  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-  given.id = job.id();
-  given.plans = &handle;
-  given.numPlans = 1;
-  given.count = 10;
-  given.timeoutMs = timeoutMs;
-  return occlRegister(comm, &given);
+occlResult_t callWith(Job &job, occlComm_t comm, uint32_t rank, uint32_t timeoutMs) {
+  occlCall_t call = job.call(rank);
+  call.timeoutMs = timeoutMs;
+  return occlCall(comm, &call, nullptr);
 }
 
 void aLateRankIsWaitedFor() {
   Ranks ranks(2);
   Job job(1, handleOf(plan::testing::twoShotAllReduce(2)), 10);
   ranks.run([&](uint32_t rank) {
-    ASSERT_EQ(job.registerOn(ranks[rank]), occlSuccess);
     std::this_thread::sleep_for(rank * kLate);
-    EXPECT_EQ(occlRun(ranks[rank], 1, job.input(rank), job.output(rank)), occlSuccess)
-        << occlGetLastError();
+    EXPECT_EQ(job.run(ranks[rank], rank), occlSuccess) << occlGetLastError();
     EXPECT_EQ(job.check(rank), "");
   });
 }
@@ -57,13 +50,11 @@ void aCollectiveWithoutOneIsWaitedFor() {
   PlanHandle plan = handleOf(plan::testing::twoShotAllReduce(2));
   Job endless(1, plan, 10), usual(2, plan, 10);
   ranks.run([&](uint32_t rank) {
-    ASSERT_EQ(registerWith(endless, ranks[rank], plan, OCCL_NO_TIMEOUT), occlSuccess);
-    ASSERT_EQ(registerWith(usual, ranks[rank], plan, 0), occlSuccess);
     std::this_thread::sleep_for(rank * 2s);
-    EXPECT_EQ(occlRun(ranks[rank], 1, endless.input(rank), endless.output(rank)), occlSuccess)
+    EXPECT_EQ(callWith(endless, ranks[rank], rank, OCCL_NO_TIMEOUT), occlSuccess)
         << occlGetLastError();
     if (rank == 0) {
-      EXPECT_EQ(occlRun(ranks[rank], 2, usual.input(rank), usual.output(rank)), occlTimeout);
+      EXPECT_EQ(callWith(usual, ranks[rank], rank, 0), occlTimeout);
     }
   });
 }
@@ -72,8 +63,6 @@ void aCollectiveWithoutOneIsWaitedFor() {
 void destroyIsBounded() {
   Ranks ranks(2);
   Job job(1, handleOf(plan::testing::twoShotAllReduce(2)), 10);
-  for (uint32_t r = 0; r < 2; ++r)
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   occlRequest_t request = 0;
   ASSERT_EQ(job.submit(ranks[0], 0, &request), occlSuccess);
   const auto begin = Clock::now();

@@ -1,18 +1,21 @@
-/* OCCL: collectives that cannot deadlock, in whatever order each rank submits them. C interface.
+/* OCCL: collectives that cannot deadlock, in whatever order each rank starts them. C interface.
  *
  * A communicator joins ranks 0..n-1, which are threads of one process or processes of one machine.
- * A collective is a verified plan (made by `occlc compile`) with an element type, a count and an
- * operation; it is registered under an id that all ranks use alike, then submitted any number of
- * times. Ranks may register and submit in any order.
+ * occlCall executes a collective; occlStart starts one, of an id, and ranks may start ids in any
+ * order. Nothing is registered before: any count, type, operation and buffer will do. OCCL chooses
+ * one of the plans that come with it, or the caller gives one of its own (made by `occlc compile`).
+ *
+ * Beside this header: occl_collectives.h, a function for each kind of collective; occl_insight.h,
+ * counters, reports and traces; occl_registered.h, what is asynchronous on CUDA devices.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
  * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from
  * callbacks.
  *
- * Collectives wait for ranks that live as long as it takes, unless they are given a deadline; so do
- * occlWait, occlRun and occlEnqueueAndWait. A wait of more than 30 seconds (or of as many
- * milliseconds as OCCL_LONG_WAIT_MS in the environment has) is said on standard error, who waits
- * for whom, and goes on. Ranks that die, leave or abort end it. All other functions have bounds.
+ * Collectives wait for ranks that live as long as it takes, unless they are given a deadline; so
+ * does occlWait. A wait of more than 30 seconds (or of as many milliseconds as OCCL_LONG_WAIT_MS in
+ * the environment has) is said on standard error, who waits for whom, and goes on. Ranks that die,
+ * leave or abort end it. All other functions have bounds.
  *
  * A communicator belongs to the process that made it. In a child made by fork() every call with it
  * is occlInvalidArgument, and occlCommDestroy does nothing: neither this rank nor its peers notice.
@@ -75,7 +78,7 @@ typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 
 
 typedef struct occlComm *occlComm_t;
 typedef struct occlPlan *occlPlan_t;
-/* A submitted invocation. 0 is never one. */
+/* A collective that occlStart has started. 0 is never one. */
 typedef uint64_t occlRequest_t;
 
 /* In which order a rank turns to what is in flight: the same on all ranks of a communicator. */
@@ -96,7 +99,7 @@ typedef enum {
 /* Where a communicator's buffers are. */
 typedef enum {
   occlDeviceHost = 0, /* default */
-  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlSubmit and occlEnqueue */
+  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlCall and occl_registered.h */
 } occlDeviceKind_t;
 
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
@@ -120,7 +123,7 @@ typedef struct {
       spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
-  uint32_t maxInFlight;  /* invocations admitted at once; default 1024. With occlDeviceCuda it is
+  uint32_t maxInFlight;  /* collectives started at once; default 1024. With occlDeviceCuda it is
                             256 of each kind, of all communicators that share the daemon */
   uint32_t orderPolicy;  /* an occlOrderPolicy_t */
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
@@ -147,112 +150,22 @@ typedef struct {
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Called once when an invocation ends. result is occlSuccess or why the invocation failed, which is
- * then why the communicator failed. It may submit, wait and abort, and block on whatever it likes
- * as long as that ends: it runs on a thread of the library that is there for callbacks, and while
- * it blocks others run on further threads, up to 64 of a process. Callbacks of a rank are begun in
- * the order in which its invocations ended, one after the other unless one takes longer than a
- * millisecond. See callbacksNeverBlock for those that need no thread of their own.
+/* Called once when a collective ends. result is occlSuccess or why it failed, which is then why the
+ * communicator failed. It may start, wait and abort, and block on whatever it likes as long as that
+ * ends: it runs on a thread of the library that is there for callbacks, and while it blocks others
+ * run on further threads, up to 64 of a process. Callbacks of a rank are begun in the order in
+ * which its collectives ended, one after the other unless one takes longer than a millisecond. See
+ * callbacksNeverBlock for those that need no thread of their own.
  * It must not destroy its communicator (that returns occlInvalidArgument). What it throws ends the
  * communicator with occlCallbackFailed and goes no further. */
 typedef void (*occlCallback_t)(occlRequest_t request, occlResult_t result, void *user);
-
-/* What is registered. */
-typedef struct {
-  size_t size;      /* sizeof(occlCollective_t) */
-  uint64_t id;      /* the same on all ranks; names the collective */
-  const char *name; /* for reports; may be NULL */
-  const occlPlan_t
-      *plans; /* several versions: the first whose byte range holds count * element size is taken */
-  uint32_t numPlans;
-  uint64_t
-      count; /* elements of one part: all-reduce, broadcast, reduce, scan: of the buffer;
-                all-gather, gather: of the input; reduce-scatter, scatter: of the output;
-                all-to-all: of what goes to one rank; with parts of different sizes: of a chunk */
-  occlDataType_t dataType;
-  occlRedOp_t op;     /* ignored where the plan reduces nothing; a scan has no occlAvg */
-  int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives it counts
-                         on all, as soon as that rank has submitted it */
-  uint32_t timeoutMs; /* deadline, from submission; 0: the communicator's, OCCL_NO_TIMEOUT: none */
-  uint32_t
-      callbacksNeverBlock;   /* 1: its callbacks return at once, so whoever completes an invocation
-                                runs them: a thread of the library or one inside occlWait, occlTest,
-                                occlSubmit or occlCommAbort. One at a time, in the order in which
-                                invocations ended; faster by a change of thread. One that blocks all
-                                the same holds up the other callbacks of its rank */
-  uint32_t stayMicroseconds; /* with occlDeviceCuda: for how long after an occlEnqueueAndWait with
-                                OCCL_NO_STREAM its kernel stays on the device for the next one, with
-                                all its thread blocks; at most 10000. 0: there are no such calls */
-} occlCollective_t;
-#define OCCL_COLLECTIVE_INITIALIZER                                                                \
-  { sizeof(occlCollective_t), 0, NULL, NULL, 0, 0, occlFloat32, occlSum, 0, 0, 0, 0 }
-
-/* Counters of a communicator's rank since its start. */
-typedef struct {
-  size_t size; /* sizeof(occlStats_t), set by the caller */
-  uint64_t submitted, completed, failed;
-  uint64_t preemptions; /* a block was left because its wait outlasted its budget */
-  uint64_t contextLoads, contextSaves;
-  uint64_t quits, restarts; /* of the executors, whatever communicator they execute: voluntary quits
-                               with nothing to do or nothing that moves */
-  uint64_t bytesSent, bytesReceived;
-  uint64_t maxQueueLength; /* of the task queue */
-  double meanQueueLength;  /* over the times that a task was picked */
-} occlStats_t;
-
-/* What a thread block of a collective waits for. */
-typedef enum {
-  occlWaitAnnounce = 0,   /* a rank that has not submitted the invocation */
-  occlWaitData = 1,       /* a message */
-  occlWaitCredit = 2,     /* a receiver that has not read what it was sent */
-  occlWaitDependency = 3, /* another thread block of the rank */
-  occlWaitSignal = 4,
-  occlWaitBegin = 5, /* a rank that has submitted the invocation and not finished the one before:
-                        only plans that access buffers directly */
-  occlNumWaitReasons = 6
-} occlWaitReason_t;
-#define OCCL_MAX_WAIT_REASONS 8
-
-/* Counters of a registered collective on one rank, over all invocations since it was registered.
- * Times are sums, in nanoseconds, over the completed invocations. On devices startNs and announceNs
- * count from when the daemon took the submission in, or its stream had reached it. */
-typedef struct {
-  size_t size; /* sizeof(occlCollectiveStats_t), set by the caller */
-  uint64_t submitted, completed, failed;
-  uint64_t startNs;         /* from submission until the thread blocks are in the task queue */
-  uint64_t announceNs;      /* from submission until all ranks that this one needs were seen to have
-                               submitted it */
-  uint64_t finishNs;        /* from submission until all thread blocks of this rank are done */
-  uint64_t longestFinishNs; /* of one invocation */
-  uint64_t queueLengths;    /* sum of the lengths of the task queue when an invocation came in */
-  uint64_t longestQueue;    /* the longest of them */
-  uint32_t numBlocks;       /* thread blocks of this rank */
-} occlCollectiveStats_t;
-
-/* The same of one thread block, or of all together. A wait counts when it is over; it lasts from
- * the first look that found something missing to the one that found it there, whatever else was
- * executed in between. */
-typedef struct {
-  size_t size;           /* sizeof(occlBlockStats_t), set by the caller */
-  uint64_t contextLoads; /* visits by an executor */
-  uint64_t contextSaves; /* visits that moved it */
-  uint64_t preemptions;  /* visits that ended with it waiting, while others were open */
-  uint64_t slices;
-  uint64_t bytesSent, bytesReceived; /* by completed invocations */
-  uint64_t runningNs;
-  uint64_t queueLengths;                  /* sum of the lengths of the task queue at the visits */
-  uint64_t longestQueue;                  /* the longest of them */
-  uint64_t waits[OCCL_MAX_WAIT_REASONS];  /* by occlWaitReason_t */
-  uint64_t waitNs[OCCL_MAX_WAIT_REASONS]; /* by occlWaitReason_t */
-} occlBlockStats_t;
-#define OCCL_ALL_BLOCKS UINT32_MAX
 
 /* --- Plans: loaded once, shared by any number of communicators. */
 
 /* Reads a plan file (JSON or CBOR) and verifies it. The caller destroys *plan. occlInvalidPlan says
  * what is wrong. */
 OCCL_API occlResult_t occlPlanLoad(const char *path, occlPlan_t *plan);
-/* Gives up the caller's reference; registered collectives keep theirs. */
+/* Gives up the caller's reference; calls in flight keep theirs. */
 OCCL_API occlResult_t occlPlanDestroy(occlPlan_t plan);
 /* Ranks that the plan is for, and the name of its collective (valid as long as the plan). NULLs are
  * skipped. */
@@ -298,9 +211,9 @@ OCCL_API occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key
  * ranks that have not called within the timeout, are left out. All that are in get the same
  * members, in their old order; a rank that was left out gets occlPeerFailed, now and whenever it
  * calls again. Returns within two timeouts, and two more for every rank that is lost meanwhile.
- * Nothing is taken over: register with plans for the new size. The old communicator stays as it
- * was, shrunk or not may be destroyed first, and a shrunk one may be shrunk again. config: as for
- * occlCommSplit. */
+ * Nothing is taken over: calls with plans of one's own take plans for the new size. The old
+ * communicator stays as it was, shrunk or not may be destroyed first, and a shrunk one may be
+ * shrunk again. config: as for occlCommSplit. */
 OCCL_API occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t numExclude,
                                      const occlConfig_t *config, occlComm_t *newComm);
 OCCL_API occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank);
@@ -345,17 +258,30 @@ typedef struct {
   occlPlan_t plan; /* of kind occlKindPlan, else NULL. It may be destroyed after the call */
   const void *sendBuffer;
   void *recvBuffer;
-  uint64_t count; /* elements of one part, as in occlCollective_t; may be 0 */
+  uint64_t count; /* elements of one part, may be 0: all-reduce, broadcast, reduce, scan: of the
+                     buffer; all-gather, gather: of the input; reduce-scatter, scatter: of the
+                     output; all-to-all: of what goes to one rank; with parts of different sizes:
+                     of a chunk */
   occlDataType_t dataType;
-  occlRedOp_t op;     /* ignored where nothing is reduced */
+  occlRedOp_t op;     /* ignored where nothing is reduced; a scan has no occlAvg */
   uint32_t root;      /* of broadcast, reduce, gather and scatter; else 0 */
   uint64_t id;        /* of occlStart: the sequence; any number but UINT64_MAX */
-  int32_t priority;   /* as in occlCollective_t */
-  uint32_t timeoutMs; /* as in occlCollective_t */
+  int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives the
+                         collective counts on all, as soon as that rank has started it */
+  uint32_t timeoutMs; /* deadline, from the call on; 0: the communicator's, OCCL_NO_TIMEOUT: none */
   const char *name;   /* for reports; may be NULL */
+  uint32_t callbacksNeverBlock; /* of occlStart, 1: its callback returns at once, so whoever
+                                   completes the collective runs it: a thread of the library or one
+                                   inside occlWait, occlTest, occlStart, occlCall or occlCommAbort.
+                                   One at a time, in the order in which collectives ended; faster by
+                                   a change of thread. One that blocks all the same holds up the
+                                   other callbacks of its rank */
 } occlCall_t;
 #define OCCL_CALL_INITIALIZER                                                                      \
-  { sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL }
+  {                                                                                                \
+    sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL, \
+        0                                                                                          \
+  }
 
 /* On hosts, where stream is NULL: executes the call, and returns when it has ended on this rank and
  * its buffers are the caller's again. With occlDeviceCuda it is the next work of the stream (a
@@ -382,33 +308,19 @@ typedef struct {
  * shapes that were not called for long make room, but none once a call has been captured.
  * occlAgain: there is not enough. Ids and priorities are nothing to such calls. */
 OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct CUstream_st *stream);
-/* Starts the call and returns: occlWait, occlTest and callbacks as for occlSubmit, occlAgain too.
- * The calls of an id are a sequence; ids may be started in any order, other ones on each rank.
- * Calls of a registered id belong to the same sequence as its invocations. */
+/* Starts the call and returns. The calls of an id are a sequence: the k-th that a rank starts
+ * belongs to the k-th of the others, and they are executed one after the other. Ids may be started
+ * in any order, other ones on each rank; mismatches as for occlCall. Buffers stay the caller's and
+ * untouched by it until completion. callback and request may be NULL, not both. Ids may come and go
+ * for ever: one that has not been called for long, on any rank, is forgotten once some thousands of
+ * others have been, and begins anew when it comes again.
+ * occlAgain: too much is in flight, here or because a peer has not finished earlier calls, and
+ * nothing was done; occlGetLastError() names the holders. Call again after a completion, or after
+ * occlTest of any request that is in flight, or a little later. A small collective with a callback
+ * is begun at once, by the caller, who waits for data of its peers for some microseconds at most.
+ * occlInvalidArgument with occlDeviceCuda, for now: see occl_registered.h. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
-
-/* At most 16384 are registered at once; one more is occlInvalidArgument. */
-OCCL_API occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective);
-/* Only when none of its invocations is in flight on this rank, nor a replay that has begun; else
- * occlInvalidArgument. Ids may come and go for ever and be used again, also by some ranks earlier
- * than by others: invocations of an id are paired in the order of submission, over all its
- * registrations. What it holds of shared memory comes back once all ranks have deregistered it
- * after equally many invocations. */
-OCCL_API occlResult_t occlDeregister(occlComm_t comm, uint64_t id);
-/* Starts an invocation. Buffers stay the caller's and untouched by it until completion; in place if
- * the two overlap as the collective's alias mode says. callback and request may be NULL, not both.
- * occlAgain: too much is in flight, here or because a peer has not finished former invocations;
- * occlGetLastError() names the holders. Call again after a completion, or after occlTest of any
- * request that is in flight, or a little later. A small collective with a callback is begun at
- * once, by the caller, who waits for data of its peers for some microseconds at most.
- * With occlDeviceCuda the resident daemon of the rank's device executes it, a kernel that leaves
- * when there is nothing to do: buffers are memory of that device, and what writes the input must be
- * complete, as no stream's order counts. Plans with direct access need buffers of occlMemAlloc. The
- * k-th submission of an id on a rank belongs to the k-th on the others, whatever was enqueued. */
-OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendBuffer,
-                                 void *recvBuffer, occlCallback_t callback, void *user,
-                                 occlRequest_t *request);
 /* Executes what is in flight on this rank's device, of all its communicators, until the request is
  * complete; returns its result. A request that was submitted without callback is forgotten once
  * waited or tested to completion; waiting again for what is forgotten returns occlSuccess, or why
@@ -420,100 +332,8 @@ OCCL_API occlResult_t occlSubmit(occlComm_t comm, uint64_t id, const void *sendB
  * they are at, which is soon. Only a process that is stopped in the middle of such a store
  * (SIGSTOP, a debugger) holds it up, beyond the deadline, until it goes on or ends. */
 OCCL_API occlResult_t occlWait(occlComm_t comm, occlRequest_t request);
-/* occlSubmit without callback and occlWait in one, for programs that would wait at once: starts an
- * invocation and executes what is in flight on this rank's device until it is complete. Takes less
- * time than the two calls, and no request, so a call cannot run out of them. Results: those of
- * both; after occlAgain nothing was done. */
-OCCL_API occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer,
-                              void *recvBuffer);
 /* occlInProgress, or the result as occlWait. Never blocks; executes what can go on now. */
 OCCL_API occlResult_t occlTest(occlComm_t comm, occlRequest_t request);
-
-/* --- Collectives in CUDA streams: communicators whose deviceKind is occlDeviceCuda. What is
- * enqueued is not counted by occlCommGetStats and its like, and not in reports or traces. */
-
-/* occlSubmit in the order of a stream (a cudaStream_t): the resident daemon begins the invocation
- * when the work before this call in the stream is done, and what follows in the stream waits until
- * the invocation has ended. Buffers are the invocation's until then. While the stream waits no
- * kernel of it is on the device; one thread block of the daemon stays there. With
- * occlConfig_t::strict none does: executors come about every two milliseconds and look whether
- * something can go on, for half a millisecond, so that kernels that need the whole device get it in
- * between. One stays all the same when the streams of this process that wait on the device are as
- * many as CUDA_DEVICE_MAX_CONNECTIONS. Free no memory of the device then while a stream waits:
- * cudaFree waits for the stream, and keeps executors from coming. Invocations submitted
- * to several streams may conflict in order, as long as fewer streams than
- * CUDA_DEVICE_MAX_CONNECTIONS wait for invocations that other ranks have not come to; within one
- * stream all ranks keep one order. The k-th submission of an id belongs to the k-th on the others,
- * by whatever call and in whichever stream. The timeout begins when the stream has come so far.
- * Executors need a multiprocessor each: while the user's kernels have all of them, nothing moves,
- * and a deadline that passes fails this communicator alone. An invocation that ends badly (timeout,
- * abort, a rank that is gone) lets the stream go on within seconds, with its output undefined:
- * occlWait and the callback say so, and occlCommGetLastError. callback and request may both be
- * NULL. occlInvalidArgument while the stream is captured (a graph would submit it once alone; see
- * occlEnqueue), and for communicators on hosts. occlAgain as occlSubmit. May take as long as the
- * stream's queue is full. The first submission of a collective copies its tables to the device. */
-OCCL_API occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBuffer,
-                                         void *recvBuffer, struct CUstream_st *stream,
-                                         occlCallback_t callback, void *user,
-                                         occlRequest_t *request);
-/* One invocation as the next work of a stream (a cudaStream_t) of the rank's device; buffers are
- * memory of that device, else occlInvalidArgument says what they are, and overlap only in place as
- * the plan says, as for occlSubmit. Returns at once. Invocations of an id are paired in the order
- * of these calls and run one after the other, whatever their streams. Under stream capture the call
- * becomes a node of the graph: the k-th captured call of an id on a rank that succeeds belongs to
- * the k-th on the others, it has connectors of its own, and its replays are paired in order. One
- * replay of a captured call runs at a time: with the graph instantiated twice, or a child of two
- * graphs, a second one that begins beside the first fails the communicator with
- * occlInvalidArgument. A graph must not be launched again after occlDeregister of its collectives.
- * When the collective's timeout passes, when a rank is gone, and after occlCommAbort the kernels
- * leave, the output is undefined, and every later call returns why (occlCommGetLastError). So it is
- * after an error of CUDA that ends all work of a process on its device, whosever kernel made it:
- * occlSystemError names the rank and the error. Plans with direct access work on buffers of
- * occlMemAlloc; others are copied to and from such memory. occlAgain: no device memory is left for
- * a captured call or for that copy. An error leaves the stream as it was; if CUDA refuses one of
- * the copies when something else of the call is in the stream already, the communicator fails. No
- * lock is held in CUDA's calls but the id's own: while CUDA makes a thread wait, since a stream's
- * queue is full, others can enqueue other ids.
- *
- * Collectives in conflicting orders, in several streams, complete as long as
- * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) wait on the
- *   device, counting those that wait for an event behind such a stream. With 1, as some programs
- *   set it, all ranks keep one order;
- * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
- *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
- * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for
- *   how much LL and LL128 plans take, and occlConfig_t::streams; all communicators, and with MPS
- *   all processes, count together. A kernel that needs every multiprocessor gets them when nothing
- *   waits;
- * - threads that enqueue are not held up by what waits: cudaFree, cudaMalloc and
- *   cudaDeviceSynchronize may wait for it, as may the first launch of any kernel of the program
- *   (CUDA loads it then: set CUDA_MODULE_LOADING=EAGER); CUDA_LAUNCH_BLOCKING, profilers and
- * compute-sanitizer have every launch wait. Otherwise collectives wait for ever or end at their
- * timeout. What waits for long is said on standard error, with the number of streams that wait if
- * that has reached the limit. */
-OCCL_API occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer,
-                                  void *recvBuffer, struct CUstream_st *stream);
-/* occlEnqueue, and waits until the invocation has ended on this rank; returns its result. In less
- * time than with cudaStreamSynchronize: the kernel tells this thread itself. Afterwards the output
- * may be read by whatever is started then, in any stream, and the input written. Pairs with the
- * occlEnqueue and occlEnqueueAndWait calls of the id on other ranks. Nothing is locked while it
- * waits, so other threads may call what they like; but it can wait for no more than occlEnqueue
- * promises: threads that wait for collectives in orders that conflict between ranks need a stream
- * each, and one thread that waits for one after the other needs the other ranks to keep its order.
- * Waits for earlier work of the stream, too, which counts against the timeout, if there is one: one
- * second after it the communicator fails with occlTimeout at the latest. After an error kernels and
- * copies may still access the buffers until the stream has come by. occlAgain as occlEnqueue, and
- * while 64 threads wait so. occlInvalidArgument while the stream is captured. With OCCL_NO_STREAM,
- * for collectives registered with stayMicroseconds, the order of no stream counts: what writes the
- * input must be complete, as for occlRun. Afterwards the kernel of a small collective (LL and
- * LL128, in steps of up to 30 KiB a thread block) waits on the device for the next such call, whose
- * buffers may be others, and which then needs no launch: that halves the time of a call. It leaves
- * when none has come for stayMicroseconds, and after 20 ms in any case; until then
- * cudaDeviceSynchronize, cudaFree and occlDeregister wait for it. Larger ones are launched each
- * time, in a stream of their own. */
-#define OCCL_NO_STREAM ((struct CUstream_st *)-1)
-OCCL_API occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
-                                         void *recvBuffer, struct CUstream_st *stream);
 
 /* --- Memory. */
 
@@ -527,42 +347,7 @@ OCCL_API occlResult_t occlMemAlloc(occlComm_t comm, size_t bytes, void **memory)
 /* NULL is nothing to do. */
 OCCL_API occlResult_t occlMemFree(occlComm_t comm, void *memory);
 
-/* --- Insight. */
-
-OCCL_API occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats);
-/* occlInvalidArgument if no collective with this id is registered. */
-OCCL_API occlResult_t occlCollectiveGetStats(occlComm_t comm, uint64_t id,
-                                             occlCollectiveStats_t *stats);
-/* Of thread block `block`, or of all with OCCL_ALL_BLOCKS. */
-OCCL_API occlResult_t occlCollectiveGetBlockStats(occlComm_t comm, uint64_t id, uint32_t block,
-                                                  occlBlockStats_t *stats);
-/* The ids of all registered collectives, ascending: the first `capacity` into ids, their number
- * into *count. */
-OCCL_API occlResult_t occlCommGetCollectives(occlComm_t comm, uint64_t *ids, size_t capacity,
-                                             size_t *count);
-
-/* Who waits for whom, now: for every thread block that waits the rank, the collective, the
- * instruction, its source line, what it waits for and for how long; and who has not submitted what
- * others wait for. Text into buffer (always terminated), its full length without the terminator
- * into *length. Asks the other ranks, and gives those that do not answer up to 50 ms. */
-OCCL_API occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity,
-                                     size_t *length);
-
-/* From now on the signal makes the process write the reports of all its communicators, present and
- * future, to the file `path`, or to standard error if it is NULL: %r in path is the rank, %p the
- * process. A handler that was there before is called as well. OCCL_REPORT_SIGNAL (USR1, say) and
- * OCCL_REPORT_FILE in the environment do the same when a communicator is made. */
-OCCL_API occlResult_t occlReportOnSignal(int signal, const char *path);
-
-/* Records what this rank does, from now on: slices, waits, visits, preemptions, requests,
- * callbacks. What is kept is bounded; older events give way to later ones, and the trace says how
- * many. occlInvalidArgument if it records already. With OCCL_TRACE=<path> in the environment every
- * communicator that is not made of another does so from its start to its end. */
-OCCL_API occlResult_t occlTraceStart(occlComm_t comm, const char *path);
-/* Writes what was recorded to the path (%r and %p as above), in the format of ui.perfetto.dev and
- * chrome://tracing; so does the communicator's end. occlInvalidArgument if nothing was started,
- * occlSystemError. */
-OCCL_API occlResult_t occlTraceStop(occlComm_t comm);
+/* --- Errors. Counters, reports and traces are in occl_insight.h. */
 
 OCCL_API const char *occlGetErrorString(occlResult_t result);
 /* Of the last call of this thread that did not return occlSuccess; valid until the thread's next

@@ -9,6 +9,8 @@
 #pragma once
 
 #include "occl.h"
+#include "occl_insight.h"
+#include "occl_registered.h"
 
 #include <algorithm>
 #include <cstdint>

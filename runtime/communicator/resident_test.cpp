@@ -1,6 +1,7 @@
 // Small collectives in lines, whose ranks need no announcement of each other once they know where
 // each other's blocks lie: right results whatever the order, and what is said where ranks disagree.
 #include "plan/testing/example_plans.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/steps.h"
@@ -37,7 +38,7 @@ std::vector<Job> makeJobs(uint32_t numRanks) {
 /// Every rank in an order of its own, two invocations of each collective at once.
 std::string iterate(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank, uint32_t iterations) {
   constexpr uint32_t kSeed = 11;
-  std::string wrong = registerAll(comm, jobs);
+  std::string wrong;
   std::mt19937 random(kSeed + rank);
   std::vector<uint32_t> order(jobs.size());
   std::iota(order.begin(), order.end(), 0);
@@ -72,7 +73,7 @@ void runOnce(const Ranks &ranks, Job &job, uint32_t rank) {
   ASSERT_EQ(job.check(rank), "");
 }
 
-TEST(Resident, RegisteredAnewWithAnotherCount) {
+TEST(Resident, CalledWithOtherCounts) {
   constexpr uint32_t kRanks = 3;
   std::vector<Job> jobs;
   for (uint64_t count : {10, 500, 10})
@@ -80,29 +81,27 @@ TEST(Resident, RegisteredAnewWithAnotherCount) {
   Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) {
     for (Job &job : jobs) {
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
       for (int i = 0; i < 20; ++i)
         ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
-      ASSERT_EQ(occlDeregister(ranks[r], 5), occlSuccess) << occlGetLastError();
     }
   });
 }
 
-/// Then its blocks lie elsewhere, and the others notice.
-TEST(Resident, RegisteredAnewByOneRankOnly) {
+/// Rank 1 forgets the id and comes back to it: then its blocks lie elsewhere, and the others
+/// notice.
+TEST(Resident, ForgottenByOneRankOnly) {
   constexpr uint32_t kRanks = 3;
-  Job job(5, inLines(oneShotAllReduce(kRanks)), 10);
+  Job job(5, inLines(oneShotAllReduce(kRanks)), 10),
+      other(6, handleOf(oneShotAllReduce(kRanks)), 10);
   Ranks ranks(kRanks);
+  ranks[1]->daemon->setMostActiveSequences(1);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 60; ++i) {
       ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
-    if (r == 1) {
-      ASSERT_EQ(occlDeregister(ranks[r], 5), occlSuccess) << occlGetLastError();
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
+      if (i % 20 == 19) {
+        ASSERT_NO_FATAL_FAILURE(runOnce(ranks, other, r));
+      }
     }
-    for (int i = 0; i < 20; ++i)
-      ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
   });
 }
 
@@ -111,13 +110,8 @@ TEST(Resident, ADisagreementIsFound) {
   Job job(5, inLines(oneShotAllReduce(kRanks)), 10), other(5, inLines(oneShotAllReduce(kRanks)), 9);
   Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
     Job &next = r == 1 ? other : job;
-    if (r == 1) {
-      ASSERT_EQ(occlDeregister(ranks[r], 5), occlSuccess) << occlGetLastError();
-      ASSERT_EQ(other.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
-    }
     occlRequest_t request = 0;
     occlResult_t result = next.submit(ranks[r], r, &request);
     if (result == occlSuccess)
@@ -137,7 +131,6 @@ TEST(Resident, ASenderThatRunsAheadIsHeldBack) {
   Ranks ranks(kRanks);
   std::atomic<bool> refused{false};
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     constexpr uint32_t kInvocations = 100;
     if (r == 1)
       while (!refused)

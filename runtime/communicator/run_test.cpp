@@ -1,5 +1,6 @@
 // Submitting and waiting in one call: results, what it may meet, what it leaves behind.
 #include "plan/testing/example_plans.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/steps.h"
 
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,10 +23,6 @@ using namespace std::chrono_literals;
 PlanHandle inLines(plan::Plan plan) {
   plan.protocol = plan::Protocol::LL128;
   return handleOf(std::move(plan));
-}
-
-occlResult_t runJob(Job &job, occlComm_t comm, uint32_t rank) {
-  return occlRun(comm, job.id(), job.input(rank), job.output(rank));
 }
 
 occlStats_t statsOf(occlComm_t comm) {
@@ -50,9 +48,8 @@ TEST_P(RunOf, AllPlansGiveTheRightResult) {
     for (uint64_t count : {0, 1, 16, 10007}) {
       Job job(id++, plan, count, DataType::Int32);
       ranks.run([&](uint32_t r) {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess) << occlGetLastError();
         for (int i = 0; i < 5; ++i)
-          ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+          ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
         EXPECT_EQ(job.check(r), "");
       });
     }
@@ -67,15 +64,13 @@ TEST(Run, BesideWhatIsInFlight) {
   Job open(1, handleOf(ringAllReduce(kRanks)), 3000, DataType::Int32);
   Job ran(2, inLines(oneShotAllReduce(kRanks)), 16, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(open.registerOn(ranks[r]), occlSuccess);
-    ASSERT_EQ(ran.registerOn(ranks[r]), occlSuccess);
     for (uint32_t i = 0; i < kIterations; ++i) {
       occlRequest_t request = 0;
       const bool first = (r + i) % 2 == 0; // else it comes in when it has ended
       if (first) {
         ASSERT_EQ(submitOnceFree(open, ranks[r], r, &request), occlSuccess);
       }
-      ASSERT_EQ(runJob(ran, ranks[r], r), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(ran.run(ranks[r], r), occlSuccess) << occlGetLastError();
       if (!first) {
         ASSERT_EQ(submitOnceFree(open, ranks[r], r, &request), occlSuccess);
       }
@@ -86,23 +81,36 @@ TEST(Run, BesideWhatIsInFlight) {
 }
 
 /// Two threads of each rank: the second one finds the first one's task claimed.
+/// Threads that share the calls' order, and others that start ids of their own.
 TEST(Run, SeveralThreadsOfARank) {
   constexpr uint32_t kRanks = 2, kIterations = 2000 / kSlowness;
   Ranks ranks(kRanks);
+  Job called(0, inLines(oneShotAllReduce(kRanks)), 16, DataType::Int32);
   std::vector<Job> jobs;
-  for (uint64_t id : {1, 2, 3})
+  for (uint64_t id : {1, 2})
     jobs.emplace_back(id, inLines(oneShotAllReduce(kRanks)), 16, DataType::Int32);
   ranks.run([&](uint32_t r) {
     std::vector<std::thread> threads;
+    std::mutex turn; // the calls of all have one order; these are alike
+    for (int t = 0; t < 2; ++t)
+      threads.emplace_back([&] {
+        for (uint32_t i = 0; i < kIterations / 2; ++i) {
+          std::lock_guard lock(turn);
+          ASSERT_EQ(called.run(ranks[r], r), occlSuccess) << occlGetLastError();
+        }
+      });
     for (Job &job : jobs)
       threads.emplace_back([&] {
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
-        for (uint32_t i = 0; i < kIterations; ++i)
-          ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+        for (uint32_t i = 0; i < kIterations; ++i) {
+          occlRequest_t request = 0;
+          ASSERT_EQ(submitOnceFree(job, ranks[r], r, &request), occlSuccess) << occlGetLastError();
+          ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+        }
       });
     for (std::thread &thread : threads)
       thread.join();
     EXPECT_EQ(checkAll(jobs, r), "");
+    EXPECT_EQ(called.check(r), "");
   });
 }
 
@@ -115,15 +123,10 @@ TEST(Run, TakesNoRequests) {
   for (const PlanHandle &plan : {handleOf(twoShotAllReduce(2)), inLines(oneShotAllReduce(2))}) {
     Job job(7, plan, 100, DataType::Int32);
     ranks.run([&](uint32_t r) {
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
       for (uint32_t i = 0; i < kIterations; ++i) {
-        occlResult_t result = occlAgain; // while the peer has not finished those before
-        while (result == occlAgain)
-          result = runJob(job, ranks[r], r);
-        ASSERT_EQ(result, occlSuccess) << occlGetLastError();
+        ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
       }
       EXPECT_EQ(job.check(r), "");
-      EXPECT_EQ(occlDeregister(ranks[r], 7), occlSuccess) << occlGetLastError();
     });
   }
   for (uint32_t r = 0; r < 2; ++r) {
@@ -150,11 +153,10 @@ uint64_t countSleeps() {
 TEST(Run, LeavesWorkersAsleep) {
   Ranks ranks(1);
   Job job(7, handleOf(oneShotAllReduce(1)), 100, DataType::Int32);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
   auto runFor = [&](std::chrono::milliseconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < end)
-      ASSERT_EQ(runJob(job, ranks[0], 0), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(job.run(ranks[0], 0), occlSuccess) << occlGetLastError();
   };
   runFor(200ms);
   const uint64_t before = countSleeps();
@@ -162,32 +164,35 @@ TEST(Run, LeavesWorkersAsleep) {
   EXPECT_LT(countSleeps() - before, 50u);
 }
 
-TEST(Run, AgainWhenTooMuchIsInFlight) {
+/// There is none until somebody comes for what is in flight.
+TEST(Run, WaitsForRoom) {
   occlConfig_t config = withTimeout(60000);
   config.maxInFlight = 2;
   Ranks ranks(2, config);
-  Job job(1, handleOf(ringAllReduce(2)), 10);
-  occlRequest_t requests[2];
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-  for (occlRequest_t &request : requests)
-    ASSERT_EQ(job.submit(ranks[0], 0, &request), occlSuccess);
-  EXPECT_EQ(runJob(job, ranks[0], 0), occlAgain);
-  EXPECT_NE(std::string(occlGetLastError()).find("an invocation: 2 are in flight; held by"),
-            std::string::npos)
-      << occlGetLastError();
-  EXPECT_EQ(occlCommAbort(ranks[0]), occlSuccess);
+  Job job(1, handleOf(ringAllReduce(2)), 10), called(0, handleOf(ringAllReduce(2)), 10);
+  std::atomic<bool> hasReturned{false};
+  ranks.run([&](uint32_t r) {
+    std::vector<occlRequest_t> requests(2);
+    if (r == 1) {
+      std::this_thread::sleep_for(50ms);
+      EXPECT_FALSE(hasReturned.load());
+    }
+    for (occlRequest_t &request : requests)
+      ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
+    EXPECT_EQ(called.run(ranks[r], r), occlSuccess) << occlGetLastError();
+    hasReturned = true;
+    EXPECT_EQ(waitForAll(ranks[r], requests), "");
+    EXPECT_EQ(called.check(r), "");
+  });
 }
 
 TEST(Run, WrongCalls) {
   Ranks ranks(1);
   Job job(1, handleOf(ringAllReduce(1)), 10);
-  ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-  EXPECT_EQ(occlRun(nullptr, 1, job.input(0), job.output(0)), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(), "occlRun: comm must not be NULL");
-  EXPECT_EQ(occlRun(ranks[0], 2, job.input(0), job.output(0)), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(), "no collective with id 2 is registered");
-  EXPECT_EQ(occlRun(ranks[0], 1, nullptr, job.output(0)), occlInvalidArgument);
-  EXPECT_EQ(runJob(job, ranks[0], 0), occlSuccess);
+  EXPECT_EQ(job.run(nullptr, 0), occlInvalidArgument);
+  EXPECT_STREQ(occlGetLastError(), "occlCall: comm and call must not be NULL");
+  EXPECT_EQ(job.runOn(ranks[0], nullptr, job.output(0)), occlInvalidArgument);
+  EXPECT_EQ(job.run(ranks[0], 0), occlSuccess);
 }
 
 /// The peer never comes.
@@ -195,9 +200,8 @@ TEST(Run, EndsAtItsDeadline) {
   for (const PlanHandle &plan : {handleOf(twoShotAllReduce(2)), inLines(oneShotAllReduce(2))}) {
     Ranks ranks(2, withTimeout(100));
     Job job(1, plan, 10);
-    ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-    EXPECT_EQ(runJob(job, ranks[0], 0), occlTimeout);
-    EXPECT_EQ(runJob(job, ranks[0], 0), occlTimeout); // the communicator has failed
+    EXPECT_EQ(job.run(ranks[0], 0), occlTimeout);
+    EXPECT_EQ(job.run(ranks[0], 0), occlTimeout); // the communicator has failed
     EXPECT_NE(std::string(occlGetLastError()).find("did not end on rank 0 before its deadline"),
               std::string::npos)
         << occlGetLastError();
@@ -208,27 +212,29 @@ TEST(Run, EndsWhenAborted) {
   for (auto delay : {0ms, 1ms, 30ms}) { // while it looks, yields, sleeps
     Ranks ranks(2);
     Job job(1, inLines(oneShotAllReduce(2)), 10);
-    ASSERT_EQ(job.registerOn(ranks[0]), occlSuccess);
-    std::thread runner([&] { EXPECT_EQ(runJob(job, ranks[0], 0), occlAborted); });
+    std::thread runner([&] { EXPECT_EQ(job.run(ranks[0], 0), occlAborted); });
     std::this_thread::sleep_for(delay);
     EXPECT_EQ(occlCommAbort(ranks[1]), occlSuccess);
     runner.join();
   }
 }
 
-/// One rank registers anew: what the other remembers of its blocks is not what counts any more.
-TEST(Run, RegisteredAnewByOneRankOnly) {
+/// One rank forgets the sequence: what the other remembers of its blocks is not what counts any
+/// more.
+TEST(Run, ForgottenByOneRankOnly) {
   constexpr uint32_t kIterations = 60;
   Ranks ranks(2);
+  ranks[0]->daemon->setMostActiveSequences(1);
   Job job(3, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
+  Job other(4, handleOf(oneShotAllReduce(2)), 16, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     for (uint32_t i = 0; i < kIterations; ++i) {
-      if (r == 0 && i % 20 == 10) {
-        ASSERT_EQ(occlDeregister(ranks[r], 3), occlSuccess) << occlGetLastError();
-        ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
+      if (i % 20 == 10) {
+        occlRequest_t request = 0;
+        ASSERT_EQ(other.submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
+        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
       }
-      ASSERT_EQ(runJob(job, ranks[r], r), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
     }
     EXPECT_EQ(job.check(r), "");
   });

@@ -73,7 +73,7 @@ std::string submitAtRandom(std::vector<Placed> &placed, std::mt19937 &random) {
   for (Placed &one : placed) {
     *static_cast<char *>(one.job->output(one.rank)) ^= 0x55; // not yet right
     if (one.job->submit(one.comm, one.rank, &one.request) != occlSuccess)
-      return lastError("occlSubmit");
+      return lastError("occlStart");
   }
   std::shuffle(placed.begin(), placed.end(), random);
   for (Placed &one : placed) {
@@ -101,8 +101,6 @@ std::string runOnGrid(const Grid &grid, occlComm_t world, uint32_t rank, GridJob
     if (ownRank != grid.coordinate(rank, axis) || size != grid.sizes[axis])
       return "rank " + std::to_string(ownRank) + " of " + std::to_string(size);
     for (Job &job : jobs[axis][grid.colour(rank, axis)]) {
-      if (job.registerOn(groups[axis]) != occlSuccess)
-        return lastError("occlRegister");
       placed.push_back({groups[axis], &job, ownRank});
     }
   }
@@ -205,8 +203,7 @@ std::string reduceOnce(occlComm_t comm, Job &job) {
   uint32_t rank = 0;
   occlRequest_t request = 0;
   occlCommRank(comm, &rank);
-  if (job.registerOn(comm) != occlSuccess || job.submit(comm, rank, &request) != occlSuccess ||
-      occlWait(comm, request) != occlSuccess)
+  if (job.submit(comm, rank, &request) != occlSuccess || occlWait(comm, request) != occlSuccess)
     return lastError("all-reduce");
   return job.check(rank);
 }

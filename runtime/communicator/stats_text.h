@@ -1,7 +1,7 @@
 // The counters of a rank's collectives as a table for people.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/communicator/occl_insight.h"
 
 #include <string>
 #include <vector>

@@ -76,8 +76,7 @@ void reduceInConflictingOrders(occlComm_t comm, uint32_t r, std::vector<Job> &jo
   for (uint32_t iteration = 0; iteration < kIterations; ++iteration) {
     std::vector<occlRequest_t> requests;
     for (uint32_t j : latinOrder(kJobs, r, iteration)) {
-      occlResult_t submitted = j == 0 ? occlSubmit(comm, 0, jobs[0].input(r), jobs[0].output(r),
-                                                   callback, &called, nullptr)
+      occlResult_t submitted = j == 0 ? jobs[0].submit(comm, r, nullptr, callback, &called)
                                       : jobs[j].submit(comm, r, &requests.emplace_back());
       ASSERT_EQ(submitted, occlSuccess) << occlGetLastError();
     }
@@ -112,8 +111,6 @@ TEST(Trace, IsJsonAndAgreesWithTheCounters) {
   for (uint64_t id = 0; id < kJobs; ++id)
     jobs.emplace_back(id, handleOf(plan::testing::ringAllReduce(kRanks)), 100 << (2 * id));
   ranks.run([&](uint32_t r) {
-    for (Job &job : jobs)
-      ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
     ASSERT_EQ(occlTraceStart(ranks[r], pattern().c_str()), occlSuccess) << occlGetLastError();
   });
   EXPECT_EQ(occlTraceStart(ranks[0], "other"), occlInvalidArgument);
@@ -137,8 +134,6 @@ TEST(Trace, IsJsonAndAgreesWithTheCounters) {
 TEST(Trace, ShowsTheWaitsOfAHang) {
   Ranks ranks(2);
   Job job(1, handleOf(plan::testing::oneShotAllReduce(2)), 10);
-  for (uint32_t r : {0u, 1u})
-    ASSERT_EQ(job.registerOn(ranks[r]), occlSuccess);
   ASSERT_EQ(occlTraceStart(ranks[0], pattern().c_str()), occlSuccess);
   std::vector<occlRequest_t> requests(2);
   ASSERT_EQ(job.submit(ranks[0], 0, &requests[0]), occlSuccess);

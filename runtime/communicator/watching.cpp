@@ -2,6 +2,7 @@
 
 #include "runtime/communicator/counters.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/occl_insight.h"
 #include "runtime/communicator/stats_text.h"
 #include "runtime/insight/output.h"
 
@@ -20,12 +21,12 @@ std::string environment(const char *name) {
 
 std::string statsOf(occlComm &comm) {
   std::vector<NamedStats> all;
-  for (uint64_t id : comm.registered()) {
+  for (uint64_t id : comm.sequences()) {
     NamedStats &stats = all.emplace_back();
     stats.name = comm.nameOf(id);
     if (!readStats(comm, id, stats.collective).ok() ||
         !readBlockStats(comm, id, OCCL_ALL_BLOCKS, stats.blocks).ok())
-      all.pop_back(); // deregistered meanwhile
+      all.pop_back(); // forgotten meanwhile
   }
   return describeStats(comm.daemon->rank(), comm.daemon->numRanks(), all);
 }

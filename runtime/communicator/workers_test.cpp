@@ -56,12 +56,12 @@ struct Times {
   std::atomic<uint64_t> programs{0};
 };
 
-/// RunAtOnce: occlRun, which waits from before the submission on.
+/// RunAtOnce: occlCall, which waits from before the collective is announced on.
 enum class Call { SubmitAndWait, RunAtOnce };
 
 occlResult_t make(Call call, occlComm_t comm, Job &job, uint32_t rank) {
   if (call == Call::RunAtOnce)
-    return occlRun(comm, job.id(), job.input(rank), job.output(rank));
+    return job.run(comm, rank);
   occlRequest_t request;
   occlResult_t result = job.submit(comm, rank, &request);
   return result == occlSuccess ? occlWait(comm, request) : result;
@@ -80,7 +80,6 @@ void measure(uint32_t workers, uint64_t count, uint32_t rounds, Call call, Times
   std::vector<Job> jobs;
   jobs.emplace_back(1, handleOf(twoShotAllReduce(kRanks)), count);
   ranks.run([&](uint32_t r) {
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
     const uint64_t begin = timeOfThisThread();
     for (uint32_t round = 0; round < rounds; ++round)
       ASSERT_EQ(make(call, ranks[r], jobs[0], r), occlSuccess) << occlGetLastError();
@@ -137,7 +136,6 @@ TEST(Workers, GoOnWhenWhoWaitsIsInsideACallback) {
       state.sawTheEnd = state.isOver.load();
     };
     ranks.run([&](uint32_t r) {
-      ASSERT_EQ(registerAll(ranks[r], jobs), "");
       occlRequest_t kept, other;
       if (r == 1) {
         ASSERT_EQ(jobs[0].submit(ranks[r], r, &kept), occlSuccess);
@@ -150,9 +148,7 @@ TEST(Workers, GoOnWhenWhoWaitsIsInsideACallback) {
         return;
       }
       ASSERT_EQ(jobs[1].submit(ranks[r], r, &other), occlSuccess);
-      ASSERT_EQ(occlSubmit(ranks[r], jobs[0].id(), jobs[0].input(r), jobs[0].output(r), block,
-                           &state, nullptr),
-                occlSuccess);
+      ASSERT_EQ(jobs[0].submit(ranks[r], r, nullptr, block, &state), occlSuccess);
       EXPECT_EQ(occlWait(ranks[r], other), occlSuccess) << occlGetLastError();
     });
     EXPECT_TRUE(state.sawTheEnd) << workers << " workers";

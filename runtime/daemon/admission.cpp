@@ -15,7 +15,9 @@ Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::mov
 } // namespace
 
 Admission::Admission(Core &core)
-    : core(core), cells(*core.fabric), arena(core.fabric->own().arenaBytes()) {}
+    : core(core), cells(*core.fabric),
+      mostActive(std::max<size_t>(64, transport::Segment::kCells / 2 / core.fabric->numRanks())),
+      arena(core.fabric->own().arenaBytes()) {}
 
 Admission::~Admission() {
   while (oldest)
@@ -44,37 +46,14 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
 }
 
 /// Under the lock: what has to be before anything of the shape is submitted.
-Status Admission::makeReady(const Collective &shape, uint64_t id) {
+Status Admission::makeReady(const Collective &shape) {
   const uint64_t need = shape.binding->arenaBytes(core.fabric->rank());
   if (!arena.canEverFit(need))
-    return invalid("collective " + shape.describe(id) + " needs " + std::to_string(need) +
+    return invalid("plan '" + shape.spec.plan->name + "' needs " + std::to_string(need) +
                    " bytes of the arena, which has " + std::to_string(arena.size()) +
                    "; set arenaBytes higher");
   for (uint32_t r : shape.direct.awaited)
     core.awaitAfterFailure(r);
-  return {};
-}
-
-Status Admission::add(CollectiveSpec spec) {
-  const uint64_t id = spec.id;
-  if (id == kCallSequence)
-    return invalid("id " + std::to_string(id) + " is that of calls without an id; take another");
-  auto collective = bindShape(std::move(spec));
-  if (!collective.ok())
-    return collective.status();
-  std::lock_guard lock(mutex);
-  auto found = ids.find(id);
-  if (found != ids.end() && found->second->registered)
-    return invalid("collective " + found->second->registered->describe(id) +
-                   " is already registered");
-  if (numRegistered == transport::Segment::kCells)
-    return invalid("collective " + (*collective)->describe(id) + ": " +
-                   std::to_string(numRegistered) +
-                   " are registered, which is the most; deregister some that are not used");
-  if (Status ready = makeReady(**collective, id); !ready.ok())
-    return ready;
-  sequenceOf(id).registered = std::move(*collective);
-  ++numRegistered;
   return {};
 }
 
@@ -84,67 +63,42 @@ Status Admission::learnShape(const Signature &signature, CollectiveSpec spec) {
     return shape.status();
   (*shape)->signature = signature;
   std::lock_guard lock(mutex);
-  if (Status ready = makeReady(**shape, kCallSequence); !ready.ok())
+  if (Status ready = makeReady(**shape); !ready.ok())
     return ready;
   shapes.add(std::move(*shape));
   return {};
 }
 
 IdState &Admission::sequenceOf(uint64_t id) {
-  auto found = ids.find(id);
-  if (found == ids.end())
-    found = ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first;
-  return *found->second;
-}
-
-Collective *Admission::shapeOf(IdState &id, const Submission &submission) {
-  return submission.signature ? shapes.find(*submission.signature) : id.registered.get();
-}
-
-Status Admission::remove(uint64_t id) {
-  std::lock_guard lock(mutex);
-  auto found = ids.find(id);
-  if (found == ids.end() || !found->second->registered)
-    return invalid("no collective with id " + std::to_string(id) + " is registered");
-  IdState &state = *found->second;
-  for (const OpenInvocation *invocation : state.unreclaimed)
-    if (invocation && !invocation->finished.load(std::memory_order_acquire))
-      return invalid("collective " + invocation->describe() +
-                     " is in flight; wait for it before you deregister it");
-  forgetResident(state);
-  removed.push_back(std::move(state.registered));
-  --numRegistered;
-  reclaimAll();
-  sweepRemoved();
-  if (state.cell)
-    cells.retire(state);
-  else
-    dropIfUnused(state);
-  constexpr size_t kStep = 8; // more than come in: a rank that removes keeps up
-  recycleCells(kStep);
-  return {};
-}
-
-void Admission::sweepRemoved() {
-  std::erase_if(removed, [](const auto &collective) { return collective->unreclaimed == 0; });
+  if (IdState *known = find(id))
+    return *known;
+  lastFound =
+      ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first->second.get();
+  return *lastFound;
 }
 
 insight::KnownCollective Admission::lookUp(uint64_t id) {
-  insight::KnownCollective known{"id " + std::to_string(id), nullptr};
-  inspect(id, [&](const Collective &collective) {
-    known = {collective.describe(id), collective.spec.plan};
-  });
-  if (!known.plan)
-    lookUpCall(id, known);
+  insight::KnownCollective known{
+      id == kCallSequence ? "the communicator's calls" : "id " + std::to_string(id), nullptr};
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
+  if (found == ids.end() || !found->second->plan)
+    return known;
+  const IdState &sequence = *found->second;
+  known = {sequence.describe(), sequence.plan};
+  for (const OpenInvocation *invocation : sequence.unreclaimed)
+    if (invocation && !invocation->finished.load(std::memory_order_acquire))
+      known = {invocation->collective->describe(id, invocation->name),
+               invocation->collective->spec.plan};
   return known;
 }
 
-std::vector<uint64_t> Admission::registered() {
+std::vector<uint64_t> Admission::sequences() {
   std::vector<uint64_t> found;
   {
     std::lock_guard lock(mutex);
-    for (const auto &[id, state] : ids)
-      if (state->registered)
+    for (const auto &[id, sequence] : ids)
+      if (sequence->plan)
         found.push_back(id);
   }
   std::ranges::sort(found);
@@ -160,15 +114,13 @@ IdState *Admission::find(uint64_t id) {
 
 StatusOr<Admitted> Admission::submit(const Submission &submission) {
   std::lock_guard lock(mutex);
-  IdState *id = submission.signature ? &sequenceOf(submission.id) : find(submission.id);
-  Collective *shape = id ? shapeOf(*id, submission) : nullptr;
-  if (!shape && submission.signature)
-    return Status(StatusCode::InProgress, "the shape is not known");
+  Collective *shape = shapes.find(*submission.signature);
   if (!shape)
-    return invalid("no collective with id " + std::to_string(submission.id) + " is registered");
-  auto admitted = submit(*id, *shape, submission);
-  if (!admitted.ok() && submission.signature)
-    dropIfUnused(*id);
+    return Status(StatusCode::InProgress, "the shape is not known");
+  IdState &id = sequenceOf(submission.id);
+  auto admitted = submit(id, *shape, submission);
+  if (!admitted.ok())
+    dropIfUnused(id);
   return admitted;
 }
 
@@ -176,14 +128,10 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   Status buffers = checkBuffers(shape, submission);
   if (!buffers.ok())
     return buffers;
-  const bool neverBlocks =
-      submission.options ? submission.options->callbacksNeverBlock : shape.spec.callbacksNeverBlock;
-  if (submission.callback && !neverBlocks)
+  if (submission.callback && !submission.options->callbacksNeverBlock)
     if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
       return thread;
-  if (!shape.counters)
-    shape.counters =
-        std::make_unique<insight::CollectiveCounters>(shape.binding->program().numBlocks);
+  id.counters.ensure(shape.binding->program().numBlocks);
   auto reserved = reserve(id, shape, submission);
   if (!reserved.ok())
     return reserved.status();
@@ -195,7 +143,7 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
   invocation.deadline = coarseNow() + timeout;
   invocation.times.reset(ticks());
-  shape.counters->submitted.add(1);
+  id.counters.submitted.add(1);
   if (core.trace.isOn())
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
@@ -217,18 +165,6 @@ void Admission::compare(const OpenInvocation &invocation) {
     return;
   if (Status same = compareNeighbours(invocation, *core.fabric); !same.ok())
     core.fabric->fail(same);
-}
-
-/// Of an id that is not registered, whose last invocations are still known.
-void Admission::lookUpCall(uint64_t id, insight::KnownCollective &known) {
-  std::lock_guard lock(mutex);
-  auto found = ids.find(id);
-  if (found == ids.end())
-    return;
-  for (const OpenInvocation *invocation : found->second->unreclaimed)
-    if (invocation && (!known.plan || !invocation->finished.load(std::memory_order_acquire)))
-      known = {invocation->collective->describe(id, invocation->name),
-               invocation->collective->spec.plan};
 }
 
 void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
@@ -254,13 +190,17 @@ bool Admission::isShared(const void *buffer, uint64_t bytes) const {
 
 Status Admission::checkBuffers(const Collective &collective, const Submission &submission) const {
   const void *input = submission.input, *output = submission.output;
+  const auto describe = [&] {
+    const char *name = submission.options->name;
+    return collective.describe(submission.id, name ? name : "");
+  };
   if (!collective.aliasing.accepts(input, output))
-    return invalid("collective " + collective.describe(submission.id) + ": " +
+    return invalid("collective " + describe() + ": " +
                    collective.aliasing.complaint(input, output));
   if (collective.direct.exists && !core.fabric->sharesAddresses() &&
       !(isShared(input, collective.binding->inputBytes()) &&
         isShared(output, collective.binding->outputBytes())))
-    return invalid("collective " + collective.describe(submission.id) +
+    return invalid("collective " + describe() +
                    ": its plan accesses buffers directly, and between processes that takes buffers "
                    "of occlMemAlloc; use such, or a plan compiled without --direct");
   return {};

@@ -1,5 +1,5 @@
-// Registration and submission: everything that an invocation needs is reserved here, all or
-// nothing, before any peer hears of it. What is admitted waits for no resource.
+// Submission: everything that an invocation needs is reserved here, all or nothing, before any peer
+// hears of it. What is admitted waits for no resource.
 #pragma once
 
 #include "runtime/base/light_mutex.h"
@@ -23,9 +23,8 @@ struct Submission {
   const void *input = nullptr;
   void *output = nullptr;
   Callback callback = {};
-  /// Of a call. Null: the id's registered collective is submitted.
-  const Signature *signature = nullptr;
-  const CallOptions *options = nullptr;
+  const Signature *signature = nullptr; // not null
+  const CallOptions *options = nullptr; // not null
   /// The caller runs it and takes the result from the invocation: there is neither request nor
   /// callback.
   bool isOwn = false;
@@ -48,43 +47,47 @@ public:
   explicit Admission(Core &core);
   ~Admission();
 
-  /// InvalidArgument: registered already, larger than the arena, or one too many.
-  Status add(CollectiveSpec spec);
-  Status remove(uint64_t id);
-  /// From now on calls of this signature can be submitted. Errors: as add().
+  /// From now on calls of this signature can be submitted. InvalidArgument: larger than the arena.
+  /// InvalidPlan: not for this communicator.
   Status learnShape(const Signature &signature, CollectiveSpec spec);
-  /// Goes on with giving back what deregistered collectives hold. Now and then, by anybody: other
-  /// ranks may wait for it.
+  /// Goes on with giving back what sequences hold that have not been called for long. Now and then,
+  /// by anybody: other ranks may wait for it.
   void tidy();
-  /// Again names who holds what is missing. InvalidArgument: an unknown id, or buffers that do not
-  /// suit the plan. InProgress: the shape of the call is not known, or not any more.
+  /// Sequences that may be active without having been called lately; all that are called and do not
+  /// fit have to wait for cells. By default so many that all ranks' together are at most half of
+  /// the cells there are, with up to 128 ranks. For tests.
+  void setMostActive(size_t sequences);
+  /// After submit() has returned Again. PeerFailed: it always will, since a rank is gone that would
+  /// have to finish earlier invocations first.
+  Status checkHolders(const Submission &submission);
+  /// Again names who holds what is missing. InvalidArgument: buffers that do not suit the plan.
+  /// InProgress: the shape of the call is not known, or not any more.
   StatusOr<Admitted> submit(const Submission &submission);
   /// In the place of submit(), for an own one that the lane is for (lane.h): it is submitted, and
   /// claimed by the caller, for a LaneRun. nullptr if not: then nothing was done.
   OpenInvocation *enterLane(const Submission &submission);
 
-  /// Name and plan; "id 7" and none if it is not registered here.
+  /// Name and plan of the sequence's invocation in flight, else of its last one; "id 7" and none if
+  /// it is not known.
   insight::KnownCollective lookUp(uint64_t id);
-  /// Ids of what is registered, ascending.
-  std::vector<uint64_t> registered();
-  /// Calls look(collective) while nobody removes it. False if no such collective is registered.
+  /// Ids of the sequences that are known, ascending.
+  std::vector<uint64_t> sequences();
+  /// Calls look(sequence) with the admission's lock held. False if the sequence is not known.
   template <class Look> bool inspect(uint64_t id, Look look) {
     std::lock_guard lock(mutex);
     auto found = ids.find(id);
-    if (found == ids.end() || !found->second->registered)
+    if (found == ids.end() || !found->second->plan)
       return false;
-    look(static_cast<const Collective &>(*found->second->registered));
+    look(static_cast<const IdState &>(*found->second));
     return true;
   }
 
 private:
   IdState *find(uint64_t id);
   IdState &sequenceOf(uint64_t id);
-  Collective *shapeOf(IdState &id, const Submission &submission);
   StatusOr<std::unique_ptr<Collective>> bindShape(CollectiveSpec spec);
-  Status makeReady(const Collective &shape, uint64_t id);
+  Status makeReady(const Collective &shape);
   StatusOr<Admitted> submit(IdState &id, Collective &shape, const Submission &submission);
-  void lookUpCall(uint64_t id, insight::KnownCollective &known);
   void compare(const OpenInvocation &invocation);
   static std::string describe(const IdState &id);
   static std::string noRecord(const IdState &id);
@@ -113,19 +116,21 @@ private:
   static Status nothingFree(const std::string &what, const std::string &holders,
                             const std::string &remedy = "Wait for a completion");
   Status ensureCell(IdState &id);
+  static bool isIdle(const IdState &id);
+  void retire(IdState &id);
+  void retireSome(const IdState &id);
+  void retireAll();
   void recycleCells(size_t most);
   void dropCell(IdState &id);
   void dropIfUnused(IdState &id);
-  void sweepRemoved();
 
   Core &core;
   LightMutex mutex; // guards all below
   std::unordered_map<uint64_t, std::unique_ptr<IdState>> ids;
   IdState *lastFound = nullptr; // of these
-  uint32_t numRegistered = 0;
-  ShapeCache shapes; // of calls
+  ShapeCache shapes;
   AnnounceCells cells;
-  std::vector<std::unique_ptr<Collective>> removed; // still referred to by invocations
+  size_t mostActive;
   transport::Arena arena;
   uint64_t residentBytes = 0;
   WorkspacePool workspaces;

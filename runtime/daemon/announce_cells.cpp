@@ -31,7 +31,27 @@ AnnounceCells::Activation AnnounceCells::activate(IdState &id) {
     yieldProcessor();
   }
   id.isActive = true;
+  link(id);
   return Activation::Done;
+}
+
+void AnnounceCells::link(IdState &id) {
+  id.newer = nullptr;
+  id.older = newest;
+  (newest ? newest->newer : oldest) = &id;
+  newest = &id;
+  ++active;
+}
+
+void AnnounceCells::unlink(IdState &id) {
+  (id.newer ? id.newer->older : newest) = id.older;
+  (id.older ? id.older->newer : oldest) = id.newer;
+  --active;
+}
+
+void AnnounceCells::moveToFront(IdState &id) {
+  unlink(id);
+  link(id);
 }
 
 /// The cell is Active. False if a peer may be about to give its own back.
@@ -51,6 +71,8 @@ bool AnnounceCells::beginToCount(IdState &id) {
 }
 
 void AnnounceCells::retire(IdState &id) {
+  if (id.isActive)
+    unlink(id);
   id.isActive = false;
   if (!id.isRetired)
     retired.push_back(&id);

@@ -1,9 +1,9 @@
 // Announce cells go from one collective to another, so that ids may come and go for ever.
 //
-// A rank takes a cell at the first submission of an id, and may give it back once no rank can want
+// A rank takes a cell at the first call of a sequence, and may give it back once no rank can want
 // anything of it. A cell that is not there says: nothing has been announced or finished that
-// anybody still asks for. A deregistered id's cell goes through these phases, on each rank on its
-// own:
+// anybody still asks for. Sequences that have not been called for long retire. Then the cell goes
+// through these phases, on each rank on its own:
 //
 //   Active   the rank may submit and look at the others' cells of this id
 //   Resting  all its invocations are finished, and their memory is reclaimed
@@ -40,10 +40,18 @@ public:
   explicit AnnounceCells(const Fabric &fabric);
 
   enum class Activation { Done, NoCellFree, PeerLeaves };
-  /// Before an invocation of the id is announced, the first one since it was registered.
+  /// Before an invocation is announced of an id that is not active.
   /// PeerLeaves: a rank that is giving back its cell does not get to it; try again.
   Activation activate(IdState &id);
-  /// The id, which has a cell, has been deregistered.
+  /// The active id is the one that was called last.
+  void use(IdState &id) {
+    if (newest != &id)
+      moveToFront(id);
+  }
+  size_t numActive() const { return active; }
+  /// Of those that are active the one called longest ago; nullptr if none is.
+  IdState *leastRecentlyUsed() const { return oldest; }
+  /// The id, which has a cell, may give it back.
   void retire(IdState &id);
   /// Goes on with at most `most` of the retired ids, a different ones each time: tries to reclaim
   /// its invocations by reclaim(id), and calls dropped(id) once it has no cell any more.
@@ -65,7 +73,7 @@ public:
       dropped(id);
     }
   }
-  bool hasRetired() const { return !retired.empty(); }
+  size_t numRetired() const { return retired.size(); }
   /// "id 7 (rank 1 may still use it)" for some that are retired; empty if none is.
   std::string describeRetired() const;
 
@@ -73,12 +81,17 @@ private:
   bool step(IdState &id);
   bool beginToCount(IdState &id);
   void forgetNext();
+  void moveToFront(IdState &id);
+  void link(IdState &id);
+  void unlink(IdState &id);
   template <class Holds> const uint32_t *firstPeerWithout(const IdState &id, Holds holds) const;
   const uint32_t *firstPeerInside(const IdState &id) const;
 
   const Fabric &fabric;
   transport::AnnounceOwner owner;
   std::vector<uint32_t> peers;
+  IdState *newest = nullptr, *oldest = nullptr; // of those that are active
+  size_t active = 0;
   std::vector<IdState *> retired;
   size_t next = 0; // of these, the one to look at
 };

@@ -139,7 +139,7 @@ std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank,
 
 void countBytes(Collective &collective) {
   for (uint32_t b = 0; b < collective.binding->program().numBlocks; ++b) {
-    BlockBytes bytes = bytesOf(collective, b);
+    const BlockBytes &bytes = collective.bytesOfBlocks.emplace_back(bytesOf(collective, b));
     collective.bytesSent += bytes.sent;
     collective.bytesReceived += bytes.received;
   }
@@ -185,13 +185,20 @@ std::string nameOfKind(uint32_t kind) {
   return kind - 1 < std::size(kKinds) ? std::string(kKinds[kind - 1]) : "a plan of its own";
 }
 
+std::string describe(uint64_t sequence, const std::string &name) {
+  return "'" + name + "'" +
+         (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
+}
+
 IdState::IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
 IdState::~IdState() = default;
 
+std::string IdState::describe() const {
+  return daemon::describe(id, name.empty() ? plan->name : name);
+}
+
 std::string Collective::describe(uint64_t sequence, const std::string &name) const {
-  const std::string &said = !name.empty() ? name : !spec.name.empty() ? spec.name : spec.plan->name;
-  return "'" + said + "'" +
-         (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
+  return daemon::describe(sequence, name.empty() ? spec.plan->name : name);
 }
 
 std::array<uint64_t, 3> Collective::accessedBytes(uint32_t r) const {

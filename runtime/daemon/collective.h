@@ -1,6 +1,6 @@
 // What a rank knows of collectives. A shape is a plan bound to a count, a type and an operation; a
 // sequence is what pairs calls: the k-th of a rank belongs to the k-th of the others. The calls of
-// a sequence may have any shapes. A registered id is a sequence with a shape of its own.
+// a sequence may have any shapes.
 #pragma once
 
 #include "plan/aliasing.h"
@@ -24,7 +24,8 @@ namespace occl::daemon {
 class Lane;
 struct OpenInvocation;
 
-/// What the caller registers.
+/// What a shape is made of; id, name, priority, timeout and callbacksNeverBlock are of collectives
+/// registered on devices.
 struct CollectiveSpec {
   uint64_t id = 0;
   std::string name; // for reports; may be empty
@@ -72,11 +73,15 @@ struct CallOptions {
   const char *name = nullptr; // for reports
 };
 
-/// A shape of one rank, of a registered id or of calls. Immutable but for `counters`,
-/// `unreclaimed`, `leases` and what `flat` works in.
+/// What a thread block moves to and from other ranks in one invocation.
+struct BlockBytes {
+  uint64_t sent = 0, received = 0;
+};
+
+/// A shape of one rank. Immutable but for `unreclaimed`, `leases` and what `flat` works in.
 struct Collective {
   CollectiveSpec spec;
-  /// Of the calls that have this shape, if it is none of a registration.
+  /// Of the calls that have this shape.
   Signature signature;
   std::shared_ptr<const interpreter::Binding> binding;
   transport::CollectiveTraits traits;
@@ -89,6 +94,7 @@ struct Collective {
   std::vector<uint32_t> compared;
   /// `readers`, and who compares itself with this rank: they read its record.
   std::vector<uint32_t> recordReaders;
+  std::vector<BlockBytes> bytesOfBlocks;
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
   /// Its arena blocks are small and nothing but lines: see IdState::resident.
   bool mayBeResident = false;
@@ -100,28 +106,24 @@ struct Collective {
   bool beginsAtOnce = false;
   /// How its callers' buffers may lie.
   plan::Aliasing aliasing;
-  /// From the first submission on.
-  std::unique_ptr<insight::CollectiveCounters> counters;
   /// Invocations that refer to it; under the admission's lock.
   uint32_t unreclaimed = 0;
   /// Sequences in which it is resident; likewise.
   uint32_t leases = 0;
 
   /// "'name' (id 7)" as one of a sequence; "'name'" of kCallSequence. An empty name is the plan's.
-  std::string describe(uint64_t sequence, const std::string &name = "") const;
+  std::string describe(uint64_t sequence, const std::string &name) const;
   /// Of rank r's input and output; nothing of its scratch.
   std::array<uint64_t, 3> accessedBytes(uint32_t r) const;
 };
 
+/// "'name' (id 7)"; "'name'" of kCallSequence.
+std::string describe(uint64_t sequence, const std::string &name);
+
 /// "allreduce" of a kind of the API; of 0, or what is none, "a plan of its own".
 std::string nameOfKind(uint32_t kind);
 
-/// Of one invocation of a collective.
-struct BlockBytes {
-  uint64_t sent = 0, received = 0;
-};
-
-/// What thread block `block` moves to and from other ranks.
+/// What thread block `block` moves.
 BlockBytes bytesOf(const Collective &collective, uint32_t block);
 
 /// Where a rank is that binds a plan.
@@ -136,8 +138,8 @@ struct BindPlace {
 /// Binds the plan. Errors: those of bind().
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place);
 
-/// A sequence: an id's announce cells, ordinals and invocations; lives while it is registered or
-/// has a cell. `nextOrdinal` invocations of it have been before.
+/// A sequence: an id's announce cells, ordinals and invocations; lives while it has a cell.
+/// `nextOrdinal` invocations of it have been before.
 struct IdState {
   IdState(uint64_t id, uint32_t numRanks);
   ~IdState();
@@ -158,13 +160,19 @@ struct IdState {
   /// Known as long as it has a cell, and has found out with what the others count.
   uint64_t nextOrdinal = 0;
   bool isCounted = false;
-  bool isActive = false;  // submitted since it was registered
+  bool isActive = false;  // may be submitted: its cell is not on its way to another sequence
   bool isRetired = false; // AnnounceCells looks after it
+  /// While it is active: the one submitted next after it, and the one before it.
+  IdState *newer = nullptr, *older = nullptr;
   /// All ranks are through with all invocations below it.
   uint64_t settledBelow = 0;
   /// By ordinal % kRecords: invocations whose record and memory are not yet free.
   std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
-  std::unique_ptr<Collective> registered;
+  /// Of its last invocation, for reports; no plan before the first. An empty name is the plan's.
+  std::string name;
+  std::shared_ptr<const plan::Plan> plan;
+  /// "'name' (id 7)"; it has a plan.
+  std::string describe() const;
   /// Resident: a ring of arena blocks is its own as long as the sequence has its cell, whose lease
   /// says where. Only the first shape that may be is; others reserve a block for each invocation.
   Collective *resident = nullptr;
@@ -185,6 +193,9 @@ struct IdState {
   uint64_t finishedByReaders = 0;
   /// While it is resident, and may be null.
   std::unique_ptr<Lane> lane;
+
+  /// Its `submitted` and their number under the admission's lock, the rest as it says.
+  insight::CollectiveCounters counters;
 
   // Under the task board's lock: invocation i + 1 starts when i is finished on this rank.
   OpenInvocation *running = nullptr;

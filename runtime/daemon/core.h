@@ -7,6 +7,7 @@
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/request_table.h"
+#include "runtime/daemon/room_wait.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
 #include "runtime/insight/trace.h"
@@ -31,6 +32,7 @@ struct Core {
   /// What it has on the device's task board.
   BoardPlace place;
   RequestTable requests;
+  RoomWaits roomWaits;
   const std::unique_ptr<queue::CompletionQueue> completions; // of those with a callback
   /// Invocations that are complete, with their callbacks returned.
   Atomic<uint64_t> ended{0};

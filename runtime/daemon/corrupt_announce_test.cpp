@@ -42,8 +42,7 @@ protected:
     spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(kRanks));
     spec.count = 100;
     collective = std::move(*makeCollective(std::move(spec), {.headsDistance = kArenaBytes}));
-    collective->counters =
-        std::make_unique<insight::CollectiveCounters>(collective->binding->program().numBlocks);
+    id.counters.ensure(collective->binding->program().numBlocks);
     workspace.resize(workspaceBytes(*collective, kRanks));
     invocation.collective = collective.get();
     invocation.id = &id;
@@ -133,10 +132,7 @@ protected:
     spec.count = count;
     auto made = makeCollective(std::move(spec), {0, kArenaBytes, true});
     EXPECT_TRUE(made.ok()) << made.status().message();
-    auto collective = std::move(*made);
-    collective->counters =
-        std::make_unique<insight::CollectiveCounters>(collective->binding->program().numBlocks);
-    return collective;
+    return std::move(*made);
   }
 
   /// Rank 1, a process of its own: announces that, and stays until it is killed.
@@ -165,6 +161,7 @@ protected:
     StatusOr<bool> bound = false;
     if (fabric.ok() && (*fabric)->meet(Deadline(std::chrono::seconds(30))).ok()) {
       IdState id{7, kRanks};
+      id.counters.ensure(collective->binding->program().numBlocks);
       std::vector<std::byte> workspace(workspaceBytes(*collective, kRanks));
       OpenInvocation invocation;
       invocation.collective = collective.get();

@@ -53,19 +53,6 @@ Daemon::~Daemon() {
   core.fabric->leave();
 }
 
-Status Daemon::add(CollectiveSpec spec) {
-  return core.fabric->failed() ? failure() : admission.add(std::move(spec));
-}
-
-Status Daemon::remove(uint64_t id) {
-  return core.fabric->failed() ? failure() : admission.remove(id);
-}
-
-StatusOr<RequestId> Daemon::submit(uint64_t id, const void *input, void *output,
-                                   const Callback &callback) {
-  return submit({id, input, output, callback});
-}
-
 StatusOr<RequestId> Daemon::submit(const Submission &submission) {
   const Callback &callback = submission.callback;
   if (core.fabric->failed())
@@ -95,10 +82,6 @@ void Daemon::begin(const Admitted &admitted) {
   wakeFor(true);
 }
 
-Status Daemon::run(uint64_t id, const void *input, void *output) {
-  return run({.id = id, .input = input, .output = output, .isOwn = true});
-}
-
 Status Daemon::run(const Submission &submission) {
   if (core.fabric->failed())
     return failure();
@@ -125,13 +108,13 @@ Status Daemon::run(const Submission &submission) {
 }
 
 Status Daemon::call(const Submission &call, const SpecOf &specOf) {
-  SteadyClock::time_point since; // there was no room; once there is none
-  for (uint32_t looks = 0;;) {
+  RoomWait room(core, admission, call);
+  for (;;) {
     Status ended = run(call);
     if (ended.code() == StatusCode::InProgress)
       ended = learnShape(call, specOf);
     else if (ended.code() == StatusCode::Again)
-      ended = awaitRoom(call, looks++, since);
+      ended = awaitRoom(room, ended);
     else
       return ended;
     if (!ended.ok())
@@ -142,7 +125,14 @@ Status Daemon::call(const Submission &call, const SpecOf &specOf) {
 StatusOr<RequestId> Daemon::start(const Submission &call, const SpecOf &specOf) {
   for (;;) {
     auto submitted = submit(call);
-    if (submitted.ok() || submitted.status().code() != StatusCode::InProgress)
+    if (submitted.ok())
+      return submitted;
+    if (submitted.status().code() == StatusCode::Again)
+      if (Status holders = admission.checkHolders(call); !holders.ok()) {
+        fail(holders);
+        return failure();
+      }
+    if (submitted.status().code() != StatusCode::InProgress)
       return submitted;
     if (Status known = learnShape(call, specOf); !known.ok())
       return known;
@@ -157,26 +147,18 @@ Status Daemon::learnShape(const Submission &call, const SpecOf &specOf) {
 }
 
 /// What is missing comes back as this rank, or a peer, goes on with earlier calls.
-Status Daemon::awaitRoom(const Submission &call, uint32_t looks, SteadyClock::time_point &since) {
-  if (looks == 0)
-    since = coarseNow();
-  constexpr uint32_t kLooksAwake = 200;
-  constexpr auto kSleep = std::chrono::microseconds(50);
-  const auto timeout =
-      call.options->timeout.count() != 0 ? call.options->timeout : core.options.timeout;
-  if (timeout < kNoDeadline && coarseNow() - since > timeout)
-    fail({StatusCode::Timeout, "a call of rank " + std::to_string(rank()) + " found no room for " +
-                                   std::to_string(timeout.count()) +
-                                   " ms: other ranks have not finished earlier calls"});
+Status Daemon::awaitRoom(RoomWait &room, const Status &refusal) {
+  if (Status inVain = room.look(refusal.message()); !inVain.ok()) {
+    fail(inVain);
+    return failure();
+  }
   {
     InsideWait inside(*this);
     if (Executor(*core.device).lookAtAll())
       return {};
   }
   core.device->tick();
-  yieldProcessor();
-  if (looks >= kLooksAwake)
-    sleepFor(kSleep);
+  room.pause();
   return {};
 }
 

@@ -32,20 +32,13 @@ public:
   uint32_t rank() const { return core.fabric->rank(); }
   uint32_t numRanks() const { return core.fabric->numRanks(); }
 
-  Status add(CollectiveSpec spec);
-  Status remove(uint64_t id);
-  StatusOr<RequestId> submit(uint64_t id, const void *input, void *output,
-                             const Callback &callback);
-  /// submit() and wait() in one, without a request: nothing is handed over to the task board that
-  /// has nothing else to do. Errors of both.
-  Status run(uint64_t id, const void *input, void *output);
-
   /// What binds a call's signature, asked for if its shape is not known: takes as long as choosing
   /// and reading a plan. Same signature, same answer.
   using SpecOf = std::function<StatusOr<CollectiveSpec>()>;
-  /// A call of kCallSequence: waits for room, then as run(). `call` has a signature and options.
+  /// A call of kCallSequence, its caller's own: waits for room, then executes what the device has
+  /// until the call has ended; its result.
   Status call(const Submission &call, const SpecOf &specOf);
-  /// The same as submit().
+  /// Submits the call. Again: there is no room.
   StatusOr<RequestId> start(const Submission &call, const SpecOf &specOf);
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
@@ -76,11 +69,13 @@ public:
   const Stats &stats() const { return core.stats; }
   const std::shared_ptr<Device> &device() const { return core.device; }
   RankInsight &insight() { return rankInsight; }
-  /// Ids of the registered collectives, ascending.
-  std::vector<uint64_t> registered() { return admission.registered(); }
+  /// Ids of the sequences that are known, ascending.
+  std::vector<uint64_t> sequences() { return admission.sequences(); }
   insight::KnownCollective lookUp(uint64_t id) { return admission.lookUp(id); }
   /// See Admission::inspect.
   template <class Look> bool inspect(uint64_t id, Look look) { return admission.inspect(id, look); }
+  /// See Admission::setMostActive.
+  void setMostActiveSequences(size_t sequences) { admission.setMostActive(sequences); }
 
 private:
   /// This thread executes what is open, so that workers need not.
@@ -99,7 +94,7 @@ private:
   Status run(const Submission &submission);
   StatusOr<RequestId> submit(const Submission &submission);
   Status learnShape(const Submission &call, const SpecOf &specOf);
-  Status awaitRoom(const Submission &call, uint32_t looks, SteadyClock::time_point &since);
+  Status awaitRoom(RoomWait &room, const Status &refusal);
   void begin(const Admitted &admitted);
   Status goOn(OpenInvocation &invocation, const LaneRun &lane);
   void wakeFor(bool hasCallback);

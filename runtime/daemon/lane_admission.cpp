@@ -10,7 +10,7 @@ using transport::AnnounceCell;
 OpenInvocation *Admission::enterLane(const Submission &submission) {
   std::lock_guard lock(mutex);
   IdState *id = find(submission.id);
-  const Collective *shape = id ? shapeOf(*id, submission) : nullptr;
+  const Collective *shape = id ? shapes.find(*submission.signature) : nullptr;
   OpenInvocation *invocation = shape ? lastForLane(*id, *shape, submission) : nullptr;
   if (!invocation || !checkRing(*id).ok())
     return nullptr;
@@ -32,7 +32,7 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   ++id->nextOrdinal;
   invocation->arenaOffset = id->lane->arenaOffset(ordinal);
   id->lane->prepare(invocation->view, ordinal, submission.input, submission.output);
-  shape->counters->submitted.add(1);
+  id->counters.submitted.add(1);
   Stats::addLocked(core.stats.submitted, 1);
   announce(*invocation, core.device->submissions.addOwn());
   compare(*invocation);

@@ -70,7 +70,7 @@ void BlockTask::renew(OpenInvocation &ofInvocation) {
   wait = {};
   lookedAt = {};
   lookedIn = claimedIn = 0;
-  meter = insight::BlockMeter(&ofInvocation.collective->counters->blocks[block]);
+  meter = insight::BlockMeter(&ofInvocation.id->counters.block(block));
 }
 
 uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks) {

@@ -106,8 +106,8 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
 StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint32_t awaited);
 
 /// For a resident invocation that waits for data of rank `peer`: whether `peer` has announced it.
-/// Binds the block that its record names, which is another one if `peer` has registered the
-/// collective anew. Mismatch as bindPeers.
+/// Binds the block that its record names, which is another one if `peer` has forgotten the sequence
+/// and come back to it. Mismatch as bindPeers.
 StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer);
 
 /// Looks at the records of the ranks that the invocation, which has been announced, is compared

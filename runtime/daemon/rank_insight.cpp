@@ -37,6 +37,8 @@ std::vector<RankReport> RankInsight::askAll() {
   const Fabric &fabric = *core.fabric;
   std::vector<RankReport> ranks = askRanks(fabric, [this] { watchdog.publishWaits(); });
   RankReport &own = ranks[fabric.rank()];
+  if (std::string missing = core.roomWaits.describe(); own.note.empty() && !missing.empty())
+    own.note = "has a call that waits for room: " + missing;
   if (own.edges.empty() && own.note.empty() && core.hasOpen())
     if (std::string holder = watchdog.describeHolder(); !holder.empty())
       own.note = "runs none of its own: " + holder;
@@ -67,14 +69,26 @@ std::vector<MissingRanks> RankInsight::findMissing(const std::vector<RankReport>
   return missing;
 }
 
+/// Of what this rank has not called itself others have announced the kind.
+insight::KnownCollective RankInsight::lookUp(uint64_t id) const {
+  insight::KnownCollective known = admission.lookUp(id);
+  for (uint32_t r = 0; !known.plan && r < core.fabric->numRanks(); ++r) {
+    const transport::AnnounceCell *cell = core.fabric->of(r).announceTable().find(id);
+    const transport::AnnounceRecord *record =
+        cell ? cell->find(cell->done.load(std::memory_order_acquire)) : nullptr;
+    if (record)
+      return {describe(id, nameOfKind(record->read().traits.kind)), nullptr};
+  }
+  return known;
+}
+
 std::string RankInsight::report() {
   std::vector<RankReport> ranks = askAll();
   std::string text;
   if (Status failure = core.fabric->failure(); !failure.ok())
     text = "the communicator has failed: " + failure.message() + "\n";
   return text + insight::describeWaits(
-                    ranks, findMissing(ranks), [this](uint64_t id) { return admission.lookUp(id); },
-                    ticks());
+                    ranks, findMissing(ranks), [this](uint64_t id) { return lookUp(id); }, ticks());
 }
 
 Status RankInsight::startTrace(const std::string &pattern) {

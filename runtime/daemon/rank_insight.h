@@ -35,6 +35,7 @@ public:
 private:
   std::vector<insight::RankReport> askAll();
   std::vector<insight::MissingRanks> findMissing(const std::vector<insight::RankReport> &ranks);
+  insight::KnownCollective lookUp(uint64_t id) const;
   bool hasSubmitted(uint32_t r, uint64_t collective, uint64_t ordinal) const;
 
   Core &core;

@@ -8,8 +8,7 @@ RequestTable::RequestTable(uint32_t capacity)
     freeSlots.push(index);
 }
 
-std::optional<RequestId> RequestTable::open(const Callback &callback,
-                                            const RequestOrigin &origin) {
+std::optional<RequestId> RequestTable::open(const Callback &callback, const RequestOrigin &origin) {
   std::optional<uint32_t> index = freeSlots.pop();
   if (!index)
     return std::nullopt;

@@ -12,6 +12,21 @@ namespace {
 
 using transport::AnnounceCell;
 
+bool isGone(const Fabric &fabric, uint32_t r) { return fabric.hasLeft(r) || fabric.isDead(r); }
+
+/// Of these ranks the first that is gone and has not finished `atLeast` invocations, or nothing.
+const uint32_t *firstGoneBehind(IdState &id, const Fabric &fabric,
+                                const std::vector<uint32_t> &ranks, uint64_t atLeast) {
+  const auto isBehind = [&](uint32_t r) {
+    const AnnounceCell *cell = peerCell(id, fabric, r);
+    return !cell || cell->done.load(std::memory_order_acquire) < atLeast;
+  };
+  for (const uint32_t &r : ranks)
+    if (isBehind(r) && isGone(fabric, r) && isBehind(r)) // it may have finished, then gone
+      return &r;
+  return nullptr;
+}
+
 /// The first reader that has not finished the invocation, or nothing.
 const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
   for (const uint32_t &reader : invocation.collective->recordReaders) {
@@ -27,12 +42,9 @@ const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric
 std::string Admission::describe(const IdState &id) {
   if (id.id == kCallSequence)
     return "the communicator's calls";
-  if (id.registered)
-    return "collective " + id.registered->describe(id.id);
-  for (const OpenInvocation *invocation : id.unreclaimed)
-    if (invocation)
-      return "collective " + invocation->collective->describe(id.id, invocation->name);
-  return "id " + std::to_string(id.id);
+  if (!id.plan)
+    return "id " + std::to_string(id.id);
+  return "collective " + id.describe();
 }
 
 std::string Admission::noRecord(const IdState &id) {
@@ -142,9 +154,9 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
     return {};
   if (bytes != 0)
     arena.release(invocation.arenaOffset, bytes);
-  return {StatusCode::SystemError, "collective " + collective.describe(invocation.id->id) +
-                                       ": no memory for " + std::to_string(privateBytes) +
-                                       " bytes of scratch"};
+  return {StatusCode::SystemError,
+          "collective " + collective.describe(invocation.id->id, invocation.name) +
+              ": no memory for " + std::to_string(privateBytes) + " bytes of scratch"};
 }
 
 /// Gives the sequence's first shape blocks of its own, if it may have some and there are few enough
@@ -202,22 +214,17 @@ void Admission::useRing(IdState &id) {
 }
 
 void Admission::setOptions(OpenInvocation &invocation, const Submission &submission) {
-  const CallOptions *options = submission.options;
-  if (options) {
-    invocation.priority = options->priority;
-    invocation.timeout = options->timeout;
-    invocation.callbacksNeverBlock = options->callbacksNeverBlock;
-    if (options->name)
-      invocation.name = options->name;
-    else
-      invocation.name.clear();
-    return;
-  }
-  const CollectiveSpec &spec = invocation.collective->spec;
-  invocation.priority = spec.priority;
-  invocation.timeout = spec.timeout;
-  invocation.callbacksNeverBlock = spec.callbacksNeverBlock;
-  invocation.name.clear();
+  const CallOptions &options = *submission.options;
+  invocation.priority = options.priority;
+  invocation.timeout = options.timeout;
+  invocation.callbacksNeverBlock = options.callbacksNeverBlock;
+  const char *name = options.name ? options.name : "";
+  invocation.name = name;
+  IdState &id = *invocation.id;
+  if (id.name != name)
+    id.name = name;
+  if (id.plan != invocation.collective->spec.plan)
+    id.plan = invocation.collective->spec.plan;
 }
 
 StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
@@ -225,6 +232,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   if (!id.isActive)
     if (Status cell = ensureCell(id); !cell.ok())
       return cell;
+  cells.use(id);
   makeResident(id, shape);
   reclaimSome();
   const bool isResident = id.resident == &shape && id.isRingFresh();
@@ -283,6 +291,51 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   newest = invocation;
   ++invocation->collective->unreclaimed;
   return invocation;
+}
+
+Status Admission::checkHolders(const Submission &submission) {
+  std::lock_guard lock(mutex);
+  const Fabric &fabric = *core.fabric;
+  const auto goneBehind = [&](const OpenInvocation &invocation) {
+    return firstGoneBehind(*invocation.id, fabric, invocation.collective->recordReaders,
+                           invocation.ordinal + 1);
+  };
+  const auto error = [&](uint32_t rank, const std::string &unfinished) -> Status {
+    return {StatusCode::PeerFailed,
+            (fabric.hasLeft(rank)
+                 ? "rank " + std::to_string(rank) + " has destroyed its communicator"
+                 : "the process of rank " + std::to_string(rank) + " is gone") +
+                "; it has not finished " + unfinished + ", which holds what is needed on rank " +
+                std::to_string(fabric.rank())};
+  };
+  // The sequence's own records and blocks are held.
+  IdState *id = find(submission.id);
+  if (const OpenInvocation *holder =
+          id ? id->unreclaimed[id->nextOrdinal % AnnounceCell::kRecords] : nullptr)
+    if (const uint32_t *rank = goneBehind(*holder))
+      return error(*rank, holder->describe());
+  if (id && id->hasLease && id->nextOrdinal >= AnnounceCell::kRecords)
+    if (const uint32_t *rank = firstGoneBehind(*id, fabric, id->ringReaders,
+                                               id->nextOrdinal - AnnounceCell::kRecords + 1))
+      return error(*rank, "earlier invocations of " + describe(*id));
+  // The arena that all share is full, and nobody will give any of it back.
+  const Collective *shape = shapes.find(*submission.signature);
+  const uint64_t bytes = shape ? shape->binding->arenaBytes(fabric.rank()) : 0;
+  if (bytes == 0)
+    return {};
+  if (auto room = arena.allocate(bytes)) {
+    arena.release(*room, bytes);
+    return {};
+  }
+  const uint32_t *gone = nullptr;
+  for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
+    const uint32_t *rank =
+        invocation->finished.load(std::memory_order_acquire) ? goneBehind(*invocation) : nullptr;
+    if (!rank)
+      return {};
+    gone = rank;
+  }
+  return gone ? error(*gone, "earlier collectives") : Status();
 }
 
 Status Admission::again(const std::string &what) const {

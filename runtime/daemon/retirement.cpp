@@ -1,29 +1,72 @@
-// The part of admission that gives back what a deregistered collective holds: its announce cell,
-// its leased blocks, and in the end all that is known of its id.
+// The part of admission that gives back what a sequence holds that has not been called for long:
+// its announce cell, its leased blocks, and in the end all that is known of its id.
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/lane.h"
 
+#include <algorithm>
 #include <string>
 
 namespace occl::daemon {
+
+void Admission::setMostActive(size_t sequences) {
+  std::lock_guard lock(mutex);
+  mostActive = std::max<size_t>(1, sequences);
+}
 
 Status Admission::ensureCell(IdState &id) {
   using Activation = AnnounceCells::Activation;
   Activation activated = cells.activate(id);
   if (activated == Activation::NoCellFree) {
+    retireAll();
     recycleCells(transport::Segment::kCells);
     activated = cells.activate(id);
   }
-  if (activated == Activation::Done)
+  if (activated == Activation::Done) {
+    retireSome(id);
     return {};
+  }
   std::string what = "an announce cell for " + describe(id) + ": ";
+  if (id.cell)
+    cells.retire(id); // if it does not come again
   if (activated == Activation::PeerLeaves)
-    return nothingFree(what + "another rank is just giving back its own of an earlier registration",
-                       "", "Wait a moment");
-  std::string holders = cells.describeRetired();
+    return nothingFree(what + "another rank is just giving back its own", "", "Wait a moment");
   return nothingFree(what + "all " + std::to_string(transport::Segment::kCells) + " are taken",
-                     holders.empty() ? "" : "deregistered collectives: " + holders,
-                     "Deregister them on all ranks");
+                     cells.describeRetired(), "Wait for a completion here or there");
+}
+
+/// Nothing of it is in flight on this rank.
+bool Admission::isIdle(const IdState &id) {
+  return std::ranges::none_of(id.unreclaimed, [](const OpenInvocation *invocation) {
+    return invocation && !invocation->finished.load(std::memory_order_acquire);
+  });
+}
+
+/// `id` has just become active. Keeps few enough active, those that were called last; two steps for
+/// each one that comes in. What is in flight stays.
+void Admission::retireSome(const IdState &id) {
+  for (int steps = 0; steps < 2 && cells.numActive() > mostActive; ++steps) {
+    IdState &longest = *cells.leastRecentlyUsed();
+    if (&longest == &id || !isIdle(longest))
+      cells.use(longest);
+    else
+      retire(longest);
+  }
+  constexpr size_t kStep = 8; // more than come in
+  recycleCells(kStep);
+}
+
+void Admission::retireAll() {
+  for (IdState *id = cells.leastRecentlyUsed(); id;) {
+    IdState *next = id->newer;
+    if (isIdle(*id))
+      retire(*id);
+    id = next;
+  }
+}
+
+void Admission::retire(IdState &id) {
+  forgetResident(id);
+  cells.retire(id);
 }
 
 void Admission::recycleCells(size_t most) {
@@ -35,13 +78,12 @@ void Admission::recycleCells(size_t most) {
             reclaim(*invocation);
       },
       [this](IdState &id) { dropCell(id); });
-  sweepRemoved();
 }
 
 void Admission::tidy() {
   constexpr size_t kStep = 256; // some tens of microseconds
   std::lock_guard lock(mutex);
-  if (cells.hasRetired())
+  if (cells.numRetired() != 0)
     recycleCells(kStep);
 }
 
@@ -66,7 +108,7 @@ void Admission::dropCell(IdState &id) {
 }
 
 void Admission::dropIfUnused(IdState &id) {
-  if (id.registered || id.cell)
+  if (id.cell)
     return;
   if (lastFound == &id)
     lastFound = nullptr;

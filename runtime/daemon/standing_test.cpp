@@ -32,16 +32,20 @@ public:
 
   void add(uint64_t id, int32_t priority, const plan::Plan &plan) {
     CollectiveSpec spec;
-    spec.id = id;
     spec.plan = std::make_shared<plan::Plan>(plan);
     spec.count = kCount;
-    spec.priority = priority;
-    Status status = admission.add(std::move(spec));
+    options.at(id).priority = priority;
+    signature.count = kCount;
+    Status status = admission.learnShape(signature, std::move(spec));
     ASSERT_TRUE(status.ok()) << status.message();
   }
   void submit(uint64_t id) {
     float *buffer = buffers.at(id).data();
-    auto request = admission.submit({id, buffer, buffer});
+    auto request = admission.submit({.id = id,
+                                     .input = buffer,
+                                     .output = buffer,
+                                     .signature = &signature,
+                                     .options = &options.at(id)});
     ASSERT_TRUE(request.ok()) << request.status().message();
   }
   bool pass() { return executor.lookAtAll(); }
@@ -67,6 +71,8 @@ public:
   std::array<std::array<float, kCount * kRanks>, 8> buffers{};
 
 private:
+  Signature signature;
+  std::array<CallOptions, 8> options{};
   static std::shared_ptr<Device> makeDevice(std::shared_ptr<bootstrap::SharedBell> bell,
                                             bool preemption) {
     DeviceOptions options;

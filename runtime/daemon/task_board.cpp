@@ -23,8 +23,18 @@ void countClaim(Stats &stats, uint64_t queueLength) {
   Stats::raiseLocked(stats.maxQueueLength, queueLength);
 }
 
+void countBytes(const OpenInvocation &invocation) {
+  const std::vector<BlockBytes> &bytes = invocation.collective->bytesOfBlocks;
+  for (uint32_t b = 0; b < bytes.size(); ++b) {
+    insight::BlockCounters &counters = invocation.id->counters.block(b);
+    counters.bytesSent.add(bytes[b].sent);
+    counters.bytesReceived.add(bytes[b].received);
+  }
+}
+
 void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
-  invocation.collective->counters->finish(invocation.times, now);
+  invocation.id->counters.finish(invocation.times, now);
+  countBytes(invocation);
   insight::Trace &trace = invocation.core->trace;
   if (trace.isOn()) {
     Ticks announced = invocation.times.announced.load(std::memory_order_relaxed);
@@ -106,7 +116,7 @@ void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete
 void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete,
                       Ticks now) {
   publishBegun(invocation);
-  invocation.collective->counters->start(invocation.times, queue.length(), now);
+  invocation.id->counters.start(invocation.times, queue.length(), now);
   if (invocation.core->trace.isOn()) {
     insight::TraceEvent event = eventOf(insight::TraceKind::Start, invocation, now, now);
     event.detail = {queue.length(), 0};
@@ -234,7 +244,8 @@ bool TaskBoard::completeInLane(OpenInvocation &invocation, Ticks total) {
   else
     invocation.id->running = nullptr;
   const Collective &collective = *invocation.collective;
-  collective.counters->finishAlone(total);
+  invocation.id->counters.finishAlone(total);
+  countBytes(invocation);
   countClaim(place.stats, 1);
   Stats::addLocked(place.stats.contextSaves, 1);
   Stats::addLocked(place.stats.completed, 1);
@@ -247,7 +258,7 @@ bool TaskBoard::completeInLane(OpenInvocation &invocation, Ticks total) {
 void TaskBoard::leaveLane(OpenInvocation &invocation, SteadyClock::time_point deadline) {
   std::lock_guard lock(mutex);
   invocation.deadline = deadline;
-  invocation.collective->counters->start(invocation.times, 0, invocation.times.submitted);
+  invocation.id->counters.start(invocation.times, 0, invocation.times.submitted);
   countClaim(invocation.place->stats, 1);
   Stats::addLocked(invocation.place->stats.leftLane, 1);
 }
@@ -340,7 +351,7 @@ std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
     taken.push_back(*next);
   Stats::addLocked(place.stats.failed, taken.size());
   for (OpenInvocation *invocation : taken)
-    invocation->collective->counters->failed.add(1);
+    invocation->id->counters.failed.add(1);
   return taken;
 }
 

@@ -1,10 +1,13 @@
-// What is counted of a collective on one rank since it was registered, and when one invocation of
-// it went through which phase.
+// What is counted of a sequence of collectives on one rank, and when one invocation of it went
+// through which phase.
 #pragma once
 
 #include "runtime/insight/counters.h"
 
+#include <array>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -29,12 +32,18 @@ struct InvocationTimes {
   }
 };
 
-struct CollectiveCounters {
-  explicit CollectiveCounters(uint32_t numBlocks)
-      : numBlocks(numBlocks), blocks(new BlockCounters[numBlocks]) {}
-
-  const uint32_t numBlocks;
-  const std::unique_ptr<BlockCounters[]> blocks;
+class CollectiveCounters {
+public:
+  /// Thread blocks of the invocation that had most.
+  uint32_t numBlocks() const { return number; }
+  /// Before an invocation with so many. Counters stay where they are.
+  void ensure(uint32_t numBlocks) {
+    for (; number < numBlocks; ++number)
+      if (const size_t size = size_t{1} << chunkOf(number); !chunks[chunkOf(number)])
+        chunks[chunkOf(number)] = std::make_unique<BlockCounters[]>(size);
+  }
+  BlockCounters &block(uint32_t b) { return chunks[chunkOf(b)][placeOf(b)]; }
+  const BlockCounters &block(uint32_t b) const { return chunks[chunkOf(b)][placeOf(b)]; }
 
   Counter submitted; // by who submits, one at a time
 
@@ -67,6 +76,14 @@ struct CollectiveCounters {
     finishTicks.add(total);
     longestFinishTicks.raise(total);
   }
+
+private:
+  /// Chunk c has the 2^c blocks from 2^c - 1 on.
+  static size_t chunkOf(uint32_t b) { return std::bit_width(b + 1) - 1; }
+  static size_t placeOf(uint32_t b) { return b + 1 - (size_t{1} << chunkOf(b)); }
+
+  uint32_t number = 0;
+  std::array<std::unique_ptr<BlockCounters[]>, 20> chunks;
 };
 
 } // namespace occl::insight

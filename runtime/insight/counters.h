@@ -36,14 +36,15 @@ struct WaitCounter {
   Counter ticks; // of these, from the first look to the one that found it there
 };
 
-/// Of one thread block of a collective on a rank, over all its invocations since registration. The
-/// executor that has claimed the block writes them: invocations of one collective follow each other
+/// Of one thread block of a sequence of collectives on a rank, over all its invocations. The
+/// executor that has claimed the block writes them: invocations of one sequence follow each other
 /// on a rank.
 struct alignas(64) BlockCounters {
   Counter contextLoads; // visits
   Counter contextSaves; // visits that moved it
   Counter preemptions;  // visits that ended because a wait outlasted its budget
   Counter slices;
+  Counter bytesSent, bytesReceived; // by completed invocations; under the task board's lock
   Counter runningTicks; // from a look that found everything there to the last slice after it
   Counter queueLengths; // sum over the visits
   Counter longestQueue;

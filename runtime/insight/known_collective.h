@@ -12,7 +12,7 @@ namespace occl::insight {
 
 struct KnownCollective {
   std::string name;                       // "'grad3' (id 3)"
-  std::shared_ptr<const plan::Plan> plan; // null if it is not registered
+  std::shared_ptr<const plan::Plan> plan; // null if it is not known here
 };
 using LookUp = std::function<KnownCollective(uint64_t collective)>;
 

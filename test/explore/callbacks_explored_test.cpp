@@ -34,8 +34,7 @@ void submitNext(occlRequest_t, occlResult_t result, void *user) {
   chain.run.fetch_add(1);
   if (chain.left-- == 0)
     return;
-  require(occlSubmit(chain.comm, chain.job->id(), chain.job->input(chain.rank),
-                     chain.job->output(chain.rank), submitNext, user, nullptr) == occlSuccess,
+  require(chain.job->submit(chain.comm, chain.rank, nullptr, submitNext, user) == occlSuccess,
           "submit from a callback");
 }
 
@@ -44,7 +43,7 @@ void runChains(std::vector<Job> &jobs) {
   std::array<Chain, kRanks> chains;
   {
     Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     for (uint32_t r = 0; r < kRanks; ++r) {
       chains[r].comm = ranks[r];
       chains[r].job = &jobs[0];
@@ -52,8 +51,7 @@ void runChains(std::vector<Job> &jobs) {
       chains[r].left = 1;
     }
     runRanks([&](uint32_t r) {
-      require(occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r), submitNext, &chains[r],
-                         nullptr) == occlSuccess,
+      require(jobs[0].submit(ranks[r], r, nullptr, submitNext, &chains[r]) == occlSuccess,
               "submit");
     });
     // A rank that is destroyed first would wait for what the other's callback has to submit.
@@ -100,15 +98,13 @@ TEST_F(Callbacks, WaitForEachOther) {
   expectNoDefect(100, [&] {
     std::array<std::array<Meeting, 2>, kRanks> meetings;
     Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     runRanks([&](uint32_t r) {
       for (Meeting &meeting : meetings[r]) {
         const auto begin = SteadyClock::now();
         for (uint32_t i = 0; i < Meeting::kMembers; ++i) {
           Job &job = jobs[(i + r) % Meeting::kMembers];
-          require(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), meet, &meeting,
-                             nullptr) == occlSuccess,
-                  "submit");
+          require(job.submit(ranks[r], r, nullptr, meet, &meeting) == occlSuccess, "submit");
         }
         std::unique_lock lock(meeting.mutex);
         meeting.changed.wait(lock, [&] { return meeting.inside == Meeting::kMembers; });
@@ -172,12 +168,10 @@ TEST_F(Callbacks, OfWhatEndsAtTheSameTime) {
     config.maxInFlight = 2; // little to set up
     Atomic<uint32_t> called{0};
     Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     exploreFromHere();
     auto submit = [&](Job &job) { // rank 0 only sends
-      require(occlSubmit(ranks[0], job.id(), job.input(0), job.output(0), count, &called,
-                         nullptr) == occlSuccess,
-              "submit");
+      require(job.submit(ranks[0], 0, nullptr, count, &called) == occlSuccess, "submit");
     };
     Thread first([&] { submit(jobs[0]); }), second([&] { submit(jobs[1]); });
     first.join();
@@ -198,8 +192,7 @@ TEST_F(Callbacks, ThatThrowFailAllRanks) {
   std::vector<Job> jobs = makeJobs(2, twoShot);
   exploreRanks(100, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
     occlRequest_t request;
-    occlResult_t result = r == 0 ? occlSubmit(ranks[r], 0, jobs[0].input(r), jobs[0].output(r),
-                                              throwAlways, nullptr, nullptr)
+    occlResult_t result = r == 0 ? jobs[0].submit(ranks[r], r, nullptr, throwAlways)
                                  : jobs[0].submit(ranks[r], r, &request);
     require(result == occlSuccess || result == occlCallbackFailed, "submit");
     if (r == 1)

@@ -3,6 +3,7 @@
 
 #include "plan/testing/example_plans.h"
 #include "runtime/base/thread.h"
+#include "runtime/communicator/handles.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/scheduler/calibration.h"
 #include "test/explore/explore.h"
@@ -48,7 +49,7 @@ protected:
     EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
   }
 
-  /// body(ranks, rank) on a thread for each rank of a communicator that has all jobs registered.
+  /// body(ranks, rank) on a thread for each rank of a communicator that has bound all jobs.
   void exploreRanks(uint64_t schedules, const occlConfig_t &config, const std::vector<Job> &jobs,
                     const std::function<void(Ranks &, uint32_t)> &body);
 
@@ -88,11 +89,19 @@ inline void runRanks(const std::function<void(uint32_t)> &body) {
     thread.join();
 }
 
-inline void registerAll(const Ranks &ranks, const std::vector<Job> &jobs) {
+/// Binds the jobs' shapes ahead, which takes many steps: a call that is refused for its buffers has
+/// looked its shape up.
+inline void bindAll(const Ranks &ranks, const std::vector<Job> &jobs) {
   for (uint32_t r = 0; r < kRanks; ++r)
-    for (const Job &job : jobs)
-      require(job.registerOn(ranks[r]) == occlSuccess, "registration fails");
+    for (const Job &job : jobs) {
+      char none = 0;
+      occlRequest_t request;
+      require(job.submitOn(ranks[r], nullptr, &none, &request) == occlInvalidArgument, "bind");
+    }
 }
+
+/// From now on the rank forgets ids that are not in flight once it has called so many others.
+inline void keepOnly(occlComm_t comm, size_t ids) { comm->daemon->setMostActiveSequences(ids); }
 
 /// Submits again as long as that is refused for want of room.
 inline occlRequest_t submitWhenFree(Job &job, occlComm_t comm, uint32_t rank) {
@@ -114,7 +123,7 @@ inline void Daemon::exploreRanks(uint64_t schedules, const occlConfig_t &config,
                                  const std::function<void(Ranks &, uint32_t)> &body) {
   expectNoDefect(schedules, [&] {
     Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     runRanks([&](uint32_t r) { body(ranks, r); });
   });
 }

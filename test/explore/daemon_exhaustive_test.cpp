@@ -43,7 +43,7 @@ void runInOppositeOrders(std::vector<Job> &jobs) {
   occlConfig_t config = withWorkers(1);
   config.maxInFlight = 2; // little to set up
   Ranks ranks(kRanks, config);
-  registerAll(ranks, jobs);
+  bindAll(ranks, jobs);
   exploreFromHere();
   runRanks([&](uint32_t r) {
     std::vector<occlRequest_t> requests(number);

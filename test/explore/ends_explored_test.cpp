@@ -56,13 +56,11 @@ TEST_F(Ends, AnInvocationIsUsedAgainAtOnce) {
   expectNoDefect(400, [&] {
     Flag flags[kRanks];
     Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     runRanks([&](uint32_t r) {
       Thread helper([&] { submitAndWait(jobs[1], ranks[r], r); });
       submitAndWait(jobs[0], ranks[r], r);
-      require(occlSubmit(ranks[r], jobs[0].id(), jobs[0].input(r), jobs[0].output(r), Flag::set,
-                         &flags[r], nullptr) == occlSuccess,
-              "submit");
+      require(jobs[0].submit(ranks[r], r, nullptr, Flag::set, &flags[r]) == occlSuccess, "submit");
       flags[r].await();
       helper.join();
       expectRight(jobs, r);
@@ -82,7 +80,7 @@ TEST_F(Ends, AfterAFailureNothingIsWritten) {
     occlConfig_t config = withWorkers(1);
     config.maxInFlight = 2; // little to set up
     Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     submitAndWait(jobs[0], ranks[1], 1);
     exploreFromHere();
     occlRequest_t request = submitWhenFree(jobs[0], ranks[0], 0);
@@ -117,7 +115,7 @@ TEST_F(Ends, WhatIsSubmittedDuringAFailure) {
       occlConfig_t config = withWorkers(1);
       config.maxInFlight = 2; // little to set up
       Ranks ranks(kRanks, config);
-      registerAll(ranks, jobs);
+      bindAll(ranks, jobs);
       Job &job = jobs[0];
       occlRequest_t request = submitWhenFree(job, ranks[0], 0);
       require(occlTest(ranks[0], request) == occlInProgress, "complete alone"); // makes a round
@@ -126,8 +124,7 @@ TEST_F(Ends, WhatIsSubmittedDuringAFailure) {
       exploreFromHere();
       const auto begin = SteadyClock::now();
       Thread aborter([&] { require(occlCommAbort(ranks[0]) == occlSuccess, "abort"); });
-      occlResult_t result = isRun ? occlRun(ranks[0], job.id(), job.input(0), job.output(0))
-                                  : job.submit(ranks[0], 0, &request);
+      occlResult_t result = isRun ? job.run(ranks[0], 0) : job.submit(ranks[0], 0, &request);
       if (!isRun && result == occlSuccess) {
         ++numAdmitted;
         result = occlWait(ranks[0], request);
@@ -148,12 +145,12 @@ public:
   /// isOnTime: who does not learn of the end at once has not been told.
   Direct(const Job &job, bool isOnTime)
       : job(job), isOnTime(isOnTime), ranks(kRanks, littleToSetUp()) {
-    registerAll(ranks, {job});
+    bindAll(ranks, {job});
     exploreFromHere();
   }
 
   void run(uint32_t r) {
-    occlResult_t result = occlRun(ranks[r], job.id(), inputs[r], outputs[r]);
+    occlResult_t result = job.runOn(ranks[r], inputs[r], outputs[r]);
     require(result == occlSuccess || result == occlAborted, "run beside an abort");
     require(result == occlSuccess || !isOnTime || SteadyClock::now() - aborted < 500us,
             "nobody has told that the buffers are free");

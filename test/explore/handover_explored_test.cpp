@@ -34,7 +34,7 @@ TEST_F(HandOver, AHelperThatLeavesWakesTheWorker) {
   std::vector<Job> jobs = makeJobs(2, twoShot);
   expectNoDefect(200, [&] {
     Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     runRanks([&](uint32_t r) {
       if (r == 1) {
         sleepFor(40ms);
@@ -70,8 +70,6 @@ TEST_F(HandOver, AHelperThatLeavesWakesWhoIsStuck) {
     occlComm_t others[kRanks];
     runRanks([&](uint32_t r) {
       require(occlCommSplit(ranks[r], 0, 0, nullptr, &others[r]) == occlSuccess, "split");
-      require(jobs[0].registerOn(ranks[r]) == occlSuccess, "register");
-      require(jobs[1].registerOn(others[r]) == occlSuccess, "register");
     });
     Thread stays([&] { wait(ranks, 0, submit(ranks, 0, jobs[0])); });
     Thread leaves([&] {
@@ -102,7 +100,7 @@ TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
     occlConfig_t config = withWorkers(1);
     config.maxInFlight = kInFlight;
     Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     runRanks([&](uint32_t r) {
       occlRequest_t first = submit(ranks, r, jobs[kInFlight]), second = 0;
       for (occlResult_t result = occlAgain; result == occlAgain;) {
@@ -131,7 +129,7 @@ TEST_F(HandOver, WhatALastLookLeavesOutIsLookedAtAgain) {
     occlConfig_t config = withWorkers(1);
     config.maxInFlight = 2; // little to set up
     Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     occlRequest_t request = submit(ranks, 1, jobs[0]);
     sleepFor(1ms); // the worker has looked at it in vain, and sleeps
     exploreFromHere();

@@ -27,7 +27,7 @@ protected:
   }
 
   occlResult_t run(occlComm_t comm, uint32_t rank, uint32_t job = 0) {
-    return occlRun(comm, jobs[job].id(), jobs[job].input(rank), jobs[job].output(rank));
+    return jobs[job].run(comm, rank);
   }
   void runWell(occlComm_t comm, uint32_t rank, uint32_t job = 0) {
     require(run(comm, rank, job) == occlSuccess, "run");
@@ -59,7 +59,7 @@ protected:
     for (const Settings &settings : {random, allWithOneDelay()}) {
       Outcome outcome = explore(settings, [&] {
         Ranks ranks(kRanks, withWorkers(1));
-        registerAll(ranks, jobs);
+        bindAll(ranks, jobs);
         prepare(ranks);
         exploreFromHere();
         runRanks([&](uint32_t r) { body(ranks, r); });
@@ -114,7 +114,7 @@ TEST_F(Lane, LeftBetweenStepsInPlace) {
     });
     std::array<int32_t, kCount> data;
     data.fill(static_cast<int32_t>(r + 1));
-    require(occlRun(ranks[r], jobs[0].id(), data.data(), data.data()) == occlSuccess, "run");
+    require(jobs[0].runOn(ranks[r], data.data(), data.data()) == occlSuccess, "run");
     other.join();
     for (int32_t sum : data)
       require(sum == 1 + 2, "wrong sum");
@@ -122,18 +122,17 @@ TEST_F(Lane, LeftBetweenStepsInPlace) {
   EXPECT_GT(numLeft, 0u);
 }
 
-/// A submission of the other collective, or of the same one, by another thread of the rank.
-TEST_F(Lane, SecondSubmission) {
-  for (uint32_t second : {0, 1})
-    exploreAll(100, [&](Ranks &ranks, uint32_t r) {
-      Thread other([&] {
-        occlRequest_t request = submitWhenFree(jobs[second], ranks[r], r);
-        require(occlWait(ranks[r], request) == occlSuccess, "wait");
-      });
-      runWell(ranks[r], r);
-      other.join();
-      expectRight(jobs, r);
+/// An id is started by another thread of the rank.
+TEST_F(Lane, AnotherIsStarted) {
+  exploreAll(200, [&](Ranks &ranks, uint32_t r) {
+    Thread other([&] {
+      occlRequest_t request = submitWhenFree(jobs[1], ranks[r], r);
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
     });
+    runWell(ranks[r], r);
+    other.join();
+    expectRight(jobs, r);
+  });
   EXPECT_GT(numLeft, 0u);
 }
 
@@ -143,7 +142,7 @@ TEST_F(Lane, TheNextOneSleepsMeanwhile) {
   exploreAll(1500, [&](Ranks &ranks, uint32_t r) {
     if (r == 1) {
       const occlRequest_t first = submitWhenFree(jobs[0], ranks[r], r);
-      require(occlWait(ranks[r], submitWhenFree(jobs[0], ranks[r], r)) == occlSuccess, "wait");
+      runWell(ranks[r], r);
       require(occlWait(ranks[r], first) == occlSuccess, "wait");
       return;
     }
@@ -160,22 +159,21 @@ TEST_F(Lane, TheNextOneSleepsMeanwhile) {
 
 /// Nobody waits for the second one: a worker has to run it.
 TEST_F(Lane, SubmissionForTheWorker) {
-  for (uint32_t second : {0, 1})
-    exploreAll(100, [&](Ranks &ranks, uint32_t r) {
-      occlRequest_t request = 0;
-      Thread other([&] { request = submitWhenFree(jobs[second], ranks[r], r); });
-      runWell(ranks[r], r);
-      other.join();
-      while (occlTest(ranks[r], request) == occlInProgress)
-        sleepFor(1ms);
-      expectRight(jobs, r);
-    });
+  exploreAll(200, [&](Ranks &ranks, uint32_t r) {
+    occlRequest_t request = 0;
+    Thread other([&] { request = submitWhenFree(jobs[1], ranks[r], r); });
+    runWell(ranks[r], r);
+    other.join();
+    while (occlTest(ranks[r], request) == occlInProgress)
+      sleepFor(1ms);
+    expectRight(jobs, r);
+  });
 }
 
 TEST_F(Lane, TwoThreadsRun) {
   exploreAll(100, [&](Ranks &ranks, uint32_t r) {
-    Thread other([&] { runWell(ranks[r], r, r); });
-    runWell(ranks[r], r, 1 - r);
+    Thread other([&] { runWell(ranks[r], r); }); // alike, so their order does not matter
+    runWell(ranks[r], r);
     other.join();
     expectRight(jobs, r);
   });
@@ -223,7 +221,7 @@ TEST_F(Lane, Deadline) {
   config.timeoutMs = 1000;
   Outcome outcome = explore(settings, [&] {
     Ranks ranks(kRanks, config);
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     prepare(ranks);
     require(run(ranks[0], 0) == occlTimeout, "not ended by the deadline");
     count(ranks);
@@ -231,28 +229,33 @@ TEST_F(Lane, Deadline) {
   EXPECT_EQ(outcome.defect, "");
 }
 
-/// One rank registers the collective anew, so that its lines lie elsewhere or in nobody's block.
-TEST_F(Lane, Deregistration) {
+/// One rank forgets the calls' sequence and comes back to it, so that its lines lie elsewhere or in
+/// nobody's block.
+TEST_F(Lane, Forgotten) {
   exploreAll(100, [&](Ranks &ranks, uint32_t r) {
-    if (r == 1) {
-      require(occlDeregister(ranks[r], jobs[0].id()) == occlSuccess, "deregister");
-      require(jobs[0].registerOn(ranks[r]) == occlSuccess, "register");
-    }
+    if (r == 1)
+      keepOnly(ranks[r], 1);
+    occlRequest_t request = submitWhenFree(jobs[1], ranks[r], r);
+    require(occlWait(ranks[r], request) == occlSuccess, "wait");
     for (uint32_t i = 0; i < 2; ++i)
       runWell(ranks[r], r);
     expectRight(jobs, r);
   });
 }
 
-/// While one thread of a rank runs it, another one may deregister it before or after, or is
-/// refused.
-TEST_F(Lane, DeregistrationMeanwhile) {
+/// While one thread of a rank calls, another one starts an id, for which there is room once the
+/// calls' sequence is forgotten: before, after, or not, if it is in flight.
+TEST_F(Lane, ForgottenMeanwhile) {
   exploreAll(100, [&](Ranks &ranks, uint32_t r) {
-    occlResult_t removed = occlSuccess;
-    Thread other([&] { removed = r == 0 ? occlDeregister(ranks[r], jobs[1].id()) : occlSuccess; });
+    if (r == 0)
+      keepOnly(ranks[r], 1);
+    Thread other([&] {
+      occlRequest_t request = submitWhenFree(jobs[1], ranks[r], r);
+      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+    });
     runWell(ranks[r], r);
     other.join();
-    require(removed == occlSuccess, "deregister");
+    runWell(ranks[r], r);
     expectRight(jobs, r);
   });
 }

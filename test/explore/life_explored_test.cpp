@@ -48,9 +48,7 @@ struct Ended {
 using Endeds = std::array<Ended, kRanks>;
 
 void submitCounted(const Ranks &ranks, uint32_t r, Job &job, Endeds &ended) {
-  require(occlSubmit(ranks[r], job.id(), job.input(r), job.output(r), Ended::count, &ended[r],
-                     nullptr) == occlSuccess,
-          "submit");
+  require(job.submit(ranks[r], r, nullptr, Ended::count, &ended[r]) == occlSuccess, "submit");
 }
 
 class Unattended : public Daemon, public ::testing::WithParamInterface<CallbackKind> {
@@ -70,7 +68,7 @@ TEST_P(Unattended, WorkersComeBackForEachSubmission) {
     expectNoDefect(100, [&] {
       Endeds ended;
       Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
+      bindAll(ranks, jobs);
       runRanks([&](uint32_t r) {
         if (r == 0)
           submitCounted(ranks, r, jobs[0], ended);
@@ -92,7 +90,7 @@ TEST_P(Unattended, WorkersTakeOverWhatAHelperLeaves) {
     expectNoDefect(100, [&] {
       Endeds ended;
       Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
+      bindAll(ranks, jobs);
       runRanks([&](uint32_t r) {
         occlRequest_t request;
         sleepFor(pause);
@@ -114,7 +112,7 @@ TEST_P(Unattended, TwoWorkersCompleteAtATime) {
     Endeds ended;
     {
       Ranks ranks(kRanks, withWorkers(2));
-      registerAll(ranks, jobs);
+      bindAll(ranks, jobs);
       runRanks([&](uint32_t r) {
         for (Job &job : jobs)
           submitCounted(ranks, r, job, ended);
@@ -136,7 +134,7 @@ TEST_F(Life, DestroyedWithoutWaiting) {
   std::vector<Job> jobs = makeJobs(2, ring);
   expectNoDefect(200, [&] {
     Ranks ranks(kRanks, withWorkers(1));
-    registerAll(ranks, jobs);
+    bindAll(ranks, jobs);
     runRanks([&](uint32_t r) {
       occlRequest_t request;
       for (Job &job : jobs)
@@ -173,9 +171,11 @@ TEST_F(Life, ALeaseIsNotUsedAgainWhileItIsRead) {
   Job job(0, inLines(plan::testing::chainBroadcast(kRanks, 1)), 4, DataType::Int32);
   expectNoDefect(3, [&] {
     Ranks ranks(kRanks, withWorkers(1));
-    auto run = [&](uint32_t r) { return occlRun(ranks[r], job.id(), job.input(r), job.output(r)); };
-    for (uint32_t r = 0; r < kRanks; ++r)
-      require(job.registerOn(ranks[r]) == occlSuccess, "register");
+    auto run = [&](uint32_t r) {
+      occlRequest_t request;
+      const occlResult_t result = job.submit(ranks[r], r, &request);
+      return result == occlSuccess ? occlWait(ranks[r], request) : result;
+    };
     for (uint32_t i = 0; i < kRecords; ++i)
       require(run(0) == occlSuccess, "run of the root");
     require(run(0) == occlAgain, "one more than there are blocks");
@@ -187,20 +187,48 @@ TEST_F(Life, ALeaseIsNotUsedAgainWhileItIsRead) {
   });
 }
 
-/// Ids whose cells go from one to the other, on each rank when it likes.
+/// The root runs ahead until it needs what its reader holds, who has left meanwhile.
+TEST_F(Life, ARootWithoutRoomLearnsThatItsReaderHasLeft) {
+  for (const PlanHandle &plan : {handleOf(plan::testing::chainBroadcast(kRanks, 1)),
+                                 inLines(plan::testing::chainBroadcast(kRanks, 1))}) {
+    std::vector<Job> jobs;
+    jobs.emplace_back(0, plan, 4, DataType::Int32);
+    Settings settings;
+    settings.schedules = 30;
+    settings.lostWakeUps = false; // only time goes on while it waits
+    Outcome outcome = explore(settings, [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      bindAll(ranks, jobs);
+      runRanks([&](uint32_t r) {
+        if (r == 1) {
+          require(jobs[0].run(ranks[r], r) == occlSuccess, "run of the reader");
+          ranks.destroy(r);
+          return;
+        }
+        occlResult_t result = occlSuccess;
+        for (uint32_t i = 0; i < 20 && result == occlSuccess; ++i)
+          result = jobs[0].run(ranks[r], r);
+        require(result == occlPeerFailed, "the root has not learned it");
+      });
+    });
+    EXPECT_EQ(outcome.defect, "");
+  }
+}
+
+/// Ids whose cells go from one to the other: each rank keeps one at a time.
 TEST_F(Life, IdsComeAndGo) {
   for (const PlanHandle &plan : {ring, inLines(plan::testing::oneShotAllReduce(kRanks))}) {
     std::vector<Job> jobs = makeJobs(2, plan);
     expectNoDefect(300, [&] {
       Ranks ranks(kRanks, withWorkers(1));
+      bindAll(ranks, jobs);
       runRanks([&](uint32_t r) {
-        for (uint32_t i = 0; i < 5; ++i) {
+        keepOnly(ranks[r], 1);
+        for (uint32_t i = 0; i < 6; ++i) {
           Job &job = jobs[i % 3 == 2];
-          require(job.registerOn(ranks[r]) == occlSuccess, "register");
           occlRequest_t request = submitWhenFree(job, ranks[r], r);
           require(occlWait(ranks[r], request) == occlSuccess, "wait");
           require(job.check(r).empty(), job.check(r));
-          require(occlDeregister(ranks[r], job.id()) == occlSuccess, "deregister");
           if ((i + r) % 2 == 0)
             sleepFor(6ms); // the watchdog goes on with it
         }
@@ -209,38 +237,27 @@ TEST_F(Life, IdsComeAndGo) {
   }
 }
 
-/// An invocation is had back after its collective has been registered anew with a larger count: its
-/// memory is not used for one of those, for behind it lies what is in flight.
-TEST_F(Life, RegisteredAnewWithMore) {
+/// An invocation is had back after its id has been called with a larger count: its memory is not
+/// used for one of those, for behind it lies what is in flight.
+TEST_F(Life, CalledWithMore) {
   const PlanHandle plan = handleOf(plan::testing::chainBroadcast(kRanks, 1));
   Job less(0, plan, 4, DataType::Int32), more(0, plan, 1000, DataType::Int32);
   Job beside(1, plan, 100, DataType::Int32);
   expectNoDefect(3, [&] {
     Ranks ranks(kRanks, withWorkers(1));
-    auto enter = [&](const Job &job, uint32_t r) {
-      require(job.registerOn(ranks[r]) == occlSuccess, "register");
-    };
-    auto leave = [&](const Job &job, uint32_t r) {
-      require(occlDeregister(ranks[r], job.id()) == occlSuccess, "deregister");
-    };
     auto run = [&](Job &job, uint32_t r) {
-      require(occlRun(ranks[r], job.id(), job.input(r), job.output(r)) == occlSuccess, "run");
+      occlRequest_t request = submitWhenFree(job, ranks[r], r);
+      require(occlWait(ranks[r], request) == occlSuccess, "run");
       require(job.check(r).empty(), "wrong result");
     };
-    enter(less, 0);
-    enter(beside, 0);
     run(less, 0); // the root waits for nobody
-    leave(less, 0);
-    enter(more, 0);
-    run(beside, 0);
-    enter(less, 1);
-    run(less, 1);
-    leave(less, 1);
     run(more, 0);
-    enter(more, 1);
-    enter(beside, 1);
+    run(beside, 0);
+    run(less, 1);
+    run(less, 0);
     run(more, 1);
     run(beside, 1);
+    run(less, 1);
   });
 }
 
@@ -263,7 +280,7 @@ TEST_F(Life, AbortEndsWhatWaitsForItsPredecessor) {
   for (auto pause : {0ms, 40ms})
     expectNoDefect(100, [&] {
       Ranks ranks(kRanks, withWorkers(1));
-      registerAll(ranks, jobs);
+      bindAll(ranks, jobs);
       Thread aborter([&] {
         sleepFor(pause);
         require(occlCommAbort(ranks[1]) == occlSuccess, "abort");

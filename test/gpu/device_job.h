@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 #include "runtime/base/data_type.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/communicator/occl_registered.h"
 
 #include <cuda_runtime.h>
 

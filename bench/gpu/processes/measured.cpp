@@ -1,6 +1,7 @@
 #include "bench/gpu/processes/measured.h"
 
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/occl_registered.h"
 
 #include <algorithm>
 #include <chrono>

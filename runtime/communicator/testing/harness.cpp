@@ -105,19 +105,39 @@ void Job::fill(uint64_t seed) {
   }
 }
 
-occlResult_t Job::submit(occlComm_t comm, uint32_t rank, occlRequest_t *request) {
-  return occlSubmit(comm, collective, input(rank), output(rank), nullptr, nullptr, request);
+occlResult_t Job::submit(occlComm_t comm, uint32_t rank, occlRequest_t *request,
+                         occlCallback_t callback, void *user) {
+  if (comm->gpu)
+    return occlSubmit(comm, collective, input(rank), output(rank), callback, user, request);
+  return submitOn(comm, input(rank), output(rank), request, callback, user);
 }
 
-occlCall_t Job::call(uint32_t rank) {
+occlResult_t Job::submitOn(occlComm_t comm, const void *onInput, void *onOutput,
+                           occlRequest_t *request, occlCallback_t callback, void *user) const {
+  const occlCall_t given = callOn(onInput, onOutput);
+  return occlStart(comm, &given, callback, user, request);
+}
+
+occlResult_t Job::run(occlComm_t comm, uint32_t rank) {
+  return runOn(comm, input(rank), output(rank));
+}
+
+occlResult_t Job::runOn(occlComm_t comm, const void *onInput, void *onOutput) const {
+  const occlCall_t given = callOn(onInput, onOutput);
+  return occlCall(comm, &given, nullptr);
+}
+
+occlCall_t Job::callOn(const void *onInput, void *onOutput) const {
   occlCall_t call = OCCL_CALL_INITIALIZER;
   call.plan = handle.get();
-  call.sendBuffer = input(rank);
-  call.recvBuffer = output(rank);
+  call.sendBuffer = onInput;
+  call.recvBuffer = onOutput;
   call.count = count;
   call.dataType = static_cast<occlDataType_t>(type);
   call.op = static_cast<occlRedOp_t>(op);
+  call.id = collective;
   call.name = label.c_str();
+  call.callbacksNeverBlock = callbackKind == CallbackKind::NeverBlocks;
   return call;
 }
 

@@ -3,7 +3,8 @@
 
 #include "plan/plan.h"
 #include "runtime/base/data_type.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/communicator/occl_insight.h"
+#include "runtime/communicator/occl_registered.h"
 
 #include <chrono>
 #include <cstdint>
@@ -59,17 +60,26 @@ public:
 
   const std::string &name() const { return label; }
   uint64_t id() const { return collective; }
-  /// Before it is registered; at first they may block.
+  /// Before the first call; at first they may block.
   void setCallbackKind(CallbackKind kind) { callbackKind = kind; }
+  /// On devices, before it is submitted there.
   occlResult_t registerOn(occlComm_t comm) const;
   /// New inputs from a seed, outputs cleared; for all ranks, by one thread.
   void fill(uint64_t seed);
   const void *input(uint32_t rank) const { return inputs[rank].data(); }
   void *output(uint32_t rank) { return outputs[rank].data(); }
-  /// Submits without callback.
-  occlResult_t submit(occlComm_t comm, uint32_t rank, occlRequest_t *request);
-  /// The same without registration: a call with its plan.
-  occlCall_t call(uint32_t rank);
+  /// Starts it under its id, without callback unless one is given.
+  occlResult_t submit(occlComm_t comm, uint32_t rank, occlRequest_t *request,
+                      occlCallback_t callback = nullptr, void *user = nullptr);
+  /// Executes it in the communicator's sequence of calls.
+  occlResult_t run(occlComm_t comm, uint32_t rank);
+  /// What both call.
+  occlCall_t call(uint32_t rank) { return callOn(input(rank), output(rank)); }
+  /// The same on other buffers.
+  occlCall_t callOn(const void *input, void *output) const;
+  occlResult_t submitOn(occlComm_t comm, const void *input, void *output, occlRequest_t *request,
+                        occlCallback_t callback = nullptr, void *user = nullptr) const;
+  occlResult_t runOn(occlComm_t comm, const void *input, void *output) const;
   /// Rank's output is what nothing leaves there.
   void clear(uint32_t rank);
   /// "" if rank's output is right, else what is wrong.

@@ -25,13 +25,6 @@ std::string reportOf(occlComm_t comm) {
   return text;
 }
 
-std::string registerAll(occlComm_t comm, std::span<const Job> jobs) {
-  for (const Job &job : jobs)
-    if (job.registerOn(comm) != occlSuccess)
-      return lastError("occlRegister");
-  return {};
-}
-
 occlResult_t submitOnceFree(Job &job, occlComm_t comm, uint32_t rank, occlRequest_t *request) {
   occlResult_t result = occlAgain;
   while ((result = job.submit(comm, rank, request)) == occlAgain)
@@ -58,7 +51,7 @@ std::string runInOrder(occlComm_t comm, std::span<Job> jobs, uint32_t rank,
   std::vector<occlRequest_t> requests;
   for (uint32_t j : order)
     if (submitOnceFree(jobs[j], comm, rank, &requests.emplace_back()) != occlSuccess)
-      return lastError("occlSubmit");
+      return lastError("occlStart");
   std::string wrong = waitForAll(comm, requests);
   return wrong.empty() ? checkAll(jobs, rank) : wrong;
 }

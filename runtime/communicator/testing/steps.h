@@ -21,8 +21,6 @@ std::string lastError(const char *call);
 /// What occlCommReport says.
 std::string reportOf(occlComm_t comm);
 
-std::string registerAll(occlComm_t comm, std::span<const Job> jobs);
-
 /// Submits without callback, and again while there is no room.
 occlResult_t submitOnceFree(Job &job, occlComm_t comm, uint32_t rank, occlRequest_t *request);
 

@@ -1,0 +1,45 @@
+// Requests: what occlStart has started, waited for or tested, and its callbacks.
+#include "runtime/communicator/error.h"
+#include "runtime/communicator/handles.h"
+#include "runtime/communicator/user_callback.h"
+
+#include <exception>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+/// The one place that knows the type of the user's function.
+Status callBack(void (*function)(), daemon::RequestId request, StatusCode result, void *user) {
+  try {
+    reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
+    return {};
+  } catch (const std::exception &error) {
+    return {StatusCode::CallbackFailed, error.what()};
+  } catch (...) {
+    return {StatusCode::CallbackFailed, "something that is not a std::exception"};
+  }
+}
+
+} // namespace
+
+daemon::Callback occl::communicator::wrapped(occlCallback_t callback, void *user) {
+  return {callBack, reinterpret_cast<void (*)()>(callback), user};
+}
+
+occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
+  if (!comm)
+    return reportInvalid("occlWait", "comm must not be NULL");
+  return guarded("occlWait", comm, [&] {
+    return comm->gpu ? comm->gpu->wait(request) : comm->daemon->wait(request);
+  });
+}
+
+occlResult_t occlTest(occlComm_t comm, occlRequest_t request) {
+  if (!comm)
+    return reportInvalid("occlTest", "comm must not be NULL");
+  return guarded("occlTest", comm, [&] {
+    return comm->gpu ? comm->gpu->test(request) : comm->daemon->test(request);
+  });
+}

@@ -1,0 +1,68 @@
+// A call that waits for room. Nothing of it is in flight, so nobody else looks after it: it finds
+// out by itself when waiting is in vain, and says that it waits.
+#pragma once
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::daemon {
+
+class Admission;
+struct Core;
+struct Submission;
+
+/// Calls of a rank that have waited for some time, for its reports. Thread safety: any.
+class RoomWaits {
+public:
+  /// `text`: what is missing, and who holds it.
+  void set(const void *call, const std::string &text);
+  void remove(const void *call);
+  /// Of the one that waits for longest; "" if none does.
+  std::string describe();
+
+private:
+  struct Wait {
+    const void *call = nullptr;
+    std::string text;
+  };
+  Mutex mutex;
+  std::vector<Wait> waits;
+};
+
+/// Of one call, from its first refusal until it is admitted or given up. Used by its thread.
+class RoomWait {
+public:
+  RoomWait(Core &core, Admission &admission, const Submission &call)
+      : core(core), admission(admission), call(call) {}
+  ~RoomWait() {
+    if (isSaid)
+      withdraw();
+  }
+  RoomWait(const RoomWait &) = delete;
+  RoomWait &operator=(const RoomWait &) = delete;
+
+  /// The call has been refused, with this reason. Timeout, PeerFailed: it is not to be tried again,
+  /// and the communicator has to fail.
+  Status look(const std::string &refusal);
+  /// Between two tries, once what could be done has been done: sleeps if it has waited for long.
+  void pause() const;
+
+private:
+  void withdraw();
+  std::chrono::milliseconds waited() const;
+
+  Core &core;
+  Admission &admission;
+  const Submission &call;
+  uint32_t looks = 0;
+  SteadyClock::time_point since; // the first refusal
+  bool isSaid = false, isReported = false;
+};
+
+} // namespace occl::daemon
