@@ -103,9 +103,7 @@ void HostWatch::look() {
   if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
     fabric.fail({codeOf(words->givingUp), describe.givingUp(words->givingUp) + describeDevice()});
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
-  // Thread blocks also wait for others of this rank, which says nothing of who is late.
-  const bool isOwn = awaited == fabric.rank() + 1;
-  if (awaited != 0 && !isOwn)
+  if (awaited != 0)
     lookForLongWaits(awaited - 1);
   if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1) &&
       leftRanks.isStillAwaited(awaited - 1, SteadyClock::now()))
@@ -115,13 +113,12 @@ void HostWatch::look() {
   storeShared(&words->waitsFor, 0, std::memory_order_release);
 }
 
-/// awaited: a rank that kernels wait for; with several that wait, of some of them.
 void HostWatch::lookForLongWaits(uint32_t awaited) {
-  for (uint32_t slot : longWaits.look(*words, longWait()))
-    reportLongWait("collective " + describe.collective(slot) + " has waited in a stream of rank " +
-                   std::to_string(fabric.rank()) + " for " + describeLongWait() +
-                   " and goes on; this rank waits for rank " + std::to_string(awaited) +
-                   describeDevice());
+  for (const LongWaits::Found &wait : longWaits.look(*words, awaited, longWait()))
+    reportLongWait("collective " + describe.collective(wait.slot) +
+                   " has waited in a stream of rank " + std::to_string(fabric.rank()) + " for " +
+                   describeLongWait() + " and goes on; this rank waits for " +
+                   describeAwaited(wait, fabric.rank()) + describeDevice());
 }
 
 /// What keeps things from starting, to follow a report.

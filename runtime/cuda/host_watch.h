@@ -45,8 +45,8 @@ public:
 
 private:
   HostWatch(daemon::Fabric &fabric, int device, Describing describe)
-      : fabric(fabric), device(device), describe(std::move(describe)),
-        leftRanks(fabric.numRanks()) {}
+      : fabric(fabric), device(device), describe(std::move(describe)), leftRanks(fabric.numRanks()),
+        longWaits(fabric.rank()) {}
   void run();
   void look();
   void failBecauseOf(uint32_t rank);

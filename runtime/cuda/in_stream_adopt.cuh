@@ -5,6 +5,7 @@
 
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/adoption.h"
+#include "runtime/cuda/awaited_peer.h"
 #include "runtime/cuda/block_run.cuh"
 #include "runtime/cuda/in_stream_begin.cuh"
 #include "runtime/cuda/in_stream_end.cuh"
@@ -259,11 +260,22 @@ private:
       }
       if (isDone && (!isAdopter || desk.end()))
         return Verdict::GoOn;
-      if (hasMoved)
+      if (hasMoved) {
         watch.progressed();
-      else if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
+        continue;
+      }
+      leaveTheWordToPeers(stuck.obstacle);
+      if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
         return verdict;
     }
+  }
+
+  /// Of lanes that wait for several things any one's word stays: not for the own rank, if some lane
+  /// waits for another one.
+  __device__ void leaveTheWordToPeers(Obstacle &obstacle) const {
+    const bool isPeers = isOfPeer(obstacle, collective.rank);
+    if (__any_sync(~0u, isPeers) && !isPeers)
+      obstacle = {};
   }
 
   /// Whether the block's steps are done.
@@ -276,7 +288,7 @@ private:
     hasMoved |= report.hasMoved;
     if (report.isOver && threadIdx.x == 0)
       countInvocation(arguments, number, block);
-    if (!report.isOver && stuck.obstacle.reason == BlockReason::None) {
+    if (!report.isOver && saysMore(report.obstacle, stuck.obstacle, collective.rank)) {
       stuck.context = context;
       stuck.obstacle = report.obstacle;
       stuck.block = block;

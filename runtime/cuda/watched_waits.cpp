@@ -4,22 +4,29 @@
 
 namespace occl::cuda {
 
-std::vector<uint32_t> LongWaits::look(const HostWords &words, std::chrono::nanoseconds atLeast) {
-  std::vector<uint32_t> found;
+std::vector<LongWaits::Found> LongWaits::look(const HostWords &words, uint32_t awaited,
+                                              std::chrono::nanoseconds atLeast) {
+  std::vector<Found> found;
   for (uint32_t slot = 0; slot < kReported; ++slot) {
     const uint64_t at = loadShared(&words.waiting[slot], std::memory_order_relaxed);
     Seen &wait = seen[slot];
     if (at <= wait.last) // or of a thread block whose word came late
       continue;
     if (wait.last == 0 || at - wait.last >= kSilent)
-      wait = {at - kSilent, at, false};
+      wait = {at - kSilent, at, false, rank};
     wait.last = at;
+    if (awaited != rank)
+      wait.awaited = awaited;
     if (wait.isFound || at - wait.first < static_cast<uint64_t>(atLeast.count()))
       continue;
     wait.isFound = true;
-    found.push_back(slot);
+    found.push_back({slot, wait.awaited});
   }
   return found;
+}
+
+std::string describeAwaited(const LongWaits::Found &wait, uint32_t rank) {
+  return wait.awaited == rank ? "thread blocks of its own" : "rank " + std::to_string(wait.awaited);
 }
 
 } // namespace occl::cuda

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace occl::cuda {
@@ -41,9 +42,20 @@ private:
 /// collective are further apart another one waits.
 class LongWaits {
 public:
-  /// The slots of those that have come to last so long since the last call. To be called every few
-  /// milliseconds while kernels say that they wait.
-  std::vector<uint32_t> look(const HostWords &words, std::chrono::nanoseconds atLeast);
+  explicit LongWaits(uint32_t rank) : rank(rank) {}
+
+  struct Found {
+    uint32_t slot;
+    /// The last rank that kernels have said they wait for while this one waited: with several that
+    /// wait, of some of them. This rank if they named no other: its thread blocks also wait for
+    /// each other, which says nothing of who is late.
+    uint32_t awaited;
+    bool operator==(const Found &) const = default;
+  };
+  /// Those that have come to last so long since the last call. To be called every few milliseconds
+  /// while kernels say that they wait, whomever for: `awaited`, which waitsFor of the words has.
+  std::vector<Found> look(const HostWords &words, uint32_t awaited,
+                          std::chrono::nanoseconds atLeast);
 
 private:
   /// Nanoseconds, WarpWatch's.
@@ -52,8 +64,13 @@ private:
   struct Seen {
     uint64_t first = 0, last = 0; // by the device's clock
     bool isFound = false;
+    uint32_t awaited = 0;
   };
+  const uint32_t rank;
   std::vector<Seen> seen = std::vector<Seen>(kReported);
 };
+
+/// "rank 1", of a wait that was found on rank `rank`.
+std::string describeAwaited(const LongWaits::Found &wait, uint32_t rank);
 
 } // namespace occl::cuda

@@ -30,29 +30,34 @@ TEST(LeftRanks, WordsThatGoOnAreAWait) {
   EXPECT_FALSE(left.isStillAwaited(0, now)); // each rank has its own
 }
 
+constexpr uint32_t kRank = 0, kPeer = 1;
+
 class Long : public testing::Test {
 protected:
+  using Waits = std::vector<LongWaits::Found>;
+
   /// The slot's kernel says so every 2 milliseconds from `begin` to `end`, and the host looks as
-  /// often; what it finds.
-  std::vector<uint32_t> wait(uint32_t slot, std::chrono::milliseconds begin,
-                             std::chrono::milliseconds end) {
-    std::vector<uint32_t> found;
+  /// often; what it finds. awaited: the ranks that it says, in turn.
+  Waits wait(uint32_t slot, std::chrono::milliseconds begin, std::chrono::milliseconds end,
+             const std::vector<uint32_t> &awaited = {kPeer}) {
+    Waits found;
     for (auto now = begin; now < end; now += 2ms) {
       words->waiting[slot] = static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
-      for (uint32_t one : waits.look(*words, 1s))
+      const auto round = static_cast<size_t>((now - begin) / 2ms);
+      for (const LongWaits::Found &one : waits.look(*words, awaited[round % awaited.size()], 1s))
         found.push_back(one);
     }
     return found;
   }
 
   std::unique_ptr<HostWords> words = std::make_unique<HostWords>();
-  LongWaits waits;
+  LongWaits waits{kRank};
 };
 
 TEST_F(Long, AreFoundOnceEach) {
-  EXPECT_TRUE(waits.look(*words, 1s).empty());
+  EXPECT_TRUE(waits.look(*words, kPeer, 1s).empty());
   EXPECT_TRUE(wait(7, 100s, 100s + 900ms).empty());
-  EXPECT_EQ(wait(7, 100s + 900ms, 103s), std::vector<uint32_t>{7});
+  EXPECT_EQ(wait(7, 100s + 900ms, 103s), (Waits{{7, kPeer}}));
   EXPECT_TRUE(wait(7, 103s, 105s).empty());
 }
 
@@ -70,8 +75,28 @@ TEST_F(Long, ManyShortWaitsAreNoLongOne) {
 TEST_F(Long, AWordThatComesLateDoesNotEndAWait) {
   EXPECT_TRUE(wait(7, 100s, 100s + 500ms).empty());
   words->waiting[7] = 100'100'000'000;
-  EXPECT_TRUE(waits.look(*words, 1s).empty());
+  EXPECT_TRUE(waits.look(*words, kPeer, 1s).empty());
   EXPECT_EQ(wait(7, 100s + 500ms, 102s).size(), 1u);
+}
+
+/// Thread blocks that wait for others of their rank have the last word most of the time.
+TEST_F(Long, WordsOfTheOwnRankHideNeitherTheWaitNorTheOther) {
+  std::vector<uint32_t> awaited(20, kRank);
+  awaited[3] = kPeer;
+  EXPECT_EQ(wait(7, 100s, 103s, awaited), (Waits{{7, kPeer}}));
+  EXPECT_EQ(describeAwaited({7, kPeer}, kRank), "rank 1");
+}
+
+TEST_F(Long, WithNothingButWordsOfTheOwnRankThatIsAwaited) {
+  EXPECT_EQ(wait(7, 100s, 103s, {kRank}), (Waits{{7, kRank}}));
+  EXPECT_EQ(describeAwaited({7, kRank}, kRank), "thread blocks of its own");
+}
+
+/// What the wait before waited for is over.
+TEST_F(Long, EachHasTheRankThatItWaitedForItself) {
+  EXPECT_EQ(wait(7, 100s, 102s).size(), 1u);
+  EXPECT_EQ(wait(7, 102s + 12ms, 104s, {kRank}), (Waits{{7, kRank}}));
+  EXPECT_EQ(wait(7, 105s, 107s, {2, 2, kRank}), (Waits{{7, 2}}));
 }
 
 } // namespace
