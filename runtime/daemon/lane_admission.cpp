@@ -39,11 +39,12 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   return invocation;
 }
 
-/// The invocation of the sequence before the next one, if that is for the lane.
+/// The invocation of the sequence before the next one, if that is for the lane. While there is a
+/// lane the resident shape is the same, so an invocation that is resident is of it.
 OpenInvocation *Admission::lastForLane(IdState &id, const Collective &shape,
                                        const Submission &submission) const {
-  if (!id.lane || id.resident != &shape || !id.isRingFresh() || !id.lane->isUpToDate(id) ||
-      core.trace.isOn() || core.hasOpen() || !id.lane->accepts(submission.input, submission.output))
+  if (!id.lane || !id.isRingFresh() || !id.lane->isUpToDate(id) || core.trace.isOn() ||
+      core.hasOpen() || !id.lane->accepts(submission.input, submission.output))
     return nullptr;
   OpenInvocation *last = id.unreclaimed[(id.nextOrdinal - 1) % AnnounceCell::kRecords];
   const bool isFree = last && !id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords] &&
