@@ -58,13 +58,26 @@ std::vector<SubgroupMember> both(Group &group, const OfferHandle Said::*offer) {
   return {{0, saidBy(group, 0).*offer}, {1, saidBy(group, 1).*offer}};
 }
 
+/// Offers memory, and tells the other rank.
+std::unique_ptr<SubgroupOffer> offer(Group &group, OfferHandle Said::*as = &Said::first) {
+  auto own = SubgroupOffer::make(group, kBytes);
+  if (!own.ok())
+    return nullptr;
+  saidBy(group, group.rank()).*as = (*own)->handle();
+  return std::move(*own);
+}
+
+/// Of what both have offered first.
+StatusOr<std::unique_ptr<Group>> form(Group &group, SubgroupOffer &own) {
+  return formSubgroup(group, both(group, &Said::first), own, Deadline(20s));
+}
+
 TEST(Subgroup, IsFormedOfOffers) {
   inPair([](Group &group) {
-    auto own = SubgroupOffer::make(group, kBytes);
-    saidBy(group, group.rank()).first = (*own)->handle();
-    if (!meet(group))
+    auto own = offer(group);
+    if (!own || !meet(group))
       return 1;
-    auto divided = formSubgroup(group, both(group, &Said::first), **own, Deadline(20s));
+    auto divided = form(group, *own);
     if (!divided.ok() || (*divided)->rank() != group.rank())
       return 2;
     (*divided)->segment(group.rank())[5] = std::byte(group.rank() + 1);
@@ -76,20 +89,18 @@ TEST(Subgroup, IsFormedOfOffers) {
 
 TEST(Subgroup, WhatHasTakenThePlaceOfAnOfferIsNotTakenForIt) {
   inPair([](Group &group) {
-    auto own = SubgroupOffer::make(group, kBytes);
-    saidBy(group, group.rank()).first = (*own)->handle();
+    auto own = offer(group);
     if (group.rank() == 1) {
       // Gives up, and offers as much for something else.
-      own->reset();
-      own = SubgroupOffer::make(group, kBytes);
-      saidBy(group, 1).second = (*own)->handle();
+      own.reset();
+      own = offer(group, &Said::second);
       if (saidBy(group, 1).second.place != saidBy(group, 1).first.place)
         return 1; // else this test would show nothing
     }
     if (!meet(group))
       return 2;
     if (group.rank() == 0) {
-      auto divided = formSubgroup(group, both(group, &Said::first), **own, Deadline(20s));
+      auto divided = form(group, *own);
       if (divided.ok() || divided.status().code() != StatusCode::PeerFailed)
         return 3;
     }
@@ -99,15 +110,14 @@ TEST(Subgroup, WhatHasTakenThePlaceOfAnOfferIsNotTakenForIt) {
 
 TEST(Subgroup, WantOfDescriptorsIsNotTheDeathOfAPeer) {
   inPair([](Group &group) {
-    auto own = SubgroupOffer::make(group, kBytes);
-    saidBy(group, group.rank()).first = (*own)->handle();
-    if (!meet(group))
+    auto own = offer(group);
+    if (!own || !meet(group))
       return 1;
     if (group.rank() == 0) {
       rlimit none{0, 1024};
       if (setrlimit(RLIMIT_NOFILE, &none) != 0)
         return 2;
-      auto divided = formSubgroup(group, both(group, &Said::first), **own, Deadline(20s));
+      auto divided = form(group, *own);
       if (divided.ok() || divided.status().code() != StatusCode::SystemError)
         return 3;
       if (!group.isAlive(1))
@@ -119,11 +129,10 @@ TEST(Subgroup, WantOfDescriptorsIsNotTheDeathOfAPeer) {
 
 TEST(Subgroup, SeesTheDeathOfAMemberAlsoWithoutItsParent) {
   inPair([](Group &group) {
-    auto own = SubgroupOffer::make(group, kBytes);
-    saidBy(group, group.rank()).first = (*own)->handle();
-    if (!meet(group))
+    auto own = offer(group);
+    if (!own || !meet(group))
       return 1;
-    auto divided = formSubgroup(group, both(group, &Said::first), **own, Deadline(20s));
+    auto divided = form(group, *own);
     if (!divided.ok() || !meet(group))
       return 2;
     if (group.rank() == 1)
@@ -139,11 +148,10 @@ TEST(Subgroup, IsFormedByThreadsOfAProcessWhoseMainThreadHasEnded) {
     // Nothing of it may be needed any more: the process ends with its thread.
     auto *rest = new std::thread([&group] {
       std::this_thread::sleep_for(100ms); // until main has ended
-      auto own = SubgroupOffer::make(group, kBytes);
-      saidBy(group, group.rank()).first = (*own)->handle();
-      if (!meet(group))
+      auto own = offer(group);
+      if (!own || !meet(group))
         _exit(1);
-      auto divided = formSubgroup(group, both(group, &Said::first), **own, Deadline(20s));
+      auto divided = form(group, *own);
       if (!divided.ok() || !meet(**divided) || !(*divided)->isAlive(1 - group.rank()))
         _exit(2);
       _exit(meet(**divided) ? 0 : 3);

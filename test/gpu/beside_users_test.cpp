@@ -18,8 +18,6 @@
 namespace occl::gpu_test {
 namespace {
 
-using communicator::testing::jobName;
-using communicator::testing::Processes;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 

@@ -28,7 +28,8 @@ std::vector<uint32_t> allBut(uint32_t rank, uint32_t numRanks) {
 
 } // namespace
 
-plan::Plan oneShotInBlocks(uint32_t numRanks, uint32_t numBlocks, plan::Protocol protocol) {
+plan::Plan oneShotInBlocks(uint32_t numRanks, uint32_t numBlocks, plan::Protocol protocol,
+                           Adding adding) {
   plan::PlanBuilder builder = start("one_shot_in_blocks", numBlocks);
   builder.header().protocol = protocol;
   for (uint32_t r = 0; r < numRanks; ++r)
@@ -44,9 +45,12 @@ plan::Plan oneShotInBlocks(uint32_t numRanks, uint32_t numBlocks, plan::Protocol
       for (uint32_t q = 0; q < numRanks; ++q)
         sources.push_back(q == r ? plan::input(r, b) : plan::connection(q * numBlocks + b));
       const plan::Operand result = plan::output(r, b);
+      std::vector<plan::Dependency> after;
+      if (adding == Adding::AfterNext)
+        after.push_back({(b + 1) % numBlocks, 0});
       builder.addInstruction(
           {.opcode = plan::Opcode::RecvReduceCopy, .final = true, .count = 1, .extent = b}, sources,
-          {&result, 1});
+          {&result, 1}, after);
     }
   }
   return std::move(builder).take();

@@ -1,6 +1,6 @@
 // Collectives in streams whose thread blocks do not fit on the device together: those that wait
 // make way, so that any order ends. Ranks are threads; skipped where there is no device.
-#include "plan/builder.h"
+#include "test/gpu/block_plans.h"
 #include "test/gpu/ranks_on_devices.h"
 
 #include <gtest/gtest.h>
@@ -24,60 +24,8 @@ constexpr uint64_t kCount = 48 * 64, kBytes = kCount * sizeof(uint32_t);
 constexpr uint64_t kIds = 5;
 constexpr uint32_t kRounds = 3;
 
-plan::PlanBuilder start(const char *name, uint32_t partChunks) {
-  plan::PlanBuilder builder;
-  builder.header().name = name;
-  builder.header().collective = "allreduce";
-  builder.header().sourceHash = "0123456789abcdef";
-  builder.header().partChunks = partChunks;
-  return builder;
-}
-
-/// All-reduce of two ranks: each thread block sends a chunk and adds what it receives, once the
-/// next thread block has sent.
-plan::Plan messages(plan::Protocol protocol) {
-  plan::PlanBuilder builder = start("crowded_messages", kBlocks);
-  builder.header().protocol = protocol;
-  for (uint32_t r = 0; r < 2; ++r)
-    for (uint32_t b = 0; b < kBlocks; ++b)
-      builder.addConnection(r, b, {1 - r});
-  for (uint32_t r = 0; r < 2; ++r) {
-    builder.beginRank({.inputChunks = kBlocks, .outputChunks = kBlocks});
-    for (uint32_t b = 0; b < kBlocks; ++b) {
-      builder.beginThreadBlock();
-      builder.addInstruction({.opcode = plan::Opcode::Send, .count = 1, .extent = b},
-                             {plan::input(r, b)}, {plan::connection(r * kBlocks + b)});
-      plan::Operand own = plan::input(r, b), theirs = plan::connection((1 - r) * kBlocks + b);
-      builder.addInstruction(
-          {.opcode = plan::Opcode::RecvReduceCopy, .final = true, .count = 1, .extent = b},
-          {r == 0 ? own : theirs, r == 0 ? theirs : own}, {plan::output(r, b)},
-          {{(b + 1) % kBlocks, 0}});
-    }
-  }
-  return std::move(builder).take();
-}
-
-/// Each thread block adds a chunk of both ranks where it lies, and stores it in both outputs.
-plan::Plan direct() {
-  plan::PlanBuilder builder = start("crowded_direct", 2 * kBlocks);
-  for (uint32_t r = 0; r < 2; ++r)
-    for (uint32_t b = 0; b < kBlocks; ++b)
-      builder.addCounter(r, {1 - r});
-  for (uint32_t r = 0; r < 2; ++r) {
-    builder.beginRank({.inputChunks = 2 * kBlocks, .outputChunks = 2 * kBlocks});
-    for (uint32_t b = 0; b < kBlocks; ++b) {
-      builder.beginThreadBlock();
-      uint32_t chunk = r * kBlocks + b;
-      builder.addInstruction(
-          {.opcode = plan::Opcode::LoadReduceStore, .final = true, .count = 1, .extent = chunk},
-          {plan::input(0, chunk), plan::input(1, chunk)},
-          {plan::output(0, chunk), plan::output(1, chunk)});
-      builder.addInstruction({.opcode = plan::Opcode::Signal}, {}, {plan::connection(chunk)});
-      builder.addInstruction({.opcode = plan::Opcode::Wait, .value = 1},
-                             {plan::connection((1 - r) * kBlocks + b)}, {});
-    }
-  }
-  return std::move(builder).take();
+plan::Plan crowded(plan::Protocol protocol) {
+  return oneShotInBlocks(2, kBlocks, protocol, Adding::AfterNext);
 }
 
 struct Shape {
@@ -244,7 +192,8 @@ TEST_P(Crowded, AMissingRankIsNamedInBoundedTime) {
   ASSERT_EQ(enqueue(0, 0, stream(0, 0), output(0, 0)), "");
   auto begin = Clock::now();
   std::string failure = failureOf(1);
-  EXPECT_NE(failure.find("rank 0 gave up in 'crowded_"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("rank 0 gave up in '"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("_in_blocks' (id "), std::string::npos) << failure;
   EXPECT_NE(failure.find("waits for "), std::string::npos) << failure;
   EXPECT_NE(failure.find("rank 1"), std::string::npos) << failure;
   EXPECT_LT(Clock::now() - begin, 4s);
@@ -266,9 +215,9 @@ TEST_P(Crowded, AbortEndsWhatHasMadeWay) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, Crowded,
-    testing::Values(Shape{"simple", [] { return messages(plan::Protocol::Simple); }},
-                    Shape{"lines", [] { return messages(plan::Protocol::LL); }},
-                    Shape{"direct", direct}),
+    testing::Values(Shape{"simple", [] { return crowded(plan::Protocol::Simple); }},
+                    Shape{"lines", [] { return crowded(plan::Protocol::LL); }},
+                    Shape{"direct", [] { return directInBlocks(2, kBlocks); }}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

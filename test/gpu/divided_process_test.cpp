@@ -11,9 +11,6 @@
 namespace occl::gpu_test {
 namespace {
 
-using communicator::testing::jobName;
-using communicator::testing::Processes;
-
 constexpr uint32_t kRanks = 3;
 
 std::string failed(const char *what) { return std::string(what) + ": " + occlGetLastError(); }

@@ -33,7 +33,7 @@ joined(uint32_t numRanks, const std::string &name,
   };
 }
 
-void expectAllRight(communicator::testing::Processes &processes, uint32_t numRanks) {
+void expectAllRight(Processes &processes, uint32_t numRanks) {
   for (uint32_t r = 0; r < numRanks; ++r)
     EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
 }

@@ -10,6 +10,9 @@
 
 namespace occl::gpu_test {
 
+using communicator::testing::jobName;
+using communicator::testing::Processes;
+
 /// OCCL_TEST_RANKS of the environment, or 2.
 uint32_t processRanks();
 
@@ -24,6 +27,6 @@ joined(uint32_t numRanks, const std::string &name,
 
 /// Waits for the processes, each of which has to end well: a failure of the test says what was
 /// wrong.
-void expectAllRight(communicator::testing::Processes &processes, uint32_t numRanks);
+void expectAllRight(Processes &processes, uint32_t numRanks);
 
 } // namespace occl::gpu_test

@@ -14,8 +14,6 @@
 namespace occl::gpu_test {
 namespace {
 
-using communicator::testing::jobName;
-using communicator::testing::Processes;
 using namespace std::chrono_literals;
 
 Case twoShot(uint64_t id) {

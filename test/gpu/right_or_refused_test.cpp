@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <span>
 #include <thread>
 
 // The calls of CUDA that are to fail: the linker sends all of them here (--wrap).
@@ -37,12 +38,10 @@ extern "C" cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *conf
 namespace occl::gpu_test {
 namespace {
 
-using communicator::testing::jobName;
-using communicator::testing::Processes;
 using namespace std::chrono_literals;
 
 constexpr uint32_t kRanks = 2;
-constexpr uint64_t kCount = 1 << 20, kBytes = kCount * sizeof(uint32_t);
+constexpr uint64_t kCount = 1 << 20, kBytes = kCount * sizeof(uint32_t), kFew = 1000;
 constexpr uint32_t kPattern = 0x01010101;
 
 /// A rank with buffers of its own, of which every byte is the same.
@@ -109,6 +108,17 @@ public:
     return cudaStreamEndCapture(streams[i], &graph) == cudaSuccess || !wrong.empty()
                ? wrong
                : "the end of the capture";
+  }
+  /// Registers the plan and makes so many executable graphs of one captured call of place 0.
+  std::string instantiate(const plan::Plan &plan, std::span<cudaGraphExec_t> instances) {
+    cudaGraph_t graph = nullptr;
+    std::string wrong = add(plan, kFew);
+    if (wrong.empty())
+      wrong = capture(0, graph);
+    for (cudaGraphExec_t &instance : instances)
+      if (wrong.empty() && cudaGraphInstantiate(&instance, graph, 0) != cudaSuccess)
+        wrong = "the graph cannot be instantiated";
+    return wrong;
   }
   /// Its failure, once it has one.
   std::string failure() {
@@ -199,20 +209,14 @@ std::vector<plan::Plan> plansToReplay() {
   plans[0].protocol = plans[1].protocol = plan::Protocol::LL;
   return plans;
 }
-constexpr uint64_t kFew = 1000;
 
 TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedInTurns) {
   for (const plan::Plan &plan : plansToReplay())
     inTwo("in-turns", [&](Rank &rank) -> std::string {
-      cudaGraph_t graph = nullptr;
       cudaGraphExec_t instances[2];
-      std::string wrong = rank.add(plan, kFew);
-      if (wrong.empty())
-        wrong = rank.capture(0, graph);
+      std::string wrong = rank.instantiate(plan, instances);
       if (!wrong.empty())
         return wrong;
-      for (cudaGraphExec_t &instance : instances)
-        cudaGraphInstantiate(&instance, graph, 0);
       for (uint32_t round = 0; round < 20 && wrong.empty(); ++round) {
         cudaMemsetAsync(rank.inputs[0], static_cast<int>(1 + round + rank.number), kBytes,
                         rank.streams[round % 2]);
@@ -228,15 +232,10 @@ TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedInTurns) {
 TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedAtOnce) {
   for (const plan::Plan &plan : plansToReplay())
     inTwo("at-once", [&](Rank &rank) -> std::string {
-      cudaGraph_t graph = nullptr;
       cudaGraphExec_t instances[2];
-      std::string wrong = rank.add(plan, kFew);
-      if (wrong.empty())
-        wrong = rank.capture(0, graph);
+      std::string wrong = rank.instantiate(plan, instances);
       if (!wrong.empty())
         return wrong;
-      for (cudaGraphExec_t &instance : instances)
-        cudaGraphInstantiate(&instance, graph, 0);
       if (rank.enqueue(1) != occlSuccess)
         return occlGetLastError();
       if (wrong = rank.synchronize(); !wrong.empty()) // both have come so far
@@ -255,14 +254,10 @@ TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedAtOnce) {
 TEST(RightOrRefused, DeregisteringBesideAReplay) {
   for (const plan::Plan &plan : plansToReplay())
     inTwo("deregister", [&](Rank &rank) -> std::string {
-      cudaGraph_t graph = nullptr;
       cudaGraphExec_t instance = nullptr;
-      std::string wrong = rank.add(plan, kFew);
-      if (wrong.empty())
-        wrong = rank.capture(0, graph);
+      std::string wrong = rank.instantiate(plan, {&instance, 1});
       if (!wrong.empty())
         return wrong;
-      cudaGraphInstantiate(&instance, graph, 0);
       cudaMemset(rank.inputs[0], static_cast<int>(1 + rank.number), kBytes);
       if (rank.number == 1)
         std::this_thread::sleep_for(600ms);
@@ -299,12 +294,8 @@ TEST(RightOrRefused, DestroyingBesideAReplay) {
       if (occlCommInitRank(&comm, kRanks, number, job.c_str(), &config) != occlSuccess)
         return occlGetLastError();
       Rank rank(comm, number);
-      cudaGraph_t graph = nullptr;
       cudaGraphExec_t instance = nullptr;
-      std::string wrong = rank.add(plan, kFew);
-      if (wrong.empty())
-        wrong = rank.capture(0, graph);
-      cudaGraphInstantiate(&instance, graph, 0);
+      std::string wrong = rank.instantiate(plan, {&instance, 1});
       cudaMemset(rank.inputs[0], static_cast<int>(1 + number), kBytes);
       if (number == 1)
         std::this_thread::sleep_for(600ms);

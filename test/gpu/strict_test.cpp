@@ -3,7 +3,7 @@
 // which share one device; rank 1 comes late.
 #include "plan/testing/example_plans.h"
 #include "test/gpu/processes_on_devices.h"
-#include "test/gpu/whole_device.h"
+#include "test/gpu/user_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,6 @@
 namespace occl::gpu_test {
 namespace {
 
-using communicator::testing::jobName;
-using communicator::testing::Processes;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
@@ -44,7 +42,7 @@ public:
     *done = 0;
     for (uint64_t id = 0; id < numStreams && wrong.empty(); ++id)
       registerOne(id);
-    if (loadOnWholeDevice() != cudaSuccess)
+    if (loadUserKernels() != cudaSuccess)
       wrong = "the kernel for the whole device cannot be loaded";
   }
   ~StrictRank() {

@@ -18,7 +18,28 @@ __global__ void spin(uint64_t nanoseconds) {
 
 __global__ void store(uint32_t *to) { *to = 1; }
 
-cudaError_t prepare(int &multiprocessors, int &bytes) {
+__device__ uint32_t load(const uint32_t *word) {
+  return *const_cast<const volatile uint32_t *>(word);
+}
+
+/// The launch is cooperative: all thread blocks run, or none.
+__global__ void meet(uint32_t *meeting, uint32_t *done) {
+  if (threadIdx.x != 0)
+    return;
+  atomicAdd(meeting, 1);
+  if (blockIdx.x != 0)
+    return;
+  while (load(meeting) != gridDim.x)
+    ;
+  *meeting = 0;
+  *done = 1;
+}
+
+constexpr unsigned kAllThreads = 1024;
+
+/// Of the current device, for a kernel that is to have all of the shared memory that a thread block
+/// can have: loads it.
+template <class Kernel> cudaError_t prepare(Kernel kernel, int &multiprocessors, int &bytes) {
   int device = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess)
@@ -26,8 +47,9 @@ cudaError_t prepare(int &multiprocessors, int &bytes) {
   if (error == cudaSuccess)
     error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   if (error == cudaSuccess)
-    error = cudaFuncSetAttribute(spin, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  return error;
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  cudaFuncAttributes attributes;
+  return error == cudaSuccess ? cudaFuncGetAttributes(&attributes, kernel) : error;
 }
 
 } // namespace
@@ -35,9 +57,9 @@ cudaError_t prepare(int &multiprocessors, int &bytes) {
 int loadUserKernels() {
   int multiprocessors = 0, bytes = 0;
   cudaFuncAttributes attributes;
-  cudaError_t error = prepare(multiprocessors, bytes);
+  cudaError_t error = prepare(spin, multiprocessors, bytes);
   if (error == cudaSuccess)
-    error = cudaFuncGetAttributes(&attributes, spin);
+    error = prepare(meet, multiprocessors, bytes);
   return error == cudaSuccess ? cudaFuncGetAttributes(&attributes, store) : error;
 }
 
@@ -48,11 +70,21 @@ int launchDelay(void *stream, uint32_t milliseconds) {
 
 int launchOccupation(void *stream, uint32_t milliseconds) {
   int multiprocessors = 0, bytes = 0;
-  if (cudaError_t error = prepare(multiprocessors, bytes); error != cudaSuccess)
+  if (cudaError_t error = prepare(spin, multiprocessors, bytes); error != cudaSuccess)
     return error;
-  spin<<<static_cast<unsigned>(multiprocessors), 1024, static_cast<size_t>(bytes),
+  spin<<<static_cast<unsigned>(multiprocessors), kAllThreads, static_cast<size_t>(bytes),
          static_cast<cudaStream_t>(stream)>>>(uint64_t(milliseconds) * 1'000'000);
   return cudaGetLastError();
+}
+
+int launchOnWholeDevice(void *stream, uint32_t *meeting, uint32_t *done) {
+  int multiprocessors = 0, bytes = 0;
+  if (cudaError_t error = prepare(meet, multiprocessors, bytes); error != cudaSuccess)
+    return error;
+  void *arguments[] = {&meeting, &done};
+  return cudaLaunchCooperativeKernel(
+      reinterpret_cast<const void *>(meet), dim3(static_cast<unsigned>(multiprocessors)),
+      dim3(kAllThreads), arguments, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream));
 }
 
 int launchIllegalAccess(void *stream) {
