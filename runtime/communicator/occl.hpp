@@ -1,11 +1,11 @@
 // OCCL for C++20: handles that free themselves, errors as exceptions, spans instead of pointers,
 // over occl.h, whose comments are the reference. Header only.
 //
-//   occl::Plan ring("ring.plan");
 //   std::vector<occl::Communicator> ranks = occl::Communicator::all(2);
-//   ... on the thread of each rank r:
-//   ranks[r].add({.id = 7, .plans = {ring}, .count = data.size()});       // float, sum
-//   ranks[r].submit(7, std::span<const float>(data), std::span(result)).wait();
+//   ... on the thread of each rank r, with vectors of float:
+//   ranks[r].allReduce<float>(data, result);                               // sum
+//   occl::Plan ring("ring.plan");                                          // one of your own
+//   ranks[r].start<float>({.plan = ring, .count = data.size(), .id = 7}, data, result).wait();
 #pragma once
 
 #include "occl.h"
@@ -73,8 +73,8 @@ private:
   std::shared_ptr<occlPlan> plan;
 };
 
-/// The element type that a C++ type is; 16-bit floats have none in C++20 and go by submit(id,
-/// pointer, pointer).
+/// The element type that a C++ type is; those with 8 and 16 bits have none in C++20 but uint8_t,
+/// and go by Call::type and pointers.
 template <class T> constexpr occlDataType_t dataTypeOf() {
   if constexpr (std::is_same_v<T, uint8_t>)
     return occlUint8;
@@ -90,20 +90,23 @@ template <class T> constexpr occlDataType_t dataTypeOf() {
   }
 }
 
-/// What is registered; see occlCollective_t.
-struct Collective {
-  uint64_t id = 0;
-  std::string name{};
-  std::vector<Plan> plans{};
-  uint64_t count = 0;
-  occlDataType_t dataType = occlFloat32;
+/// What is called: a plan of one's own, or a kind of collective that OCCL brings plans for. See
+/// occlCall_t.
+struct Call {
+  occlKind_t kind = occlKindPlan;
+  std::optional<Plan> plan{}; // if kind is occlKindPlan
+  uint64_t count = 0;         // elements of one part
+  occlDataType_t type = occlFloat32;
   occlRedOp_t op = occlSum;
+  uint32_t root = 0;
+  uint64_t id = 0; // of what is started: the sequence
   int32_t priority = 0;
   uint32_t timeoutMs = 0;
+  std::string name{};
   bool callbacksNeverBlock = false;
 };
 
-/// A submitted invocation, of which the communicator must outlive. Copies are the same request.
+/// A call that was started, which the communicator must outlive. Copies are the same request.
 class Request {
 public:
   Request(occlComm_t comm, occlRequest_t request) : comm(comm), request(request) {}
@@ -128,6 +131,9 @@ private:
 /// destruction.
 class Communicator {
 public:
+  /// What is sent: whatever a span of it can be made of. T is what is received, or said.
+  template <class T> using Input = std::span<const std::type_identity_t<T>>;
+
   /// numRanks ranks that are threads of this process; element r is rank r.
   static std::vector<Communicator> all(uint32_t numRanks,
                                        const occlConfig_t &config = OCCL_CONFIG_INITIALIZER) {
@@ -183,81 +189,149 @@ public:
     return Communicator(smaller);
   }
 
-  void add(const Collective &collective) {
-    std::vector<occlPlan_t> plans;
-    for (const Plan &plan : collective.plans)
-      plans.push_back(plan.handle());
-    occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-    given.id = collective.id;
-    given.name = collective.name.empty() ? nullptr : collective.name.c_str();
-    given.plans = plans.data();
-    given.numPlans = static_cast<uint32_t>(plans.size());
-    given.count = collective.count;
-    given.dataType = collective.dataType;
-    given.op = collective.op;
-    given.priority = collective.priority;
-    given.timeoutMs = collective.timeoutMs;
-    given.callbacksNeverBlock = collective.callbacksNeverBlock;
-    check(occlRegister(handle(), &given));
+  /// Executes the call, or with a communicator on CUDA devices makes it the next work of the
+  /// stream: see occlCall. Throws Error.
+  void call(const Call &what, const void *send, void *receive, CUstream_st *stream = nullptr) {
+    const occlCall_t given = givenOf(what, send, receive);
+    check(occlCall(handle(), &given, stream));
   }
-  void remove(uint64_t id) { check(occlDeregister(handle(), id)); }
+  /// The same with elements of type T, whatever what.type is. The spans are as long as count, kind
+  /// or plan, and rank say.
+  template <class T>
+  void call(Call what, Input<T> send, std::span<T> receive, CUstream_st *stream = nullptr) {
+    what.type = dataTypeOf<T>();
+    call(what, send.data(), receive.data(), stream);
+  }
 
-  /// Starts an invocation; throws Error with result() == occlAgain if too much is in flight.
-  Request submit(uint64_t id, const void *send, void *receive) {
-    std::optional<Request> request = trySubmit(id, send, receive);
+  /// Starts the call in the sequence what.id: see occlStart. Throws Error, with result() ==
+  /// occlAgain if too much is in flight.
+  Request start(const Call &what, const void *send, void *receive) {
+    std::optional<Request> request = tryStart(what, send, receive);
     if (!request)
       throw Error(occlAgain);
     return *request;
   }
-  template <class T> Request submit(uint64_t id, std::span<const T> send, std::span<T> receive) {
-    return submit(id, send.data(), receive.data());
+  template <class T> Request start(Call what, Input<T> send, std::span<T> receive) {
+    what.type = dataTypeOf<T>();
+    return start(what, send.data(), receive.data());
   }
   /// The same; nothing if too much is in flight.
-  std::optional<Request> trySubmit(uint64_t id, const void *send, void *receive) {
+  std::optional<Request> tryStart(const Call &what, const void *send, void *receive) {
+    const occlCall_t given = givenOf(what, send, receive);
     occlRequest_t request = 0;
-    occlResult_t result = occlSubmit(handle(), id, send, receive, nullptr, nullptr, &request);
+    occlResult_t result = occlStart(handle(), &given, nullptr, nullptr, &request);
     if (result == occlAgain)
       return std::nullopt;
     check(result);
     return Request(handle(), request);
   }
-  /// Calls onEnd(result) once when the invocation ends, as occlCallback_t says: what it throws ends
-  /// the communicator. False, and onEnd is dropped, if too much is in flight.
-  bool trySubmit(uint64_t id, const void *send, void *receive,
-                 std::function<void(occlResult_t)> onEnd) {
-    auto held = std::make_unique<std::function<void(occlResult_t)>>(std::move(onEnd));
-    occlCallback_t call = [](occlRequest_t, occlResult_t result, void *user) {
-      std::unique_ptr<std::function<void(occlResult_t)>> function(
-          static_cast<std::function<void(occlResult_t)> *>(user));
+  template <class T>
+  std::optional<Request> tryStart(Call what, Input<T> send, std::span<T> receive) {
+    what.type = dataTypeOf<T>();
+    return tryStart(what, send.data(), receive.data());
+  }
+
+  using OnEnd = std::function<void(occlResult_t)>;
+  /// Calls onEnd(result) once when the call ends, as occlCallback_t says: what it throws ends the
+  /// communicator. Throws Error, and onEnd is dropped, also if too much is in flight.
+  void start(const Call &what, const void *send, void *receive, OnEnd onEnd) {
+    if (!tryStart(what, send, receive, std::move(onEnd)))
+      throw Error(occlAgain);
+  }
+  template <class T> void start(Call what, Input<T> send, std::span<T> receive, OnEnd onEnd) {
+    what.type = dataTypeOf<T>();
+    start(what, send.data(), receive.data(), std::move(onEnd));
+  }
+  /// The same. False, and onEnd is dropped, if too much is in flight.
+  bool tryStart(const Call &what, const void *send, void *receive, OnEnd onEnd) {
+    auto held = std::make_unique<OnEnd>(std::move(onEnd));
+    occlCallback_t callback = [](occlRequest_t, occlResult_t result, void *user) {
+      std::unique_ptr<OnEnd> function(static_cast<OnEnd *>(user));
       (*function)(result);
     };
-    occlResult_t result = occlSubmit(handle(), id, send, receive, call, held.get(), nullptr);
+    const occlCall_t given = givenOf(what, send, receive);
+    occlResult_t result = occlStart(handle(), &given, callback, held.get(), nullptr);
     if (result == occlAgain)
       return false;
     check(result);
     held.release(); // the callback's now
     return true;
   }
-
-  /// submit() in the order of a CUDA stream: see occlSubmitOnStream. Nothing if too much is in
-  /// flight.
-  std::optional<Request> trySubmitOnStream(uint64_t id, const void *send, void *receive,
-                                           CUstream_st *stream) {
-    occlRequest_t request = 0;
-    occlResult_t result =
-        occlSubmitOnStream(handle(), id, send, receive, stream, nullptr, nullptr, &request);
-    if (result == occlAgain)
-      return std::nullopt;
-    check(result);
-    return Request(handle(), request);
+  template <class T> bool tryStart(Call what, Input<T> send, std::span<T> receive, OnEnd onEnd) {
+    what.type = dataTypeOf<T>();
+    return tryStart(what, send.data(), receive.data(), std::move(onEnd));
   }
 
-  /// submit() and wait() in one, in less time: see occlRun. Throws Error as both.
-  void run(uint64_t id, const void *send, void *receive) {
-    check(occlRun(handle(), id, send, receive));
+  // The standard collectives by the plans that OCCL brings. Each throws Error (occlInvalidArgument)
+  // if the spans do not have the lengths that it says; n is the number of ranks. In place: both are
+  // the same.
+
+  /// receive: the reduction of all ranks' send, which is as long.
+  template <class T>
+  void allReduce(Input<T> send, std::span<T> receive, occlRedOp_t op = occlSum,
+                 CUstream_st *stream = nullptr) {
+    requireLength("allReduce: receive", receive.size(), send.size());
+    call<T>({.kind = occlKindAllReduce, .count = send.size(), .op = op}, send, receive, stream);
   }
-  template <class T> void run(uint64_t id, std::span<const T> send, std::span<T> receive) {
-    run(id, send.data(), receive.data());
+  /// receive: the sends of all ranks, one after the other; n times as long.
+  template <class T>
+  void allGather(Input<T> send, std::span<T> receive, CUstream_st *stream = nullptr) {
+    requireLength("allGather: receive", receive.size(), send.size() * numRanks());
+    call<T>({.kind = occlKindAllGather, .count = send.size()}, send, receive, stream);
+  }
+  /// receive of rank r: the reduction of part r of all ranks' send, which is n times as long.
+  template <class T>
+  void reduceScatter(Input<T> send, std::span<T> receive, occlRedOp_t op = occlSum,
+                     CUstream_st *stream = nullptr) {
+    requireLength("reduceScatter: send", send.size(), receive.size() * numRanks());
+    call<T>({.kind = occlKindReduceScatter, .count = receive.size(), .op = op}, send, receive,
+            stream);
+  }
+  /// receive: the root's send, which is as long; the others' is nothing.
+  template <class T>
+  void broadcast(Input<T> send, std::span<T> receive, uint32_t root = 0,
+                 CUstream_st *stream = nullptr) {
+    if (rank() == root)
+      requireLength("broadcast: send of the root", send.size(), receive.size());
+    call<T>({.kind = occlKindBroadcast, .count = receive.size(), .root = root}, send, receive,
+            stream);
+  }
+  /// receive of the root: the reduction of all ranks' send, which is as long; the others' is
+  /// nothing.
+  template <class T>
+  void reduce(Input<T> send, std::span<T> receive, uint32_t root = 0, occlRedOp_t op = occlSum,
+              CUstream_st *stream = nullptr) {
+    if (rank() == root)
+      requireLength("reduce: receive of the root", receive.size(), send.size());
+    call<T>({.kind = occlKindReduce, .count = send.size(), .op = op, .root = root}, send, receive,
+            stream);
+  }
+  /// Part r of receive: this rank's part of rank r's send. Both have n parts.
+  template <class T>
+  void allToAll(Input<T> send, std::span<T> receive, CUstream_st *stream = nullptr) {
+    const uint64_t count = send.size() / numRanks();
+    requireLength("allToAll: send", send.size(), count * numRanks());
+    requireLength("allToAll: receive", receive.size(), send.size());
+    call<T>({.kind = occlKindAllToAll, .count = count}, send, receive, stream);
+  }
+  /// receive of the root: the sends of all ranks, one after the other; n times as long. The others'
+  /// is nothing.
+  template <class T>
+  void gather(Input<T> send, std::span<T> receive, uint32_t root = 0,
+              CUstream_st *stream = nullptr) {
+    if (rank() == root)
+      requireLength("gather: receive of the root", receive.size(), send.size() * numRanks());
+    call<T>({.kind = occlKindGather, .count = send.size(), .root = root}, send, receive, stream);
+  }
+  /// receive of rank r: part r of the root's send, which is n times as long; the others' is
+  /// nothing.
+  template <class T>
+  void scatter(Input<T> send, std::span<T> receive, uint32_t root = 0,
+               CUstream_st *stream = nullptr) {
+    if (rank() == root)
+      requireLength("scatter: send of the root", send.size(), receive.size() * numRanks());
+    call<T>({.kind = occlKindScatter, .count = receive.size(), .root = root}, send, receive,
+            stream);
   }
 
   /// Memory that all ranks can access; see occlMemAlloc. It ends with the communicator at the
@@ -317,6 +391,30 @@ public:
   }
 
 private:
+  /// Valid as long as what it is made of.
+  static occlCall_t givenOf(const Call &what, const void *send, void *receive) {
+    occlCall_t given = OCCL_CALL_INITIALIZER;
+    given.kind = what.kind;
+    given.plan = what.plan ? what.plan->handle() : nullptr;
+    given.sendBuffer = send;
+    given.recvBuffer = receive;
+    given.count = what.count;
+    given.dataType = what.type;
+    given.op = what.op;
+    given.root = what.root;
+    given.id = what.id;
+    given.priority = what.priority;
+    given.timeoutMs = what.timeoutMs;
+    given.name = what.name.empty() ? nullptr : what.name.c_str();
+    given.callbacksNeverBlock = what.callbacksNeverBlock;
+    return given;
+  }
+  static void requireLength(const char *what, size_t length, size_t expected) {
+    if (length != expected)
+      throw Error(occlInvalidArgument, std::string(what) + " has " + std::to_string(length) +
+                                           " elements, it needs " + std::to_string(expected));
+  }
+
   struct Destroy {
     void operator()(occlComm_t comm) const { occlCommDestroy(comm); }
   };
