@@ -181,8 +181,9 @@ public:
   std::string late;
 };
 
-/// Rounds of collectives that are registered, submitted in different orders, and deregistered,
-/// until the first error, after which the rest of the interface is used, too.
+/// Rounds of collectives that are started in different orders, each round under ids of its own, and
+/// of one that is called, until the first error, after which the rest of the interface is used,
+/// too.
 std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic<bool> *hasBegun) {
   constexpr int kRounds = 40, kFirstDamaged = 2;
   Clocked call;
@@ -194,11 +195,9 @@ std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic
     std::vector<Job> &jobs =
         rounds.emplace_back(makeJobs(kRanks, static_cast<uint64_t>(round) * 3));
     std::vector<occlRequest_t> requests;
-    for (Job &job : jobs)
-      isLost |= call("occlRegister", [&] { return job.registerOn(comm); }) != occlSuccess;
     for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0)) {
       occlRequest_t request = 0;
-      if (call("occlSubmit", [&] { return jobs[j].submit(comm, rank, &request); }) == occlSuccess)
+      if (call("occlStart", [&] { return jobs[j].submit(comm, rank, &request); }) == occlSuccess)
         requests.push_back(request);
       else
         isLost = true;
@@ -210,10 +209,13 @@ std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic
         isLost |= call("occlWait", [&] { return occlWait(comm, request); }) != occlSuccess;
     if (!isLost && trial.areResultsRight)
       wrong = checkAll(jobs, rank);
-    for (Job &job : jobs)
-      if (!isLost)
-        isLost |=
-            call("occlDeregister", [&] { return occlDeregister(comm, job.id()); }) != occlSuccess;
+    if (isLost)
+      break;
+    Job &called = jobs[static_cast<size_t>(round) % jobs.size()];
+    called.clear(rank);
+    isLost = call("occlCall", [&] { return called.run(comm, rank); }) != occlSuccess;
+    if (!isLost && trial.areResultsRight && wrong.empty())
+      wrong = called.check(rank);
   }
   call("occlCommReport", [&] { return reportOf(comm), occlSuccess; });
   occlComm_t smaller = nullptr;
@@ -325,12 +327,11 @@ std::string expectFailed(occlComm_t comm, uint32_t rank, std::vector<Job> &jobs,
     occlRequest_t request = 0;
     fails("occlTest", [&] { return occlTest(comm, requests.front()); });
     fails("occlWait", [&] { return occlWait(comm, requests.back()); });
-    fails("occlSubmit", [&] {
+    fails("occlStart", [&] {
       occlResult_t result = job.submit(comm, rank, &request);
       return result == occlSuccess ? occlWait(comm, request), result : result;
     });
-    fails("occlRun", [&] { return occlRun(comm, job.id(), job.input(rank), job.output(rank)); });
-    fails("occlRegister", [&] { return jobs[0].registerOn(comm); });
+    fails("occlCall", [&] { return job.run(comm, rank); });
     std::this_thread::sleep_for(30us); // not in step with the damage
   }
   return well.empty() ? call.late : well;
@@ -359,12 +360,10 @@ TEST(Damage, FailuresAreNotTakenBack) {
         std::this_thread::sleep_for(50us);
       }
     }
-    if (std::string wrong = registerAll(comm, jobs); !wrong.empty())
-      return wrong;
     std::vector<occlRequest_t> requests(jobs.size());
     for (size_t j = 0; j < jobs.size(); ++j)
       if (jobs[j].submit(comm, rank, &requests[j]) != occlSuccess)
-        return lastError("occlSubmit");
+        return lastError("occlStart");
     submitted->fetch_add(1);
     std::string wrong = expectFailed(comm, rank, jobs, requests);
     occlCommDestroy(comm);
@@ -378,7 +377,7 @@ TEST(Damage, FailuresAreNotTakenBack) {
   processes.join(kDamaged);
 }
 
-/// What `rank` maps of the segments of others, and may write, by what it has registered.
+/// What `rank` maps of the segments of others, and may write, by what it has called.
 std::string checkWritable(occlComm_t comm, uint32_t rank) {
   constexpr uint64_t kArena = 1 << 20, kHeap = 1 << 20;
   auto writableOfOthers = [&] {
@@ -399,9 +398,19 @@ std::string checkWritable(occlComm_t comm, uint32_t rank) {
     wholeBells += piece.isWritable && piece.bytes > kPage;
   if (wholeBells > 1)
     return "what the devices of others say beside their doorbells is writable";
-  Job direct(7, handleOf(directAllReduce(kRanks)), 30);
-  if (direct.registerOn(comm) != occlSuccess)
-    return lastError("occlRegister");
+  constexpr uint64_t kCount = 30;
+  void *buffers[2] = {};
+  for (void *&buffer : buffers)
+    if (occlMemAlloc(comm, kCount * sizeof(float), &buffer) != occlSuccess)
+      return lastError("occlMemAlloc");
+  PlanHandle plan = handleOf(directAllReduce(kRanks));
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = plan.get();
+  call.sendBuffer = buffers[0];
+  call.recvBuffer = buffers[1];
+  call.count = kCount;
+  if (occlCall(comm, &call, nullptr) != occlSuccess)
+    return lastError("occlCall");
   // It stores to the output of each rank.
   if (uint64_t bytes = writableOfOthers(); bytes != (kRanks - 1) * (shared + kHeap))
     return "writable with direct access: " + std::to_string(bytes);

@@ -1,5 +1,5 @@
-// A fault at every step that another process can see of a rank's life: set-up, registration,
-// submission, every instruction, completion, tear-down, shrinking. The others get an error in time
+// A fault at every step that another process can see of a rank's life: set-up, calls, every
+// instruction, completion, tear-down, shrinking. The others get an error in time
 // that says what they waited for, go on without the lost rank, and leave nothing behind.
 //
 // OCCL_FAULTS_STRIDE: each so many-th step, for all kinds of faults; `make faults` takes all.
@@ -95,12 +95,9 @@ bool leadsToData(const faults::Record &record) {
   return false;
 }
 
-/// Registers, submits in an order of its own, waits, and runs the last one, if it is in lines in
-/// the end in the lane (runtime/daemon/lane.h); the first error.
+/// Starts all in an order of its own, waits, and calls the last one; if it is in lines in the end
+/// in the lane (runtime/daemon/lane.h). The first error.
 occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
-  for (Job &job : jobs)
-    if (occlResult_t result = job.registerOn(comm); result != occlSuccess)
-      return result;
   std::vector<occlRequest_t> requests;
   for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0))
     if (occlResult_t result = jobs[j].submit(comm, rank, &requests.emplace_back());
@@ -109,10 +106,9 @@ occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
   for (occlRequest_t request : requests)
     if (occlResult_t result = occlWait(comm, request); result != occlSuccess)
       return result;
-  Job &last = jobs.back();
-  for (int i = 0; i < 3; ++i)
-    if (occlResult_t result = occlRun(comm, last.id(), last.input(rank), last.output(rank));
-        result != occlSuccess)
+  constexpr int kUntilInLane = 4;
+  for (int i = 0; i < kUntilInLane; ++i)
+    if (occlResult_t result = jobs.back().run(comm, rank); result != occlSuccess)
       return result;
   return occlSuccess;
 }

@@ -46,7 +46,7 @@ std::string failWhileItIsRead(occlComm_t comm, Exchange &broadcast, Reading &sha
     if (shared.record.hit.load())
       occlCommAbort(comm);
   });
-  occlResult_t result = broadcast.run();
+  occlResult_t result = broadcast.call();
   std::string wrong = broadcast.reuse(result);
   shared.numReused += result != occlSuccess;
   shared.isReused.store(true);
@@ -64,9 +64,9 @@ std::string readOrSend(const std::string &name, uint64_t point, Exchange::Memory
     return lastError("occlCommInitRank");
   Exchange broadcast = largeBroadcast(memory);
   if (broadcast.enter(comm) != occlSuccess)
-    return lastError("occlRegister");
+    return lastError("occlMemAlloc");
   broadcast.fill(0);
-  if (broadcast.run() != occlSuccess)
+  if (broadcast.call() != occlSuccess)
     return lastError("the first broadcast");
   broadcast.fill(1);
   std::string wrong;
@@ -74,7 +74,7 @@ std::string readOrSend(const std::string &name, uint64_t point, Exchange::Memory
     wrong = failWhileItIsRead(comm, broadcast, shared);
   } else {
     faults::arm(faults::Kind::Stop, point, &shared.record);
-    occlResult_t result = broadcast.run();
+    occlResult_t result = broadcast.call();
     faults::arm(faults::Kind::None, 0, nullptr);
     wrong = broadcast.reuse(result);
     shared.numRefused += result != occlSuccess;

@@ -161,12 +161,10 @@ TEST(PausedAsleep, WhoHasDoneItsPartMayExitWhileOthersAreStopped) {
       if (occlCommInitRank(&comm, 2, rank, name.c_str(), &config) != occlSuccess)
         return lastError("occlCommInitRank");
       Job job(0, handleOf(chainBroadcast(2, 1)), 1000);
-      if (job.registerOn(comm) != occlSuccess)
-        return lastError("occlRegister");
       while (rank == 0 && !mayBegin->load())
         std::this_thread::sleep_for(1ms);
-      if (occlRun(comm, 0, job.input(rank), job.output(rank)) != occlSuccess)
-        return lastError("occlRun");
+      if (job.run(comm, rank) != occlSuccess)
+        return lastError("occlCall");
       std::string wrong = job.check(rank);
       if (destroys)
         occlCommDestroy(comm);

@@ -64,12 +64,8 @@ void noteTime(Shared &shared) {
     ;
 }
 
-/// Registers all jobs, submits them in an order of its own, waits for them, and so on; the first
-/// error.
+/// Starts all jobs in an order of its own, waits for them, and so on; the first error.
 occlResult_t iterate(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
-  for (Job &job : jobs)
-    if (occlResult_t result = job.registerOn(comm); result != occlSuccess)
-      return result;
   for (uint32_t i = 0;; ++i) {
     std::vector<occlRequest_t> requests;
     for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, i)) {
@@ -102,8 +98,7 @@ std::string goOnWithoutTheLost(occlComm_t comm) {
   occlCommSize(smaller, &numRanks);
   Job job(9, handleOf(ringAllReduce(numRanks)), 500);
   occlRequest_t request = 0;
-  if (job.registerOn(smaller) != occlSuccess ||
-      job.submit(smaller, rank, &request) != occlSuccess ||
+  if (job.submit(smaller, rank, &request) != occlSuccess ||
       occlWait(smaller, request) != occlSuccess)
     return lastError("after the shrink");
   std::string wrong = job.check(rank);

@@ -22,12 +22,14 @@ public:
 
   /// Its buffers, if it has any, are no longer looked at.
   void forget() { isReused = false; }
-  /// Registers it and gets its buffers. They are the communicator's, if they are shared.
+  /// Gets its buffers. They are the communicator's, if they are shared.
   occlResult_t enter(occlComm_t comm);
   /// What a rank has and gets differs from round to round.
   void fill(uint32_t round);
-  occlResult_t run();
-  occlResult_t submit(occlRequest_t *request);
+  /// Executes it in the communicator's sequence of calls.
+  occlResult_t call();
+  /// Starts it in the sequence of its id.
+  occlResult_t start(occlRequest_t *request);
   occlResult_t wait(occlRequest_t request);
   /// The call has returned: looks at the output if that was well, and overwrites both buffers.
   std::string reuse(occlResult_t result);
@@ -35,6 +37,7 @@ public:
   std::string findForeign() const;
 
 private:
+  occlCall_t given() const;
   int32_t expected(uint64_t element) const;
 
   uint64_t id;
