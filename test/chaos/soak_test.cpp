@@ -74,17 +74,11 @@ std::vector<Job> makeJobs() {
   return jobs;
 }
 
-void registerOnAll(const std::vector<Job> &jobs, const Ranks &ranks) {
-  for (uint32_t r = 0; r < kRanks; ++r)
-    ASSERT_EQ(registerAll(ranks[r], jobs), "");
-}
-
 TEST(Soak, MemoryStaysAsItIs) {
   std::vector<Job> jobs = makeJobs();
   const uint64_t mappedBefore = countMappings(), filesBefore = countFiles();
   {
     Ranks ranks(kRanks);
-    registerOnAll(jobs, ranks);
     const uint64_t iterations = std::max<uint64_t>(operations() / (kRanks * kJobs), 20);
     std::vector<std::mt19937> random;
     for (uint32_t r = 0; r < kRanks; ++r)
@@ -117,7 +111,6 @@ TEST(Soak, WithoutPreemptionItIsADeadlock) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.preemption = 2;
   Ranks ranks(kRanks, config);
-  registerOnAll(jobs, ranks);
   ranks.run([&](uint32_t r) {
     std::mt19937 random(r + 1);
     EXPECT_EQ(submitAll(jobs, ranks[r], r, 100, random), occlDeadlock) << occlGetLastError();

@@ -47,18 +47,13 @@ protected:
   }
   void TearDown() override { occlPlanDestroy(plan); }
 
-  /// Runs the case twice on one group, so that the second invocation meets what the first has left
+  /// Runs the case twice on one group, so that the second call meets what the first has left
   /// behind.
-  void run(ThreadGroup &group, uint64_t id, bool inPlace) {
+  void run(ThreadGroup &group, bool inPlace) {
     group.onEachRank([&](uint32_t rank, occlComm_t comm) {
-      ASSERT_EQ(registerCase(comm, id, plan, call), occlSuccess) << occlGetLastError();
       for (int repetition = 0; repetition < 2; ++repetition) {
         Buffers buffers(call, rank, inPlace);
-        occlRequest_t request = 0;
-        ASSERT_EQ(occlSubmit(comm, id, buffers.send, buffers.receive, nullptr, nullptr, &request),
-                  occlSuccess)
-            << occlGetLastError();
-        ASSERT_EQ(occlWait(comm, request), occlSuccess) << occlCommGetLastError(comm);
+        ASSERT_EQ(callCase(comm, plan, call, buffers), occlSuccess) << occlGetLastError();
         check(buffers, rank, inPlace);
       }
     });
@@ -82,12 +77,11 @@ protected:
 TEST_P(Algorithm, GivesTheDefinedResultAtAwkwardCounts) {
   ThreadGroup group(call.ranks);
   ASSERT_EQ(group.result, occlSuccess) << occlGetLastError();
-  uint64_t id = 0;
   for (uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{call.ranks} - 1, uint64_t{10007}})
     for (bool inPlace : {false, true}) {
       call.count = count;
       if (!inPlace || call.hasInPlace())
-        run(group, ++id, inPlace);
+        run(group, inPlace);
     }
 }
 
@@ -96,16 +90,16 @@ class ReducingAlgorithm : public Algorithm {};
 TEST_P(ReducingAlgorithm, ReducesEveryTypeByEveryOperation) {
   ThreadGroup group(call.ranks);
   ASSERT_EQ(group.result, occlSuccess) << occlGetLastError();
-  uint64_t id = 0;
   call.count = 333;
   for (int type = occlUint8; type <= occlFloat8E5m2; ++type)
     for (int op = occlSum; op <= occlAvg; ++op) {
       call.type = static_cast<occlDataType_t>(type);
       call.op = static_cast<occlRedOp_t>(op);
       if (op != occlAvg || call.hasAverage()) {
-        run(group, ++id, false);
+        run(group, false);
       } else if (call.ranks > 3) { // with fewer, no result goes on to be reduced further
-        EXPECT_EQ(registerCase(group.comms[0], ++id, plan, call), occlInvalidArgument);
+        EXPECT_EQ(callCase(group.comms[0], plan, call, Buffers(call, 0, false)),
+                  occlInvalidArgument);
       }
     }
 }

@@ -30,14 +30,9 @@ std::vector<Bytes> outputsOf(const std::string &file, Case &call, bool inPlace) 
     ThreadGroup group(call.ranks);
     EXPECT_EQ(group.result, occlSuccess) << occlGetLastError();
     group.onEachRank([&](uint32_t rank, occlComm_t comm) {
-      EXPECT_EQ(registerCase(comm, 1, plan, call), occlSuccess) << occlGetLastError();
       Buffers buffers(call, rank, inPlace);
       fillInexactly(buffers, call, rank);
-      occlRequest_t request = 0;
-      EXPECT_EQ(occlSubmit(comm, 1, buffers.send, buffers.receive, nullptr, nullptr, &request),
-                occlSuccess)
-          << occlGetLastError();
-      EXPECT_EQ(occlWait(comm, request), occlSuccess) << occlCommGetLastError(comm);
+      EXPECT_EQ(callCase(comm, plan, call, buffers), occlSuccess) << occlGetLastError();
       if (call.promisesOutput(rank))
         outputs[rank] = buffers.received(call, rank);
     });

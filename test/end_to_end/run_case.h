@@ -68,17 +68,18 @@ struct Buffers {
   uint8_t *send, *receive;
 };
 
-/// Registers the case's collective as `id` on a rank; the result of the call.
-inline occlResult_t registerCase(occlComm_t comm, uint64_t id, occlPlan_t plan, const Case &call) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = id;
-  collective.name = call.collective.c_str();
-  collective.plans = &plan;
-  collective.numPlans = 1;
-  collective.count = call.count;
-  collective.dataType = call.type;
-  collective.op = call.op;
-  return occlRegister(comm, &collective);
+/// Executes the case with a plan and buffers, in the communicator's sequence of calls.
+inline occlResult_t callCase(occlComm_t comm, occlPlan_t plan, const Case &what,
+                             const Buffers &buffers) {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = plan;
+  call.sendBuffer = buffers.send;
+  call.recvBuffer = buffers.receive;
+  call.count = what.count;
+  call.dataType = what.type;
+  call.op = what.op;
+  call.name = what.collective.c_str();
+  return occlCall(comm, &call, nullptr);
 }
 
 } // namespace occl::test
