@@ -25,14 +25,12 @@ int main(int argc, char **argv) {
   check(occlCommSize(comm, &numRanks));
 
   std::vector<float> input(1000, float(rank + 1)), sum(1000);
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = 1;
-  collective.plans = &plan;
-  collective.numPlans = 1;
-  collective.count = input.size();
-  check(occlRegister(comm, &collective));
-
-  check(occlRun(comm, 1, input.data(), sum.data()));
+  occlCall_t call = OCCL_CALL_INITIALIZER; // floats, sum
+  call.plan = plan;
+  call.sendBuffer = input.data();
+  call.recvBuffer = sum.data();
+  call.count = input.size();
+  check(occlCall(comm, &call, nullptr));
   std::printf("rank %u of %u: sum[999] = %g\n", rank, numRanks, sum[999]);
   check(occlCommDestroy(comm));
   return sum[999] == numRanks * (numRanks + 1) / 2 ? 0 : 1;

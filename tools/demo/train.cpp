@@ -1,8 +1,9 @@
 // What data-parallel training does with its gradients, one process a rank (start it by occl-run):
-// in every iteration each rank submits the all-reduce of all 161 gradient tensors of ResNet-50, in
+// in every iteration each rank starts the all-reduce of all 161 gradient tensors of ResNet-50, in
 // place, in a random order of its own, waits for all, and checks every element.
 #include "runtime/communicator/occl.h"
 #include "tools/demo/gradients.h"
+#include "tools/demo/plans_by_size.h"
 #include "tools/demo/progress_bar.h"
 #include "tools/demo/resnet50.h"
 
@@ -53,15 +54,16 @@ public:
   uint64_t numWrong() const { return wrong; }
 
 private:
-  /// While this rank still registers, others may have begun, and failed.
-  occlResult_t registerTensors();
+  /// A sum in place, in the sequence `id`; ends the process if no plan is meant for so many bytes.
+  occlCall_t sumOf(uint64_t id, const char *name, void *values, uint64_t count,
+                   occlDataType_t type) const;
   occlResult_t reduceAll();
   std::vector<int64_t> sumOverRanks(std::vector<int64_t> values);
 
   const Options &options;
   occlComm_t comm = nullptr;
   uint32_t rank = 0, size = 0;
-  std::vector<occlPlan_t> plans;
+  PlansBySize plans;
   std::vector<Parameter> parameters = resnet50Parameters();
   std::vector<std::vector<float>> gradients;
   std::mt19937 random;
@@ -77,29 +79,28 @@ Training::Training(const Options &options) : options(options) {
   require(occlCommSize(comm, &size), "size");
   random.seed(options.seed + rank);
   for (const std::string &path : options.plans)
-    require(occlPlanLoad(path.c_str(), &plans.emplace_back()), path.c_str());
-}
-
-Training::~Training() {
-  occlCommDestroy(comm);
-  for (occlPlan_t plan : plans)
-    occlPlanDestroy(plan);
-}
-
-occlResult_t Training::registerTensors() {
-  for (uint32_t tensor = 0; tensor < parameters.size(); ++tensor) {
-    const Parameter &parameter = parameters[tensor];
+    require(plans.load(path), path.c_str());
+  for (const Parameter &parameter : parameters)
     gradients.emplace_back(parameter.numElements());
-    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-    collective.id = tensor;
-    collective.name = parameter.name.c_str();
-    collective.plans = plans.data();
-    collective.numPlans = static_cast<uint32_t>(plans.size());
-    collective.count = parameter.numElements();
-    if (occlResult_t result = occlRegister(comm, &collective); result != occlSuccess)
-      return result;
+}
+
+Training::~Training() { occlCommDestroy(comm); }
+
+occlCall_t Training::sumOf(uint64_t id, const char *name, void *values, uint64_t count,
+                           occlDataType_t type) const {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  const uint64_t bytes = count * (type == occlInt64 ? sizeof(int64_t) : sizeof(float));
+  call.plan = plans.find(bytes);
+  if (!call.plan) {
+    fmt::print(stderr, "{}: no --plan is meant for {} bytes\n", name, bytes);
+    std::exit(1);
   }
-  return occlSuccess;
+  call.sendBuffer = call.recvBuffer = values;
+  call.count = count;
+  call.dataType = type;
+  call.id = id;
+  call.name = name;
+  return call;
 }
 
 occlResult_t Training::reduceAll() {
@@ -108,10 +109,10 @@ occlResult_t Training::reduceAll() {
   std::shuffle(order.begin(), order.end(), random);
   std::vector<occlRequest_t> requests;
   for (uint32_t tensor : order) {
-    float *gradient = gradients[tensor].data();
-    occlResult_t result =
-        occlSubmit(comm, tensor, gradient, gradient, nullptr, nullptr, &requests.emplace_back());
-    if (result != occlSuccess)
+    const occlCall_t call = sumOf(tensor, parameters[tensor].name.c_str(), gradients[tensor].data(),
+                                  gradients[tensor].size(), occlFloat32);
+    if (occlResult_t result = occlStart(comm, &call, nullptr, nullptr, &requests.emplace_back());
+        result != occlSuccess)
       return result;
   }
   for (occlRequest_t request : requests)
@@ -121,8 +122,6 @@ occlResult_t Training::reduceAll() {
 }
 
 occlResult_t Training::run() {
-  if (occlResult_t result = registerTensors(); result != occlSuccess)
-    return result;
   Gradients formula(size);
   ProgressBar progress(isFirst() ? options.iterations : 0);
   for (uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
@@ -141,18 +140,8 @@ occlResult_t Training::run() {
 }
 
 std::vector<int64_t> Training::sumOverRanks(std::vector<int64_t> values) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = parameters.size();
-  collective.name = "statistics";
-  collective.plans = plans.data();
-  collective.numPlans = static_cast<uint32_t>(plans.size());
-  collective.count = values.size();
-  collective.dataType = occlInt64;
-  require(occlRegister(comm, &collective), collective.name);
-  occlRequest_t request;
-  require(occlSubmit(comm, collective.id, values.data(), values.data(), nullptr, nullptr, &request),
-          collective.name);
-  require(occlWait(comm, request), collective.name);
+  const occlCall_t call = sumOf(0, "statistics", values.data(), values.size(), occlInt64);
+  require(occlCall(comm, &call, nullptr), call.name);
   return values;
 }
 
