@@ -8,7 +8,7 @@
 namespace occl::run {
 namespace {
 
-constexpr uint64_t kCollective = 1;
+constexpr uint64_t kId = 1;
 
 } // namespace
 
@@ -64,19 +64,21 @@ void PlanRank::check(uint32_t iteration) {
   scoreboard.addWrong(wrong);
 }
 
-bool PlanRank::registerPlan(occlComm_t comm, occlPlan_t plan) const {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = kCollective;
-  collective.name = options.plan.c_str();
-  collective.plans = &plan;
-  collective.numPlans = 1;
-  collective.count = options.count;
-  collective.dataType = options.type;
-  collective.op = options.op;
-  return ok(occlRegister(comm, &collective), "registering");
+occlCall_t PlanRank::callOf(occlPlan_t plan) const {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = plan;
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  call.count = options.count;
+  call.dataType = options.type;
+  call.op = options.op;
+  call.id = kId;
+  call.name = options.plan.c_str();
+  return call;
 }
 
-bool PlanRank::iterate(occlComm_t comm) {
+bool PlanRank::iterate(occlComm_t comm, occlPlan_t plan) {
+  const occlCall_t call = callOf(plan);
   fillInput();
   for (uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
     if (options.inPlace || options.check)
@@ -85,7 +87,7 @@ bool PlanRank::iterate(occlComm_t comm) {
       return false;
     auto begin = std::chrono::steady_clock::now();
     occlRequest_t request = 0;
-    if (!ok(occlSubmit(comm, kCollective, input, output, nullptr, nullptr, &request), "submitting"))
+    if (!ok(occlStart(comm, &call, nullptr, nullptr, &request), "starting"))
       return false;
     if (!ok(occlWait(comm, request), "waiting"))
       return false;
@@ -99,8 +101,8 @@ bool PlanRank::iterate(occlComm_t comm) {
 
 bool PlanRank::run(occlComm_t comm) {
   occlPlan_t plan = nullptr;
-  bool success = ok(occlPlanLoad(options.plan.c_str(), &plan), "loading the plan") &&
-                 registerPlan(comm, plan) && iterate(comm);
+  bool success =
+      ok(occlPlanLoad(options.plan.c_str(), &plan), "loading the plan") && iterate(comm, plan);
   if (!success)
     scoreboard.fail();
   occlPlanDestroy(plan);

@@ -23,8 +23,8 @@ public:
 
 private:
   bool ok(occlResult_t result, const char *what) const;
-  bool registerPlan(occlComm_t comm, occlPlan_t plan) const;
-  bool iterate(occlComm_t comm);
+  occlCall_t callOf(occlPlan_t plan) const;
+  bool iterate(occlComm_t comm, occlPlan_t plan);
   void fillInput();
   void check(uint32_t iteration);
 
