@@ -1,4 +1,4 @@
-// A collective of floats by OCCL (occlRun), by Open MPI (its blocking call) and, as a bound, plain
+// A collective of floats by OCCL (occlCall), by Open MPI (its blocking call) and, as a bound, plain
 // copying, in the same processes on the same data; start it by mpirun.
 //
 // The three take turns, a stretch of operations each, of which the first ones do not count: so each
@@ -6,6 +6,7 @@
 // of the slowest rank. Rank 0 prints one row of a Markdown table for each size.
 #include "bench/collective_kind.h"
 #include "runtime/communicator/occl.h"
+#include "tools/demo/plans_by_size.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -107,7 +108,7 @@ public:
 private:
   Buffers allocate(const Workload &work, bool isShared);
   void release(const Buffers &buffers, bool isShared);
-  void registerCount(uint64_t id, const Workload &work);
+  occlCall_t callOf(const Workload &work, const Buffers &buffers) const;
   template <class Operation>
   void stretch(const Schedule &schedule, Times &times, Operation operation);
   void printRow(uint64_t bytes, const Times &own, const Times &peer, const Times &copying) const;
@@ -115,7 +116,7 @@ private:
   const Options &options;
   CollectiveKind kind;
   occlComm_t comm = nullptr;
-  std::vector<occlPlan_t> plans;
+  demo::PlansBySize plans;
   uint32_t rank = 0, numRanks = 0;
 };
 
@@ -128,7 +129,7 @@ Comparison::Comparison(const Options &options) : options(options) {
   require(occlCommRank(comm, &rank), "rank");
   require(occlCommSize(comm, &numRanks), "size");
   for (const std::string &path : options.plans)
-    require(occlPlanLoad(path.c_str(), &plans.emplace_back()), path.c_str());
+    require(plans.load(path), path.c_str());
   if (rank == 0)
     fmt::print(
         "| collective | ranks | bytes | OCCL us | p99 | Open MPI us | p99 | copying us | Open MPI "
@@ -137,11 +138,7 @@ Comparison::Comparison(const Options &options) : options(options) {
         "|\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
 }
 
-Comparison::~Comparison() {
-  occlCommDestroy(comm);
-  for (occlPlan_t plan : plans)
-    occlPlanDestroy(plan);
-}
+Comparison::~Comparison() { occlCommDestroy(comm); }
 
 Buffers Comparison::allocate(const Workload &work, bool isShared) {
   auto one = [&](uint64_t elements) -> std::span<float> {
@@ -166,14 +163,16 @@ void Comparison::release(const Buffers &buffers, bool isShared) {
       std::free(buffer.data());
 }
 
-void Comparison::registerCount(uint64_t id, const Workload &work) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = id;
-  collective.name = options.collective.c_str();
-  collective.plans = plans.data();
-  collective.numPlans = static_cast<uint32_t>(plans.size());
-  collective.count = work.count();
-  require(occlRegister(comm, &collective), "registering");
+occlCall_t Comparison::callOf(const Workload &work, const Buffers &buffers) const {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = plans.find(work.count() * sizeof(float));
+  if (!call.plan)
+    stop(fmt::format("no --plan is meant for {} bytes", work.count() * sizeof(float)));
+  call.sendBuffer = buffers.from(work);
+  call.recvBuffer = buffers.output.data();
+  call.count = work.count();
+  call.name = options.collective.c_str();
+  return call;
 }
 
 template <class Operation>
@@ -189,14 +188,12 @@ void Comparison::stretch(const Schedule &schedule, Times &times, Operation opera
 }
 
 void Comparison::run(uint64_t bytes, bool longWarmUp) {
-  const uint64_t unit = numRanks * sizeof(float), id = bytes;
+  const uint64_t unit = numRanks * sizeof(float);
   const Workload work{kind, rank, numRanks, (bytes + unit - 1) / unit * numRanks};
   const bool areOursShared = !options.privateBuffers;
   const Buffers ours = allocate(work, areOursShared), theirs = allocate(work, false);
-  registerCount(id, work);
-  auto runOurs = [&] {
-    require(occlRun(comm, id, ours.from(work), ours.output.data()), "running");
-  };
+  const occlCall_t call = callOf(work, ours);
+  auto runOurs = [&] { require(occlCall(comm, &call, nullptr), "calling"); };
   auto runTheirs = [&] { work.runMpi(theirs.from(work), theirs.output.data()); };
   const Schedule schedule = scheduleFor(bytes, numRanks);
   Times own, peer, copied;
@@ -216,7 +213,6 @@ void Comparison::run(uint64_t bytes, bool longWarmUp) {
   ours.clearOutput(work);
   runOurs();
   ours.check("OCCL", work);
-  require(occlDeregister(comm, id), "deregistering");
   release(ours, areOursShared);
   release(theirs, false);
   printRow(bytes, own.slowest(), peer.slowest(), copied.slowest());

@@ -62,7 +62,7 @@ done
 
 mkdir -p "$reports"
 {
-  echo "# Collectives on one host, against Open MPI"
+  echo "# Collectives on one host through occlCall, against Open MPI"
   echo
   echo "- Machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)," \
     "Linux $(uname -r | cut -d . -f 1,2); load average at the start: $load"
@@ -71,7 +71,7 @@ mkdir -p "$reports"
   echo "  those of the larger buffer of a rank. Open MPI and plain copying have buffers of malloc, OCCL those of \`occlMemAlloc\` unless OPTIONS say"
   echo "  otherwise."
   echo "- Plans by collective, ranks and size: \`algorithms/host_plans.tsv\`."
-  echo "- OCCL (\`occlRun\`), Open MPI (its blocking call) and plain copying (memcpy of as many bytes, in all ranks at once) take turns in the same processes, a stretch of"
+  echo "- OCCL (\`occlCall\`, in one communicator), Open MPI (its blocking call) and plain copying (memcpy of as many bytes, in all ranks at once) take turns in the same processes, a stretch of"
   echo "  operations each, the first ones unmeasured; a barrier before each operation. Times are those of the slowest rank: median and 99th percentile of"
   echo "  the operations; up to 8 KiB of the middle one of three runs. A row passes if OCCL is not slower than Open MPI, or at least 0.9 as"
   echo "  fast as plain copying (\"as copying\"); all-reduce of 8 and more ranks is to be twice as fast as Open MPI, 1.4 times at 1 MiB"

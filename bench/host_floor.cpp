@@ -1,7 +1,7 @@
 // How fast can a small all-reduce of processes be on this machine at all? Each rank stores its 14
 // floats and a flag in a cache line, reads those of all others, and offers the processor while one
 // is missing: by hand, for one collective that all call in the same order, without anything that a
-// library has to do. In turn with Open MPI's MPI_Allreduce and, given a plan, with occlRun of the
+// library has to do. In turn with Open MPI's MPI_Allreduce and, given a plan, with occlCall of the
 // same 56 bytes, measured as host_collectives does: a barrier before each operation, the slowest
 // rank's time, the median. Beside it, of a rank and operation: its processor time, the kernel's for
 // it included, and how often it has left the processor.
@@ -145,11 +145,6 @@ public:
   explicit Library(const char *path) {
     require(occlCommInitFromEnv(&comm, nullptr));
     require(occlPlanLoad(path, &plan));
-    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-    collective.plans = &plan;
-    collective.numPlans = 1;
-    collective.count = kFloats;
-    require(occlRegister(comm, &collective));
   }
   ~Library() {
     occlCommDestroy(comm);
@@ -160,7 +155,12 @@ public:
 
   Values allReduce(const Values &input) {
     Values sum;
-    require(occlRun(comm, 0, input.data(), sum.data()));
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.plan = plan;
+    call.sendBuffer = input.data();
+    call.recvBuffer = sum.data();
+    call.count = kFloats;
+    require(occlCall(comm, &call, nullptr));
     return sum;
   }
 

@@ -3,6 +3,7 @@
 
 #include "runtime/communicator/occl.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,16 +16,24 @@ inline void check(occlResult_t result) {
   std::exit(1);
 }
 
-/// The collective under this id, with float elements and everything else at its default.
-inline void registerOn(occlComm_t comm, occlPlan_t plan, uint64_t id, uint64_t count,
-                       bool callbacksNeverBlock = false) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = id;
-  collective.plans = &plan;
-  collective.numPlans = 1;
-  collective.count = count;
-  collective.callbacksNeverBlock = callbacksNeverBlock;
-  check(occlRegister(comm, &collective));
+/// A call of a plan with float elements, everything else at its default; the sequence is `id` if it
+/// is started.
+inline occlCall_t callOf(occlPlan_t plan, const float *input, float *output, uint64_t count,
+                         uint64_t id = 0) {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = plan;
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  call.count = count;
+  call.id = id;
+  return call;
+}
+
+/// Starts it without callback.
+inline occlRequest_t start(occlComm_t comm, const occlCall_t &call) {
+  occlRequest_t request = 0;
+  check(occlStart(comm, &call, nullptr, nullptr, &request));
+  return request;
 }
 
 } // namespace occl::bench

@@ -13,8 +13,9 @@
 
 namespace {
 
+using occl::bench::callOf;
 using occl::bench::check;
-using occl::bench::registerOn;
+using occl::bench::start;
 
 constexpr uint64_t kSizes[] = {1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 constexpr uint32_t kRounds = 9;
@@ -29,21 +30,12 @@ uint32_t repetitionsFor(uint64_t bytes) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((32 << 20) / bytes, 4, 2000));
 }
 
+/// Each plan and size has a sequence of its own: what one of them keeps for the next call stays.
 uint64_t idOf(size_t contender, size_t size) { return contender * 100 + size; }
 
-void registerAll(occlComm_t comm, std::vector<Contender> &contenders) {
-  for (size_t p = 0; p < contenders.size(); ++p)
-    for (size_t s = 0; s < std::size(kSizes); ++s) {
-      registerOn(comm, contenders[p].plan, idOf(p, s), kSizes[s] / sizeof(float));
-    }
-}
-
-void repeat(occlComm_t comm, uint64_t id, const float *input, float *output, uint32_t times) {
-  for (uint32_t i = 0; i < times; ++i) {
-    occlRequest_t request = 0;
-    check(occlSubmit(comm, id, input, output, nullptr, nullptr, &request));
-    check(occlWait(comm, request));
-  }
+void repeat(occlComm_t comm, const occlCall_t &call, uint32_t times) {
+  for (uint32_t i = 0; i < times; ++i)
+    check(occlWait(comm, start(comm, call)));
 }
 
 /// Microseconds of an operation; the ranks begin together, for the last one before has waited for
@@ -57,10 +49,12 @@ void measure(std::vector<occlComm_t> &comms, std::vector<Contender> &contenders,
       std::vector<float> input(count, 1), output(count);
       for (uint32_t round = 0; round < kRounds; ++round)
         for (size_t p = 0; p < contenders.size(); ++p) {
-          repeat(comms[r], idOf(p, size), input.data(), output.data(), 2);
-          auto start = std::chrono::steady_clock::now();
-          repeat(comms[r], idOf(p, size), input.data(), output.data(), repetitions);
-          std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+          const occlCall_t call =
+              callOf(contenders[p].plan, input.data(), output.data(), count, idOf(p, size));
+          repeat(comms[r], call, 2);
+          auto begin = std::chrono::steady_clock::now();
+          repeat(comms[r], call, repetitions);
+          std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
           if (r == 0)
             contenders[p].times.push_back(time.count() / repetitions);
         }
@@ -91,8 +85,6 @@ int main(int argc, char **argv) {
   }
   std::vector<occlComm_t> comms(numRanks);
   check(occlCommInitAll(comms.data(), numRanks, nullptr));
-  for (occlComm_t comm : comms)
-    registerAll(comm, contenders);
   std::printf("%10s  microseconds, and the first one's time divided by it\n", "bytes");
   for (size_t s = 0; s < std::size(kSizes); ++s) {
     measure(comms, contenders, s);

@@ -18,8 +18,8 @@
 
 namespace {
 
+using occl::bench::callOf;
 using occl::bench::check;
-using occl::bench::registerOn;
 using occl::interpreter::BlockContext;
 
 constexpr uint32_t kRepeats = 101;
@@ -114,7 +114,7 @@ void printQueues() {
   std::printf("%-58s %8.1f %14s\n", "both", read + write, "7000 to 8000");
 }
 
-/// Submits on one of two ranks what the other never does, and lets it visit that again and again.
+/// Starts on one of two ranks what the other never does, and lets it visit that again and again.
 void printVisit() {
   constexpr uint32_t kTasks = 64;
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
@@ -124,11 +124,9 @@ void printVisit() {
       occl::communicator::adoptPlan(occl::plan::testing::oneShotAllReduce(2)), occlPlanDestroy);
   std::vector<float> data(16);
   occlRequest_t request = 0;
-  for (uint64_t id = 0; id < kTasks; ++id) {
-    occlPlan_t handle = plan.get();
-    registerOn(comms[0], handle, id, data.size());
-    check(occlSubmit(comms[0], id, data.data(), data.data(), nullptr, nullptr, &request));
-  }
+  for (uint64_t id = 0; id < kTasks; ++id)
+    request =
+        occl::bench::start(comms[0], callOf(plan.get(), data.data(), data.data(), data.size(), id));
   // The worker visits them too, for a while each time: then the times are of both.
   constexpr uint32_t kPasses = 100;
   double visit = nanosecondsEach(

@@ -1,7 +1,7 @@
 // Time of 64-byte all-reduces on ranks that are threads of one process, submission to completion,
-// in one call, registered before or not, through wait() and through a callback: what the runtime
-// itself costs. Of callbacks also from submission until the callback begins; the rest is the way
-// back to the thread that has submitted. Data and flag travel together (LL128).
+// in one call, started and waited for, and through a callback: what the runtime itself costs. Of
+// callbacks also from the start until the callback begins; the rest is the way back to the thread
+// that has started it. Data and flag travel together (LL128).
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
@@ -24,62 +24,47 @@ namespace {
 constexpr uint64_t kElements = 16; // 64 bytes
 /// The median over many short runs: what interrupts some of them does not count.
 constexpr uint32_t kRuns = 1000, kOperations = 20;
-constexpr uint64_t kId = 1;
 
+using occl::bench::callOf;
 using occl::bench::check;
-using occl::bench::registerOn;
 using Clock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-/// From the submission until the callback begins; 0 without one.
+/// From the start until the callback begins; 0 without one.
 using UntilCallback = Microseconds;
 
-UntilCallback throughWait(occlComm_t comm, const float *input, float *output) {
-  occlRequest_t request = 0;
-  check(occlSubmit(comm, kId, input, output, nullptr, nullptr, &request));
-  check(occlWait(comm, request));
+UntilCallback throughWait(occlComm_t comm, const occlCall_t &call) {
+  check(occlWait(comm, occl::bench::start(comm, call)));
   return {};
 }
 
-UntilCallback inOneCall(occlComm_t comm, const float *input, float *output) {
-  check(occlRun(comm, kId, input, output));
-  return {};
-}
-
-occlPlan_t ownPlan = nullptr; // of the communicator that is measured
-
-UntilCallback throughCall(occlComm_t comm, const float *input, float *output) {
-  occlCall_t call = OCCL_CALL_INITIALIZER;
-  call.plan = ownPlan;
-  call.sendBuffer = input;
-  call.recvBuffer = output;
-  call.count = kElements;
+UntilCallback inOneCall(occlComm_t comm, const occlCall_t &call) {
   check(occlCall(comm, &call, nullptr));
   return {};
 }
 
 /// The program goes on when its thread has seen that the callback has been called.
-UntilCallback throughCallback(occlComm_t comm, const float *input, float *output) {
-  struct Call {
+UntilCallback throughCallback(occlComm_t comm, const occlCall_t &call) {
+  struct Seen {
     Clock::time_point began;
     std::atomic<bool> ended{false};
-  } call;
+  } seen;
   occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
-    auto *call = static_cast<Call *>(user);
-    call->began = Clock::now();
-    call->ended.store(true, std::memory_order_release);
+    auto *seen = static_cast<Seen *>(user);
+    seen->began = Clock::now();
+    seen->ended.store(true, std::memory_order_release);
   };
-  const auto submitted = Clock::now();
-  check(occlSubmit(comm, kId, input, output, callback, &call, nullptr));
-  while (!call.ended.load(std::memory_order_acquire))
+  const auto started = Clock::now();
+  check(occlStart(comm, &call, callback, &seen, nullptr));
+  while (!seen.ended.load(std::memory_order_acquire))
     std::this_thread::yield();
-  return call.began - submitted;
+  return seen.began - started;
 }
 
 /// How a measurement ends its operations.
 struct Way {
   const char *label;
-  UntilCallback (*operate)(occlComm_t, const float *, float *);
+  UntilCallback (*operate)(occlComm_t, const occlCall_t &);
   bool callbacksNeverBlock;
 };
 
@@ -96,14 +81,16 @@ struct Times {
   std::vector<double> all, untilCallback;
 };
 
-Times timesOf(const Way &way, occlComm_t comm) {
+Times timesOf(const Way &way, occlComm_t comm, occlPlan_t plan) {
   std::vector<float> input(kElements, 1), output(kElements);
+  occlCall_t call = callOf(plan, input.data(), output.data(), kElements);
+  call.callbacksNeverBlock = way.callbacksNeverBlock;
   Times times;
   for (uint32_t run = 0; run < kRuns; ++run) {
     UntilCallback untilCallback{};
     const auto start = Clock::now();
     for (uint32_t i = 0; i < kOperations; ++i)
-      untilCallback += way.operate(comm, input.data(), output.data());
+      untilCallback += way.operate(comm, call);
     times.all.push_back(Microseconds(Clock::now() - start).count() / kOperations);
     times.untilCallback.push_back(untilCallback.count() / kOperations);
   }
@@ -132,14 +119,12 @@ void measure(const Way &way, uint32_t numRanks) {
   if (numRanks > 1)
     made.protocol = occl::plan::Protocol::LL128;
   std::shared_ptr<occlPlan> plan(occl::communicator::adoptPlan(std::move(made)), occlPlanDestroy);
-  ownPlan = plan.get();
   std::vector<Times> times(numRanks);
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < numRanks; ++r)
     threads.emplace_back([&, r] {
       takeProcessor(r);
-      registerOn(comms[r], plan.get(), kId, kElements, way.callbacksNeverBlock);
-      times[r] = timesOf(way, comms[r]);
+      times[r] = timesOf(way, comms[r], plan.get());
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -160,9 +145,8 @@ int main(int argc, char **argv) {
   if (sizes.empty())
     sizes = {1, 2, 4, 8};
   for (uint32_t numRanks : sizes)
-    for (const Way &way :
-         {Way{"run", inOneCall, false}, Way{"call", throughCall, false},
-          Way{"wait", throughWait, false}, Way{"callback, never blocks", throughCallback, true},
-          Way{"callback, may block", throughCallback, false}})
+    for (const Way &way : {Way{"call", inOneCall, false}, Way{"wait", throughWait, false},
+                           Way{"callback, never blocks", throughCallback, true},
+                           Way{"callback, may block", throughCallback, false}})
       measure(way, numRanks);
 }

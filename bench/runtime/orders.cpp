@@ -1,4 +1,4 @@
-// What it costs that ranks submit in different orders: batches of all-reduces, submitted by all
+// What it costs that ranks start in different orders: batches of all-reduces, started by all
 // ranks in the same order and by each in a random one of its own, in turns, on ranks that are
 // threads of one process.
 #include "bench/runtime/checked.h"
@@ -20,8 +20,9 @@
 
 namespace {
 
+using occl::bench::callOf;
 using occl::bench::check;
-using occl::bench::registerOn;
+using occl::bench::start;
 
 constexpr uint32_t kCollectives = 8, kSeed = 1;
 
@@ -35,26 +36,25 @@ struct Rank {
   occlComm_t comm = nullptr;
   std::vector<float> input, output;      // of all collectives
   std::vector<double> inOrder, atRandom; // microseconds of each batch
+  std::vector<occlCall_t> calls;         // by id
 
   /// `elements` are those of a buffer, `count` those of a part.
-  void registerAll(occlPlan_t plan, uint64_t elements, uint64_t count) {
+  void prepare(occlPlan_t plan, uint64_t elements, uint64_t count) {
     input.assign(elements * kCollectives, 1);
     output.assign(elements * kCollectives, 0);
-    for (uint32_t id = 0; id < kCollectives; ++id) {
-      registerOn(comm, plan, id, count);
-    }
+    for (uint32_t id = 0; id < kCollectives; ++id)
+      calls.push_back(
+          callOf(plan, input.data() + id * elements, output.data() + id * elements, count, id));
   }
 
   double batch(const std::array<uint32_t, kCollectives> &order) {
-    const uint64_t elements = input.size() / kCollectives;
     std::array<occlRequest_t, kCollectives> requests{};
-    auto start = std::chrono::steady_clock::now();
+    auto begin = std::chrono::steady_clock::now();
     for (uint32_t id : order)
-      check(occlSubmit(comm, id, input.data() + id * elements, output.data() + id * elements,
-                       nullptr, nullptr, &requests[id]));
+      requests[id] = start(comm, calls[id]);
     for (occlRequest_t request : requests)
       check(occlWait(comm, request));
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
         .count();
   }
 };
@@ -83,7 +83,7 @@ void measure(uint32_t numRanks, uint64_t bytes) {
     threads.emplace_back([&, r] {
       Rank &rank = ranks[r];
       rank.comm = comms[r];
-      rank.registerAll(plan.get(), bytes / sizeof(float), bytes / sizeof(float) / parts);
+      rank.prepare(plan.get(), bytes / sizeof(float), bytes / sizeof(float) / parts);
       std::mt19937 random(kSeed + r);
       std::array<uint32_t, kCollectives> order{};
       for (uint32_t i = 0; i < 2 * batchesFor(bytes); ++i) {

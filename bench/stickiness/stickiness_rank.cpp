@@ -1,8 +1,9 @@
 // One rank of data-parallel training of ResNet-50 (start it by occl-run): in every iteration all
-// ranks submit the 161 gradient all-reduces in the same order, last layer first, as the backward
+// ranks start the 161 gradient all-reduces in the same order, last layer first, as the backward
 // pass has them; one rank is late with each. Writes for every iteration and collective how often it
 // was preempted, how many visits moved nothing, and how long the task queue was when it came in.
 #include "runtime/communicator/occl.h"
+#include "tools/demo/plans_by_size.h"
 #include "tools/demo/resnet50.h"
 
 #include <CLI/CLI.hpp>
@@ -13,8 +14,10 @@
 #include <cstdlib>
 #include <fmt/core.h>
 #include <map>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace occl::bench {
@@ -51,17 +54,18 @@ public:
   void run();
 
 private:
-  void add(uint64_t id, const char *name, uint64_t count);
+  occlCall_t callOf(uint64_t id, const char *name, std::span<float> data) const;
   void meet();
   double reduceAll();
   std::vector<Seen> look() const;
   void check(uint32_t iteration) const;
-  void write(uint32_t iteration, double seconds, const std::vector<Seen> &before) const;
+  void write(uint32_t iteration, double seconds, const std::vector<Seen> &before,
+             const std::vector<Seen> &after) const;
 
   const Options &options;
   occlComm_t comm = nullptr;
   uint32_t rank = 0, numRanks = 0;
-  std::vector<occlPlan_t> plans;
+  demo::PlansBySize plans;
   std::vector<demo::Parameter> tensors = demo::resnet50Parameters();
   std::vector<std::vector<float>> gradients;
   std::FILE *file = nullptr;
@@ -76,13 +80,10 @@ Rank::Rank(const Options &options) : options(options) {
   require(occlCommRank(comm, &rank), "rank");
   require(occlCommSize(comm, &numRanks), "size");
   for (const std::string &path : options.plans)
-    require(occlPlanLoad(path.c_str(), &plans.emplace_back()), path.c_str());
+    require(plans.load(path), path.c_str());
   std::ranges::reverse(tensors); // the order of the backward pass
-  for (uint64_t id = 0; id < tensors.size(); ++id) {
-    gradients.emplace_back(tensors[id].numElements());
-    add(id, tensors[id].name.c_str(), gradients.back().size());
-  }
-  add(tensors.size(), "meeting", 1);
+  for (const demo::Parameter &tensor : tensors)
+    gradients.emplace_back(tensor.numElements());
   std::string path = fmt::format("{}.{}", options.output, rank);
   file = std::fopen(path.c_str(), "w");
   if (!file) {
@@ -94,26 +95,28 @@ Rank::Rank(const Options &options) : options(options) {
 Rank::~Rank() {
   std::fclose(file);
   require(occlCommDestroy(comm), "leaving");
-  for (occlPlan_t plan : plans)
-    occlPlanDestroy(plan);
 }
 
-void Rank::add(uint64_t id, const char *name, uint64_t count) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = id;
-  collective.name = name;
-  collective.plans = plans.data();
-  collective.numPlans = static_cast<uint32_t>(plans.size());
-  collective.count = count;
-  require(occlRegister(comm, &collective), name);
+/// A sum in place.
+occlCall_t Rank::callOf(uint64_t id, const char *name, std::span<float> data) const {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.plan = plans.find(data.size_bytes());
+  if (!call.plan) {
+    fmt::print(stderr, "{}: no --plan is meant for {} bytes\n", name, data.size_bytes());
+    std::exit(1);
+  }
+  call.sendBuffer = call.recvBuffer = data.data();
+  call.count = data.size();
+  call.id = id;
+  call.name = name;
+  return call;
 }
 
 /// Returns when all ranks have called it.
 void Rank::meet() {
   float one = 1;
-  occlRequest_t request = 0;
-  require(occlSubmit(comm, tensors.size(), &one, &one, nullptr, nullptr, &request), "meeting");
-  require(occlWait(comm, request), "meeting");
+  const occlCall_t call = callOf(0, "meeting", {&one, 1});
+  require(occlCall(comm, &call, nullptr), "meeting");
 }
 
 /// Seconds until the last callback.
@@ -127,8 +130,8 @@ double Rank::reduceAll() {
   for (uint64_t id = 0; id < tensors.size(); ++id) {
     if (rank == options.lateRank)
       std::this_thread::sleep_for(std::chrono::microseconds(options.delayMicroseconds));
-    float *gradient = gradients[id].data();
-    require(occlSubmit(comm, id, gradient, gradient, callback, &left, nullptr), "submitting");
+    const occlCall_t call = callOf(id, tensors[id].name.c_str(), gradients[id]);
+    require(occlStart(comm, &call, callback, &left, nullptr), "starting");
   }
   while (left.load() != 0) {
     if (const char *failure = occlCommGetLastError(comm); *failure != '\0') {
@@ -165,8 +168,8 @@ void Rank::check(uint32_t iteration) const {
       }
 }
 
-void Rank::write(uint32_t iteration, double seconds, const std::vector<Seen> &before) const {
-  std::vector<Seen> after = look();
+void Rank::write(uint32_t iteration, double seconds, const std::vector<Seen> &before,
+                 const std::vector<Seen> &after) const {
   for (size_t id = 0; id < after.size(); ++id)
     fmt::print(file, "{} {:.6f} {} {} {} {}\n", iteration, seconds, id,
                after[id].preemptions - before[id].preemptions,
@@ -175,14 +178,16 @@ void Rank::write(uint32_t iteration, double seconds, const std::vector<Seen> &be
 }
 
 void Rank::run() {
+  std::vector<Seen> before(tensors.size()); // of ids that are started nothing is known before
   for (uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
     for (std::vector<float> &gradient : gradients)
       std::ranges::fill(gradient, static_cast<float>(iteration + 1));
-    std::vector<Seen> before = look();
     meet();
     double seconds = reduceAll();
     check(iteration);
-    write(iteration, seconds, before);
+    std::vector<Seen> after = look();
+    write(iteration, seconds, before, after);
+    before = std::move(after);
   }
 }
 

@@ -1,6 +1,5 @@
-// What collectives cost that are registered and not used, and what those in flight cost: memory,
-// and the time of a submission. Two ranks that are threads of this process; all numbers are of one
-// rank.
+// What sequences cost that have been used, and what invocations in flight cost: memory, and the
+// time of a start. Two ranks that are threads of this process; all numbers are of one rank.
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/handles.h"
@@ -10,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,8 +17,8 @@
 
 namespace {
 
+using occl::bench::callOf;
 using occl::bench::check;
-using occl::bench::registerOn;
 using occl::communicator::testing::residentKilobytes;
 using Clock = std::chrono::steady_clock;
 
@@ -35,33 +35,23 @@ void print(const char *what, uint64_t number, double grown) {
 
 class Bench {
 public:
-  explicit Bench(uint64_t numRegistered) : numRegistered(numRegistered), comms(kRanks) {
-    check(occlCommInitAll(comms.data(), kRanks, nullptr));
-  }
+  Bench() : comms(kRanks) { check(occlCommInitAll(comms.data(), kRanks, nullptr)); }
   ~Bench() {
     for (occlComm_t comm : comms)
       check(occlCommDestroy(comm));
   }
 
-  void registerAll() {
-    for (occlComm_t comm : comms)
-      for (uint64_t id = 0; id < numRegistered; ++id) {
-        registerOn(comm, plan.get(), id, kElements);
-      }
-  }
-  occlRequest_t submit(uint32_t rank, uint64_t id) {
-    occlRequest_t request = 0;
-    check(
-        occlSubmit(comms[rank], id, input.data(), output[rank].data(), nullptr, nullptr, &request));
-    return request;
+  occlRequest_t start(uint32_t rank, uint64_t id) {
+    return occl::bench::start(comms[rank],
+                              callOf(plan.get(), input.data(), output[rank].data(), kElements, id));
   }
   void wait(uint32_t rank, const std::vector<occlRequest_t> &requests) {
     for (occlRequest_t request : requests)
       check(occlWait(comms[rank], request));
   }
-  /// Nanoseconds of a submission, the median over many rounds in each of which rank 0 submits
-  /// `number` collectives, the next ones of `ids` in turn; then both ranks complete them.
-  double timeOfSubmission(uint32_t number, uint64_t ids) {
+  /// Nanoseconds of a start, the median over many rounds in each of which rank 0 starts `number`
+  /// collectives, the next ones of `ids` in turn; then both ranks complete them.
+  double timeOfStart(uint32_t number, uint64_t ids) {
     constexpr uint32_t kRounds = 2000;
     std::vector<double> times;
     for (uint32_t round = 0; round < kRounds; ++round) {
@@ -69,11 +59,11 @@ public:
       uint64_t first = uint64_t{round} * number % ids;
       auto begin = Clock::now();
       for (uint32_t i = 0; i < number; ++i)
-        requests[0].push_back(submit(0, first + i));
+        requests[0].push_back(start(0, first + i));
       std::chrono::duration<double, std::nano> passed = Clock::now() - begin;
       times.push_back(passed.count() / number);
       for (uint32_t i = 0; i < number; ++i)
-        requests[1].push_back(submit(1, first + i));
+        requests[1].push_back(start(1, first + i));
       waitOnBoth(requests);
     }
     std::ranges::sort(times);
@@ -84,30 +74,29 @@ public:
     wait(0, requests[0]);
     other.join();
   }
-  /// Every collective once.
-  void runEach() {
-    for (uint64_t id = 0; id < numRegistered; id += kInFlight) {
+  /// The sequences with these ids once.
+  void runEach(uint64_t begin, uint64_t end) {
+    for (uint64_t id = begin; id < end; id += kInFlight) {
       std::vector<occlRequest_t> requests[kRanks];
       for (uint32_t r = 0; r < kRanks; ++r)
-        for (uint64_t i = id; i < std::min(id + kInFlight, numRegistered); ++i)
-          requests[r].push_back(submit(r, i));
+        for (uint64_t i = id; i < std::min(id + kInFlight, end); ++i)
+          requests[r].push_back(start(r, i));
       waitOnBoth(requests);
     }
   }
-  /// What so many invocations on both ranks grow by; then they are complete.
+  /// What invocations of so many sequences on both ranks grow by; then they are complete.
   double growthInFlight() {
     double before = residentBytes();
     std::vector<occlRequest_t> requests[kRanks];
     for (uint32_t r = 0; r < kRanks; ++r)
       for (uint64_t id = 0; id < kInFlight; ++id)
-        requests[r].push_back(submit(r, id));
+        requests[r].push_back(start(r, id));
     double grown = residentBytes() - before;
     waitOnBoth(requests);
     return grown;
   }
 
 private:
-  uint64_t numRegistered;
   std::vector<occlComm_t> comms;
   std::shared_ptr<occlPlan> plan{
       occl::communicator::adoptPlan(occl::plan::testing::twoShotAllReduce(kRanks)),
@@ -117,32 +106,36 @@ private:
       std::vector<std::vector<float>>(kRanks, std::vector<float>(kElements));
 };
 
+void printMemory(Bench &bench, double before, uint64_t number) {
+  std::printf("%-44s %8s\n", "memory of a rank", "bytes");
+  print("a communicator, together", 1, residentBytes() - before);
+  print("an invocation in flight, of 1000, the first", kInFlight, bench.growthInFlight());
+  print("an invocation in flight, of 1000, again", kInFlight, bench.growthInFlight());
+  before = residentBytes();
+  bench.runEach(kInFlight, number);
+  print("a sequence that has been used, of 9000 more", number - kInFlight,
+        residentBytes() - before);
+}
+
+void printTime(const char *which, uint64_t used, double nanoseconds) {
+  std::printf("%s in turn, %5llu have been used %*s%8.0f\n", which,
+              static_cast<unsigned long long>(used), static_cast<int>(14 - std::strlen(which)), "",
+              nanoseconds);
+}
+
 } // namespace
 
 int main() {
   constexpr uint64_t kFew = 10, kMany = 10000;
-  std::printf("%-44s %8s\n", "memory of a rank", "bytes");
   {
-    double before = residentBytes();
-    Bench bench(kMany);
-    print("a communicator, together", 1, residentBytes() - before);
-    before = residentBytes();
-    bench.registerAll();
-    print("a registered collective", kMany, residentBytes() - before);
-    print("an invocation in flight, of 1000", kInFlight, bench.growthInFlight());
-    print("an invocation in flight, of 1000, again", kInFlight, bench.growthInFlight());
-    before = residentBytes();
-    bench.runEach();
-    print("a collective once it has been used", kMany, residentBytes() - before);
+    const double before = residentBytes();
+    Bench bench;
+    printMemory(bench, before, kMany);
+    std::printf("\n%-44s %8s\n", "median time of a start", "ns");
+    printTime("10 sequences", kMany, bench.timeOfStart(kFew, kFew));
+    printTime("1000", kMany, bench.timeOfStart(kFew, kInFlight));
+    printTime("10000", kMany, bench.timeOfStart(kFew, kMany));
   }
-  std::printf("\n%-44s %8s\n", "median time of a submission", "ns");
-  for (uint64_t registered : {kFew, kMany}) {
-    Bench bench(registered);
-    bench.registerAll();
-    std::printf("ten collectives in turn, %5lu are registered %8.0f\n", registered,
-                bench.timeOfSubmission(kFew, kFew));
-    if (registered == kMany)
-      std::printf("all in turn, %5lu are registered             %8.0f\n", registered,
-                  bench.timeOfSubmission(kFew, kMany));
-  }
+  Bench bench;
+  printTime("10 sequences", kFew, bench.timeOfStart(kFew, kFew));
 }
