@@ -122,8 +122,29 @@ void benchFolds() {
     row(DataType::Float32, ReduceOp::Sum, n);
   for (unsigned type = 0; type < kNumDataTypes; ++type)
     row(DataType(type), ReduceOp::Max, 8);
-  row(DataType::Float16, ReduceOp::Sum, 2);
-  row(DataType::Bfloat16, ReduceOp::Sum, 2);
+  for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max})
+    for (DataType type : {DataType::Float32, DataType::Float16, DataType::Bfloat16})
+      row(type, op, 2);
+}
+
+void benchScaling() {
+  std::printf("%-44s %10s %10s %10s\n", "copy of an input, GB/s read", "8 KiB", "64 KiB", "8 MiB");
+  auto row = [&](DataType type, const char *name, const Scale &scale) {
+    std::printf("  %-42s", (std::string(nameOf(type)) + ", " + name).c_str());
+    for (uint64_t bytes : {8u << 10, 64u << 10, 8u << 20}) {
+      std::vector<char> from(bytes, 0), to(bytes, 0);
+      double seconds =
+          timeOf([&] { scaleElements(type, scale, to.data(), from.data(), bytes / sizeOf(type)); });
+      std::printf(" %10.1f", static_cast<double>(bytes) / seconds * 1e-9);
+    }
+    std::printf("\n");
+  };
+  const uint64_t factor = 0;
+  for (unsigned type = 0; type < kNumDataTypes; ++type) {
+    row(DataType(type), "multiplied", {&factor});
+    if (isFloat(DataType(type)))
+      row(DataType(type), "divided by 3", {nullptr, 3});
+  }
 }
 
 void benchAllReduces() {
@@ -157,6 +178,7 @@ int main(int argc, char **argv) {
     secondsPerRow = std::atof(argv[1]);
   benchSteps();
   benchFolds();
+  benchScaling();
   benchAllReduces();
   return 0;
 }

@@ -29,7 +29,10 @@ static_assert(static_cast<int>(DataType::Float32) == occlFloat32);
 static_assert(static_cast<int>(DataType::Float64) == occlFloat64);
 static_assert(static_cast<int>(DataType::Float8E4m3) == occlFloat8E4m3);
 static_assert(static_cast<int>(DataType::Float8E5m2) == occlFloat8E5m2);
-static_assert(kNumDataTypes == occlFloat8E5m2 + 1);
+static_assert(static_cast<int>(DataType::Int8) == occlInt8);
+static_assert(static_cast<int>(DataType::Uint32) == occlUint32);
+static_assert(static_cast<int>(DataType::Uint64) == occlUint64);
+static_assert(kNumDataTypes == occlUint64 + 1);
 
 static_assert(static_cast<int>(ReduceOp::Sum) == occlSum);
 static_assert(static_cast<int>(ReduceOp::Prod) == occlProd);

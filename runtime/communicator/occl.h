@@ -71,7 +71,10 @@ typedef enum {
   occlFloat32 = 5,
   occlFloat64 = 6,
   occlFloat8E4m3 = 7, /* no infinity, up to 448 */
-  occlFloat8E5m2 = 8  /* up to 57344 */
+  occlFloat8E5m2 = 8, /* up to 57344 */
+  occlInt8 = 9,
+  occlUint32 = 10,
+  occlUint64 = 11
 } occlDataType_t;
 
 typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;

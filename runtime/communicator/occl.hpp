@@ -78,10 +78,16 @@ private:
 template <class T> constexpr occlDataType_t dataTypeOf() {
   if constexpr (std::is_same_v<T, uint8_t>)
     return occlUint8;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return occlInt8;
   else if constexpr (std::is_same_v<T, int32_t>)
     return occlInt32;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return occlUint32;
   else if constexpr (std::is_same_v<T, int64_t>)
     return occlInt64;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return occlUint64;
   else if constexpr (std::is_same_v<T, float>)
     return occlFloat32;
   else {

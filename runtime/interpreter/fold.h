@@ -3,7 +3,9 @@
 //
 // Integers wrap around. 8-bit and 16-bit floats accumulate in float over all sources of one
 // instruction and are rounded once. Average sums, and divides at the instruction that completes a
-// chunk (integers truncate). If any source of minimum or maximum is a NaN, so is the result.
+// chunk (integers truncate); whoever has divided the inputs of an average before folds them as
+// sums. If any source of minimum or maximum is a NaN, so is the result. Which of two zeros is the
+// smaller one is not defined.
 #pragma once
 
 #include "runtime/base/data_type.h"
@@ -73,13 +75,10 @@ struct Maximum {
   }
 };
 
+/// Towards zero. The divisor, a number of ranks, may exceed a type of 8 bits.
 template <class T> OCCL_INLINE T divide(T value, uint64_t divisor) {
-  return static_cast<T>(value / static_cast<T>(divisor));
-}
-
-/// divide() of a uint8: the divisor may exceed the type.
-template <> OCCL_INLINE uint8_t divide(uint8_t value, uint64_t divisor) {
-  return static_cast<uint8_t>(value / divisor);
+  using Divisor = std::conditional_t<sizeof(T) == 1, int32_t, T>;
+  return static_cast<T>(value / static_cast<Divisor>(divisor));
 }
 
 /// Calls visitor.template operator()<Element, Operation>() for the type and operation.
@@ -106,6 +105,12 @@ OCCL_INLINE auto dispatchFold(DataType type, ReduceOp op, Visitor &&visitor) {
   switch (type) {
   case DataType::Uint8:
     return dispatchOperation<Plain<uint8_t>>(op, visitor);
+  case DataType::Int8:
+    return dispatchOperation<Plain<int8_t>>(op, visitor);
+  case DataType::Uint32:
+    return dispatchOperation<Plain<uint32_t>>(op, visitor);
+  case DataType::Uint64:
+    return dispatchOperation<Plain<uint64_t>>(op, visitor);
   case DataType::Int32:
     return dispatchOperation<Plain<int32_t>>(op, visitor);
   case DataType::Int64:

@@ -12,8 +12,25 @@ namespace occl::interpreter {
 using FoldFunction = void (*)(char *const *pointers, unsigned numSources, unsigned numDestinations,
                               uint64_t elements, uint64_t divisor);
 
+/// Each element times the factor, an element of the type; floats of less than 32 bits are
+/// multiplied as floats and rounded once. Of any alignment; `to` is disjoint from or equal to
+/// `from`.
+using MultiplyFunction = void (*)(char *to, const char *from, uint64_t elements,
+                                  const void *factor);
+
 struct FoldTable {
   FoldFunction functions[kNumDataTypes][kNumReduceOps];
+  MultiplyFunction multiply[kNumDataTypes];
+};
+
+/// What each element of an input becomes before it is reduced.
+struct Scale {
+  /// It is multiplied by this element of the type; null: by nothing.
+  const void *factor = nullptr;
+  /// Floats are divided by this; 1: by nothing. Not both.
+  uint64_t divisor = 1;
+
+  bool isNone() const { return !factor && divisor == 1; }
 };
 
 /// Chosen once by what the processor can do. Any thread.
@@ -21,5 +38,9 @@ const FoldTable &foldTable();
 
 /// The same bytes in every destination. As FoldFunction, with one source.
 void copyToAll(char *const *pointers, unsigned numDestinations, uint64_t bytes);
+
+/// The elements at `from`, scaled, to `to`, which is disjoint from them. As MultiplyFunction.
+void scaleElements(DataType type, const Scale &scale, char *to, const char *from,
+                   uint64_t elements);
 
 } // namespace occl::interpreter

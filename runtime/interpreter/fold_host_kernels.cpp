@@ -16,53 +16,44 @@ namespace {
 /// Bytes of a destination that stay in cache until they are copied to the others.
 constexpr uint64_t kBlockBytes = 8 << 10;
 
-/// As wide as the widest instruction set; a narrower one takes several instructions.
+/// As wide as the registers: compilers split wider vectors badly.
+#if defined(__AVX512BW__)
+constexpr uint64_t kVectorBytes = 64;
+#elif defined(__AVX2__)
 constexpr uint64_t kVectorBytes = 32;
+#else
+constexpr uint64_t kVectorBytes = 16;
+#endif
 template <class T> struct VectorOf { typedef T Type __attribute__((vector_size(kVectorBytes))); };
 template <class T> using Vector = typename VectorOf<T>::Type;
 using Words = Vector<uint32_t>;
 typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
 typedef uint8_t Quarters __attribute__((vector_size(kVectorBytes / 4)));
 
-OCCL_INLINE Words widen(Halves halves) {
-#ifdef __AVX2__
-  return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, halves)));
-#else
-  return __builtin_convertvector(halves, Words);
+#ifdef __AVX512BW__
+/// With a mask, since GCC 12 takes what the forms without one leave open for an error.
+constexpr __mmask16 kAll = 0xffff;
 #endif
-}
-
-/// Of words below 2^16.
-OCCL_INLINE Halves narrow(Words words) {
-#ifdef __AVX2__
-  __m256i whole = __builtin_bit_cast(__m256i, words);
-  __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(whole, whole), 0x08);
-  return __builtin_bit_cast(Halves, _mm256_castsi256_si128(packed));
-#else
-  return __builtin_convertvector(words, Halves);
-#endif
-}
-
-OCCL_INLINE Vector<float> toFloats(Halves halves, Bfloat16Element) {
-  return __builtin_bit_cast(Vector<float>, widen(halves) << 16);
-}
-OCCL_INLINE Halves fromFloats(Vector<float> value, Bfloat16Element) {
-  return narrow(detail::bfloatFromFloat<Vector<float>, Words>(value));
-}
 
 OCCL_INLINE Vector<float> toFloats(Halves halves, Float16Element) {
-#ifdef __F16C__
+#if defined(__AVX512BW__)
+  return __builtin_bit_cast(Vector<float>,
+                            _mm512_maskz_cvtph_ps(kAll, __builtin_bit_cast(__m256i, halves)));
+#elif defined(__F16C__)
   return __builtin_bit_cast(Vector<float>, _mm256_cvtph_ps(__builtin_bit_cast(__m128i, halves)));
 #else
-  return detail::floatFromHalf<Vector<float>, Words>(widen(halves));
+  return detail::floatFromHalf<Vector<float>, Words>(__builtin_convertvector(halves, Words));
 #endif
 }
 OCCL_INLINE Halves fromFloats(Vector<float> value, Float16Element) {
-#ifdef __F16C__
+#if defined(__AVX512BW__)
+  return __builtin_bit_cast(Halves, _mm512_maskz_cvtps_ph(kAll, __builtin_bit_cast(__m512, value),
+                                                          _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
   return __builtin_bit_cast(
       Halves, _mm256_cvtps_ph(__builtin_bit_cast(__m256, value), _MM_FROUND_TO_NEAREST_INT));
 #else
-  return narrow(detail::halfFromFloat<Vector<float>, Words>(value));
+  return __builtin_convertvector(detail::halfFromFloat<Vector<float>, Words>(value), Halves);
 #endif
 }
 
@@ -76,72 +67,180 @@ template <class Element> OCCL_INLINE Quarters fromFloats(Vector<float> value, El
   return __builtin_convertvector(bits, Quarters);
 }
 
-/// Accumulators of kVectorBytes, from elements at any address.
-template <class Element> OCCL_INLINE auto load(const char *from) {
-  using Storage = typename Element::Storage;
-  if constexpr (std::is_same_v<Storage, typename Element::Accumulator>) {
-    Vector<Storage> result;
-    std::memcpy(&result, from, sizeof(result));
-    return result;
-  } else {
-    std::conditional_t<sizeof(Storage) == 2, Halves, Quarters> stored;
-    std::memcpy(&stored, from, sizeof(stored));
-    return toFloats(stored, Element());
-  }
+template <class Stored> OCCL_INLINE Stored loadFrom(const char *from) {
+  Stored stored;
+  std::memcpy(&stored, from, sizeof stored);
+  return stored;
+}
+template <class Stored> OCCL_INLINE void storeTo(char *to, Stored stored) {
+  std::memcpy(to, &stored, sizeof stored);
 }
 
+/// What is folded at a time: kBytes of elements at any address, as accumulators. All rows of a type
+/// and operation give an element the same bits, wherever in a row it lies.
+template <class Element, class Operation> struct Row {
+  using Accumulator = typename Element::Accumulator;
+  static constexpr bool kIsPlain = std::is_same_v<typename Element::Storage, Accumulator>;
+  using Stored = std::conditional_t<
+      kIsPlain, Vector<Accumulator>,
+      std::conditional_t<sizeof(typename Element::Storage) == 2, Halves, Quarters>>;
+  static constexpr uint64_t kBytes = sizeof(Stored);
+  Vector<Accumulator> values;
+
+  OCCL_INLINE explicit Row(const char *from) {
+    if constexpr (kIsPlain)
+      values = loadFrom<Stored>(from);
+    else
+      values = toFloats(loadFrom<Stored>(from), Element());
+  }
+  OCCL_INLINE void apply(const Row &other) { values = Operation::apply(values, other.values); }
+  OCCL_INLINE void divideBy(uint64_t divisor) { values /= static_cast<Accumulator>(divisor); }
+  OCCL_INLINE void multiplyBy(Accumulator factor) { values *= factor; }
+  OCCL_INLINE void store(char *to) const {
+    if constexpr (kIsPlain)
+      storeTo(to, values);
+    else
+      storeTo(to, fromFloats(values, Element()));
+  }
+};
+
+/// The upper halves of floats: those at even and at odd places apart, so that nothing changes its
+/// place in the vector.
+template <class Operation> struct Row<Bfloat16Element, Operation> {
+  static constexpr uint64_t kBytes = kVectorBytes;
+  Vector<float> even, odd;
+
+  OCCL_INLINE explicit Row(const char *from) {
+    Words both = loadFrom<Words>(from);
+    even = __builtin_bit_cast(Vector<float>, both << 16);
+    odd = __builtin_bit_cast(Vector<float>, both & 0xffff0000);
+  }
+  OCCL_INLINE void apply(const Row &other) {
+    even = Operation::apply(even, other.even);
+    odd = Operation::apply(odd, other.odd);
+  }
+  OCCL_INLINE void divideBy(uint64_t divisor) {
+    even /= static_cast<float>(divisor);
+    odd /= static_cast<float>(divisor);
+  }
+  OCCL_INLINE void multiplyBy(float factor) {
+    even *= factor;
+    odd *= factor;
+  }
+  OCCL_INLINE void store(char *to) const {
+    storeTo(to, detail::bfloatFromFloat<Vector<float>, Words>(even) |
+                    detail::bfloatFromFloat<Vector<float>, Words>(odd) << 16);
+  }
+};
+
+/// The larger, or smaller, of floats of 16 bits, compared as integers: negative ones have their
+/// magnitude inverted. Of two zeros +0 is the larger one.
+template <class Element, bool kLargest> struct OrderedRow {
+  using Keys = Vector<int16_t>;
+  static constexpr uint64_t kBytes = kVectorBytes;
+  static constexpr int16_t kInfinity = std::is_same_v<Element, Float16Element> ? 0x7c00 : 0x7f80;
+  Keys keys, largestMagnitude;
+
+  static OCCL_INLINE Keys inverted(Keys bits) { return bits ^ ((bits >> 15) & 0x7fff); }
+
+  OCCL_INLINE explicit OrderedRow(const char *from) {
+    Keys bits = loadFrom<Keys>(from);
+    keys = inverted(bits);
+    largestMagnitude = bits & 0x7fff;
+  }
+  OCCL_INLINE void apply(const OrderedRow &other) {
+    keys = (kLargest ? keys > other.keys : keys < other.keys) ? keys : other.keys;
+    largestMagnitude =
+        largestMagnitude > other.largestMagnitude ? largestMagnitude : other.largestMagnitude;
+  }
+  OCCL_INLINE void store(char *to) const {
+    // A magnitude beyond infinity is a NaN.
+    storeTo(to, largestMagnitude > kInfinity ? largestMagnitude : inverted(keys));
+  }
+  OCCL_INLINE void divideBy(uint64_t) {} // averages are sums
+};
+template <> struct Row<Float16Element, Minimum> : OrderedRow<Float16Element, false> {
+  using OrderedRow::OrderedRow;
+};
+template <> struct Row<Float16Element, Maximum> : OrderedRow<Float16Element, true> {
+  using OrderedRow::OrderedRow;
+};
+template <> struct Row<Bfloat16Element, Minimum> : OrderedRow<Bfloat16Element, false> {
+  using OrderedRow::OrderedRow;
+};
+template <> struct Row<Bfloat16Element, Maximum> : OrderedRow<Bfloat16Element, true> {
+  using OrderedRow::OrderedRow;
+};
+
+/// Integers one by one: no processor divides vectors of them.
 template <class Element>
-OCCL_INLINE void store(char *to, Vector<typename Element::Accumulator> value) {
-  if constexpr (std::is_same_v<typename Element::Storage, typename Element::Accumulator>) {
-    std::memcpy(to, &value, sizeof(value));
-  } else {
-    auto stored = fromFloats(value, Element());
-    std::memcpy(to, &stored, sizeof(stored));
+void averageElements(char *to, char *const *sources, unsigned numSources, uint64_t begin,
+                     uint64_t end, uint64_t divisor) {
+  using Integer = typename Element::Storage;
+  for (; begin < end; begin += sizeof(Integer)) {
+    Integer sum = loadFrom<Integer>(sources[0] + begin);
+    for (unsigned s = 1; s < numSources; ++s)
+      sum = Sum::apply(sum, loadFrom<Integer>(sources[s] + begin));
+    storeTo(to + begin, divide(sum, divisor));
   }
 }
 
-/// One element, where a whole vector would be too much.
-template <class Element, class Operation>
-OCCL_INLINE void foldElement(char *to, char *const *sources, unsigned numSources, uint64_t offset,
-                             uint64_t divisor) {
-  typename Element::Storage stored;
-  std::memcpy(&stored, sources[0] + offset, sizeof(stored));
-  auto sum = Element::load(stored);
+/// kRows rows from `begin` on, of N sources, or of numSources if N is 0. All sources are read
+/// before anything is stored.
+template <class Row, unsigned N, unsigned kRows>
+OCCL_INLINE void foldRows(char *to, char *const *sources, unsigned numSources, uint64_t begin,
+                          uint64_t divisor) {
+  numSources = N == 0 ? numSources : N;
+  Row first(sources[0] + begin), second(sources[0] + begin + (kRows - 1) * Row::kBytes);
+#pragma GCC unroll 8
   for (unsigned s = 1; s < numSources; ++s) {
-    std::memcpy(&stored, sources[s] + offset, sizeof(stored));
-    sum = Operation::apply(sum, Element::load(stored));
+    first.apply(Row(sources[s] + begin));
+    if constexpr (kRows == 2)
+      second.apply(Row(sources[s] + begin + Row::kBytes));
   }
-  stored = Element::store(divisor > 1 ? divide(sum, divisor) : sum);
-  std::memcpy(to + offset, &stored, sizeof(stored));
+  if (divisor > 1) {
+    first.divideBy(divisor);
+    second.divideBy(divisor);
+  }
+  first.store(to + begin);
+  if constexpr (kRows == 2)
+    second.store(to + begin + Row::kBytes);
 }
 
-/// The bytes [begin, end) in one pass over N sources, or over numSources if N is 0. Every vector is
-/// read from all sources before it is stored, so the destination may be one of them.
+/// What is less than a row, from `begin` on: from copies that are padded.
+template <class Row>
+void foldEnd(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t bytes,
+             uint64_t divisor) {
+  char padded[Row::kBytes] = {}, other[Row::kBytes] = {};
+  std::memcpy(padded, sources[0] + begin, bytes);
+  Row row(padded);
+  for (unsigned s = 1; s < numSources; ++s) {
+    std::memcpy(other, sources[s] + begin, bytes);
+    row.apply(Row(other));
+  }
+  if (divisor > 1)
+    row.divideBy(divisor);
+  row.store(padded);
+  std::memcpy(to + begin, padded, bytes);
+}
+
+/// The bytes [begin, end) in one pass over N sources, or over numSources if N is 0. The destination
+/// may be one of the sources.
 template <class Element, class Operation, unsigned N>
 void foldRange(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t end,
                uint64_t divisor) {
-  using T = typename Element::Accumulator;
-  constexpr uint64_t size = sizeof(typename Element::Storage);
-  constexpr uint64_t width = kVectorBytes / sizeof(T) * size;
-  numSources = N == 0 ? numSources : N;
-  // No processor divides vectors of integers.
-  uint64_t vectorEnd = std::is_integral_v<T> && divisor > 1 ? begin : end;
-  for (; begin + 2 * width <= vectorEnd; begin += 2 * width) {
-    auto low = load<Element>(sources[0] + begin), high = load<Element>(sources[0] + begin + width);
-#pragma GCC unroll 8
-    for (unsigned s = 1; s < numSources; ++s) {
-      low = Operation::apply(low, load<Element>(sources[s] + begin));
-      high = Operation::apply(high, load<Element>(sources[s] + begin + width));
-    }
-    if (divisor > 1) {
-      low /= static_cast<T>(divisor);
-      high /= static_cast<T>(divisor);
-    }
-    store<Element>(to + begin, low);
-    store<Element>(to + begin + width, high);
+  using Folded = Row<Element, Operation>;
+  if constexpr (std::is_integral_v<typename Element::Accumulator>)
+    if (divisor > 1)
+      return averageElements<Element>(to, sources, numSources, begin, end, divisor);
+  for (; end - begin >= 2 * Folded::kBytes; begin += 2 * Folded::kBytes)
+    foldRows<Folded, N, 2>(to, sources, numSources, begin, divisor);
+  if (end - begin >= Folded::kBytes) {
+    foldRows<Folded, N, 1>(to, sources, numSources, begin, divisor);
+    begin += Folded::kBytes;
   }
-  for (; begin < end; begin += size)
-    foldElement<Element, Operation>(to, sources, numSources, begin, divisor);
+  if (begin != end)
+    foldEnd<Folded>(to, sources, numSources, begin, end - begin, divisor);
 }
 
 template <class Element, class Operation>
@@ -175,17 +274,45 @@ void fold(char *const *pointers, unsigned numSources, unsigned numDestinations, 
   }
 }
 
+/// Row after row, in place too.
+template <class Element>
+void multiply(char *to, const char *from, uint64_t elements, const void *factor) {
+  using Scaled = Row<Element, Sum>;
+  const auto by =
+      Element::load(loadFrom<typename Element::Storage>(static_cast<const char *>(factor)));
+  uint64_t left = elements * sizeof(typename Element::Storage);
+  for (; left >= Scaled::kBytes; left -= Scaled::kBytes) {
+    Scaled row(from);
+    row.multiplyBy(by);
+    row.store(to);
+    from += Scaled::kBytes;
+    to += Scaled::kBytes;
+  }
+  if (left == 0)
+    return;
+  char padded[Scaled::kBytes] = {};
+  std::memcpy(padded, from, left);
+  Scaled row(padded);
+  row.multiplyBy(by);
+  row.store(padded);
+  std::memcpy(to, padded, left);
+}
+
 } // namespace
 
 FoldTable makeFoldTable() {
   FoldTable table;
-  for (unsigned type = 0; type < kNumDataTypes; ++type)
+  for (unsigned type = 0; type < kNumDataTypes; ++type) {
     for (unsigned op = 0; op < kNumReduceOps; ++op)
       table.functions[type][op] =
           dispatchFold(static_cast<DataType>(type), static_cast<ReduceOp>(op),
                        []<class Element, class Operation>() -> FoldFunction {
                          return fold<Element, Operation>;
                        });
+    table.multiply[type] =
+        dispatchFold(static_cast<DataType>(type), ReduceOp::Sum,
+                     []<class Element, class>() -> MultiplyFunction { return multiply<Element>; });
+  }
   return table;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <random>
 #include <string>
 
 namespace occl::interpreter {
@@ -17,7 +19,11 @@ using conformance::Numbers;
 
 constexpr DataType kTypes[] = {DataType::Uint8,   DataType::Int32,      DataType::Int64,
                                DataType::Float16, DataType::Bfloat16,   DataType::Float32,
-                               DataType::Float64, DataType::Float8E4m3, DataType::Float8E5m2};
+                               DataType::Float64, DataType::Float8E4m3, DataType::Float8E5m2,
+                               DataType::Int8,    DataType::Uint32,     DataType::Uint64};
+static_assert(std::size(kTypes) == kNumDataTypes);
+constexpr DataType kFloatTypes[] = {DataType::Float16, DataType::Bfloat16,   DataType::Float32,
+                                    DataType::Float64, DataType::Float8E4m3, DataType::Float8E5m2};
 constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max,
                              ReduceOp::Avg};
 
@@ -27,6 +33,10 @@ protected:
 #ifdef __x86_64__
     if (GetParam() == avx2::makeFoldTable && !__builtin_cpu_supports("avx2"))
       GTEST_SKIP() << "this processor has no AVX2";
+    if (GetParam() == avx512::makeFoldTable &&
+        !(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")))
+      GTEST_SKIP() << "this processor has no AVX-512";
 #endif
     table = GetParam()();
   }
@@ -118,8 +128,7 @@ TEST_P(Fold, RoundsSumsOfSmallFloatsOnce) {
 }
 
 TEST_P(Fold, PropagatesNotANumberFromEverySource) {
-  for (DataType type : {DataType::Float16, DataType::Bfloat16, DataType::Float32, DataType::Float64,
-                        DataType::Float8E4m3, DataType::Float8E5m2})
+  for (DataType type : kFloatTypes)
     for (ReduceOp op : {ReduceOp::Min, ReduceOp::Max})
       for (unsigned n : {2, 3, 5, 8})
         for (unsigned at = 0; at < n; ++at) {
@@ -150,6 +159,15 @@ TEST_P(Fold, WrapsIntegersAround) {
   EXPECT_EQ(value, INT32_MIN);
   sources = {{{}, {200}}, {{}, {100}}};
   EXPECT_EQ(fold(sources, DataType::Uint8, ReduceOp::Sum, 1, 0)[0][0], 44);
+  EXPECT_EQ(fold(sources, DataType::Int8, ReduceOp::Sum, 1, 0)[0][0], 44);
+  EXPECT_EQ(fold(sources, DataType::Int8, ReduceOp::Max, 1, 0)[0][0], 100); // 200 is -56
+  sources = {{{}, {-1}}, {{}, {2}}}; // the largest of the unsigned
+  for (DataType type : {DataType::Uint32, DataType::Uint64}) {
+    const std::string largest(sizeOf(type), '\xff');
+    EXPECT_EQ(fold(sources, type, ReduceOp::Sum, 1, 0)[0],
+              '\1' + std::string(sizeOf(type) - 1, '\0'));
+    EXPECT_EQ(fold(sources, type, ReduceOp::Max, 1, 0)[0], largest);
+  }
 }
 
 TEST_P(Fold, TruncatesTheAverageOfIntegers) {
@@ -157,11 +175,94 @@ TEST_P(Fold, TruncatesTheAverageOfIntegers) {
   int32_t value;
   std::memcpy(&value, fold(sources, DataType::Int32, ReduceOp::Avg, 1, 0)[0].data(), 4);
   EXPECT_EQ(value, -3);
+  EXPECT_EQ(fold(sources, DataType::Int8, ReduceOp::Avg, 1, 0)[0][0], -3);
+  // More ranks than an 8-bit integer counts: 300 of them have -1 each, 300 wraps to 44.
+  sources.assign(300, {{}, {-1}});
+  EXPECT_EQ(fold(sources, DataType::Int8, ReduceOp::Avg, 1, 0)[0][0], 0);
+  uint64_t half;
+  sources = {{{}, {-2}}, {{}, {0}}};
+  std::memcpy(&half, fold(sources, DataType::Uint64, ReduceOp::Avg, 1, 0)[0].data(), 8);
+  EXPECT_EQ(half, ~0ull / 2);
+}
+
+/// Elements of any bits, as far as the type has room for them.
+std::vector<char> anyBits(DataType type, uint64_t elements, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<char> bytes(elements * sizeOf(type));
+  for (char &byte : bytes)
+    byte = static_cast<char>(random());
+  return bytes;
+}
+
+/// NaN or equal; zeros of both signs are.
+bool isSame(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
+
+/// Two floats of any bits: what is computed in double and rounded once. Sums and products of two
+/// floats of 32 bits are not, so they are left to where they are exact; nor is the sum of two
+/// 8-bit floats that has no place in the type, which ends at the largest.
+TEST_P(Fold, AnyBitsOfSmallFloats) {
+  for (DataType type :
+       {DataType::Float16, DataType::Bfloat16, DataType::Float8E4m3, DataType::Float8E5m2})
+    for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Min, ReduceOp::Max}) {
+      constexpr uint64_t kElements = 100003;
+      std::vector<Numbers> sources;
+      for (uint64_t seed : {1, 2}) {
+        // What the reference gives as bits: it has no infinity of float8_e5m2.
+        std::vector<char> bits = anyBits(type, kElements, seed);
+        bits = encode(conformance::decode(bits.data(), kElements, type), type);
+        sources.push_back(conformance::decode(bits.data(), kElements, type));
+      }
+      const std::string result = fold(sources, type, op, 1, 1)[0];
+      const Numbers got = conformance::decode(result.data(), kElements, type);
+      const std::string want = expected(sources, type, op, kElements);
+      const Numbers wanted = conformance::decode(want.data(), kElements, type);
+      for (uint64_t i = 0; i < kElements; ++i)
+        ASSERT_TRUE(isSame(got.floats[i], wanted.floats[i]))
+            << nameOf(type) << ' ' << nameOf(op) << " of " << sources[0].floats[i] << " and "
+            << sources[1].floats[i] << ": " << got.floats[i] << ", not " << wanted.floats[i];
+    }
+}
+
+/// Each element times a factor: any bits of floats, rounded once; integers wrap.
+TEST_P(Fold, Multiplies) {
+  for (DataType type : kTypes)
+    for (double factor : {3.0, -2.0, 0.0, 0.75})
+      for (uint64_t elements : {1, 2, 31, 64, 1000, 20011}) {
+        if (!isFloat(type) && factor == 0.75)
+          continue;
+        std::vector<char> from = anyBits(type, elements, elements);
+        const Numbers numbers = conformance::decode(from.data(), elements, type);
+        const Numbers one = isFloat(type) ? Numbers{{factor}, {}} : Numbers{{}, {int64_t(factor)}};
+        std::vector<char> want = encode(conformance::multiplied(numbers, factor, type), type);
+        std::vector<char> to(from.size() + 1, 'd');
+        table.multiply[unsigned(type)](to.data() + 1, from.data(), elements,
+                                       encode(one, type).data());
+        table.multiply[unsigned(type)](from.data(), from.data(), elements,
+                                       encode(one, type).data());
+        EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + 1)) << "in place";
+        EXPECT_EQ(to[0], 'd');
+        if (!isFloat(type)) {
+          ASSERT_EQ(from, want) << nameOf(type) << " times " << factor;
+          continue;
+        }
+        const Numbers got = conformance::decode(from.data(), elements, type),
+                      wanted = conformance::decode(want.data(), elements, type);
+        for (uint64_t i = 0; i < elements; ++i)
+          ASSERT_TRUE(isSame(got.floats[i], wanted.floats[i]))
+              << nameOf(type) << ", " << numbers.floats[i] << " times " << factor << ": "
+              << got.floats[i] << ", not " << wanted.floats[i];
+      }
+}
+
+std::string nameOfVariant(const testing::TestParamInfo<FoldTable (*)()> &info) {
+  constexpr const char *names[] = {"baseline", "avx2", "avx512"};
+  return names[info.index];
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, Fold,
-                         testing::Values(baseline::makeFoldTable, avx2::makeFoldTable),
-                         [](const auto &info) { return info.index == 0 ? "baseline" : "avx2"; });
+                         testing::Values(baseline::makeFoldTable, avx2::makeFoldTable,
+                                         avx512::makeFoldTable),
+                         nameOfVariant);
 
 TEST(CopyToAll, ReachesEveryDestinationAndLeavesTheSource) {
   std::string source(100000, 's');

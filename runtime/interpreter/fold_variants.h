@@ -14,4 +14,10 @@ namespace avx2 {
 FoldTable makeFoldTable();
 }
 
+/// Only where the processor has AVX-512 F, BW, DQ and VL as well (everywhere, if it is not an
+/// x86-64).
+namespace avx512 {
+FoldTable makeFoldTable();
+}
+
 } // namespace occl::interpreter

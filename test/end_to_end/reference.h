@@ -2,7 +2,8 @@
 // the compiler or the runtime.
 //
 // Inputs are small integers, so that every sum and product is exact in every type and no order of
-// reduction can be told from another; an average is then one correctly rounded division.
+// reduction can be told from another; an average is then one correctly rounded division, whether
+// the inputs are divided or their sum.
 #pragma once
 
 #include "runtime/communicator/occl.h"
@@ -22,6 +23,7 @@ using Bytes = std::vector<uint8_t>;
 inline size_t sizeOf(occlDataType_t type) {
   switch (type) {
   case occlUint8:
+  case occlInt8:
   case occlFloat8E4m3:
   case occlFloat8E5m2:
     return 1;
@@ -29,9 +31,11 @@ inline size_t sizeOf(occlDataType_t type) {
   case occlBfloat16:
     return 2;
   case occlInt32:
+  case occlUint32:
   case occlFloat32:
     return 4;
   case occlInt64:
+  case occlUint64:
   case occlFloat64:
     return 8;
   }
@@ -48,6 +52,14 @@ inline int64_t inputValue(uint32_t rank, uint64_t index, occlDataType_t type, oc
   if (type == occlFloat8E4m3 || type == occlFloat8E5m2)
     return (rank + index) % 8 == 0 ? static_cast<int64_t>(mixed % 5) : 0;
   return static_cast<int64_t>(mixed % 15);
+}
+
+/// The same of an average of floats: what the number of ranks divides, or, in 8 bits, which have
+/// no such numbers for some, one that only one rank gives.
+inline int64_t averagedValue(uint32_t rank, uint64_t index, occlDataType_t type, uint32_t ranks) {
+  if (type != occlFloat8E4m3 && type != occlFloat8E5m2)
+    return inputValue(rank, index, type, occlAvg) * ranks;
+  return index % ranks == rank ? int64_t{1} << index / ranks % 4 : 0;
 }
 
 /// A number from 0 to 448 as a float of 8 bits, rounded to nearest even; 0 is the pattern 0, and
@@ -67,6 +79,11 @@ inline void store(uint8_t *to, occlDataType_t type, int64_t value, int64_t divis
   switch (type) {
   case occlUint8:
     return put(static_cast<uint8_t>(static_cast<uint8_t>(value) / divisor));
+  case occlInt8:
+    return put(static_cast<int8_t>(static_cast<int8_t>(value) / divisor));
+  case occlUint32:
+    return put(static_cast<uint32_t>(value / divisor));
+  case occlUint64:
   case occlInt32:
     return put(static_cast<int32_t>(value / divisor));
   case occlInt64:
@@ -151,7 +168,7 @@ struct Case {
   Bytes input(uint32_t rank) const {
     Bytes bytes(inputElements(rank) * sizeOf(type));
     for (uint64_t i = 0; i < inputElements(rank); ++i)
-      store(&bytes[i * sizeOf(type)], type, inputValue(rank, i, type, op), 1);
+      store(&bytes[i * sizeOf(type)], type, value(rank, i), 1);
     return bytes;
   }
 
@@ -163,6 +180,12 @@ struct Case {
   }
 
 private:
+  int64_t value(uint32_t rank, uint64_t index) const {
+    const bool isFloat = occlFloat16 <= type && type <= occlFloat8E5m2;
+    return isFloat && op == occlAvg ? averagedValue(rank, index, type, ranks)
+                                    : inputValue(rank, index, type, op);
+  }
+
   /// Elements of a rank's part, and of the parts of all ranks before it.
   uint64_t part(uint32_t rank) const { return count * (counts.empty() ? 1 : counts[rank]); }
   uint64_t begin(uint32_t rank) const {
@@ -198,7 +221,7 @@ private:
     if (is("scan"))
       return storeReduction(i, rank + 1, to);
     auto [from, index] = origin(rank, i);
-    store(to, type, inputValue(from, index, type, op), 1);
+    store(to, type, value(from, index), 1);
   }
 
   /// The rank and the element of its input that element `i` of a rank's output is a copy of.
@@ -222,15 +245,15 @@ private:
 
   /// Over the first `contributors` ranks.
   void storeReduction(uint64_t index, uint32_t contributors, uint8_t *to) const {
-    int64_t result = inputValue(0, index, type, op);
+    int64_t result = value(0, index);
     for (uint32_t rank = 1; rank < contributors; ++rank) {
-      int64_t value = inputValue(rank, index, type, op);
+      const int64_t next = value(rank, index);
       if (op == occlSum || op == occlAvg)
-        result += value;
+        result += next;
       else if (op == occlProd)
-        result *= value;
+        result *= next;
       else
-        result = (op == occlMin) == (value < result) ? value : result;
+        result = (op == occlMin) == (next < result) ? next : result;
     }
     store(to, type, result, op == occlAvg ? ranks : 1);
   }

@@ -44,10 +44,16 @@ template <class Action> auto withType(occlDataType_t type, Action action) {
   switch (type) {
   case occlUint8:
     return action(uint8_t());
+  case occlInt8:
+    return action(int8_t());
   case occlInt32:
     return action(int32_t());
+  case occlUint32:
+    return action(uint32_t());
   case occlInt64:
     return action(int64_t());
+  case occlUint64:
+    return action(uint64_t());
   case occlFloat16:
     return action(_Float16());
   case occlBfloat16:
@@ -86,6 +92,11 @@ double roundingOf(occlDataType_t type) {
 
 } // namespace
 
+bool isFloating(occlDataType_t type) { return roundingOf(type) != 0; }
+bool isUnsigned(occlDataType_t type) {
+  return type == occlUint8 || type == occlUint32 || type == occlUint64;
+}
+
 uint32_t elementBytes(occlDataType_t type) {
   return withType(type, [](auto zero) { return static_cast<uint32_t>(sizeof zero); });
 }
@@ -107,6 +118,8 @@ void storeElement(occlDataType_t type, std::byte *buffer, uint64_t index, double
 bool isCorrect(occlDataType_t type, double expected, double got) {
   if (type == occlUint8)
     return got == static_cast<double>(static_cast<int64_t>(expected) & 0xff);
+  if (type == occlInt8)
+    return got == static_cast<double>(static_cast<int8_t>(static_cast<int64_t>(expected)));
   return std::abs(got - expected) <= std::abs(expected) * roundingOf(type);
 }
 
@@ -124,6 +137,9 @@ const std::vector<std::pair<std::string, occlDataType_t>> &dataTypes() {
       {"double", occlFloat64},
       {"float8_e4m3", occlFloat8E4m3},
       {"float8_e5m2", occlFloat8E5m2},
+      {"int8", occlInt8},
+      {"uint32", occlUint32},
+      {"uint64", occlUint64},
   };
   return types;
 }

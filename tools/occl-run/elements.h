@@ -13,10 +13,13 @@ namespace occl::run {
 
 uint32_t elementBytes(occlDataType_t type);
 
-/// Element `index` of a buffer. Every value of every type but large int64 is a double.
+/// Element `index` of a buffer. Every value of every type but large int64 and uint64 is a double.
 double loadElement(occlDataType_t type, const std::byte *buffer, uint64_t index);
 /// `value` must be one of the type.
 void storeElement(occlDataType_t type, std::byte *buffer, uint64_t index, double value);
+
+bool isFloating(occlDataType_t type);
+bool isUnsigned(occlDataType_t type);
 
 /// Whether `got` is the correct result `expected`, which was computed without rounding: integers
 /// wrap, floating-point results may be off by one rounding.

@@ -66,7 +66,7 @@ TEST(PlanRun, buffersOneBehindTheOther) {
 TEST(PlanRun, everyTypeAndOperation) {
   std::string path = save(ringAllReduce(4), "types.plan.json");
   for (const char *type : {"uint8", "int32", "int64", "half", "bfloat16", "float", "double",
-                           "float8_e4m3", "float8_e5m2"})
+                           "float8_e4m3", "float8_e5m2", "int8", "uint32", "uint64"})
     for (const char *operation : {"sum", "prod", "min", "max", "avg"})
       expectRight("--threads --count 1003 --plan " + path + " --type " + type + " --op " +
                   operation);

@@ -10,8 +10,8 @@ namespace occl::run {
 
 Reference::Reference(const plan::Plan &plan, uint64_t count, occlDataType_t type, occlRedOp_t op,
                      uint32_t seed)
-    : plan(plan), chunking(plan::chunkingOf(plan, count, elementBytes(type))),
-      count(count), type(type), op(op), seed(seed) {}
+    : plan(plan), chunking(plan::chunkingOf(plan, count, elementBytes(type))), count(count),
+      type(type), op(op), seed(seed) {}
 
 uint64_t Reference::inputElements(uint32_t rank) const {
   return chunking.beginInBuffer(plan.ranks[rank].inputChunks);
@@ -32,11 +32,17 @@ double Reference::input(uint32_t rank, uint64_t element) const {
   uint64_t hash = (element * 0x9e3779b97f4a7c15ull + rank * 0xbf58476d1ce4e5b9ull + seed) *
                   0x94d049bb133111ebull;
   hash ^= hash >> 32;
-  const bool isSigned = type != occlUint8;
+  const bool isSigned = !isUnsigned(type);
   if (op == occlProd) // at most two ranks contribute more than a sign
     return (hash & 1 && isSigned ? -1.0 : 1.0) * (element % plan.numRanks / 2 == rank / 2 ? 2 : 1);
+  const bool isSmall = type == occlFloat8E4m3 || type == occlFloat8E5m2;
+  // Of inputs that are divided: what the number of ranks divides, or one alone.
+  if (op == occlAvg && isSmall)
+    return element % plan.numRanks == rank ? static_cast<double>(hash % 3) - 1 : 0;
+  if (op == occlAvg && isFloating(type))
+    return (static_cast<double>(hash % 5) - 2) * plan.numRanks;
   // The integers of 8-bit floats end at 8.
-  if (type == occlFloat8E4m3 || type == occlFloat8E5m2)
+  if (isSmall)
     return (rank + element) % plan.numRanks < 8 ? static_cast<double>(hash % 3) - 1 : 0;
   return static_cast<double>(hash % 5) - (isSigned ? 2 : 0);
 }
@@ -55,11 +61,12 @@ double Reference::combine(const std::vector<double> &values) const {
     break;
   }
   double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  const bool integer = type == occlUint8 || type == occlInt32 || type == occlInt64;
   if (type == occlUint8) // the sum wraps before it is divided
     sum = static_cast<double>(static_cast<uint64_t>(sum) & 0xff);
+  if (type == occlInt8)
+    sum = static_cast<double>(static_cast<int8_t>(static_cast<int64_t>(sum)));
   double average = sum / static_cast<double>(plan.numRanks);
-  return integer ? std::trunc(average) : average;
+  return isFloating(type) ? average : std::trunc(average);
 }
 
 double Reference::overAllRanks(uint64_t element) const {

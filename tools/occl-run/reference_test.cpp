@@ -76,10 +76,13 @@ TEST(Reference, dividesAverages) {
   Reference real(plan, 100, occlFloat64, occlAvg, 2), whole(plan, 100, occlInt32, occlAvg, 2);
   for (uint64_t e = 0; e < 100; ++e) {
     double sum = 0;
-    for (uint32_t rank = 0; rank < 4; ++rank)
+    int wholeSum = 0;
+    for (uint32_t rank = 0; rank < 4; ++rank) {
       sum += real.input(rank, e);
+      wholeSum += static_cast<int>(whole.input(rank, e));
+    }
     EXPECT_EQ(*real.output(0)[e], sum / 4);
-    EXPECT_EQ(*whole.output(0)[e], static_cast<int>(sum) / 4);
+    EXPECT_EQ(*whole.output(0)[e], wholeSum / 4);
   }
 }
 
@@ -127,6 +130,8 @@ TEST(Elements, correctMeansExactForIntegersAndOneRoundingForTheRest) {
   EXPECT_TRUE(isCorrect(occlInt32, 7, 7));
   EXPECT_FALSE(isCorrect(occlInt32, 7, 8));
   EXPECT_TRUE(isCorrect(occlUint8, 260, 4));
+  EXPECT_TRUE(isCorrect(occlInt8, 200, -56));
+  EXPECT_FALSE(isCorrect(occlInt8, 200, 200));
   EXPECT_TRUE(isCorrect(occlFloat32, 1.0 / 3, 1.0f / 3));
   EXPECT_FALSE(isCorrect(occlFloat32, 1.0 / 3, 0.3333));
   EXPECT_TRUE(isCorrect(occlBfloat16, 1.0 / 3, 0.333984375));

@@ -94,9 +94,13 @@ int64_t wrapped(uint64_t value, DataType type) {
   switch (type) {
   case DataType::Uint8:
     return static_cast<uint8_t>(value);
+  case DataType::Int8:
+    return static_cast<int8_t>(static_cast<uint8_t>(value));
   case DataType::Int32:
     return static_cast<int32_t>(static_cast<uint32_t>(value));
-  default:
+  case DataType::Uint32:
+    return static_cast<uint32_t>(value);
+  default: // of uint64 the bits
     return static_cast<int64_t>(value);
   }
 }
@@ -115,14 +119,23 @@ double foldFloats(double a, double b, ReduceOp op) {
   }
 }
 
+bool isLess(int64_t a, int64_t b, DataType type) {
+  return type == DataType::Uint64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+}
+
+int64_t average(int64_t sum, uint64_t ranks, DataType type) {
+  return type == DataType::Uint64 ? static_cast<int64_t>(static_cast<uint64_t>(sum) / ranks)
+                                  : sum / static_cast<int64_t>(ranks);
+}
+
 int64_t foldIntegers(int64_t a, int64_t b, ReduceOp op, DataType type) {
   switch (op) {
   case ReduceOp::Prod:
     return wrapped(static_cast<uint64_t>(a) * static_cast<uint64_t>(b), type);
   case ReduceOp::Min:
-    return std::min(a, b);
+    return isLess(b, a, type) ? b : a;
   case ReduceOp::Max:
-    return std::max(a, b);
+    return isLess(a, b, type) ? b : a;
   default:
     return wrapped(static_cast<uint64_t>(a) + static_cast<uint64_t>(b), type);
   }
@@ -145,7 +158,7 @@ Numbers foldAll(const std::vector<Numbers> &inputs, uint64_t first, uint64_t cou
       int64_t value = inputs[0].integers[i];
       for (size_t r = 1; r < inputs.size(); ++r)
         value = foldIntegers(value, inputs[r].integers[i], op, type);
-      result.integers.push_back(op == ReduceOp::Avg ? value / int64_t(inputs.size()) : value);
+      result.integers.push_back(op == ReduceOp::Avg ? average(value, inputs.size(), type) : value);
     }
   }
   return result;
@@ -162,10 +175,6 @@ void appendRange(Numbers &to, const Numbers &from, uint64_t first, uint64_t coun
 
 } // namespace
 
-bool isFloat(DataType type) {
-  return type != DataType::Uint8 && type != DataType::Int32 && type != DataType::Int64;
-}
-
 std::vector<char> encode(const Numbers &numbers, DataType type) {
   std::vector<char> bytes;
   for (double value : numbers.floats) {
@@ -181,10 +190,10 @@ std::vector<char> encode(const Numbers &numbers, DataType type) {
       append<double>(bytes, value);
   }
   for (int64_t value : numbers.integers) {
-    if (type == DataType::Uint8)
+    if (sizeOf(type) == 1)
       append<uint8_t>(bytes, value);
-    else if (type == DataType::Int32)
-      append<int32_t>(bytes, value);
+    else if (sizeOf(type) == 4)
+      append<uint32_t>(bytes, value);
     else
       append<int64_t>(bytes, value);
   }
@@ -198,9 +207,16 @@ Numbers decode(const char *bytes, uint64_t elements, DataType type) {
     case DataType::Uint8:
       numbers.integers.push_back(read<uint8_t>(bytes, i));
       break;
+    case DataType::Int8:
+      numbers.integers.push_back(read<int8_t>(bytes, i));
+      break;
     case DataType::Int32:
       numbers.integers.push_back(read<int32_t>(bytes, i));
       break;
+    case DataType::Uint32:
+      numbers.integers.push_back(read<uint32_t>(bytes, i));
+      break;
+    case DataType::Uint64:
     case DataType::Int64:
       numbers.integers.push_back(read<int64_t>(bytes, i));
       break;
@@ -242,6 +258,16 @@ Numbers expectedOutput(const std::string &collective, const std::vector<Numbers>
   return result;
 }
 
+Numbers multiplied(const Numbers &numbers, double by, DataType type) {
+  Numbers result;
+  for (double value : numbers.floats)
+    result.floats.push_back(value * by);
+  for (int64_t value : numbers.integers)
+    result.integers.push_back(wrapped(
+        static_cast<uint64_t>(value) * static_cast<uint64_t>(static_cast<int64_t>(by)), type));
+  return result;
+}
+
 Numbers exactInput(uint64_t elements, DataType type, ReduceOp op, uint64_t seed) {
   std::mt19937_64 random(seed);
   Numbers numbers;
@@ -258,9 +284,8 @@ Numbers exactInput(uint64_t elements, DataType type, ReduceOp op, uint64_t seed)
       numbers.integers.push_back(op == ReduceOp::Prod ? value
                                                       : wrapped(random() * (random() % 2), type));
   }
-  if (type == DataType::Uint8)
-    for (int64_t &value : numbers.integers)
-      value = wrapped(static_cast<uint64_t>(value), type);
+  for (int64_t &value : numbers.integers)
+    value = wrapped(static_cast<uint64_t>(value), type);
   return numbers;
 }
 

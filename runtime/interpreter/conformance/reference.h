@@ -10,13 +10,12 @@
 
 namespace occl::interpreter::conformance {
 
-/// One rank's buffer as numbers: every element of every data type is exact in one of the two.
+/// One rank's buffer as numbers: every element of every data type is exact in one of the two, of
+/// uint64 the bits as int64.
 struct Numbers {
   std::vector<double> floats;
   std::vector<int64_t> integers;
 };
-
-bool isFloat(DataType type);
 
 /// Elements of buffers from and to bytes of the data type. Numbers that the type cannot hold are
 /// rounded to nearest even (of 8 bits: to the largest if too large), or wrapped.
@@ -29,7 +28,11 @@ Numbers decode(const char *bytes, uint64_t elements, DataType type);
 Numbers expectedOutput(const std::string &collective, const std::vector<Numbers> &inputs,
                        uint32_t rank, uint32_t root, uint64_t count, DataType type, ReduceOp op);
 
-/// Random inputs whose folds are exact in any order in every data type.
+/// Each times a number, which is an integer for integers; they wrap.
+Numbers multiplied(const Numbers &numbers, double by, DataType type);
+
+/// Random inputs whose folds are exact in any order in every data type; of averages only
+/// where the sum is divided. multiplied() by the number of ranks, averages are exact either way.
 Numbers exactInput(uint64_t elements, DataType type, ReduceOp op, uint64_t seed);
 
 } // namespace occl::interpreter::conformance
