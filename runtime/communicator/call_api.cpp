@@ -32,6 +32,8 @@ Status checkCall(const occlCall_t &given) {
     return invalid("op " + std::to_string(given.op) + " is unknown");
   if (given.callbacksNeverBlock > 1)
     return invalid("callbacksNeverBlock must be 0 or 1");
+  if (given.scalar && given.op != occlSum)
+    return invalid("a scalar is for occlSum alone");
   if (given.count > kMaxCount)
     return invalid("count " + std::to_string(given.count) + " is more than 2^58");
   return {};
@@ -95,7 +97,8 @@ public:
             .input = given->sendBuffer,
             .output = given->recvBuffer,
             .signature = &signature,
-            .options = &options};
+            .options = &options,
+            .factor = given->scalar};
   }
   const occlCall_t &operator*() const { return *given; }
 
@@ -112,6 +115,9 @@ Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *s
   Call given;
   if (Status read = given.read(&call); !read.ok())
     return read;
+  if ((*given).scalar)
+    return invalid("pre-multiplied sums are not there yet for communicators with deviceKind "
+                   "occlDeviceCuda; multiply the input by the scalar before the call");
   auto spec = specOf(comm, *given);
   if (!spec.ok())
     return spec.status();

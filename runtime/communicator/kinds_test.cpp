@@ -20,6 +20,7 @@ namespace {
 using interpreter::conformance::encode;
 using interpreter::conformance::exactInput;
 using interpreter::conformance::expectedOutput;
+using interpreter::conformance::multiplied;
 using interpreter::conformance::Numbers;
 
 struct Kind {
@@ -62,9 +63,12 @@ Shape draw(std::mt19937_64 &random, uint32_t n, uint64_t count) {
 std::string callOne(occlComm_t comm, uint32_t n, uint32_t rank, const Shape &shape, uint64_t seed,
                     bool inPlace) {
   std::vector<Numbers> numbers;
-  for (uint32_t r = 0; r < n; ++r)
+  for (uint32_t r = 0; r < n; ++r) {
     numbers.push_back(
         exactInput(shape.count * (shape.kind.partsIn ? n : 1), shape.type, shape.op, seed * n + r));
+    if (shape.op == ReduceOp::Avg && isFloat(shape.type)) // each is divided before the sum
+      numbers.back() = multiplied(numbers.back(), n, shape.type);
+  }
   std::vector<char> input = encode(numbers[rank], shape.type);
   std::vector<char> want = encode(
       expectedOutput(shape.kind.name, numbers, rank, shape.root, shape.count, shape.type, shape.op),

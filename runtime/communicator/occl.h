@@ -77,6 +77,18 @@ typedef enum {
   occlUint64 = 11
 } occlDataType_t;
 
+/* Integers wrap around. Floats of 8 and 16 bits are added and multiplied as floats, and rounded
+ * once an instruction of the plan. Minimum and maximum are NaN if an input is. Averages of integers
+ * are the sum, which may have wrapped around, divided by the number of ranks, towards zero.
+ * Averages of floats divide each input by it, rounded, and add: so partial sums are no larger than
+ * the largest input, but for rounding. They divide the sum instead with occlDeviceCuda, and for
+ * plans of the caller's own that run in place only or promise copies beside reductions.
+ *
+ * An input that is divided, or multiplied (occlCall_t::scalar), is read by the thread that calls,
+ * before occlStart or occlSubmit returns, into as much memory of the library: it must not be the
+ * output of what is in flight. The library keeps the memory for later calls; for an input in memory
+ * of occlMemAlloc, between processes, it is such memory as well, until a later call of the same
+ * kind. */
 typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;
 
 typedef struct occlComm *occlComm_t;
@@ -279,11 +291,17 @@ typedef struct {
                                    One at a time, in the order in which collectives ended; faster by
                                    a change of thread. One that blocks all the same holds up the
                                    other callbacks of its rank */
+  const void *scalar; /* pre-multiplied sum: with occlSum, an element of type dataType in host
+                         memory, of any alignment, read before the call returns. Each element of
+                         this rank's input is multiplied by it before it is reduced, also where a
+                         plan of the caller's own copies it to an output beside. Ranks may have
+                         different ones, or NULL: nothing is multiplied. Not with occlDeviceCuda,
+                         nor with plans that run in place only: occlInvalidArgument */
 } occlCall_t;
 #define OCCL_CALL_INITIALIZER                                                                      \
   {                                                                                                \
     sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL, \
-        0                                                                                          \
+        0, NULL                                                                                    \
   }
 
 /* On hosts, where stream is NULL: executes the call, and returns when it has ended on this rank and

@@ -113,14 +113,15 @@ IdState *Admission::find(uint64_t id) {
 }
 
 StatusOr<Admitted> Admission::submit(const Submission &submission) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   Collective *shape = shapes.find(*submission.signature);
   if (!shape)
     return Status(StatusCode::InProgress, "the shape is not known");
-  IdState &id = sequenceOf(submission.id);
-  auto admitted = submit(id, *shape, submission);
+  auto admitted = isScaled(*shape, submission)
+                      ? submitScaled(lock, *shape, submission)
+                      : submit(sequenceOf(submission.id), *shape, submission);
   if (!admitted.ok())
-    dropIfUnused(id);
+    dropIfUnused(sequenceOf(submission.id));
   return admitted;
 }
 

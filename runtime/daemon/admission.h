@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +26,9 @@ struct Submission {
   Callback callback = {};
   const Signature *signature = nullptr; // not null
   const CallOptions *options = nullptr; // not null
+  /// An element of the call's type, by which each of the input is multiplied before it is reduced;
+  /// null: nothing. A rank's own business: no part of the signature.
+  const void *factor = nullptr;
   /// The caller runs it and takes the result from the invocation: there is neither request nor
   /// callback.
   bool isOwn = false;
@@ -88,6 +92,15 @@ private:
   StatusOr<std::unique_ptr<Collective>> bindShape(CollectiveSpec spec);
   Status makeReady(const Collective &shape);
   StatusOr<Admitted> submit(IdState &id, Collective &shape, const Submission &submission);
+  StatusOr<Admitted> submitScaled(std::unique_lock<LightMutex> &lock, Collective &shape,
+                                  const Submission &submission);
+  static bool isScaled(const Collective &shape, const Submission &submission);
+  Status checkScaled(IdState &id, const Collective &shape, const Submission &submission) const;
+  StatusOr<ScaledInput> takeScaled(IdState &id, const Collective &shape,
+                                   const Submission &submission);
+  void giveBack(ScaledInput &scaled);
+  void giveBackIfFinished(OpenInvocation *invocation);
+  const void *scaleForLane(OpenInvocation &last, const Submission &submission);
   void compare(const OpenInvocation &invocation);
   static std::string describe(const IdState &id);
   static std::string noRecord(const IdState &id);

@@ -1,6 +1,7 @@
 #include "runtime/daemon/collective.h"
 
 #include "plan/chunking_of.h"
+#include "plan/collective.h"
 #include "runtime/daemon/lane.h"
 
 #include <algorithm>
@@ -30,6 +31,30 @@ bool reduces(const plan::Plan &plan) {
   return std::any_of(
       plan.instructions.begin(), plan.instructions.end(),
       [](const plan::Instruction &instruction) { return instruction.numSources > 1; });
+}
+
+/// Whether each element that the plan promises is a reduction.
+bool promisesReductionsOnly(const plan::Plan &plan) {
+  if (const auto standard = plan::standardCollectiveOf(plan.collective))
+    return plan::goalOf(plan, *standard, plan.root, 0).value_or(plan::Goal{}).ofAllRanks;
+  return std::ranges::all_of(plan.requirements, [](const plan::Requirement &requirement) {
+    return requirement.numContributions > 1;
+  });
+}
+
+/// Whether it is an average whose inputs are divided before the sum. So are floats: partial sums of
+/// many stay in the range of the type. Integers would lose what each division leaves over. Plans
+/// that promise copies as well, or run in place only, divide the reduction where it is complete.
+bool dividesInputs(const plan::Plan &plan, const CollectiveSpec &spec) {
+  return spec.op == ReduceOp::Avg && isFloat(spec.type) && plan.numRanks > 1 && plan.outOfPlace &&
+         plan.average && plan.hasPostcondition && promisesReductionsOnly(plan);
+}
+
+/// Whether a call of it may multiply its input. On one rank no instruction reduces.
+bool mayHaveFactor(const plan::Plan &plan) {
+  return plan.outOfPlace && (reduces(plan) || (plan.numRanks == 1 && plan.hasPostcondition &&
+                                               plan::standardCollectiveOf(plan.collective) &&
+                                               promisesReductionsOnly(plan)));
 }
 
 std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
@@ -213,6 +238,9 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   const uint32_t rank = place.rank;
   interpreter::BindRequest request = {
       .rank = rank, .count = spec.count, .type = spec.type, .op = spec.op};
+  const bool isDividedBefore = dividesInputs(*spec.plan, spec);
+  if (isDividedBefore)
+    request.op = ReduceOp::Sum;
   request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;
   request.headsDistance = place.headsDistance;
   request.hostLineSteps = true;
@@ -222,6 +250,8 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
     return binding.status();
   auto collective = std::make_unique<Collective>();
   collective->binding = *binding;
+  collective->inputDivisor = isDividedBefore ? spec.plan->numRanks : 1;
+  collective->mayHaveFactor = mayHaveFactor(*spec.plan);
   uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
   collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
   collective->traits.kind = kindOf(*spec.plan);

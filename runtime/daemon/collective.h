@@ -104,6 +104,10 @@ struct Collective {
   std::unique_ptr<interpreter::FlatLines> flat;
   /// Small: who submits it with a callback makes the first visit.
   bool beginsAtOnce = false;
+  /// What an average of floats divides each input by, so that it is bound as a sum; else 1.
+  uint32_t inputDivisor = 1;
+  /// Its calls may have a factor for their input: it reduces, and runs out of place.
+  bool mayHaveFactor = false;
   /// How its callers' buffers may lie.
   plan::Aliasing aliasing;
   /// Invocations that refer to it; under the admission's lock.
@@ -112,7 +116,7 @@ struct Collective {
   uint32_t leases = 0;
 
   /// "'name' (id 7)" as one of a sequence; "'name'" of kCallSequence. An empty name is the plan's.
-  std::string describe(uint64_t sequence, const std::string &name) const;
+  std::string describe(uint64_t sequence, const std::string &name = "") const;
   /// Of rank r's input and output; nothing of its scratch.
   std::array<uint64_t, 3> accessedBytes(uint32_t r) const;
 };

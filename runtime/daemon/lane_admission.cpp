@@ -14,6 +14,10 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   OpenInvocation *invocation = shape ? lastForLane(*id, *shape, submission) : nullptr;
   if (!invocation || !checkRing(*id).ok())
     return nullptr;
+  const void *input =
+      isScaled(*shape, submission) ? scaleForLane(*invocation, submission) : submission.input;
+  if (!input)
+    return nullptr;
   const uint64_t ordinal = id->nextOrdinal;
   const uint64_t last = invocation->ordinal;
   invocation->times.submitted = ticks();
@@ -31,7 +35,7 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   id->usedAt[ordinal % AnnounceCell::kRecords] = ordinal;
   ++id->nextOrdinal;
   invocation->arenaOffset = id->lane->arenaOffset(ordinal);
-  id->lane->prepare(invocation->view, ordinal, submission.input, submission.output);
+  id->lane->prepare(invocation->view, ordinal, input, submission.output);
   id->counters.submitted.add(1);
   Stats::addLocked(core.stats.submitted, 1);
   announce(*invocation, core.device->submissions.addOwn());

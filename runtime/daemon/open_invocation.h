@@ -45,6 +45,14 @@ struct BlockTask : scheduler::Task {
 class BoardPlace;
 struct Core;
 
+/// A copy of a rank's input in which each element is scaled: of the workspaces, or of the heap,
+/// where peers can access it.
+struct ScaledInput {
+  std::byte *data = nullptr; // null: there is none
+  uint64_t bytes = 0;
+  bool isInHeap = false;
+};
+
 struct OpenInvocation {
   using Clock = SteadyClock;
 
@@ -65,6 +73,7 @@ struct OpenInvocation {
   insight::InvocationTimes times;
   uint64_t arenaOffset = 0;       // of its block, if it has one
   std::byte *workspace = nullptr; // places, progress, tasks, scratch
+  ScaledInput scaled;             // what it reads in place of the user's input
   interpreter::Invocation view;
   std::span<BlockTask> tasks;
 

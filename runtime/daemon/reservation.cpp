@@ -66,6 +66,7 @@ void Admission::reclaim(OpenInvocation &invocation) {
 }
 
 void Admission::forget(OpenInvocation &invocation) {
+  giveBack(invocation.scaled);
   workspaces.release(invocation.workspace,
                      workspaceBytes(*invocation.collective, core.fabric->numRanks()));
   invocation.id->unreclaimed[invocation.ordinal % AnnounceCell::kRecords] = nullptr;
@@ -256,8 +257,10 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   invocation->place = &core.place;
   invocation->collective = &shape;
   invocation->id = &id;
-  if (kept)
+  if (kept) {
     id.unreclaimed[kept->ordinal % AnnounceCell::kRecords] = nullptr;
+    giveBack(kept->scaled);
+  }
   invocation->ordinal = id.nextOrdinal;
   invocation->isResident = isResident;
   setOptions(*invocation, submission);

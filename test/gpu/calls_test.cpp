@@ -164,6 +164,17 @@ TEST_F(Calls, WhatIsRefusedTakesNoNumber) {
   EXPECT_NE(callInStream(comms[0], direct, on.input(false), on.output(false), on.stream())
                 .find("no memory of occlMemAlloc"),
             std::string::npos);
+  const float factor = 2;
+  occlCall_t multiplied = OCCL_CALL_INITIALIZER;
+  multiplied.kind = occlKindAllReduce;
+  multiplied.sendBuffer = on.input(false);
+  multiplied.recvBuffer = on.output(false);
+  multiplied.count = 16;
+  multiplied.scalar = &factor;
+  EXPECT_EQ(occlCall(comms[0], &multiplied, on.stream()), occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("pre-multiplied sums are not there yet"),
+            std::string::npos)
+      << occlGetLastError();
   runAll({[&] {
     Case right = one(plan::testing::oneShotAllReduce(n));
     right.way = Way::Call;
@@ -191,17 +202,15 @@ std::pair<uint64_t, uint64_t> partsOf(occlKind_t kind, uint64_t n) {
 
 /// One call of a rank, from host to host: what its output is, "" if it is right.
 std::string callOnce(occlComm_t comm, RankOnDevice &on, const OfKind &kind, uint32_t rank,
-                     uint32_t n, uint64_t count, uint32_t root) {
+                     uint32_t n, uint64_t count, uint32_t root, DataType type = DataType::Int32,
+                     ReduceOp op = ReduceOp::Sum) {
   const auto [inputParts, outputParts] = partsOf(kind.kind, n);
   std::vector<conformance::Numbers> numbers;
   for (uint32_t r = 0; r < n; ++r)
-    numbers.push_back(conformance::exactInput(inputParts * count, DataType::Int32, ReduceOp::Sum,
-                                              count * 1000 + r));
-  const std::vector<char> input = conformance::encode(numbers[rank], DataType::Int32);
-  const std::vector<char> expected =
-      conformance::encode(conformance::expectedOutput(kind.name, numbers, rank, root, count,
-                                                      DataType::Int32, ReduceOp::Sum),
-                          DataType::Int32);
+    numbers.push_back(conformance::exactInput(inputParts * count, type, op, count * 1000 + r));
+  const std::vector<char> input = conformance::encode(numbers[rank], type);
+  const std::vector<char> expected = conformance::encode(
+      conformance::expectedOutput(kind.name, numbers, rank, root, count, type, op), type);
   const bool isInPlace = kind.kind == occlKindBroadcast;
   char *output = on.output(false), *from = isInPlace ? output : on.input(false);
   cudaMemcpyAsync(from, input.data(), input.size(), cudaMemcpyHostToDevice, on.stream());
@@ -210,10 +219,12 @@ std::string callOnce(occlComm_t comm, RankOnDevice &on, const OfKind &kind, uint
   call.sendBuffer = from;
   call.recvBuffer = output;
   call.count = count;
-  call.dataType = occlInt32;
+  call.dataType = static_cast<occlDataType_t>(type);
+  call.op = static_cast<occlRedOp_t>(op);
   call.root = root;
   const std::string what = std::string(kind.name) + " of " + std::to_string(count) + ", root " +
-                           std::to_string(root) + ", rank " + std::to_string(rank) + ": ";
+                           std::to_string(root) + ", rank " + std::to_string(rank) + ", " +
+                           nameOf(type) + ' ' + nameOf(op) + ": ";
   if (occlCall(comm, &call, on.stream()) != occlSuccess)
     return what + occlGetLastError();
   std::vector<char> actual(expected.size());
@@ -236,6 +247,23 @@ TEST_F(Calls, AnyCountOfEachKindFromOrdinaryBuffers) {
                   callOnce(comms[rank], *onDevices[rank], kind, rank, n, count, root);
               !wrong.empty())
             return wrong;
+    return "";
+  });
+}
+
+/// Wrapped around, and averages of negative numbers, as on hosts.
+TEST_F(Calls, EveryTypeAndOperationOfTheKindsThatReduce) {
+  startLarge();
+  const uint32_t n = numRanks();
+  inThreads([&](uint32_t rank) -> std::string {
+    for (const OfKind &kind : kKinds)
+      for (uint32_t type = 0; type < kNumDataTypes; ++type)
+        for (uint32_t op = 0; op < kNumReduceOps; ++op)
+          for (uint64_t count : {1, 37, 4097})
+            if (std::string wrong = callOnce(comms[rank], *onDevices[rank], kind, rank, n, count, 0,
+                                             DataType(type), ReduceOp(op));
+                !wrong.empty())
+              return wrong;
     return "";
   });
 }

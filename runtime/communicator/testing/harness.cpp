@@ -92,6 +92,8 @@ void Job::fill(uint64_t seed) {
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     uint64_t elements = plan.ranks[r].inputChunks / plan.partChunks * count;
     numbers.push_back(conformance::exactInput(elements, type, op, seed * plan.numRanks + r));
+    if (op == ReduceOp::Avg && isFloat(type)) // each is divided before the sum
+      numbers.back() = conformance::multiplied(numbers.back(), plan.numRanks, type);
     inputs.push_back(conformance::encode(numbers.back(), type));
   }
   outputs.clear();
