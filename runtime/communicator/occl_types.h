@@ -1,0 +1,126 @@
+/* Results, element types, operations, and the settings of a communicator. Part of occl.h. */
+#ifndef OCCL_TYPES_H
+#define OCCL_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* As a timeout: none. */
+#define OCCL_NO_TIMEOUT UINT32_MAX
+
+typedef enum {
+  occlSuccess = 0,
+  occlAgain =
+      1, /* no resource is free now; nothing was done. Wait for a completion, then call again. */
+  occlInProgress = 2,      /* occlTest: not complete yet */
+  occlInvalidArgument = 3, /* the call is wrong; nothing was done */
+  occlInvalidPlan = 4,     /* the plan is damaged, wrong, or not for this communicator */
+  occlMismatch = 5,        /* ranks disagree: plan, count, type or operation of a collective */
+  occlTimeout = 6,         /* a deadline passed */
+  occlAborted = 7,         /* occlCommAbort was called on some rank */
+  occlPeerFailed = 8,      /* the process of a rank is gone */
+  occlDeadlock = 9,        /* only with preemption off: the ranks wait for each other in a cycle */
+  occlSystemError = 10,    /* the operating system refused: memory, shared memory, threads, files */
+  occlInternalError = 11,
+  occlCallbackFailed = 12 /* a callback threw a C++ exception, on some rank */
+} occlResult_t;
+
+typedef enum {
+  occlUint8 = 0,
+  occlInt32 = 1,
+  occlInt64 = 2,
+  occlFloat16 = 3,
+  occlBfloat16 = 4,
+  occlFloat32 = 5,
+  occlFloat64 = 6,
+  occlFloat8E4m3 = 7, /* no infinity, up to 448 */
+  occlFloat8E5m2 = 8, /* up to 57344 */
+  occlInt8 = 9,
+  occlUint32 = 10,
+  occlUint64 = 11
+} occlDataType_t;
+
+/* Integers wrap around. Floats of 8 and 16 bits are added and multiplied as floats, and rounded
+ * once an instruction of the plan. Minimum and maximum are NaN if an input is. Averages of integers
+ * are the sum, which may have wrapped around, divided by the number of ranks, towards zero.
+ * Averages of floats divide each input by it, rounded, and add: so partial sums are no larger than
+ * the largest input, but for rounding. They divide the sum instead with occlDeviceCuda, and for
+ * plans of the caller's own that run in place only or promise copies beside reductions.
+ *
+ * An input that is divided, or multiplied (occlCall_t::scalar), is read by the thread that calls,
+ * before occlStart or occlSubmit returns, into as much memory of the library: it must not be the
+ * output of what is in flight. The library keeps the memory for later calls; for an input in memory
+ * of occlMemAlloc, between processes, it is such memory as well, until a later call of the same
+ * kind. */
+typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;
+
+/* In which order a rank turns to what is in flight: the same on all ranks of a communicator. */
+typedef enum {
+  occlOrderPriority = 1, /* larger priorities first, equal ones first in, first out; default */
+  occlOrderFifo = 2,     /* first in, first out, whatever the priorities */
+  occlOrderNewest = 3    /* the newest first */
+} occlOrderPolicy_t;
+
+/* How long what does not move is polled before the next is tried. */
+typedef enum {
+  occlBudgetFrontHeavy = 1, /* longest at the front, falling with position, rising on success;
+                               default while there is a processor for every rank */
+  occlBudgetFlat = 2,       /* everything equally long */
+  occlBudgetNoPolling = 3   /* one look; default with more ranks than processors */
+} occlBudgetPolicy_t;
+
+/* Where a communicator's buffers are. */
+typedef enum {
+  occlDeviceHost = 0, /* default */
+  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlCall and occl_registered.h */
+} occlDeviceKind_t;
+
+/* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
+ * belong to a device: each rank of occlCommInitAll has its own, the communicators that a process
+ * makes with occlCommInitRank share one. preemption, workers, spinMicroseconds, strict and the
+ * policies are the device's: 0 means what it has, and what differs from that is
+ * occlInvalidArgument. */
+typedef struct {
+  size_t size;        /* sizeof(occlConfig_t), for later extension */
+  uint32_t timeoutMs; /* deadline of set-up, and of every collective without one of its own, whose
+                         passing fails the communicator. 0: 30 seconds for set-up (making, dividing
+                         and shrinking communicators), and collectives have none */
+  uint32_t
+      preemption; /* 1: on (default). 2: off, to show what happens without: ends in occlDeadlock */
+  uint32_t workers; /* executor threads of the device, a thread inside occlWait is in the place of
+                       one of them; default 1. With occlDeviceCuda thread blocks
+                       that its resident daemon takes of it while something is in flight, for each
+                       kind of collective (floats and sum or others, LL and LL128 or Simple): at
+                       most 64; default 16 */
+  uint32_t
+      spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
+  uint64_t
+      arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
+  uint32_t maxInFlight;  /* collectives started at once; default 1024. With occlDeviceCuda it is
+                            256 of each kind, of all communicators that share the daemon */
+  uint32_t orderPolicy;  /* an occlOrderPolicy_t */
+  uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
+  uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
+                            touched as used */
+  uint32_t deviceKind; /* an occlDeviceKind_t, the same on all ranks. occlDeviceCuda: arenaBytes and
+                          heapBytes are taken of the device at once */
+  uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
+                          occlCommInitAll of rank 0: rank r has the one r further, going around */
+  uint32_t strict;  /* with occlDeviceCuda, 1: while streams wait for what was submitted to them no
+                       thread block stays on the device, see occlSubmitOnStream; 2: one stays;
+                       default 2 */
+  uint32_t streams; /* with occlDeviceCuda: in how many streams of the device this process has
+                       collectives enqueued at a time (occlEnqueue; graphs that run side by side
+                       count each), of all communicators together; at most 1024, default 8. The
+                       fewer, the larger are the kernels that may start while the work ahead of
+                       them in their stream ends, which takes 0.8 to 1.5 us less. With more streams
+                       than said, collectives in conflicting orders may lack room on the device,
+                       and wait for ever, or end at their timeout */
+  uint32_t registeredBuffers; /* the same on all ranks, 1: all buffers of occlCall are of
+                                 occlMemAlloc, so that plans may be chosen in which ranks access
+                                 each other's; default 0 */
+} occlConfig_t;
+#define OCCL_CONFIG_INITIALIZER                                                                    \
+  { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+#endif /* OCCL_TYPES_H */
