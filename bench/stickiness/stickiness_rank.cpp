@@ -3,6 +3,7 @@
 // pass has them; one rank is late with each. Writes for every iteration and collective how often it
 // was preempted, how many visits moved nothing, and how long the task queue was when it came in.
 #include "runtime/communicator/occl.h"
+#include "runtime/communicator/occl_insight.h"
 #include "tools/demo/plans_by_size.h"
 #include "tools/demo/resnet50.h"
 

@@ -10,7 +10,6 @@
 
 #include "occl.h"
 #include "occl_insight.h"
-#include "occl_registered.h"
 
 #include <algorithm>
 #include <cstdint>
