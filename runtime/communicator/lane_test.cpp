@@ -277,56 +277,50 @@ TEST(Lane, AnotherBesideTheOneInTheLane) {
     std::this_thread::yield();
 }
 
-/// The calls come when blocks of their own are not to be had, as the arena is full, and get some
-/// later; the call before, whose memory the next one would take over, gives back what it has
-/// reserved.
-TEST(Lane, TheCallsBecomeResident) {
-  constexpr uint32_t kOpen = 300;
-  const PlanHandle plan = inLines(oneShotAllReduce(2));
-  const PlanHandle large = handleOf(oneShotAllReduce(2));
+/// Whatever has come before: ids in lines that have taken all the blocks that there are for them,
+/// and what fills the rest of the arena.
+TEST(Lane, TheCallsFindRoomForBlocksOfTheirOwn) {
+  constexpr uint32_t kIds = 200;
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.arenaBytes = 192 << 10;
+  config.arenaBytes = 256 << 10;
   Ranks ranks(2, config);
-  Job call(0, plan, 16, DataType::Int32);
-  std::vector<Job> open;
-  for (uint32_t j = 0; j < kOpen; ++j)
-    open.emplace_back(1 + j, large, 100, DataType::Int32);
-  std::vector<occlRequest_t> requests[2];
-  // Rank 1 starts nothing yet: what rank 0 has started holds its arena.
-  while (requests[0].size() < kOpen) {
-    occlRequest_t request = 0;
-    const occlResult_t result = open[requests[0].size()].submit(ranks[0], 0, &request);
-    if (result == occlAgain)
-      break;
-    ASSERT_EQ(result, occlSuccess) << occlGetLastError();
-    requests[0].push_back(request);
-  }
-  ASSERT_LT(requests[0].size(), kOpen) << "the arena has room for all";
-  ASSERT_GT(requests[0].size(), 80u) << "a few would be kept, to be used again";
-  // One of them gives room for a block, which is too little for a ring of eight.
-  occlRequest_t first = 0;
-  ASSERT_EQ(open[0].submit(ranks[1], 1, &first), occlSuccess);
-  ASSERT_EQ(occlWait(ranks[1], first), occlSuccess);
-  ASSERT_EQ(occlWait(ranks[0], requests[0][0]), occlSuccess);
+  Job call(0, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
+  std::vector<Job> jobs;
+  for (uint32_t id = 1; id < kIds; ++id)
+    jobs.emplace_back(id, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
   ranks.run([&](uint32_t r) {
-    for (int i = 0; i < 10; ++i)
-      ASSERT_EQ(call.run(ranks[r], r), occlSuccess) << occlGetLastError();
-  });
-  EXPECT_EQ(entries(ranks[0]), 0u) << "resident from the begin, or in the lane beside open ones";
-  ranks.run([&](uint32_t r) {
-    for (size_t j = 1; j < requests[0].size(); ++j) {
-      occlRequest_t request = requests[0][j];
-      if (r == 1) {
-        ASSERT_EQ(submitOnceFree(open[j], ranks[r], r, &request), occlSuccess);
-      }
+    for (Job &job : jobs) {
+      occlRequest_t request = 0;
+      ASSERT_EQ(submitOnceFree(job, ranks[r], r, &request), occlSuccess) << occlGetLastError();
       ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
-      ASSERT_EQ(open[j].check(r), "");
     }
-    for (int i = 0; i < 60; ++i)
+    ASSERT_EQ(checkAll(jobs, r), "");
+    for (int i = 0; i < 20; ++i)
       ASSERT_EQ(call.run(ranks[r], r), occlSuccess) << occlGetLastError();
     EXPECT_EQ(call.check(r), "");
+    EXPECT_GT(entries(ranks[r]), 0u);
   });
-  EXPECT_GT(entries(ranks[0]), 0u) << "not resident in the end";
+}
+
+/// Ids come and go beside calls: those are used whenever they are made, also in the lane.
+TEST(Lane, IsKeptWhileIdsComeAndGo) {
+  constexpr uint32_t kIterations = 300;
+  Ranks ranks(2);
+  for (uint32_t r : {0, 1})
+    ranks[r]->daemon->setMostActiveSequences(3);
+  const PlanHandle plan = handleOf(oneShotAllReduce(2));
+  Job call(0, inLines(oneShotAllReduce(2)), 16, DataType::Int32);
+  ranks.run([&](uint32_t r) {
+    for (uint32_t i = 0; i < kIterations; ++i) {
+      Job visitor(1 + i, plan, 16, DataType::Int32);
+      occlRequest_t request = 0;
+      ASSERT_EQ(submitOnceFree(visitor, ranks[r], r, &request), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(occlWait(ranks[r], request), occlSuccess) << occlGetLastError();
+      ASSERT_EQ(call.run(ranks[r], r), occlSuccess) << occlGetLastError();
+    }
+    EXPECT_EQ(call.check(r), "");
+    EXPECT_GT(entries(ranks[r]), kIterations / 2);
+  });
 }
 
 } // namespace

@@ -182,6 +182,53 @@ TEST(LifeCycle, WhatWasCalledLastIsKept) {
   });
 }
 
+/// An id in lines that both ranks retire and only rank 1 gives back, by looking again: rank 0,
+/// which has counted to as many as there are records, is not held up by what all have finished.
+TEST(LifeCycle, WhatAllHaveFinishedHoldsNobodyUp) {
+  constexpr uint32_t kRanks = 2, kRecords = 8;
+  Ranks ranks(kRanks);
+  PlanHandle plan = planFor(kRanks, true);
+  ranks.run([&](uint32_t r) {
+    keepOnly(ranks[r], 1);
+    Visitor visitor(plan, r);
+    for (uint32_t i = 0; i < kRecords; ++i)
+      ASSERT_EQ(visitor.run(ranks[r], 7), "");
+    for (uint64_t id = 100; id < 104; ++id) // 7 retires, and is at rest everywhere
+      ASSERT_EQ(visitor.run(ranks[r], id), "");
+  });
+  Visitor zero(plan, 0), one(plan, 1);
+  occlRequest_t requests[2];
+  ASSERT_EQ(zero.submit(ranks[0], 7, &requests[0]), occlSuccess) << occlGetLastError();
+  ASSERT_EQ(one.submit(ranks[1], 7, &requests[1]), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(occlWait(ranks[0], requests[0]), occlSuccess);
+  EXPECT_EQ(occlWait(ranks[1], requests[1]), occlSuccess);
+}
+
+/// The root of broadcasts, each under an id of its own, whose reader has left: all cells stay, and
+/// the one that finds none learns why.
+TEST(LifeCycle, CellsOfTheGoneAreNotWaitedFor) {
+  constexpr uint32_t kRanks = 2;
+  Ranks ranks(kRanks);
+  ranks.destroy(1);
+  plan::Plan plan = chainBroadcast(kRanks, 1);
+  plan.protocol = plan::Protocol::LL128;
+  Job job(0, handleOf(plan), 2);
+  occlResult_t result = occlSuccess;
+  uint64_t id = 0;
+  for (; id < 2 * kMost && result == occlSuccess; ++id) {
+    occlCall_t call = job.call(0);
+    call.id = id;
+    occlRequest_t request = 0;
+    result = occlStart(ranks[0], &call, nullptr, nullptr, &request);
+    if (result == occlSuccess)
+      result = occlWait(ranks[0], request);
+  }
+  EXPECT_EQ(result, occlPeerFailed) << id << ": " << occlGetLastError();
+  EXPECT_NE(std::string(occlCommGetLastError(ranks[0])).find("rank 1 has destroyed"),
+            std::string::npos)
+      << occlCommGetLastError(ranks[0]);
+}
+
 /// 64 KiB of slots each, which later ones use again. What stays of a collective is its counters and
 /// a cell.
 TEST(LifeCycle, MemoryDoesNotGrowWithWhatHasBeenUsedOnce) {

@@ -195,8 +195,10 @@ typedef struct {
  * with occlMismatch, which names two that do and what each has: at once where one of them needs the
  * other's data, or they are neighbours, and the calls of the two are less than eight apart. A rank
  * whose part was already at an end has then been told so by its next call. A call that is refused
- * (occlInvalidArgument, occlInvalidPlan) has no number. Waits for room if other ranks have not
- * finished earlier calls. In place, and overlap: as plans' alias modes say. The first call of a new
+ * (occlInvalidArgument, occlInvalidPlan) has no number. Waits for room in the arena while other
+ * ranks have not finished what this one has called and started before: arenaBytes has to hold what
+ * a rank starts before a call that others make first. If those ranks are gone it is occlPeerFailed.
+ * In place, and overlap: as plans' alias modes say. The first call of a new
  * kind, count, type and operation takes longer, which the last 256 are remembered for.
  * occl_collectives.h has a function for each kind.
  *
@@ -215,13 +217,14 @@ OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct C
  * belongs to the k-th of the others, and they are executed one after the other. Ids may be started
  * in any order, other ones on each rank; mismatches as for occlCall. Buffers stay the caller's and
  * untouched by it until completion. callback and request may be NULL, not both. Ids may come and go
- * for ever: one that has not been called for long, on any rank, is forgotten once some thousands of
- * others have been, and begins anew when it comes again.
+ * for ever: one that is not in flight is forgotten once each rank has called enough others since,
+ * 8192 divided by the number of ranks, and 64 at least; it begins anew when it comes again.
  * occlAgain: too much is in flight, here or because a peer has not finished earlier calls, and
  * nothing was done; occlGetLastError() names the holders. Call again after a completion, or after
- * occlTest of any request that is in flight, or a little later. A small collective with a callback
- * is begun at once, by the caller, who waits for data of its peers for some microseconds at most.
- * occlInvalidArgument with occlDeviceCuda, for now: see occl_registered.h. */
+ * occlTest of any request that is in flight, or a little later. Where what is missing is held by
+ * ranks that are gone it is occlPeerFailed, and the communicator has failed. A small collective
+ * with a callback is begun at once, by the caller, who waits for data of its peers for some
+ * microseconds at most. occlInvalidArgument with occlDeviceCuda, for now: see occl_registered.h. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
 /* Executes what is in flight on this rank's device, of all its communicators, until the request is

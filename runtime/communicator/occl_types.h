@@ -18,7 +18,7 @@ typedef enum {
   occlMismatch = 5,        /* ranks disagree: plan, count, type or operation of a collective */
   occlTimeout = 6,         /* a deadline passed */
   occlAborted = 7,         /* occlCommAbort was called on some rank */
-  occlPeerFailed = 8,      /* the process of a rank is gone */
+  occlPeerFailed = 8,      /* a rank is gone that is needed: its process or its communicator */
   occlDeadlock = 9,        /* only with preemption off: the ranks wait for each other in a cycle */
   occlSystemError = 10,    /* the operating system refused: memory, shared memory, threads, files */
   occlInternalError = 11,

@@ -105,6 +105,26 @@ TEST(Resident, ForgottenByOneRankOnly) {
   });
 }
 
+/// Forgetting is of use to nobody if others keep the id: then it has its blocks again at once, and
+/// data come where they look.
+TEST(Resident, IsSoAgainWhenItComesBack) {
+  constexpr uint32_t kRanks = 2;
+  Job job(5, inLines(oneShotAllReduce(kRanks)), 10),
+      other(6, handleOf(oneShotAllReduce(kRanks)), 10);
+  Ranks ranks(kRanks);
+  ranks[1]->daemon->setMostActiveSequences(1);
+  ranks.run([&](uint32_t r) {
+    for (int i = 0; i < 5; ++i)
+      ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
+    ASSERT_NO_FATAL_FAILURE(runOnce(ranks, other, r));
+    ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
+    bool isResident = false;
+    ranks[r]->daemon->inspect(
+        5, [&](const daemon::IdState &sequence) { isResident = sequence.resident != nullptr; });
+    EXPECT_TRUE(isResident) << "rank " << r;
+  });
+}
+
 TEST(Resident, ADisagreementIsFound) {
   constexpr uint32_t kRanks = 2;
   Job job(5, inLines(oneShotAllReduce(kRanks)), 10), other(5, inLines(oneShotAllReduce(kRanks)), 9);

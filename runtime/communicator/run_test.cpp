@@ -164,26 +164,30 @@ TEST(Run, LeavesWorkersAsleep) {
   EXPECT_LT(countSleeps() - before, 50u);
 }
 
-/// There is none until somebody comes for what is in flight.
-TEST(Run, WaitsForRoom) {
+/// Rank 0 has started as many as may be in flight, and rank 1 starts them only when its call has
+/// ended: calls need no place among them.
+TEST(Run, BesideAsManyAsMayBeInFlight) {
+  constexpr uint32_t kMost = 3;
   occlConfig_t config = withTimeout(60000);
-  config.maxInFlight = 2;
+  config.maxInFlight = kMost;
   Ranks ranks(2, config);
-  Job job(1, handleOf(ringAllReduce(2)), 10), called(0, handleOf(ringAllReduce(2)), 10);
-  std::atomic<bool> hasReturned{false};
-  ranks.run([&](uint32_t r) {
-    std::vector<occlRequest_t> requests(2);
-    if (r == 1) {
-      std::this_thread::sleep_for(50ms);
-      EXPECT_FALSE(hasReturned.load());
-    }
-    for (occlRequest_t &request : requests)
-      ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
-    EXPECT_EQ(called.run(ranks[r], r), occlSuccess) << occlGetLastError();
-    hasReturned = true;
-    EXPECT_EQ(waitForAll(ranks[r], requests), "");
-    EXPECT_EQ(called.check(r), "");
-  });
+  for (const PlanHandle &plan : {handleOf(ringAllReduce(2)), inLines(oneShotAllReduce(2))}) {
+    Job job(1, plan, 10), called(0, plan, 10);
+    ranks.run([&](uint32_t r) {
+      std::vector<occlRequest_t> requests(kMost);
+      const auto startAll = [&] {
+        for (occlRequest_t &request : requests)
+          ASSERT_EQ(job.submit(ranks[r], r, &request), occlSuccess) << occlGetLastError();
+      };
+      if (r == 0)
+        startAll();
+      EXPECT_EQ(called.run(ranks[r], r), occlSuccess) << occlGetLastError();
+      if (r == 1)
+        startAll();
+      EXPECT_EQ(waitForAll(ranks[r], requests), "");
+      EXPECT_EQ(called.check(r), "");
+    });
+  }
 }
 
 TEST(Run, WrongCalls) {
@@ -219,9 +223,8 @@ TEST(Run, EndsWhenAborted) {
   }
 }
 
-/// One rank forgets the sequence: what the other remembers of its blocks is not what counts any
-/// more.
-TEST(Run, ForgottenByOneRankOnly) {
+/// A rank that keeps no id but the last keeps the calls' sequence all the same.
+TEST(Run, BesideIdsThatOneRankForgets) {
   constexpr uint32_t kIterations = 60;
   Ranks ranks(2);
   ranks[0]->daemon->setMostActiveSequences(1);

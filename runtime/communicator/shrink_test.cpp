@@ -92,6 +92,7 @@ TEST(Shrink, PlansMustBeForTheNewSize) {
   occlComm_t alone = nullptr;
   ASSERT_EQ(occlCommShrink(ranks[0], nullptr, 0, nullptr, &alone), occlSuccess)
       << occlGetLastError();
+  EXPECT_EQ(Job(1, old, 10).run(alone, 0), occlInvalidPlan);
   EXPECT_NE(std::string(occlGetLastError()).find("is for 2 ranks, the communicator has 1"),
             std::string::npos)
       << occlGetLastError();

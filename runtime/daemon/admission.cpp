@@ -12,12 +12,21 @@ namespace {
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
+/// Of an arena of so many bytes the part that is for rings, which stay as long as their sequences:
+/// what is in flight never waits for them.
+uint64_t ringBytesOf(uint64_t arenaBytes) {
+  constexpr uint64_t kMost = 1 << 20;
+  return std::min(kMost,
+                  arenaBytes / 8 / transport::Arena::kAlignment * transport::Arena::kAlignment);
+}
+
 } // namespace
 
 Admission::Admission(Core &core)
     : core(core), cells(*core.fabric),
       mostActive(std::max<size_t>(64, transport::Segment::kCells / 2 / core.fabric->numRanks())),
-      arena(core.fabric->own().arenaBytes()) {}
+      arena(core.fabric->own().arenaBytes() - ringBytesOf(core.fabric->own().arenaBytes())),
+      rings(core.fabric->own().arenaBytes() - arena.size()) {}
 
 Admission::~Admission() {
   while (oldest)
@@ -142,7 +151,8 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   if (submission.isOwn && invocation.isResident)
     keepLane(id);
   auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
-  invocation.deadline = coarseNow() + timeout;
+  const bool hasWaited = submission.since != SteadyClock::time_point{};
+  invocation.deadline = (hasWaited ? submission.since : coarseNow()) + timeout;
   invocation.times.reset(ticks());
   id.counters.submitted.add(1);
   if (core.trace.isOn())

@@ -2,6 +2,7 @@
 // hears of it. What is admitted waits for no resource.
 #pragma once
 
+#include "runtime/base/clock.h"
 #include "runtime/base/light_mutex.h"
 #include "runtime/daemon/announce_cells.h"
 #include "runtime/daemon/core.h"
@@ -32,6 +33,8 @@ struct Submission {
   /// The caller runs it and takes the result from the invocation: there is neither request nor
   /// callback.
   bool isOwn = false;
+  /// When it was submitted first, if that was refused for want of room.
+  SteadyClock::time_point since{};
 };
 
 /// An invocation that has been admitted. Valid until it may be complete, if it is the caller's own
@@ -62,8 +65,9 @@ public:
   /// the cells there are, with up to 128 ranks. For tests.
   void setMostActive(size_t sequences);
   /// After submit() has returned Again. PeerFailed: it always will, since a rank is gone that would
-  /// have to finish earlier invocations first.
-  Status checkHolders(const Submission &submission);
+  /// have to finish earlier invocations first. With `hasWaited` for long it is enough that some of
+  /// what is missing is held so, whoever holds the rest.
+  Status checkHolders(const Submission &submission, bool hasWaited);
   /// Again names who holds what is missing. InvalidArgument: buffers that do not suit the plan.
   /// InProgress: the shape of the call is not known, or not any more.
   StatusOr<Admitted> submit(const Submission &submission);
@@ -109,7 +113,7 @@ private:
                               const Submission &submission) const;
   void keepLane(IdState &id);
   void makeResident(IdState &id, Collective &collective);
-  static void forgetResident(IdState &id);
+  static void forgetPeers(IdState &id);
   void useRing(IdState &id);
   Status checkRing(IdState &id) const;
   StatusOr<OpenInvocation *> reserve(IdState &id, Collective &shape, const Submission &submission);
@@ -132,7 +136,7 @@ private:
   static bool isIdle(const IdState &id);
   void retire(IdState &id);
   void retireSome(const IdState &id);
-  void retireAll();
+  void retireIdle(size_t most);
   void recycleCells(size_t most);
   void dropCell(IdState &id);
   void dropIfUnused(IdState &id);
@@ -145,7 +149,7 @@ private:
   AnnounceCells cells;
   size_t mostActive;
   transport::Arena arena;
-  uint64_t residentBytes = 0;
+  transport::Arena rings; // of resident collectives, behind the arena's other blocks
   WorkspacePool workspaces;
   std::vector<std::unique_ptr<OpenInvocation>> invocations; // all that ever were
   std::vector<OpenInvocation *> idle;                       // of these, those not in use

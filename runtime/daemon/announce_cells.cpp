@@ -119,7 +119,7 @@ bool AnnounceCells::step(IdState &id) {
     if (id.settledBelow != finished &&
         firstPeerWithout(id, [&](const CellLife &life) { return life.isAtRest(finished); }))
       return false;
-    id.settledBelow = finished;
+    id.settledBelow = id.finishedByReaders = finished;
     for (auto &peerCell : id.peerCells)
       peerCell.store(nullptr, std::memory_order_relaxed);
     cell.first.store(finished, std::memory_order_relaxed);
@@ -138,6 +138,21 @@ bool AnnounceCells::step(IdState &id) {
   id.isCounted = false;
   id.nextOrdinal = 0;
   return true;
+}
+
+const uint32_t *AnnounceCells::whoKeepsAll() const {
+  if (owner.numFree() != 0)
+    return nullptr;
+  const uint32_t *gone = nullptr;
+  for (const IdState *id : retired) {
+    const uint32_t *peer = firstPeerWithout(*id, [&](const CellLife &life) {
+      return life.phase == CellPhase::Leaving || life.isAtRest(id->nextOrdinal);
+    });
+    if (!peer || !(fabric.hasLeft(*peer) || fabric.isDead(*peer)))
+      return nullptr;
+    gone = peer;
+  }
+  return gone;
 }
 
 std::string AnnounceCells::describeRetired() const {

@@ -73,6 +73,9 @@ public:
       dropped(id);
     }
   }
+  /// If no cell is free, and none of those that are retired ever comes back since ranks are gone:
+  /// one of these ranks.
+  const uint32_t *whoKeepsAll() const;
   size_t numRetired() const { return retired.size(); }
   /// "id 7 (rank 1 may still use it)" for some that are retired; empty if none is.
   std::string describeRetired() const;

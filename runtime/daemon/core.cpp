@@ -2,6 +2,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/per_thread.h"
+#include "runtime/transport/announce.h"
 
 #include <algorithm>
 #include <string>
@@ -31,8 +32,9 @@ struct CallbackScope {
 
 Core::Core(std::shared_ptr<Device> device, std::unique_ptr<Fabric> joined, const Options &options)
     : options(options), device(std::move(device)), fabric(std::move(joined)),
-      // With a request or without, at most maxInFlight of each kind are open.
-      place(2 * options.maxInFlight, stats), requests(options.maxInFlight),
+      // With a request at most maxInFlight are open, without at most the calls' records.
+      place(options.maxInFlight + transport::AnnounceCell::kRecords, stats),
+      requests(options.maxInFlight),
       completions(queue::makeCompletionQueue(options.completionForm, options.maxInFlight)),
       awaited(fabric->numRanks()) {}
 

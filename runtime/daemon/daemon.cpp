@@ -109,12 +109,13 @@ Status Daemon::run(const Submission &submission) {
 
 Status Daemon::call(const Submission &call, const SpecOf &specOf) {
   RoomWait room(core, admission, call);
+  Submission given = call;
   for (;;) {
-    Status ended = run(call);
+    Status ended = run(given);
     if (ended.code() == StatusCode::InProgress)
       ended = learnShape(call, specOf);
     else if (ended.code() == StatusCode::Again)
-      ended = awaitRoom(room, ended);
+      ended = awaitRoom(room, given, ended);
     else
       return ended;
     if (!ended.ok())
@@ -128,7 +129,7 @@ StatusOr<RequestId> Daemon::start(const Submission &call, const SpecOf &specOf) 
     if (submitted.ok())
       return submitted;
     if (submitted.status().code() == StatusCode::Again)
-      if (Status holders = admission.checkHolders(call); !holders.ok()) {
+      if (Status holders = admission.checkHolders(call, false); !holders.ok()) {
         fail(holders);
         return failure();
       }
@@ -147,18 +148,20 @@ Status Daemon::learnShape(const Submission &call, const SpecOf &specOf) {
 }
 
 /// What is missing comes back as this rank, or a peer, goes on with earlier calls.
-Status Daemon::awaitRoom(RoomWait &room, const Status &refusal) {
+Status Daemon::awaitRoom(RoomWait &room, Submission &call, const Status &refusal) {
   if (Status inVain = room.look(refusal.message()); !inVain.ok()) {
     fail(inVain);
     return failure();
   }
+  call.since = room.begin();
+  bool hasMoved = false;
   {
     InsideWait inside(*this);
-    if (Executor(*core.device).lookAtAll())
-      return {};
+    hasMoved = Executor(*core.device).lookAtAll();
   }
   core.device->tick();
-  room.pause();
+  if (!hasMoved)
+    room.pause();
   return {};
 }
 

@@ -94,7 +94,7 @@ private:
   Status run(const Submission &submission);
   StatusOr<RequestId> submit(const Submission &submission);
   Status learnShape(const Submission &call, const SpecOf &specOf);
-  Status awaitRoom(RoomWait &room, const Status &refusal);
+  Status awaitRoom(RoomWait &room, Submission &call, const Status &refusal);
   void begin(const Admitted &admitted);
   Status goOn(OpenInvocation &invocation, const LaneRun &lane);
   void wakeFor(bool hasCallback);

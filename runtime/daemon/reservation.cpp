@@ -17,6 +17,8 @@ bool isGone(const Fabric &fabric, uint32_t r) { return fabric.hasLeft(r) || fabr
 /// Of these ranks the first that is gone and has not finished `atLeast` invocations, or nothing.
 const uint32_t *firstGoneBehind(IdState &id, const Fabric &fabric,
                                 const std::vector<uint32_t> &ranks, uint64_t atLeast) {
+  if (atLeast <= id.settledBelow)
+    return nullptr;
   const auto isBehind = [&](uint32_t r) {
     const AnnounceCell *cell = peerCell(id, fabric, r);
     return !cell || cell->done.load(std::memory_order_acquire) < atLeast;
@@ -29,6 +31,8 @@ const uint32_t *firstGoneBehind(IdState &id, const Fabric &fabric,
 
 /// The first reader that has not finished the invocation, or nothing.
 const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
+  if (invocation.ordinal < invocation.id->settledBelow)
+    return nullptr;
   for (const uint32_t &reader : invocation.collective->recordReaders) {
     const AnnounceCell *cell = peerCell(*invocation.id, fabric, reader);
     if (!cell || cell->done.load(std::memory_order_acquire) <= invocation.ordinal)
@@ -163,20 +167,22 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
 /// Gives the sequence's first shape blocks of its own, if it may have some and there are few enough
 /// already: memory is to grow with what is in flight.
 void Admission::makeResident(IdState &id, Collective &collective) {
-  constexpr uint64_t kMostBytes = 64 << 10, kMostBytesOfAll = 1 << 20;
+  constexpr uint64_t kMostBytes = 64 << 10;
   if (id.hasLease || !collective.mayBeResident)
     return;
   uint64_t bytes = ringBlockBytes(collective, core.fabric->rank()) * AnnounceCell::kRecords;
-  if (bytes > kMostBytes || residentBytes + bytes > kMostBytesOfAll)
+  // Of the rings' part some is kept for calls, which are to have theirs whenever they begin.
+  const uint64_t kept = id.id == kCallSequence ? 0 : std::min(kMostBytes, rings.size() / 2);
+  if (bytes > kMostBytes ||
+      rings.bytesInUse() + transport::Arena::roundToClass(bytes) + kept > rings.size())
     return;
   if (bytes != 0) {
-    auto offset = arena.allocate(bytes);
+    auto offset = rings.allocate(bytes);
     if (!offset)
       return;
-    id.ringOffset = *offset;
+    id.ringOffset = arena.size() + *offset;
     id.ringBytes = bytes;
-    std::memset(core.fabric->own().arena() + *offset, 0, bytes);
-    residentBytes += bytes;
+    std::memset(core.fabric->own().arena() + id.ringOffset, 0, bytes);
   }
   id.hasLease = true;
   id.resident = &collective;
@@ -193,7 +199,8 @@ Status Admission::checkRing(IdState &id) const {
   uint64_t least = id.nextOrdinal;
   for (uint32_t reader : id.ringReaders) {
     const AnnounceCell *cell = peerCell(id, *core.fabric, reader);
-    uint64_t done = cell ? cell->done.load(std::memory_order_acquire) : 0;
+    const uint64_t done =
+        std::max(id.settledBelow, cell ? cell->done.load(std::memory_order_acquire) : 0);
     if (done + AnnounceCell::kRecords <= id.nextOrdinal)
       return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
                                            " (rank " + std::to_string(reader) +
@@ -245,10 +252,8 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
     if (Status ring = checkRing(id); !ring.ok())
       return ring;
   std::optional<RequestId> request = 0;
-  if (!submission.isOwn)
+  if (!submission.isOwn) // else there are no more than records of the calls' sequence
     request = core.requests.open(submission.callback, {id.id, id.nextOrdinal});
-  else if (core.countInFlight() >= core.options.maxInFlight)
-    return again("an invocation: " + std::to_string(core.options.maxInFlight) + " are in flight");
   if (!request)
     return again("a request: " + std::to_string(core.requests.countUntaken()) +
                  " are complete and nobody has waited for them");
@@ -296,7 +301,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   return invocation;
 }
 
-Status Admission::checkHolders(const Submission &submission) {
+Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
   std::lock_guard lock(mutex);
   const Fabric &fabric = *core.fabric;
   const auto goneBehind = [&](const OpenInvocation &invocation) {
@@ -311,19 +316,25 @@ Status Admission::checkHolders(const Submission &submission) {
                 "; it has not finished " + unfinished + ", which holds what is needed on rank " +
                 std::to_string(fabric.rank())};
   };
-  // The sequence's own records and blocks are held.
   IdState *id = find(submission.id);
+  if (id && !id->isActive) // then peers' cells are not to be looked at
+    id = nullptr;
+  // All announce cells are held.
+  if (const uint32_t *rank = id ? nullptr : cells.whoKeepsAll())
+    return error(*rank, "or not called what others have");
+  // The sequence's own records and blocks are held.
   if (const OpenInvocation *holder =
           id ? id->unreclaimed[id->nextOrdinal % AnnounceCell::kRecords] : nullptr)
     if (const uint32_t *rank = goneBehind(*holder))
       return error(*rank, holder->describe());
-  if (id && id->hasLease && id->nextOrdinal >= AnnounceCell::kRecords)
+  if (id && id->hasLease && id->nextOrdinal >= id->finishedByReaders + AnnounceCell::kRecords)
     if (const uint32_t *rank = firstGoneBehind(*id, fabric, id->ringReaders,
                                                id->nextOrdinal - AnnounceCell::kRecords + 1))
       return error(*rank, "earlier invocations of " + describe(*id));
   // The arena that all share is full, and nobody will give any of it back.
   const Collective *shape = shapes.find(*submission.signature);
-  const uint64_t bytes = shape ? shape->binding->arenaBytes(fabric.rank()) : 0;
+  const bool isResident = shape && id && id->resident == shape && id->isRingFresh();
+  const uint64_t bytes = shape && !isResident ? shape->binding->arenaBytes(fabric.rank()) : 0;
   if (bytes == 0)
     return {};
   if (auto room = arena.allocate(bytes)) {
@@ -334,9 +345,9 @@ Status Admission::checkHolders(const Submission &submission) {
   for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
     const uint32_t *rank =
         invocation->finished.load(std::memory_order_acquire) ? goneBehind(*invocation) : nullptr;
-    if (!rank)
+    if (!rank && !hasWaited)
       return {};
-    gone = rank;
+    gone = rank ? rank : gone;
   }
   return gone ? error(*gone, "earlier collectives") : Status();
 }

@@ -17,8 +17,9 @@ Status Admission::ensureCell(IdState &id) {
   using Activation = AnnounceCells::Activation;
   Activation activated = cells.activate(id);
   if (activated == Activation::NoCellFree) {
-    retireAll();
-    recycleCells(transport::Segment::kCells);
+    constexpr size_t kStep = 512; // with the lock held; the next try goes on
+    retireIdle(kStep);
+    recycleCells(kStep);
     activated = cells.activate(id);
   }
   if (activated == Activation::Done) {
@@ -34,11 +35,13 @@ Status Admission::ensureCell(IdState &id) {
                      cells.describeRetired(), "Wait for a completion here or there");
 }
 
-/// Nothing of it is in flight on this rank.
+/// Nothing of it is in flight on this rank, and it may retire: that of calls, in which all take
+/// part, never does.
 bool Admission::isIdle(const IdState &id) {
-  return std::ranges::none_of(id.unreclaimed, [](const OpenInvocation *invocation) {
-    return invocation && !invocation->finished.load(std::memory_order_acquire);
-  });
+  return id.id != kCallSequence &&
+         std::ranges::none_of(id.unreclaimed, [](const OpenInvocation *invocation) {
+           return invocation && !invocation->finished.load(std::memory_order_acquire);
+         });
 }
 
 /// `id` has just become active. Keeps few enough active, those that were called last; two steps for
@@ -55,8 +58,9 @@ void Admission::retireSome(const IdState &id) {
   recycleCells(kStep);
 }
 
-void Admission::retireAll() {
-  for (IdState *id = cells.leastRecentlyUsed(); id;) {
+/// Of the `most` that were called longest ago.
+void Admission::retireIdle(size_t most) {
+  for (IdState *id = cells.leastRecentlyUsed(); id && most != 0; --most) {
     IdState *next = id->newer;
     if (isIdle(*id))
       retire(*id);
@@ -65,7 +69,7 @@ void Admission::retireAll() {
 }
 
 void Admission::retire(IdState &id) {
-  forgetResident(id);
+  forgetPeers(id);
   cells.retire(id);
 }
 
@@ -87,20 +91,20 @@ void Admission::tidy() {
     recycleCells(kStep);
 }
 
-/// Nobody may rely on where the peers' rings lie once its cell can go.
-void Admission::forgetResident(IdState &id) {
-  if (id.resident)
-    --id.resident->leases;
-  id.resident = nullptr;
+/// Nobody may rely on where the peers' rings lie once its cell can go. Its own ring stays as long
+/// as its cell does: the others may come back to it.
+void Admission::forgetPeers(IdState &id) {
   id.lane.reset();
   for (Atomic<char *> &lease : id.leases)
     lease.store(nullptr, std::memory_order_relaxed);
 }
 
 void Admission::dropCell(IdState &id) {
+  if (id.resident)
+    --id.resident->leases;
+  id.resident = nullptr;
   if (id.ringBytes != 0) {
-    arena.release(id.ringOffset, id.ringBytes);
-    residentBytes -= id.ringBytes;
+    rings.release(id.ringOffset - arena.size(), id.ringBytes);
   }
   id.hasLease = false;
   id.ringBytes = 0;

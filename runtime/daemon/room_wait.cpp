@@ -51,7 +51,8 @@ Status RoomWait::look(const std::string &refusal) {
   if (timeout < kNoDeadline && waited() > timeout)
     return {StatusCode::Timeout,
             who + " found no room for " + std::to_string(timeout.count()) + " ms: " + refusal};
-  if (Status holders = admission.checkHolders(call); !holders.ok())
+  constexpr auto kLong = std::chrono::seconds(1);
+  if (Status holders = admission.checkHolders(call, waited() > kLong); !holders.ok())
     return holders;
   core.roomWaits.set(this, refusal);
   isSaid = true;

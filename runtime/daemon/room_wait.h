@@ -52,6 +52,8 @@ public:
   Status look(const std::string &refusal);
   /// Between two tries, once what could be done has been done: sleeps if it has waited for long.
   void pause() const;
+  /// The first refusal.
+  SteadyClock::time_point begin() const { return since; }
 
 private:
   void withdraw();
@@ -61,7 +63,7 @@ private:
   Admission &admission;
   const Submission &call;
   uint32_t looks = 0;
-  SteadyClock::time_point since; // the first refusal
+  SteadyClock::time_point since{};
   bool isSaid = false, isReported = false;
 };
 

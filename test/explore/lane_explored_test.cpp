@@ -229,9 +229,8 @@ TEST_F(Lane, Deadline) {
   EXPECT_EQ(outcome.defect, "");
 }
 
-/// One rank forgets the calls' sequence and comes back to it, so that its lines lie elsewhere or in
-/// nobody's block.
-TEST_F(Lane, Forgotten) {
+/// One rank keeps no id but the last: the calls' sequence stays all the same.
+TEST_F(Lane, BesideIdsThatAreForgotten) {
   exploreAll(100, [&](Ranks &ranks, uint32_t r) {
     if (r == 1)
       keepOnly(ranks[r], 1);
@@ -243,9 +242,8 @@ TEST_F(Lane, Forgotten) {
   });
 }
 
-/// While one thread of a rank calls, another one starts an id, for which there is room once the
-/// calls' sequence is forgotten: before, after, or not, if it is in flight.
-TEST_F(Lane, ForgottenMeanwhile) {
+/// The same while another thread of the rank starts an id.
+TEST_F(Lane, BesideAnIdThatComes) {
   exploreAll(100, [&](Ranks &ranks, uint32_t r) {
     if (r == 0)
       keepOnly(ranks[r], 1);
