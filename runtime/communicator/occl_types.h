@@ -44,14 +44,14 @@ typedef enum {
  * once an instruction of the plan. Minimum and maximum are NaN if an input is. Averages of integers
  * are the sum, which may have wrapped around, divided by the number of ranks, towards zero.
  * Averages of floats divide each input by it, rounded, and add: so partial sums are no larger than
- * the largest input, but for rounding. They divide the sum instead with occlDeviceCuda, and for
- * plans of the caller's own that run in place only or promise copies beside reductions.
+ * the largest input, but for rounding. They divide the sum instead with occlDeviceCuda, and partial
+ * sums for plans of the caller's own that run in place only or promise copies beside reductions.
  *
- * An input that is divided, or multiplied (occlCall_t::scalar), is read by the thread that calls,
- * before occlStart or occlSubmit returns, into as much memory of the library: it must not be the
- * output of what is in flight. The library keeps the memory for later calls; for an input in memory
- * of occlMemAlloc, between processes, it is such memory as well, until a later call of the same
- * kind. */
+ * An input that is multiplied (occlCall_t::scalar), and one of an average of floats for a plan of
+ * the caller's own with partial sums, is read by the thread that calls, before occlStart returns,
+ * into as much memory of the library: it must not be the output of what is in flight. The library
+ * keeps the memory for later calls; for an input in memory of occlMemAlloc, between processes, it
+ * is such memory as well, until a later call of the same kind. */
 typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;
 
 /* In which order a rank turns to what is in flight: the same on all ranks of a communicator. */

@@ -414,12 +414,31 @@ double roundingOf(DataType type) {
   }
 }
 
+std::string average(occlComm_t comm, const Reducing &what, DataType type,
+                    const std::vector<char> &input, std::vector<char> &output) {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = what.kind;
+  call.plan = what.plan.get();
+  call.sendBuffer = input.data();
+  call.recvBuffer = output.data();
+  call.count = input.size() / sizeOf(type);
+  call.dataType = static_cast<occlDataType_t>(type);
+  call.op = occlAvg;
+  return occlCall(comm, &call, nullptr) == occlSuccess ? "" : lastError("occlCall");
+}
+
+/// With a last reduction that reads all inputs, and with partial sums.
+std::vector<Reducing> averagesFor(uint32_t n) {
+  return {kinds()[0], {occlKindPlan, "allreduce", handleOf(ringAllReduce(n)), "ring"}};
+}
+
 /// Averages of any floats: each input is rounded once, and so is each partial sum, of which there
 /// are fewer than ranks.
 TEST(Types, AveragesOfFloatsAreWithinTheirBound) {
   constexpr uint32_t kRanks = 3;
   constexpr uint64_t kCount = 4099;
   Ranks ranks(kRanks);
+  const std::vector<Reducing> averages = averagesFor(kRanks);
   for (DataType type : kFloats) {
     std::vector<std::vector<char>> inputs;
     std::vector<Numbers> numbers;
@@ -432,20 +451,19 @@ TEST(Types, AveragesOfFloatsAreWithinTheirBound) {
       numbers.push_back(conformance::decode(inputs.back().data(), kCount, type));
     }
     ranks.run([&](uint32_t r) {
-      std::vector<char> output(inputs[r].size());
-      ASSERT_EQ(occlAllReduce(inputs[r].data(), output.data(), kCount,
-                              static_cast<occlDataType_t>(type), occlAvg, ranks[r], nullptr),
-                occlSuccess)
-          << occlGetLastError();
-      const Numbers got = conformance::decode(output.data(), kCount, type);
-      for (uint64_t i = 0; i < kCount; ++i) {
-        double mean = 0, magnitude = 0;
-        for (const Numbers &each : numbers) {
-          mean += each.floats[i] / kRanks;
-          magnitude += std::abs(each.floats[i]) / kRanks;
+      for (const Reducing &what : averages) {
+        std::vector<char> output(inputs[r].size());
+        ASSERT_EQ(average(ranks[r], what, type, inputs[r], output), "");
+        const Numbers got = conformance::decode(output.data(), kCount, type);
+        for (uint64_t i = 0; i < kCount; ++i) {
+          double mean = 0, magnitude = 0;
+          for (const Numbers &each : numbers) {
+            mean += each.floats[i] / kRanks;
+            magnitude += std::abs(each.floats[i]) / kRanks;
+          }
+          const double bound = (kRanks + 1) * roundingOf(type) * magnitude + 0x1p-14;
+          ASSERT_LE(std::abs(got.floats[i] - mean), bound) << nameOf(type) << ' ' << i;
         }
-        const double bound = (kRanks + 1) * roundingOf(type) * magnitude + 0x1p-14;
-        ASSERT_LE(std::abs(got.floats[i] - mean), bound) << nameOf(type) << ' ' << i;
       }
     });
   }
@@ -455,26 +473,24 @@ TEST(Types, AveragesOfFloatsAreWithinTheirBound) {
 TEST(Types, AveragesOfLargeFloatsDoNotOverflow) {
   constexpr uint32_t kRanks = 4;
   Ranks ranks(kRanks);
+  const std::vector<Reducing> averages = averagesFor(kRanks);
   for (auto [type, large] : {std::pair(DataType::Float16, 65504.0),
                              {DataType::Bfloat16, 0x1.fep127},
                              {DataType::Float32, 0x1.fffffep127},
                              {DataType::Float64, 0x1.fffffffffffffp1023},
                              {DataType::Float8E4m3, 448.0},
                              {DataType::Float8E5m2, 57344.0}})
-    for (occlKind_t kind : {occlKindAllReduce, occlKindReduce})
-      for (uint64_t count : {1, 100, 70000}) {
-        const std::vector<char> input =
-            conformance::encode({std::vector<double>(count, large), {}}, type);
-        ranks.run([&, type = type](uint32_t r) {
-          std::vector<char> output = input;
-          ASSERT_EQ(occlCallOfKind(kind, input.data(), output.data(), count,
-                                   static_cast<occlDataType_t>(type), occlAvg, 0, ranks[r],
-                                   nullptr),
-                    occlSuccess)
-              << occlGetLastError();
-          EXPECT_EQ(output, input) << nameOf(type) << " of " << count;
-        });
-      }
+    for (uint64_t count : {1, 100, 70000}) {
+      const std::vector<char> input =
+          conformance::encode({std::vector<double>(count, large), {}}, type);
+      ranks.run([&, type = type](uint32_t r) {
+        for (const Reducing &what : averages) {
+          std::vector<char> output(input.size());
+          ASSERT_EQ(average(ranks[r], what, type, input, output), "");
+          EXPECT_EQ(output, input) << nameOf(type) << " of " << count << ' ' << what.planName;
+        }
+      });
+    }
 }
 
 TEST(Types, AveragesOfIntegersDivideTheSumTowardsZero) {
@@ -518,34 +534,35 @@ TEST(Types, PlansThatRunInPlaceOnly) {
 
 /// A registered average of floats is divided like one that is called.
 TEST(Types, RegisteredAverages) {
-  constexpr uint32_t kRanks = 2;
+  constexpr uint32_t kRanks = 4;
   Ranks ranks(kRanks);
-  const PlanHandle plan = handleOf(oneShotAllReduce(kRanks));
-  ranks.run([&](uint32_t r) {
-    const occlPlan_t handle = plan.get();
-    occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-    collective.id = 3;
-    collective.plans = &handle;
-    collective.numPlans = 1;
-    collective.count = 2;
-    collective.op = occlAvg;
-    ASSERT_EQ(occlRegister(ranks[r], &collective), occlSuccess) << occlGetLastError();
-    for (int i = 0; i < 100; ++i) {
-      const float large = 0x1.fffffep127f;
-      float input[2] = {large, static_cast<float>(r)}, output[2];
-      occlRequest_t request;
-      if (i % 2) {
-        ASSERT_EQ(occlRun(ranks[r], 3, input, output), occlSuccess) << occlGetLastError();
-      } else {
-        ASSERT_EQ(occlSubmit(ranks[r], 3, input, output, nullptr, nullptr, &request), occlSuccess);
-        input[1] = 17; // it has been read
-        ASSERT_EQ(occlWait(ranks[r], request), occlSuccess);
+  const PlanHandle plans[] = {handleOf(oneShotAllReduce(kRanks)), handleOf(ringAllReduce(kRanks))};
+  for (const PlanHandle &plan : plans)
+    ranks.run([&](uint32_t r) {
+      const occlPlan_t handle = plan.get();
+      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
+      collective.id = 3;
+      collective.plans = &handle;
+      collective.numPlans = 1;
+      collective.count = 2;
+      collective.op = occlAvg;
+      ASSERT_EQ(occlRegister(ranks[r], &collective), occlSuccess) << occlGetLastError();
+      for (int i = 0; i < 100; ++i) {
+        const float large = 0x1.fffffep127f;
+        float input[2] = {large, static_cast<float>(r)}, output[2];
+        occlRequest_t request;
+        if (i % 2) {
+          ASSERT_EQ(occlRun(ranks[r], 3, input, output), occlSuccess) << occlGetLastError();
+        } else {
+          ASSERT_EQ(occlSubmit(ranks[r], 3, input, output, nullptr, nullptr, &request),
+                    occlSuccess);
+          ASSERT_EQ(occlWait(ranks[r], request), occlSuccess);
+        }
+        EXPECT_EQ(output[0], large);
+        EXPECT_EQ(output[1], 1.5f);
       }
-      EXPECT_EQ(output[0], large);
-      EXPECT_EQ(output[1], 0.5f);
-    }
-    EXPECT_EQ(occlDeregister(ranks[r], 3), occlSuccess) << occlGetLastError();
-  });
+      EXPECT_EQ(occlDeregister(ranks[r], 3), occlSuccess) << occlGetLastError();
+    });
 }
 
 TEST(Types, InfinityAndNaN) {

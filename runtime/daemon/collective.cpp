@@ -42,12 +42,21 @@ bool promisesReductionsOnly(const plan::Plan &plan) {
   });
 }
 
-/// Whether it is an average whose inputs are divided before the sum. So are floats: partial sums of
-/// many stay in the range of the type. Integers would lose what each division leaves over. Plans
-/// that promise copies as well, or run in place only, divide the reduction where it is complete.
+/// Whether some reduction is reduced further: else all divide what they add.
+bool hasPartialReductions(const plan::Plan &plan) {
+  return std::ranges::any_of(plan.instructions, [](const plan::Instruction &instruction) {
+    return instruction.numSources > 1 && !instruction.final;
+  });
+}
+
+/// Whether it is an average whose inputs are divided before anybody reads them. So are those of
+/// floats, where there are partial sums: they stay in the range of the type. Integers would lose
+/// what each division leaves over. Plans that promise copies as well, or run in place only, divide
+/// what the last reduction adds.
 bool dividesInputs(const plan::Plan &plan, const CollectiveSpec &spec) {
   return spec.op == ReduceOp::Avg && isFloat(spec.type) && plan.numRanks > 1 && plan.outOfPlace &&
-         plan.average && plan.hasPostcondition && promisesReductionsOnly(plan);
+         plan.average && plan.hasPostcondition && hasPartialReductions(plan) &&
+         promisesReductionsOnly(plan);
 }
 
 /// Whether a call of it may multiply its input. On one rank no instruction reduces.

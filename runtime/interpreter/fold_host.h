@@ -8,7 +8,9 @@
 namespace occl::interpreter {
 
 /// pointers: the sources, then the destinations, at least one of each, of any alignment. A
-/// destination is disjoint from or exactly equal to each source. divisor 1 divides nothing.
+/// destination is disjoint from or exactly equal to each source. By a divisor of more than 1 each
+/// float is divided before it is added, so that the sum overflows no sooner than it must, and the
+/// sum of integers.
 using FoldFunction = void (*)(char *const *pointers, unsigned numSources, unsigned numDestinations,
                               uint64_t elements, uint64_t divisor);
 

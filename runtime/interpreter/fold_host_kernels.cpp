@@ -157,7 +157,6 @@ template <class Element, bool kLargest> struct OrderedRow {
     // A magnitude beyond infinity is a NaN.
     storeTo(to, largestMagnitude > kInfinity ? largestMagnitude : inverted(keys));
   }
-  OCCL_INLINE void divideBy(uint64_t) {} // averages are sums
 };
 template <> struct Row<Float16Element, Minimum> : OrderedRow<Float16Element, false> {
   using OrderedRow::OrderedRow;
@@ -185,43 +184,60 @@ void averageElements(char *to, char *const *sources, unsigned numSources, uint64
   }
 }
 
+/// A row of a source: divided, if kDivides.
+template <class Row, bool kDivides> OCCL_INLINE Row rowOf(const char *from, uint64_t divisor) {
+  Row row(from);
+  if constexpr (kDivides)
+    row.divideBy(divisor);
+  return row;
+}
+
 /// kRows rows from `begin` on, of N sources, or of numSources if N is 0. All sources are read
 /// before anything is stored.
-template <class Row, unsigned N, unsigned kRows>
+template <class Row, unsigned N, unsigned kRows, bool kDivides>
 OCCL_INLINE void foldRows(char *to, char *const *sources, unsigned numSources, uint64_t begin,
                           uint64_t divisor) {
+  constexpr auto load = rowOf<Row, kDivides>;
+  constexpr uint64_t kNext = (kRows - 1) * Row::kBytes;
   numSources = N == 0 ? numSources : N;
-  Row first(sources[0] + begin), second(sources[0] + begin + (kRows - 1) * Row::kBytes);
+  Row first = load(sources[0] + begin, divisor), second = load(sources[0] + begin + kNext, divisor);
 #pragma GCC unroll 8
   for (unsigned s = 1; s < numSources; ++s) {
-    first.apply(Row(sources[s] + begin));
+    first.apply(load(sources[s] + begin, divisor));
     if constexpr (kRows == 2)
-      second.apply(Row(sources[s] + begin + Row::kBytes));
-  }
-  if (divisor > 1) {
-    first.divideBy(divisor);
-    second.divideBy(divisor);
+      second.apply(load(sources[s] + begin + kNext, divisor));
   }
   first.store(to + begin);
   if constexpr (kRows == 2)
-    second.store(to + begin + Row::kBytes);
+    second.store(to + begin + kNext);
 }
 
 /// What is less than a row, from `begin` on: from copies that are padded.
-template <class Row>
+template <class Row, bool kDivides>
 void foldEnd(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t bytes,
              uint64_t divisor) {
   char padded[Row::kBytes] = {}, other[Row::kBytes] = {};
   std::memcpy(padded, sources[0] + begin, bytes);
-  Row row(padded);
+  Row row = rowOf<Row, kDivides>(padded, divisor);
   for (unsigned s = 1; s < numSources; ++s) {
     std::memcpy(other, sources[s] + begin, bytes);
-    row.apply(Row(other));
+    row.apply(rowOf<Row, kDivides>(other, divisor));
   }
-  if (divisor > 1)
-    row.divideBy(divisor);
   row.store(padded);
   std::memcpy(to + begin, padded, bytes);
+}
+
+template <class Row, unsigned N, bool kDivides>
+void foldAllRows(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t end,
+                 uint64_t divisor) {
+  for (; end - begin >= 2 * Row::kBytes; begin += 2 * Row::kBytes)
+    foldRows<Row, N, 2, kDivides>(to, sources, numSources, begin, divisor);
+  if (end - begin >= Row::kBytes) {
+    foldRows<Row, N, 1, kDivides>(to, sources, numSources, begin, divisor);
+    begin += Row::kBytes;
+  }
+  if (begin != end)
+    foldEnd<Row, kDivides>(to, sources, numSources, begin, end - begin, divisor);
 }
 
 /// The bytes [begin, end) in one pass over N sources, or over numSources if N is 0. The destination
@@ -230,17 +246,15 @@ template <class Element, class Operation, unsigned N>
 void foldRange(char *to, char *const *sources, unsigned numSources, uint64_t begin, uint64_t end,
                uint64_t divisor) {
   using Folded = Row<Element, Operation>;
-  if constexpr (std::is_integral_v<typename Element::Accumulator>)
-    if (divisor > 1)
-      return averageElements<Element>(to, sources, numSources, begin, end, divisor);
-  for (; end - begin >= 2 * Folded::kBytes; begin += 2 * Folded::kBytes)
-    foldRows<Folded, N, 2>(to, sources, numSources, begin, divisor);
-  if (end - begin >= Folded::kBytes) {
-    foldRows<Folded, N, 1>(to, sources, numSources, begin, divisor);
-    begin += Folded::kBytes;
+  if constexpr (std::is_same_v<Operation, Sum>) {
+    if (divisor > 1) {
+      if constexpr (std::is_integral_v<typename Element::Accumulator>)
+        return averageElements<Element>(to, sources, numSources, begin, end, divisor);
+      else
+        return foldAllRows<Folded, 0, true>(to, sources, numSources, begin, end, divisor);
+    }
   }
-  if (begin != end)
-    foldEnd<Folded>(to, sources, numSources, begin, end - begin, divisor);
+  foldAllRows<Folded, N, false>(to, sources, numSources, begin, end, divisor);
 }
 
 template <class Element, class Operation>

@@ -76,8 +76,11 @@ protected:
 
   static std::vector<Numbers> inputs(unsigned n, uint64_t elements, DataType type, ReduceOp op) {
     std::vector<Numbers> sources;
-    for (unsigned s = 0; s < n; ++s)
+    for (unsigned s = 0; s < n; ++s) {
       sources.push_back(exactInput(elements, type, op, 1000 * elements + s));
+      if (op == ReduceOp::Avg && isFloat(type)) // each is divided before it is added
+        sources.back() = conformance::multiplied(sources.back(), n, type);
+    }
     return sources;
   }
 
@@ -89,6 +92,8 @@ TEST_P(Fold, AgreesWithPlainLoops) {
     for (ReduceOp op : kOps)
       for (unsigned n : {1, 2, 3, 4, 5, 7, 8, 9, 16})
         for (uint64_t elements : {1, 7, 64, 1023, 1025, 3000}) {
+          if (op == ReduceOp::Avg && type == DataType::Float8E5m2 && n == 9)
+            continue; // it has no multiples of 9
           auto sources = inputs(n, elements, type, op);
           ASSERT_EQ(fold(sources, type, op, 1, 0)[0], expected(sources, type, op, elements))
               << nameOf(type) << ' ' << nameOf(op) << ", " << n << " sources of " << elements;

@@ -46,6 +46,8 @@ CheckedCollective::make(const plan::Plan &plan, const SimulationOptions &options
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     checked->inputs.push_back(exactInput(inputElements(simulation, r, options.type), options.type,
                                          options.op, seed * 1000 + r));
+    if (options.op == ReduceOp::Avg && isFloat(options.type)) // each is divided before it is added
+      checked->inputs[r] = multiplied(checked->inputs[r], plan.numRanks, options.type);
     store(simulation.input(r), encode(checked->inputs[r], options.type));
   }
   return checked;
