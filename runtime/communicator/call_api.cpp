@@ -2,9 +2,11 @@
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
 #include "runtime/communicator/occl_registered.h"
+#include "runtime/communicator/transfer_group.h"
 #include "runtime/communicator/user_callback.h"
 
 #include "runtime/base/data_type.h"
+#include "runtime/transport/pair_id.h"
 
 #include <chrono>
 #include <string>
@@ -138,6 +140,11 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
       return callOnDevice(*comm, *call, stream);
     if (stream)
       return invalid("stream must be NULL: the communicator is on hosts");
+    if (TransferGroup *group = TransferGroup::current()) {
+      group->refuse(invalid("occlCall was called inside of the group"));
+      return invalid("occlCall is no part of a group: call it before occlGroupStart or after "
+                     "occlGroupEnd, or use occlStart");
+    }
     Call given;
     if (Status read = given.read(call); !read.ok())
       return read;
@@ -160,9 +167,8 @@ occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t c
     Call given;
     if (Status read = given.read(call); !read.ok())
       return read;
-    if ((*given).id == daemon::kCallSequence)
-      return invalid("id " + std::to_string((*given).id) +
-                     " is that of calls without an id; take another");
+    if ((*given).id >= transport::kFirstReservedId)
+      return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");
     daemon::Submission submission = given.submission((*given).id);
     if (callback)
       submission.callback = wrapped(callback, user);

@@ -1,6 +1,7 @@
 // Processes that fork while they have communicators.
 #include "plan/testing/example_plans.h"
 #include "runtime/communicator/occl.hpp"
+#include "runtime/communicator/occl_transfer.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/steps.h"
@@ -105,6 +106,23 @@ TEST(Fork, NorDoesOneThatEndsWithStaticCommunicators) {
   });
 }
 
+/// Calls of a group from before the fork are the parent's.
+TEST(Fork, NorDoesOneInsideOfAGroup) {
+  inProcesses(kRanks, "child-group", [&](occlComm_t comm, uint32_t rank) -> std::string {
+    int32_t sent = 5, got = 0;
+    if (occlGroupStart() != occlSuccess ||
+        occlSend(&sent, 1, occlInt32, 1 - rank, comm, nullptr) != occlSuccess ||
+        occlRecv(&got, 1, occlInt32, 1 - rank, comm, nullptr) != occlSuccess)
+      return lastError("group");
+    std::string wrong = inChild([&]() -> std::string {
+      return occlGroupEnd() == occlInvalidArgument ? "" : "the child runs the group";
+    });
+    if (occlGroupEnd() != occlSuccess)
+      return lastError("occlGroupEnd");
+    return got == 5 ? wrong : "wrong data";
+  });
+}
+
 TEST(Fork, NorDoesOneWhoseParentHasSomethingInFlight) {
   around(
       "child-in-flight",
@@ -146,6 +164,14 @@ std::vector<std::pair<const char *, std::function<occlResult_t()>>> allCalls(occ
       {"occlRegister", [=, &job] { return job.registerOn(comm); }},
       {"occlWait", [=] { return occlWait(comm, request); }},
       {"occlCall", [=, &job] { return job.run(comm, 0); }},
+      {"occlSend", [=, &job] { return occlSend(job.input(0), 1, occlUint8, 1, comm, nullptr); }},
+      {"occlRecv", [=, &job] { return occlRecv(job.output(0), 1, occlUint8, 1, comm, nullptr); }},
+      {"occlAllGatherv",
+       [=, &job] {
+         static const uint64_t none[kRanks] = {};
+         return occlAllGatherv(job.input(0), 0, job.output(0), none, none, occlUint8, comm,
+                               nullptr);
+       }},
       {"occlTest", [=] { return occlTest(comm, request); }},
       {"occlMemAlloc", [=] { return occlMemAlloc(comm, 100, &memory); }},
       {"occlMemFree", [=] { return occlMemFree(comm, memory); }},

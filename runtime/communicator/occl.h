@@ -7,7 +7,7 @@
  *
  * Beside this header: occl_types.h, results, element types and settings; occl_collectives.h, a
  * function for each kind of collective; occl_insight.h, counters, reports and traces;
- * occl_registered.h, what is asynchronous on CUDA devices.
+ * occl_transfer.h, sends and receives; occl_registered.h, what is asynchronous on CUDA devices.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
  * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from
@@ -162,7 +162,7 @@ typedef struct {
   occlDataType_t dataType;
   occlRedOp_t op;     /* ignored where nothing is reduced; a scan has no occlAvg */
   uint32_t root;      /* of broadcast, reduce, gather and scatter; else 0 */
-  uint64_t id;        /* of occlStart: the sequence; any number but UINT64_MAX */
+  uint64_t id;        /* of occlStart: the sequence; any number below 2^63 */
   int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives the
                          collective counts on all, as soon as that rank has started it */
   uint32_t timeoutMs; /* deadline, from the call on; 0: the communicator's, OCCL_NO_TIMEOUT: none */

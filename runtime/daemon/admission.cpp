@@ -2,6 +2,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/daemon/lane.h"
+#include "runtime/transport/pair_id.h"
 
 #include <algorithm>
 #include <utility>
@@ -87,6 +88,8 @@ IdState &Admission::sequenceOf(uint64_t id) {
 }
 
 insight::KnownCollective Admission::lookUp(uint64_t id) {
+  if (const auto pair = transport::pairOf(id))
+    return {"transfers " + transport::describe(*pair), nullptr};
   insight::KnownCollective known{
       id == kCallSequence ? "the communicator's calls" : "id " + std::to_string(id), nullptr};
   std::lock_guard lock(mutex);

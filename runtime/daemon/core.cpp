@@ -51,6 +51,7 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
   const RequestId request = invocation.request;
   const bool hasCallback = invocation.hasCallback;
   const bool neverBlocks = invocation.callbacksNeverBlock;
+  const bool isTransfer = invocation.transfers != nullptr;
   if (trace.isOn()) {
     Ticks now = ticks();
     insight::TraceEvent event = eventOf(insight::TraceKind::Complete, invocation, now, now);
@@ -70,7 +71,10 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
     return;
   }
   Doorbell &bell = device->bell; // the executor's device: it stays
-  ended.fetch_add(1, std::memory_order_seq_cst);
+  if (isTransfer)
+    openTransfers.fetch_sub(1, std::memory_order_seq_cst);
+  else
+    ended.fetch_add(1, std::memory_order_seq_cst);
   fenceAfterUpdate();
   bell.ringFenced(); // threads in wait()
 }

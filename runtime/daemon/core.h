@@ -36,6 +36,8 @@ struct Core {
   const std::unique_ptr<queue::CompletionQueue> completions; // of those with a callback
   /// Invocations that are complete, with their callbacks returned.
   Atomic<uint64_t> ended{0};
+  /// Invocations of transfers, which are not among those.
+  Atomic<uint64_t> openTransfers{0};
 
   /// Submissions that this thread knows of and that have not ended.
   uint64_t countInFlight() const {
@@ -43,7 +45,9 @@ struct Core {
     uint64_t over = ended.load(std::memory_order_acquire);
     return over < known ? known - over : 0;
   }
-  bool hasOpen() const { return countInFlight() != 0; }
+  bool hasOpen() const {
+    return countInFlight() != 0 || openTransfers.load(std::memory_order_acquire) != 0;
+  }
   /// An invocation has been admitted, with a request or as its caller's own. Its number on the
   /// device. Under the admission's lock.
   uint32_t countOpen(bool hasCallback, bool isOwn);

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
 
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
-    : core(std::move(device), std::move(fabric), options), admission(core),
+    : core(std::move(device), std::move(fabric), options), admission(core), transfers(core),
       watchdog(
           core, [this](uint64_t id) { return admission.lookUp(id); }, [this] { admission.tidy(); }),
       splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
@@ -105,6 +105,43 @@ Status Daemon::run(const Submission &submission) {
   OwnResult &result = admitted->invocation->own;
   executor.runUntil([&] { return result.isThere(); });
   return result.take() == StatusCode::Success ? Status() : failure();
+}
+
+Status Daemon::run(std::span<const Transfer> given) {
+  if (core.fabric->failed())
+    return failure();
+  Exchange exchange;
+  InsideWait inside(*this);
+  scheduler::Visit visit;
+  BlockTask *claimed = transfers.begin(exchange, given, &visit);
+  Executor executor(*core.device);
+  if (claimed) {
+    executor.runClaimed(*claimed, visit);
+  } else {
+    if (core.fabric->failed())
+      core.settleFailure();
+    core.device->bell.ringFenced(); // executors that are stuck with something else
+  }
+  executor.runUntil([&] { return exchange.isOver(); });
+  return exchange.take() == StatusCode::Success ? Status() : failure();
+}
+
+Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
+  if (core.fabric->failed())
+    return failure();
+  transfers.begin(exchange, given);
+  if (core.fabric->failed())
+    core.settleFailure();
+  wakeFor(true); // this thread may be waiting for another communicator
+  return {};
+}
+
+Status Daemon::wait(Exchange &exchange) {
+  {
+    InsideWait inside(*this);
+    Executor(*core.device).runUntil([&] { return exchange.isOver(); });
+  }
+  return exchange.take() == StatusCode::Success ? Status() : failure();
 }
 
 Status Daemon::call(const Submission &call, const SpecOf &specOf) {

@@ -7,10 +7,12 @@
 #include "runtime/daemon/rank_insight.h"
 #include "runtime/daemon/shrink.h"
 #include "runtime/daemon/split.h"
+#include "runtime/daemon/transfers.h"
 #include "runtime/daemon/watchdog.h"
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,16 @@ public:
   Status call(const Submission &call, const SpecOf &specOf);
   /// Submits the call. Again: there is no room.
   StatusOr<RequestId> start(const Submission &call, const SpecOf &specOf);
+
+  /// InvalidArgument: see Transfers::check.
+  Status check(const Transfer &transfer) const { return transfers.check(transfer); }
+  /// Runs the transfers, which have been checked, to their end.
+  Status run(std::span<const Transfer> given);
+  /// The same in two steps, for a group of several communicators. `exchange` is new, and waited for
+  /// if this succeeds.
+  Status begin(Exchange &exchange, std::span<const Transfer> given);
+  Status wait(Exchange &exchange);
+
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
   /// InProgress, or as wait(). Runs each task at most once, without polling.
@@ -102,6 +114,7 @@ private:
 
   Core core;
   Admission admission;
+  Transfers transfers;
   Watchdog watchdog;
   Splitter splitter;
   Shrinker shrinker;

@@ -31,11 +31,21 @@ constexpr uint64_t kLongVisit = 50000; // nanoseconds
 constexpr uint32_t kVisitsPerTick = 256;
 
 Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
-  return {StatusCode::PeerFailed, "collective " + invocation.describe() + ": the buffers of rank " +
+  if (invocation.end && !invocation.end->error().ok())
+    return invocation.end->error();
+  return {StatusCode::PeerFailed, invocation.subject() + ": the buffers of rank " +
                                       std::to_string(peer) + " cannot be read (" +
                                       std::strerror(errno) +
                                       "): its process is gone, or it has released them before "
-                                      "the collective was complete"};
+                                      "they were read"};
+}
+
+uint32_t waitingInstruction(const OpenInvocation &invocation, uint32_t block,
+                            const interpreter::BlockContext &context,
+                            const interpreter::Obstacle &obstacle) {
+  return invocation.transfers ? obstacle.what
+                              : interpreter::waitingInstruction(*invocation.view.program, block,
+                                                                context.instruction, obstacle);
 }
 
 } // namespace
@@ -165,8 +175,7 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
     outcome.instruction = context.instruction;
     if (step.status != interpreter::StepStatus::Blocked)
       break;
-    const uint32_t waiting = interpreter::waitingInstruction(*invocation.view.program, task.block,
-                                                             context.instruction, step.obstacle);
+    const uint32_t waiting = waitingInstruction(invocation, task.block, context, step.obstacle);
     if (step.obstacle.reason == interpreter::BlockReason::Announce) {
       auto bound = bindPeers(invocation, *core.fabric, step.obstacle.peer);
       if (!bound.ok())

@@ -59,6 +59,15 @@ std::string OpenInvocation::describe() const {
          (id->id == kCallSequence ? ", call " : ", invocation ") + std::to_string(ordinal);
 }
 
+std::string OpenInvocation::subject() const {
+  if (!transfers)
+    return "collective " + describe();
+  const size_t number = transfers->parts.size();
+  return (number == 1 ? "transfer " : "transfers ") + std::to_string(ordinal) +
+         (number == 1 ? "" : " to " + std::to_string(ordinal + number - 1)) + " " +
+         transport::describe(end->pair);
+}
+
 void BlockTask::renew(OpenInvocation &ofInvocation) {
   group = reinterpret_cast<uintptr_t>(&ofInvocation);
   standing = {};
@@ -325,6 +334,8 @@ transport::WaitEdge edgeOf(const BlockTask &task) {
   transport::WaitEdge edge;
   edge.collective = task.invocation->id->id;
   edge.ordinal = task.invocation->ordinal;
+  if (task.invocation->transfers)
+    edge.ordinal += task.wait.wait.instruction;
   edge.block = task.block;
   edge.instruction = task.wait.wait.instruction;
   edge.reason = task.wait.wait.reason;

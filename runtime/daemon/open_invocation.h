@@ -11,6 +11,7 @@
 #include "runtime/interpreter/invocation.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/scheduler/task_queue.h"
+#include "runtime/transfer/transfer.h"
 #include "runtime/transport/wait_edges.h"
 
 #include <chrono>
@@ -76,6 +77,10 @@ struct OpenInvocation {
   ScaledInput scaled;             // what it reads in place of the user's input
   interpreter::Invocation view;
   std::span<BlockTask> tasks;
+  /// Its transfers to or from one rank, `ordinal` being the first one's number; `view`,
+  /// `arenaOffset` and `workspace` are nothing then. Null: it executes a plan.
+  transfer::Parts *transfers = nullptr;
+  transfer::End *end = nullptr; // of these
 
   /// Executors': ranks below it have announced the invocation; numRanks + 1 once its tasks stand as
   /// all ranks have them.
@@ -97,6 +102,8 @@ struct OpenInvocation {
 
   /// "'name' (id 7), invocation 3".
   std::string describe() const;
+  /// "collective 'name' (id 7), invocation 3", or "transfers 5 to 7 from rank 0 to rank 1".
+  std::string subject() const;
 };
 
 /// Private memory that an invocation of the collective takes.

@@ -14,6 +14,8 @@ namespace {
 /// Tells the peers that this rank does not touch the invocation's arenas any more. Under the lock,
 /// before the successor starts, so that the count only grows.
 void publishDone(const OpenInvocation &invocation) {
+  if (invocation.transfers)
+    return; // their rings say it
   invocation.id->cell->done.store(invocation.ordinal + 1, std::memory_order_release);
 }
 
@@ -32,6 +34,12 @@ void countBytes(const OpenInvocation &invocation) {
   }
 }
 
+/// They are no invocations to the user.
+void countTransferred(const OpenInvocation &invocation, Stats &stats) {
+  for (const transfer::Part &part : invocation.transfers->parts)
+    Stats::addLocked(invocation.end->isSend ? stats.bytesSent : stats.bytesReceived, part.bytes());
+}
+
 void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
   invocation.id->counters.finish(invocation.times, now);
   countBytes(invocation);
@@ -41,6 +49,8 @@ void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
     trace.record(eventOf(insight::TraceKind::Announced, invocation, announced, announced));
     trace.record(eventOf(insight::TraceKind::Finish, invocation, now, now));
   }
+  if (invocation.transfers)
+    return countTransferred(invocation, stats);
   Stats::addLocked(stats.completed, 1);
   Stats::addLocked(stats.bytesSent, invocation.collective->bytesSent);
   Stats::addLocked(stats.bytesReceived, invocation.collective->bytesReceived);
@@ -90,6 +100,17 @@ bool TaskBoard::submit(OpenInvocation &invocation) {
   return true;
 }
 
+void TaskBoard::submitTogether(std::span<OpenInvocation *const> invocations) {
+  std::lock_guard lock(mutex);
+  for (OpenInvocation *invocation : invocations) {
+    if (invocation->place->stopped)
+      invocation->place->abandoned.push_back(invocation);
+    else
+      enter(*invocation, emptySuccessors, invocation->times.submitted);
+  }
+  submitted.store(true, std::memory_order_relaxed); // ends a visit of a task that was alone
+}
+
 void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete, Ticks now) {
   // An exchange, so that what is pushed after the look into its queue sets the word again.
   if (!submitted.load(std::memory_order_relaxed) ||
@@ -101,16 +122,17 @@ void TaskBoard::drainAll(std::vector<OpenInvocation *> &complete, Ticks now) {
 }
 
 void TaskBoard::drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now) {
-  while (auto next = place.submissions.pop()) {
-    OpenInvocation &invocation = **next;
-    IdState &id = *invocation.id;
-    if (!id.running) {
-      start(invocation, complete, now);
-      continue;
-    }
-    (id.lastWaiting ? id.lastWaiting->nextWaiting : id.firstWaiting) = &invocation;
-    id.lastWaiting = &invocation;
-  }
+  while (auto next = place.submissions.pop())
+    enter(**next, complete, now);
+}
+
+void TaskBoard::enter(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete,
+                      Ticks now) {
+  IdState &id = *invocation.id;
+  if (!id.running)
+    return start(invocation, complete, now);
+  (id.lastWaiting ? id.lastWaiting->nextWaiting : id.firstWaiting) = &invocation;
+  id.lastWaiting = &invocation;
 }
 
 void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete,
@@ -349,9 +371,10 @@ std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
   std::vector<OpenInvocation *> taken = std::exchange(place.abandoned, {});
   while (auto next = place.submissions.pop())
     taken.push_back(*next);
-  Stats::addLocked(place.stats.failed, taken.size());
-  for (OpenInvocation *invocation : taken)
+  for (OpenInvocation *invocation : taken) {
+    Stats::addLocked(place.stats.failed, invocation->transfers ? 0 : 1);
     invocation->id->counters.failed.add(1);
+  }
   return taken;
 }
 

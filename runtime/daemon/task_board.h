@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace occl::daemon {
@@ -89,6 +90,9 @@ public:
 
   /// One thread at a time for each place. False if the submission queue is full.
   bool submit(OpenInvocation &invocation);
+  /// The same for some that are there at once, by any thread; each starts, or waits for its
+  /// predecessor. Of a place that has failed abandon() takes them.
+  void submitTogether(std::span<OpenInvocation *const> invocations);
   /// In the place of submit(): starts the invocation and claims its task for the caller, if it has
   /// just one and there is nothing else on the board. nullptr if not: then nothing was done.
   BlockTask *startClaimed(OpenInvocation &invocation, scheduler::Visit &visit);
@@ -161,6 +165,7 @@ private:
   BlockTask *claimNext(scheduler::Visit &visit);
   void drainAll(std::vector<OpenInvocation *> &complete, Ticks now);
   void drain(BoardPlace &place, std::vector<OpenInvocation *> &complete, Ticks now);
+  void enter(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete, Ticks now);
   void start(OpenInvocation &invocation, std::vector<OpenInvocation *> &complete, Ticks now);
   void startSuccessor(IdState &id, std::vector<OpenInvocation *> &complete, Ticks now);
   void stop(BoardPlace &place);

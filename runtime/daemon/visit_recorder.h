@@ -23,10 +23,8 @@ public:
   template <class Target>
   interpreter::StepResult run(interpreter::BlockContext &context, Target &target,
                               uint32_t maxSlices) {
-    const interpreter::Invocation &view = task.invocation->view;
     interpreter::StepResult result =
-        isTraced ? runTraced(context, target, maxSlices)
-                 : interpreter::runOnHost(view, task.block, context, target, maxSlices);
+        isTraced ? runTraced(context, target, maxSlices) : runUntraced(context, target, maxSlices);
     if (result.slices != 0) {
       Ticks now = ticks();
       traceWait(task.meter.ran(result.slices, lookedAt, now));
@@ -46,6 +44,14 @@ public:
 
 private:
   template <class Target>
+  interpreter::StepResult runUntraced(interpreter::BlockContext &context, Target &target,
+                                      uint32_t maxSlices) {
+    const OpenInvocation &invocation = *task.invocation;
+    return invocation.transfers
+               ? invocation.end->run(*invocation.transfers, context, maxSlices)
+               : interpreter::runOnHost(invocation.view, task.block, context, target, maxSlices);
+  }
+  template <class Target>
   interpreter::StepResult runTraced(interpreter::BlockContext &context, Target &target,
                                     uint32_t maxSlices) {
     interpreter::StepResult result;
@@ -53,7 +59,7 @@ private:
     do {
       interpreter::BlockContext before = context;
       Ticks from = ticks();
-      result = interpreter::runOnHost(task.invocation->view, task.block, context, target, 1);
+      result = runUntraced(context, target, 1);
       if (result.slices != 0)
         traceSlice(before, from);
       slices += result.slices;

@@ -65,8 +65,8 @@ void Watchdog::checkDeadlines(Clock::time_point now) {
       return;
     overdue = task.invocation;
     isRun = hasBeenRun(*overdue);
-    text = "collective " + overdue->describe() + " did not end on rank " +
-           std::to_string(core.fabric->rank()) + " before its deadline: " + whatHolds(*overdue);
+    text = overdue->subject() + " did not end on rank " + std::to_string(core.fabric->rank()) +
+           " before its deadline: " + whatHolds(*overdue);
   });
   if (!overdue)
     return;
@@ -99,7 +99,7 @@ void Watchdog::reportLongWaits(Clock::time_point now) {
   std::string text;
   forEachUnreported([&](const OpenInvocation &invocation) {
     if (text.empty() && invocation.times.submitted == oldest)
-      text = "collective " + invocation.describe() + " has been in flight on rank " +
+      text = invocation.subject() + " has been in flight on rank " +
              std::to_string(core.fabric->rank()) + " for " + describeLongWait() +
              " and goes on: " + whatHolds(invocation);
   });
@@ -114,7 +114,7 @@ std::string Watchdog::describeHolder() const {
     return text;
   core.device->board.forEachOtherTask(core.place, [&](const BlockTask &task) {
     if (text.empty() && waitsForPeer(task))
-      text = "without preemption the executor keeps to collective " + task.invocation->describe() +
+      text = "without preemption the executor keeps to " + task.invocation->subject() +
              " of another communicator: " + describeObstacle(task);
   });
   return text;
@@ -124,8 +124,8 @@ std::string Watchdog::describeWaitFor(uint32_t peer) {
   std::string text;
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (text.empty() && waitsForPeer(task) && task.obstacle.peer == peer)
-      text = "collective " + task.invocation->describe() + " on rank " +
-             std::to_string(core.fabric->rank()) + ": " + describeObstacle(task);
+      text = task.invocation->subject() + " on rank " + std::to_string(core.fabric->rank()) + ": " +
+             describeObstacle(task);
   });
   return text;
 }

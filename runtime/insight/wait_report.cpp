@@ -1,6 +1,7 @@
 #include "runtime/insight/wait_report.h"
 
 #include "runtime/insight/wait_text.h"
+#include "runtime/transport/pair_id.h"
 
 namespace occl::insight {
 
@@ -9,14 +10,18 @@ using transport::WaitReason;
 
 std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &lookUp,
                          const TickScale &scale, Ticks now) {
-  KnownCollective known = lookUp(edge.collective);
   bool isOwn = edge.reason == WaitReason::Dependency;
   std::string text = "rank " + std::to_string(rank) + " waits for " +
                      (isOwn ? "itself (thread block " + std::to_string(edge.thing)
                             : "rank " + std::to_string(edge.peer) + " (" + toString(edge.reason)) +
-                     ") in collective " + known.name + ", invocation " +
-                     std::to_string(edge.ordinal) + ", " +
-                     describePosition(known.plan.get(), {rank, edge.block, edge.instruction});
+                     ") in ";
+  if (const auto pair = transport::pairOf(edge.collective)) {
+    text += "transfer " + std::to_string(edge.ordinal) + " " + transport::describe(*pair);
+  } else {
+    KnownCollective known = lookUp(edge.collective);
+    text += "collective " + known.name + ", invocation " + std::to_string(edge.ordinal) + ", " +
+            describePosition(known.plan.get(), {rank, edge.block, edge.instruction});
+  }
   if (edge.since != 0)
     text += ", for " + describeDuration(scale.nanoseconds(elapsed(edge.since, now)));
   return text;

@@ -16,12 +16,20 @@ Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got
                                     "; all ranks must use the same version of the library"};
 }
 
+/// Of a ring, where there are so many.
+uint64_t ringBytes(uint32_t numRanks) {
+  uint64_t bytes = 256 << 10;
+  while (bytes * numRanks > Segment::kRingsBytes)
+    bytes /= 2;
+  return bytes;
+}
+
 } // namespace
 
-Segment::Segment(std::byte *base, uint64_t arenaBytes, uint64_t heapBytes)
-    : base(base),
-      sharedWords(reinterpret_cast<SharedWords *>(base + kArenaOffset + 2 * arenaBytes)),
-      bytesOfArena(arenaBytes), bytesOfHeap(heapBytes) {}
+Segment::Segment(std::byte *base, uint32_t numRanks, uint64_t arenaBytes, uint64_t heapBytes)
+    : base(base), sharedWords(reinterpret_cast<SharedWords *>(base + kArenaOffset + 2 * arenaBytes +
+                                                              kHeadsBytes)),
+      bytesOfRing(ringBytes(numRanks)), bytesOfArena(arenaBytes), bytesOfHeap(heapBytes) {}
 
 uint64_t Segment::bytesFor(uint64_t arenaBytes, uint64_t heapBytes) {
   return kFixedBytes + 2 * wholePages(arenaBytes) + wholePages(heapBytes);
@@ -30,19 +38,23 @@ uint64_t Segment::bytesFor(uint64_t arenaBytes, uint64_t heapBytes) {
 StatusOr<Segment> Segment::format(std::span<std::byte> memory, uint32_t rank, uint32_t numRanks,
                                   uint64_t heapBytes) {
   heapBytes = wholePages(heapBytes);
+  if (numRanks > kMostRanks)
+    return Status(StatusCode::InvalidArgument, "a segment is for at most " +
+                                                   std::to_string(kMostRanks) + " ranks, got " +
+                                                   std::to_string(numRanks));
   if (memory.size() < kFixedBytes + heapBytes)
     return Status(StatusCode::InvalidArgument,
                   "a segment needs " + std::to_string(kFixedBytes + heapBytes) +
                       " bytes and its arena, got " + std::to_string(memory.size()));
-  // The announce table is left alone: zero is an empty one, and touching it would make it
-  // resident.
+  // The announce table and the rings are left alone: zero is an empty one, and touching it would
+  // make it resident.
   auto *header = new (memory.data()) SegmentHeader;
   header->rank = rank;
   header->numRanks = numRanks;
   header->arenaBytes = (memory.size() - kFixedBytes - heapBytes) / 2 / kSegmentPage * kSegmentPage;
   header->heapBytes = heapBytes;
   header->magicAddress = reinterpret_cast<uint64_t>(&header->magic);
-  Segment segment(memory.data(), header->arenaBytes, heapBytes);
+  Segment segment(memory.data(), numRanks, header->arenaBytes, heapBytes);
   new (&segment.words()) SharedWords;
   return segment;
 }
@@ -70,7 +82,7 @@ StatusOr<Segment> Segment::open(std::span<std::byte> memory, uint32_t rank, uint
   if (uint64_t expected = (shared - heapBytes) / 2 / kSegmentPage * kSegmentPage;
       arenaBytes != expected)
     return mismatch(rank, "arena bytes", expected, arenaBytes);
-  return Segment(memory.data(), arenaBytes, heapBytes);
+  return Segment(memory.data(), numRanks, arenaBytes, heapBytes);
 }
 
 AnnounceTable Segment::announceTable() const {
@@ -78,12 +90,18 @@ AnnounceTable Segment::announceTable() const {
                        base + kIndexOffset);
 }
 
+PairRing Segment::ringTo(uint32_t r) const {
+  return {reinterpret_cast<RingPosition *>(base + kTailsOffset) + r,
+          reinterpret_cast<RingPosition *>(sharedArena() + bytesOfArena) + r,
+          base + kRingsOffset + r * bytesOfRing, bytesOfRing};
+}
+
 std::span<std::byte> Segment::heap() const {
-  return {sharedArena() + bytesOfArena + kWordsBytes, bytesOfHeap};
+  return {sharedArena() + bytesOfArena + kHeadsBytes + kWordsBytes, bytesOfHeap};
 }
 
 std::span<std::byte> Segment::sharedPages() const {
-  return {sharedArena(), bytesOfArena + kWordsBytes};
+  return {sharedArena(), bytesOfArena + kHeadsBytes + kWordsBytes};
 }
 
 } // namespace occl::transport

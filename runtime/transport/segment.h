@@ -2,15 +2,17 @@
 // table, and the arena from which the connectors of its invocations come. Ranks map it at different
 // addresses, so everything in it is an offset.
 //
-//   header | announce index | announce cells (kCells) | arena    written by the owner alone
-//   shared arena | shared words                                  written by all ranks
+//   header | announce index | announce cells (kCells)            written by the owner alone
+//   tails and rings of transfers | arena                         likewise
+//   shared arena | heads of transfers | shared words             written by all ranks
 //   heap                                                         by the owner, and by ranks whose
 //                                                                plans store there directly
 //
 // Each group begins at a page. Ranks that are other processes map what they do not write for
 // reading only (daemon::Fabric). The shared arena is as large as the arena: the heads of a block of
-// the arena, which its receivers store, lie there at the block's own offset. The heap is memory of
-// the user's that all ranks can access.
+// the arena, which its receivers store, lie there at the block's own offset. For transfers there is
+// a ring for each rank that the owner sends to. The heap is memory of the user's that all ranks can
+// access.
 #pragma once
 
 #include "runtime/base/atomic.h"
@@ -30,7 +32,7 @@ namespace occl::transport {
 /// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 8;
+  static constexpr uint32_t kVersion = 9;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -76,6 +78,19 @@ struct SharedWords {
   uint32_t askForReport() { return reportsAsked.fetch_add(1, std::memory_order_acq_rel) + 1; }
 };
 
+/// How far one side of a ring has come, in bytes since the communicator was made.
+struct alignas(64) RingPosition {
+  Atomic<uint64_t> bytes{0};
+};
+
+/// Where the transfers of an ordered pair of ranks go through; see transfer/pair_ring.h.
+struct PairRing {
+  RingPosition *tail = nullptr; // written by the source
+  RingPosition *head = nullptr; // written by the destination
+  std::byte *data = nullptr;    // written by the source
+  uint64_t size = 0;            // a power of two
+};
+
 /// What the groups of a segment begin at multiples of.
 inline constexpr uint64_t kSegmentPage = 4096;
 constexpr uint64_t wholePages(uint64_t bytes) {
@@ -87,6 +102,10 @@ constexpr uint64_t wholePages(uint64_t bytes) {
 class Segment {
 public:
   static constexpr uint32_t kCells = 1u << 14;
+  static constexpr uint32_t kMostRanks = 1024;
+  /// Of tails and rings, whose pages are taken as they are touched.
+  static constexpr uint64_t kTailsBytes = wholePages(sizeof(RingPosition) * uint64_t{kMostRanks});
+  static constexpr uint64_t kRingsBytes = uint64_t{128} << 20;
 
   /// Memory that a segment with such an arena needs, in bytes.
   static uint64_t bytesFor(uint64_t arenaBytes, uint64_t heapBytes = 0);
@@ -108,6 +127,8 @@ public:
   /// As large as the arena, and right behind it.
   std::byte *sharedArena() const { return arena() + bytesOfArena; }
   std::span<std::byte> heap() const;
+  /// Of the transfers from the owner to rank r; all rings of a communicator have one size.
+  PairRing ringTo(uint32_t r) const;
   /// What ranks other than the owner must be able to write: whole pages.
   std::span<std::byte> sharedPages() const;
 
@@ -115,16 +136,20 @@ private:
   static constexpr uint64_t kIndexOffset = wholePages(sizeof(SegmentHeader));
   static constexpr uint64_t kTableOffset =
       kIndexOffset + wholePages(AnnounceTable::indexBytes(kCells));
-  static constexpr uint64_t kArenaOffset =
+  static constexpr uint64_t kTailsOffset =
       kTableOffset + wholePages(sizeof(AnnounceCell) * uint64_t{kCells});
+  static constexpr uint64_t kRingsOffset = kTailsOffset + kTailsBytes;
+  static constexpr uint64_t kArenaOffset = kRingsOffset + kRingsBytes;
+  static constexpr uint64_t kHeadsBytes = kTailsBytes;
   static constexpr uint64_t kWordsBytes = wholePages(sizeof(SharedWords));
   /// Of a segment without arena and heap.
-  static constexpr uint64_t kFixedBytes = kArenaOffset + kWordsBytes;
+  static constexpr uint64_t kFixedBytes = kArenaOffset + kHeadsBytes + kWordsBytes;
 
-  Segment(std::byte *base, uint64_t arenaBytes, uint64_t heapBytes);
+  Segment(std::byte *base, uint32_t numRanks, uint64_t arenaBytes, uint64_t heapBytes);
 
   std::byte *base = nullptr;
   SharedWords *sharedWords = nullptr;
+  uint64_t bytesOfRing = 0;
   uint64_t bytesOfArena = 0, bytesOfHeap = 0;
 };
 

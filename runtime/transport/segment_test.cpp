@@ -44,15 +44,40 @@ TEST(Segment, WhatAllWriteHasPagesOfItsOwn) {
   EXPECT_EQ(heap.size(), 2 * kPage);
   EXPECT_EQ((shared.data() - memory.span().data()) % kPage, 0u);
   EXPECT_EQ(shared.size() % kPage, 0u);
-  // header and tables | arena | shared arena and words | heap
+  // header, tables and rings | arena | shared arena, heads and words | heap
   EXPECT_GT(own->arena(), memory.span().data() + sizeof(SegmentHeader));
   EXPECT_EQ(own->arena() + own->arenaBytes(), shared.data());
   EXPECT_EQ(own->sharedArena(), shared.data());
   auto *words = reinterpret_cast<std::byte *>(&own->words());
-  EXPECT_EQ(words, own->sharedArena() + own->arenaBytes());
+  auto *heads = reinterpret_cast<std::byte *>(own->ringTo(0).head);
+  EXPECT_EQ(heads, own->sharedArena() + own->arenaBytes());
+  EXPECT_EQ(words, heads + Segment::kMostRanks * sizeof(RingPosition));
   EXPECT_LE(words + sizeof(SharedWords), shared.data() + shared.size());
   EXPECT_EQ(shared.data() + shared.size(), heap.data());
   EXPECT_EQ(heap.data() + heap.size(), memory.span().data() + memory.span().size());
+}
+
+/// Rings, tails and heads of all ranks lie apart, tails and rings where the owner alone may write.
+TEST(Segment, EachRankHasARingOfItsOwn) {
+  for (uint32_t numRanks : {1u, 2u, 512u, 513u, 1024u}) {
+    Memory memory(Segment::bytesFor(1 << 20, 1 << 20));
+    auto own = Segment::format(memory.span(), 0, numRanks, 1 << 20);
+    ASSERT_TRUE(own.ok());
+    const PairRing first = own->ringTo(0), last = own->ringTo(numRanks - 1);
+    EXPECT_EQ(first.size, numRanks <= 512 ? 256u << 10 : 128u << 10);
+    EXPECT_EQ(last.data, first.data + (numRanks - 1) * first.size);
+    EXPECT_EQ(last.tail, first.tail + numRanks - 1);
+    EXPECT_EQ(last.head, first.head + numRanks - 1);
+    EXPECT_LE(reinterpret_cast<std::byte *>(last.tail + 1), first.data);
+    EXPECT_LE(last.data + last.size, own->arena());
+    std::span<std::byte> shared = own->sharedPages();
+    EXPECT_GE(reinterpret_cast<std::byte *>(first.head), shared.data());
+    EXPECT_LE(reinterpret_cast<std::byte *>(last.head + 1),
+              reinterpret_cast<std::byte *>(&own->words()));
+    EXPECT_EQ(Segment::open(memory.span(), 0, numRanks)->ringTo(numRanks - 1).data, last.data);
+  }
+  Memory memory(Segment::bytesFor(1 << 20));
+  EXPECT_EQ(Segment::format(memory.span(), 0, 1025).status().code(), StatusCode::InvalidArgument);
 }
 
 TEST(Segment, WhatTheOwnerWritesToItsHeaderLaterMovesNothing) {
@@ -62,7 +87,8 @@ TEST(Segment, WhatTheOwnerWritesToItsHeaderLaterMovesNothing) {
   ASSERT_TRUE(opened.ok());
   const Segment before = *opened;
   std::memset(memory.span().data(), 0xff, sizeof(SegmentHeader));
-  EXPECT_EQ(opened->arena(), memory.span().data() + Segment::bytesFor(0) - 4096);
+  EXPECT_EQ(opened->arena(), memory.span().data() + Segment::bytesFor(0) - 4096 -
+                                 Segment::kMostRanks * sizeof(RingPosition));
   EXPECT_EQ(opened->arenaBytes(), 1u << 20);
   EXPECT_EQ(opened->heap().data(), before.heap().data());
   EXPECT_EQ(opened->heap().size(), 1u << 20);

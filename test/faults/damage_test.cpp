@@ -5,6 +5,7 @@
 // OCCL_DAMAGE_TRIALS: how many of the random ones.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
+#include "runtime/communicator/occl_transfer.h"
 #include "runtime/communicator/testing/harness.h"
 #include "runtime/communicator/testing/processes.h"
 #include "runtime/communicator/testing/steps.h"
@@ -83,8 +84,22 @@ std::vector<Target> ownCells() {
 std::vector<Target> ownArena() {
   return {inOwn(roundUp(sizeof(SegmentHeader)) +
                     roundUp(AnnounceTable::indexBytes(Segment::kCells)) +
-                    roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}),
+                    roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}) +
+                    Segment::kTailsBytes + Segment::kRingsBytes,
                 64 << 10)};
+}
+/// Of transfers: the tails, and the rings to the first ranks.
+std::vector<Target> ownRings() {
+  const uint64_t tails =
+      Segment::bytesFor(0) - kPage - 2 * Segment::kTailsBytes - Segment::kRingsBytes;
+  return {inOwn(tails, Segment::kTailsBytes), inOwn(tails + Segment::kTailsBytes, 512 << 10)};
+}
+/// Heads of the others' transfers.
+std::vector<Target> headsOfOthers() {
+  std::vector<Target> targets;
+  for (const Piece &piece : writablePieces(false))
+    targets.push_back({piece.begin + piece.bytes - kPage - Segment::kTailsBytes, kPage});
+  return targets;
 }
 /// The begin and the end of everything that may be written of the others' segments.
 std::vector<Target> segmentsOfOthers() {
@@ -181,6 +196,26 @@ public:
   std::string late;
 };
 
+/// A group in which numbers go along the ring of ranks, some of them where they lie.
+occlResult_t passOn(occlComm_t comm, uint32_t rank, std::string &wrong) {
+  const uint32_t next = (rank + 1) % kRanks, before = (rank + kRanks - 1) % kRanks;
+  std::vector<std::vector<uint32_t>> sent, got, expected;
+  for (uint64_t count : {10, 30000, 200, 0, 15000}) {
+    sent.emplace_back(count, rank + 1);
+    expected.emplace_back(count, before + 1);
+    got.emplace_back(count);
+  }
+  occlGroupStart();
+  for (size_t i = 0; i < sent.size(); ++i) {
+    occlSend(sent[i].data(), sent[i].size(), occlInt32, next, comm, nullptr);
+    occlRecv(got[i].data(), got[i].size(), occlInt32, before, comm, nullptr);
+  }
+  const occlResult_t result = occlGroupEnd();
+  if (result == occlSuccess && got != expected)
+    wrong = "wrong data from rank " + std::to_string(before);
+  return result;
+}
+
 /// Rounds of collectives that are started in different orders, each round under ids of its own, and
 /// of one that is called, until the first error, after which the rest of the interface is used,
 /// too.
@@ -216,6 +251,12 @@ std::string live(const Trial &trial, occlComm_t comm, uint32_t rank, std::atomic
     isLost = call("occlCall", [&] { return called.run(comm, rank); }) != occlSuccess;
     if (!isLost && trial.areResultsRight && wrong.empty())
       wrong = called.check(rank);
+    std::string wrongTransfer;
+    if (!isLost)
+      isLost |=
+          call("occlGroupEnd", [&] { return passOn(comm, rank, wrongTransfer); }) != occlSuccess;
+    if (trial.areResultsRight)
+      wrong += wrongTransfer;
   }
   call("occlCommReport", [&] { return reportOf(comm), occlSuccess; });
   occlComm_t smaller = nullptr;
@@ -287,6 +328,8 @@ TEST(Damage, WordsOfOthers) { runWithEachPattern(wordsOfOthers, true); }
 TEST(Damage, Doorbells) { runWithEachPattern(doorbells, true); }
 TEST(Damage, TheOwnCells) { runWithEachPattern(ownCells, false); }
 TEST(Damage, TheOwnArena) { runWithEachPattern(ownArena, false); }
+TEST(Damage, TheOwnRings) { runWithEachPattern(ownRings, false); }
+TEST(Damage, HeadsOfOthers) { runWithEachPattern(headsOfOthers, false); }
 TEST(Damage, AllThatCanBeWrittenOfOthers) { runWithEachPattern(segmentsOfOthers, false); }
 
 TEST(Damage, AnythingAtRandom) {
@@ -299,8 +342,8 @@ TEST(Damage, AnythingAtRandom) {
     auto targets = [seed] {
       std::mt19937_64 random(seed);
       std::vector<Target> all;
-      for (auto *some :
-           {ownHeader, ownIndex, ownCells, ownArena, segmentsOfOthers, wordsOfOthers, doorbells})
+      for (auto *some : {ownHeader, ownIndex, ownCells, ownRings, ownArena, segmentsOfOthers,
+                         headsOfOthers, wordsOfOthers, doorbells})
         if (random() % 2 == 0)
           for (const Target &target : some())
             all.push_back(target);
@@ -384,13 +427,13 @@ std::string checkWritable(occlComm_t comm, uint32_t rank) {
     uint64_t bytes = 0;
     for (const Piece &piece : faults::listPieces("memfd:occl-segment"))
       if (piece.isWritable && faults::rankOf(piece.file) != rank) {
-        if (piece.offset < Segment::bytesFor(0) - kPage)
+        if (piece.offset < Segment::bytesFor(0) - kPage - Segment::kTailsBytes)
           return ~uint64_t{0}; // header or tables
         bytes += piece.bytes;
       }
     return bytes;
   };
-  const uint64_t shared = kArena + kPage;
+  const uint64_t shared = kArena + Segment::kTailsBytes + kPage; // heads, as many as tails
   if (uint64_t bytes = writableOfOthers(); bytes != (kRanks - 1) * shared)
     return "writable of the others' segments: " + std::to_string(bytes);
   uint32_t wholeBells = 0; // the own one

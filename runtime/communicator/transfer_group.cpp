@@ -1,0 +1,71 @@
+#include "runtime/communicator/transfer_group.h"
+
+#include "runtime/base/per_thread.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace occl::communicator {
+
+namespace {
+
+TransferGroup *&ofThisThread() { return pointerOfThisThread<TransferGroup, TransferGroup>(); }
+
+} // namespace
+
+TransferGroup *TransferGroup::current() { return ofThisThread(); }
+
+void TransferGroup::enter() {
+  if (!ofThisThread())
+    ofThisThread() = new TransferGroup;
+  ++ofThisThread()->depth;
+}
+
+Status TransferGroup::leave() {
+  TransferGroup *group = ofThisThread();
+  if (!group)
+    return {StatusCode::InvalidArgument, "occlGroupEnd: there is no group; call occlGroupStart"};
+  if (--group->depth != 0)
+    return {};
+  std::unique_ptr<TransferGroup> last(std::exchange(ofThisThread(), nullptr));
+  return last->run();
+}
+
+void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transfers) {
+  auto member = std::ranges::find(members, &comm, [](const auto &one) { return one.first; });
+  if (member == members.end())
+    member = members.insert(members.end(), {&comm, {}});
+  member->second.insert(member->second.end(), transfers.begin(), transfers.end());
+}
+
+void TransferGroup::refuse(const Status &why) {
+  if (refused.ok())
+    refused = why;
+}
+
+/// Those of several communicators are begun all before one is waited for.
+Status TransferGroup::run() {
+  if (!refused.ok())
+    return refused;
+  for (const auto &member : members)
+    if (!member.first->process.isThisProcess())
+      return {StatusCode::InvalidArgument,
+              "occlGroupEnd: the group has calls of the process that forked this one"};
+  if (members.size() == 1)
+    return members[0].first->daemon->run(members[0].second);
+  Status first;
+  std::vector<daemon::Exchange> exchanges(members.size());
+  std::vector<bool> haveBegun(members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    const Status begun = members[i].first->daemon->begin(exchanges[i], members[i].second);
+    haveBegun[i] = begun.ok();
+    first = first.ok() ? begun : first;
+  }
+  for (size_t i = 0; i < members.size(); ++i)
+    if (haveBegun[i])
+      if (Status ended = members[i].first->daemon->wait(exchanges[i]); first.ok())
+        first = ended;
+  return first;
+}
+
+} // namespace occl::communicator

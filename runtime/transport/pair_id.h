@@ -1,0 +1,40 @@
+// Ids of the sequences of transfers between two ranks, where those of collectives are expected.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace occl::transport {
+
+/// An ordered one.
+struct Pair {
+  uint32_t source = 0, destination = 0;
+};
+
+/// Those of the user are smaller.
+inline constexpr uint64_t kFirstReservedId = uint64_t{1} << 63;
+
+inline constexpr uint32_t kPairRankBits = 10;
+inline constexpr uint64_t kFirstPairId =
+    ~uint64_t{0} - (uint64_t{1} << (2 * kPairRankBits + 1)) + 1;
+
+constexpr uint64_t idOf(Pair pair) {
+  return kFirstPairId + (uint64_t{pair.source} << kPairRankBits) + pair.destination;
+}
+
+/// Nothing if it is none.
+constexpr std::optional<Pair> pairOf(uint64_t id) {
+  if (id < kFirstPairId || id - kFirstPairId >= uint64_t{1} << (2 * kPairRankBits))
+    return std::nullopt;
+  const auto packed = static_cast<uint32_t>(id - kFirstPairId);
+  return Pair{packed >> kPairRankBits, packed & ((1u << kPairRankBits) - 1)};
+}
+
+/// "from rank 0 to rank 1".
+inline std::string describe(Pair pair) {
+  return "from rank " + std::to_string(pair.source) + " to rank " +
+         std::to_string(pair.destination);
+}
+
+} // namespace occl::transport

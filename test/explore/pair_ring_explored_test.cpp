@@ -1,0 +1,72 @@
+// The ring of a pair alone, a small one, under all schedules with two preemptions: what is read is
+// what was written, in order, and nothing of it is written over before.
+#include "runtime/base/thread.h"
+#include "runtime/transfer/pair_ring.h"
+#include "test/explore/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+namespace occl::explore {
+namespace {
+
+using transfer::kLineBytes;
+
+struct SmallRing {
+  transport::RingPosition tail, head;
+  alignas(64) std::array<std::byte, 2 * kLineBytes> data{};
+
+  transport::PairRing ring() { return {&tail, &head, data.data(), data.size()}; }
+};
+
+constexpr uint64_t kNumber = 5;
+
+/// One line each, of which only a part is looked at: the rest is padding.
+TEST(PairRing, WhatIsReadWasWritten) {
+  for (uint32_t perPublication : {1, 2}) {
+    Settings settings;
+    settings.strategy = Settings::Strategy::Exhaustive;
+    settings.preemptions = 2;
+    settings.schedules = 10000000;
+    Outcome outcome = explore(settings, [&] {
+      SmallRing memory;
+      Thread source([&] {
+        transfer::RingSource ring(memory.ring());
+        for (uint64_t i = 0; i < kNumber; ++i) {
+          while (*ring.room() == 0) {
+            if (ring.unpublished() != 0)
+              ring.publish();
+            yieldProcessor();
+          }
+          const uint64_t value = i + 1;
+          ring.write(&value, sizeof value);
+          if (ring.unpublished() == perPublication * kLineBytes)
+            ring.publish();
+        }
+        if (ring.unpublished() != 0)
+          ring.publish();
+        while (!ring.isConsumed(ring.position()))
+          yieldProcessor();
+      });
+      transfer::RingSink ring(memory.ring());
+      for (uint64_t i = 0; i < kNumber; ++i) {
+        while (*ring.available() == 0)
+          yieldProcessor();
+        uint64_t value = 0;
+        ring.look(&value, sizeof value);
+        ring.skip(sizeof value);
+        ring.release();
+        require(value == i + 1, "wrong data");
+      }
+      source.join();
+    });
+    EXPECT_EQ(outcome.defect, "");
+    EXPECT_TRUE(outcome.all);
+  }
+}
+
+} // namespace
+} // namespace occl::explore

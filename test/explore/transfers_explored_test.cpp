@@ -1,0 +1,229 @@
+// Sends and receives under made-up schedules: of two ranks in groups, in opposite orders, through
+// the ring and by reference, and with whoever sleeps while something comes.
+#include "runtime/communicator/occl_transfer.h"
+#include "test/explore/communicators.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <sys/mman.h>
+#include <vector>
+
+namespace occl::explore {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Through the ring; as large as that may be; read where it lies.
+constexpr uint64_t kSmall = 3, kEager = OCCL_EAGER_BYTES / sizeof(int32_t), kLarge = kEager + 1;
+
+std::vector<int32_t> numbers(uint64_t count, int32_t first) {
+  std::vector<int32_t> values(count);
+  for (uint64_t i = 0; i < count; ++i)
+    values[i] = first + static_cast<int32_t>(i);
+  return values;
+}
+
+class Transfers : public Daemon {
+protected:
+  static void send(const std::vector<int32_t> &values, uint32_t peer, occlComm_t comm) {
+    require(occlSend(values.data(), values.size(), occlInt32, peer, comm, nullptr) == occlSuccess,
+            "send");
+  }
+  static void receive(std::vector<int32_t> &values, uint32_t peer, occlComm_t comm) {
+    require(occlRecv(values.data(), values.size(), occlInt32, peer, comm, nullptr) == occlSuccess,
+            "receive");
+  }
+  static void receiveAndCheck(uint64_t count, int32_t first, uint32_t peer, occlComm_t comm) {
+    std::vector<int32_t> got(count, -1);
+    receive(got, peer, comm);
+    require(got == numbers(count, first), "wrong data");
+  }
+  /// In a group: to the other rank what `counts` says, and from it as much.
+  static void exchange(occlComm_t comm, uint32_t r, const std::vector<uint64_t> &counts) {
+    std::vector<std::vector<int32_t>> sent, got;
+    for (uint64_t count : counts) {
+      sent.push_back(numbers(count, static_cast<int32_t>(100 * r)));
+      got.emplace_back(count, -1);
+    }
+    auto make = [&](bool isSend) {
+      for (size_t i = 0; i < counts.size(); ++i)
+        isSend ? send(sent[i], 1 - r, comm) : receive(got[i], 1 - r, comm);
+    };
+    require(occlGroupStart() == occlSuccess, "group");
+    make(r == 0);
+    make(r != 0);
+    require(occlGroupEnd() == occlSuccess, "end");
+    for (auto &values : sent) // they are the program's again
+      values.assign(values.size(), -2);
+    for (size_t i = 0; i < counts.size(); ++i)
+      require(got[i] == numbers(counts[i], static_cast<int32_t>(100 - 100 * r)), "wrong data");
+  }
+  void exploreBoth(uint64_t schedules, uint32_t workers,
+                   const std::function<void(Ranks &, uint32_t)> &body) {
+    exploreRanks(schedules, withWorkers(workers), {}, body);
+  }
+  /// All schedules with one delay from when rank 1 comes, long after rank 0.
+  void exploreWhoSleeps(const std::function<void(occlComm_t, uint32_t)> &body) {
+    Outcome outcome = explore(allWithOneDelay(), [&] {
+      Ranks ranks(kRanks, withWorkers(1));
+      runRanks([&](uint32_t r) {
+        if (r == 1) {
+          sleepFor(40ms); // the workers sleep for good
+          exploreFromHere();
+        }
+        body(ranks[r], r);
+      });
+    });
+    EXPECT_EQ(outcome.defect, "");
+    EXPECT_TRUE(outcome.all);
+  }
+};
+
+TEST_F(Transfers, GroupsOfTwoThatSendToEachOther) {
+  for (uint32_t workers : {1, 2})
+    exploreBoth(100, workers, [&](Ranks &ranks, uint32_t r) {
+      exchange(ranks[r], r, {kSmall, kLarge, 0});
+      exchange(ranks[r], r, {kLarge, kEager});
+    });
+}
+
+TEST_F(Transfers, OneAfterTheOther) {
+  exploreBoth(100, 1, [&](Ranks &ranks, uint32_t r) {
+    for (uint64_t count : {kSmall, kLarge}) {
+      if (r == 0)
+        send(numbers(count, 5), 1, ranks[0]);
+      receiveAndCheck(count, 5, 1 - r, ranks[r]);
+      if (r == 1)
+        send(numbers(count, 5), 0, ranks[1]);
+    }
+  });
+}
+
+/// More than the ring holds: the sender waits for room, the receiver for more.
+TEST_F(Transfers, AroundTheRing) {
+  exploreBoth(60, 1, [&](Ranks &ranks, uint32_t r) {
+    for (int32_t i = 0; i < 6; ++i)
+      if (r == 0)
+        send(numbers(kEager, i), 1, ranks[0]);
+      else
+        receiveAndCheck(kEager, i, 0, ranks[1]);
+  });
+}
+
+TEST_F(Transfers, ToOneself) {
+  exploreBoth(60, 1, [&](Ranks &ranks, uint32_t r) {
+    for (uint64_t count : {kSmall, kLarge}) {
+      const auto sent = numbers(count, 1);
+      Thread other([&] { receiveAndCheck(count, 1, r, ranks[r]); });
+      send(sent, r, ranks[r]);
+      other.join();
+    }
+  });
+}
+
+/// Each thread has a direction of its own.
+TEST_F(Transfers, SeveralThreadsOfARank) {
+  exploreBoth(80, 1, [&](Ranks &ranks, uint32_t r) {
+    Thread other([&] { send(numbers(kLarge, static_cast<int32_t>(r)), 1 - r, ranks[r]); });
+    receiveAndCheck(kLarge, static_cast<int32_t>(1 - r), 1 - r, ranks[r]);
+    other.join();
+  });
+}
+
+TEST_F(Transfers, BesideACollective) {
+  std::vector<Job> jobs = makeJobs(1, plansOfOneBlock()[1]);
+  exploreRanks(80, withWorkers(1), jobs, [&](Ranks &ranks, uint32_t r) {
+    Thread other([&] { exchange(ranks[r], r, {kLarge}); });
+    require(jobs[0].run(ranks[r], r) == occlSuccess, "run");
+    other.join();
+    expectRight(jobs, r);
+  });
+}
+
+/// One thread for all ranks: their devices' workers execute.
+TEST_F(Transfers, AGroupOfBothRanks) {
+  expectNoDefect(80, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    const auto sent = numbers(kLarge, 9);
+    std::vector<int32_t> got(kLarge);
+    require(occlGroupStart() == occlSuccess, "group");
+    receive(got, 0, ranks[1]);
+    send(sent, 1, ranks[0]);
+    require(occlGroupEnd() == occlSuccess, "end");
+    require(got == sent, "wrong data");
+  });
+}
+
+TEST_F(Transfers, WhatIsSentWakesWhoReceives) {
+  for (uint64_t count : {uint64_t{0}, kSmall, kLarge})
+    exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+      r == 0 ? receiveAndCheck(count, 3, 1, comm) : send(numbers(count, 3), 0, comm);
+    });
+}
+
+TEST_F(Transfers, WhatIsReceivedWakesWhoSends) {
+  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+    r == 0 ? send(numbers(kLarge, 3), 1, comm) : receiveAndCheck(kLarge, 3, 0, comm);
+  });
+  // Four do not fit.
+  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+    for (int32_t i = 0; i < 4; ++i)
+      r == 0 ? send(numbers(kEager, i), 1, comm) : receiveAndCheck(kEager, i, 0, comm);
+  });
+}
+
+/// Memory that cannot be accessed any more once it is gone.
+class Pages {
+public:
+  explicit Pages(uint64_t count) : bytes(count * sizeof(int32_t)) {
+    void *pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    values = {static_cast<int32_t *>(pages), count};
+  }
+  ~Pages() { munmap(values.data(), bytes); }
+
+  std::span<int32_t> values;
+
+private:
+  uint64_t bytes;
+};
+
+/// A program that has its buffer back may free it: nobody reads it then.
+TEST_F(Transfers, AbortWhileDataAreRead) {
+  constexpr uint64_t kPieces = 300000; // some
+  const std::vector<int32_t> expected = numbers(kPieces, 4);
+  expectNoDefect(300, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    Thread aborter([&] { require(occlCommAbort(ranks[1]) == occlSuccess, "abort"); });
+    runRanks([&](uint32_t r) {
+      Pages buffer(kPieces);
+      if (r == 0)
+        std::ranges::copy(expected, buffer.values.begin());
+      const occlResult_t result =
+          r == 0 ? occlSend(buffer.values.data(), kPieces, occlInt32, 1, ranks[0], nullptr)
+                 : occlRecv(buffer.values.data(), kPieces, occlInt32, 0, ranks[1], nullptr);
+      require(result == occlSuccess || result == occlAborted, "neither");
+      if (r == 1 && result == occlSuccess)
+        require(std::ranges::equal(buffer.values, expected), "wrong data");
+    });
+    aborter.join();
+  });
+}
+
+TEST_F(Transfers, AMismatchEndsBoth) {
+  expectNoDefect(100, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    runRanks([&](uint32_t r) {
+      std::vector<int32_t> values(kLarge + 1);
+      require((r == 0 ? occlSend(values.data(), kLarge, occlInt32, 1, ranks[0], nullptr)
+                      : occlRecv(values.data(), kLarge + 1, occlInt32, 0, ranks[1], nullptr)) ==
+                  occlMismatch,
+              "no mismatch");
+    });
+  });
+}
+
+} // namespace
+} // namespace occl::explore
