@@ -115,7 +115,17 @@ TEST(Fork, NorDoesOneInsideOfAGroup) {
         occlRecv(&got, 1, occlInt32, 1 - rank, comm, nullptr) != occlSuccess)
       return lastError("group");
     std::string wrong = inChild([&]() -> std::string {
-      return occlGroupEnd() == occlInvalidArgument ? "" : "the child runs the group";
+      if (occlGroupEnd() != occlInvalidArgument)
+        return "the child runs the group";
+      // Its own are outside of it.
+      Ranks own(1);
+      int32_t from = 7, to = 0;
+      if (occlGroupStart() != occlSuccess ||
+          occlSend(&from, 1, occlInt32, 0, own[0], nullptr) != occlSuccess ||
+          occlRecv(&to, 1, occlInt32, 0, own[0], nullptr) != occlSuccess ||
+          occlGroupEnd() != occlSuccess)
+        return lastError("a group of the child");
+      return to == 7 ? "" : "the child's group has done nothing";
     });
     if (occlGroupEnd() != occlSuccess)
       return lastError("occlGroupEnd");

@@ -12,16 +12,17 @@
  * Outside of a group a call returns when it has ended here, so that the buffer is the caller's
  * again. A receive ends with the data. A send of at most OCCL_EAGER_BYTES ends when the data are in
  * the ring of the pair, which has 256 KiB (128 KiB with more than 512 ranks), for data and 64 bytes
- * each: without the receiver, as long as transfers that it has not received leave that room. A
- * larger one ends when the receiver has read it, or, where ranks are processes that may not read
- * each other's memory, when all but 256 KiB of it have been received. So ranks that send such ones
- * to each other in a cycle before they receive wait for each other, for ever without a deadline;
- * likewise a rank that sends one to itself outside of a group, unless another of its threads
- * receives it.
+ * each: without the receiver, as long as transfers that it has not received leave that room, and
+ * after those before it that other threads of the rank send there have ended. A larger one ends
+ * when the receiver has read it, or, where ranks are processes that may not read each other's
+ * memory, when all but 256 KiB of it have been received. So ranks that send such ones to each other
+ * in a cycle before they receive wait for each other, for ever without a deadline; likewise a rank
+ * that sends one to itself outside of a group, unless another of its threads receives it.
  *
  * Between occlGroupStart and the occlGroupEnd that belongs to it calls, of any number of
  * communicators, are only remembered. occlGroupEnd begins all of them and returns when they have
- * ended here. All transfers of a group progress together, so groups end whatever the order is in
+ * ended here; what it has of a communicator that has failed does not hold up the others. All
+ * transfers of a group progress together, so groups end whatever the order is in
  * which ranks have made their calls, as long as each transfer has its other side: in a group, or in
  * a call that the other rank comes to without this group's end. All transfers of a group to one
  * rank end together, and all from one, for another thread of the rank with transfers behind them.
@@ -30,10 +31,13 @@
  * its end on. Abort, ranks that are gone, long waits and reports are as with collectives: they name
  * the transfer, its ranks, and the rank that is waited for. In occlStats_t transfers count in
  * bytesSent and bytesReceived, also those of a rank with itself. They take no request, none of
- * maxInFlight and none of arenaBytes. A communicator with config->preemption 2 has no transfers:
+ * maxInFlight and none of arenaBytes; a pair that has been used takes its ring's memory. A
+ * communicator with config->preemption 2 has no transfers:
  * its executors keep to one task at a time, and a group has several; that is occlInvalidArgument.
  *
- * stream is NULL. Functions may be called from any thread, also from callbacks. */
+ * stream is NULL. Functions may be called from any thread, also from callbacks, which are outside
+ * of the groups of threads that call them; one that does not end a group that it has begun has
+ * failed. A call that is refused on one rank has no number: its other side waits for the next. */
 #ifndef OCCL_TRANSFER_H
 #define OCCL_TRANSFER_H
 

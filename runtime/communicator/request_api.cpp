@@ -1,6 +1,7 @@
 // Requests: what occlStart has started, waited for or tested, and its callbacks.
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
+#include "runtime/communicator/transfer_group.h"
 #include "runtime/communicator/user_callback.h"
 
 #include <exception>
@@ -10,10 +11,14 @@ using namespace occl::communicator;
 
 namespace {
 
-/// The one place that knows the type of the user's function.
+/// The one place that knows the type of the user's function. It may be called inside of a group of
+/// the thread that completes a collective, and is outside of it.
 Status callBack(void (*function)(), daemon::RequestId request, StatusCode result, void *user) {
+  TransferGroup::Outside outside;
   try {
     reinterpret_cast<occlCallback_t>(function)(request, static_cast<occlResult_t>(result), user);
+    if (outside.hasLeftOne())
+      return {StatusCode::CallbackFailed, "it has not ended a group that it has begun"};
     return {};
   } catch (const std::exception &error) {
     return {StatusCode::CallbackFailed, error.what()};

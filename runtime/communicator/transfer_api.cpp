@@ -50,10 +50,7 @@ public:
   /// From this rank to itself, unless it lies there.
   void keep(const void *from, uint64_t fromDisplacement, uint64_t sent, void *to,
             uint64_t toDisplacement, uint64_t received) {
-    if (sent != received && wrong.empty())
-      wrong = "this rank sends " + std::to_string(sent) + " elements to itself and receives " +
-              std::to_string(received);
-    if (at(from, fromDisplacement) == at(to, toDisplacement))
+    if (sent == received && at(from, fromDisplacement) == at(to, toDisplacement))
       return;
     send(rank(), from, fromDisplacement, sent);
     receive(rank(), to, toDisplacement, received);
@@ -65,12 +62,14 @@ public:
     for (const daemon::Transfer &transfer : transfers)
       if (Status checked = with.daemon->check(transfer); !checked.ok())
         return checked;
-    if (with.daemon->failure().code() != StatusCode::Success)
-      return with.daemon->failure();
     if (TransferGroup *group = TransferGroup::current()) {
+      // If the communicator has failed the group's end says so: what the group has of others takes
+      // place, as it does on ranks that have not heard of the failure.
       group->add(with, transfers);
       return {};
     }
+    if (with.daemon->failure().code() != StatusCode::Success)
+      return with.daemon->failure();
     return with.daemon->run(transfers);
   }
 

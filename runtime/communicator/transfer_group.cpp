@@ -13,16 +13,33 @@ TransferGroup *&ofThisThread() { return pointerOfThisThread<TransferGroup, Trans
 
 } // namespace
 
-TransferGroup *TransferGroup::current() { return ofThisThread(); }
+TransferGroup *TransferGroup::current() {
+  TransferGroup *&group = ofThisThread();
+  if (group && !group->process.isThisProcess())
+    group = nullptr; // its memory is the parent's
+  return group;
+}
+
+TransferGroup::Outside::Outside() : before(std::exchange(ofThisThread(), nullptr)) {}
+
+TransferGroup::Outside::~Outside() {
+  hasLeftOne();
+  ofThisThread() = before;
+}
+
+bool TransferGroup::Outside::hasLeftOne() {
+  std::unique_ptr<TransferGroup> left(std::exchange(ofThisThread(), nullptr));
+  return left != nullptr;
+}
 
 void TransferGroup::enter() {
-  if (!ofThisThread())
+  if (!current())
     ofThisThread() = new TransferGroup;
   ++ofThisThread()->depth;
 }
 
 Status TransferGroup::leave() {
-  TransferGroup *group = ofThisThread();
+  TransferGroup *group = current();
   if (!group)
     return {StatusCode::InvalidArgument, "occlGroupEnd: there is no group; call occlGroupStart"};
   if (--group->depth != 0)

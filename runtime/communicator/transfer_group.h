@@ -1,6 +1,7 @@
 // The calls of a thread's group until it ends.
 #pragma once
 
+#include "runtime/base/process_identity.h"
 #include "runtime/base/status.h"
 #include "runtime/communicator/handles.h"
 
@@ -12,11 +13,27 @@ namespace occl::communicator {
 
 class TransferGroup {
 public:
-  /// Of the calling thread; null outside of groups.
+  /// Of the calling thread; null outside of groups. What a forked child has of its parent is none.
   static TransferGroup *current();
   static void enter();
   /// Leaves the innermost. Of the outermost: its end, see occlGroupEnd.
   static Status leave();
+
+  /// While it lives the thread is outside of groups, for a callback that may be called inside of
+  /// one.
+  class Outside {
+  public:
+    Outside();
+    /// If it has not been asked, what is left open is given up.
+    ~Outside();
+    Outside(const Outside &) = delete;
+    Outside &operator=(const Outside &) = delete;
+    /// Whether a group was begun since and has not been ended; it is given up.
+    bool hasLeftOne();
+
+  private:
+    TransferGroup *const before;
+  };
 
   void add(occlComm &comm, std::span<const daemon::Transfer> transfers);
   /// A call was refused: so is the group.
@@ -25,6 +42,7 @@ public:
 private:
   Status run();
 
+  const ProcessMark process;
   uint32_t depth = 0;
   Status refused;
   /// By communicator, in the order of its first call.

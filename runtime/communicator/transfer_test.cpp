@@ -292,6 +292,64 @@ TEST(Transfer, FromACallback) {
   EXPECT_EQ(sender.result, occlSuccess);
 }
 
+/// It is run by the thread that waits, which is inside of a group, and sends all the same.
+TEST(Transfer, FromACallbackInsideOfAGroup) {
+  Ranks ranks(2);
+  Job job(0, handleOf(plan::testing::ringAllReduce(2)), 100);
+  job.setCallbackKind(CallbackKind::NeverBlocks);
+  struct Sender {
+    occlComm_t comm;
+    std::atomic<int> result{-1};
+  } sender{ranks[0]};
+  ranks.run([&](uint32_t r) {
+    std::vector<int32_t> values = numbers(10, 3), got(10), later(10);
+    if (r == 1) {
+      occlRequest_t request = 0;
+      ASSERT_EQ(job.submit(ranks[1], 1, &request), occlSuccess);
+      ASSERT_EQ(occlWait(ranks[1], request), occlSuccess);
+      ASSERT_EQ(receive(got, 0, ranks[1]), occlSuccess);
+      EXPECT_EQ(got, numbers(10, 7)) << "the callback's is the first";
+      ASSERT_EQ(receive(later, 0, ranks[1]), occlSuccess);
+      EXPECT_EQ(later, values);
+      return;
+    }
+    occlCallback_t callback = [](occlRequest_t, occlResult_t, void *user) {
+      auto &own = *static_cast<Sender *>(user);
+      std::vector<int32_t> ofCallback = numbers(10, 7);
+      own.result = send(ofCallback, 1, own.comm);
+    };
+    ASSERT_EQ(occlGroupStart(), occlSuccess);
+    ASSERT_EQ(send(values, 1, ranks[0]), occlSuccess);
+    ASSERT_EQ(job.submit(ranks[0], 0, nullptr, callback, &sender), occlSuccess);
+    while (sender.result < 0)
+      std::this_thread::yield();
+    ASSERT_EQ(occlGroupEnd(), occlSuccess) << occlGetLastError();
+  });
+  EXPECT_EQ(sender.result, occlSuccess);
+}
+
+/// Which is first is theirs to order; here they are alike. One of them is behind the other.
+TEST(Transfer, TwoThreadsOfARankToOneRank) {
+  constexpr int kRounds = 200;
+  Ranks ranks(2);
+  const std::vector<int32_t> large = numbers(100000, 5);
+  ranks.run([&](uint32_t r) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t)
+      threads.emplace_back([&] {
+        std::vector<int32_t> got(large.size());
+        for (int i = 0; i < kRounds; ++i) {
+          got.assign(got.size(), 0);
+          ASSERT_EQ(r == 0 ? send(large, 1, ranks[0]) : receive(got, 0, ranks[1]), occlSuccess)
+              << occlGetLastError();
+          ASSERT_TRUE(r == 0 || got == large);
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  });
+}
+
 TEST(Transfer, Counters) {
   Ranks ranks(2);
   ranks.run([&](uint32_t r) {

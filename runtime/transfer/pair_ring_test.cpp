@@ -57,5 +57,20 @@ TEST(PairRing, DamagedPositions) {
   }
 }
 
+/// Also when all has been written: a head beyond that is no end.
+TEST(PairRing, ADamagedHeadBeyondWhatIsWritten) {
+  SmallRing memory;
+  RingSource source(memory.ring());
+  const std::vector<uint8_t> sent(128);
+  source.write(sent.data(), sent.size());
+  source.publish();
+  for (uint64_t head : {uint64_t{192}, uint64_t{1} << 40, ~uint64_t{63} - 64 * 64}) {
+    memory.head.bytes = head;
+    EXPECT_EQ(source.room(), std::nullopt) << head;
+  }
+  memory.head.bytes = 128;
+  EXPECT_TRUE(source.room() && source.isConsumed(source.position()));
+}
+
 } // namespace
 } // namespace occl::transfer

@@ -108,6 +108,8 @@ StepResult SendEnd::runParts(Parts &parts, BlockContext &context, uint32_t maxSl
     if (ring.unpublished() >= kPieceBytes)
       publish();
   }
+  if (!ring.room())
+    return damaged("the head");
   if (!ring.isConsumed(referredUpTo)) // the buffers are still read
     return blocked(BlockReason::Credit, firstUnread(parts), slices);
   return {StepStatus::Finished, {}, slices};
@@ -152,6 +154,9 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
       context.tile += bytes;
       if (bytes < rest)
         continue;
+      // A process that is alive now is the one that was read.
+      if (!sharesAddresses && fabric.isDead(peer))
+        return lost();
       ring.skip(sizeof(Line)); // it stands for the sender's buffer
       release();
       finishPart(context);
@@ -187,7 +192,8 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
 }
 
 bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
-  if (line.number != number) {
+  const bool mayRefer = part.bytes() > kEagerBytes || line.count != part.count;
+  if (line.number != number || (line.reference != 0 && !mayRefer)) {
     damaged("the ring");
     return false;
   }
