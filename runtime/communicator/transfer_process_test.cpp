@@ -7,15 +7,39 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <new>
 #include <string>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace occl::communicator::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+/// How many ranks have joined their communicator, for processes that are made after it.
+class Joined {
+public:
+  Joined()
+      : count(new (mmap(nullptr, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0)) std::atomic<uint32_t>(0)) {}
+  ~Joined() { munmap(count, sizeof *count); }
+  void add() const { count->fetch_add(1); }
+  /// In vain, if a rank does not come: the test says so then.
+  void await(uint32_t number) const {
+    for (auto end = std::chrono::steady_clock::now() + 40s;
+         count->load() < number && std::chrono::steady_clock::now() < end;)
+      std::this_thread::sleep_for(1ms);
+  }
+
+private:
+  std::atomic<uint32_t> *count;
+};
 
 TEST(TransferProcess, AnyOrderInGroups) {
   constexpr uint32_t kRanks = 4;
@@ -85,12 +109,15 @@ TEST(TransferProcess, TheSenderMayExit) {
 TEST(TransferProcess, AKilledRankIsNamed) {
   constexpr uint32_t kRanks = 4, kVictim = 1;
   const std::string name = jobName("transfers_killed");
+  const Joined joined;
   Processes processes(kRanks, [&](uint32_t rank) -> std::string {
     occlComm_t comm = nullptr;
     if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
       return lastError("occlCommInitRank");
     std::vector<char> data(1 << 20);
+    joined.add();
     if (rank == kVictim) {
+      joined.await(kRanks);
       std::this_thread::sleep_for(100ms);
       raise(SIGKILL);
     }
@@ -122,16 +149,19 @@ TEST(TransferProcess, KilledInTheMiddle) {
   const uint64_t seed = printedSeed();
   for (uint32_t trial = 0; trial < 8; ++trial) {
     const std::string name = jobName("transfers_middle") + std::to_string(trial);
+    const Joined joined;
     Processes processes(kRanks, [&](uint32_t rank) -> std::string {
       occlComm_t comm = nullptr;
       if (occlCommInitRank(&comm, kRanks, rank, name.c_str(), nullptr) != occlSuccess)
         return lastError("occlCommInitRank");
       std::string wrong;
+      joined.add();
       for (uint64_t round = 0; wrong.empty(); ++round)
         wrong = TransferGraph(kRanks, 40, 4000000, seed + round).run(comm, rank);
       return wrong.find("wrong data") == std::string::npos ? "" : wrong;
     });
-    std::this_thread::sleep_for(100ms + 13ms * trial);
+    joined.await(kRanks);
+    std::this_thread::sleep_for(13ms * trial);
     processes.kill(trial % kRanks);
     for (uint32_t r = 0; r < kRanks; ++r)
       EXPECT_EQ(processes.join(r), r == trial % kRanks ? -1 : 0) << "rank " << r;
