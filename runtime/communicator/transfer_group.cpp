@@ -9,7 +9,9 @@ namespace occl::communicator {
 
 namespace {
 
-TransferGroup *&ofThisThread() { return pointerOfThisThread<TransferGroup, TransferGroup>(); }
+struct Groups; // of this file alone, so the pointer is no symbol of the library
+
+TransferGroup *&ofThisThread() { return pointerOfThisThread<Groups, TransferGroup>(); }
 
 } // namespace
 

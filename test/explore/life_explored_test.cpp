@@ -215,6 +215,35 @@ TEST_F(Life, ARootWithoutRoomLearnsThatItsReaderHasLeft) {
   }
 }
 
+/// Its peers may give their rings back as soon as it has retired the id, and others may have them
+/// when it comes again.
+TEST_F(Life, WhoRetiresAnIdForgetsThePeersRings) {
+  std::vector<Job> jobs = makeJobs(2, inLines(plan::testing::oneShotAllReduce(kRanks)));
+  expectNoDefect(3, [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    bindAll(ranks, jobs);
+    const auto known = [&](uint32_t r) {
+      size_t leases = 0;
+      ranks[r]->daemon->inspect(0, [&](const daemon::IdState &sequence) {
+        for (const auto &lease : sequence.leases)
+          leases += lease.load() != nullptr;
+      });
+      return leases;
+    };
+    const auto runAll = [&](Job &job) {
+      runRanks([&](uint32_t r) {
+        for (uint32_t i = 0; i < 2; ++i)
+          require(occlWait(ranks[r], submitWhenFree(job, ranks[r], r)) == occlSuccess, "wait");
+      });
+    };
+    runAll(jobs[0]);
+    require(known(0) == 1 && known(1) == 1, "nothing is known of the peer's ring");
+    keepOnly(ranks[1], 1);
+    runAll(jobs[1]);
+    require(known(0) == 1 && known(1) == 0, "what is retired is known, or what is not is not");
+  });
+}
+
 /// Ids whose cells go from one to the other: each rank keeps one at a time.
 TEST_F(Life, IdsComeAndGo) {
   for (const PlanHandle &plan : {ring, inLines(plan::testing::oneShotAllReduce(kRanks))}) {
