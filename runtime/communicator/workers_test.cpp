@@ -97,18 +97,26 @@ TEST(Workers, AllButTheFirstHelpWhoWaitsWithLargeCollectives) {
       << times.workers << " and " << times.programs << " nanoseconds";
 }
 
-TEST(Workers, TheFirstStandsDownForWhoWaits) {
-  Times times;
-  measure(1, 4 << 20, 10, Call::SubmitAndWait, times);
-  EXPECT_LT(times.workers, times.programs / 10)
-      << times.workers << " and " << times.programs << " nanoseconds";
+/// Whether workers take less than 1 / part of the programs' time. Where other processes keep a
+/// program from its processor between starting and waiting, workers take over, as they should: so
+/// in one of a few measurements.
+void expectIdleWorkers(uint32_t workers, uint64_t count, uint32_t rounds, uint64_t part) {
+  std::string said;
+  for (int tries = 0; tries < 5; ++tries) {
+    Times times;
+    measure(workers, count, rounds, Call::SubmitAndWait, times);
+    if (times.workers < times.programs / part)
+      return;
+    said +=
+        std::to_string(times.workers) + " and " + std::to_string(times.programs) + " nanoseconds; ";
+  }
+  ADD_FAILURE() << said;
 }
 
+TEST(Workers, TheFirstStandsDownForWhoWaits) { expectIdleWorkers(1, 4 << 20, 10, 10); }
+
 TEST(Workers, StandDownForWhoWaitsForSmallCollectives) {
-  Times times;
-  measure(3, 64, 20000 / kSlowness, Call::SubmitAndWait, times);
-  EXPECT_LT(times.workers, times.programs / 4)
-      << times.workers << " and " << times.programs << " nanoseconds";
+  expectIdleWorkers(3, 64, 20000 / kSlowness, 4);
 }
 
 /// A program waits, and runs what is open meanwhile; until a callback keeps it that was declared
