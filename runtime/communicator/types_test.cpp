@@ -532,36 +532,34 @@ TEST(Types, PlansThatRunInPlaceOnly) {
   });
 }
 
-/// A registered average of floats is divided like one that is called.
-TEST(Types, RegisteredAverages) {
+/// An average of floats that is started is divided like one that is called, with any plan.
+TEST(Types, AveragesOfOwnPlans) {
   constexpr uint32_t kRanks = 4;
   Ranks ranks(kRanks);
   const PlanHandle plans[] = {handleOf(oneShotAllReduce(kRanks)), handleOf(ringAllReduce(kRanks))};
   for (const PlanHandle &plan : plans)
     ranks.run([&](uint32_t r) {
-      const occlPlan_t handle = plan.get();
-      occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-      collective.id = 3;
-      collective.plans = &handle;
-      collective.numPlans = 1;
-      collective.count = 2;
-      collective.op = occlAvg;
-      ASSERT_EQ(occlRegister(ranks[r], &collective), occlSuccess) << occlGetLastError();
+      const float large = 0x1.fffffep127f;
+      float input[2] = {large, static_cast<float>(r)}, output[2];
+      occlCall_t call = OCCL_CALL_INITIALIZER;
+      call.plan = plan.get();
+      call.id = 3;
+      call.count = 2;
+      call.op = occlAvg;
+      call.sendBuffer = input;
+      call.recvBuffer = output;
       for (int i = 0; i < 100; ++i) {
-        const float large = 0x1.fffffep127f;
-        float input[2] = {large, static_cast<float>(r)}, output[2];
-        occlRequest_t request;
         if (i % 2) {
-          ASSERT_EQ(occlRun(ranks[r], 3, input, output), occlSuccess) << occlGetLastError();
+          ASSERT_EQ(occlCall(ranks[r], &call, nullptr), occlSuccess) << occlGetLastError();
         } else {
-          ASSERT_EQ(occlSubmit(ranks[r], 3, input, output, nullptr, nullptr, &request),
-                    occlSuccess);
+          occlRequest_t request;
+          ASSERT_EQ(occlStart(ranks[r], &call, nullptr, nullptr, &request), occlSuccess)
+              << occlGetLastError();
           ASSERT_EQ(occlWait(ranks[r], request), occlSuccess);
         }
         EXPECT_EQ(output[0], large);
         EXPECT_EQ(output[1], 1.5f);
       }
-      EXPECT_EQ(occlDeregister(ranks[r], 3), occlSuccess) << occlGetLastError();
     });
 }
 

@@ -37,8 +37,6 @@ protected:
     for (auto &fabric : fabrics)
       ASSERT_TRUE(fabric->connect().ok());
     CollectiveSpec spec;
-    spec.id = 7;
-    spec.name = "grads";
     spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(kRanks));
     spec.count = 100;
     collective = std::move(*makeCollective(std::move(spec), {.headsDistance = kArenaBytes}));
@@ -46,6 +44,7 @@ protected:
     workspace.resize(workspaceBytes(*collective, kRanks));
     invocation.collective = collective.get();
     invocation.id = &id;
+    invocation.name = "grads";
     invocation.workspace = workspace.data();
     prepare(invocation, *fabrics[0], buffer, buffer);
   }
@@ -126,8 +125,6 @@ protected:
 
   static std::unique_ptr<Collective> makeDirect(uint64_t count) {
     CollectiveSpec spec;
-    spec.id = 7;
-    spec.name = "grads";
     spec.plan = std::make_shared<plan::Plan>(plan::testing::directAllReduce(kRanks));
     spec.count = count;
     auto made = makeCollective(std::move(spec), {0, kArenaBytes, true});
@@ -166,6 +163,7 @@ protected:
       OpenInvocation invocation;
       invocation.collective = collective.get();
       invocation.id = &id;
+      invocation.name = "grads";
       invocation.workspace = workspace.data();
       prepare(invocation, **fabric, nullptr, nullptr);
       bound = bindPeers(invocation, **fabric, 1);
