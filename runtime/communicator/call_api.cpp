@@ -20,7 +20,6 @@ namespace {
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
 constexpr uint32_t kNumKinds = occlKindScatter + 1;
-constexpr uint64_t kMaxCount = uint64_t{1} << 58;
 
 Status checkCall(const occlCall_t &given) {
   if (static_cast<uint32_t>(given.kind) >= kNumKinds)
@@ -28,17 +27,11 @@ Status checkCall(const occlCall_t &given) {
   if ((given.kind == occlKindPlan) != (given.plan != nullptr))
     return invalid(given.plan ? "a plan is given, so kind must be occlKindPlan"
                               : "kind occlKindPlan needs a plan");
-  if (static_cast<unsigned>(given.dataType) >= kNumDataTypes)
-    return invalid("dataType " + std::to_string(given.dataType) + " is unknown");
-  if (static_cast<unsigned>(given.op) >= kNumReduceOps)
-    return invalid("op " + std::to_string(given.op) + " is unknown");
-  if (given.callbacksNeverBlock > 1)
-    return invalid("callbacksNeverBlock must be 0 or 1");
-  if (given.scalar && given.op != occlSum)
-    return invalid("a scalar is for occlSum alone");
-  if (given.count > kMaxCount)
-    return invalid("count " + std::to_string(given.count) + " is more than 2^58");
-  return {};
+  if (Status checked =
+          checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
+      !checked.ok())
+    return checked;
+  return given.scalar && given.op != occlSum ? invalid("a scalar is for occlSum alone") : Status();
 }
 
 /// What binds the call's shape. Nothing of it depends on this rank.
@@ -86,9 +79,7 @@ public:
     signature.type = static_cast<DataType>(given->dataType);
     signature.op = static_cast<ReduceOp>(given->op);
     options.priority = given->priority;
-    options.timeout = given->timeoutMs == OCCL_NO_TIMEOUT
-                          ? kNoDeadline
-                          : std::chrono::milliseconds(given->timeoutMs);
+    options.timeout = timeoutOf(given->timeoutMs);
     options.name = given->name;
     options.callbacksNeverBlock = given->callbacksNeverBlock != 0;
     return {};
@@ -124,9 +115,7 @@ Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *s
   if (!spec.ok())
     return spec.status();
   spec->name = (*given).name ? (*given).name : "";
-  spec->timeout = (*given).timeoutMs == OCCL_NO_TIMEOUT
-                      ? kNoDeadline
-                      : std::chrono::milliseconds((*given).timeoutMs);
+  spec->timeout = timeoutOf((*given).timeoutMs);
   return comm.gpu->callInStream(*spec, (*given).sendBuffer, (*given).recvBuffer, stream);
 }
 

@@ -5,6 +5,8 @@
 #include "runtime/communicator/handles.h"
 #include "runtime/communicator/occl.h"
 
+#include <chrono>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
@@ -21,6 +23,12 @@ occlResult_t reportInvalid(const char *function, const std::string &text);
 
 /// For a communicator of the process that this one was forked from.
 occlResult_t reportForked(const char *function);
+
+/// What a collective of one's own and a registered one say alike. InvalidArgument.
+Status checkArguments(occlDataType_t dataType, occlRedOp_t op, uint64_t count,
+                      uint32_t callbacksNeverBlock);
+/// As the interface has a collective's deadline; 0 is the communicator's.
+std::chrono::milliseconds timeoutOf(uint32_t timeoutMs);
 
 /// Runs call(), which returns a Status, and reports it. No exception passes into C.
 template <class Call> occlResult_t guarded(Call call) {

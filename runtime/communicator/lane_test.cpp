@@ -70,6 +70,21 @@ TEST(Lane, IsTakenAndCountsAsTheUsualWayDoes) {
     }
 }
 
+TEST(Lane, IsTakenByARankWithoutInput) {
+  constexpr uint32_t kIterations = 100;
+  Ranks ranks(2);
+  plan::Plan broadcast = chainBroadcast(2, 1);
+  broadcast.ranks[1].inputChunks = 0;
+  Job job(7, inLines(std::move(broadcast)), 16, DataType::Int32);
+  ranks.run([&](uint32_t r) {
+    const void *input = r == 0 ? job.input(r) : nullptr;
+    for (uint32_t i = 0; i < kIterations; ++i)
+      ASSERT_EQ(job.runOn(ranks[r], input, job.output(r)), occlSuccess) << occlGetLastError();
+    EXPECT_EQ(job.check(r), "");
+    EXPECT_GT(entries(ranks[r]), kIterations / 2) << "rank " << r;
+  });
+}
+
 /// Everything that keeps it out of the lane.
 TEST(Lane, IsLeftAlone) {
   constexpr uint32_t kIterations = 10;

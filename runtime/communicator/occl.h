@@ -224,7 +224,7 @@ OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct C
  * occlTest of any request that is in flight, or a little later. Where what is missing is held by
  * ranks that are gone it is occlPeerFailed, and the communicator has failed. A small collective
  * with a callback is begun at once, by the caller, who waits for data of its peers for some
- * microseconds at most. occlInvalidArgument with occlDeviceCuda, for now: see occl_registered.h. */
+ * microseconds at most. occlInvalidArgument with occlDeviceCuda: see occl_registered.h. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
 /* Executes what is in flight on this rank's device, of all its communicators, until the request is

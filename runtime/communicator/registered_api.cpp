@@ -46,12 +46,10 @@ Status checkCollective(const occlCollective_t &given) {
   for (uint32_t p = 0; p < given.numPlans; ++p)
     if (!given.plans[p])
       return invalid("plans[" + std::to_string(p) + "] is NULL");
-  if (static_cast<unsigned>(given.dataType) >= kNumDataTypes)
-    return invalid("dataType " + std::to_string(given.dataType) + " is unknown");
-  if (static_cast<unsigned>(given.op) >= kNumReduceOps)
-    return invalid("op " + std::to_string(given.op) + " is unknown");
-  if (given.callbacksNeverBlock > 1)
-    return invalid("callbacksNeverBlock must be 0 or 1");
+  if (Status checked =
+          checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
+      !checked.ok())
+    return checked;
   if (given.stayMicroseconds > kMaxStayMicroseconds)
     return invalid("stayMicroseconds must be at most 10000");
   return {};
@@ -62,9 +60,6 @@ StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t &given) {
   if (!checked.ok())
     return checked;
   auto type = static_cast<DataType>(given.dataType);
-  constexpr uint64_t kMaxCount = uint64_t{1} << 58;
-  if (given.count > kMaxCount)
-    return invalid("count " + std::to_string(given.count) + " is more than 2^58");
   const occlPlan *chosen = choosePlan(given, given.count * sizeOf(type));
   if (!chosen)
     return invalid("none of the " + std::to_string(given.numPlans) + " plans is meant for " +
@@ -79,8 +74,7 @@ StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t &given) {
   spec.type = type;
   spec.op = static_cast<ReduceOp>(given.op);
   spec.priority = given.priority;
-  spec.timeout =
-      given.timeoutMs == OCCL_NO_TIMEOUT ? kNoDeadline : std::chrono::milliseconds(given.timeoutMs);
+  spec.timeout = timeoutOf(given.timeoutMs);
   spec.callbacksNeverBlock = given.callbacksNeverBlock != 0;
   return spec;
 }

@@ -113,6 +113,13 @@ occlResult_t runCall(const char *function, occlComm_t comm, occlDataType_t type,
   }));
 }
 
+/// Calls each(to, from) for each other rank `to`; every rank begins with another one.
+template <class Each> void forEachShift(const Transfers &transfers, Each each) {
+  const uint32_t n = transfers.numRanks(), rank = transfers.rank();
+  for (uint32_t i = 1; i < n; ++i)
+    each((rank + i) % n, (rank + n - i) % n);
+}
+
 Status checkRoot(const Transfers &transfers, uint32_t root) {
   return root < transfers.numRanks()
              ? Status()
@@ -159,13 +166,10 @@ occlResult_t occlAllToAllv(const void *sendBuffer, const uint64_t *sendCounts,
     const uint32_t own = transfers.rank();
     transfers.keep(sendBuffer, sendDisplacements[own], sendCounts[own], recvBuffer,
                    recvDisplacements[own], recvCounts[own]);
-    // Each rank begins with another one.
-    for (uint32_t i = 1; i < transfers.numRanks(); ++i) {
-      const uint32_t to = (transfers.rank() + i) % transfers.numRanks();
-      const uint32_t from = (transfers.rank() + transfers.numRanks() - i) % transfers.numRanks();
+    forEachShift(transfers, [&](uint32_t to, uint32_t from) {
       transfers.send(to, sendBuffer, sendDisplacements[to], sendCounts[to]);
       transfers.receive(from, recvBuffer, recvDisplacements[from], recvCounts[from]);
-    }
+    });
     return {};
   });
 }
@@ -178,12 +182,10 @@ occlResult_t occlAllGatherv(const void *sendBuffer, uint64_t sendCount, void *re
       return invalid("recvCounts and recvDisplacements must not be NULL");
     const uint32_t own = transfers.rank();
     transfers.keep(sendBuffer, 0, sendCount, recvBuffer, recvDisplacements[own], recvCounts[own]);
-    for (uint32_t i = 1; i < transfers.numRanks(); ++i) {
-      const uint32_t to = (transfers.rank() + i) % transfers.numRanks();
-      const uint32_t from = (transfers.rank() + transfers.numRanks() - i) % transfers.numRanks();
+    forEachShift(transfers, [&](uint32_t to, uint32_t from) {
       transfers.send(to, sendBuffer, 0, sendCount);
       transfers.receive(from, recvBuffer, recvDisplacements[from], recvCounts[from]);
-    }
+    });
     return {};
   });
 }

@@ -132,8 +132,8 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
   auto admitted = isScaled(*shape, submission)
                       ? submitScaled(lock, *shape, submission)
                       : submit(sequenceOf(submission.id), *shape, submission);
-  if (!admitted.ok())
-    dropIfUnused(sequenceOf(submission.id));
+  if (IdState *id = admitted.ok() ? nullptr : find(submission.id))
+    dropIfUnused(*id);
   return admitted;
 }
 

@@ -91,7 +91,7 @@ bool Agreement::propose(uint64_t decided, bool isLate) {
   std::vector<bool> members(fabric.numRanks(), false);
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     bool hasAnswered = boardOf(fabric, r).entered.load(std::memory_order_acquire) == current;
-    bool isOut = isExcluded(r) || fabric.hasLeft(r) || fabric.isDead(r);
+    bool isOut = isExcluded(r) || fabric.isGone(r);
     if (!hasAnswered && !isOut && !isLate)
       return false;
     members[r] = hasAnswered && !isOut;
@@ -136,7 +136,7 @@ bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
     for (uint32_t r : members)
       if (boardOf(fabric, r).joined.load(std::memory_order_acquire) < current) {
         allJoined = false;
-        isOver |= fabric.hasLeft(r) || fabric.isDead(r);
+        isOver |= fabric.isGone(r);
       }
     if (allJoined || isOver) {
       verdict.compare_exchange_strong(seen, pack(current, allJoined ? kConfirmed : kRefused),

@@ -59,7 +59,7 @@ bool AnnounceCells::beginToCount(IdState &id) {
   uint64_t first = 0;
   for (uint32_t peer : peers) {
     auto theirs = fabric.of(peer).announceTable().firstOf(id.id);
-    if (!theirs && !fabric.isDead(peer) && !fabric.hasLeft(peer))
+    if (!theirs && !fabric.isGone(peer))
       return false;
     if (theirs && *theirs != transport::AnnounceCell::kUnknown)
       first = *theirs; // all who know say the same
@@ -148,7 +148,7 @@ const uint32_t *AnnounceCells::whoKeepsAll() const {
     const uint32_t *peer = firstPeerWithout(*id, [&](const CellLife &life) {
       return life.phase == CellPhase::Leaving || life.isAtRest(id->nextOrdinal);
     });
-    if (!peer || !(fabric.hasLeft(*peer) || fabric.isDead(*peer)))
+    if (!peer || !fabric.isGone(*peer))
       return nullptr;
     gone = peer;
   }

@@ -76,7 +76,7 @@ public:
   /// If no cell is free, and none of those that are retired ever comes back since ranks are gone:
   /// one of these ranks.
   const uint32_t *whoKeepsAll() const;
-  size_t numRetired() const { return retired.size(); }
+  bool hasRetired() const { return !retired.empty(); }
   /// "id 7 (rank 1 may still use it)" for some that are retired; empty if none is.
   std::string describeRetired() const;
 

@@ -95,16 +95,19 @@ Status Daemon::run(const Submission &submission) {
   if (!admitted.ok())
     return admitted.status();
   Executor executor(device);
-  if (admitted->claimed) {
-    executor.runClaimed(*admitted->claimed, admitted->visit);
-  } else {
-    if (core.fabric->failed())
-      core.settleFailure();
-    device.bell.ringFenced(); // executors that are stuck with something else
-  }
+  beginOwn(executor, admitted->claimed, admitted->visit);
   OwnResult &result = admitted->invocation->own;
   executor.runUntil([&] { return result.isThere(); });
   return result.take() == StatusCode::Success ? Status() : failure();
+}
+
+/// Of what its caller waits for: with the task, or as all do.
+void Daemon::beginOwn(Executor &executor, BlockTask *claimed, const scheduler::Visit &visit) {
+  if (claimed)
+    return executor.runClaimed(*claimed, visit);
+  if (core.fabric->failed())
+    core.settleFailure();
+  core.device->bell.ringFenced(); // executors that are stuck with something else
 }
 
 Status Daemon::run(std::span<const Transfer> given) {
@@ -115,13 +118,7 @@ Status Daemon::run(std::span<const Transfer> given) {
   scheduler::Visit visit;
   BlockTask *claimed = transfers.begin(exchange, given, &visit);
   Executor executor(*core.device);
-  if (claimed) {
-    executor.runClaimed(*claimed, visit);
-  } else {
-    if (core.fabric->failed())
-      core.settleFailure();
-    core.device->bell.ringFenced(); // executors that are stuck with something else
-  }
+  beginOwn(executor, claimed, visit);
   executor.runUntil([&] { return exchange.isOver(); });
   return exchange.take() == StatusCode::Success ? Status() : failure();
 }
@@ -144,15 +141,14 @@ Status Daemon::wait(Exchange &exchange) {
   return exchange.take() == StatusCode::Success ? Status() : failure();
 }
 
-Status Daemon::call(const Submission &call, const SpecOf &specOf) {
+Status Daemon::call(Submission &call, const SpecOf &specOf) {
   RoomWait room(core, admission, call);
-  Submission given = call;
   for (;;) {
-    Status ended = run(given);
+    Status ended = run(call);
     if (ended.code() == StatusCode::InProgress)
       ended = learnShape(call, specOf);
     else if (ended.code() == StatusCode::Again)
-      ended = awaitRoom(room, given, ended);
+      ended = awaitRoom(room, call, ended);
     else
       return ended;
     if (!ended.ok())

@@ -18,6 +18,7 @@
 
 namespace occl::daemon {
 
+class Executor;
 class LaneRun;
 
 /// Thread safety: any. After a failure every function returns it at once.
@@ -38,8 +39,8 @@ public:
   /// and reading a plan. Same signature, same answer.
   using SpecOf = std::function<StatusOr<CollectiveSpec>()>;
   /// A call of kCallSequence, its caller's own: waits for room, then executes what the device has
-  /// until the call has ended; its result.
-  Status call(const Submission &call, const SpecOf &specOf);
+  /// until the call has ended; its result. Writes `call.since`.
+  Status call(Submission &call, const SpecOf &specOf);
   /// Submits the call. Again: there is no room.
   StatusOr<RequestId> start(const Submission &call, const SpecOf &specOf);
 
@@ -108,6 +109,7 @@ private:
   Status learnShape(const Submission &call, const SpecOf &specOf);
   Status awaitRoom(RoomWait &room, Submission &call, const Status &refusal);
   void begin(const Admitted &admitted);
+  void beginOwn(Executor &executor, BlockTask *claimed, const scheduler::Visit &visit);
   Status goOn(OpenInvocation &invocation, const LaneRun &lane);
   void wakeFor(bool hasCallback);
   Status take(RequestId request);

@@ -75,6 +75,12 @@ bool Fabric::hasLeft(uint32_t r) const {
   return of(r).header().state.load(std::memory_order_acquire) == transport::SegmentHeader::Left;
 }
 
+std::string Fabric::describeGone(uint32_t r) const {
+  const std::string rank = "rank " + std::to_string(r);
+  return hasLeft(r) ? rank + " has destroyed its communicator"
+                    : "the process of " + rank + " is gone";
+}
+
 void Fabric::leave() {
   own().header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
   for (Doorbell *bell : bells)

@@ -57,6 +57,10 @@ public:
   bool isDead(uint32_t r) const { return !group->isAlive(r) && !hasLeft(r); }
   /// Rank r has destroyed its communicator.
   bool hasLeft(uint32_t r) const;
+  /// Either: rank r does nothing any more.
+  bool isGone(uint32_t r) const { return hasLeft(r) || isDead(r); }
+  /// "the process of rank 1 is gone", or that it has destroyed its communicator. It isGone().
+  std::string describeGone(uint32_t r) const;
   /// Tells the others that this rank has destroyed its communicator.
   void leave();
 

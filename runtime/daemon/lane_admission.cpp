@@ -14,9 +14,8 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   OpenInvocation *invocation = shape ? lastForLane(*id, *shape, submission) : nullptr;
   if (!invocation || !checkRing(*id).ok())
     return nullptr;
-  const void *input =
-      isScaled(*shape, submission) ? scaleForLane(*invocation, submission) : submission.input;
-  if (!input)
+  const void *input = submission.input; // may be null on ranks that have none
+  if (isScaled(*shape, submission) && !(input = scaleForLane(*invocation, submission)))
     return nullptr;
   const uint64_t ordinal = id->nextOrdinal;
   const uint64_t last = invocation->ordinal;

@@ -12,32 +12,27 @@ namespace {
 
 using transport::AnnounceCell;
 
-bool isGone(const Fabric &fabric, uint32_t r) { return fabric.hasLeft(r) || fabric.isDead(r); }
+/// Of the sequence, as far as rank r says.
+uint64_t finishedBy(IdState &id, const Fabric &fabric, uint32_t r) {
+  const AnnounceCell *cell = peerCell(id, fabric, r);
+  return std::max(id.settledBelow, cell ? cell->done.load(std::memory_order_acquire) : 0);
+}
 
 /// Of these ranks the first that is gone and has not finished `atLeast` invocations, or nothing.
 const uint32_t *firstGoneBehind(IdState &id, const Fabric &fabric,
                                 const std::vector<uint32_t> &ranks, uint64_t atLeast) {
-  if (atLeast <= id.settledBelow)
-    return nullptr;
-  const auto isBehind = [&](uint32_t r) {
-    const AnnounceCell *cell = peerCell(id, fabric, r);
-    return !cell || cell->done.load(std::memory_order_acquire) < atLeast;
-  };
+  const auto isBehind = [&](uint32_t r) { return finishedBy(id, fabric, r) < atLeast; };
   for (const uint32_t &r : ranks)
-    if (isBehind(r) && isGone(fabric, r) && isBehind(r)) // it may have finished, then gone
+    if (isBehind(r) && fabric.isGone(r) && isBehind(r)) // it may have finished, then gone
       return &r;
   return nullptr;
 }
 
 /// The first reader that has not finished the invocation, or nothing.
 const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
-  if (invocation.ordinal < invocation.id->settledBelow)
-    return nullptr;
-  for (const uint32_t &reader : invocation.collective->recordReaders) {
-    const AnnounceCell *cell = peerCell(*invocation.id, fabric, reader);
-    if (!cell || cell->done.load(std::memory_order_acquire) <= invocation.ordinal)
+  for (const uint32_t &reader : invocation.collective->recordReaders)
+    if (finishedBy(*invocation.id, fabric, reader) <= invocation.ordinal)
       return &reader;
-  }
   return nullptr;
 }
 
@@ -198,9 +193,7 @@ Status Admission::checkRing(IdState &id) const {
     return {};
   uint64_t least = id.nextOrdinal;
   for (uint32_t reader : id.ringReaders) {
-    const AnnounceCell *cell = peerCell(id, *core.fabric, reader);
-    const uint64_t done =
-        std::max(id.settledBelow, cell ? cell->done.load(std::memory_order_acquire) : 0);
+    const uint64_t done = finishedBy(id, *core.fabric, reader);
     if (done + AnnounceCell::kRecords <= id.nextOrdinal)
       return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
                                            " (rank " + std::to_string(reader) +
@@ -309,12 +302,9 @@ Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
                            invocation.ordinal + 1);
   };
   const auto error = [&](uint32_t rank, const std::string &unfinished) -> Status {
-    return {StatusCode::PeerFailed,
-            (fabric.hasLeft(rank)
-                 ? "rank " + std::to_string(rank) + " has destroyed its communicator"
-                 : "the process of rank " + std::to_string(rank) + " is gone") +
-                "; it has not finished " + unfinished + ", which holds what is needed on rank " +
-                std::to_string(fabric.rank())};
+    return {StatusCode::PeerFailed, fabric.describeGone(rank) + "; it has not finished " +
+                                        unfinished + ", which holds what is needed on rank " +
+                                        std::to_string(fabric.rank())};
   };
   IdState *id = find(submission.id);
   if (id && !id->isActive) // then peers' cells are not to be looked at

@@ -87,7 +87,7 @@ void Admission::recycleCells(size_t most) {
 void Admission::tidy() {
   constexpr size_t kStep = 256; // some tens of microseconds
   std::lock_guard lock(mutex);
-  if (cells.numRetired() != 0)
+  if (cells.hasRetired())
     recycleCells(kStep);
 }
 
@@ -103,9 +103,8 @@ void Admission::dropCell(IdState &id) {
   if (id.resident)
     --id.resident->leases;
   id.resident = nullptr;
-  if (id.ringBytes != 0) {
+  if (id.ringBytes != 0)
     rings.release(id.ringOffset - arena.size(), id.ringBytes);
-  }
   id.hasLease = false;
   id.ringBytes = 0;
   dropIfUnused(id);

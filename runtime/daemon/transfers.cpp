@@ -41,7 +41,6 @@ StatusCode Exchange::take() {
 Transfers::Known::Known(const Fabric &fabric, bool isSend, uint32_t peer, Doorbell &selfBell)
     : end(makeEnd(fabric, isSend, peer, selfBell)), sequence(transport::idOf(end->pair), 0) {
   shape.direct.byThisRank = !isSend && fabric.sharesAddresses();
-  shape.spec.name = "transfers " + transport::describe(end->pair);
   sequence.counters.ensure(1);
 }
 

@@ -130,10 +130,6 @@ std::string Watchdog::describeWaitFor(uint32_t peer) {
   return text;
 }
 
-bool Watchdog::isGone(uint32_t peer) const {
-  return core.fabric->hasLeft(peer) || core.fabric->isDead(peer);
-}
-
 /// By rank: 1 + the last epoch in which a look found something missing that only that rank would
 /// do; 0: nothing waits for it.
 std::vector<uint64_t> Watchdog::lastLooks() const {
@@ -152,13 +148,11 @@ void Watchdog::checkPeers() {
   const std::vector<uint64_t> looks = lastLooks();
   for (uint32_t r = 0; r < gone.size(); ++r) {
     Gone &peer = gone[r];
-    if (looks[r] <= peer.before || (peer.before == 0 && !isGone(r)))
+    if (looks[r] <= peer.before || (peer.before == 0 && !core.fabric->isGone(r)))
       continue;
     if (peer.before != 0 && ++peer.looks == 2) {
-      const std::string who = core.fabric->hasLeft(r)
-                                  ? "rank " + std::to_string(r) + " has destroyed its communicator"
-                                  : "the process of rank " + std::to_string(r) + " is gone";
-      return core.fabric->fail({StatusCode::PeerFailed, who + "; " + describeWaitFor(r)});
+      return core.fabric->fail(
+          {StatusCode::PeerFailed, core.fabric->describeGone(r) + "; " + describeWaitFor(r)});
     }
     peer.before = core.device->board.beginEpoch(core.place);
   }

@@ -40,7 +40,6 @@ private:
   void checkDeadlines(Clock::time_point now);
   void reportLongWaits(Clock::time_point now);
   void checkPeers();
-  bool isGone(uint32_t peer) const;
   std::vector<uint64_t> lastLooks() const;
   std::string describeWaitFor(uint32_t peer);
 
