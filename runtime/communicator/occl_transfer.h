@@ -30,8 +30,8 @@
  * Deadlines are those of the communicator (occlConfig_t::timeoutMs), from the call, in a group from
  * its end on. Abort, ranks that are gone, long waits and reports are as with collectives: they name
  * the transfer, its ranks, and the rank that is waited for. In occlStats_t transfers count in
- * bytesSent and bytesReceived, also those of a rank with itself. They take no request, none of
- * maxInFlight and none of arenaBytes; a pair that has been used takes its ring's memory. A
+ * bytesSent and bytesReceived, also those of a rank with itself. But for
+ * occlGroupEndAsync they take no request and none of maxInFlight; none takes of arenaBytes; a pair that has been used takes its ring's memory. A
  * communicator with config->preemption 2 has no transfers:
  * its executors keep to one task at a time, and a group has several; that is occlInvalidArgument.
  *
@@ -65,6 +65,18 @@ OCCL_API occlResult_t occlGroupStart(void);
 /* occlInvalidArgument without occlGroupStart. If a call inside was refused, nothing of the group is
  * begun, and this is the first such result. Else success, or the first communicator's error. */
 OCCL_API occlResult_t occlGroupEnd(void);
+
+/* Ends the group as occlGroupEnd does, but returns once its transfers have begun. All its calls are
+ * of this communicator; it may have none. The request is complete, and the callback is called, when
+ * all of them have ended here; until then buffers are the caller's to leave alone, and what
+ * occlStart says of callbacks and requests holds (callbackNeverBlocks: callbacksNeverBlock of
+ * occlCall_t). callback and request may be NULL, not both. The transfers of a pair have the order
+ * in which groups with them were ended. occlAgain: as many requests are in flight as the
+ * communicator has (maxInFlight); with any error nothing of the group is begun, and it is over.
+ * occlInvalidArgument also for a group inside of another one, whose end is then refused, too. */
+OCCL_API occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
+                                        occlCallback_t callback, void *user,
+                                        occlRequest_t *request);
 
 /* The following are groups of the calls above, or parts of the group that they are in. So they
  * share the sequences of pairs with sends and receives; and ranks agree in counts by pair, which is

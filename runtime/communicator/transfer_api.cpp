@@ -3,6 +3,7 @@
 #include "runtime/communicator/handles.h"
 #include "runtime/communicator/occl_transfer.h"
 #include "runtime/communicator/transfer_group.h"
+#include "runtime/communicator/user_callback.h"
 
 #include "runtime/base/data_type.h"
 
@@ -154,6 +155,36 @@ occlResult_t occlGroupStart(void) {
 
 occlResult_t occlGroupEnd(void) {
   return guarded([] { return TransferGroup::leave(); });
+}
+
+occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
+                               occlCallback_t callback, void *user, occlRequest_t *request) {
+  if (TransferGroup *group = TransferGroup::current();
+      group && (!comm || !comm->process.isThisProcess())) {
+    group->refuse(invalid("occlGroupEndAsync needs a communicator of this process"));
+    (void)TransferGroup::leave();
+  }
+  if (!comm)
+    return reportInvalid("occlGroupEndAsync", "comm must not be NULL");
+  return guarded("occlGroupEndAsync", comm, [&]() -> Status {
+    Status wrong;
+    if (comm->gpu)
+      wrong = invalid("there are no groups of communicators with deviceKind occlDeviceCuda yet");
+    else if (!callback && !request)
+      wrong = invalid("callback and request must not both be NULL");
+    else if (callbackNeverBlocks > 1)
+      wrong = invalid("callbackNeverBlocks must be 0 or 1");
+    TransferGroup *group = TransferGroup::current();
+    if (!wrong.ok() && group)
+      group->refuse(wrong);
+    auto started = TransferGroup::leaveAsync(
+        *comm, callback ? wrapped(callback, user) : daemon::Callback(), callbackNeverBlocks != 0);
+    if (!started.ok())
+      return started.status();
+    if (request)
+      *request = *started;
+    return {};
+  });
 }
 
 occlResult_t occlAllToAllv(const void *sendBuffer, const uint64_t *sendCounts,

@@ -50,6 +50,22 @@ Status TransferGroup::leave() {
   return last->run();
 }
 
+StatusOr<daemon::RequestId> TransferGroup::leaveAsync(occlComm &comm,
+                                                      const daemon::Callback &callback,
+                                                      bool callbackNeverBlocks) {
+  TransferGroup *group = current();
+  if (!group)
+    return Status(StatusCode::InvalidArgument, "there is no group; call occlGroupStart");
+  if (--group->depth != 0) {
+    group->refuse(
+        {StatusCode::InvalidArgument, "occlGroupEndAsync was called inside of the group"});
+    return Status(StatusCode::InvalidArgument,
+                  "the group is inside of another one; only the outermost ends so");
+  }
+  std::unique_ptr<TransferGroup> last(std::exchange(ofThisThread(), nullptr));
+  return last->start(comm, callback, callbackNeverBlocks);
+}
+
 void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transfers) {
   auto member = std::ranges::find(members, &comm, [](const auto &one) { return one.first; });
   if (member == members.end())
@@ -62,14 +78,34 @@ void TransferGroup::refuse(const Status &why) {
     refused = why;
 }
 
-/// Those of several communicators are begun all before one is waited for.
-Status TransferGroup::run() {
+Status TransferGroup::check() const {
   if (!refused.ok())
     return refused;
   for (const auto &member : members)
     if (!member.first->process.isThisProcess())
       return {StatusCode::InvalidArgument,
-              "occlGroupEnd: the group has calls of the process that forked this one"};
+              "the group has calls of the process that forked this one"};
+  return {};
+}
+
+StatusOr<daemon::RequestId> TransferGroup::start(occlComm &comm, const daemon::Callback &callback,
+                                                 bool callbackNeverBlocks) {
+  if (Status checked = check(); !checked.ok())
+    return checked;
+  std::span<const daemon::Transfer> transfers;
+  for (const auto &member : members) {
+    if (member.first != &comm)
+      return Status(StatusCode::InvalidArgument,
+                    "the group has calls of another communicator; occlGroupEnd ends such a group");
+    transfers = member.second;
+  }
+  return comm.daemon->start(transfers, callback, callbackNeverBlocks);
+}
+
+/// Those of several communicators are begun all before one is waited for.
+Status TransferGroup::run() {
+  if (Status checked = check(); !checked.ok())
+    return checked;
   if (members.size() == 1)
     return members[0].first->daemon->run(members[0].second);
   Status first;

@@ -18,6 +18,9 @@ public:
   static void enter();
   /// Leaves the innermost. Of the outermost: its end, see occlGroupEnd.
   static Status leave();
+  /// Leaves the outermost, see occlGroupEndAsync.
+  static StatusOr<daemon::RequestId> leaveAsync(occlComm &comm, const daemon::Callback &callback,
+                                                bool callbackNeverBlocks);
 
   /// While it lives the thread is outside of groups, for a callback that may be called inside of
   /// one.
@@ -41,6 +44,9 @@ public:
 
 private:
   Status run();
+  StatusOr<daemon::RequestId> start(occlComm &comm, const daemon::Callback &callback,
+                                    bool callbackNeverBlocks);
+  Status check() const;
 
   const ProcessMark process;
   uint32_t depth = 0;

@@ -3,6 +3,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/per_thread.h"
 #include "runtime/transport/announce.h"
+#include "runtime/transport/pair_id.h"
 
 #include <algorithm>
 #include <string>
@@ -51,12 +52,15 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
   const RequestId request = invocation.request;
   const bool hasCallback = invocation.hasCallback;
   const bool neverBlocks = invocation.callbacksNeverBlock;
-  const bool isTransfer = invocation.transfers != nullptr;
   if (trace.isOn()) {
     Ticks now = ticks();
     insight::TraceEvent event = eventOf(insight::TraceKind::Complete, invocation, now, now);
     event.detail = {static_cast<uint64_t>(result), 0};
     trace.record(event);
+  }
+  if (invocation.exchange) {
+    device->submissions.end();
+    return endPart(*invocation.exchange, result);
   }
   invocation.finished.store(true, std::memory_order_release); // from here on it is the admission's
   if (request == 0)
@@ -64,19 +68,32 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
   else
     requests.complete(request, result);
   device->submissions.end();
-  if (hasCallback) {
-    device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
-    // As many places as requests: never full.
-    completions->push(RequestTable::slotOf(request) + 1 + (neverBlocks ? kNeverBlocks : 0));
-    return;
-  }
+  if (hasCallback)
+    return queueCallback(request, neverBlocks);
   Doorbell &bell = device->bell; // the executor's device: it stays
-  if (isTransfer)
-    openTransfers.fetch_sub(1, std::memory_order_seq_cst);
-  else
-    ended.fetch_add(1, std::memory_order_seq_cst);
+  ended.fetch_add(1, std::memory_order_seq_cst);
   fenceAfterUpdate();
   bell.ringFenced(); // threads in wait()
+}
+
+void Core::endPart(Exchange &exchange, StatusCode result) {
+  Doorbell &bell = device->bell; // as above
+  const RequestId request = exchange.request;
+  if (exchange.endPart(result) && request != 0) {
+    std::unique_ptr<Exchange> ended(&exchange);
+    requests.complete(request, ended->result());
+    if (ended->hasCallback) // which takes over what this part has of openTransfers
+      return queueCallback(request, ended->callbackNeverBlocks);
+  }
+  openTransfers.fetch_sub(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  bell.ringFenced();
+}
+
+void Core::queueCallback(RequestId request, bool neverBlocks) {
+  device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
+  // As many places as requests: never full.
+  completions->push(RequestTable::slotOf(request) + 1 + (neverBlocks ? kNeverBlocks : 0));
 }
 
 void Core::ringReaders(const Collective &collective) const {
@@ -112,14 +129,21 @@ void Core::callBack(queue::CompletionEntry entry) {
     event.ordinal = end.origin.ordinal;
     trace.record(event);
   }
+  const bool isOfTransfers = transport::pairOf(end.origin.collective).has_value();
   if (!end.status.ok()) {
+    const std::string whose = isOfTransfers
+                                  ? "a group of transfers"
+                                  : "collective " + nameOf(end.origin.collective) +
+                                        ", invocation " + std::to_string(end.origin.ordinal);
     fabric->fail({StatusCode::CallbackFailed,
-                  "the callback of collective " + nameOf(end.origin.collective) + ", invocation " +
-                      std::to_string(end.origin.ordinal) + ", threw an exception on rank " +
+                  "the callback of " + whose + ", threw an exception on rank " +
                       std::to_string(fabric->rank()) + ": " + end.status.message()});
     settleFailure();
   }
-  ended.fetch_add(1, std::memory_order_release);
+  if (isOfTransfers)
+    openTransfers.fetch_sub(1, std::memory_order_release);
+  else
+    ended.fetch_add(1, std::memory_order_release);
   device->bell.ring(); // threads that destroy the communicator
 }
 

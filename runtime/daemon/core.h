@@ -4,6 +4,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/daemon/device.h"
+#include "runtime/daemon/exchange.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/request_table.h"
@@ -36,7 +37,7 @@ struct Core {
   const std::unique_ptr<queue::CompletionQueue> completions; // of those with a callback
   /// Invocations that are complete, with their callbacks returned.
   Atomic<uint64_t> ended{0};
-  /// Invocations of transfers, which are not among those.
+  /// Invocations of transfers and callbacks of their groups, which are not among those.
   Atomic<uint64_t> openTransfers{0};
 
   /// Submissions that this thread knows of and that have not ended.
@@ -58,6 +59,9 @@ struct Core {
   /// visible and its callback is queued, to be run by runCallbacks(). Without callback this may be
   /// the end of the communicator: the core is not to be accessed any more unless it is pinned.
   void finish(OpenInvocation &invocation, StatusCode result);
+  /// A part of the exchange has ended that holds one of openTransfers. The last one completes its
+  /// request, if it has one; then as finish().
+  void endPart(Exchange &exchange, StatusCode result);
   /// Sees to it that queued callbacks are run: those that never block on this thread, unless
   /// another is at it, the others by the device's threads. Nothing is claimed or locked. The place
   /// is pinned.
@@ -77,6 +81,7 @@ struct Core {
 
 private:
   bool areBuffersAccessed();
+  void queueCallback(RequestId request, bool neverBlocks);
   void callBack(queue::CompletionEntry entry);
   static void callBackOnThread(void *core, queue::CompletionEntry entry);
 

@@ -120,7 +120,7 @@ Status Daemon::run(std::span<const Transfer> given) {
   Executor executor(*core.device);
   beginOwn(executor, claimed, visit);
   executor.runUntil([&] { return exchange.isOver(); });
-  return exchange.take() == StatusCode::Success ? Status() : failure();
+  return exchange.result() == StatusCode::Success ? Status() : failure();
 }
 
 Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
@@ -138,7 +138,20 @@ Status Daemon::wait(Exchange &exchange) {
     InsideWait inside(*this);
     Executor(*core.device).runUntil([&] { return exchange.isOver(); });
   }
-  return exchange.take() == StatusCode::Success ? Status() : failure();
+  return exchange.result() == StatusCode::Success ? Status() : failure();
+}
+
+StatusOr<RequestId> Daemon::start(std::span<const Transfer> given, const Callback &callback,
+                                  bool callbackNeverBlocks) {
+  if (core.fabric->failed())
+    return failure();
+  auto started = transfers.start(given, callback, callbackNeverBlocks);
+  if (!started.ok())
+    return started;
+  if (core.fabric->failed())
+    core.settleFailure();
+  wakeFor(static_cast<bool>(callback));
+  return started;
 }
 
 Status Daemon::call(Submission &call, const SpecOf &specOf) {

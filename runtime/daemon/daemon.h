@@ -52,6 +52,9 @@ public:
   /// if this succeeds.
   Status begin(Exchange &exchange, std::span<const Transfer> given);
   Status wait(Exchange &exchange);
+  /// Begins them and returns; see Transfers::start.
+  StatusOr<RequestId> start(std::span<const Transfer> given, const Callback &callback,
+                            bool callbackNeverBlocks);
 
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);

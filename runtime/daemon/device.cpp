@@ -89,7 +89,8 @@ uint64_t Device::countRequested() const {
   std::lock_guard lock(mutex);
   uint64_t count = 0;
   for (const Attached &member : members)
-    count += member.core->stats.requested.load(std::memory_order_relaxed);
+    count += member.core->stats.requested.load(std::memory_order_relaxed) +
+             member.core->stats.groups.load(std::memory_order_relaxed);
   return count;
 }
 

@@ -45,6 +45,7 @@ struct BlockTask : scheduler::Task {
 
 class BoardPlace;
 struct Core;
+class Exchange;
 
 /// A copy of a rank's input in which each element is scaled: of the workspaces, or of the heap,
 /// where peers can access it.
@@ -81,6 +82,7 @@ struct OpenInvocation {
   /// `arenaOffset` and `workspace` are nothing then. Null: it executes a plan.
   transfer::Parts *transfers = nullptr;
   transfer::End *end = nullptr; // of these
+  Exchange *exchange = nullptr; // that it is a part of; its result is that one's
 
   /// Executors': ranks below it have announced the invocation; numRanks + 1 once its tasks stand as
   /// all ranks have them.

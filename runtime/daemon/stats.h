@@ -26,6 +26,8 @@ struct Stats {
   Counter submitted{0};
   Counter requested{0}; // of these, those that their caller does not run by itself
 
+  Counter groups{0}; // of transfers, with a request
+
   // Written under the task board's lock.
   Counter completed{0}, failed{0};
   Counter bytesSent{0}, bytesReceived{0};

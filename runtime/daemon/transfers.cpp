@@ -24,20 +24,6 @@ std::unique_ptr<transfer::End> makeEnd(const Fabric &fabric, bool isSend, uint32
 
 } // namespace
 
-bool Exchange::isOver() {
-  while (ended < directions.size() && directions[ended]->invocation.own.isThere())
-    ++ended;
-  return ended == directions.size();
-}
-
-StatusCode Exchange::take() {
-  StatusCode result = StatusCode::Success;
-  for (const auto &direction : directions)
-    if (const StatusCode one = direction->invocation.own.take(); result == StatusCode::Success)
-      result = one;
-  return result;
-}
-
 Transfers::Known::Known(const Fabric &fabric, bool isSend, uint32_t peer, Doorbell &selfBell)
     : end(makeEnd(fabric, isSend, peer, selfBell)), sequence(transport::idOf(end->pair), 0) {
   shape.direct.byThisRank = !isSend && fabric.sharesAddresses();
@@ -76,7 +62,7 @@ Transfers::Known &Transfers::know(bool isSend, uint32_t peer) {
 }
 
 /// An invocation of one thread block, of which nobody hears but the pair's other rank, by its ring.
-void Transfers::prepare(Exchange::Direction &direction, Known &known) {
+void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Known &known) {
   static const interpreter::Program kNone;
   OpenInvocation &invocation = direction.invocation;
   direction.parts.firstNumber = known.next;
@@ -94,19 +80,19 @@ void Transfers::prepare(Exchange::Direction &direction, Known &known) {
   invocation.announcedBelow.store(core.fabric->numRanks() + 1, std::memory_order_relaxed);
   invocation.blocksLeft = 1;
   invocation.tasks = {&direction.task, 1};
-  invocation.own.expect();
+  invocation.exchange = &exchange;
+  invocation.hasCallback = exchange.hasCallback;
   direction.task.renew(invocation);
   known.sequence.counters.submitted.add(1);
   core.openTransfers.fetch_add(1, std::memory_order_relaxed);
   core.device->submissions.add();
 }
 
-BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transfers,
-                            scheduler::Visit *visit) {
+/// Into directions. Nothing has been changed if it throws.
+std::vector<Transfers::Known *> Transfers::divide(Exchange &exchange,
+                                                  std::span<const Transfer> transfers) {
   std::unordered_map<uint64_t, Exchange::Direction *> byDirection;
   std::vector<Known *> knowns;
-  std::lock_guard lock(mutex);
-  // By direction.
   for (const Transfer &transfer : transfers) {
     Exchange::Direction *&direction =
         byDirection[uint64_t{transfer.peer} << 1 | static_cast<uint64_t>(transfer.isSend)];
@@ -117,11 +103,20 @@ BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transf
     }
     direction->parts.parts.push_back(transfer.part);
   }
-  // All at once, so that nobody finds a part of a group.
+  return knowns;
+}
+
+BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transfers,
+                            scheduler::Visit *visit) {
+  std::lock_guard lock(mutex);
+  const std::vector<Known *> knowns = divide(exchange, transfers);
   std::vector<OpenInvocation *> invocations;
   invocations.reserve(knowns.size());
+  // What has a request ends after this has returned from what is below.
+  exchange.expect(knowns.size() + (exchange.request != 0 ? 1 : 0));
+  // All at once, so that nobody finds a part of a group.
   for (size_t i = 0; i < knowns.size(); ++i) {
-    prepare(*exchange.directions[i], *knowns[i]);
+    prepare(exchange, *exchange.directions[i], *knowns[i]);
     invocations.push_back(&exchange.directions[i]->invocation);
   }
   BlockTask *claimed = visit && invocations.size() == 1
@@ -131,6 +126,42 @@ BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transf
     core.device->board.submitTogether(invocations);
   threadFence(std::memory_order_seq_cst);
   return claimed;
+}
+
+StatusOr<RequestId> Transfers::start(std::span<const Transfer> transfers, const Callback &callback,
+                                     bool callbackNeverBlocks) {
+  auto exchange = std::make_unique<Exchange>();
+  // Its pair is that of any transfer: to say that it is none of a collective.
+  const auto request = core.requests.open(
+      callback, {transport::idOf({core.fabric->rank(), core.fabric->rank()}), 0});
+  if (!request)
+    return Status(StatusCode::Again, "nothing free now: a request: all " +
+                                         std::to_string(core.options.maxInFlight) +
+                                         " of config->maxInFlight are taken, " +
+                                         std::to_string(core.requests.countUntaken()) +
+                                         " by what is complete and was not waited for");
+  exchange->request = *request;
+  exchange->hasCallback = static_cast<bool>(callback);
+  exchange->callbackNeverBlocks = callbackNeverBlocks;
+  // One that is nobody's yet, so that the exchange stays until all have begun.
+  core.openTransfers.fetch_add(1, std::memory_order_relaxed);
+  if (callback)
+    core.device->openWithCallback.fetch_add(1, std::memory_order_relaxed);
+  try {
+    begin(*exchange, transfers);
+  } catch (...) { // there is no memory; nothing has begun
+    core.openTransfers.fetch_sub(1, std::memory_order_release);
+    if (callback)
+      core.device->openWithCallback.fetch_sub(1, std::memory_order_relaxed);
+    core.requests.cancel(*request);
+    throw;
+  }
+  core.stats.groups.fetch_add(1, std::memory_order_relaxed);
+  core.place.pin();
+  core.endPart(*exchange.release(), StatusCode::Success);
+  core.runCallbacks();
+  core.place.unpin();
+  return *request;
 }
 
 } // namespace occl::daemon

@@ -5,6 +5,7 @@
 #include "runtime/base/light_mutex.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/daemon/core.h"
+#include "runtime/daemon/exchange.h"
 #include "runtime/transfer/transfer.h"
 
 #include <cstdint>
@@ -21,27 +22,6 @@ struct Transfer {
   transfer::Part part;
 };
 
-/// The transfers of a call or a group on one rank: an invocation for each direction of a pair. Its
-/// caller keeps it until it is over.
-class Exchange {
-public:
-  /// Whether all have ended.
-  bool isOver();
-  /// Once they have: the first result that is none of success.
-  StatusCode take();
-
-private:
-  friend class Transfers;
-
-  struct Direction {
-    transfer::Parts parts;
-    OpenInvocation invocation;
-    BlockTask task;
-  };
-  std::vector<std::unique_ptr<Direction>> directions;
-  size_t ended = 0; // of these, known to be
-};
-
 /// Of a communicator's rank. Thread safety: any.
 class Transfers {
 public:
@@ -56,6 +36,10 @@ public:
   /// consistent fence.
   BlockTask *begin(Exchange &exchange, std::span<const Transfer> transfers,
                    scheduler::Visit *visit = nullptr);
+  /// The same with a request, which is complete when all of them have ended; there may be none.
+  /// Again: all requests are taken.
+  StatusOr<RequestId> start(std::span<const Transfer> transfers, const Callback &callback,
+                            bool callbackNeverBlocks);
 
 private:
   /// A direction of a pair, from its first transfer on.
@@ -69,7 +53,8 @@ private:
   };
 
   Known &know(bool isSend, uint32_t peer);
-  void prepare(Exchange::Direction &direction, Known &known);
+  std::vector<Known *> divide(Exchange &exchange, std::span<const Transfer> transfers);
+  void prepare(Exchange &exchange, Exchange::Direction &direction, Known &known);
 
   Core &core;
   LightMutex mutex;                                    // guards all below

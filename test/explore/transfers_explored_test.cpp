@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <sys/mman.h>
@@ -172,6 +173,75 @@ TEST_F(Transfers, WhatIsReceivedWakesWhoSends) {
   exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
     for (int32_t i = 0; i < 4; ++i)
       r == 0 ? send(numbers(kEager, i), 1, comm) : receiveAndCheck(kEager, i, 0, comm);
+  });
+}
+
+/// Several directions, each of which may be the last to end, on whatever thread.
+TEST_F(Transfers, RequestsOfGroups) {
+  for (uint32_t workers : {1, 2})
+    exploreBoth(150, workers, [&](Ranks &ranks, uint32_t r) {
+      std::vector<int32_t> sent = numbers(kLarge, static_cast<int32_t>(r));
+      std::vector<int32_t> got(kLarge, -1), own(kSmall, -1);
+      require(occlGroupStart() == occlSuccess, "group");
+      send(sent, 1 - r, ranks[r]);
+      receive(got, 1 - r, ranks[r]);
+      occlRequest_t both = 0, last = 0;
+      require(occlGroupEndAsync(ranks[r], 0, nullptr, nullptr, &both) == occlSuccess, "end");
+      require(occlGroupStart() == occlSuccess, "group");
+      std::vector<int32_t> small = numbers(kSmall, 7);
+      receive(own, r, ranks[r]);
+      send(small, r, ranks[r]);
+      require(occlGroupEndAsync(ranks[r], 0, nullptr, nullptr, &last) == occlSuccess, "end");
+      require(occlWait(ranks[r], r == 0 ? both : last) == occlSuccess, "wait");
+      require(occlWait(ranks[r], r == 0 ? last : both) == occlSuccess, "wait");
+      sent.assign(sent.size(), -2); // it is the program's again
+      small.assign(small.size(), -2);
+      require(got == numbers(kLarge, static_cast<int32_t>(1 - r)), "wrong data");
+      require(own == numbers(kSmall, 7), "wrong data");
+    });
+}
+
+/// The communicator ends as soon as its group's callback has returned.
+TEST_F(Transfers, CallbacksOfGroups) {
+  for (uint32_t neverBlocks : {0, 1})
+    expectNoDefect(200, [&, neverBlocks] {
+      std::array<Atomic<uint32_t>, kRanks> calls{};
+      std::array<std::vector<int32_t>, kRanks> got;
+      const std::vector<int32_t> sent = numbers(kLarge, 3);
+      {
+        Ranks ranks(kRanks, withWorkers(1));
+        runRanks([&](uint32_t r) {
+          got[r].resize(kLarge, -1);
+          require(occlGroupStart() == occlSuccess, "group");
+          send(sent, 1 - r, ranks[r]);
+          receive(got[r], 1 - r, ranks[r]);
+          const occlCallback_t count = [](occlRequest_t, occlResult_t result, void *user) {
+            require(result == occlSuccess, "a group failed");
+            static_cast<Atomic<uint32_t> *>(user)->fetch_add(1);
+          };
+          require(occlGroupEndAsync(ranks[r], neverBlocks, count, &calls[r], nullptr) ==
+                      occlSuccess,
+                  "end");
+        });
+      }
+      for (uint32_t r = 0; r < kRanks; ++r) {
+        require(calls[r].load() == 1, "the callback was not called once");
+        require(got[r] == sent, "wrong data");
+      }
+    });
+}
+
+TEST_F(Transfers, WhatIsSentWakesWhoWaitsForAGroup) {
+  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+    if (r == 1)
+      return send(numbers(kSmall, 3), 0, comm);
+    std::vector<int32_t> got(kSmall, -1);
+    occlRequest_t request = 0;
+    require(occlGroupStart() == occlSuccess, "group");
+    receive(got, 1, comm);
+    require(occlGroupEndAsync(comm, 0, nullptr, nullptr, &request) == occlSuccess, "end");
+    require(occlWait(comm, request) == occlSuccess, "wait");
+    require(got == numbers(kSmall, 3), "wrong data");
   });
 }
 
