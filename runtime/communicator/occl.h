@@ -44,7 +44,7 @@ extern "C" {
 
 typedef struct occlComm *occlComm_t;
 typedef struct occlPlan *occlPlan_t;
-/* A collective that occlStart has started. 0 is never one. */
+/* A collective that occlStart has started, or a group of transfers. 0 is never one. */
 typedef uint64_t occlRequest_t;
 
 /* Called once when a collective ends. result is occlSuccess or why it failed, which is then why the
