@@ -5,7 +5,7 @@
   compile_plans.py options device <instances> <limit> <protocol>
       prints the options, but for ranks and parameters of the algorithm
   compile_plans.py archive <occlc> <folder of algorithms> <output>
-      compiles what runtime/plan_library embeds: for 1 to 8 ranks, with registered and with ordinary buffers
+      compiles what runtime/plan_library embeds: for 1 to 32 ranks on hosts and 1 to 8 on devices, with registered and with ordinary buffers
 
 The archive: a line "OCCL plans 1 <bytes of the index>", the index (xz), then the blobs (xz). The index, as text:
   blob <bytes> <bytes when it is unpacked>                                        in their order
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-MAX_RANKS = 8
+MAX_RANKS = {"host": 32, "device": 8}
 
 
 def limited(options, limit):
@@ -44,6 +44,13 @@ def device_options(instances, limit, protocol):
     return limited(["--instances", instances, "--protocol"] + chosen, limit)
 
 
+def numbers_in(ranks):
+    """Those of a list of numbers and ranges: "2,5-8"."""
+    for part in ranks.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
 def rows_of(path):
     """(collective, ranks, algorithm, limit, options by class) of each row and number of ranks, in their order."""
     for line in open(path, encoding="utf-8"):
@@ -60,8 +67,8 @@ def rows_of(path):
             where + "-registered": options(*fields[3:-1], protocol),
             where + "-ordinary": options(*fields[3:-1], ordinary),
         }
-        for n in map(int, ranks.split(",")):
-            if n <= MAX_RANKS:
+        for n in numbers_in(ranks):
+            if n <= MAX_RANKS[where]:
                 yield collective, n, algorithm, limit, options_of
 
 

@@ -129,6 +129,37 @@ TEST_P(KindsOf, RandomCallsInProcesses) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, KindsOf, ::testing::Range(1u, 9u));
 
+/// More ranks than processors, with plans that were made for this number of them.
+class KindsOfMany : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(KindsOfMany, RandomCallsInThreads) {
+  const uint32_t n = GetParam();
+  const uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  Ranks ranks(n);
+  ranks.run([&](uint32_t r) {
+    std::mt19937_64 random(seed);
+    for (uint64_t most : {200, 2000, 20000})
+      for (const Kind &kind : kKinds) {
+        Shape shape = draw(random, n, random() % (most / kSlowness));
+        shape.kind = kind;
+        shape.root = kind.hasRoot ? static_cast<uint32_t>(random() % n) : 0;
+        ASSERT_EQ(callOne(ranks[r], n, r, shape, most, random() % 2), "");
+      }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, KindsOfMany, ::testing::Values(9u, 13u, 16u, 32u));
+
+TEST(Kinds, MoreRanksThanThereArePlansForIsRefused) {
+  Ranks ranks(33);
+  float mine = 1;
+  EXPECT_EQ(occlAllReduce(&mine, &mine, 1, occlFloat32, occlSum, ranks[0], nullptr),
+            occlInvalidArgument);
+  EXPECT_NE(std::string(occlGetLastError()).find("plans for 1 to 32 ranks"), std::string::npos)
+      << occlGetLastError();
+}
+
 TEST(Kinds, WhatIsRefused) {
   Ranks ranks(2);
   float buffer[4] = {};

@@ -151,7 +151,8 @@ typedef enum {
 typedef struct {
   size_t size;     /* sizeof(occlCall_t) */
   occlKind_t kind; /* else than occlKindPlan: OCCL chooses one of the plans that come with it, for 1
-                      to 8 ranks, by kind, bytes and number of ranks alone */
+                      to 32 ranks on hosts and 1 to 8 on devices, by kind, bytes and number of
+                      ranks alone */
   occlPlan_t plan; /* of kind occlKindPlan, else NULL. It may be destroyed after the call */
   const void *sendBuffer;
   void *recvBuffer;

@@ -37,9 +37,10 @@ Status check(const Wanted &wanted) {
   if (static_cast<uint32_t>(wanted.kind) >= kNumKinds ||
       static_cast<uint32_t>(wanted.where) >= kNumClasses)
     return {StatusCode::InvalidArgument, "there is no such collective, or no such place for it"};
-  if (wanted.numRanks == 0 || wanted.numRanks > kMaxRanks)
+  if (wanted.numRanks == 0 || wanted.numRanks > maxRanks(wanted.where))
     return {StatusCode::InvalidArgument,
-            textOf(wanted) + ": OCCL comes with plans for 1 to " + std::to_string(kMaxRanks) +
+            textOf(wanted) + ": OCCL comes with plans for 1 to " +
+                std::to_string(maxRanks(wanted.where)) +
                 " ranks; compile a plan of your own with occlc and give it to the call"};
   if (hasRoot(wanted.kind) ? wanted.root >= wanted.numRanks : wanted.root != 0)
     return {StatusCode::InvalidArgument,

@@ -1,6 +1,6 @@
 // The plans that come with the library, so that a call names a collective and not a plan:
-// those of algorithms/host_plans.tsv and device_plans.tsv for 1 to 8 ranks, compiled when the
-// library is built, packed, and unpacked and verified at their first use.
+// those of algorithms/host_plans.tsv and device_plans.tsv compiled when the library is built,
+// packed, and unpacked and verified at their first use.
 #pragma once
 
 #include "plan/plan.h"
@@ -38,8 +38,10 @@ const char *nameOf(Kind kind);
 enum class PlanClass : uint8_t { HostRegistered, HostOrdinary, DeviceRegistered, DeviceOrdinary };
 inline constexpr uint32_t kNumClasses = 4;
 
-/// The greatest number of ranks that there are plans for.
-inline constexpr uint32_t kMaxRanks = 8;
+/// The greatest number of ranks that there are plans for. algorithms/compile_plans.py has the same.
+constexpr uint32_t maxRanks(PlanClass where) {
+  return where == PlanClass::HostRegistered || where == PlanClass::HostOrdinary ? 32 : 8;
+}
 
 /// What a plan is wanted for. The choice depends on nothing else, so that ranks that say the same
 /// get the same.
