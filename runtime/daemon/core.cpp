@@ -17,6 +17,12 @@ namespace {
 constexpr queue::CompletionEntry kNeverBlocks = 1u << 31;
 static_assert(RequestTable::kMaxCapacity < kNeverBlocks);
 
+/// Threads in wait(), after an update with sequential consistency.
+void ringWaiting(Doorbell &bell) {
+  fenceAfterUpdate();
+  bell.ringFenced();
+}
+
 /// The callbacks that this thread is in, a list on its stack.
 struct CallbackScope {
   explicit CallbackScope(const Core &core) : core(core), outer(innermost()) { innermost() = this; }
@@ -72,8 +78,7 @@ void Core::finish(OpenInvocation &invocation, StatusCode result) {
     return queueCallback(request, neverBlocks);
   Doorbell &bell = device->bell; // the executor's device: it stays
   ended.fetch_add(1, std::memory_order_seq_cst);
-  fenceAfterUpdate();
-  bell.ringFenced(); // threads in wait()
+  ringWaiting(bell);
 }
 
 void Core::endPart(Exchange &exchange, StatusCode result) {
@@ -86,8 +91,7 @@ void Core::endPart(Exchange &exchange, StatusCode result) {
       return queueCallback(request, ended->callbackNeverBlocks);
   }
   openTransfers.fetch_sub(1, std::memory_order_seq_cst);
-  fenceAfterUpdate();
-  bell.ringFenced();
+  ringWaiting(bell);
 }
 
 void Core::queueCallback(RequestId request, bool neverBlocks) {
