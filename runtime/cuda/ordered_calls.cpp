@@ -224,8 +224,9 @@ StatusOr<bool> OrderedCalls::isOver() {
   auto ordinals = connectors->ordinals();
   if (!ordinals.ok())
     return ordinals.status();
-  return hasGraphs ? std::ranges::none_of(*ordinals, isReplaying)
-                   : *std::ranges::min_element(*ordinals) >= numCalls;
+  return hasGraphs
+             ? std::ranges::none_of(*ordinals, [](uint64_t word) { return isReplaying(word); })
+             : *std::ranges::min_element(*ordinals) >= numCalls;
 }
 
 std::shared_ptr<const daemon::CollectiveSpec> OrderedCalls::reported(uint32_t which) {

@@ -166,7 +166,8 @@ StatusOr<bool> Registration::isReplayed() const {
   if (isIdle())
     return false;
   auto ordinals = readOrdinals();
-  return ordinals.ok() ? StatusOr<bool>(std::ranges::any_of(*ordinals, isReplaying))
+  return ordinals.ok() ? StatusOr<bool>(std::ranges::any_of(
+                             *ordinals, [](uint64_t word) { return isReplaying(word); }))
                        : ordinals.status();
 }
 
