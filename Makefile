@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness random soak faults model explore mutate mutate-daemon fuzz install asan ubsan tsan sanitize format
+.PHONY: help demo test bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install asan ubsan tsan sanitize format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -9,8 +9,9 @@ BIN := bazel-bin
 help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
 	@echo "make test                  build everything, run all tests"
-	@echo "make bench                 compare with Open MPI on this machine"
+	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
+	@echo "make bench-compile-time    what occlc takes for the programs of bench/compile_time"
 	@echo "make random PROGRAMS=100000  random programs, compiled and executed; SEED=1"
 	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
 	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives, and 100,000 aborts; about an hour"
@@ -37,15 +38,24 @@ test:
 bench:
 	@tools/setup.sh bench
 	@$(BAZEL) build //tools/occlc //bench:host_collectives
-	@bench/host_collectives.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_collectives \
-		algorithms bench/results
+	@bench/host_collectives.sh $(BIN)/tools/occlc/occlc $(BIN)/bench/host_collectives algorithms
 
 bench-stickiness:
-	@tools/setup.sh
+	@tools/setup.sh bench
 	@$(BAZEL) build //tools/occlc //tools/occl-run //bench/stickiness:stickiness_rank
-	@bench/stickiness/stickiness.py $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run \
-		$(BIN)/bench/stickiness/stickiness_rank algorithms/allreduce \
-		--report bench/results/$$(date +%F)-stickiness
+	@rows=$$(mktemp) && trap 'rm -f "$$rows"' EXIT && load=$$(cut -d ' ' -f 1 /proc/loadavg) && \
+		bench/stickiness/stickiness.py $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run \
+		$(BIN)/bench/stickiness/stickiness_rank algorithms/allreduce --csv "$$rows" && \
+		bench/report.py --add stickiness "$$rows" --command "make bench-stickiness" \
+		--conditions "load $$load at the start; three rounds of five iterations"
+
+bench-compile-time:
+	@tools/setup.sh bench
+	@$(BAZEL) build //tools/occlc
+	@rows=$$(mktemp) && trap 'rm -f "$$rows"' EXIT && load=$$(cut -d ' ' -f 1 /proc/loadavg) && \
+		bench/compile_time/compile_time.py --csv "$$rows" && \
+		bench/report.py --add compile_time "$$rows" --command "make bench-compile-time" \
+		--conditions "load $$load at the start; the median of five runs, single ones of more than 5 s"
 
 PROGRAMS ?= 100000
 SEED ?= 1

@@ -1,17 +1,16 @@
 #!/bin/bash
-# Runs bench/host_collectives with 2 to 16 processes and writes a report. Arguments: occlc, host_collectives, the folder of
-# the algorithms, the folder of the reports. COLLECTIVES and RANKS choose some of them; OPTIONS go to the program
-# (--private-buffers: OCCL's are of malloc, too; plans are then compiled without --direct, and the report says so in its name),
-# LAUNCH comes before mpirun (nice -n -5, for instance).
+# Runs bench/host_collectives with 2 to 16 processes, prints its rows and gives them to bench/report.py for bench/results/host.
+# Arguments: occlc, host_collectives, the folder of the algorithms. COLLECTIVES and RANKS choose some of them; OPTIONS go to the
+# program (--private-buffers: OCCL's are of malloc, too; plans are then compiled without --direct, and the rows are printed alone),
+# LAUNCH comes before mpirun (nice -n -5, for instance). RESULTS: another folder of the tables.
 set -euo pipefail
 
-occlc=$1 program=$2 algorithms=$3 reports=$4
+occlc=$1 program=$2 algorithms=$3
 collectives=${COLLECTIVES:-allreduce allgather reducescatter broadcast alltoall}
 plans=$(mktemp -d)
 trap 'rm -rf "$plans"' EXIT
 arePrivate=
-[[ " ${OPTIONS:-} " != *" --private-buffers "* ]] || arePrivate=-private
-report=$reports/$(date +%F)-host-collectives$arePrivate.md
+[[ " ${OPTIONS:-} " != *" --private-buffers "* ]] || arePrivate=1
 # shellcheck disable=SC2206
 mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
 [ "$(id -u)" -ne 0 ] || mpi+=(--allow-run-as-root)
@@ -60,25 +59,6 @@ for collective in $collectives; do
   done
 done
 
-mkdir -p "$reports"
-{
-  echo "# Collectives on one host through occlCall, against Open MPI"
-  echo
-  echo "- Machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)," \
-    "Linux $(uname -r | cut -d . -f 1,2); load average at the start: $load"
-  echo "- OCCL at commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD -- . ':!bench/results' || echo ', with changes'); $(mpirun --version | head -1); $(g++ --version | head -1)"
-  echo "- Command: \`${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench\`. Floats, out of place but for broadcast; ranks are processes; \"bytes\" are"
-  echo "  those of the larger buffer of a rank. Open MPI and plain copying have buffers of malloc, OCCL those of \`occlMemAlloc\` unless OPTIONS say"
-  echo "  otherwise."
-  echo "- Plans by collective, ranks and size: \`algorithms/host_plans.tsv\`."
-  echo "- OCCL (\`occlCall\`, in one communicator), Open MPI (its blocking call) and plain copying (memcpy of as many bytes, in all ranks at once) take turns in the same processes, a stretch of"
-  echo "  operations each, the first ones unmeasured; a barrier before each operation. Times are those of the slowest rank: median and 99th percentile of"
-  echo "  the operations; up to 8 KiB of the middle one of three runs. A row passes if OCCL is not slower than Open MPI, or at least 0.9 as"
-  echo "  fast as plain copying (\"as copying\"); all-reduce of 8 and more ranks is to be twice as fast as Open MPI, 1.4 times at 1 MiB"
-  echo "  (\"below 2.0\")."
-  echo
-  awk '/^\| collective/ && seen++ {getline; next} {print}' "$table"
-  echo
-  echo "Rows that pass: $(grep -c '| pass |\|| as copying |' "$table") of $(grep -c '^| [a-z]* | [0-9]' "$table")."
-} >"$report"
-echo "Written: $report"
+[ -n "$arePrivate" ] && exit # the table is of buffers that all ranks can access
+"$(dirname "$0")/report.py" ${RESULTS:+--results "$RESULTS"} --add host "$table" --command "${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench" \
+  --conditions "floats; plans of algorithms/host_plans.tsv; OCCL's buffers of occlMemAlloc, the others' of malloc; load average at the start $load"

@@ -15,7 +15,7 @@ packages=(
 )
 for group in "$@"; do
   case "$group" in
-  bench) packages+=(openmpi-bin libopenmpi-dev) ;; # whom the benchmark compares with
+  bench) packages+=(openmpi-bin libopenmpi-dev python3-matplotlib) ;; # whom the benchmark compares with; what draws plots
   format) packages+=(clang-format) ;;
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   *)

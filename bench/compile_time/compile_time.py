@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures whole `occlc compile` processes, plan written and verified, and prints a table beside what MSCCLang takes.
 
-    bench/compile_time/compile_time.py [--occlc bazel-bin/tools/occlc/occlc] [--only TEXT] [--runs 5]
+    bench/compile_time/compile_time.py [--occlc bazel-bin/tools/occlc/occlc] [--only TEXT] [--runs 5] [--csv ROWS]
 
-Wall seconds are the median of --runs runs (of one, where a run takes more than 5 s), memory is the largest resident set of them."""
+Wall seconds are the median of --runs runs (of one, where a run takes more than 5 s), memory is the largest resident set of them. --csv: the figures as rows for bench/report.py."""
 
 import argparse
 import csv
@@ -15,6 +15,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from reporting.parse import write_own_rows  # noqa: E402
+from reporting.rows import NUMBER, Row  # noqa: E402
+
 LONG_RUN = 5.0
 
 
@@ -64,18 +68,32 @@ def row(case, result):
     return "| %s | %s | %s | %s | %s | %s |" % (case["name"], case["peer_s"], case["peer_mb"], ours, goal, verdict)
 
 
+def figures(case, result):
+    """The rows for bench/report.py."""
+    name = case["name"]
+    yield Row(name, "time", "s", "fails" if result is None else "%.2f" % result[0])
+    if result is not None:
+        yield Row(name, "memory", "MB", "%.0f" % result[1])
+    for library, metric, unit, field in (("OCCL", "goal", "s", "goal_s"), ("MSCCLang", "processor time", "s", "peer_s"),
+                                         ("MSCCLang", "memory", "MB", "peer_mb")):
+        value = case[field].replace("> ", ">")
+        if value == "fails" or NUMBER.fullmatch(value):
+            yield Row(name, metric, unit, value, library=library)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--occlc", default=os.path.join(ROOT, "bazel-bin/tools/occlc/occlc"))
     parser.add_argument("--only", default="", help="only cases whose name contains this")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--encoding", choices=["cbor", "json"], default="cbor", help="of the plans that are written")
+    parser.add_argument("--csv", help="writes the figures here, as rows for bench/report.py --add compile_time")
     options = parser.parse_args()
     print("Load at the start: %.1f. Plans are written as %s." % (os.getloadavg()[0], options.encoding.upper()))
     print()
     print("| program | MSCCLang, s | MB | occlc, s | MB | goal, s | reached |")
     print("|---|---|---|---|---|---|---|")
-    failed = False
+    failed, rows = False, []
     with tempfile.TemporaryDirectory() as folder:
         for case in read_cases(os.path.join(ROOT, "bench/compile_time/cases.tsv")):
             if options.only not in case["name"]:
@@ -83,6 +101,9 @@ def main():
             result = measure(options.occlc, case, options.runs, os.path.join(folder, "x.plan." + options.encoding))
             failed |= result is None
             print(row(case, result), flush=True)
+            rows += figures(case, result)
+    if options.csv:
+        write_own_rows(options.csv, rows)
     return 1 if failed else 0
 
 

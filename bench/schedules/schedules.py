@@ -8,7 +8,7 @@ channels than MSCCLang's has, for the alias modes that it has (options in rows.t
 sizes, and one for each size at which that is predicted to be slower than MSCCLang's. With PLANS, a folder of MSCCL XML plans named as in rows.tsv, it imports them, all with the protocol Simple, and compares the
 predicted times at several sizes of a part; with --measure also the times on the runtime, the ranks threads of one process, of MSCCLang's plan and of
 one that is chosen for that: both in turns, so that they share what else the machine does; the median of the runs' medians, and
-the median and the quartiles of ours / theirs, of runs that follow each other."""
+the median and the quartiles of ours / theirs, of runs that follow each other. --csv: the figures as rows for bench/report.py."""
 
 import argparse
 import collections
@@ -23,6 +23,10 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from reporting.parse import write_own_rows  # noqa: E402
+from reporting.rows import Row  # noqa: E402
+
 SIZES = ["64KiB", "1MiB", "64MiB"]
 MICROSECONDS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
 TOLERANCE = 1.01  # predicted times are printed with three digits
@@ -181,7 +185,24 @@ def measured(pairs):
     return "%.0f / %.0f: %.2f (%.2f to %.2f)" % (*medians, middle, low, high), middle > MEASURED_TOLERANCE
 
 
-def print_row(row, tools, options):
+def figures(row, ours, theirs, pairs):
+    """The rows for bench/report.py."""
+    name = row["name"]
+    for field in ("channels", "blocks"):
+        yield Row(name, field, "", str(getattr(ours, field)))
+        if row[field] != "-":
+            yield Row(name, field, "", row[field], library="MSCCLang")
+    for schedule, library in ((ours, "OCCL"), (theirs, "MSCCLang")):
+        for size, time in zip(SIZES, schedule.times if schedule else []):
+            yield Row(name, "predicted, " + size, "us", text(time), way="predicted", library=library)
+    if pairs:
+        for library, times in zip(("MSCCLang", "OCCL"), zip(*pairs)):
+            yield Row(name, "time", "us", "%.0f" % statistics.median(times), way="measured", library=library)
+        yield Row(name, "ratio", "", "%.2f" % statistics.median(ours / theirs for theirs, ours in pairs), way="measured")
+
+
+def print_row(row, tools, options, rows):
+    """Whether the schedule is behind in nothing; its figures are added to `rows`."""
     ours, chosen, reason = tools.compile(row, SIZES, "ours")
     if not ours:
         print("| %s | %s |" % (row["name"], reason))
@@ -193,7 +214,7 @@ def print_row(row, tools, options):
     cells += ["%d" % ours.relays, chosen]
     for i in range(len(SIZES)):
         cells.append(" / ".join(text(s.times[i] if s and s.times else None) for s in (theirs, ours)))
-    found = behind(row, ours, theirs)
+    found, pairs = behind(row, ours, theirs), None
     if options.measure:
         on_host, _, _ = tools.compile(row, ["%dB" % (4 * options.count)], "on_host", on_host=True)
         pairs = tools.measure(theirs, on_host)
@@ -201,6 +222,7 @@ def print_row(row, tools, options):
         cells.append(said)
         found += ["measured time"] if is_behind else []
     print("| %s | %s |" % (" | ".join(cells), ", ".join(found) or reason), flush=True)
+    rows += figures(row, ours, theirs, pairs)
     return not found
 
 
@@ -216,12 +238,13 @@ def parse_arguments():
     parser.add_argument("--measure", action="store_true", help="run the plans")
     parser.add_argument("--rounds", type=int, default=9, help="runs of each plan, with --measure")
     parser.add_argument("--count", type=int, default=1 << 16, help="elements of a part, with --measure")
+    parser.add_argument("--csv", help="writes the figures here, as rows for bench/report.py --add programs")
     return parser.parse_args()
 
 
 def main():
     options = parse_arguments()
-    good = True
+    good, rows = True, []
     columns = ["program", "channels", "blocks of a rank", "steps", "steps of a block", "relays left", "options"]
     columns += ["predicted us, " + size for size in SIZES]
     columns += ["measured us: ours / theirs (quartiles)"] if options.measure else []
@@ -232,7 +255,9 @@ def main():
         tools = Tools(options, folder)
         for row in read_rows(os.path.join(ROOT, "bench/schedules/rows.tsv")):
             if options.only in row["name"]:
-                good &= print_row(row, tools, options)
+                good &= print_row(row, tools, options, rows)
+    if options.csv:
+        write_own_rows(options.csv, rows)
     return 0 if good else 1
 
 

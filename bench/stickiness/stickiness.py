@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Context switches and length of the task queue for each of ResNet-50's gradient all-reduces with one late rank, before and
-after the stickiness adjustment: figure 9 of the OCCL paper. Prints a table; --report writes <report>.md and <report>.svg."""
+after the stickiness adjustment: figure 9 of the OCCL paper. Prints a table; --csv writes the figures as rows for bench/report.py."""
 import argparse
 import collections
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 
-import svg
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from reporting.parse import write_own_rows  # noqa: E402
+from reporting.rows import Row  # noqa: E402
 
 # What each of the compared runs asks the ranks for. Before: the newest first, as who fetches submissions eagerly has it, and every
 # position in the queue polls as briefly as any. After, as the paper has it: first in, first out, and long at the front of the queue.
@@ -21,7 +22,7 @@ POLICIES = {
     "no polling": ["--order", "fifo", "--budget", "no-polling"],
 }
 # A line of a rank's file.
-Row = collections.namedtuple("Row", "iteration seconds collective preemptions vain_visits queue_length")
+Line = collections.namedtuple("Line", "iteration seconds collective preemptions vain_visits queue_length")
 
 
 def compile_plans(occlc, algorithms, ranks, folder):
@@ -44,7 +45,7 @@ def run(arguments, plans, policy, folder):
     ranks = []
     for rank in range(arguments.ranks):
         with open(f"{output}.{rank}", encoding="utf-8") as lines:
-            rows = [Row(int(i), float(s), *map(int, rest)) for i, s, *rest in map(str.split, lines)]
+            rows = [Line(int(i), float(s), *map(int, rest)) for i, s, *rest in map(str.split, lines)]
         ranks.append([row for row in rows if row.iteration > 0])
     return ranks
 
@@ -82,68 +83,46 @@ def shown_ranks(arguments):
     return (0 if arguments.late_rank != 0 else 1, arguments.late_rank)
 
 
-def table(arguments, results):
-    lines = ["| | " + " | ".join(POLICIES) + " |", "|---|" + "---:|" * len(POLICIES)]
+def table_values(arguments, results):
+    """Who and what, the format of the numbers, and a number for each policy."""
+    def row(who, what, value, text="{:.1f}"):
+        return (who, what), text, [value(results[policy]) for policy in POLICIES]
 
-    def add(label, value, text="{:.1f}"):
-        lines.append(f"| {label} | " + " | ".join(text.format(value(results[policy])) for policy in POLICIES) + " |")
-
-    add("iteration, ms (median)", lambda result: statistics.median(result.seconds()) * 1e3)
-    add("iteration, ms (longest)", lambda result: max(result.seconds()) * 1e3)
+    yield row("iteration", "ms, median", lambda result: statistics.median(result.seconds()) * 1e3)
+    yield row("iteration", "ms, longest", lambda result: max(result.seconds()) * 1e3)
     for rank in shown_ranks(arguments):
         who = f"rank {rank}" + (", the late one" if rank == arguments.late_rank else "")
         for column, label in COLUMNS:
-            add(f"{who}: {label}, mean of the collectives",
-                lambda result, rank=rank, column=column: statistics.mean(result.profile(rank, column)))
-            add(f"{who}: {label}, most of a collective",
-                lambda result, rank=rank, column=column: max(result.profile(rank, column)), "{:.0f}")
+            yield row(who, f"{label}, mean of the collectives",
+                      lambda result, rank=rank, column=column: statistics.mean(result.profile(rank, column)))
+            yield row(who, f"{label}, most of a collective",
+                      lambda result, rank=rank, column=column: max(result.profile(rank, column)), "{:.0f}")
     for rank in range(arguments.ranks):
-        add(f"rank {rank}: context switches of an iteration", lambda result, rank=rank: sum(result.profile(rank, "vain_visits")), "{:.0f}")
-    add("all ranks: context switches of an iteration",
-        lambda result: sum(sum(result.profile(rank, "vain_visits")) for rank in range(arguments.ranks)), "{:.0f}")
+        yield row(f"rank {rank}", "context switches of an iteration",
+                  lambda result, rank=rank: sum(result.profile(rank, "vain_visits")), "{:.0f}")
+    yield row("all ranks", "context switches of an iteration",
+              lambda result: sum(sum(result.profile(rank, "vain_visits")) for rank in range(arguments.ranks)), "{:.0f}")
+
+
+def table(arguments, results):
+    lines = ["| | | " + " | ".join(POLICIES) + " |", "|---|---|" + "---:|" * len(POLICIES)]
+    for label, number, values in table_values(arguments, results):
+        lines.append("| " + " | ".join([*label, *(number.format(value) for value in values)]) + " |")
     return "\n".join(lines)
 
 
-def panels(arguments, results):
+def figures(arguments, results):
+    """The rows for bench/report.py: the table's, and by collective what is drawn."""
+    for label, number, values in table_values(arguments, results):
+        case, metric = label
+        for policy, value in zip(POLICIES, values):
+            yield Row(case, metric, "", number.format(value), ranks=str(arguments.ranks), way=policy)
     for rank in shown_ranks(arguments):
         who = f"rank {rank}" + (" (late)" if rank == arguments.late_rank else "")
-        for column, label in COLUMNS[1:]:
-            yield svg.Panel(f"{label}, {who}", "collective, in the order of submission",
-                            [svg.Series(policy, results[policy].profile(rank, column)) for policy in POLICIES])
-
-
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        model = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
-    return f"{model}, {os.cpu_count()} cores, Linux {'.'.join(platform.release().split('.')[:2])}"
-
-
-def write_report(arguments, results, load):
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    with open(arguments.report + ".svg", "w", encoding="utf-8") as file:
-        file.write(svg.draw(list(panels(arguments, results)), columns=2))
-    picture = os.path.basename(arguments.report) + ".svg"
-    with open(arguments.report + ".md", "w", encoding="utf-8") as file:
-        file.write(f"""# Stickiness: context switches and queue lengths
-
-- Machine: {machine()}; load average at the start: {load:.1f}
-- OCCL at commit {commit}; command: `make bench-stickiness`
-- {arguments.ranks} ranks as processes submit the 161 gradient all-reduces of ResNet-50 (true sizes, 102 MB) with callbacks, all in
-  the same order; rank {arguments.late_rank} sleeps {arguments.delay_us} us before each of its submissions.
-- before: the newest first, and each visit polls equally short (order `newest`, budget `flat`, 1 us). after: first in, first out, and
-  up to 20 us at the front, half of that at the next position and so on, twice as long for what moved at its last visit (`fifo`,
-  `front-heavy`). no polling: first in, first out, one look a visit, which is the library's choice here, with more ranks than processors.
-  They take turns in {arguments.rounds} rounds of {arguments.iterations} iterations (after one that does not count); numbers are medians of the iterations.
-- A context switch is a visit that moved nothing; a preemption one that polled its budget out while others were open. The length of the
-  queue, in thread blocks, is that when the collective came in. As in figure 9 of the OCCL paper, for a rank on time and the late one.
-- How long the queue is depends on the program here, not on the policy: a rank on time submits all 161 before the first is complete, and the late one
-  one every {arguments.delay_us} us and more. Who visits in vain depends on who has a processor: a rank that waits polls while its peers work, so
-  the numbers of one rank say less than those of all together.
-
-![context switches and queue lengths]({picture})
-
-{table(arguments, results)}
-""")
+        for column, metric in COLUMNS[1:]:
+            for policy in POLICIES:
+                profile = " ".join(f"{value:g}" for value in results[policy].profile(rank, column))
+                yield Row(f"each collective, {who}", metric, "", profile, ranks=str(arguments.ranks), way=policy)
 
 
 def main():
@@ -157,9 +136,8 @@ def main():
     parser.add_argument("--delay-us", type=int, default=100)
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--report", help="path of the report without its ending")
+    parser.add_argument("--csv", help="writes the figures here, as rows for bench/report.py --add stickiness")
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
     results = {policy: Result() for policy in POLICIES}
     with tempfile.TemporaryDirectory() as folder:
         plans = compile_plans(arguments.occlc, arguments.algorithms, arguments.ranks, folder)
@@ -167,9 +145,8 @@ def main():
             for policy in POLICIES:
                 results[policy].rounds.append(run(arguments, plans, policy, folder))
     print(table(arguments, results))
-    if arguments.report:
-        write_report(arguments, results, load)
-        print(f"Written: {arguments.report}.md, {arguments.report}.svg", file=sys.stderr)
+    if arguments.csv:
+        write_own_rows(arguments.csv, list(figures(arguments, results)))
 
 
 if __name__ == "__main__":
