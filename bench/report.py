@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Keeps the tables of bench/results: of each a CSV file, a page and a plot.
 
-    bench/report.py                        writes the pages and the plots of all tables from their CSV files
+    bench/report.py                        writes the pages and plots of all tables from their CSV
     bench/report.py --check                fails if a page or a plot is not what its CSV file gives
-    bench/report.py --add TABLE OUTPUT...  takes the figures in what a bench has printed, or written as CSV (- is the standard
-                                           input), into a table, in the place of older ones of the same key; then writes both
+    bench/report.py --add TABLE OUTPUT...  takes the figures in what a bench has printed, or written
+                                           as CSV (-: the standard input), into a table, in the
+                                           place of older ones of the same setup; then writes both
 
-What is known of a run goes to runs.csv: --command, --conditions, and --commit, --machine, --software, --date where what is found
-here (or in the output) is not right. Plots need matplotlib (tools/setup.sh bench); without it they stay as they are.
-"""
+What is known of a run goes to runs.csv: --command, --conditions, and --commit, --machine,
+--software, --date where what is found here (or in the output) is not right. Plots need
+matplotlib (tools/setup.sh bench); without it they stay as they are."""
+
 import argparse
 import datetime
 import os
@@ -23,8 +25,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 from reporting import page, parse, rows, tables  # noqa: E402
 
 try:
-    from reporting import plot
-except ImportError:
+    from reporting import panels, plot
+except ImportError:  # of matplotlib
     plot = None
 
 OVERVIEW = "gpus.svg"  # what the README shows
@@ -33,7 +35,9 @@ OVERVIEW_TABLES = {"2 GPUs": "gpus_2", "4 GPUs": "gpus_4"}
 
 def said_by(*command: str) -> str:
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False
+        ).stdout.strip()
     except FileNotFoundError:
         return ""
 
@@ -54,7 +58,10 @@ def machine() -> str:
 
 
 def software() -> str:
-    said = ["Linux " + ".".join(platform.release().split(".")[:2]), said_by("mpirun", "--version").split("\n")[0]]
+    said = [
+        "Linux " + ".".join(platform.release().split(".")[:2]),
+        said_by("mpirun", "--version").split("\n")[0],
+    ]
     return ", ".join(filter(None, said))
 
 
@@ -68,13 +75,15 @@ def expected(results: pathlib.Path) -> dict[pathlib.Path, str]:
             continue
         unknown = {row.run for row in found[name]} - set(runs)
         if unknown:
-            raise rows.ReportError(f"{results}/{name}.csv: runs.csv does not have the run '{sorted(unknown)[0]}'")
+            raise rows.ReportError(
+                f"{results}/{name}.csv: runs.csv does not have the run '{sorted(unknown)[0]}'"
+            )
         files[results / f"{name}.md"] = page.page(name, table, found[name], runs)
         if plot:
             files[results / f"{name}.svg"] = plot.plot(table, found[name])
     shown = {title: found[name] for title, name in OVERVIEW_TABLES.items() if found.get(name)}
     if plot and shown:
-        files[results / OVERVIEW] = plot.svg_of(plot.overview, shown)
+        files[results / OVERVIEW] = panels.svg_of(plot.overview, shown)
     return files
 
 
@@ -82,32 +91,44 @@ def write(results: pathlib.Path) -> int:
     for path, text in expected(results).items():
         path.write_text(text, encoding="utf-8")
     if not plot:
-        print("report.py: the plots were not drawn: matplotlib is missing (tools/setup.sh bench)", file=sys.stderr)
+        print(
+            "report.py: the plots were not drawn: matplotlib is missing (tools/setup.sh bench)",
+            file=sys.stderr,
+        )
     return 0
 
 
 def is_drawn_elsewhere(path: pathlib.Path) -> bool:
     """Whether a plot is of another version of matplotlib, whose bytes differ."""
-    return path.suffix == ".svg" and path.exists() and \
-        plot.version_of(path.read_text(encoding="utf-8")) != plot.matplotlib.__version__
+    return (
+        path.suffix == ".svg"
+        and path.exists()
+        and panels.version_of(path.read_text(encoding="utf-8")) != panels.matplotlib.__version__
+    )
 
 
 def check(results: pathlib.Path) -> int:
-    wrong = [path for path, text in expected(results).items()
-             if not is_drawn_elsewhere(path) and (not path.exists() or path.read_text(encoding="utf-8") != text)]
+    wrong = [
+        path
+        for path, text in expected(results).items()
+        if not is_drawn_elsewhere(path)
+        and (not path.exists() or path.read_text(encoding="utf-8") != text)
+    ]
     for path in wrong:
         print(f"{path}: is not what the CSV files give; bench/report.py writes it")
     return 1 if wrong else 0
 
 
 def run_of(options: argparse.Namespace, origin: dict[str, str]) -> dict[str, str]:
-    """What is known of a run: what the options say, an empty text being nothing, else the output, else this machine."""
+    """What is known of a run: what the options say, an empty text being nothing, else the
+    output, else this machine."""
     found = {
         "date": lambda: datetime.date.today().isoformat(),
         "commit": lambda: origin.get("commit") or commit(),
         "machine": lambda: "{ranks} x {machine}".format(**origin) if origin else machine(),
         "software": lambda: f"driver {origin['driver']}" if origin else software(),
-        "conditions": lambda: "", "command": lambda: "",
+        "conditions": lambda: "",
+        "command": lambda: "",
     }
     said = {name: getattr(options, name) for name in found}
     return {name: find() if said[name] is None else said[name] for name, find in found.items()}
@@ -121,7 +142,9 @@ def add(options: argparse.Namespace) -> int:
         raise rows.ReportError("--add needs a table and what a bench has printed")
     new, origin = [], {}
     for output in outputs:
-        text = sys.stdin.read() if output == "-" else pathlib.Path(output).read_text(encoding="utf-8")
+        text = (
+            sys.stdin.read() if output == "-" else pathlib.Path(output).read_text(encoding="utf-8")
+        )
         found, said = parse.parse(text, output, options.ranks)
         new += found
         origin = {**origin, **said}
@@ -132,7 +155,12 @@ def add(options: argparse.Namespace) -> int:
     for row in new:
         row.run = label
     merged = rows.merge(rows.read_rows(path), new, tables.TABLES[name].cases)
-    used = {row.run for table in tables.TABLES if table != name for row in rows.read_rows(options.results / f"{table}.csv")}
+    used = {
+        row.run
+        for table in tables.TABLES
+        if table != name
+        for row in rows.read_rows(options.results / f"{table}.csv")
+    }
     used |= {row.run for row in merged}
     rows.write_rows(path, merged)
     rows.write_runs(run_path, {key: value for key, value in runs.items() if key in used})
@@ -141,18 +169,35 @@ def add(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--add", nargs="+", metavar=("TABLE", "OUTPUT"), help="take figures into a table")
-    parser.add_argument("--check", action="store_true", help="compare the pages and plots with the CSV files")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results", help="the folder of the tables")
-    parser.add_argument("--ranks", default="", help="of an output that does not say how many there were")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--add", nargs="+", metavar=("TABLE", "OUTPUT"), help="take figures into a table"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare the pages and plots with the CSV files"
+    )
+    parser.add_argument(
+        "--results",
+        type=pathlib.Path,
+        default=ROOT / "bench/results",
+        help="the folder of the tables",
+    )
+    parser.add_argument(
+        "--ranks", default="", help="of an output that does not say how many there were"
+    )
     for name in ("command", "conditions", "commit", "machine", "software", "date"):
         parser.add_argument(f"--{name}", help="of the run; empty: not known")
     options = parser.parse_args()
     if options.date and not re.fullmatch(r"\d{4}-\d\d-\d\d", options.date):
         parser.error("--date is YYYY-MM-DD")
     try:
-        return add(options) if options.add else check(options.results) if options.check else write(options.results)
+        return (
+            add(options)
+            if options.add
+            else check(options.results) if options.check else write(options.results)
+        )
     except (OSError, UnicodeDecodeError, rows.ReportError) as error:
         print(f"report.py: {error}", file=sys.stderr)
         return 2

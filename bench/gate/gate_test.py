@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Rows that the gate must let through, and rows that it must not."""
+
 import io
 import os
 import sys
@@ -13,9 +14,11 @@ import gate  # noqa: E402
 
 HEAD = "case,place,ranks,bytes,way,library,metric,unit,value,run\n"
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")
-HOST = ("| collective | ranks | bytes | OCCL us | p99 | Open MPI us | p99 | copying us | Open MPI / OCCL | copying / OCCL | verdict |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n"
-        "| allreduce | 2 | 64 | 0.9 | 1.1 | 0.9 | 1.0 | 0.1 | 1.00 | 0.1 | pass |\n")
+HOST = (
+    "| collective | ranks | bytes | OCCL us | p99 | Open MPI us | p99 | copying us | Open MPI / OCCL | copying / OCCL | verdict |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n"
+    "| allreduce | 2 | 64 | 0.9 | 1.1 | 0.9 | 1.0 | 0.1 | 1.00 | 0.1 | pass |\n"
+)
 
 
 def rows(measured: list[str]) -> str:
@@ -39,7 +42,9 @@ class GateTest(unittest.TestCase):
                     table.write(text)
             arguments = ["gate.py", *names, "--within", "5", *options]
             output = io.StringIO()
-            with mock.patch.object(sys, "argv", arguments), redirect_stdout(output), redirect_stderr(output):
+            with mock.patch.object(sys, "argv", arguments), redirect_stdout(
+                output
+            ), redirect_stderr(output):
                 return gate.main(), output.getvalue()
 
     def test_a_row_that_is_slower_beside_the_same_peer_fails(self):
@@ -58,10 +63,15 @@ class GateTest(unittest.TestCase):
         self.assertEqual(self.compare(rows(["64,10.0,"]), rows(["64,10.4,"]))[0], 0)
 
     def test_the_best_of_several_measurements_counts(self):
-        self.assertEqual(self.compare(rows(["64,10.0,10.0"]), rows(["64,14.0,10.0"]), rows(["64,10.1,10.0"]))[0], 0)
+        self.assertEqual(
+            self.compare(rows(["64,10.0,10.0"]), rows(["64,14.0,10.0"]), rows(["64,10.1,10.0"]))[0],
+            0,
+        )
 
     def test_exempt_rows_are_said_and_do_not_fail(self):
-        status, output = self.compare(rows(["64,10.0,10.0"]), rows(["64,12.0,10.0"]), options=("--exempt", "allreduce/*/64/*"))
+        status, output = self.compare(
+            rows(["64,10.0,10.0"]), rows(["64,12.0,10.0"]), options=("--exempt", "allreduce/*/64/*")
+        )
         self.assertEqual(status, 0)
         self.assertIn("slower, exempt: allreduce/2/64", output)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run_slice.sh <ranks> [check|direct|measure]: runs what stage.sh staged, from the directory it lies in.
 # Ranks are GPUs if there are so many, else they share the first one: then nothing is measured.
+# bench/report.py --add takes the kernels by hand and NCCL of measure into bench/results (gpus_8).
 # Correctness comes first, on small runs under compute-sanitizer too. NVLink multicast stays off.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

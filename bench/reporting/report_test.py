@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""What the benches print is read as rows, newer rows take the place of older ones, and a page that is not its table's is found."""
+"""What the benches print is read as rows, newer rows take the place of older ones, and a page
+that is not its table's is found."""
+
 import io
 import os
 import pathlib
@@ -25,6 +27,10 @@ GPU = """commit 413eadf, 2 x NVIDIA H200, 580.159.04
 | reduce in place, bytes | OCCL | graph | blocking | NCCL 2.28.9 | graph | blocking | symmetric | graph | blocking | best NCCL / OCCL: plain | graph | blocking |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 | 1024 | 3.1 | 2.7 | 11.2 | 6.8 | 4.8 | 13.8 | 6.0 | 4.7 | - | 1.93 | 1.75 | 1.23 |
+"""
+SLICE = """| bytes | hand LL | hand push | one-shot push | / hand | hand two-shot | NCCL, graph |
+|---|---|---|---|---|---|---|
+| 1024 | 3.22 (b2) | 2.96 (b1) | 8.02 (b2) | 2.71 |  | 14.86 |
 """
 TRAINING = """| 161 all-reduces, 102.2 MB | us | GB/s |
 |---|---|---|
@@ -58,8 +64,10 @@ median time of a start                             ns
 
 
 def figures(text: str, ranks: str = "") -> dict[tuple[str, ...], str]:
-    return {(row.case, row.place, row.ranks, row.bytes, row.way, row.library, row.metric): row.value
-            for row in parse.parse(text, "output", ranks)[0]}
+    return {
+        (row.case, row.place, row.ranks, row.bytes, row.way, row.library, row.metric): row.value
+        for row in parse.parse(text, "output", ranks)[0]
+    }
 
 
 class ParseTest(unittest.TestCase):
@@ -67,21 +75,42 @@ class ParseTest(unittest.TestCase):
         found = figures(HOST)
         self.assertEqual(len(found), 14)
         self.assertEqual(found["allreduce", "outofplace", "2", "64", "run", "OCCL", "time"], "0.7")
-        self.assertEqual(found["allreduce", "outofplace", "2", "64", "run", "Open MPI", "ratio"], "1.38")
+        self.assertEqual(
+            found["allreduce", "outofplace", "2", "64", "run", "Open MPI", "ratio"], "1.38"
+        )
         self.assertEqual(found["broadcast", "inplace", "4", "1024", "run", "memcpy", "time"], "0.2")
 
     def test_gpu_collectives_with_what_they_say_of_their_origin(self):
         found, origin = parse.parse(GPU, "output")
-        self.assertEqual((origin["commit"], origin["ranks"], origin["machine"]), ("413eadf", "2", "NVIDIA H200"))
+        self.assertEqual(
+            (origin["commit"], origin["ranks"], origin["machine"]), ("413eadf", "2", "NVIDIA H200")
+        )
         values = figures(GPU)
         self.assertEqual(len(found), 11)  # 12 but for the one that was not measured
-        self.assertEqual(values["reduce", "inplace", "2", "1024", "graph", "NCCL symmetric", "time"], "4.7")
-        self.assertEqual(values["reduce", "inplace", "2", "1024", "blocking", "best NCCL", "ratio"], "1.23")
+        self.assertEqual(
+            values["reduce", "inplace", "2", "1024", "graph", "NCCL symmetric", "time"], "4.7"
+        )
+        self.assertEqual(
+            values["reduce", "inplace", "2", "1024", "blocking", "best NCCL", "ratio"], "1.23"
+        )
+
+    def test_kernels_by_hand(self):
+        where = ("allreduce", "outofplace", "8", "1024")
+        self.assertEqual(
+            figures(SLICE, "8"),
+            {
+                (*where, "one-shot LL", "by hand", "time"): "3.22",
+                (*where, "one-shot push", "by hand", "time"): "2.96",
+                (*where, "graph", "NCCL", "time"): "14.86",
+            },
+        )
 
     def test_a_step_of_training(self):
         step = "training step, 161 all-reduces, 102.2 MB"
         found = figures(TRAINING, "4")
-        self.assertEqual(found[step, "", "4", "", "in a stream, in buckets", "NCCL symmetric", "time"], "489")
+        self.assertEqual(
+            found[step, "", "4", "", "in a stream, in buckets", "NCCL symmetric", "time"], "489"
+        )
         self.assertEqual(found[step, "", "4", "", "in a stream, in buckets", "NCCL", "time"], "472")
 
     def test_submissions_without_what_was_not_measured(self):
@@ -95,14 +124,24 @@ class ParseTest(unittest.TestCase):
         case = "allreduce, submission to completion"
         found = figures(LATENCY)
         self.assertEqual(found[case, "", "2", "64", "callback, may block", "OCCL", "time"], "3.740")
-        self.assertEqual(found[case, "", "2", "64", "callback, may block, until it begins", "OCCL", "p99"], "3.750")
+        self.assertEqual(
+            found[case, "", "2", "64", "callback, may block, until it begins", "OCCL", "p99"],
+            "3.750",
+        )
 
     def test_costs_queues_and_sequences(self):
         self.assertEqual(figures(COSTS)["both", "", "", "", "", "OCCL paper", "time"], "7000 8000")
-        self.assertEqual(figures(QUEUES)["completion queue", "", "1", "", "packed ring", "OCCL", "time"], "26.6")
+        self.assertEqual(
+            figures(QUEUES)["completion queue", "", "1", "", "packed ring", "OCCL", "time"], "26.6"
+        )
         found = figures(SEQUENCES)
-        self.assertEqual(found["a communicator, together", "", "", "", "", "OCCL", "memory"], "751616")
-        self.assertEqual(found["10 sequences in turn, 10000 have been used", "", "", "", "", "OCCL", "time"], "318")
+        self.assertEqual(
+            found["a communicator, together", "", "", "", "", "OCCL", "memory"], "751616"
+        )
+        self.assertEqual(
+            found["10 sequences in turn, 10000 have been used", "", "", "", "", "OCCL", "time"],
+            "318",
+        )
 
     def test_what_a_python_bench_writes_is_read_as_it_is(self):
         row = Row("ring, 64 ranks", "processor time", "s", ">860", library="MSCCLang")
@@ -112,12 +151,14 @@ class ParseTest(unittest.TestCase):
 
     def test_errors_say_where_and_what(self):
         header = ",".join(parse.OWN_FIELDS)
-        for text, message in (("", "output: no table or list of a bench was found"),
-                              (HOST.replace(" | pass", ""), "a row with 10 cells under a heading with 11"),
-                              (TRAINING, "it does not say the number of ranks"),
-                              (f"{header}\nring,,x,,,OCCL,time,s,1\n", "output:2: ranks is 'x', not a number"),
-                              (f"{header}\nring,,,,,OCCL,time,s,soon\n", "output:2: the value is 'soon'"),
-                              ("case,value\nring,1\n", "output:2: a row must have 9 fields")):
+        for text, message in (
+            ("", "output: no table or list of a bench was found"),
+            (HOST.replace(" | pass", ""), "a row with 10 cells under a heading with 11"),
+            (TRAINING, "it does not say the number of ranks"),
+            (f"{header}\nring,,x,,,OCCL,time,s,1\n", "output:2: ranks is 'x', not a number"),
+            (f"{header}\nring,,,,,OCCL,time,s,soon\n", "output:2: the value is 'soon'"),
+            ("case,value\nring,1\n", "output:2: a row must have 9 fields"),
+        ):
             with self.subTest(message), self.assertRaisesRegex(rows.ReportError, message):
                 parse.parse(text, "output")
 
@@ -127,15 +168,27 @@ class MergeTest(unittest.TestCase):
         return Row(case, metric, "us", value, ranks="2", bytes=size, library=library, run=run)
 
     def test_a_new_run_replaces_all_that_stood_beside(self):
-        old = [self.row("1", run="old"), self.row("3", library="Open MPI", run="old"), self.row("9", size="128", run="old")]
+        old = [
+            self.row("1", run="old"),
+            self.row("3", library="Open MPI", run="old"),
+            self.row("9", size="128", run="old"),
+        ]
         new = [self.row("2")]
-        self.assertEqual(rows.merge(old, new), [self.row("2"), self.row("9", size="128", run="old")])
+        self.assertEqual(
+            rows.merge(old, new), [self.row("2"), self.row("9", size="128", run="old")]
+        )
 
     def test_the_order_is_that_of_the_cases_and_of_numbers(self):
-        new = [self.row("1", size="1024"), self.row("1", size="64"), self.row("1", case="broadcast")]
+        new = [
+            self.row("1", size="1024"),
+            self.row("1", size="64"),
+            self.row("1", case="broadcast"),
+        ]
         merged = rows.merge([], new, ("broadcast", "allreduce"))
-        self.assertEqual([(row.case, row.bytes) for row in merged],
-                         [("broadcast", "64"), ("allreduce", "64"), ("allreduce", "1024")])
+        self.assertEqual(
+            [(row.case, row.bytes) for row in merged],
+            [("broadcast", "64"), ("allreduce", "64"), ("allreduce", "1024")],
+        )
 
     def test_one_key_twice_is_an_error(self):
         with self.assertRaisesRegex(rows.ReportError, "two rows with one key"):
@@ -149,15 +202,28 @@ class ReportTest(unittest.TestCase):
 
     def report(self, *arguments):
         output = io.StringIO()
-        with mock.patch.object(sys, "argv", ["report.py", "--results", str(self.folder), *arguments]), \
-                redirect_stdout(output), redirect_stderr(output):
+        with mock.patch.object(
+            sys, "argv", ["report.py", "--results", str(self.folder), *arguments]
+        ), redirect_stdout(output), redirect_stderr(output):
             return report.main(), output.getvalue()
 
     def add(self, text, *arguments, table="host"):
         path = self.folder / "output.txt"
         path.write_text(text, encoding="utf-8")
-        return self.report("--add", table, str(path), "--commit", "abc1234", "--date", "2026-11-20", "--machine", "here",
-                           "--command", "make bench", *arguments)
+        return self.report(
+            "--add",
+            table,
+            str(path),
+            "--commit",
+            "abc1234",
+            "--date",
+            "2026-11-20",
+            "--machine",
+            "here",
+            "--command",
+            "make bench",
+            *arguments,
+        )
 
     def test_added_figures_are_on_the_page_with_their_origin(self):
         self.assertEqual(self.add(HOST)[0], 0)
@@ -175,7 +241,9 @@ class ReportTest(unittest.TestCase):
 
     def test_rows_of_two_runs_say_which(self):
         self.add(HOST)
-        self.add(HOST.replace("| 64 |", "| 128 |").replace("| 1024 |", "| 2048 |"), "--commit", "def5678")
+        self.add(
+            HOST.replace("| 64 |", "| 128 |").replace("| 1024 |", "| 2048 |"), "--commit", "def5678"
+        )
         page = (self.folder / "host.md").read_text(encoding="utf-8")
         self.assertIn("| 1.38 | 0.06 | a |", page)
         self.assertIn("- **b** 2026-11-20; commit def5678", page)
@@ -202,17 +270,21 @@ class ReportTest(unittest.TestCase):
     def test_errors_end_with_a_line_that_says_what(self):
         self.add(HOST)
         table = self.folder / "host.csv"
-        for arguments, message in ((("--add", "hosts", "x"), "there is no table 'hosts'; there are host, "),
-                                   (("--add", "host"), "--add needs a table and what a bench has printed"),
-                                   (("--add", "host", "nowhere"), "nowhere")):
+        for arguments, message in (
+            (("--add", "hosts", "x"), "there is no table 'hosts'; there are host, "),
+            (("--add", "host"), "--add needs a table and what a bench has printed"),
+            (("--add", "host", "nowhere"), "nowhere"),
+        ):
             status, output = self.report(*arguments)
             self.assertEqual(status, 2)
             self.assertIn(message, output)
         text = table.read_text(encoding="utf-8")
-        for wrong, message in ((text.replace("case,", "name,"), "the columns must be case,"),
-                               (text.replace(",0.7,", ",soon,"), "host.csv:3: the value is 'soon'"),
-                               (text + text.splitlines()[1] + "\n", "the second row of allreduce/outofplace/2/64"),
-                               (text.replace("host-2026-11-20", "host-2026-11-19"), "runs.csv does not have the run")):
+        for wrong, message in (
+            (text.replace("case,", "name,"), "the columns must be case,"),
+            (text.replace(",0.7,", ",soon,"), "host.csv:3: the value is 'soon'"),
+            (text + text.splitlines()[1] + "\n", "the second row of allreduce/outofplace/2/64"),
+            (text.replace("host-2026-11-20", "host-2026-11-19"), "runs.csv does not have the run"),
+        ):
             table.write_text(wrong, encoding="utf-8")
             status, output = self.report("--check")
             self.assertEqual(status, 2)
@@ -228,8 +300,14 @@ class CommittedTablesTest(unittest.TestCase):
         tables = {path.stem for path in (BENCH / "results").glob("*.csv")} - {"runs"}
         self.assertLessEqual(len(tables), 10)
         self.assertEqual(tables, set(report.tables.TABLES))
-        others = {path.name for path in (BENCH / "results").iterdir()} - {"runs.csv", "BUILD.bazel", report.OVERVIEW}
-        self.assertEqual(others, {table + suffix for table in tables for suffix in (".csv", ".md", ".svg")})
+        others = {path.name for path in (BENCH / "results").iterdir()} - {
+            "runs.csv",
+            "BUILD.bazel",
+            report.OVERVIEW,
+        }
+        self.assertEqual(
+            others, {table + suffix for table in tables for suffix in (".csv", ".md", ".svg")}
+        )
 
 
 if __name__ == "__main__":

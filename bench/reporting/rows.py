@@ -1,10 +1,12 @@
-"""The rows of bench/results: one schema for what every bench measures, and the file of the runs that they come from.
+"""The rows of bench/results: one schema for what every bench measures, and the file of the runs
+that they come from.
 
-A row is one figure. Its key says what was measured, of which its first fields, the setup, are the same for all libraries that
-were timed beside each other; `value` holds the number, or several, separated by spaces, of repeated
-runs or of a series; `run` names a row of runs.csv, which has the machine, the commit and the command. An empty field does
-not apply, or is not known.
-"""
+A row is one figure. Its key says what was measured, of which its first fields, the setup, are
+the same for all libraries that were timed beside each other; `value` holds the number, or
+several, separated by spaces, of repeated runs or of a series; `run` names a row of runs.csv,
+which has the machine, the commit and the command. An empty field does not apply, or is not
+known."""
+
 import csv
 import dataclasses
 import io
@@ -24,8 +26,10 @@ class ReportError(Exception):
 
 @dataclasses.dataclass
 class Row:
-    """case: a collective, a program, a policy. place: outofplace or inplace. ranks, bytes: of the larger buffer of a rank.
-    way: how it was called. library: who did it. metric: what `value` counts, in `unit`."""
+    """case: a collective, a program, a policy. place: outofplace or inplace. ranks, bytes: of
+    the larger buffer of a rank. way: how it was called. library: who did it. metric: what
+    `value` counts, in `unit`."""
+
     case: str
     metric: str
     unit: str
@@ -75,7 +79,9 @@ def check(row: Row, where: str) -> Row:
             raise ReportError(f"{where}: {field} is '{getattr(row, field)}', not a number")
     if not row.case or not row.metric:
         raise ReportError(f"{where}: a row needs a case and a metric")
-    if row.value != "fails" and not (row.value and all(NUMBER.fullmatch(word) for word in row.value.split())):
+    if row.value != "fails" and not (
+        row.value and all(NUMBER.fullmatch(word) for word in row.value.split())
+    ):
         raise ReportError(f"{where}: the value is '{row.value}', not a number")
     return row
 
@@ -92,10 +98,10 @@ def read_rows(path: pathlib.Path) -> list[Row]:
 
 
 def merge(old: list[Row], new: list[Row], cases: tuple[str, ...] = ()) -> list[Row]:
-    """The rows of both; what is new takes the place of all old rows of its setup, so that what stands beside each other is of
-    one run. In the order of `cases`, other cases as they come."""
-    replaced = {row.key()[:len(SETUP)] for row in new}
-    by_key = {row.key(): row for row in old if row.key()[:len(SETUP)] not in replaced}
+    """The rows of both; what is new takes the place of all old rows of its setup, so that what
+    stands beside each other is of one run. In the order of `cases`, other cases as they come."""
+    replaced = {row.key()[: len(SETUP)] for row in new}
+    by_key = {row.key(): row for row in old if row.key()[: len(SETUP)] not in replaced}
     if len({row.key() for row in new}) < len(new):
         raise ReportError("what is to be added has two rows with one key")
     by_key.update((row.key(), row) for row in new)
@@ -104,8 +110,17 @@ def merge(old: list[Row], new: list[Row], cases: tuple[str, ...] = ()) -> list[R
         order.setdefault(row.case, len(order))
 
     def place(row: Row) -> tuple:
-        return (order[row.case], row.place != "outofplace", row.place, int(row.ranks or 0), int(row.bytes or 0), row.way,
-                row.library != "OCCL", row.library, row.metric)
+        return (
+            order[row.case],
+            row.place != "outofplace",
+            row.place,
+            int(row.ranks or 0),
+            int(row.bytes or 0),
+            row.way,
+            row.library != "OCCL",
+            row.library,
+            row.metric,
+        )
 
     return sorted(by_key.values(), key=place)
 
@@ -119,7 +134,9 @@ def read_runs(path: pathlib.Path) -> dict[str, dict[str, str]]:
     runs = {}
     for number, run in enumerate(read_table(path, RUN_FIELDS), 2):
         if run["run"] in runs or not run["run"]:
-            raise ReportError(f"{path}:{number}: the run '{run['run']}' has no name, or is there twice")
+            raise ReportError(
+                f"{path}:{number}: the run '{run['run']}' has no name, or is there twice"
+            )
         runs[run["run"]] = run
     return runs
 

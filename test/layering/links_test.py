@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Links in the documentation lead somewhere: to a file that is there and, in a page, to a heading that it has.
+"""Links in the documentation lead somewhere: to a file that is there and, in a page, to a
+heading that it has.
 
-Runs in the root of the tree, which has the pages and what they link to. Fails also if a page of docs/decisions is not in its index.
-"""
+Runs in the root of the tree, which has the pages and what they link to. Fails also if a page of
+docs/decisions is not in its index."""
+
 import pathlib
 import re
 import sys
@@ -22,7 +24,12 @@ def anchors(page: pathlib.Path) -> set[str]:
 
 def wrong_links(page: pathlib.Path) -> list[str]:
     wrong = []
-    for number, line in enumerate(FENCED.sub(lambda code: "\n" * code[0].count("\n"), page.read_text(encoding="utf-8")).split("\n"), 1):
+    for number, line in enumerate(
+        FENCED.sub(lambda code: "\n" * code[0].count("\n"), page.read_text(encoding="utf-8")).split(
+            "\n"
+        ),
+        1,
+    ):
         for link in LINK.findall(line):
             if re.match(r"[a-z]+:", link):
                 continue
@@ -40,8 +47,11 @@ def main() -> int:
     wrong = [message for page in pages for message in wrong_links(page)]
     decisions = pathlib.Path("docs/decisions")
     index = (decisions / "README.md").read_text(encoding="utf-8")
-    wrong += [f"{path}: is not in {decisions}/README.md" for path in sorted(decisions.glob("*.md"))
-              if path.name != "README.md" and f"({path.name})" not in index]
+    wrong += [
+        f"{path}: is not in {decisions}/README.md"
+        for path in sorted(decisions.glob("*.md"))
+        if path.name != "README.md" and f"({path.name})" not in index
+    ]
     if len(pages) < 40:
         wrong.append(f"only {len(pages)} pages were found")
     print("\n".join(wrong))
