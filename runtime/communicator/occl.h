@@ -47,12 +47,13 @@ typedef struct occlPlan *occlPlan_t;
 /* A collective that occlStart has started, or a group of transfers. 0 is never one. */
 typedef uint64_t occlRequest_t;
 
-/* Called once when a collective ends. result is occlSuccess or why it failed, which is then why the
- * communicator failed. It may start, wait and abort, and block on whatever it likes as long as that
- * ends: it runs on a thread of the library that is there for callbacks, and while it blocks others
- * run on further threads, up to 64 of a process. Callbacks of a rank are begun in the order in
- * which its collectives ended, one after the other unless one takes longer than a millisecond. See
- * callbacksNeverBlock for those that need no thread of their own.
+/* Called once when a collective, or a group of transfers, ends. result is occlSuccess or why it
+ * failed, which is then why the communicator failed. It may start, wait and abort, and block on
+ * whatever it likes as long as that ends: it runs on a thread of the library that is there for
+ * callbacks, and while it blocks others run on further threads, up to 64 of a process. Callbacks of
+ * a rank are begun in the order in which what they are of ended, one after the other unless one
+ * takes longer than a millisecond. See callbacksNeverBlock for those that need no thread of their
+ * own.
  * It must not destroy its communicator (that returns occlInvalidArgument). What it throws ends the
  * communicator with occlCallbackFailed and goes no further. */
 typedef void (*occlCallback_t)(occlRequest_t request, occlResult_t result, void *user);
@@ -170,7 +171,8 @@ typedef struct {
   const char *name;   /* for reports; may be NULL */
   uint32_t callbacksNeverBlock; /* of occlStart, 1: its callback returns at once, so whoever
                                    completes the collective runs it: a thread of the library or one
-                                   inside occlWait, occlTest, occlStart, occlCall or occlCommAbort.
+                                   inside occlWait, occlTest, occlStart, occlCall, occlCommAbort or
+                                   a function of occl_transfer.h.
                                    One at a time, in the order in which collectives ended; faster by
                                    a change of thread. One that blocks all the same holds up the
                                    other callbacks of its rank */

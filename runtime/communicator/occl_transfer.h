@@ -31,9 +31,10 @@
  * its end on. Abort, ranks that are gone, long waits and reports are as with collectives: they name
  * the transfer, its ranks, and the rank that is waited for. In occlStats_t transfers count in
  * bytesSent and bytesReceived, also those of a rank with itself. But for
- * occlGroupEndAsync they take no request and none of maxInFlight; none takes of arenaBytes; a pair that has been used takes its ring's memory. A
- * communicator with config->preemption 2 has no transfers:
- * its executors keep to one task at a time, and a group has several; that is occlInvalidArgument.
+ * occlGroupEndAsync they take no request and none of maxInFlight; none takes of arenaBytes; a pair
+ * that has been used takes its ring's memory. A communicator with config->preemption 2 has no
+ * transfers: its executors keep to one task at a time, and a group has several; that is
+ * occlInvalidArgument.
  *
  * stream is NULL. Functions may be called from any thread, also from callbacks, which are outside
  * of the groups of threads that call them; one that does not end a group that it has begun has
@@ -71,8 +72,8 @@ OCCL_API occlResult_t occlGroupEnd(void);
  * all of them have ended here; until then buffers are the caller's to leave alone, and what
  * occlStart says of callbacks and requests holds (callbackNeverBlocks: callbacksNeverBlock of
  * occlCall_t). callback and request may be NULL, not both. The transfers of a pair have the order
- * in which groups with them were ended. occlAgain: as many requests are in flight as the
- * communicator has (maxInFlight); with any error nothing of the group is begun, and it is over.
+ * in which groups with them were ended. occlAgain: all requests that the
+ * communicator has (maxInFlight) are taken; with any error nothing of the group is begun, and it is over.
  * occlInvalidArgument also for a group inside of another one, whose end is then refused, too. */
 OCCL_API occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
                                         occlCallback_t callback, void *user,

@@ -1,12 +1,16 @@
 // Sends, receives and groups for C++20, over occl_transfer.h, whose comments are the reference. A
 // part of occl.hpp of its own; header only.
 //
-//   occl::send<float>(comm, values, 1);                    // rank 0
-//   occl::receive<float>(comm, values, 0);                 // rank 1
-//   occl::group([&] { occl::send<float>(comm, mine, next); occl::receive<float>(comm, theirs,
-//   last); });
+//   occl::send<float>(comm, values, 1);      // rank 0
+//   occl::receive<float>(comm, values, 0);   // rank 1
+//   occl::group([&] {                        // both at once
+//     occl::send<float>(comm, mine, next);
+//     occl::receive<float>(comm, theirs, last);
+//   });
 //
-// Functions throw Error. Those that are called in a group throw what is wrong with the call alone.
+// Functions throw Error. Those that are called in a group throw what is wrong with the call alone,
+// and nothing of the group is begun then, nor of those that it is inside of, also if what was
+// thrown is caught. Buffers live until the outermost group, or its request, has ended.
 #pragma once
 
 #include "occl.hpp"
@@ -15,6 +19,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace occl {
@@ -31,13 +37,16 @@ void receive(const Communicator &comm, std::span<std::type_identity_t<T>> values
 
 namespace detail {
 
+/// Nothing is begun of the group that this thread is in, if it is in one.
+inline void refuseGroup() { occlSend(nullptr, 0, occlUint8, 0, nullptr, nullptr); } // is refused
+
 /// Runs body() in a group of this thread. If it throws nothing of the group is begun.
 template <class Body> void fillGroup(Body &body) {
   check(occlGroupStart());
   try {
     body();
   } catch (...) {
-    occlSend(nullptr, 0, occlUint8, 0, nullptr, nullptr); // is refused, and so is the group
+    refuseGroup();
     occlGroupEnd();
     throw;
   }
@@ -81,6 +90,7 @@ namespace detail {
 /// Each rank has a part, which lies inside of the `length` elements.
 inline void checkParts(const char *what, const Parts &parts, uint64_t length, uint32_t numRanks) {
   const auto fail = [&](const std::string &why) {
+    refuseGroup();
     throw Error(occlInvalidArgument, std::string(what) + why);
   };
   if (parts.counts.size() != numRanks || parts.displacements.size() != numRanks)

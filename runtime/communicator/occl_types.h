@@ -96,8 +96,10 @@ typedef struct {
       spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
-  uint32_t maxInFlight;  /* collectives started at once; default 1024. With occlDeviceCuda it is
-                            256 of each kind, of all communicators that share the daemon */
+  uint32_t
+      maxInFlight;       /* requests at once, of what was started, and of what is complete, was
+                            started without callback and not waited for; default 1024. With occlDeviceCuda
+                            it is       256 of each kind, of all communicators that share the daemon */
   uint32_t orderPolicy;  /* an occlOrderPolicy_t */
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
   uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,

@@ -265,6 +265,12 @@ TEST(TransferAsync, AllRequestsTakenIsAgain) {
     EXPECT_NE(std::string(occlGetLastError()).find("all 2 of config->maxInFlight"),
               std::string::npos)
         << occlGetLastError();
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.kind = occlKindAllReduce;
+    EXPECT_EQ(occlStart(ranks[1], &call, nullptr, nullptr, &none), occlAgain);
+    EXPECT_NE(std::string(occlGetLastError()).find("all 2 of config->maxInFlight"),
+              std::string::npos)
+        << occlGetLastError();
     maySend = true;
     EXPECT_EQ(waitForAll(ranks[1], requests), "");
     EXPECT_EQ(got, sent);
@@ -299,6 +305,32 @@ TEST(TransferAsync, AbortEndsRequestsAndCallbacks) {
   });
 }
 
+TEST(TransferAsync, ADeadlineEndsThem) {
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.timeoutMs = 100;
+  Ranks ranks(2, config);
+  std::vector<int32_t> got(kSmall, -1);
+  Told told;
+  ASSERT_EQ(occlGroupStart(), occlSuccess);
+  ASSERT_EQ(occlRecv(got.data(), kSmall, occlInt32, 0, ranks[1], nullptr), occlSuccess);
+  ASSERT_EQ(occlGroupEndAsync(ranks[1], 0, Told::tell, &told, nullptr), occlSuccess);
+  told.await();
+  EXPECT_EQ(told.result, occlTimeout);
+  EXPECT_NE(std::string(occlCommGetLastError(ranks[1])).find("from rank 0 to rank 1"),
+            std::string::npos)
+      << occlCommGetLastError(ranks[1]);
+}
+
+TEST(TransferAsync, AMismatchEndsBothSides) {
+  Ranks ranks(2);
+  const auto sent = numbers(kLarge, 0);
+  std::vector<int32_t> got(kSmall, -1);
+  const occlRequest_t send = startSend(sent, 1, ranks[0]);
+  const occlRequest_t receive = startReceive(got, 0, ranks[1]);
+  EXPECT_EQ(occlWait(ranks[1], receive), occlMismatch);
+  EXPECT_EQ(occlWait(ranks[0], send), occlMismatch);
+}
+
 void throwing(occlRequest_t, occlResult_t, void *) { throw std::runtime_error("of the test"); }
 
 TEST(TransferAsync, ACallbackThatThrowsFailsTheCommunicator) {
@@ -306,7 +338,8 @@ TEST(TransferAsync, ACallbackThatThrowsFailsTheCommunicator) {
   ASSERT_EQ(occlGroupStart(), occlSuccess);
   ASSERT_EQ(occlGroupEndAsync(ranks[0], 1, throwing, nullptr, nullptr), occlSuccess);
   EXPECT_EQ(occlSend(nullptr, 0, occlInt32, 0, ranks[0], nullptr), occlCallbackFailed);
-  EXPECT_NE(std::string(occlCommGetLastError(ranks[0])).find("a group of transfers"),
+  EXPECT_NE(std::string(occlCommGetLastError(ranks[0]))
+                .find("the callback of a group of transfers threw an exception on rank 0"),
             std::string::npos)
       << occlCommGetLastError(ranks[0]);
 }

@@ -135,6 +135,14 @@ TEST(TransferWrapper, CollectivesWithCountsByRank) {
 TEST(TransferWrapper, PartsLieInsideOfTheBuffer) {
   std::vector<Communicator> ranks = Communicator::all(1);
   std::vector<int32_t> values(4), result(4);
+  // Nor is anything of the group, though it goes on.
+  EXPECT_THROW(group([&] {
+                 EXPECT_THROW(allToAllv<int32_t>(ranks[0], values, Parts::packed({4}), result,
+                                                 Parts::packed({5})),
+                              Error);
+                 send<int32_t>(ranks[0], values, 0);
+               }),
+               Error);
   const Parts right = Parts::packed({4});
   EXPECT_NE(whatOf([&] {
               allToAllv<int32_t>(ranks[0], values, right, result, Parts::packed({2, 2}));

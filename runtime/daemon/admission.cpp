@@ -90,6 +90,8 @@ IdState &Admission::sequenceOf(uint64_t id) {
 insight::KnownCollective Admission::lookUp(uint64_t id) {
   if (const auto pair = transport::pairOf(id))
     return {"transfers " + transport::describe(*pair), nullptr};
+  if (id == transport::kTransferGroups)
+    return {"groups of transfers", nullptr};
   insight::KnownCollective known{
       id == kCallSequence ? "the communicator's calls" : "id " + std::to_string(id), nullptr};
   std::lock_guard lock(mutex);

@@ -133,14 +133,14 @@ void Core::callBack(queue::CompletionEntry entry) {
     event.ordinal = end.origin.ordinal;
     trace.record(event);
   }
-  const bool isOfTransfers = transport::pairOf(end.origin.collective).has_value();
+  const bool isOfTransfers = end.origin.collective == transport::kTransferGroups;
   if (!end.status.ok()) {
     const std::string whose = isOfTransfers
                                   ? "a group of transfers"
                                   : "collective " + nameOf(end.origin.collective) +
-                                        ", invocation " + std::to_string(end.origin.ordinal);
+                                        ", invocation " + std::to_string(end.origin.ordinal) + ",";
     fabric->fail({StatusCode::CallbackFailed,
-                  "the callback of " + whose + ", threw an exception on rank " +
+                  "the callback of " + whose + " threw an exception on rank " +
                       std::to_string(fabric->rank()) + ": " + end.status.message()});
     settleFailure();
   }

@@ -40,14 +40,12 @@ struct Core {
   /// Invocations of transfers and callbacks of their groups, which are not among those.
   Atomic<uint64_t> openTransfers{0};
 
-  /// Submissions that this thread knows of and that have not ended.
-  uint64_t countInFlight() const {
-    uint64_t known = stats.submitted.load(std::memory_order_relaxed);
-    uint64_t over = ended.load(std::memory_order_acquire);
-    return over < known ? known - over : 0;
-  }
+  /// Whether something is in flight that this thread knows of. What has ended is read first: whose
+  /// end starts another one is then seen, or that one is.
   bool hasOpen() const {
-    return countInFlight() != 0 || openTransfers.load(std::memory_order_acquire) != 0;
+    const uint64_t over = ended.load(std::memory_order_acquire);
+    return openTransfers.load(std::memory_order_acquire) != 0 ||
+           stats.submitted.load(std::memory_order_relaxed) > over;
   }
   /// An invocation has been admitted, with a request or as its caller's own. Its number on the
   /// device. Under the admission's lock.

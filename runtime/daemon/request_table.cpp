@@ -80,11 +80,12 @@ std::optional<StatusCode> RequestTable::take(RequestId request) {
   return result;
 }
 
-uint32_t RequestTable::countUntaken() const {
+std::string RequestTable::describeFull() const {
   uint32_t untaken = 0;
   for (uint32_t index = 0; index < capacity; ++index)
     untaken += stateIn(slots[index].word.load(std::memory_order_relaxed)) == Done;
-  return untaken;
+  return "a request: all " + std::to_string(capacity) + " of config->maxInFlight are taken, " +
+         std::to_string(untaken) + " by what is complete and was not waited for";
 }
 
 } // namespace occl::daemon

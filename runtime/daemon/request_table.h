@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace occl::daemon {
 
@@ -88,8 +89,9 @@ public:
   /// forgotten already.
   std::optional<StatusCode> take(RequestId request);
 
-  /// Requests that are complete and wait to be taken. For messages: other threads go on.
-  uint32_t countUntaken() const;
+  /// "a request: all 4 of config->maxInFlight are taken, 3 by what is complete and was not waited
+  /// for". Other threads go on meanwhile.
+  std::string describeFull() const;
 
 private:
   static constexpr uint32_t kIndexBits = 20;

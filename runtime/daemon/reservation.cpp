@@ -248,8 +248,7 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   if (!submission.isOwn) // else there are no more than records of the calls' sequence
     request = core.requests.open(submission.callback, {id.id, id.nextOrdinal});
   if (!request)
-    return again("a request: " + std::to_string(core.requests.countUntaken()) +
-                 " are complete and nobody has waited for them");
+    return again(core.requests.describeFull());
   OpenInvocation *invocation = kept ? kept : takeInvocation();
   invocation->core = &core;
   invocation->place = &core.place;
@@ -358,7 +357,7 @@ Status Admission::again(const std::string &what) const {
     else if (reader)
       text += " (rank " + std::to_string(*reader) + " has not finished it)";
   }
-  return nothingFree(what, named == 0 ? "requests that nobody has waited for" : text);
+  return nothingFree(what, text);
 }
 
 Status Admission::nothingFree(const std::string &what, const std::string &holders,

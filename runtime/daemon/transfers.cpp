@@ -130,16 +130,15 @@ BlockTask *Transfers::begin(Exchange &exchange, std::span<const Transfer> transf
 
 StatusOr<RequestId> Transfers::start(std::span<const Transfer> transfers, const Callback &callback,
                                      bool callbackNeverBlocks) {
+  if (callback && !callbackNeverBlocks)
+    if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
+      return thread;
   auto exchange = std::make_unique<Exchange>();
-  // Its pair is that of any transfer: to say that it is none of a collective.
-  const auto request = core.requests.open(
-      callback, {transport::idOf({core.fabric->rank(), core.fabric->rank()}), 0});
+  const auto request =
+      core.requests.open(callback, {transport::kTransferGroups, core.stats.groups.load()});
   if (!request)
-    return Status(StatusCode::Again, "nothing free now: a request: all " +
-                                         std::to_string(core.options.maxInFlight) +
-                                         " of config->maxInFlight are taken, " +
-                                         std::to_string(core.requests.countUntaken()) +
-                                         " by what is complete and was not waited for");
+    return Status(StatusCode::Again, "nothing free now: " + core.requests.describeFull() +
+                                         ". Wait for a completion, then call again");
   exchange->request = *request;
   exchange->hasCallback = static_cast<bool>(callback);
   exchange->callbackNeverBlocks = callbackNeverBlocks;

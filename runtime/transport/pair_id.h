@@ -31,6 +31,9 @@ constexpr std::optional<Pair> pairOf(uint64_t id) {
   return Pair{packed >> kPairRankBits, packed & ((1u << kPairRankBits) - 1)};
 }
 
+/// Of the groups of transfers that have a request; no pair's.
+inline constexpr uint64_t kTransferGroups = kFirstPairId + (uint64_t{1} << (2 * kPairRankBits));
+
 /// "from rank 0 to rank 1".
 inline std::string describe(Pair pair) {
   return "from rank " + std::to_string(pair.source) + " to rank " +

@@ -231,6 +231,44 @@ TEST_F(Transfers, CallbacksOfGroups) {
     });
 }
 
+/// Before, while and after they begin: each ends once, with its data or without.
+TEST_F(Transfers, AbortOfGroupsWithRequests) {
+  const std::vector<int32_t> sent = numbers(kLarge, 3);
+  for (uint32_t neverBlocks : {0, 1})
+    expectNoDefect(300, [&, neverBlocks] {
+      std::array<Atomic<uint32_t>, kRanks> calls{};
+      std::array<std::vector<int32_t>, kRanks> got;
+      uint32_t begun[kRanks] = {};
+      {
+        Ranks ranks(kRanks, withWorkers(1));
+        Thread aborter([&] { require(occlCommAbort(ranks[1]) == occlSuccess, "abort"); });
+        runRanks([&](uint32_t r) {
+          got[r].resize(kLarge, -1);
+          require(occlGroupStart() == occlSuccess, "group");
+          send(sent, 1 - r, ranks[r]);
+          receive(got[r], 1 - r, ranks[r]);
+          const occlCallback_t count = [](occlRequest_t, occlResult_t result, void *user) {
+            require(result == occlSuccess || result == occlAborted, "neither");
+            static_cast<Atomic<uint32_t> *>(user)->fetch_add(1);
+          };
+          occlRequest_t request = 0;
+          const occlResult_t result =
+              occlGroupEndAsync(ranks[r], neverBlocks, count, &calls[r], &request);
+          require(result == occlSuccess || result == occlAborted, "neither");
+          begun[r] = result == occlSuccess;
+          if (begun[r] && r == 0) {
+            const occlResult_t ended = occlWait(ranks[r], request);
+            require(ended == occlSuccess || ended == occlAborted, "neither");
+            require(ended == occlAborted || got[r] == sent, "wrong data");
+          }
+        });
+        aborter.join();
+      }
+      for (uint32_t r = 0; r < kRanks; ++r)
+        require(calls[r].load() == begun[r], "the callback was not called once");
+    });
+}
+
 TEST_F(Transfers, WhatIsSentWakesWhoWaitsForAGroup) {
   exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
     if (r == 1)
