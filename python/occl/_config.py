@@ -1,0 +1,67 @@
+"""The settings of a communicator, as keywords."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from . import _abi
+from ._errors import InvalidArgumentError
+
+
+class Settings(TypedDict, total=False):
+    """occlConfig_t of occl_types.h, which says more. What is left out has its default."""
+
+    timeout: float | None
+    """Seconds: deadline of set-up (30 if left out) and of every collective (none if left out)."""
+    workers: int
+    """Executor threads of a rank; default 1."""
+    preemption: bool
+    arena_bytes: int
+    heap_bytes: int
+    max_in_flight: int
+    spin_microseconds: int
+
+
+_NAMES = {"workers": "workers", "arena_bytes": "arenaBytes", "heap_bytes": "heapBytes",
+          "max_in_flight": "maxInFlight", "spin_microseconds": "spinMicroseconds"}
+
+
+def timeout_ms(seconds: float | None, what: str = "timeout") -> int:
+    """None is 0, the default; infinity is no deadline."""
+    if seconds is None:
+        return 0
+    if not isinstance(seconds, int | float):
+        raise TypeError(f"{what} is a {type(seconds).__name__}; it is a number of seconds")
+    if seconds == float("inf"):
+        return _abi.NO_TIMEOUT
+    if not 0 < seconds < _abi.NO_TIMEOUT / 1000:
+        raise InvalidArgumentError(f"{what} is {seconds} seconds; it can be above 0 and below "
+                                   f"{_abi.NO_TIMEOUT // 1000}, or float('inf') for none")
+    return max(1, round(seconds * 1000))
+
+
+def natural(value: Any, what: str, below: int = 1 << 64) -> int:
+    """An int that is not negative, for the library. TypeError, InvalidArgumentError."""
+    try:
+        number = int(value.__index__())
+    except AttributeError:
+        raise TypeError(f"{what} is a {type(value).__name__}; it is an int") from None
+    if not 0 <= number < below:
+        raise InvalidArgumentError(f"{what} is {number}; it can be 0 to {below - 1}")
+    return number
+
+
+def config_of(settings: Settings) -> _abi.Config:
+    config = _abi.sized(_abi.Config)
+    for name, value in settings.items():
+        if name == "timeout":
+            config.timeoutMs = timeout_ms(value)  # type: ignore[arg-type]
+        elif name == "preemption":
+            config.preemption = 1 if value else 2
+        elif name in _NAMES:
+            bits = 64 if name.endswith("bytes") else 32
+            setattr(config, _NAMES[name], natural(value, name, 1 << bits))
+        else:
+            known = ", ".join(Settings.__annotations__)
+            raise TypeError(f"a communicator has no setting '{name}'; it has {known}")
+    return config

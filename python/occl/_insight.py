@@ -1,0 +1,108 @@
+"""What a communicator can be asked about (occl_insight.h, docs/insight.md)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from . import _abi, _library
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters of a rank since its start: occlStats_t."""
+
+    submitted: int
+    completed: int
+    failed: int
+    preemptions: int
+    context_loads: int
+    context_saves: int
+    quits: int
+    restarts: int
+    bytes_sent: int
+    bytes_received: int
+    max_queue_length: int
+    mean_queue_length: float
+
+
+@dataclass(frozen=True)
+class CollectiveStats:
+    """Counters of a sequence of collectives on one rank: occlCollectiveStats_t, and of all its
+    thread blocks. Times are seconds, sums over what has completed."""
+
+    submitted: int
+    completed: int
+    failed: int
+    start_seconds: float
+    announce_seconds: float
+    finish_seconds: float
+    longest_finish_seconds: float
+    running_seconds: float
+    wait_seconds: dict[str, float]
+    """By what was waited for: announce, data, credit, dependency, signal, begin."""
+    preemptions: int
+    slices: int
+    bytes_sent: int
+    bytes_received: int
+    thread_blocks: int
+
+
+class Insight:
+    """Counters, who waits for whom, and traces."""
+
+    def report(self: Any) -> str:
+        """Who waits for whom, now, down to the source line. Asks the other ranks, and gives those
+        that do not answer up to 50 ms."""
+        length = ctypes.c_size_t(4096)
+        with self._using():
+            while True:
+                text = ctypes.create_string_buffer(length.value + 1)
+                _library.check(_library.library().occlCommReport(
+                    self._handle, text, len(text), ctypes.byref(length)))
+                if length.value < len(text):
+                    return text.value.decode(errors="replace")
+
+    def stats(self: Any) -> Stats:
+        """This rank's counters since its start."""
+        found = _abi.sized(_abi.Stats)
+        with self._using():
+            _library.check(_library.library().occlCommGetStats(self._handle, found))
+        return Stats(*(getattr(found, name) for name, *_ in found._fields_[1:]))
+
+    def collective_stats(self: Any, id: int | None = None) -> CollectiveStats:
+        """The same of the sequence of an id, or of the calls that have none. InvalidArgumentError
+        if nothing of it was ever called, or not for so long that it was forgotten."""
+        number = _abi.CALLS if id is None else id
+        whole, blocks = _abi.sized(_abi.CollectiveStats), _abi.sized(_abi.BlockStats)
+        library = _library.library()
+        with self._using():
+            _library.check(library.occlCollectiveGetStats(self._handle, number, whole))
+            _library.check(library.occlCollectiveGetBlockStats(
+                self._handle, number, _abi.ALL_BLOCKS, blocks))
+        waits = {why: blocks.waitNs[i] * 1e-9 for i, why in enumerate(_abi.WAIT_REASONS)}
+        return CollectiveStats(
+            whole.submitted, whole.completed, whole.failed, whole.startNs * 1e-9,
+            whole.announceNs * 1e-9, whole.finishNs * 1e-9, whole.longestFinishNs * 1e-9,
+            blocks.runningNs * 1e-9, waits, blocks.preemptions, blocks.slices, blocks.bytesSent,
+            blocks.bytesReceived, whole.numBlocks)
+
+    def failure(self: Any) -> str:
+        """Why the communicator has failed: collective, rank, instruction and source line. '' if it
+        has not."""
+        with self._using():
+            text: bytes = _library.library().occlCommGetLastError(self._handle)
+        return text.decode(errors="replace")
+
+    def trace_start(self: Any, path: str | os.PathLike[str]) -> None:
+        """Records from now on what this rank does, for `path`: %r in it is the rank, %p the
+        process."""
+        with self._using():
+            _library.check(_library.library().occlTraceStart(self._handle, os.fsencode(path)))
+
+    def trace_stop(self: Any) -> None:
+        """Writes what was recorded, for ui.perfetto.dev."""
+        with self._using():
+            _library.check(_library.library().occlTraceStop(self._handle))

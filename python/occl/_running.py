@@ -1,0 +1,204 @@
+"""occl.run: a plan on all its ranks, as threads of this process, timed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _buffers, _dtypes, _reference
+from ._calls import Options, of_plan, prepare
+from ._config import natural
+from ._errors import AbortedError, InvalidArgumentError
+from .communicator import Communicator, init_all
+from .plan import Plan
+
+_PART_OF_BUS = {"allreduce": 2.0, "allgather": 1.0, "reducescatter": 1.0, "alltoall": 1.0}
+_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+          "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What occl.run has seen."""
+
+    plan: Plan
+    outputs: list[Any] = field(repr=False)
+    """Of each rank: its array, or None if the plan gives it nothing."""
+    times: list[float] = field(repr=False)
+    """Seconds of each iteration, on the rank that took longest."""
+    bytes: int
+    """Of the larger one of a rank's two buffers, as nccl-tests count."""
+    checked: bool
+    """Whether outputs were compared with what the collective is to compute."""
+
+    @property
+    def seconds(self) -> float:
+        """The median of `times`."""
+        ordered = sorted(self.times)
+        return (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
+
+    @property
+    def algbw(self) -> float:
+        """bytes / seconds, in GB/s."""
+        return self.bytes * 1e-9 / self.seconds
+
+    @property
+    def busbw(self) -> float | None:
+        """The same as what each rank's link carries at least, as nccl-tests have it: GB/s. None for
+        a collective of which nobody knows."""
+        n, name = self.plan.ranks, self.plan.collective
+        if name in ("broadcast", "reduce"):
+            return self.algbw
+        factor = _PART_OF_BUS.get(name)
+        return None if factor is None else self.algbw * factor * (n - 1) / n
+
+    def __str__(self) -> str:
+        bus = "" if self.busbw is None else f", bus {self.busbw:.3f} GB/s"
+        checked = "checked" if self.checked else "not checked"
+        return (f"{self.plan.name} ({self.plan.collective}) on {self.plan.ranks} ranks, "
+                f"{self.bytes} bytes: {self.seconds * 1e6:.1f} us (median of {len(self.times)}), "
+                f"{self.algbw:.3f} GB/s{bus}; {checked}")
+
+
+def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None, *,
+        ranks: int | None = None, outputs: Sequence[Any] | None = None, count: int | None = None,
+        bytes: int | str | None = None, dtype: Any = "float32", op: str = "sum",
+        iterations: int | None = None, warmup: int | None = None, check: bool | None = None,
+        timeout: float | None = 60.0) -> Run:
+    """Executes a plan on all its ranks, as threads of this process, and times it.
+
+    plan: one, or what occl.compile takes: then it is compiled for `ranks`.
+    inputs, outputs: an array for each rank, or None on ranks that have none. Outputs are made where
+    none are given. Without inputs, small numbers of `dtype` are made up: `count` elements a part,
+    or `bytes` ('64KiB'), or 1 MiB.
+    iterations, warmup: how often it is executed with and without being timed; 10 and 2, but once
+    and not at all in place, where each works on the results of the one before.
+    check: whether the outputs are compared with what the collective is to compute, which raises
+    AssertionError; as a default they are for inputs that are made up.
+    timeout: deadline of each call, in seconds; None: no deadline.
+    """
+    if not isinstance(plan, Plan):
+        from .compiler import compile
+
+        plan = compile(plan, ranks=ranks)
+    if ranks is not None and ranks != plan.ranks:
+        raise InvalidArgumentError(f"plan '{plan.name}' is for {plan.ranks} ranks, not for {ranks}")
+    should_check = check if check is not None else (
+        inputs is None and _reference.can_check(plan))
+    is_in_place = _is_in_place(inputs, outputs)
+    timed = natural(iterations, "iterations") if iterations is not None else (
+        1 if is_in_place else 10)
+    untimed = natural(warmup, "warmup") if warmup is not None else (0 if is_in_place else 2)
+    if timed == 0:
+        raise InvalidArgumentError("iterations is 0; it can be 1 or more")
+    if should_check and is_in_place and timed + untimed > 1:
+        raise InvalidArgumentError("in place each iteration works on the results of the one before:"
+                                   " only one can be checked (iterations=1, warmup=0)")
+    if inputs is None:
+        name = _dtypes.dtype_name(dtype)
+        size = _dtypes.DTYPES[name][1]
+        if count is None:
+            count = parse_bytes("1MiB" if bytes is None else bytes) // size
+        inputs = _reference.made_up(plan, count, name, op)
+    elif bytes is not None:
+        raise TypeError("bytes is for inputs that are made up; these are given")
+    job = _Job(plan, inputs, outputs, Options(op=op, count=count, timeout=timeout),
+               untimed, timed)
+    expected = _reference.expected(plan, job.inputs, op, job.count) if should_check else None
+    job.execute()
+    if expected is not None:
+        _reference.compare(plan, job.outputs, expected)
+    return Run(plan, job.outputs, job.times, job.largest_bytes, should_check)
+
+
+def _is_in_place(inputs: Sequence[Any] | None, outputs: Sequence[Any] | None) -> bool:
+    """Whether some input is, or shares memory with, its output."""
+    for source, target in zip(inputs or (), outputs or ()):
+        if source is not None and target is not None:
+            a, b = _buffers.read(source), _buffers.read(target)
+            if a.pointer < b.pointer + b.bytes and b.pointer < a.pointer + a.bytes:
+                return True
+    return False
+
+
+def parse_bytes(size: int | str) -> int:
+    """65536, '64KiB', '1MiB'."""
+    if isinstance(size, str):
+        digits = size.strip().rstrip("BKMGibkmg ")
+        unit = size.strip()[len(digits):].strip().lower()
+        if not digits.isdecimal() or unit not in _UNITS:
+            raise InvalidArgumentError(f"'{size}' is no number of bytes, such as 65536 or '64KiB'")
+        return int(digits) * _UNITS[unit]
+    return natural(size, "bytes")
+
+
+class _Job:
+    """The ranks' threads, and what they share."""
+
+    def __init__(self, plan: Plan, inputs: Sequence[Any], outputs: Sequence[Any] | None,
+                 options: Options, warmup: int, iterations: int):
+        for name, arrays in (("inputs", inputs), ("outputs", outputs)):
+            if arrays is not None and (not hasattr(arrays, "__len__") or len(arrays) != plan.ranks):
+                raise InvalidArgumentError(f"{name} is one array for each of the {plan.ranks} "
+                                           "ranks, in a list")
+        self.plan, self.options = plan, options
+        self.inputs = list(inputs)
+        self.outputs: list[Any] = list(outputs) if outputs is not None else [None] * plan.ranks
+        self.warmup, self.iterations = warmup, iterations
+        # Bad arrays are seen here, before any rank waits for another one.
+        prepared = [of_plan(plan, rank, plan.ranks, source, target, options) for
+                    rank, (source, target) in enumerate(zip(self.inputs, self.outputs))]
+        self.outputs = [one.value for one in prepared]
+        counts = {one.call.count for one in prepared}
+        if len(counts) != 1:
+            raise InvalidArgumentError("the ranks' arrays are of different sizes: counts of "
+                                       f"elements of a part are {sorted(counts)}")
+        self.count = counts.pop()
+        self.largest_bytes = max(buffer.bytes for one in prepared for buffer in one.keep[:2]
+                                 if buffer is not None)
+        self.times: list[float] = []
+        self.seconds = [[0.0] * iterations for _ in range(plan.ranks)]
+        self.failures: list[BaseException | None] = [None] * plan.ranks
+
+    def execute(self) -> None:
+        comms = init_all(self.plan.ranks)
+        try:
+            threads = [threading.Thread(target=self._rank, args=(rank, comm), daemon=True,
+                                        name=f"occl-rank-{rank}")
+                       for rank, comm in enumerate(comms)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            comms[0].abort()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+            raise
+        finally:
+            for comm in comms:
+                comm.close()
+        failures = [failure for failure in self.failures if failure is not None]
+        if failures:  # the others' are its consequence
+            raise next((f for f in failures if not isinstance(f, AbortedError)), failures[0])
+        self.times = [max(self.seconds[rank][i] for rank in range(self.plan.ranks))
+                      for i in range(self.iterations)]
+
+    def _rank(self, rank: int, comm: Communicator) -> None:
+        source, target, options = self.inputs[rank], self.outputs[rank], self.options
+        seconds, clock = self.seconds[rank], time.perf_counter
+        try:
+            prepared = prepare(self.plan, rank, comm.size, source, target, options)
+            for i in range(-self.warmup, self.iterations):
+                begin = clock()
+                comm._run(prepared)
+                if i >= 0:
+                    seconds[i] = clock() - begin
+        except BaseException as failure:
+            self.failures[rank] = failure
+            comm.abort()

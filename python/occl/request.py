@@ -1,0 +1,70 @@
+"""Collectives that have been started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _interrupt, _library
+from ._errors import Result
+
+if TYPE_CHECKING:
+    from .communicator import Communicator
+
+
+class Request:
+    """A collective that Communicator.start has started. Its arrays are kept alive, and must not be
+    touched, until it is complete; the request itself may be dropped before. Any thread may wait for
+    it."""
+
+    __slots__ = ("_comm", "_number", "_arrays", "_value", "_failure", "_is_complete", "__weakref__")
+
+    def __init__(self, comm: Communicator, number: int, arrays: tuple[Any, ...], value: Any):
+        self._comm = comm
+        self._number = number
+        self._arrays = arrays
+        self._value = value
+        self._failure: BaseException | None = None
+        self._is_complete = False
+
+    def test(self) -> bool:
+        """Whether it is complete; executes what can go on now, and never blocks. If it has failed,
+        the exception is result()'s."""
+        if not self._is_complete:
+            comm = self._comm
+            with comm._using():
+                self._take(_library.library().occlTest(comm._handle, self._number))
+        return self._is_complete
+
+    def wait(self) -> None:
+        """Returns when it is complete, and its arrays are the caller's again; raises why it failed,
+        if it did. Without a deadline it waits for ranks that live as long as it takes. Control-C
+        aborts the communicator."""
+        if not self._is_complete:
+            comm = self._comm
+            with comm._using(), _interrupt.ended_by(comm.abort):
+                self._take(_library.library().occlWait(comm._handle, self._number))
+        if self._failure is not None:
+            raise self._failure
+
+    def result(self) -> Any:
+        """Waits, and returns the output: the array that the call was given, or made."""
+        self.wait()
+        return self._value
+
+    def _take(self, result: int) -> None:
+        if result == Result.IN_PROGRESS:
+            return
+        if result != Result.SUCCESS:
+            try:
+                _library.fail(result)
+            except Exception as failure:
+                self._failure = failure
+        self._is_complete = True
+        self._arrays = ()
+        self._comm._forget(self._number)
+
+    def __repr__(self) -> str:
+        state = "in flight"
+        if self._is_complete:
+            state = f"failed: {self._failure}" if self._failure else "complete"
+        return f"<occl.Request {self._number} of {self._comm!r}: {state}>"

@@ -1,0 +1,97 @@
+"""Puts the native files into the package: liboccl.so.0, occlc, occl-run, algorithms, topologies.
+
+They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the folder
+OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in pyproject.toml.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+ROOT = Path(__file__).resolve().parent
+# Where Bazel puts them.
+NATIVE = {
+    "liboccl.so.0": "packaging/liboccl.so.0",
+    "occlc": "tools/occlc/occlc",
+    "occl-run": "tools/occl-run/occl-run",
+}
+
+
+def build_with_bazel():
+    subprocess.run([ROOT / "tools/setup.sh"], cwd=ROOT, check=True)
+    targets = [f"//{path.rpartition('/')[0]}:{name}" for name, path in NATIVE.items()]
+    subprocess.run([ROOT / "tools/dev/bazel.sh", "build", "--show_progress",
+                    "--show_progress_rate_limit=30", *targets], cwd=ROOT, check=True)
+
+
+def native_files():
+    """Name to path, of all files."""
+    prebuilt = os.environ.get("OCCL_PREBUILT")
+    if not prebuilt:
+        build_with_bazel()
+        return {name: ROOT / "bazel-bin" / path for name, path in NATIVE.items()}
+    found = {}
+    for name in NATIVE:
+        places = [Path(prebuilt, folder, name) for folder in ("", "lib", "bin")]
+        found[name] = next((place for place in places if place.is_file()), None)
+        if found[name] is None:
+            raise SystemExit(f"OCCL_PREBUILT is '{prebuilt}', where {name} is missing; looked for "
+                             + ", ".join(map(str, places)))
+    return found
+
+
+class BuildWithNative(build_py):
+    def run(self):
+        if self.editable_mode:
+            build_with_bazel()  # the package finds bazel-bin beside itself
+            return super().run()
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # modules that are gone
+        super().run()
+        folder = Path(self.build_lib, "occl", "_native")
+        folder.mkdir(parents=True)
+        for name, path in native_files().items():
+            shutil.copy(path, folder / name)
+            (folder / name).chmod(0o755)
+        for kind, suffix in (("algorithms", ".coll"), ("topologies", ".topo")):
+            for path in sorted((ROOT / kind).rglob("*" + suffix)):
+                target = folder / path.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+
+
+class NativeWheel(bdist_wheel):
+    """One wheel for every Python: what is native in it is no extension module."""
+
+    def get_tag(self):
+        folder = Path(self.bdist_dir or ".", "occl", "_native")
+        if not folder.is_dir():
+            folder = Path(self.get_finalized_command("build_py").build_lib, "occl", "_native")
+        minor = max(needed_glibc(folder / name) for name in NATIVE)
+        return "py3", "none", f"manylinux_2_{minor}_x86_64"
+
+
+def needed_glibc(path):
+    """The minor version of glibc whose symbols a file asks for."""
+    return max(int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", path.read_bytes()))
+
+
+class NoSdist(sdist):
+    def run(self):
+        raise SystemExit("there is no source distribution: the compiler and the runtime are built "
+                         "from a clone of the repository")
+
+
+class NativeDistribution(Distribution):
+    def has_ext_modules(self):
+        return True
+
+
+setup(distclass=NativeDistribution,
+      cmdclass={"build_py": BuildWithNative, "bdist_wheel": NativeWheel, "sdist": NoSdist})
