@@ -73,5 +73,5 @@ class BlockStats(Structure):
 def sized(structure: type[_Sized]) -> _Sized:
     """A structure with zeros but its size, which the library wants to know."""
     made = structure()
-    made.size = sizeof(structure)  # type: ignore[attr-defined]
+    made.size = sizeof(structure)
     return made

@@ -4,6 +4,7 @@ the object needs it."""
 
 from __future__ import annotations
 
+from ctypes import addressof, c_char
 from typing import Any
 
 from . import _dtypes
@@ -70,7 +71,10 @@ def _of_numpy(array: Any, what: str, owner: Any) -> Buffer:
         raise InvalidArgumentError(
             f"{what} is not contiguous (shape {array.shape}, strides {array.strides} bytes): "
             "numpy.ascontiguousarray(array) makes a copy that is")
-    pointer = array.__array_interface__["data"][0]
+    try:
+        pointer = addressof(c_char.from_buffer(array))  # four times as fast as what always works
+    except (TypeError, ValueError):
+        pointer = array.__array_interface__["data"][0]
     return Buffer(owner, pointer, array.shape, array.size, array.dtype, flags.writeable)
 
 

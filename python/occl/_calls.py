@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from . import _abi, _buffers, _dtypes
@@ -104,13 +105,14 @@ def output(source: Buffer, out: Any, shape: tuple[int, ...]) -> tuple[Any, Buffe
     """`out`, or a new array, as a buffer with so many elements of the source's type."""
     if out is None:
         out = _buffers.empty_like(source, shape)
-    target = _buffers.write(out)
+    if out is source.array and source.is_writable:
+        target = source
+    else:
+        target = _buffers.write(out)
     if target.code != source.code:
         raise InvalidArgumentError(f"out has elements of {target.dtype}, the array of "
                                    f"{source.dtype}")
-    elements = 1
-    for length in shape:
-        elements *= length
+    elements = prod(shape)
     if target.elements != elements:
         raise InvalidArgumentError(f"out has {target.elements} elements (shape "
                                    f"{tuple(target.shape)}), and the result {elements} (shape "

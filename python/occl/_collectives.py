@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import _calls, _interrupt, _library
+from . import _calls, _library
 from ._calls import Options, Prepared
 from ._config import natural
+from ._core import Core
+from ._errors import Result
 from .plan import Plan
 from .request import Request
 
-if TYPE_CHECKING:
-    from .communicator import Communicator
 
-
-class Collectives:
+class Collectives(Core):
     """Arrays are those of numpy, CPU tensors of torch, and whatever has the buffer protocol or
     __array_interface__; contiguous, and used where they lie. All ranks give the same number of
     elements and type.
@@ -25,9 +24,6 @@ class Collectives:
     Collectives with a part for each rank have the parts one after the other along the first
     dimension. `op` is 'sum', 'prod', 'min', 'max' or 'avg'.
     """
-
-    rank: int
-    size: int
 
     def all_reduce(self, array: Any, op: str = "sum", *, out: Any = None) -> Any:
         """The reduction of all ranks' arrays."""
@@ -78,7 +74,7 @@ class Collectives:
         options = Options(op, root, count, scale, timeout, name)
         return self._run(_calls.prepare(what, self.rank, self.size, array, out, options))
 
-    def start(self: Communicator, what: Plan | str, array: Any = None,  # type: ignore[misc]
+    def start(self, what: Plan | str, array: Any = None,
               *, id: int, out: Any = None, op: str = "sum", root: int = 0, count: int | None = None,
               scale: float | None = None, timeout: float | None = None, name: str | None = None,
               priority: int = 0) -> Request:
@@ -94,18 +90,24 @@ class Collectives:
         number = ctypes.c_uint64()
         with self._using():
             self._sweep()
-            _library.check(_library.library().occlStart(
-                self._handle, prepared.call, None, None, ctypes.byref(number)))
+            # An exception may come right behind the call: the arrays have to live all the same.
+            self._starting.append(prepared)
+            result = _library.library().occlStart(
+                self._handle, prepared.call, None, None, ctypes.byref(number))
             request = Request(self, number.value, prepared.keep, prepared.value)
-            self._requests[number.value] = request
+            if result == Result.SUCCESS:
+                self._requests[number.value] = request
+            self._starting.remove(prepared)
+            _library.check(result)
         return request
 
-    def _run(self: Communicator, prepared: Prepared) -> Any:  # type: ignore[misc]
-        with self._using(), _interrupt.ended_by(self.abort):
-            _library.check(_library.library().occlCall(self._handle, prepared.call, None))
+    def _run(self, prepared: Prepared) -> Any:
+        result = self._block(_library.library().occlCall, self._handle, prepared.call, None)
+        if result:
+            _library.fail(result)
         return prepared.value
 
-    def _sweep(self: Communicator) -> None:  # type: ignore[misc]
+    def _sweep(self) -> None:
         """Requests that the program has dropped end some time; then their arrays may go."""
         if len(self._requests) > 16:
             for request in list(self._requests.values())[:4]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _abi, _library
+from ._core import Core
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ class CollectiveStats:
     thread_blocks: int
 
 
-class Insight:
+class Insight(Core):
     """Counters, who waits for whom, and traces."""
 
-    def report(self: Any) -> str:
+    def report(self) -> str:
         """Who waits for whom, now, down to the source line. Asks the other ranks, and gives those
         that do not answer up to 50 ms."""
         length = ctypes.c_size_t(4096)
@@ -65,14 +66,14 @@ class Insight:
                 if length.value < len(text):
                     return text.value.decode(errors="replace")
 
-    def stats(self: Any) -> Stats:
+    def stats(self) -> Stats:
         """This rank's counters since its start."""
         found = _abi.sized(_abi.Stats)
         with self._using():
             _library.check(_library.library().occlCommGetStats(self._handle, found))
         return Stats(*(getattr(found, name) for name, *_ in found._fields_[1:]))
 
-    def collective_stats(self: Any, id: int | None = None) -> CollectiveStats:
+    def collective_stats(self, id: int | None = None) -> CollectiveStats:
         """The same of the sequence of an id, or of the calls that have none. InvalidArgumentError
         if nothing of it was ever called, or not for so long that it was forgotten."""
         number = _abi.CALLS if id is None else id
@@ -89,20 +90,20 @@ class Insight:
             blocks.runningNs * 1e-9, waits, blocks.preemptions, blocks.slices, blocks.bytesSent,
             blocks.bytesReceived, whole.numBlocks)
 
-    def failure(self: Any) -> str:
+    def failure(self) -> str:
         """Why the communicator has failed: collective, rank, instruction and source line. '' if it
         has not."""
         with self._using():
             text: bytes = _library.library().occlCommGetLastError(self._handle)
         return text.decode(errors="replace")
 
-    def trace_start(self: Any, path: str | os.PathLike[str]) -> None:
+    def trace_start(self, path: str | os.PathLike[str]) -> None:
         """Records from now on what this rank does, for `path`: %r in it is the rank, %p the
         process."""
         with self._using():
             _library.check(_library.library().occlTraceStart(self._handle, os.fsencode(path)))
 
-    def trace_stop(self: Any) -> None:
+    def trace_stop(self) -> None:
         """Writes what was recorded, for ui.perfetto.dev."""
         with self._using():
             _library.check(_library.library().occlTraceStop(self._handle))

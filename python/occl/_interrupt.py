@@ -14,8 +14,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
+from threading import get_ident
+from time import monotonic
+from typing import Any
 
 # What ends the call that the main thread is in; None while it is in none.
 _end_call: Callable[[], object] | None = None
@@ -25,45 +27,20 @@ _looked = -1.0
 _LOOK_SECONDS = 1.0
 
 
-class _NotMain:
-    """Signals are handled in the main thread: nothing to do in others."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class _Blocked:
-    __slots__ = ("end_call",)
-
-    def __init__(self, end_call: Callable[[], object]):
-        self.end_call = end_call
-
-    def __enter__(self) -> None:
-        global _end_call
-        _end_call = self.end_call
-
-    def __exit__(self, *_: object) -> None:
-        global _end_call
-        _end_call = None
-
-
-_NOT_MAIN = _NotMain()
-
-
-def ended_by(end_call: Callable[[], object]) -> _NotMain | _Blocked:
-    """A context in which the calling thread may block: on SIGINT, `end_call` is called by another
-    thread."""
-    if threading.get_ident() != _main:
-        return _NOT_MAIN
-    now = time.monotonic()
+def call(end_call: Callable[[], object], function: Callable[..., int], *arguments: Any) -> int:
+    """What the function returns, which may block. On SIGINT another thread calls `end_call`, if
+    this is the main thread: that is where signals are handled."""
+    global _end_call
+    if get_ident() != _main:
+        return function(*arguments)
+    now = monotonic()
     if now > _looked + _LOOK_SECONDS:
         _watch(now)
-    return _Blocked(end_call)
+    _end_call = end_call
+    try:
+        return function(*arguments)
+    finally:
+        _end_call = None
 
 
 def _watch(now: float) -> None:
@@ -98,7 +75,7 @@ def _in_child() -> None:
         for descriptor in _pipe:
             os.close(descriptor)
     _pipe, _looked, _end_call = None, -1.0, None
-    _main = threading.get_ident()
+    _main = get_ident()
 
 
 os.register_at_fork(after_in_child=_in_child)

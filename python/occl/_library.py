@@ -43,6 +43,7 @@ _PROTOTYPES: dict[str, list[object]] = {
     "occlRecv": [_P, c_uint64, c_int, c_uint32, _P, _P],
     "occlGroupStart": [],
     "occlGroupEnd": [],
+    "occlGroupEndAsync": [_P, c_uint32, _P, _P, POINTER(c_uint64)],
     "occlAllToAllv": [_P, _P, _P, _P, _P, _P, c_int, _P, _P],
     "occlAllGatherv": [_P, c_uint64, _P, _P, _P, c_int, _P, _P],
     "occlGatherv": [_P, c_uint64, _P, _P, _P, c_int, c_uint32, _P, _P],

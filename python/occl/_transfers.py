@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import c_uint64
-from typing import TYPE_CHECKING, Any
+from ctypes import byref, c_uint64
+from typing import Any
 
 from . import _buffers, _interrupt, _library
 from ._buffers import Buffer
 from ._config import natural
+from ._core import Core
 from ._errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from .communicator import Communicator
+from .request import Request
 
 
 class _Group(threading.local):
@@ -22,7 +21,7 @@ class _Group(threading.local):
 
     def __init__(self) -> None:
         self.depth = 0
-        self.uses: dict[Communicator, Any] = {}
+        self.uses: set[Core] = set()
         self.kept: list[Any] = []
 
 
@@ -34,28 +33,29 @@ def group() -> Iterator[None]:
     """Transfers inside, of any number of communicators, are begun at the end of the outermost
     group, progress together, and have ended when it returns. An exception inside means that none
     of them is begun."""
-    library = _library.library()
-    _library.check(library.occlGroupStart())
-    _group.depth += 1
+    _begin()
     try:
         yield
     except BaseException:
-        _leave(is_abandoned=True)
+        _end(_library.library().occlGroupEnd, is_abandoned=True)
         raise
-    _leave(is_abandoned=False)
+    _library.check(_end(_library.library().occlGroupEnd, is_abandoned=False))
 
 
-def _leave(is_abandoned: bool) -> None:
-    library = _library.library()
+def _begin() -> None:
+    _library.check(_library.library().occlGroupStart())
+    _group.depth += 1
+
+
+def _end(end: Callable[..., int], *arguments: Any, is_abandoned: bool) -> int:
+    """Ends the thread's innermost group by `end`, and returns its result. If that was the outermost
+    one, its communicators may be closed and its buffers may go after this."""
     _group.depth -= 1
     if is_abandoned:
-        # A call that is refused: the group's end then begins nothing.
-        library.occlSend(None, 1, 0, 0, None, None)
+        # A call that is refused: then the end begins nothing.
+        _library.library().occlSend(None, 1, 0, 0, None, None)
     if _group.depth:
-        _library.check(0 if is_abandoned else library.occlGroupEnd())
-        if is_abandoned:
-            library.occlGroupEnd()
-        return
+        return end(*arguments)
     comms = list(_group.uses)
 
     def abort() -> None:
@@ -63,24 +63,17 @@ def _leave(is_abandoned: bool) -> None:
             comm.abort()
 
     try:
-        with _interrupt.ended_by(abort):
-            result = library.occlGroupEnd()
-        if not is_abandoned:
-            _library.check(result)
+        return _interrupt.call(abort, end, *arguments)
     finally:
-        for use in _group.uses.values():
-            use.__exit__(None, None, None)
+        for comm in comms:
+            comm._leave()
         _group.uses.clear()
-        _group.kept.clear()
+        _group.kept = []
 
 
-class Transfers:
+class Transfers(Core):
     """Transfers between two ranks. Those of an ordered pair are a sequence of their own: the k-th
     send belongs to the k-th receive, with the same count and type."""
-
-    rank: int
-    size: int
-    _handle: int | None
 
     def send(self, array: Any, dest: int) -> None:
         """The array becomes what rank `dest` receives. Returns when the array is the caller's
@@ -95,6 +88,34 @@ class Transfers:
         peer = natural(source, "source", self.size)
         self._transfer("occlRecv", (buffer,), buffer.pointer, buffer.elements, buffer.code, peer)
         return array
+
+    @contextmanager
+    def start_group(self) -> Iterator[Request]:
+        """Transfers inside, all of this communicator, are begun at the end of the block, and have
+        ended when the request is complete; until then their arrays must not be touched.
+
+            with comm.start_group() as request:
+                comm.send(a, right)
+                comm.recv(b, left)
+            ...
+            request.wait()
+        """
+        request = Request(self, 0, (), None)
+        number = c_uint64()
+        end, arguments = _library.library().occlGroupEndAsync, (self._handle, 0, None, None,
+                                                                byref(number))
+        with self._using():
+            _begin()
+            try:
+                yield request
+            except BaseException:
+                _end(end, *arguments, is_abandoned=True)
+                raise
+            kept = _group.kept
+            self._starting.append(kept)
+            _library.check(_end(end, *arguments, is_abandoned=False))
+            request._begin(number.value, tuple(kept))
+            self._starting.remove(kept)
 
     def all_to_all_v(self, array: Any, send_counts: Sequence[int], out: Any,
                      recv_counts: Sequence[int]) -> Any:
@@ -145,16 +166,14 @@ class Transfers:
                        target.pointer, target.elements, source.code, root)
         return out
 
-    def _transfer(self: Any, function: str, keep: tuple[Any, ...], *arguments: Any) -> None:
+    def _transfer(self, function: str, keep: tuple[Any, ...], *arguments: Any) -> None:
         call = getattr(_library.library(), function)
         if not _group.depth:
-            with self._using(), _interrupt.ended_by(self.abort):
-                _library.check(call(*arguments, self._handle, None))
+            _library.check(self._block(call, *arguments, self._handle, None))
             return
         if self not in _group.uses:
-            use = self._using()
-            use.__enter__()
-            _group.uses[self] = use
+            self._enter()
+            _group.uses.add(self)
         _group.kept.append(keep)
         _library.check(call(*arguments, self._handle, None))
 

@@ -186,5 +186,5 @@ def _arguments(options: Mapping[str, Any]) -> list[str]:
 def _path_or_number(name: str, value: Any) -> str:
     if not isinstance(value, str | int | os.PathLike):
         raise TypeError(f"option '{name}' is a {type(value).__name__}; it can be a str or an int")
-    return os.path.abspath(value) if name == "import_path" else str(
-        os.fspath(value) if isinstance(value, os.PathLike) else value)
+    text = str(os.fspath(value) if isinstance(value, os.PathLike) else value)
+    return os.path.abspath(text) if name == "import_path" else text

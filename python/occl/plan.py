@@ -14,7 +14,7 @@ from . import _cbor, _layout, _library
 from ._errors import Error, InvalidPlanError
 
 if TYPE_CHECKING:
-    from ._occlc import Diagnostic
+    from .diagnostics import Diagnostic
     from .draw import Drawing
     from .prediction import Prediction
 

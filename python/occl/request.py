@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _interrupt, _library
-from ._errors import Result
+from . import _library
+from ._errors import InvalidArgumentError, Result
 
 if TYPE_CHECKING:
-    from .communicator import Communicator
+    from ._core import Core
 
 
 class Request:
@@ -18,7 +18,7 @@ class Request:
 
     __slots__ = ("_comm", "_number", "_arrays", "_value", "_failure", "_is_complete", "__weakref__")
 
-    def __init__(self, comm: Communicator, number: int, arrays: tuple[Any, ...], value: Any):
+    def __init__(self, comm: Core, number: int, arrays: tuple[Any, ...], value: Any):
         self._comm = comm
         self._number = number
         self._arrays = arrays
@@ -26,11 +26,16 @@ class Request:
         self._failure: BaseException | None = None
         self._is_complete = False
 
+    def _begin(self, number: int, arrays: tuple[Any, ...]) -> None:
+        """Of a group: it has ended, and its transfers are in flight."""
+        self._number, self._arrays = number, arrays
+        self._comm._requests[number] = self
+
     def test(self) -> bool:
         """Whether it is complete; executes what can go on now, and never blocks. If it has failed,
         the exception is result()'s."""
         if not self._is_complete:
-            comm = self._comm
+            comm = self._begun()
             with comm._using():
                 self._take(_library.library().occlTest(comm._handle, self._number))
         return self._is_complete
@@ -40,9 +45,8 @@ class Request:
         if it did. Without a deadline it waits for ranks that live as long as it takes. Control-C
         aborts the communicator."""
         if not self._is_complete:
-            comm = self._comm
-            with comm._using(), _interrupt.ended_by(comm.abort):
-                self._take(_library.library().occlWait(comm._handle, self._number))
+            comm = self._begun()
+            self._take(comm._block(_library.library().occlWait, comm._handle, self._number))
         if self._failure is not None:
             raise self._failure
 
@@ -50,6 +54,12 @@ class Request:
         """Waits, and returns the output: the array that the call was given, or made."""
         self.wait()
         return self._value
+
+    def _begun(self) -> Core:
+        if not self._number:
+            raise InvalidArgumentError("the group of this request has not ended, so that nothing of"
+                                       " it has begun")
+        return self._comm
 
     def _take(self, result: int) -> None:
         if result == Result.IN_PROGRESS:

@@ -99,3 +99,25 @@ def test_counts_that_do_not_fit(job):
         comm.all_gather_v(np.zeros(1), np.zeros(4), [4])
     with pytest.raises(occl.InvalidArgumentError, match="float32"):
         comm.all_gather_v(np.zeros(1), np.zeros(4, "f4"), [2, 2])
+
+
+def test_groups_that_end_later(job):
+    def body(comm):
+        peer = 1 - comm.rank
+        target = np.empty(50_000)
+        with comm.start_group() as request:
+            comm.send(np.full(50_000, float(comm.rank)), peer)
+            comm.recv(target, peer)
+            with pytest.raises(occl.InvalidArgumentError, match="has not ended"):
+                request.wait()
+        request.wait()
+        with pytest.raises(KeyError):
+            with comm.start_group() as abandoned:
+                comm.send(np.ones(1), peer)
+                raise KeyError
+        with pytest.raises(occl.InvalidArgumentError):
+            abandoned.test()
+        comm.barrier()
+        return target[0], len(comm._requests)
+
+    assert job(2)(body) == [(1, 0), (0, 0)]
