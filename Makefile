@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install asan ubsan tsan sanitize format
+.PHONY: help demo test bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel python-test asan ubsan tsan sanitize format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -21,6 +21,8 @@ help:
 	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; a quarter of an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
+	@echo "make wheel                 the Python package as dist/*.whl, for every Python from 3.11 on (docs/python.md)"
+	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make format                clang-format over the sources"
 
@@ -111,6 +113,14 @@ install:
 	@echo "Installed in $(DESTDIR)$(PREFIX). To build against it:"
 	@echo "  export PATH=$(PREFIX)/bin:\$$PATH PKG_CONFIG_PATH=$(PREFIX)/lib/pkgconfig"
 	@echo "  g++ -std=c++20 allreduce.cpp -o allreduce \$$(pkg-config --cflags --libs occl)"
+
+wheel:
+	@tools/setup.sh python
+	@tools/dev/wheel.sh
+
+python-test:
+	@tools/setup.sh python
+	@tools/dev/python_tests.sh
 
 asan ubsan tsan sanitize:
 	@tools/setup.sh

@@ -1,7 +1,8 @@
 """Puts the native files into the package: liboccl.so.0, occlc, occl-run, algorithms, topologies.
 
-They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the folder
-OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in pyproject.toml.
+They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the
+folder OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in
+pyproject.toml.
 """
 
 import os

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
-#   tools/setup.sh [bench|format|fuzz]...   (nothing named: what `make test` and `make demo` need)
+#   tools/setup.sh [bench|format|fuzz|python]...   (nothing named: what `make test` and `make demo` need)
 set -euo pipefail
 
 packages=(
@@ -18,8 +18,9 @@ for group in "$@"; do
   bench) packages+=(openmpi-bin libopenmpi-dev python3-matplotlib) ;; # whom the benchmark compares with; what draws plots
   format) packages+=(clang-format) ;;
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
+  python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package
   *)
-    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz" >&2
+    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz, python" >&2
     exit 2
     ;;
   esac

@@ -1,5 +1,5 @@
-"""Where an array's elements lie. Nothing is copied: numpy arrays, CPU tensors of torch, and whatever
-has the buffer protocol or __array_interface__. Neither numpy nor torch is imported for it, unless
+"""Where an array's elements lie: of numpy, of CPU tensors of torch, of whatever has the buffer
+protocol or __array_interface__. Nothing is copied, and neither numpy nor torch is imported unless
 the object needs it."""
 
 from __future__ import annotations

@@ -120,17 +120,18 @@ def output(source: Buffer, out: Any, shape: tuple[int, ...]) -> tuple[Any, Buffe
     return out, target
 
 
-def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Options) -> Prepared:
-    """A call of a plan."""
+def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Options,
+            model: Buffer | None = None) -> Prepared:
+    """A call of a plan. The model says the type where neither array nor out does."""
     if plan.ranks != size:
         raise InvalidArgumentError(f"plan '{plan.name}' is for {plan.ranks} ranks, and the "
                                    f"communicator has {size}")
-    if array is None and out is None:
+    if array is None and out is None and model is None:
         raise InvalidArgumentError("neither array nor out is given")
-    layout = plan.layout(rank)
+    layout = plan._of_rank(rank)
     source = None if array is None else _buffers.read(array)
     target = None if out is None else _buffers.write(out)
-    model = source or target
+    model = source or target or model
     assert model is not None
     count = options.count
     if count is None:
@@ -146,17 +147,17 @@ def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Opt
                                    f"with count {count}, and there is {has}")
     if made:
         out, target = output(model, out, model.shape if made == model.elements else (made,))
-    call = _abi.Call(_SIZE, _PLAN, plan.handle(), source.pointer if source and needed else None,
+    call = _abi.Call(_SIZE, _PLAN, plan._native(), source.pointer if source and needed else None,
                      target.pointer if target and made else None, count, model.code,
                      op_of(options.op, model))
-    return Prepared(call, out, (source, target, plan))
+    return Prepared(call, out, (source, target, plan, model))
 
 
 def prepare(what: Plan | str, rank: int, size: int, array: Any, out: Any,
-            options: Options) -> Prepared:
+            options: Options, model: Buffer | None = None) -> Prepared:
     """A call of a plan, or of a standard collective by name."""
     if isinstance(what, Plan):
-        prepared = of_plan(what, rank, size, array, out, options)
+        prepared = of_plan(what, rank, size, array, out, options, model)
     elif isinstance(what, str):
         kind = what.replace("_", "")
         if kind not in STANDARD:

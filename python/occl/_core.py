@@ -87,6 +87,7 @@ class Core:
 
     @property
     def is_closed(self) -> bool:
+        """Whether close() has been called, on this rank."""
         return self._handle is None or self._is_closing
 
     def __enter__(self) -> Self:

@@ -25,7 +25,7 @@ class Result(IntEnum):
 
 
 class Error(Exception):
-    """Anything that OCCL refuses or that fails. `result` is the library's, if it was the library."""
+    """Anything that OCCL refuses or that fails. `result` is the library's, if it was that."""
 
     result: Result | None = None
 

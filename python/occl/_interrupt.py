@@ -1,10 +1,10 @@
 """Control-C in the middle of a call that blocks.
 
 Python runs signal handlers between its own instructions, so none runs while its main thread waits
-inside liboccl. Such waits cost nothing extra here: Python's own C handler writes the signal's number
-to a pipe, from which a thread of this module reads, and if SIGINT would be KeyboardInterrupt it
-aborts the communicator that the main thread is blocked with. The call then returns, with its buffers
-untouched from there on, and the main thread raises KeyboardInterrupt.
+inside liboccl. Such waits cost nothing extra here: Python's own C handler writes the signal's
+number to a pipe, from which a thread of this module reads, and if SIGINT would be KeyboardInterrupt
+it aborts the communicator that the main thread is blocked with. The call then returns, with its
+buffers untouched from there on, and the main thread raises KeyboardInterrupt.
 
 Who has another wakeup descriptor (asyncio, for instance) keeps it; then such a call ends first.
 """

@@ -1,4 +1,4 @@
-"""Runs the compiler, occlc: OCCL_COMPILER in the environment, or that of the package or checkout."""
+"""Runs the compiler, occlc: that of OCCL_COMPILER in the environment, the package or checkout."""
 
 from __future__ import annotations
 

@@ -6,13 +6,14 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import _buffers, _dtypes, _reference
+from . import _buffers, _dtypes
 from ._calls import Options, of_plan, prepare
 from ._config import natural
 from ._errors import AbortedError, InvalidArgumentError
+from ._plan import reference
 from .communicator import Communicator, init_all
 from .plan import Plan
 
@@ -88,7 +89,7 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
     if ranks is not None and ranks != plan.ranks:
         raise InvalidArgumentError(f"plan '{plan.name}' is for {plan.ranks} ranks, not for {ranks}")
     should_check = check if check is not None else (
-        inputs is None and _reference.can_check(plan))
+        inputs is None and reference.can_check(plan))
     is_in_place = _is_in_place(inputs, outputs)
     timed = natural(iterations, "iterations") if iterations is not None else (
         1 if is_in_place else 10)
@@ -103,15 +104,17 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
         size = _dtypes.DTYPES[name][1]
         if count is None:
             count = parse_bytes("1MiB" if bytes is None else bytes) // size
-        inputs = _reference.made_up(plan, count, name, op)
+        inputs = reference.made_up(plan, count, name, op)
     elif bytes is not None:
         raise TypeError("bytes is for inputs that are made up; these are given")
     job = _Job(plan, inputs, outputs, Options(op=op, count=count, timeout=timeout),
                untimed, timed)
-    expected = _reference.expected(plan, job.inputs, op, job.count) if should_check else None
+    expected = None
+    if should_check:
+        expected = reference.expected(plan, job.inputs, op, job.options.count or 0)
     job.execute()
     if expected is not None:
-        _reference.compare(plan, job.outputs, expected)
+        reference.compare(plan, job.outputs, expected)
     return Run(plan, job.outputs, job.times, job.largest_bytes, should_check)
 
 
@@ -145,19 +148,22 @@ class _Job:
             if arrays is not None and (not hasattr(arrays, "__len__") or len(arrays) != plan.ranks):
                 raise InvalidArgumentError(f"{name} is one array for each of the {plan.ranks} "
                                            "ranks, in a list")
-        self.plan, self.options = plan, options
+        self.plan = plan
         self.inputs = list(inputs)
         self.outputs: list[Any] = list(outputs) if outputs is not None else [None] * plan.ranks
         self.warmup, self.iterations = warmup, iterations
+        rank = next((r for r, array in enumerate(self.inputs) if array is not None), None)
+        if rank is None:
+            raise InvalidArgumentError("no rank has an input")
+        self.model = _buffers.read(self.inputs[rank], f"input {rank}")
+        if options.count is None:
+            options = replace(options, count=plan._of_rank(rank).count_of(
+                self.model.elements, False, self.model.item_bytes))
+        self.options = options
         # Bad arrays are seen here, before any rank waits for another one.
-        prepared = [of_plan(plan, rank, plan.ranks, source, target, options) for
+        prepared = [of_plan(plan, rank, plan.ranks, source, target, options, self.model) for
                     rank, (source, target) in enumerate(zip(self.inputs, self.outputs))]
         self.outputs = [one.value for one in prepared]
-        counts = {one.call.count for one in prepared}
-        if len(counts) != 1:
-            raise InvalidArgumentError("the ranks' arrays are of different sizes: counts of "
-                                       f"elements of a part are {sorted(counts)}")
-        self.count = counts.pop()
         self.largest_bytes = max(buffer.bytes for one in prepared for buffer in one.keep[:2]
                                  if buffer is not None)
         self.times: list[float] = []
@@ -193,7 +199,7 @@ class _Job:
         source, target, options = self.inputs[rank], self.outputs[rank], self.options
         seconds, clock = self.seconds[rank], time.perf_counter
         try:
-            prepared = prepare(self.plan, rank, comm.size, source, target, options)
+            prepared = prepare(self.plan, rank, comm.size, source, target, options, self.model)
             for i in range(-self.warmup, self.iterations):
                 begin = clock()
                 comm._run(prepared)

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, overload
 
 from . import _library, _occlc
 from .diagnostics import CompileWarning
@@ -119,6 +119,10 @@ def format(source: str) -> str:
         return _occlc.run(["fmt", "source.coll"], folder)[0]
 
 
+@overload
+def algorithms(name: str) -> Path: ...
+@overload
+def algorithms(name: None = None) -> list[str]: ...
 def algorithms(name: str | None = None) -> Path | list[str]:
     """The algorithms that come with OCCL: their names, such as 'allreduce/ring', or the file of
     one, which occl.compile takes."""
@@ -129,6 +133,10 @@ def algorithms(name: str | None = None) -> Path | list[str]:
     return _data_file(folder, name, ".coll", "algorithm")
 
 
+@overload
+def topologies(name: str) -> Path: ...
+@overload
+def topologies(name: None = None) -> list[str]: ...
 def topologies(name: str | None = None) -> Path | list[str]:
     """The descriptions of machines that come with OCCL: their names, or the file of one."""
     folder = _data_folder("topologies")

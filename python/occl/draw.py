@@ -13,7 +13,7 @@ from . import _occlc
 from ._errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from ._schedule import Message, Schedule, Span
+    from ._plan.schedule import Message, Schedule, Span
     from .plan import Plan
 
 _LABEL, _WIDTH, _LANE, _GAP, _TOP = 110.0, 1000.0, 20.0, 10.0, 46.0
@@ -60,20 +60,20 @@ class Drawing:
 def draw(plan: Plan, *, bytes: int | str, topology: str | os.PathLike[str] | None,
          define: dict[str, Any] | None, by: str, ranks: Iterable[int] | None) -> Drawing:
     """See Plan.draw."""
-    from . import _schedule
+    from ._plan import schedule as schedules
 
     if by not in ("time", "step"):
         raise InvalidArgumentError(f"by is {by!r}; it can be 'time' or 'step'")
     shown = list(range(plan.ranks)) if ranks is None else list(ranks)
     for rank in shown:
-        plan.layout(rank)
+        plan._of_rank(rank)
     title = f"{plan.name}: {plan.collective} of {plan.ranks} ranks, {plan.protocol}"
     if by == "step":
-        schedule = _schedule.in_steps(plan)
+        schedule = schedules.in_steps(plan)
         title += f", {round(schedule.end)} steps"
     else:
         options = _occlc.prediction_options(bytes, topology, define)
-        schedule = _schedule.predicted(plan, options)
+        schedule = schedules.predicted(plan, options)
         on = "shared memory" if topology is None else Path(topology).stem
         title += f", {bytes} a part, predicted on {on}: {_number(schedule.end)} us"
     return Drawing(_Picture(plan, schedule, shown, title).svg(), title)

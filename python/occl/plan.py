@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _cbor, _layout, _library
+from . import _library
 from ._errors import Error, InvalidPlanError
+from ._plan import cbor, layout
 
 if TYPE_CHECKING:
     from .diagnostics import Diagnostic
@@ -35,7 +36,7 @@ class Plan:
         self._is_json = data[:1] == b"{"
         self._loaded: int | None = None
         self._lock = threading.Lock()
-        self._layouts: dict[int, _layout.RankLayout] = {}
+        self._layouts: dict[int, layout.RankLayout] = {}
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -48,7 +49,7 @@ class Plan:
             except ValueError as error:
                 raise InvalidPlanError(f"the plan is no JSON: {error}") from None
         else:
-            document = _cbor.decode(self.data)
+            document = cbor.decode(self.data)
         if not isinstance(document, dict) or "numRanks" not in document:
             raise InvalidPlanError("this is no plan: it has no member numRanks")
         return document
@@ -78,13 +79,13 @@ class Plan:
         """How many instructions all ranks have together."""
         return sum(len(block) for rank in self.document["ranks"] for block in rank["threadBlocks"])
 
-    def layout(self, rank: int) -> _layout.RankLayout:
+    def _of_rank(self, rank: int) -> layout.RankLayout:
         """How many elements the buffers of a rank have."""
         found = self._layouts.get(rank)
         if found is None:
             if not 0 <= rank < self.ranks:
                 raise IndexError(f"plan '{self.name}' has {self.ranks} ranks and no rank {rank}")
-            found = self._layouts[rank] = _layout.RankLayout(self.document, rank)
+            found = self._layouts[rank] = layout.RankLayout(self.document, rank)
         return found
 
     def save(self, path: _PathLike) -> Path:
@@ -93,7 +94,7 @@ class Plan:
         if (path.suffix == ".cbor") != self._is_json:
             data = self.data
         elif self._is_json:
-            data = _cbor.encode(self.document)
+            data = cbor.encode(self.document)
         else:
             import json
 
@@ -110,7 +111,7 @@ class Plan:
 
         options = _occlc.prediction_options(bytes, topology, define)
         if rank is not None:
-            self.layout(rank)
+            self._of_rank(rank)
             options += ["--rank", str(rank)]
         if thread_block is not None:
             options += ["--thread-block", str(thread_block)]
@@ -153,7 +154,7 @@ class Plan:
             Path(path).write_text(text)
         return text
 
-    def handle(self) -> int:
+    def _native(self) -> int:
         """The library's occlPlan_t, loaded and verified at the first use; valid as long as this
         object."""
         if self._loaded is None:

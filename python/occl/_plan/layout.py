@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._errors import InvalidArgumentError
+from .._errors import InvalidArgumentError
 
 _GRAIN_BYTES = 128
 
@@ -69,5 +69,5 @@ class RankLayout:
             if count >= 0 and self.elements(chunks, count, item_bytes) == elements:
                 return count
         parts = f"{chunks} chunks, {self.part_chunks} to a part"
-        raise InvalidArgumentError(f"{name} has {elements} elements; of {self._what} it has {parts},"
-                                   " and no count of elements of a part gives that many")
+        raise InvalidArgumentError(f"{name} has {elements} elements; of {self._what} it has "
+                                   f"{parts}, and no count of elements of a part gives that many")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _buffers, _dtypes
-from ._errors import InvalidArgumentError
-from ._layout import Chunking
-from .plan import Plan
+from .. import _buffers, _dtypes
+from .._errors import InvalidArgumentError
+from ..plan import Plan
+from .layout import Chunking
 
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52,
             "float8_e4m3fn": 2.0**-3, "float8_e5m2": 2.0**-2}
@@ -23,7 +23,7 @@ def made_up(plan: Plan, count: int, dtype: str, op: str) -> list[Any]:
     low, high = (0, 2) if dtype == _dtypes.BOOL else (1, 3) if op == "prod" else (0, 8)
     inputs = []
     for rank in range(plan.ranks):
-        layout = plan.layout(rank)
+        layout = plan._of_rank(rank)
         elements = layout.elements(layout.input_chunks, count, kind.itemsize)
         # Multiplied and shifted, so that neighbours, and the same places of two ranks, differ.
         words = numpy.arange(elements, dtype=numpy.uint32) + numpy.uint32(rank * 40503 + 1)
@@ -49,7 +49,7 @@ def expected(plan: Plan, inputs: list[Any], op: str, count: int) -> list[_Segmen
                                    "cannot be checked")
     segments: list[_Segments] = [[] for _ in range(plan.ranks)]
     size = next(buffer.item_bytes for buffer in buffers if buffer is not None)
-    cut = plan.layout(0).chunking(count, size)
+    cut = plan._of_rank(0).chunking(count, size)
     for rank, chunk, number, contributions in plan.document["requirements"]:
         for i in range(number):
             parts = [values[r][_range(cut, c + i)] for r, c in contributions]

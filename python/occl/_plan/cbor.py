@@ -1,17 +1,17 @@
-"""The part of CBOR (RFC 8949) that plan files use: maps with text keys, arrays, text, integers, true
-and false, all of definite length."""
+"""The part of CBOR (RFC 8949) that plan files use: maps with text keys, arrays, text, integers,
+true and false, all of definite length."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ._errors import InvalidPlanError
+from .._errors import InvalidPlanError
 
 _MAX_DEPTH = 32
 
 
 def decode(data: bytes) -> Any:
-    """The value that the data are, all of them. InvalidPlanError says at which byte they are not."""
+    """The value that the data are, all of them. InvalidPlanError says where they are not."""
     try:
         value, end = _item(data, 0, 0)
     except (IndexError, UnicodeDecodeError) as error:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import _occlc
-from .plan import Plan
+from .. import _occlc
+from ..plan import Plan
 
 Place = tuple[int, int, int]  # rank, thread block, instruction
 

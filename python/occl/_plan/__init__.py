@@ -1,0 +1,1 @@
+"""What plans have inside: files, buffers, the schedule, what they are to compute."""

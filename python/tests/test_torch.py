@@ -1,0 +1,59 @@
+"""Tensors of the CPU, as far as torch is there."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import STAR
+
+import occl
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16,
+                                   torch.int32, torch.int64, torch.uint8, torch.int8])
+def test_all_reduce(job, dtype):
+    results = job(2)(lambda c: c.all_reduce(torch.tensor([[1, 2], [3, c.rank]], dtype=dtype)))
+    for result in results:
+        assert isinstance(result, torch.Tensor) and result.dtype == dtype
+        assert result.tolist() == [[2, 4], [6, 1]]
+
+
+def test_float8(job):
+    def body(comm):
+        return comm.all_reduce(torch.ones(4).to(torch.float8_e4m3fn)).float().tolist()
+
+    assert job(2)(body) == [[2, 2, 2, 2]] * 2
+
+
+def test_in_place_and_mixed_with_numpy(job):
+    import numpy as np
+
+    def body(comm):
+        tensor = torch.ones(3)
+        assert comm.all_reduce(tensor, out=tensor) is tensor
+        target = np.empty(3, "f4")
+        assert comm.all_reduce(tensor, out=target) is target
+        request = comm.start("all_gather", tensor, id=1)
+        return tensor.tolist(), target.tolist(), tuple(request.result().shape)
+
+    assert job(2)(body) == [([2, 2, 2], [4, 4, 4], (6,))] * 2
+
+
+@pytest.mark.parametrize("tensor, text", [
+    (lambda: torch.ones(4, 4).T, "not contiguous.*tensor.contiguous()"),
+    (lambda: torch.ones(4, dtype=torch.complex64), "no element type 'complex64'"),
+    (lambda: torch.ones(4, dtype=torch.complex64).conj().imag, "not contiguous|negated"),
+    (lambda: torch.ones(4, device="meta"), "is on meta"),
+    (lambda: torch.eye(4).to_sparse(), "torch.sparse_coo.*to_dense"),
+])
+def test_tensors_that_do_not_do(job, tensor, text):
+    comm = job(2).comms[0]
+    with pytest.raises(occl.InvalidArgumentError, match=text):
+        comm.all_reduce(tensor())
+
+
+def test_run():
+    result = occl.run(STAR, [torch.full((10,), float(r), dtype=torch.bfloat16) for r in range(4)],
+                      ranks=4, check=True)
+    assert result.outputs[3].tolist() == [6.0] * 10
