@@ -1,0 +1,214 @@
+#include "backend.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include <unistd.h>
+
+namespace occl_torch {
+
+namespace {
+
+constexpr int kMaxRanks = 8; // for which OCCL comes with plans
+constexpr uint32_t kMessageRequests = 4096;
+
+// What ranks must have in common to reach each other's memory.
+std::string machine() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char space[64] = "";
+  const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
+  return boot + "/" + std::string(space, std::max<ssize_t>(length, 0));
+}
+
+std::string randomName() {
+  std::random_device device;
+  std::ostringstream name;
+  for (int i = 0; i < 4; ++i)
+    name << std::hex << device();
+  return name.str();
+}
+
+std::string text(const std::vector<uint8_t> &bytes) { return {bytes.begin(), bytes.end()}; }
+
+// A name for the group that no other has: rank 0 draws it, and the store tells it to the others.
+std::string agreeOnName(c10d::Store &store, int rank, int size) {
+  const std::string here = machine();
+  if (rank == 0) {
+    const std::string name = randomName(), value = name + " " + here;
+    store.set("occl", std::vector<uint8_t>(value.begin(), value.end()));
+    return name;
+  }
+  const std::string value = text(store.get("occl"));
+  const size_t blank = value.find(' ');
+  if (value.substr(blank + 1) != here)
+    C10_THROW_ERROR(DistBackendError,
+                    "occl: rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                        " is on another machine, or in another PID namespace, than rank 0: this "
+                        "backend joins ranks of one machine only");
+  return value.substr(0, blank);
+}
+
+} // namespace
+
+Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                 c10::intrusive_ptr<GroupOptions> options)
+    : c10d::Backend(rank, size), options_(std::move(options)), store_(std::move(store)),
+      strand_(std::make_shared<Strand>()), timeout_(options_->timeout.count()) {
+  if (size > kMaxRanks)
+    C10_THROW_ERROR(ValueError, "occl: a process group of " + std::to_string(size) +
+                                    " ranks: this backend has groups of 1 to " +
+                                    std::to_string(kMaxRanks) + " ranks");
+  const std::string name = agreeOnName(*store_, rank, size);
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.timeoutMs = timeoutOf(options_->timeout);
+  comm_ = Communicator::join(rank, size, name, config);
+  // Headers of messages are waited for as long as it takes: see messages.h.
+  config.timeoutMs = 0;
+  config.maxInFlight = kMessageRequests;
+  messages_ = std::make_shared<Messages>(Communicator::join(rank, size, name + "m", config), rank,
+                                         size);
+  c10d::Backend::init();
+}
+
+Backend::~Backend() { shutdown(); }
+
+void Backend::shutdown() {
+  if (comm_->unusable().find("fork") != std::string::npos)
+    return;
+  messages_->leave();
+  comm_->close();
+}
+
+void Backend::abort() {
+  const std::string why = "rank " + std::to_string(rank_) + " has aborted the process group";
+  comm_->abort(why);
+  messages_->abort(why);
+}
+
+c10d::ErrorType Backend::getError() {
+  return comm_->failed() ? c10d::ErrorType::COMM_ERROR : c10d::ErrorType::SUCCESS;
+}
+
+void Backend::setTimeout(std::chrono::milliseconds timeout) {
+  timeout_ = timeout.count();
+  options_->timeout = timeout;
+}
+
+uint32_t Backend::timeout(std::chrono::milliseconds ofCall) const {
+  return timeoutOf(ofCall == c10d::kUnsetTimeout ? std::chrono::milliseconds(timeout_) : ofCall);
+}
+
+void Backend::usable(const char *operation) const {
+  const std::string why = comm_->unusable();
+  if (!why.empty())
+    C10_THROW_ERROR(DistBackendError, std::string("occl: ") + operation + ": " + why);
+  Helper::get().sweep();
+}
+
+void Backend::checkRoot(int64_t root, const char *operation) const {
+  if (root < 0 || root >= size_)
+    C10_THROW_ERROR(ValueError, std::string("occl: ") + operation + ": rank " +
+                                    std::to_string(root) + " is none of this group of " +
+                                    std::to_string(size_));
+}
+
+// All ranks of the new group come here; the others of this one may or may not.
+c10::intrusive_ptr<c10d::Backend>
+Backend::split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
+               const c10::intrusive_ptr<c10d::Backend::Options> &options) {
+  usable("split");
+  int count = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    count = splits_[options->group_name]++;
+  }
+  const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
+  if (mine == ranks.end())
+    return nullptr;
+  auto own = c10::make_intrusive<GroupOptions>(options->timeout);
+  own->group_name = options->group_name;
+  for (const int rank : ranks)
+    own->global_ranks_in_group.push_back(rank < static_cast<int>(
+                                                    options_->global_ranks_in_group.size())
+                                             ? options_->global_ranks_in_group[rank]
+                                             : rank);
+  auto space = c10::make_intrusive<c10d::PrefixStore>(
+      "occl/" + options->group_name + "/" + std::to_string(count) + "/", store);
+  return c10::make_intrusive<Backend>(space, static_cast<int>(mine - ranks.begin()),
+                                      static_cast<int>(ranks.size()), own);
+}
+
+// --- Works.
+
+WorkPtr Backend::newWork(c10d::OpType type, const char *name, Tensors inputs, Tensors outputs,
+                         unsigned parts) {
+  auto work = c10::make_intrusive<OcclWork>(comm_, strand_, rank_, type, name, std::move(inputs),
+                                            std::move(outputs), parts);
+  work->setSequenceNumber(number_++);
+  return work;
+}
+
+c10::intrusive_ptr<Work> Backend::started(WorkPtr work) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (coalesced_)
+    coalesced_->push_back(work);
+  return work;
+}
+
+void Backend::startCoalescing() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  coalesced_.emplace();
+}
+
+c10::intrusive_ptr<Work> Backend::endCoalescing() {
+  std::vector<WorkPtr> parts;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!coalesced_)
+      C10_THROW_ERROR(ValueError, "occl: endCoalescing without startCoalescing");
+    parts = std::move(*coalesced_);
+    coalesced_.reset();
+  }
+  Tensors outputs;
+  for (const auto &part : parts)
+    for (const auto &output : part->result())
+      outputs.push_back(output);
+  auto work = newWork(c10d::OpType::COALESCED, "coalesced", {}, outputs, parts.size() + 1);
+  for (const auto &part : parts)
+    part->whenComplete([work](std::exception_ptr error) { work->partEnded(error); });
+  work->partEnded();
+  return work;
+}
+
+// --- Messages.
+
+c10::intrusive_ptr<Work> Backend::send(Tensors &tensors, int peer, int tag) {
+  usable("send");
+  at::Tensor &tensor = only(tensors, "send");
+  checkTensor(tensor, "send");
+  checkRoot(peer, "send");
+  return started(messages_->send(tensor, peer, tag, std::chrono::milliseconds(timeout_)));
+}
+
+c10::intrusive_ptr<Work> Backend::recv(Tensors &tensors, int peer, int tag) {
+  usable("recv");
+  at::Tensor &tensor = only(tensors, "recv");
+  checkTensor(tensor, "recv");
+  checkRoot(peer, "recv");
+  return started(messages_->receive(tensor, peer, tag, std::chrono::milliseconds(timeout_)));
+}
+
+c10::intrusive_ptr<Work> Backend::recvAnysource(Tensors &tensors, int tag) {
+  usable("recv");
+  at::Tensor &tensor = only(tensors, "recv");
+  checkTensor(tensor, "recv");
+  return started(messages_->receive(tensor, Messages::kAnySource, tag,
+                                    std::chrono::milliseconds(timeout_)));
+}
+
+} // namespace occl_torch

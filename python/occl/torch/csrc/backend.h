@@ -1,0 +1,129 @@
+// The c10d backend `occl`: a process group is a communicator of OCCL, and one for its messages.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/version.h>
+
+#include "messages.h"
+#include "types.h"
+
+namespace occl_torch {
+
+using c10d::Work;
+using Tensors = std::vector<at::Tensor>;
+
+struct GroupOptions : c10d::Backend::Options {
+  explicit GroupOptions(std::chrono::milliseconds limit = kBackendDefaultTimeout)
+      : c10d::Backend::Options("occl", limit) {}
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  c10::intrusive_ptr<c10d::Backend::Options> clone() const override {
+    return c10::make_intrusive<GroupOptions>(*this);
+  }
+#endif
+};
+
+/// Operations start and return; their order is that of the calls, on all ranks, as with other
+/// backends. Thread-safe where threads order their calls.
+class Backend : public c10d::Backend {
+public:
+  /// Waits for the other ranks, at most the timeout of the options.
+  Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+          c10::intrusive_ptr<GroupOptions> options);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "occl"; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  // Batches of sends and receives stay works of their own, each of which ends by itself.
+  bool supportsCoalescing() const override { return false; }
+  void startCoalescing() override;
+  c10::intrusive_ptr<Work> endCoalescing() override;
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store,
+                                          const std::vector<int> &ranks,
+                                          const c10::intrusive_ptr<c10d::Backend::Options> &options) override;
+  void setTimeout(std::chrono::milliseconds timeout) override;
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return number_; }
+  c10d::ErrorType getError() override;
+  void abort() override;
+  void shutdown() override;
+
+  c10::intrusive_ptr<Work> broadcast(Tensors &, const c10d::BroadcastOptions &) override;
+  c10::intrusive_ptr<Work> allreduce(Tensors &, const c10d::AllreduceOptions &) override;
+  c10::intrusive_ptr<Work> allreduce_coalesced(Tensors &,
+                                               const c10d::AllreduceCoalescedOptions &) override;
+  c10::intrusive_ptr<Work> reduce(Tensors &, const c10d::ReduceOptions &) override;
+  c10::intrusive_ptr<Work> allgather(std::vector<Tensors> &, Tensors &,
+                                     const c10d::AllgatherOptions &) override;
+  c10::intrusive_ptr<Work> _allgather_base(at::Tensor &, at::Tensor &,
+                                           const c10d::AllgatherOptions &) override;
+  c10::intrusive_ptr<Work> allgather_coalesced(std::vector<Tensors> &, Tensors &,
+                                               const c10d::AllgatherOptions &) override;
+  c10::intrusive_ptr<Work> allgather_into_tensor_coalesced(Tensors &, Tensors &,
+                                                           const c10d::AllgatherOptions &) override;
+  c10::intrusive_ptr<Work> gather(std::vector<Tensors> &, Tensors &,
+                                  const c10d::GatherOptions &) override;
+  c10::intrusive_ptr<Work> scatter(Tensors &, std::vector<Tensors> &,
+                                   const c10d::ScatterOptions &) override;
+  c10::intrusive_ptr<Work> reduce_scatter(Tensors &, std::vector<Tensors> &,
+                                          const c10d::ReduceScatterOptions &) override;
+  c10::intrusive_ptr<Work> _reduce_scatter_base(at::Tensor &, at::Tensor &,
+                                                const c10d::ReduceScatterOptions &) override;
+  c10::intrusive_ptr<Work>
+  reduce_scatter_tensor_coalesced(Tensors &, Tensors &,
+                                  const c10d::ReduceScatterOptions &) override;
+  c10::intrusive_ptr<Work> alltoall_base(at::Tensor &, at::Tensor &, std::vector<int64_t> &,
+                                         std::vector<int64_t> &,
+                                         const c10d::AllToAllOptions &) override;
+  c10::intrusive_ptr<Work> alltoall(Tensors &, Tensors &, const c10d::AllToAllOptions &) override;
+  c10::intrusive_ptr<Work> barrier(const c10d::BarrierOptions &) override;
+  void monitoredBarrier(const c10d::BarrierOptions &, bool waitAll) override;
+  c10::intrusive_ptr<Work> send(Tensors &, int peer, int tag) override;
+  c10::intrusive_ptr<Work> recv(Tensors &, int peer, int tag) override;
+  c10::intrusive_ptr<Work> recvAnysource(Tensors &, int tag) override;
+
+private:
+  /// A piece of memory that goes to, or comes from, a rank.
+  struct Piece {
+    int peer;
+    at::Tensor tensor;
+  };
+
+  void usable(const char *operation) const;
+  void checkRoot(int64_t root, const char *operation) const;
+  WorkPtr newWork(c10d::OpType type, const char *name, Tensors inputs, Tensors outputs,
+                  unsigned parts = 1);
+  c10::intrusive_ptr<Work> started(WorkPtr work);
+  uint32_t timeout(std::chrono::milliseconds ofCall) const;
+  // Starts a collective, in the order of calls. What `scalar` holds and `keep` live until it ends.
+  void start(const WorkPtr &work, occlCall_t call, std::string scalar = {},
+             std::vector<uint8_t> keep = {});
+  void startReduction(const WorkPtr &work, occlKind_t kind, const at::Tensor &input,
+                      at::Tensor output, uint64_t count, const c10d::ReduceOp &op, int64_t root,
+                      std::chrono::milliseconds limit);
+  void startCopy(const WorkPtr &work, occlKind_t kind, const at::Tensor &input,
+                 const at::Tensor &output, const at::Tensor &counted, int64_t root,
+                 std::chrono::milliseconds limit);
+  void startPieces(const WorkPtr &work, occlKind_t kind, int64_t root, std::vector<Piece> sends,
+                   std::vector<Piece> receives, std::chrono::milliseconds limit);
+
+  const c10::intrusive_ptr<GroupOptions> options_;
+  const c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<Communicator> comm_;
+  std::shared_ptr<Strand> strand_;
+  std::shared_ptr<Messages> messages_;
+  std::atomic<int64_t> timeout_; // milliseconds
+  std::atomic<uint64_t> number_{0};
+  // Of the communicator's calls; accessed by steps of the strand only.
+  std::shared_ptr<uint64_t> next_ = std::make_shared<uint64_t>(0);
+  std::mutex mutex_;
+  std::optional<std::vector<WorkPtr>> coalesced_;
+  std::map<std::string, int> splits_;
+};
+
+} // namespace occl_torch

@@ -1,0 +1,133 @@
+#include "communicator.h"
+
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <thread>
+
+namespace occl_torch {
+
+uint32_t timeoutOf(std::chrono::milliseconds timeout) {
+  const auto longest = OCCL_NO_TIMEOUT - 1;
+  const auto count = timeout.count();
+  return count <= 0 || count > longest ? longest : static_cast<uint32_t>(count);
+}
+
+std::shared_ptr<Communicator> Communicator::join(int rank, int size, const std::string &name,
+                                                 const occlConfig_t &config) {
+  std::shared_ptr<Communicator> comm(new Communicator);
+  comm->owner_ = getpid();
+  const occlResult_t result = occl().occlCommInitRank(&comm->handle_, size, rank, name.c_str(),
+                                                      &config);
+  if (result != occlSuccess) {
+    const std::string text = occl().occlGetLastError();
+    comm->closed_ = true;
+    comm->handle_ = nullptr;
+    C10_THROW_ERROR(DistBackendError, "occl: making a group of " + std::to_string(size) +
+                                          " ranks failed on rank " + std::to_string(rank) + ": " +
+                                          occl().occlGetErrorString(result) + ": " + text);
+  }
+  return comm;
+}
+
+Communicator::~Communicator() { close(); }
+
+Communicator::Use::Use(Communicator &comm) : comm_(comm) {
+  comm_.inside_.fetch_add(1);
+  open_ = !comm_.closed_;
+}
+
+void Communicator::abort(const std::string &why) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (reason_.empty())
+      reason_ = why;
+  }
+  if (Use use(*this); use)
+    occl().occlCommAbort(use.handle());
+}
+
+// True for the one caller that shuts it.
+bool Communicator::shut(const std::string &why) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_.exchange(true))
+    return false;
+  if (reason_.empty())
+    reason_ = why;
+  return true;
+}
+
+void Communicator::leave() { shut("the process group was destroyed"); }
+
+void Communicator::close() {
+  if (!shut("the process group was destroyed") || owner_ != getpid())
+    return;
+  while (inside_ != 0)
+    std::this_thread::yield();
+  struct End {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+  };
+  auto end = std::make_shared<End>();
+  // Not here: this may be a callback, in which OCCL refuses it, and it may take long.
+  std::thread([handle = handle_, end] {
+    occl().occlCommDestroy(handle);
+    std::lock_guard<std::mutex> lock(end->mutex);
+    end->over = true;
+    end->changed.notify_all();
+  }).detach();
+  std::unique_lock<std::mutex> lock(end->mutex);
+  end->changed.wait_for(lock, std::chrono::seconds(1), [&] { return end->over; });
+}
+
+std::string Communicator::describe(const std::string &what, occlResult_t result) {
+  std::string text = "occl: " + what + ": " + occl().occlGetErrorString(result);
+  std::string why;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    why = reason_;
+  }
+  if (Use use(*this); why.empty() && use) {
+    const bool refused = result == occlInvalidArgument || result == occlInvalidPlan;
+    if (!refused)
+      why = occl().occlCommGetLastError(use.handle());
+    if (why.empty())
+      why = occl().occlGetLastError();
+  }
+  return why.empty() ? text : text + ": " + why;
+}
+
+std::exception_ptr Communicator::failure(const std::string &what, occlResult_t result) {
+  return std::make_exception_ptr(c10::DistBackendError(
+      c10::SourceLocation{__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+      describe(what, result)));
+}
+
+bool Communicator::failed() {
+  Use use(*this);
+  return use && occl().occlCommGetLastError(use.handle())[0] != '\0';
+}
+
+std::string Communicator::report() {
+  Use use(*this);
+  if (!use)
+    return "";
+  std::string text(16384, '\0');
+  size_t length = 0;
+  if (occl().occlCommReport(use.handle(), text.data(), text.size(), &length) != occlSuccess)
+    return "";
+  text.resize(std::min(length, text.size() - 1));
+  return text;
+}
+
+std::string Communicator::unusable() const {
+  if (owner_ != getpid())
+    return "this process was made by fork() after the process group, which belongs to its parent; "
+           "make a process group here, or start workers by 'spawn'";
+  std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
+} // namespace occl_torch

@@ -1,0 +1,72 @@
+// A communicator of OCCL, closed when nobody is inside of a call with it, and errors as exceptions.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "library.h"
+
+namespace occl_torch {
+
+/// Milliseconds as OCCL takes them: 0 and less are its longest.
+uint32_t timeoutOf(std::chrono::milliseconds timeout);
+
+/// Thread-safe. Calls of it never wait for other ranks, but for join().
+class Communicator {
+public:
+  /// Waits for all ranks. Throws c10::DistBackendError with OCCL's text.
+  static std::shared_ptr<Communicator> join(int rank, int size, const std::string &name,
+                                            const occlConfig_t &config);
+  ~Communicator();
+  Communicator(const Communicator &) = delete;
+  Communicator &operator=(const Communicator &) = delete;
+
+  /// Inside of a call with the handle. False once the communicator is closed: then there is none.
+  class Use {
+  public:
+    explicit Use(Communicator &comm);
+    ~Use() { comm_.inside_.fetch_sub(1); }
+    explicit operator bool() const { return open_; }
+    occlComm_t handle() const { return comm_.handle_; }
+
+  private:
+    Communicator &comm_;
+    bool open_;
+  };
+
+  /// Ends what is in flight on all ranks. `why` is what errors say from now on.
+  void abort(const std::string &why);
+  /// Ends the communicator: nothing is started any more. Waits a second at most for what is in
+  /// flight; what has not ended then is waited for in the background.
+  void close();
+  /// Nothing is started any more, and nothing is given back: for what cannot be waited for.
+  void leave();
+
+  /// The text of an error: what was done, OCCL's name of the result, why the communicator failed.
+  std::string describe(const std::string &what, occlResult_t result);
+  /// The same as an exception, c10::DistBackendError.
+  std::exception_ptr failure(const std::string &what, occlResult_t result);
+  /// Whether it has failed, here or on another rank, as far as this one knows.
+  bool failed();
+  /// Who waits for whom now, "" if nobody can tell.
+  std::string report();
+  /// Why it cannot be used, "" if it can. Bad state of a forked child is noticed here, too.
+  std::string unusable() const;
+
+private:
+  Communicator() = default;
+  bool shut(const std::string &why);
+
+  occlComm_t handle_ = nullptr;
+  int owner_ = 0; // process
+  std::atomic<int> inside_{0};
+  std::atomic<bool> closed_{false};
+  mutable std::mutex mutex_;
+  std::string reason_; // of its end by this rank
+};
+
+} // namespace occl_torch
