@@ -120,13 +120,15 @@ Reduction reductionOf(at::ScalarType type, const ReduceOp &reduceOp) {
   case ReduceOp::AVG:
     return {false, *numbers, perElement, occlAvg, {}};
   case ReduceOp::PRODUCT:
-    return complex ? Reduction{true, occlUint8, 1, occlProd, {}}
-                   : Reduction{false, *numbers, 1, occlProd, {}};
   case ReduceOp::MIN:
   case ReduceOp::MAX:
     if (complex)
       refuse(type, op);
-    return {false, *numbers, 1, op == ReduceOp::MIN ? occlMin : occlMax, {}};
+    return {false, *numbers, 1,
+            op == ReduceOp::MIN   ? occlMin
+            : op == ReduceOp::MAX ? occlMax
+                                  : occlProd,
+            {}};
   case ReduceOp::PREMUL_SUM:
     if (complex)
       refuse(type, op);

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Ranks that die, stop, call wrongly, or go on after the end: each gets an error, nobody hangs.
+
+    failures.py [name ...]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import harness
+from harness import Ranks, Summary, fresh_place, init
+from operations import raises
+
+LIMIT = 120
+Error = dist.DistBackendError
+
+
+def case_killed_rank(rank: int) -> None:
+    """Those who wait for it are told which rank it was, and soon."""
+    dist.all_reduce(torch.ones(10))
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    for _ in range(100):  # the first may have got what it needs
+        try:
+            dist.all_reduce(torch.ones(100000))
+        except Error as error:
+            assert re.search(r"rank 2", str(error)), error
+            break
+    else:
+        raise AssertionError("no error")
+    raises(Error, "rank 2", dist.barrier)  # and so is what comes after
+
+
+def case_killed_rank_messages(rank: int) -> None:
+    dist.barrier()
+    if rank == 2:
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    raises(Error, "rank 2", dist.recv, torch.empty(5), 2)
+
+
+def case_rank_that_leaves(rank: int) -> None:
+    """Leaving is silent for those who do not need it; messages that it sent before arrive."""
+    pair = dist.new_group([0, 1])
+    if rank == 2:
+        dist.send(torch.full((1000,), 5.), 0)
+        dist.destroy_process_group()
+        return
+    time.sleep(1)
+    x = torch.ones(10)
+    dist.all_reduce(x, group=pair)
+    assert x[0] == 2
+    if rank == 0:
+        y = torch.empty(1000)
+        dist.recv(y, 2)
+        assert y[-1] == 5
+        dist.send(y, 1)
+        raises(Error, "rank 2", dist.recv, y, 2)
+    else:
+        dist.recv(torch.empty(1000), 0)
+    raises(Error, "rank 2", dist.all_reduce, torch.ones(100000))
+
+
+def case_any_source_after_leaving(rank: int) -> None:
+    """Workers that leave when they are done do not disturb who receives from the others."""
+    if rank == 1:
+        dist.send(torch.ones(5), 0)
+        dist.destroy_process_group()
+    elif rank == 0:
+        for _ in range(3):
+            dist.recv(torch.empty(5))
+        time.sleep(0.5)
+        dist.recv(torch.empty(5))
+    else:
+        for _ in range(2):
+            dist.send(torch.ones(5), 0)
+        time.sleep(1)
+        dist.send(torch.ones(5), 0)
+
+
+def case_timeout(rank: int) -> None:
+    group = dist.new_group(timeout=timedelta(seconds=2))
+    if rank == 1:
+        time.sleep(6)
+        raises(Error, "", dist.all_reduce, torch.ones(5), group=group)
+        return
+    text = raises(Error, "waits for rank 1", dist.all_reduce, torch.ones(5), group=group)
+    assert "deadline" in text
+    raises(Error, "deadline", dist.all_reduce, torch.ones(5), group=group)
+
+
+def case_timeout_is_changed(rank: int) -> None:
+    dist.group.WORLD.set_timeout(timedelta(seconds=2))
+    if rank == 1:
+        time.sleep(6)
+        return
+    raises(Error, "rank 1 has not sent a message with tag 4", dist.recv, torch.empty(3), 1, None, 4)
+    raises(Error, "waits for rank 1", dist.all_reduce, torch.ones(5))
+
+
+def case_timeout_of_wait(rank: int) -> None:
+    """wait(timeout) gives up waiting, not the operation."""
+    if rank == 1:
+        time.sleep(2)
+    x = torch.ones(5)
+    work = dist.all_reduce(x, async_op=True)
+    if rank != 1:
+        raises(Error, "not complete after wait", work.wait, timedelta(milliseconds=300))
+    work.wait()
+    assert x[0] == 3
+
+
+def case_timeout_of_send(rank: int) -> None:
+    """A large message that nobody receives; a receive beside it that has another tag."""
+    dist.group.WORLD.set_timeout(timedelta(seconds=2))
+    if rank == 0:
+        work = dist.isend(torch.ones(1 << 20), 1, tag=3)
+        raises(Error, "rank 1 has not received the message of 4194304 bytes with tag 3", work.wait)
+    elif rank == 1:
+        time.sleep(5)
+
+
+def case_wrong_tag(rank: int) -> None:
+    dist.group.WORLD.set_timeout(timedelta(seconds=2))
+    if rank == 0:
+        dist.send(torch.ones(3), 1, tag=3)
+        time.sleep(4)
+    elif rank == 1:
+        text = raises(Error, "tag 4", dist.recv, torch.ones(3), 0, None, 4)
+        assert "there is one of rank 0 with tag 3" in text
+
+
+def case_missing_at_start(rank: int) -> None:
+    """A group that one rank does not come to."""
+    if rank == 2:
+        time.sleep(5)
+        return
+    import occl.torch as backend
+    store = dist.PrefixStore("alone", dist.distributed_c10d._get_default_store())
+    raises(Error, "2", backend._c10d.Backend, store, rank, 3, timedelta(seconds=2))
+
+
+def case_mismatch(rank: int) -> None:
+    """Each pair of calls that do not belong together names both."""
+    size = dist.get_world_size()
+    for wrong, right in (
+            (lambda g: dist.all_reduce(torch.ones(5), group=g),
+             lambda g: dist.all_reduce(torch.ones(6), group=g)),
+            (lambda g: dist.broadcast(torch.ones(5), 0, group=g),
+             lambda g: dist.broadcast(torch.ones(5), 1, group=g)),
+            (lambda g: dist.all_reduce(torch.ones(5), dist.ReduceOp.MAX, group=g),
+             lambda g: dist.all_reduce(torch.ones(5), group=g)),
+            (lambda g: dist.all_gather([torch.empty(2)] * size, torch.ones(2), group=g),
+             lambda g: dist.barrier(g)),
+            (lambda g: dist.all_to_all_single(torch.empty(size), torch.ones(size), group=g),
+             lambda g: dist.all_gather([torch.empty(2)] * size, torch.ones(2), group=g))):
+        group = dist.new_group()
+        try:
+            (wrong if rank == 0 else right)(group)
+            dist.barrier(group)
+            dist.barrier(group)
+        except Error as error:
+            assert "rank 0 has" in str(error) and "disagree" in str(error), error
+        else:
+            raise AssertionError("no error")
+    # Sizes of a pair's pieces differ.
+    group = dist.new_group()
+    take = [1, 1, 1]
+    give = [1, 2, 1] if rank == 0 else [1, 1, 1]
+    try:
+        dist.all_to_all_single(torch.empty(3), torch.ones(sum(give)), take, give, group=group)
+        dist.barrier(group)
+        dist.barrier(group)
+    except Error as error:
+        assert "disagree" in str(error) or "count" in str(error), error
+    else:
+        raise AssertionError("no error")
+
+
+def case_after_destroy(rank: int) -> None:
+    group = dist.new_group()
+    backend = group._get_backend(torch.device("cpu"))
+    work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+    work.wait()
+    dist.destroy_process_group(group)
+    raises(Error, "the process group was destroyed", lambda: backend.allreduce([torch.ones(3)]))
+    raises(Error, "the process group was destroyed", lambda: backend.send([torch.ones(3)], 0, 0))
+    dist.barrier()
+
+
+def case_abort(rank: int) -> None:
+    """Ends what waits, here and elsewhere; the group is unusable, others are not."""
+    group = dist.new_group()
+    backend = group._get_backend(torch.device("cpu"))
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+        threading.Timer(0.5, backend.abort).start()
+        raises(Error, "rank 0 has aborted", work.wait)
+        raises(Error, "rank 0 has aborted", lambda: backend.allreduce([torch.ones(3)]))
+    elif rank == 1:
+        raises(Error, "aborted: occlCommAbort was called on rank 0", dist.recv, torch.empty(3), 2, group)
+    dist.barrier()
+
+
+def case_destroy_in_flight(rank: int) -> None:
+    """destroy_process_group returns though something waits, which gets an error."""
+    group = dist.new_group()
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+        receive = dist.irecv(torch.ones(3), 1, group=group)
+        began = time.monotonic()
+        dist.destroy_process_group(group)
+        assert time.monotonic() - began < 30
+        del work
+        raises(Error, "destroyed", receive.wait)
+        os._exit(0)
+    time.sleep(2)
+    os._exit(0)
+
+
+def case_fork(rank: int) -> None:
+    """Loader workers live beside a group; a child that uses it is told not to."""
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            return torch.full((3,), float(i))
+    dist.all_reduce(torch.ones(3))
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2)
+    for batch in loader:
+        dist.all_reduce(batch)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            text = raises(Error, "fork()", dist.all_reduce, torch.ones(3))
+            assert "spawn" in text
+            raises(Error, "fork()", dist.send, torch.ones(3), (rank + 1) % 3)
+            dist.destroy_process_group()
+            os._exit(0)
+        except BaseException as error:
+            print("child:", error, flush=True)
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    x = torch.ones(3)
+    dist.all_reduce(x)  # neither this rank nor others noticed
+    assert x[0] == 3
+
+
+def case_interrupt(rank: int) -> None:
+    """SIGINT ends a wait with KeyboardInterrupt."""
+    if rank == 0:
+        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        for wait in (lambda: dist.all_reduce(torch.ones(3)),
+                     lambda: dist.recv(torch.ones(3), 1)):
+            try:
+                wait()
+            except KeyboardInterrupt:
+                threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                continue
+            raise AssertionError("no KeyboardInterrupt")
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    else:
+        time.sleep(4)
+    os._exit(0)
+
+
+def case_too_many_ranks(rank: int) -> None:
+    import occl.torch as backend
+    raises(ValueError, "groups of 1 to 8 ranks", backend._c10d.Backend, dist.HashStore(), 0, 9,
+           timedelta(seconds=5))
+
+
+def case_other_machine(rank: int) -> None:
+    import occl.torch as backend
+    store = dist.HashStore()
+    store.set("occl", "name another-boot/pid:[1]")
+    raises(Error, "ranks of one machine only", backend._c10d.Backend, store, 1, 2,
+           timedelta(seconds=5))
+
+
+def case_bad_ranks(rank: int) -> None:
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    raises(ValueError, "none of this group", lambda: backend.send([torch.ones(3)], 7, 0))
+    raises(ValueError, "one tensor", lambda: backend.allreduce([torch.ones(1), torch.ones(1)]))
+    options = dist.BroadcastOptions()
+    options.rootRank = -1
+    raises(ValueError, "none of this group", lambda: backend.broadcast([torch.ones(3)], options))
+
+
+CASES = {name[5:]: function for name, function in list(globals().items())
+         if name.startswith("case_")}
+# What ranks end with, where it is not 0.
+STATUSES = {"killed_rank": {2: -signal.SIGKILL}, "killed_rank_messages": {2: -signal.SIGKILL}}
+
+
+def run(name: str) -> str | None:
+    place = fresh_place()
+
+    def body(rank: int) -> None:
+        init("occl", rank, 3, place, 60)
+        CASES[name](rank)
+        os._exit(0) if name in STATUSES else None
+    ranks = Ranks(3, body)
+    if not ranks.wait(LIMIT):
+        return f"hangs: not over within {LIMIT} s\n{ranks.outputs()}"
+    expected = {rank: STATUSES.get(name, {}).get(rank, 0) for rank in range(3)}
+    if ranks.statuses != expected:
+        return f"exit statuses {ranks.statuses}\n{ranks.outputs()}"
+    return None
+
+
+if __name__ == "__main__":
+    summary = Summary("failure")
+    for name in sys.argv[1:] or CASES:
+        began = time.time()
+        error = run(name)
+        summary.note(name, time.time() - began, error)
+    sys.exit(summary.finish())
