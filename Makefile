@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel python-test asan ubsan tsan sanitize format
+.PHONY: help demo test torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel python-test asan ubsan tsan sanitize format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -9,6 +9,7 @@ BIN := bazel-bin
 help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
 	@echo "make test                  build everything, run all tests"
+	@echo "make torch                 PyTorch's backend occl on CPUs, with two versions of PyTorch, fetched once; torch-all: all of them"
 	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make bench-compile-time    what occlc takes for the programs of bench/compile_time"
@@ -37,6 +38,11 @@ test:
 	@tools/setup.sh
 	@tools/dev/run_tests.sh
 
+torch torch-all:
+	@tools/setup.sh torch
+	@$(BAZEL) build //packaging:liboccl.so.0
+	@test/torch/run.sh $(BIN)/packaging/liboccl.so.0 $(if $(filter torch-all,$@),$(ALL_TORCH),$(TORCH))
+
 bench:
 	@tools/setup.sh bench
 	@$(BAZEL) build //tools/occlc //bench:host_collectives
@@ -61,6 +67,9 @@ bench-compile-time:
 
 PROGRAMS ?= 100000
 SEED ?= 1
+# Versions of PyTorch: the first is tested in full, the others briefly.
+TORCH ?= 2.11.0 2.15.0
+ALL_TORCH := 2.11.0 2.6.0 2.7.1 2.8.0 2.9.1 2.10.0 2.12.1 2.13.0 2.14.1 2.15.0
 OPERATIONS ?= 1000000
 
 random:

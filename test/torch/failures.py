@@ -278,7 +278,7 @@ def case_interrupt(rank: int) -> None:
 
 def case_too_many_ranks(rank: int) -> None:
     import occl.torch as backend
-    raises(ValueError, "groups of 1 to 8 ranks", backend._c10d.Backend, dist.HashStore(), 0, 9,
+    raises(ValueError, "groups of 1 to 32 ranks", backend._c10d.Backend, dist.HashStore(), 0, 33,
            timedelta(seconds=5))
 
 

@@ -13,7 +13,7 @@ namespace occl_torch {
 
 namespace {
 
-constexpr int kMaxRanks = 8; // for which OCCL comes with plans
+constexpr int kMaxRanks = 32; // for which OCCL comes with plans
 constexpr uint32_t kMessageRequests = 4096;
 
 // What ranks must have in common to reach each other's memory.
