@@ -21,7 +21,7 @@ step() { # title, command...
   echo "== $title"
   "$@" 2>&1 | tee -a "$log"
   local result=${PIPESTATUS[0]}
-  [ "$result" -eq 0 ] || { status=1 && echo "FAIL $title (exit status $result)" | tee -a "$log"; }
+  [ "$result" -eq 0 ] || status=1
   echo "== $title: $((SECONDS - start)) s"
 }
 

@@ -3,7 +3,7 @@ import torch
 import torch.distributed as dist
 
 RANKS = 2
-ERROR = [r"ranks disagree.*rank 0 has .* count 10.*rank 1 has .* count 20"]
+ERROR = [r"^(?=.*ranks disagree)(?=.*rank 0 has allreduce, count 10)(?=.*rank 1 has allreduce, count 20)"]
 
 
 def body(rank: int) -> None:

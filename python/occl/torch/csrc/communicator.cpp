@@ -83,7 +83,10 @@ void Communicator::close() {
 }
 
 std::string Communicator::describe(const std::string &what, occlResult_t result) {
-  std::string text = "occl: " + what + ": " + occl().occlGetErrorString(result);
+  std::string text = "occl: " + what + ": ";
+  if (result == occlTimeout)
+    text += "timeout of the group: "; // the word that programs look for in other backends' errors
+  text += occl().occlGetErrorString(result);
   std::string why;
   {
     std::lock_guard<std::mutex> lock(mutex_);
