@@ -145,9 +145,9 @@ def case_missing_at_start(rank: int) -> None:
     if rank == 2:
         time.sleep(5)
         return
-    import occl.torch as backend
+    import occl.torch
     store = dist.PrefixStore("alone", dist.distributed_c10d._get_default_store())
-    raises(Error, "2", backend._c10d.Backend, store, rank, 3, timedelta(seconds=2))
+    raises(Error, "2", occl.torch.Backend, store, rank, 3, timedelta(seconds=2))
 
 
 def case_mismatch(rank: int) -> None:
@@ -241,12 +241,15 @@ def case_fork(rank: int) -> None:
     for batch in loader:
         dist.all_reduce(batch)
     sys.stdout.flush()
+    pending = dist.irecv(torch.empty(3), (rank + 1) % 3)
     child = os.fork()
     if child == 0:
         try:
             text = raises(Error, "fork()", dist.all_reduce, torch.ones(3))
             assert "spawn" in text
             raises(Error, "fork()", dist.send, torch.ones(3), (rank + 1) % 3)
+            raises(Error, "fork()", pending.wait)
+            assert not pending.is_completed()
             dist.destroy_process_group()
             os._exit(0)
         except BaseException as error:
@@ -256,6 +259,8 @@ def case_fork(rank: int) -> None:
     x = torch.ones(3)
     dist.all_reduce(x)  # neither this rank nor others noticed
     assert x[0] == 3
+    dist.send(x, (rank - 1) % 3)
+    pending.wait()
 
 
 def case_interrupt(rank: int) -> None:
@@ -277,16 +282,16 @@ def case_interrupt(rank: int) -> None:
 
 
 def case_too_many_ranks(rank: int) -> None:
-    import occl.torch as backend
-    raises(ValueError, "groups of 1 to 32 ranks", backend._c10d.Backend, dist.HashStore(), 0, 33,
+    import occl.torch
+    raises(ValueError, "groups of 1 to 32 ranks", occl.torch.Backend, dist.HashStore(), 0, 33,
            timedelta(seconds=5))
 
 
 def case_other_machine(rank: int) -> None:
-    import occl.torch as backend
+    import occl.torch
     store = dist.HashStore()
     store.set("occl", "name another-boot/pid:[1]")
-    raises(Error, "ranks of one machine only", backend._c10d.Backend, store, 1, 2,
+    raises(Error, "ranks of one machine only", occl.torch.Backend, store, 1, 2,
            timedelta(seconds=5))
 
 

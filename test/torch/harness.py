@@ -22,7 +22,7 @@ from typing import Callable
 import torch
 import torch.distributed as dist
 
-import occl.torch  # noqa: F401  registers the backend
+import occl.torch
 import torch.distributed._functional_collectives  # noqa: F401  slow to import: once, for all ranks
 import torch.distributed.checkpoint  # noqa: F401
 import torch.distributed.fsdp  # noqa: F401
@@ -30,6 +30,7 @@ import torch.distributed.pipelining  # noqa: F401
 import torch.distributed.tensor.parallel  # noqa: F401
 
 torch.set_num_threads(1)
+occl.torch.Backend  # builds and loads the extension: once, for all ranks
 
 
 @dataclass

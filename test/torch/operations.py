@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from datetime import timedelta
 
 import torch
@@ -193,6 +194,40 @@ def case_gather_and_scatter(c: Context) -> None:
             dist.scatter(t, list(parts) if c.rank == root else None, src=root, group=group)
         c.both(gather, c.tensor(count), *[torch.zeros(count) for _ in range(c.size)])
         c.both(scatter, torch.zeros(count), *[c.tensor(count) for _ in range(c.size)])
+
+
+def case_gather_single(c: Context) -> None:
+    backend = c.occl._get_backend(torch.device("cpu"))
+    if not hasattr(backend, "gather_single"):
+        return  # PyTorch is older
+    options = dist.GatherOptions()
+    options.rootRank = 1
+    out = torch.empty(c.size * 3) if c.rank == 1 else torch.empty(0)
+    backend.gather_single(out, torch.full((3,), float(c.rank)), options).wait()
+    if c.rank == 1:
+        equal(out, torch.arange(c.size).repeat_interleave(3).float())
+
+
+def case_batches_of_threads(c: Context) -> None:
+    """Coalesced collectives of a group beside messages of another thread."""
+    def exchange() -> None:
+        for i in range(50):
+            works = [dist.isend(torch.full((10,), float(i)), (c.rank + 1) % c.size, tag=5),
+                     dist.irecv(out, (c.rank - 1) % c.size, tag=5)]
+            for work in works:
+                work.wait()
+            assert out[0] == i
+    out = torch.empty(10)
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    for _ in range(50):
+        xs = [torch.ones(n) for n in (1, 100)]
+        with dist._coalescing_manager():
+            for x in xs:
+                dist.all_reduce(x)
+        equal(xs[1], torch.full((100,), float(c.size)))
+    thread.join()
+    assert out[0] == 49
 
 
 def case_reduce_scatter(c: Context) -> None:

@@ -14,6 +14,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 began=$SECONDS
 status=0
+unfinished=() # steps with failures, also those that ended without saying of what
 
 step() { # title, command...
   local title=$1 start=$SECONDS
@@ -21,7 +22,7 @@ step() { # title, command...
   echo "== $title"
   "$@" 2>&1 | tee -a "$log"
   local result=${PIPESTATUS[0]}
-  [ "$result" -eq 0 ] || status=1
+  [ "$result" -eq 0 ] || { status=1 && unfinished+=("$title"); }
   echo "== $title: $((SECONDS - start)) s"
 }
 
@@ -63,4 +64,7 @@ if pytest=$(grep -Eo '^[0-9]+ passed[^=]*' "$log"); then
 fi
 echo "==== make torch: $passed passed, $failed failed, in $((SECONDS - began)) s"
 grep '^FAIL ' "$log"
+for title in ${unfinished[@]+"${unfinished[@]}"}; do
+  echo "FAILED: $title"
+done
 exit $status

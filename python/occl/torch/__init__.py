@@ -9,6 +9,7 @@ See docs/torch.md.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 from datetime import timedelta
@@ -34,6 +35,7 @@ def _library() -> str:
                       "is by OCCL_LIBRARY")
 
 
+@functools.cache
 def _extension():
     spec = importlib.util.spec_from_file_location("occl.torch._c10d", _build.build())
     module = importlib.util.module_from_spec(spec)
@@ -42,21 +44,26 @@ def _extension():
     return module
 
 
-_c10d = _extension()
-Options = _c10d.Options
+def __getattr__(name: str):
+    if name in ("Backend", "Options"):
+        return getattr(_extension(), name)
+    raise AttributeError(f"module {__name__} has no attribute {name}")
 
 
 def _create(group, options):
-    """Called by torch.distributed for each process group. `options` says nothing of its own."""
+    """Called by torch.distributed for each process group; `options` has nothing that counts here.
+
+    The extension is built and loaded by the first call, so that importing this costs nothing.
+    """
     timeout = group.timeout
     if not isinstance(timeout, timedelta):
         timeout = timedelta(seconds=timeout)
-    return _c10d.Backend(group.store, group.group_rank, group.group_size, timeout,
-                         group.group_id, list(group.global_ranks_in_group or []))
+    return _extension().Backend(group.store, group.group_rank, group.group_size, timeout,
+                                group.group_id, list(group.global_ranks_in_group or []))
 
 
-def _autoload() -> None:
-    """The entry point `torch.backends`: importing torch registers the backend."""
+def autoload() -> None:
+    """For the entry point group `torch.backends`: importing torch imports this."""
 
 
 if not hasattr(dist.Backend, "OCCL"):

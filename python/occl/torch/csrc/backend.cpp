@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
 Backend::~Backend() { shutdown(); }
 
 void Backend::shutdown() {
-  if (comm_->unusable().find("fork") != std::string::npos)
+  if (comm_->forked())
     return;
   messages_->leave();
   comm_->close();
@@ -153,27 +154,45 @@ WorkPtr Backend::newWork(c10d::OpType type, const char *name, Tensors inputs, Te
   return work;
 }
 
+// Into the innermost batch that this thread has open.
 c10::intrusive_ptr<Work> Backend::started(WorkPtr work) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (coalesced_)
-    coalesced_->push_back(work);
+  const auto open = coalesced_.find(std::this_thread::get_id());
+  if (open != coalesced_.end())
+    open->second.back().push_back(work);
   return work;
 }
 
 void Backend::startCoalescing() {
   std::lock_guard<std::mutex> lock(mutex_);
-  coalesced_.emplace();
+  coalesced_[std::this_thread::get_id()].emplace_back();
+}
+
+std::vector<WorkPtr> Backend::closeBatch() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto open = coalesced_.find(std::this_thread::get_id());
+  if (open == coalesced_.end())
+    C10_THROW_ERROR(ValueError, "occl: endCoalescing without startCoalescing");
+  std::vector<WorkPtr> batch = std::move(open->second.back());
+  open->second.pop_back();
+  if (open->second.empty())
+    coalesced_.erase(open);
+  return batch;
+}
+
+c10::intrusive_ptr<Work> Backend::coalesce(const std::function<void()> &calls) {
+  startCoalescing();
+  try {
+    calls();
+  } catch (...) {
+    closeBatch();
+    throw;
+  }
+  return endCoalescing();
 }
 
 c10::intrusive_ptr<Work> Backend::endCoalescing() {
-  std::vector<WorkPtr> parts;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!coalesced_)
-      C10_THROW_ERROR(ValueError, "occl: endCoalescing without startCoalescing");
-    parts = std::move(*coalesced_);
-    coalesced_.reset();
-  }
+  const std::vector<WorkPtr> parts = closeBatch();
   Tensors outputs;
   for (const auto &part : parts)
     for (const auto &output : part->result())
@@ -182,7 +201,7 @@ c10::intrusive_ptr<Work> Backend::endCoalescing() {
   for (const auto &part : parts)
     part->whenComplete([work](std::exception_ptr error) { work->partEnded(error); });
   work->partEnded();
-  return work;
+  return started(work);
 }
 
 // --- Messages.

@@ -3,7 +3,7 @@
 
 #include <map>
 #include <mutex>
-#include <optional>
+#include <thread>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -68,6 +68,8 @@ public:
                                                            const c10d::AllgatherOptions &) override;
   c10::intrusive_ptr<Work> gather(std::vector<Tensors> &, Tensors &,
                                   const c10d::GatherOptions &) override;
+  /// No `override`: older versions of PyTorch do not have it.
+  c10::intrusive_ptr<Work> gather_single(at::Tensor &, at::Tensor &, const c10d::GatherOptions &);
   c10::intrusive_ptr<Work> scatter(Tensors &, std::vector<Tensors> &,
                                    const c10d::ScatterOptions &) override;
   c10::intrusive_ptr<Work> reduce_scatter(Tensors &, std::vector<Tensors> &,
@@ -99,6 +101,9 @@ private:
   WorkPtr newWork(c10d::OpType type, const char *name, Tensors inputs, Tensors outputs,
                   unsigned parts = 1);
   c10::intrusive_ptr<Work> started(WorkPtr work);
+  std::vector<WorkPtr> closeBatch();
+  /// One work for all that `calls` starts.
+  c10::intrusive_ptr<Work> coalesce(const std::function<void()> &calls);
   uint32_t timeout(std::chrono::milliseconds ofCall) const;
   // Starts a collective, in the order of calls. What `scalar` holds and `keep` live until it ends.
   void start(const WorkPtr &work, occlCall_t call, std::string scalar = {},
@@ -122,7 +127,8 @@ private:
   // Of the communicator's calls; accessed by steps of the strand only.
   std::shared_ptr<uint64_t> next_ = std::make_shared<uint64_t>(0);
   std::mutex mutex_;
-  std::optional<std::vector<WorkPtr>> coalesced_;
+  // Batches that threads have open, one in another.
+  std::map<std::thread::id, std::vector<std::vector<WorkPtr>>> coalesced_;
   std::map<std::string, int> splits_;
 };
 

@@ -129,13 +129,13 @@ Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOpt
   usable("all_reduce_coalesced");
   if (tensors.empty())
     C10_THROW_ERROR(ValueError, "occl: all_reduce_coalesced: requires tensors");
-  startCoalescing();
-  Tensors single(1);
-  for (const at::Tensor &tensor : tensors) {
-    single[0] = tensor;
-    allreduce(single, options);
-  }
-  return endCoalescing();
+  return coalesce([&] {
+    Tensors single(1);
+    for (const at::Tensor &tensor : tensors) {
+      single[0] = tensor;
+      allreduce(single, options);
+    }
+  });
 }
 
 c10::intrusive_ptr<Work> Backend::reduce(Tensors &tensors, const c10d::ReduceOptions &options) {
@@ -169,10 +169,10 @@ Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   usable(name);
   checkSizes(outputs.size() == inputs.size() && !inputs.empty(), name,
              "requires as many outputs as inputs, one at least");
-  startCoalescing();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    _allgather_base(outputs[i], inputs[i], options);
-  return endCoalescing();
+  return coalesce([&] {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      _allgather_base(outputs[i], inputs[i], options);
+  });
 }
 
 c10::intrusive_ptr<Work> Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
@@ -197,10 +197,10 @@ Backend::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   usable(name);
   checkSizes(outputs.size() == inputs.size() && !inputs.empty(), name,
              "requires as many outputs as inputs, one at least");
-  startCoalescing();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    _reduce_scatter_base(outputs[i], inputs[i], options);
-  return endCoalescing();
+  return coalesce([&] {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      _reduce_scatter_base(outputs[i], inputs[i], options);
+  });
 }
 
 // The parts may have different sizes: then each is a reduction to its rank.
@@ -230,17 +230,35 @@ c10::intrusive_ptr<Work> Backend::reduce_scatter(Tensors &outputs, std::vector<T
                    options.timeout);
     return started(work);
   }
-  startCoalescing();
-  for (int root = 0; root < size_; ++root) {
-    at::Tensor own = root == rank_ ? output : parts[root].clone();
-    if (root == rank_)
-      own.copy_(parts[root].view_as(own));
-    auto work = newWork(c10d::OpType::REDUCE, name, {own}, {});
-    startReduction(work, occlKindReduce, own, own, own.numel(), options.reduceOp, root,
-                   options.timeout);
-    started(work);
+  return coalesce([&] {
+    for (int root = 0; root < size_; ++root) {
+      at::Tensor own = root == rank_ ? output : parts[root].clone();
+      if (root == rank_)
+        own.copy_(parts[root].view_as(own));
+      auto work = newWork(c10d::OpType::REDUCE, name, {own}, {});
+      startReduction(work, occlKindReduce, own, own, own.numel(), options.reduceOp, root,
+                     options.timeout);
+      started(work);
+    }
+  });
+}
+
+c10::intrusive_ptr<Work> Backend::gather_single(at::Tensor &output, at::Tensor &input,
+                                                const c10d::GatherOptions &options) {
+  const char *const name = "gather_single";
+  usable(name);
+  checkTensor(input, name);
+  checkRoot(options.rootRank, name);
+  const bool root = options.rootRank == rank_;
+  if (root) {
+    checkTensors({input, output}, name);
+    checkSizes(output.numel() == input.numel() * size_, name,
+               "output tensor size must be equal to world_size times input tensor size");
   }
-  return endCoalescing();
+  auto work = newWork(c10d::OpType::GATHER, name, {input}, root ? Tensors{output} : Tensors{});
+  startCopy(work, occlKindGather, input, root ? output : input, input, options.rootRank,
+            options.timeout);
+  return started(work);
 }
 
 c10::intrusive_ptr<Work> Backend::barrier(const c10d::BarrierOptions &options) {

@@ -61,7 +61,7 @@ bool Communicator::shut(const std::string &why) {
 void Communicator::leave() { shut("the process group was destroyed"); }
 
 void Communicator::close() {
-  if (!shut("the process group was destroyed") || owner_ != getpid())
+  if (forked() || !shut("the process group was destroyed"))
     return;
   while (inside_ != 0)
     std::this_thread::yield();
@@ -108,6 +108,8 @@ std::exception_ptr Communicator::failure(const std::string &what, occlResult_t r
       describe(what, result)));
 }
 
+bool Communicator::forked() const { return owner_ != getpid(); }
+
 bool Communicator::failed() {
   Use use(*this);
   return use && occl().occlCommGetLastError(use.handle())[0] != '\0';
@@ -126,7 +128,7 @@ std::string Communicator::report() {
 }
 
 std::string Communicator::unusable() const {
-  if (owner_ != getpid())
+  if (forked())
     return "this process was made by fork() after the process group, which belongs to its parent; "
            "make a process group here, or start workers by 'spawn'";
   std::lock_guard<std::mutex> lock(mutex_);

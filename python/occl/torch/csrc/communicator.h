@@ -54,7 +54,10 @@ public:
   bool failed();
   /// Who waits for whom now, "" if nobody can tell.
   std::string report();
-  /// Why it cannot be used, "" if it can. Bad state of a forked child is noticed here, too.
+  /// Whether this process is a child made by fork(), where nothing of it may be touched: not even
+  /// its mutexes, which may be locked for ever.
+  bool forked() const;
+  /// Why it cannot be used, "" if it can.
   std::string unusable() const;
 
 private:

@@ -121,15 +121,15 @@ c10::intrusive_ptr<Work> Backend::allgather_coalesced(std::vector<Tensors> &outp
         "requires a list of outputs for each rank, and inputs");
   for (const Tensors &ofRank : outputs)
     check(ofRank.size() == inputs.size(), name, "requires an output for each input");
-  startCoalescing();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<Tensors> output(1);
-    for (const Tensors &ofRank : outputs)
-      output[0].push_back(ofRank[i]);
-    Tensors input = {inputs[i]};
-    allgather(output, input, options);
-  }
-  return endCoalescing();
+  return coalesce([&] {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::vector<Tensors> output(1);
+      for (const Tensors &ofRank : outputs)
+        output[0].push_back(ofRank[i]);
+      Tensors input = {inputs[i]};
+      allgather(output, input, options);
+    }
+  });
 }
 
 c10::intrusive_ptr<Work> Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,

@@ -109,7 +109,7 @@ void OcclWork::advance() {
 }
 
 bool OcclWork::isCompleted() {
-  if (!done_)
+  if (!done_ && !comm_->forked())
     advance();
   return done_;
 }
@@ -139,6 +139,8 @@ bool OcclWork::spin() {
 bool OcclWork::wait(std::chrono::milliseconds timeout) {
   const auto deadline = steady_clock::now() + timeout;
   const bool bounded = timeout > kNoTimeout;
+  if (!done_ && comm_->forked())
+    C10_THROW_ERROR(DistBackendError, "occl: " + name_ + ": " + comm_->unusable());
   if (!spin()) {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!done_) {
