@@ -58,8 +58,7 @@ def _create(group, options):
     timeout = group.timeout
     if not isinstance(timeout, timedelta):
         timeout = timedelta(seconds=timeout)
-    return _extension().Backend(group.store, group.group_rank, group.group_size, timeout,
-                                group.group_id, list(group.global_ranks_in_group or []))
+    return _extension().Backend(group.store, group.group_rank, group.group_size, timeout)
 
 
 def autoload() -> None:

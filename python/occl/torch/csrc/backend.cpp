@@ -92,7 +92,8 @@ void Backend::abort() {
 }
 
 c10d::ErrorType Backend::getError() {
-  return comm_->failed() ? c10d::ErrorType::COMM_ERROR : c10d::ErrorType::SUCCESS;
+  constexpr int kSuccess = 0, kCommError = 2; // as in Backend.hpp
+  return static_cast<c10d::ErrorType>(comm_->failed() ? kCommError : kSuccess);
 }
 
 void Backend::setTimeout(std::chrono::milliseconds timeout) {
@@ -123,25 +124,20 @@ c10::intrusive_ptr<c10d::Backend>
 Backend::split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
                const c10::intrusive_ptr<c10d::Backend::Options> &options) {
   usable("split");
+  const std::string name = groupName(*options);
   int count = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    count = splits_[options->group_name]++;
+    count = splits_[name]++;
   }
   const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
   if (mine == ranks.end())
     return nullptr;
-  auto own = c10::make_intrusive<GroupOptions>(options->timeout);
-  own->group_name = options->group_name;
-  for (const int rank : ranks)
-    own->global_ranks_in_group.push_back(rank < static_cast<int>(
-                                                    options_->global_ranks_in_group.size())
-                                             ? options_->global_ranks_in_group[rank]
-                                             : rank);
   auto space = c10::make_intrusive<c10d::PrefixStore>(
-      "occl/" + options->group_name + "/" + std::to_string(count) + "/", store);
+      "occl/" + name + "/" + std::to_string(count) + "/", store);
   return c10::make_intrusive<Backend>(space, static_cast<int>(mine - ranks.begin()),
-                                      static_cast<int>(ranks.size()), own);
+                                      static_cast<int>(ranks.size()),
+                                      c10::make_intrusive<GroupOptions>(options->timeout));
 }
 
 // --- Works.

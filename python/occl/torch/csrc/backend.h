@@ -12,6 +12,10 @@
 #include "messages.h"
 #include "types.h"
 
+namespace c10d {
+enum class ErrorType; // that older versions of PyTorch do not have
+}
+
 namespace occl_torch {
 
 using c10d::Work;
@@ -20,12 +24,20 @@ using Tensors = std::vector<at::Tensor>;
 struct GroupOptions : c10d::Backend::Options {
   explicit GroupOptions(std::chrono::milliseconds limit = kBackendDefaultTimeout)
       : c10d::Backend::Options("occl", limit) {}
-#ifdef C10D_BACKEND_HAS_RECONFIGURE
-  c10::intrusive_ptr<c10d::Backend::Options> clone() const override {
+  // Overrides the base's where PyTorch has one.
+  c10::intrusive_ptr<c10d::Backend::Options> clone() const {
     return c10::make_intrusive<GroupOptions>(*this);
   }
-#endif
 };
+
+/// The name of a group to be made, as far as PyTorch's options have it.
+template <typename Options>
+auto groupName(const Options &options) {
+  if constexpr (requires { options.group_name; })
+    return options.group_name;
+  else
+    return std::string();
+}
 
 /// Operations start and return; their order is that of the calls, on all ranks, as with other
 /// backends. Thread-safe where threads order their calls.
@@ -37,21 +49,22 @@ public:
   ~Backend() override;
 
   const std::string getBackendName() const override { return "occl"; }
-  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
-  // Batches of sends and receives stay works of their own, each of which ends by itself.
-  bool supportsCoalescing() const override { return false; }
   void startCoalescing() override;
   c10::intrusive_ptr<Work> endCoalescing() override;
   bool supportsSplitting() const override { return true; }
-  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store,
-                                          const std::vector<int> &ranks,
-                                          const c10::intrusive_ptr<c10d::Backend::Options> &options) override;
-  void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return number_; }
-  c10d::ErrorType getError() override;
-  void abort() override;
-  void shutdown() override;
+  // Virtual functions that not all versions of PyTorch have: so there is no `override`.
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() { return options_; }
+  // Batches of sends and receives stay works of their own, each of which ends by itself.
+  bool supportsCoalescing() const { return false; }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store,
+                                          const std::vector<int> &ranks,
+                                          const c10::intrusive_ptr<c10d::Backend::Options> &options);
+  void setTimeout(std::chrono::milliseconds timeout);
+  c10d::ErrorType getError();
+  void abort();
+  void shutdown();
 
   c10::intrusive_ptr<Work> broadcast(Tensors &, const c10d::BroadcastOptions &) override;
   c10::intrusive_ptr<Work> allreduce(Tensors &, const c10d::AllreduceOptions &) override;
@@ -68,7 +81,7 @@ public:
                                                            const c10d::AllgatherOptions &) override;
   c10::intrusive_ptr<Work> gather(std::vector<Tensors> &, Tensors &,
                                   const c10d::GatherOptions &) override;
-  /// No `override`: older versions of PyTorch do not have it.
+  // Not in all versions either.
   c10::intrusive_ptr<Work> gather_single(at::Tensor &, at::Tensor &, const c10d::GatherOptions &);
   c10::intrusive_ptr<Work> scatter(Tensors &, std::vector<Tensors> &,
                                    const c10d::ScatterOptions &) override;

@@ -20,22 +20,15 @@ PYBIND11_MODULE(_c10d, m) {
              c10::intrusive_ptr<occl_torch::GroupOptions>>(m, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
       .def("__deepcopy__", [](const occl_torch::GroupOptions &self, const py::object &) {
-        auto copy = c10::make_intrusive<occl_torch::GroupOptions>(self.timeout);
-        copy->group_name = self.group_name;
-        copy->global_ranks_in_group = self.global_ranks_in_group;
-        return copy;
+        return c10::make_intrusive<occl_torch::GroupOptions>(self);
       });
   py::class_<occl_torch::Backend, c10d::Backend, c10::intrusive_ptr<occl_torch::Backend>>(
       m, "Backend")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-                       std::chrono::milliseconds timeout, std::string name,
-                       std::vector<uint64_t> globalRanks) {
+                       std::chrono::milliseconds timeout) {
              auto options = c10::make_intrusive<occl_torch::GroupOptions>(timeout);
-             options->group_name = std::move(name);
-             options->global_ranks_in_group = std::move(globalRanks);
              py::gil_scoped_release release;
              return c10::make_intrusive<occl_torch::Backend>(store, rank, size, options);
            }),
-           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-           py::arg("group_name") = "", py::arg("global_ranks") = std::vector<uint64_t>());
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"));
 }
