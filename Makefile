@@ -9,7 +9,7 @@ BIN := bazel-bin
 help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
 	@echo "make test                  build everything, run all tests"
-	@echo "make torch                 PyTorch's backend occl on CPUs, with two versions of PyTorch, fetched once; torch-all: all of them"
+	@echo "make torch                 the Python package, and PyTorch's backend occl on CPUs with two versions of PyTorch, fetched once; torch-all: with ten"
 	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make bench-compile-time    what occlc takes for the programs of bench/compile_time"
@@ -40,7 +40,7 @@ test:
 
 torch torch-all:
 	@tools/setup.sh torch
-	@$(BAZEL) build //packaging:liboccl.so.0
+	@$(BAZEL) build //packaging:liboccl.so.0 //tools/occlc //tools/occl-run
 	@test/torch/run.sh $(BIN)/packaging/liboccl.so.0 $(if $(filter torch-all,$@),$(ALL_TORCH),$(TORCH))
 
 bench:

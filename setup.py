@@ -1,4 +1,5 @@
-"""Puts the native files into the package: liboccl.so.0, occlc, occl-run, algorithms, topologies.
+"""Puts the native files into the package: liboccl.so.0 with its headers, occlc, occl-run,
+algorithms, topologies.
 
 They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the
 folder OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in
@@ -60,6 +61,10 @@ class BuildWithNative(build_py):
         for name, path in native_files().items():
             shutil.copy(path, folder / name)
             (folder / name).chmod(0o755)
+        headers = folder / "include"  # PyTorch's backend is compiled against them
+        headers.mkdir()
+        for path in sorted((ROOT / "runtime" / "communicator").glob("occl*.h")):
+            shutil.copy(path, headers)
         for kind, suffix in (("algorithms", ".coll"), ("topologies", ".topo")):
             for path in sorted((ROOT / kind).rglob("*" + suffix)):
                 target = folder / path.relative_to(ROOT)

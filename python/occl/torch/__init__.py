@@ -11,28 +11,12 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import os
 from datetime import timedelta
-from pathlib import Path
 
 import torch.distributed as dist
 
+from .._library import native_file
 from . import build as _build
-
-
-def _library() -> str:
-    """liboccl.so.0: of OCCL_LIBRARY, of the package, or of the tree this file is in."""
-    named = os.environ.get("OCCL_LIBRARY")
-    if named:
-        return named
-    package = Path(__file__).resolve().parents[1]
-    places = [package / "liboccl.so.0", package / "lib" / "liboccl.so.0",
-              package.parents[1] / "bazel-bin" / "packaging" / "liboccl.so.0"]
-    for place in places:
-        if place.exists():
-            return str(place)
-    raise ImportError("liboccl.so.0 is not found; build //packaging:liboccl.so.0, or say where it "
-                      "is by OCCL_LIBRARY")
 
 
 @functools.cache
@@ -40,7 +24,7 @@ def _extension():
     spec = importlib.util.spec_from_file_location("occl.torch._c10d", _build.build())
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.load(_library())
+    module.load(str(native_file("liboccl.so.0", "OCCL_LIBRARY", "packaging/liboccl.so.0")))
     return module
 
 

@@ -26,7 +26,7 @@ class BuildError(RuntimeError):
 
 def _headers() -> Path:
     """The folder of occl.h: of OCCL_INCLUDE, of the package, or of the tree this file is in."""
-    places = [os.environ.get("OCCL_INCLUDE"), FOLDER.parent / "include",
+    places = [os.environ.get("OCCL_INCLUDE"), FOLDER.parent / "_native" / "include",
               FOLDER.parents[2] / "runtime" / "communicator"]
     for place in places:
         if place and (Path(place) / "occl.h").exists():
