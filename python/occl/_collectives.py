@@ -10,6 +10,7 @@ from ._calls import Options, Prepared
 from ._config import natural
 from ._core import Core
 from ._errors import Result
+from ._transfers import leave_lost_group
 from .plan import Plan
 from .request import Request
 
@@ -103,6 +104,8 @@ class Collectives(Core):
 
     def _run(self, prepared: Prepared) -> Any:
         result = self._block(_library.library().occlCall, self._handle, prepared.call, None)
+        if result == Result.INVALID_ARGUMENT and leave_lost_group():
+            result = self._block(_library.library().occlCall, self._handle, prepared.call, None)
         if result:
             _library.fail(result)
         return prepared.value

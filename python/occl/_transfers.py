@@ -1,10 +1,14 @@
-"""Sends, receives, groups of them, and the collectives with counts by rank (occl_transfer.h)."""
+"""Sends, receives, groups of them, and the collectives with counts by rank (occl_transfer.h).
+
+A group is remembered here and given to the library at its end, all at once: an exception, also one
+of Control-C, leaves nothing half done.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_uint64
 from typing import Any
 
@@ -12,17 +16,26 @@ from . import _buffers, _interrupt, _library
 from ._buffers import Buffer
 from ._config import natural
 from ._core import Core
-from ._errors import InvalidArgumentError
+from ._errors import InvalidArgumentError, Result
 from .request import Request
 
 
-class _Group(threading.local):
-    """What the thread's group has: the communicators, entered, and the buffers, kept alive."""
+class _Transfer:
+    """A call that waits for its group's end; `keep` is what has to live until that has ended."""
 
-    def __init__(self) -> None:
-        self.depth = 0
-        self.uses: set[Core] = set()
-        self.kept: list[Any] = []
+    __slots__ = ("comm", "function", "arguments", "keep")
+
+    def __init__(self, comm: Core, function: Callable[..., int], arguments: tuple[Any, ...],
+                 keep: tuple[Any, ...]):
+        self.comm, self.function, self.arguments, self.keep = comm, function, arguments, keep
+
+
+class _Group(threading.local):
+    """Of a thread: what its group has, if it is in one, and whether the library is in one: that is
+    so for a moment only, unless an exception has come in it."""
+
+    transfers: list[_Transfer] | None = None
+    is_given = False
 
 
 _group = _Group()
@@ -33,42 +46,63 @@ def group() -> Iterator[None]:
     """Transfers inside, of any number of communicators, are begun at the end of the outermost
     group, progress together, and have ended when it returns. An exception inside means that none
     of them is begun."""
-    _begin()
-    try:
+    is_outermost = _group.transfers is None
+    with _collected() as transfers:
         yield
-    except BaseException:
-        _end(_library.library().occlGroupEnd, is_abandoned=True)
-        raise
-    _library.check(_end(_library.library().occlGroupEnd, is_abandoned=False))
+    if is_outermost and transfers:
+        comms = list(dict.fromkeys(transfer.comm for transfer in transfers))
+
+        def abort() -> None:
+            for comm in comms:
+                comm.abort()
+
+        with ExitStack() as stack:
+            for comm in comms:
+                stack.enter_context(comm._using())
+            end = _library.library().occlGroupEnd
+            _library.check(_give(transfers, lambda: _interrupt.call(abort, end)))
 
 
-def _begin() -> None:
-    _library.check(_library.library().occlGroupStart())
-    _group.depth += 1
-
-
-def _end(end: Callable[..., int], *arguments: Any, is_abandoned: bool) -> int:
-    """Ends the thread's innermost group by `end`, and returns its result. If that was the outermost
-    one, its communicators may be closed and its buffers may go after this."""
-    _group.depth -= 1
-    if is_abandoned:
-        # A call that is refused: then the end begins nothing.
-        _library.library().occlSend(None, 1, 0, 0, None, None)
-    if _group.depth:
-        return end(*arguments)
-    comms = list(_group.uses)
-
-    def abort() -> None:
-        for comm in comms:
-            comm.abort()
-
+@contextmanager
+def _collected() -> Iterator[list[_Transfer]]:
+    """What the thread's group has at the end of the block. An exception forgets what the block has
+    added."""
+    outer = _group.transfers
+    transfers = [] if outer is None else outer
+    before = len(transfers)
+    _group.transfers = transfers
     try:
-        return _interrupt.call(abort, end, *arguments)
+        yield transfers
+    except BaseException:
+        del transfers[before:]
+        raise
     finally:
-        for comm in comms:
-            comm._leave()
-        _group.uses.clear()
-        _group.kept = []
+        _group.transfers = outer
+
+
+def _give(transfers: list[_Transfer], end: Callable[[], int]) -> int:
+    """The library's group of these transfers, ended by `end`; its result. If one is refused, none
+    is begun."""
+    leave_lost_group()
+    _group.is_given = True
+    result = _library.library().occlGroupStart()
+    for transfer in transfers:
+        result = result or transfer.function(*transfer.arguments, transfer.comm._handle, None)
+    result = end() or result
+    _group.is_given = False
+    return result
+
+
+def leave_lost_group() -> bool:
+    """If an exception has come while the thread was in a group of the library, that is ended and
+    begins nothing. True if so."""
+    if not _group.is_given:
+        return False
+    library = _library.library()
+    library.occlSend(None, 1, 0, 0, None, None)  # is refused: so the end begins nothing
+    library.occlGroupEnd()
+    _group.is_given = False
+    return True
 
 
 class Transfers(Core):
@@ -100,22 +134,22 @@ class Transfers(Core):
             ...
             request.wait()
         """
+        if _group.transfers is not None:
+            raise InvalidArgumentError("start_group inside of a group; those end with the outermost"
+                                       " one")
         request = Request(self, 0, (), None)
+        with _collected() as transfers:
+            yield request
         number = c_uint64()
-        end, arguments = _library.library().occlGroupEndAsync, (self._handle, 0, None, None,
-                                                                byref(number))
+        end = _library.library().occlGroupEndAsync
         with self._using():
-            _begin()
-            try:
-                yield request
-            except BaseException:
-                _end(end, *arguments, is_abandoned=True)
-                raise
-            kept = _group.kept
-            self._starting.append(kept)
-            _library.check(_end(end, *arguments, is_abandoned=False))
-            request._begin(number.value, tuple(kept))
-            self._starting.remove(kept)
+            # An exception may come right behind the call: the arrays have to live all the same.
+            self._starting.append(transfers)
+            result = _give(transfers, lambda: int(end(self._handle, 0, None, None, byref(number))))
+            if result == Result.SUCCESS:
+                request._begin(number.value, tuple(transfer.keep for transfer in transfers))
+            self._starting.remove(transfers)
+            _library.check(result)
 
     def all_to_all_v(self, array: Any, send_counts: Sequence[int], out: Any,
                      recv_counts: Sequence[int]) -> Any:
@@ -168,14 +202,12 @@ class Transfers(Core):
 
     def _transfer(self, function: str, keep: tuple[Any, ...], *arguments: Any) -> None:
         call = getattr(_library.library(), function)
-        if not _group.depth:
-            _library.check(self._block(call, *arguments, self._handle, None))
+        if _group.transfers is not None:
+            with self._using():
+                _group.transfers.append(_Transfer(self, call, arguments, keep))
             return
-        if self not in _group.uses:
-            self._enter()
-            _group.uses.add(self)
-        _group.kept.append(keep)
-        _library.check(call(*arguments, self._handle, None))
+        leave_lost_group()
+        _library.check(self._block(call, *arguments, self._handle, None))
 
     def _counts(self, counts: Sequence[int] | None, buffer: Buffer) -> tuple[Any, Any]:
         """Arrays of counts and of displacements, of parts one after the other."""

@@ -241,3 +241,65 @@ def test_interrupts_are_of_no_matter_to_other_threads():
     finally:
         process.kill()
         process.communicate()
+
+
+INTERRUPTED = """
+    import os, random, signal, sys, threading, time
+    import numpy as np, occl
+
+    def calls(comm, peer):
+        x = np.ones(16)
+        while True:
+            comm.all_reduce(x, "max", out=x)
+            comm.start("all_reduce", x, op="max", out=np.empty(16), id=5).wait()
+            with occl.group():
+                comm.send(x, peer)
+                comm.recv(np.empty(16), peer)
+
+    def other(comm):
+        try:
+            calls(comm, 0)
+        except occl.AbortedError:
+            pass
+
+    random.seed(1)
+    for _ in range(60):
+        comms = occl.init_all(2)
+        thread = threading.Thread(target=other, args=(comms[1],))
+        killer = threading.Timer(0.03 * random.random(), os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            thread.start()
+            killer.start()
+            calls(comms[0], 1)
+        except KeyboardInterrupt:
+            comms[0].abort()
+            thread.join()
+            for comm in comms:
+                comm.close()
+    try:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        occl.run(occl.algorithms("allreduce/ring"), ranks=4, bytes="16MiB", iterations=1000000)
+    except KeyboardInterrupt:
+        print("done", len(os.listdir("/proc/self/task")) < 10)
+    """
+
+
+def test_control_c_at_any_moment():
+    """Whatever the interpreter is at, the communicator can be closed and the next one works."""
+    environment = os.environ | {"PYTHONPATH": str(Path(occl.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], env=environment,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done True\n", "")
+
+
+def test_direct_plans_need_memory_that_ranks_share(ranks):
+    job = ranks(2, """
+        plan = occl.compile(occl.algorithms("allreduce/all_pairs"), ranks=2, direct=True)
+        try:
+            comm.call(plan, np.ones(1000))
+        except occl.Error as error:
+            print(type(error).__name__, error, flush=True)
+        comm.close()
+        """)
+    for status, out, err in job.end():
+        assert status == 0 and "occlMemAlloc" in out, (out, err)

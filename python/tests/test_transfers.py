@@ -121,3 +121,39 @@ def test_groups_that_end_later(job):
         return target[0], len(comm._requests)
 
     assert job(2)(body) == [(1, 0), (0, 0)]
+
+
+def test_a_group_of_a_communicator_that_has_failed(job):
+    job = job(2)
+    job.comms[1].abort()
+    with pytest.raises(occl.AbortedError, match="Abort was called on rank 1"):
+        job.comms[0].barrier()
+    with pytest.raises(occl.AbortedError, match="Abort was called on rank 1"):
+        with occl.group():
+            job.comms[0].send(np.ones(1), 1)
+    with pytest.raises(occl.AbortedError, match="Abort was called on rank 1"):
+        with job.comms[0].start_group():
+            job.comms[0].send(np.ones(1), 1)
+
+
+def test_an_inner_group_that_is_given_up(job):
+    def body(comm):
+        peer, target = 1 - comm.rank, np.empty(3, int)
+        with occl.group():
+            comm.send(np.full(3, comm.rank), peer)
+            with pytest.raises(KeyError):
+                with occl.group():
+                    comm.send(np.full(3, -1), peer)
+                    raise KeyError
+            comm.recv(target, peer)
+        return target.tolist()
+
+    assert job(2)(body) == [[1, 1, 1], [0, 0, 0]]
+
+
+def test_start_group_has_no_groups_around_it(job):
+    comm = job(2).comms[0]
+    with pytest.raises(occl.InvalidArgumentError, match="inside of a group"):
+        with occl.group():
+            with comm.start_group():
+                pass
