@@ -182,6 +182,25 @@ def stickiness(rows: list[Row]) -> Figure:
     return figure
 
 
+def torch(rows: list[Row]) -> Figure:
+    ratios = {}
+    for row in select(rows, library="OCCL", metric="time"):
+        theirs = select(rows, library="gloo", case=row.case, ranks=row.ranks, bytes=row.bytes)
+        size = f" of {row.bytes} bytes" if row.bytes else ""
+        ratios[f"{row.case}{size}, {row.ranks} ranks"] = statistics.median(
+            theirs[0].numbers()
+        ) / statistics.median(row.numbers())
+    figure = Figure(figsize=(8, 1 + 0.3 * len(ratios)))
+    axes = figure.subplots()
+    figure.subplots_adjust(left=0.4, bottom=0.2, top=0.95)
+    axes.barh(list(ratios), list(ratios.values()))
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("gloo / OCCL")
+    axes.invert_yaxis()
+    return figure
+
+
 def runtime(rows: list[Row]) -> Figure:
     queues = select(rows, case="completion queue")
     figure = Figure(figsize=(5, 3))

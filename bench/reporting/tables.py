@@ -244,6 +244,26 @@ are threads. The OCCL paper's figures are of a GPU kernel.""",
     caption="Completion queues by the number of threads.",
 )
 
+TORCH = Table(
+    title="PyTorch's backend on CPUs, beside gloo",
+    text="""Microseconds of a call from Python on the slowest rank: the median over rounds of the
+mean of a round's calls. Ranks are processes with one thread of PyTorch's each, backends take
+turns in the same processes. The ratio is gloo's time divided by OCCL's: above 1 OCCL is the
+faster one.""",
+    views=(
+        View(
+            (("case", "what"), ("ranks", "ranks"), ("bytes", "bytes")),
+            (
+                Column("OCCL"),
+                Column("gloo", "gloo"),
+                Quotient("gloo / OCCL", Column("", "gloo"), Column("")),
+            ),
+        ),
+    ),
+    plot="torch",
+    caption="Gloo's time divided by OCCL's; above 1 OCCL is the faster one.",
+)
+
 TABLES: dict[str, Table] = {
     "host": HOST,
     "gpus_2": gpu_table(2),
@@ -254,4 +274,5 @@ TABLES: dict[str, Table] = {
     "compile_time": COMPILE_TIME,
     "stickiness": STICKINESS,
     "runtime": RUNTIME,
+    "torch": TORCH,
 }

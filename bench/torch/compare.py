@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Times of the backend occl beside gloo's, in the same run, in turns; prints a table with ratios.
+"""Times of the backend occl beside gloo's, in the same run, in turns; prints rows for
+bench/report.py --add torch, and a table with ratios on standard error.
 
-    PYTHONPATH=python bench/torch/compare.py [--rounds 5]
+    PYTHONPATH=python bench/torch/compare.py [--rounds 5] >rows.csv
 
 Ranks are processes of this machine. A time is the median over rounds of the mean of a round's
 calls on the slowest rank.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -65,10 +65,10 @@ def timed(group, calls: int, call) -> float:
 
 
 def measurements(size: int, groups: dict):
-    """(name, {backend: function that returns seconds})."""
-    for name, elements, calls in (("1 KiB", 256, 300), ("64 MiB", 16 << 20, 2)):
+    """(what, bytes or "", {backend: function that returns seconds})."""
+    for elements, calls in ((256, 300), (16 << 20, 2)):
         x = torch.zeros(elements)
-        yield f"all_reduce {name}, {size} ranks", {
+        yield "all_reduce of float", 4 * elements, {
             b: lambda g=g: timed(g, calls, lambda: dist.all_reduce(x, group=g))
             for b, g in groups.items()}
     if size != 2:
@@ -83,21 +83,23 @@ def measurements(size: int, groups: dict):
             net(torch.randn(2, 3, 32, 32)).sum().backward()
             optimizer.step()
         step_of[backend] = lambda group=group, step=step: timed(group, 3, step)
-    yield "DDP step of ResNet-18, batch 2, 2 ranks", step_of
+    yield "DDP step of ResNet-18, batch 2", "", step_of
 
 
 def rank_main(rank: int, size: int, rounds: int, place: str) -> None:
     dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=size)
     groups = {backend: dist.new_group(backend=backend) for backend in BACKENDS}
-    for name, functions in measurements(size, groups):
+    for what, count, functions in measurements(size, groups):
         seconds: dict[str, list[float]] = {b: [] for b in BACKENDS}
         for _ in range(rounds):
             for backend in BACKENDS:  # in turns, so that both see the same machine
                 seconds[backend].append(functions[backend]())
         if rank == 0:
             ours, theirs = (statistics.median(seconds[b]) for b in BACKENDS)
-            print(f"| {name} | {ours * 1e6:,.0f} | {theirs * 1e6:,.0f} | {theirs / ours:.2f} |",
-                  flush=True)
+            for library, value in (("OCCL", ours), ("gloo", theirs)):
+                print(f'"{what}",,{size},{count},,{library},time,us,{value * 1e6:.1f}', flush=True)
+            print(f"| {what} | {size} | {count} | {ours * 1e6:,.0f} | {theirs * 1e6:,.0f} "
+                  f"| {theirs / ours:.2f} |", file=sys.stderr, flush=True)
     dist.destroy_process_group()
 
 
@@ -105,9 +107,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    print(f"torch {torch.__version__}, {platform.processor() or platform.machine()}, "
-          f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {time.strftime('%F %R')}\n")
-    print("| what | occl, us | gloo, us | gloo / occl |\n|---|---|---|---|", flush=True)
+    print("case,place,ranks,bytes,way,library,metric,unit,value", flush=True)
+    print(f"torch {torch.__version__}, load {os.getloadavg()[0]:.1f}\n\n"
+          "| what | ranks | bytes | occl, us | gloo, us | gloo / occl |\n|---|---|---|---|---|---|",
+          file=sys.stderr, flush=True)
     for size in (2, 8):
         place = str(Path(tempfile.mkdtemp()) / "store")
         children = []
