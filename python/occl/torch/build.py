@@ -34,6 +34,14 @@ def _headers() -> Path:
     raise BuildError("OCCL's headers are not found; say where they are by OCCL_INCLUDE")
 
 
+def _pybind_abi() -> list[str]:
+    """What older versions of torch were built with, for classes to be shared with theirs."""
+    import torch
+    names = {name: getattr(torch._C, f"_PYBIND11_{name}", None)
+             for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI")}
+    return [f'-DPYBIND11_{name}="{value}"' for name, value in names.items() if value is not None]
+
+
 def _compile(output: Path, headers: Path) -> None:
     import torch
     root = Path(torch.__file__).parent
@@ -44,7 +52,7 @@ def _compile(output: Path, headers: Path) -> None:
     command = [
         os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-fPIC", "-shared", "-w",
         "-fvisibility=hidden", "-D_GLIBCXX_USE_CXX11_ABI=%d" % torch.compiled_with_cxx11_abi(),
-        f"-I{SOURCES}", f"-I{headers}", f"-isystem{root / 'include'}",
+        *_pybind_abi(), f"-I{SOURCES}", f"-I{headers}", f"-isystem{root / 'include'}",
         f"-isystem{root / 'include' / 'torch' / 'csrc' / 'api' / 'include'}",
         f"-isystem{sysconfig.get_paths()['include']}", str(unit), "-o", str(partial),
         f"-L{root / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10", "-ldl", "-lpthread"]

@@ -16,12 +16,14 @@ PYBIND11_MODULE(_c10d, m) {
   // PyTorch's own classes are registered when this is imported.
   py::module_::import("torch.distributed");
   py::object base = py::module_::import("torch._C._distributed_c10d").attr("Backend");
-  py::class_<occl_torch::GroupOptions, c10d::Backend::Options,
-             c10::intrusive_ptr<occl_torch::GroupOptions>>(m, "Options")
-      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
-      .def("__deepcopy__", [](const occl_torch::GroupOptions &self, const py::object &) {
-        return c10::make_intrusive<occl_torch::GroupOptions>(self);
-      });
+  // Older versions do not show the base to Python; only split_group asks for it.
+  if (py::hasattr(base, "Options"))
+    py::class_<occl_torch::GroupOptions, c10d::Backend::Options,
+               c10::intrusive_ptr<occl_torch::GroupOptions>>(m, "Options")
+        .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
+        .def("__deepcopy__", [](const occl_torch::GroupOptions &self, const py::object &) {
+          return c10::make_intrusive<occl_torch::GroupOptions>(self);
+        });
   py::class_<occl_torch::Backend, c10d::Backend, c10::intrusive_ptr<occl_torch::Backend>>(
       m, "Backend")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
