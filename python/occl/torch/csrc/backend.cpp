@@ -71,8 +71,8 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
   // Headers of messages are waited for as long as it takes: see messages.h.
   config.timeoutMs = 0;
   config.maxInFlight = kMessageRequests;
-  messages_ = std::make_shared<Messages>(Communicator::join(rank, size, name + "m", config), rank,
-                                         size);
+  messages_ =
+      std::make_shared<Messages>(Communicator::join(rank, size, name + "m", config), rank, size);
   c10d::Backend::init();
 }
 
@@ -222,8 +222,8 @@ c10::intrusive_ptr<Work> Backend::recvAnysource(Tensors &tensors, int tag) {
   usable("recv");
   at::Tensor &tensor = only(tensors, "recv");
   checkTensor(tensor, "recv");
-  return started(messages_->receive(tensor, Messages::kAnySource, tag,
-                                    std::chrono::milliseconds(timeout_)));
+  return started(
+      messages_->receive(tensor, Messages::kAnySource, tag, std::chrono::milliseconds(timeout_)));
 }
 
 } // namespace occl_torch

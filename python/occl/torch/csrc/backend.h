@@ -31,8 +31,7 @@ struct GroupOptions : c10d::Backend::Options {
 };
 
 /// The name of a group to be made, as far as PyTorch's options have it.
-template <typename Options>
-auto groupName(const Options &options) {
+template <typename Options> auto groupName(const Options &options) {
   if constexpr (requires { options.group_name; })
     return options.group_name;
   else
@@ -58,9 +57,9 @@ public:
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() { return options_; }
   // Batches of sends and receives stay works of their own, each of which ends by itself.
   bool supportsCoalescing() const { return false; }
-  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store,
-                                          const std::vector<int> &ranks,
-                                          const c10::intrusive_ptr<c10d::Backend::Options> &options);
+  c10::intrusive_ptr<c10d::Backend>
+  split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
+        const c10::intrusive_ptr<c10d::Backend::Options> &options);
   void setTimeout(std::chrono::milliseconds timeout);
   c10d::ErrorType getError();
   void abort();

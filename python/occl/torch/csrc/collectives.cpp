@@ -23,8 +23,7 @@ bool overlap(const at::Tensor &a, const at::Tensor &b) {
 
 void Backend::start(const WorkPtr &work, occlCall_t call, std::string scalar,
                     std::vector<uint8_t> keep) {
-  auto part = std::make_shared<std::unique_ptr<Part>>(
-      new Part{work, comm_, std::move(keep)});
+  auto part = std::make_shared<std::unique_ptr<Part>>(new Part{work, comm_, std::move(keep)});
   strand_->add([work, call, scalar = std::move(scalar), part, comm = comm_,
                 next = next_]() mutable {
     Communicator::Use use(*comm);
@@ -38,8 +37,7 @@ void Backend::start(const WorkPtr &work, occlCall_t call, std::string scalar,
     call.scalar = scalar.empty() ? nullptr : scalar.data();
     occlRequest_t request = 0;
     Part *user = part->get();
-    const occlResult_t result =
-        occl().occlStart(use.handle(), &call, partCallback, user, &request);
+    const occlResult_t result = occl().occlStart(use.handle(), &call, partCallback, user, &request);
     if (result == occlAgain)
       return false;
     if (result == occlSuccess) {
@@ -71,8 +69,8 @@ void Backend::startReduction(const WorkPtr &work, occlKind_t kind, const at::Ten
     return start(work, call, reduction.scalar);
   }
   const auto elements = static_cast<int64_t>(count);
-  at::Tensor parts = at::empty({size_, elements}, input.options().memory_format(
-                                                      at::MemoryFormat::Contiguous));
+  at::Tensor parts =
+      at::empty({size_, elements}, input.options().memory_format(at::MemoryFormat::Contiguous));
   work->hold(parts);
   work->afterwards([parts, output, op, mine = kind != occlKindReduce || root == rank_] {
     if (mine)

@@ -18,8 +18,8 @@ std::shared_ptr<Communicator> Communicator::join(int rank, int size, const std::
                                                  const occlConfig_t &config) {
   std::shared_ptr<Communicator> comm(new Communicator);
   comm->owner_ = getpid();
-  const occlResult_t result = occl().occlCommInitRank(&comm->handle_, size, rank, name.c_str(),
-                                                      &config);
+  const occlResult_t result =
+      occl().occlCommInitRank(&comm->handle_, size, rank, name.c_str(), &config);
   if (result != occlSuccess) {
     const std::string text = occl().occlGetLastError();
     comm->closed_ = true;

@@ -95,8 +95,9 @@ void Helper::tickForEver() {
       if (watched.next <= Clock::now())
         due.push_back(std::move(watched));
     watched_.erase(std::remove_if(watched_.begin(), watched_.end(),
-                                  [](const Watched &w) { return w.next <= Clock::now() &&
-                                                                w.object.expired(); }),
+                                  [](const Watched &w) {
+                                    return w.next <= Clock::now() && w.object.expired();
+                                  }),
                    watched_.end());
     lock.unlock();
     for (Watched &watched : due) {

@@ -133,10 +133,10 @@ bool Messages::trySend(std::shared_ptr<Send> send) {
 
 void Messages::sendEnded(std::shared_ptr<Send> send, occlResult_t result) {
   if (send->work)
-    send->work->partEnded(result == occlSuccess
-                              ? nullptr
-                              : comm_->failure("send to rank " + std::to_string(send->peer),
-                                               result));
+    send->work->partEnded(
+        result == occlSuccess
+            ? nullptr
+            : comm_->failure("send to rank " + std::to_string(send->peer), result));
   strand_->add([self = shared_from_this(), send] {
     self->sending_.remove(send);
     if (self->waiting_.empty())
@@ -149,8 +149,7 @@ void Messages::sendEnded(std::shared_ptr<Send> send, occlResult_t result) {
   });
 }
 
-WorkPtr Messages::receive(at::Tensor tensor, int peer, int tag,
-                          std::chrono::milliseconds timeout) {
+WorkPtr Messages::receive(at::Tensor tensor, int peer, int tag, std::chrono::milliseconds timeout) {
   auto receive = std::make_shared<Receive>();
   receive->work = newWork(peer == kAnySource ? c10d::OpType::RECVANYSOURCE : c10d::OpType::RECV,
                           "recv", tensor, true);
@@ -369,11 +368,11 @@ void Messages::deliver(const std::shared_ptr<Arrival> &arrival) {
   Receive &receive = *arrival->receive;
   const auto type = static_cast<int32_t>(receive.tensor.scalar_type());
   if (receive.tensor.nbytes() != header.bytes || type != header.type)
-    return receive.work->partEnded(errorOf(
-        "occl: recv on rank " + std::to_string(rank_) + ": the message of rank " +
-        std::to_string(arrival->peer) + " with tag " + std::to_string(header.tag) + " is " +
-        bytesAndType(header.bytes, header.type) + ", the tensor " +
-        bytesAndType(receive.tensor.nbytes(), type) + ": both sides must agree"));
+    return receive.work->partEnded(
+        errorOf("occl: recv on rank " + std::to_string(rank_) + ": the message of rank " +
+                std::to_string(arrival->peer) + " with tag " + std::to_string(header.tag) + " is " +
+                bytesAndType(header.bytes, header.type) + ", the tensor " +
+                bytesAndType(receive.tensor.nbytes(), type) + ": both sides must agree"));
   if (header.bytes != 0 && !arrival->straight)
     std::memcpy(receive.tensor.data_ptr(), arrival->bytes.data(), header.bytes);
   receive.work->partEnded();
@@ -387,8 +386,8 @@ void Messages::failPosted(int peer, const std::string &why) {
     anyLeft |= other != rank_ && !peers_[other].left;
   std::vector<std::shared_ptr<Receive>> failed;
   for (auto it = posted_.begin(); it != posted_.end();) {
-    const bool hit = (*it)->peer == peer || ((*it)->peer == kAnySource &&
-                                             (!anyLeft || !peers_[peer].left));
+    const bool hit =
+        (*it)->peer == peer || ((*it)->peer == kAnySource && (!anyLeft || !peers_[peer].left));
     if (hit)
       failed.push_back(*it);
     it = hit ? posted_.erase(it) : std::next(it);
@@ -409,8 +408,7 @@ unsigned Messages::tick() {
     const std::string late = self->overdue();
     if (!late.empty())
       self->comm_->abort(late);
-    self->watched_ = !self->posted_.empty() || !self->sending_.empty() ||
-                     !self->receiving_.empty();
+    self->watched_ = !self->posted_.empty() || !self->sending_.empty() || !self->receiving_.empty();
     *again = self->watched_;
     return true;
   });
@@ -428,9 +426,8 @@ std::string Messages::overdue() {
       continue;
     }
     it = posted_.erase(it);
-    const std::string from = receive->peer == kAnySource
-                                 ? "no rank"
-                                 : "rank " + std::to_string(receive->peer);
+    const std::string from =
+        receive->peer == kAnySource ? "no rank" : "rank " + std::to_string(receive->peer);
     std::string text = "occl: recv on rank " + std::to_string(rank_) + ": timeout: " + from +
                        " has" + (receive->peer == kAnySource ? "" : " not") +
                        " sent a message with tag " + std::to_string(receive->tag) + " within " +

@@ -24,8 +24,8 @@ PYBIND11_MODULE(_c10d, m) {
         .def("__deepcopy__", [](const occl_torch::GroupOptions &self, const py::object &) {
           return c10::make_intrusive<occl_torch::GroupOptions>(self);
         });
-  py::class_<occl_torch::Backend, c10d::Backend, c10::intrusive_ptr<occl_torch::Backend>>(
-      m, "Backend")
+  py::class_<occl_torch::Backend, c10d::Backend, c10::intrusive_ptr<occl_torch::Backend>>(m,
+                                                                                          "Backend")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                        std::chrono::milliseconds timeout) {
              auto options = c10::make_intrusive<occl_torch::GroupOptions>(timeout);

@@ -56,37 +56,37 @@ void Backend::startPieces(const WorkPtr &work, occlKind_t kind, int64_t root,
   work->addParts(1);
   start(work, call, {}, std::move(bytes));
   auto part = std::make_shared<std::unique_ptr<Part>>(new Part{work, comm_, {}});
-  strand_->add([work, part, comm = comm_, sends = std::move(sends),
-                receives = std::move(receives)] {
-    Communicator::Use use(*comm);
-    if (!use) {
-      work->partEnded(comm->failure(work->name(), occlAborted));
-      return true;
-    }
-    occl().occlGroupStart();
-    for (const Piece &piece : receives) {
-      const Elements elements = elementsOf(piece.tensor);
-      occl().occlRecv(piece.tensor.data_ptr(), elements.count, elements.type, piece.peer,
-                      use.handle(), nullptr);
-    }
-    for (const Piece &piece : sends) {
-      const Elements elements = elementsOf(piece.tensor);
-      occl().occlSend(piece.tensor.const_data_ptr(), elements.count, elements.type, piece.peer,
-                      use.handle(), nullptr);
-    }
-    occlRequest_t request = 0;
-    const occlResult_t result =
-        occl().occlGroupEndAsync(use.handle(), 1, partCallback, part->get(), &request);
-    if (result == occlAgain)
-      return false;
-    if (result == occlSuccess) {
-      part->release(); // the callback's
-      work->setRequest(request);
-    } else {
-      work->partEnded(comm->failure(work->name(), result));
-    }
-    return true;
-  });
+  strand_->add(
+      [work, part, comm = comm_, sends = std::move(sends), receives = std::move(receives)] {
+        Communicator::Use use(*comm);
+        if (!use) {
+          work->partEnded(comm->failure(work->name(), occlAborted));
+          return true;
+        }
+        occl().occlGroupStart();
+        for (const Piece &piece : receives) {
+          const Elements elements = elementsOf(piece.tensor);
+          occl().occlRecv(piece.tensor.data_ptr(), elements.count, elements.type, piece.peer,
+                          use.handle(), nullptr);
+        }
+        for (const Piece &piece : sends) {
+          const Elements elements = elementsOf(piece.tensor);
+          occl().occlSend(piece.tensor.const_data_ptr(), elements.count, elements.type, piece.peer,
+                          use.handle(), nullptr);
+        }
+        occlRequest_t request = 0;
+        const occlResult_t result =
+            occl().occlGroupEndAsync(use.handle(), 1, partCallback, part->get(), &request);
+        if (result == occlAgain)
+          return false;
+        if (result == occlSuccess) {
+          part->release(); // the callback's
+          work->setRequest(request);
+        } else {
+          work->partEnded(comm->failure(work->name(), result));
+        }
+        return true;
+      });
 }
 
 c10::intrusive_ptr<Work> Backend::allgather(std::vector<Tensors> &outputs, Tensors &inputs,

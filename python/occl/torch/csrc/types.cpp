@@ -54,7 +54,8 @@ const char *nameOf(ReduceOp::RedOpType op) {
 }
 
 std::string factorOf(at::ScalarType type, const ReduceOp &op) {
-  const auto *supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement *>(op.supplement_.get());
+  const auto *supplement =
+      dynamic_cast<const c10d::NCCLPreMulSumSupplement *>(op.supplement_.get());
   TORCH_CHECK(supplement, "occl: PREMUL_SUM comes from torch.distributed._make_nccl_premul_sum");
   at::Tensor factor = supplement->tensor_factor.defined()
                           ? supplement->tensor_factor.to(at::kCPU)
@@ -124,7 +125,9 @@ Reduction reductionOf(at::ScalarType type, const ReduceOp &reduceOp) {
   case ReduceOp::MAX:
     if (complex)
       refuse(type, op);
-    return {false, *numbers, 1,
+    return {false,
+            *numbers,
+            1,
             op == ReduceOp::MIN   ? occlMin
             : op == ReduceOp::MAX ? occlMax
                                   : occlProd,

@@ -150,10 +150,9 @@ bool OcclWork::wait(std::chrono::milliseconds timeout) {
       lock.unlock();
       checkSignals();
       if (bounded && steady_clock::now() >= deadline)
-        C10_THROW_ERROR(DistBackendError,
-                        "occl: " + name_ + ": not complete after wait(timeout=" +
-                            std::to_string(timeout.count()) + " ms); it goes on. " +
-                            comm_->report());
+        C10_THROW_ERROR(DistBackendError, "occl: " + name_ + ": not complete after wait(timeout=" +
+                                              std::to_string(timeout.count()) +
+                                              " ms); it goes on. " + comm_->report());
       lock.lock();
     }
   }
@@ -187,8 +186,8 @@ void OcclWork::fulfil() {
   else if (future)
     future->markCompleted(c10::IValue(outputs_));
   if (resultFuture)
-    resultFuture->markCompleted(c10::IValue(static_cast<int64_t>(
-        error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS)));
+    resultFuture->markCompleted(c10::IValue(
+        static_cast<int64_t>(error ? c10d::WorkResult::COMM_ERROR : c10d::WorkResult::SUCCESS)));
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> OcclWork::getFuture() {
