@@ -1,9 +1,9 @@
 #!/bin/bash
 # Installs into a fresh directory, then does what a newcomer does: compile a collective, build the example against the
-# installed library, run it. Arguments: the archive, the example's source, a .coll file.
+# installed library, run it, and what README shows. Arguments: the archive, the example's source, a .coll file, README.md.
 set -euo pipefail
 
-archive=$1 example=$2 collective=$3
+archive=$1 example=$2 collective=$3 readme=$PWD/$4
 prefix=$TEST_TMPDIR/prefix
 mkdir -p "$prefix" "$TEST_TMPDIR/work"
 tar -xf "$archive" -C "$prefix"
@@ -19,6 +19,27 @@ cat output
 for rank in 0 1 2 3; do
   grep -qx "rank $rank of 4: sum\[999\] = 10" output
 done
+
+# README: its collective has the mistake that it shows, and none once that is mended; its program runs.
+block() { # the text indented in README that begins so, up to a command or the next paragraph
+  awk -v begin="    $1" 'index($0, begin) == 1 { on = 1; print substr($0, 5); next }
+    on && (/^    \$/ || /^[^ ]/) { exit }
+    on { print substr($0, 5) }' "$readme"
+}
+block "algorithm star" >star.coll
+if occlc compile star.coll -o star.plan.json 2>error; then
+  echo "README's mistake is none" >&2
+  exit 1
+fi
+block "star.coll:" | sed '/^$/d' >shown
+diff shown <(head -n "$(wc -l <shown)" error)
+sed -i 's/input\[r\]\[0\]\.copy/sum.copy/' star.coll
+occlc compile star.coll -o star.plan.json
+occl-run --plan star.plan.json --count 10007 --iterations 2 | grep -x "check      0 wrong elements"
+block "#include" >program.c
+# shellcheck disable=SC2046
+gcc -Wall -Wextra -Werror program.c $(pkg-config --cflags --libs occl) -o program
+[ "$(occl-run -n 4 ./program | sort | uniq -c | xargs)" = "4 3996" ]
 
 # Another launcher than ours: the variables that torchrun sets.
 port=$RANDOM ranks=()
