@@ -17,7 +17,7 @@ class Buffer:
     """Elements in memory, which `array` owns."""
 
     __slots__ = ("array", "pointer", "elements", "code", "item_bytes", "dtype", "is_writable",
-                 "shape")
+                 "shape", "described")
 
     def __init__(self, array: Any, pointer: int, shape: tuple[int, ...], elements: int,
                  dtype: Any, is_writable: bool):
@@ -30,6 +30,7 @@ class Buffer:
             known = _codes[dtype] = _code_of(dtype)
         self.code, self.item_bytes, self.dtype = known
         self.is_writable = is_writable
+        self.described = dtype  # as numpy or torch have it
 
     @property
     def bytes(self) -> int:
@@ -123,4 +124,4 @@ def empty_like(model: Buffer, shape: tuple[int, ...]) -> Any:
         return array.new_empty(shape)
     import numpy
 
-    return numpy.empty(shape, dtype=_dtypes.numpy_dtype(model.dtype))
+    return numpy.empty(shape, model.described)

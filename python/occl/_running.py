@@ -120,7 +120,9 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
 
 def _is_in_place(inputs: Sequence[Any] | None, outputs: Sequence[Any] | None) -> bool:
     """Whether some input is, or shares memory with, its output."""
-    for source, target in zip(inputs or (), outputs or ()):
+    if inputs is None or outputs is None:
+        return False
+    for source, target in zip(inputs, outputs):
         if source is not None and target is not None:
             a, b = _buffers.read(source), _buffers.read(target)
             if a.pointer < b.pointer + b.bytes and b.pointer < a.pointer + a.bytes:

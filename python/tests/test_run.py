@@ -44,6 +44,9 @@ def test_arrays_of_the_caller():
     np.testing.assert_array_equal(outputs[1], 6)
     assert occl.run(plan, inputs, outputs=inputs, check=True).times
     np.testing.assert_array_equal(inputs[0], 6)
+    rows = np.arange(12.0).reshape(3, 4)
+    result = occl.run(plan, rows, outputs=np.empty((3, 4)), check=True, iterations=2)
+    np.testing.assert_array_equal(result.outputs[1], rows.sum(axis=0))
 
 
 def test_what_it_says():
