@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from conftest import STAR
 
 import occl
+from occl import _running
 from occl._plan import reference
 
 
@@ -97,10 +99,18 @@ def test_in_place_is_checked_once_only():
         occl.run(STAR, arrays, outputs=arrays, ranks=4, check=True, iterations=2)
 
 
-def test_a_deadline_ends_it():
-    """Ranks that start late are no failure; a deadline that nobody can keep is."""
-    with pytest.raises(occl.TimeoutError):
-        occl.run(STAR, ranks=8, bytes="8MiB", timeout=0.001, check=False)
+def test_a_deadline_ends_it(monkeypatch):
+    """One rank comes only after the others' deadline has passed."""
+    prepare = _running.prepare
+
+    def late(plan, rank, *rest):
+        if rank == 1:
+            time.sleep(5)
+        return prepare(plan, rank, *rest)
+
+    monkeypatch.setattr(_running, "prepare", late)
+    with pytest.raises(occl.TimeoutError, match="before its deadline"):
+        occl.run(STAR, ranks=4, count=10, timeout=0.2)
 
 
 def test_it_starts_quickly():
