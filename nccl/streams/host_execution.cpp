@@ -1,0 +1,258 @@
+// Operations on hosts: put into streams, and executed there by OCCL's calls that block.
+#include "nccl/comm.h"
+#include "nccl/streams/host_streams.h"
+#include "nccl/streams/streams.h"
+
+#include "runtime/communicator/occl_transfer.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <set>
+
+namespace occl::nccl {
+
+namespace {
+
+Outcome executeCollective(occlComm_t comm, const Operation &operation) {
+  occlCall_t call = operation.call;
+  if (operation.hasScalar)
+    call.scalar = operation.deviceScalar ? operation.deviceScalar : operation.scalar.data();
+  return outcomeOf(occlCall(comm, &call, nullptr));
+}
+
+Outcome executeCollectives(Comm &comm, const std::vector<Operation> &operations) {
+  occlComm_t with = nullptr;
+  if (Outcome outcome = comm.connected(with); !outcome.ok())
+    return outcome;
+  for (const Operation &operation : operations)
+    if (Outcome outcome = executeCollective(with, operation); !outcome.ok())
+      return outcome;
+  return {};
+}
+
+/// To the group of this thread.
+Outcome addTransfers(Comm &comm, const std::vector<Operation> &operations) {
+  occlComm_t with = nullptr;
+  if (Outcome outcome = comm.connected(with); !outcome.ok())
+    return outcome;
+  for (const Operation &operation : operations) {
+    const occlCall_t &call = operation.call;
+    const Outcome outcome = outcomeOf(
+        operation.kind == OperationKind::Send
+            ? occlSend(call.sendBuffer, call.count, call.dataType, operation.peer, with, nullptr)
+            : occlRecv(call.recvBuffer, call.count, call.dataType, operation.peer, with, nullptr));
+    if (!outcome.ok())
+      return outcome;
+  }
+  return {};
+}
+
+void fail(Batch &batch, const Outcome &outcome) {
+  if (!batch.comm->isAborted()) // then nobody asks
+    batch.comm->fail(outcome);
+}
+
+/// A group's result is the first error, of whichever communicator; the others have ended well.
+void failThoseOf(const Outcome &ended, const std::vector<Batch *> &taking) {
+  bool isKnown = false;
+  for (Batch *batch : taking) {
+    const Outcome seen = batch->comm->asyncError();
+    if (seen.ok())
+      continue;
+    isKnown = true;
+    fail(*batch, ended.text.find(seen.text) != std::string::npos ? ended : seen);
+  }
+  if (!isKnown)
+    for (Batch *batch : taking)
+      fail(*batch, ended);
+}
+
+/// All transfers of the batches progress together, whatever their communicators.
+void executeTransfers(std::vector<Batch> &batches) {
+  std::vector<Batch *> taking;
+  occlGroupStart();
+  Outcome refused;
+  Batch *refusedBy = nullptr;
+  for (Batch &batch : batches) {
+    if (refusedBy)
+      continue;
+    Outcome outcome = addTransfers(*batch.comm, batch.transfers);
+    if (outcome.ok()) {
+      taking.push_back(&batch);
+    } else {
+      refused = outcome;
+      refusedBy = &batch;
+    }
+  }
+  const Outcome ended = outcomeOf(occlGroupEnd());
+  if (refusedBy) { // OCCL begins nothing of such a group
+    fail(*refusedBy, refused);
+    for (Batch *batch : taking)
+      fail(*batch, {refused.result,
+                    "another communicator's transfer in the group was refused: " + refused.text});
+    return;
+  }
+  if (!ended.ok())
+    failThoseOf(ended, taking);
+}
+
+void execute(std::vector<Batch> &batches) {
+  std::vector<Batch> going;
+  for (Batch &batch : batches) {
+    const Outcome outcome = executeCollectives(*batch.comm, batch.collectives);
+    if (outcome.ok())
+      going.push_back(batch);
+    else
+      fail(batch, outcome);
+  }
+  std::erase_if(going, [](const Batch &batch) { return batch.transfers.empty(); });
+  if (!going.empty())
+    executeTransfers(going);
+}
+
+/// Those whose first stream is the same.
+struct Launch {
+  std::shared_ptr<HostStream> stream;
+  std::vector<std::shared_ptr<HostStream>> others;
+  std::vector<Batch> batches;
+};
+
+class HostStreams : public StreamKind {
+public:
+  Outcome currentDevice(int &device) override {
+    device = 0;
+    return {};
+  }
+  Outcome numDevices(int &number) override {
+    number = INT_MAX;
+    return {};
+  }
+  void configure(occlConfig_t &, int) override {}
+  Outcome check(cudaStream_t stream) override {
+    if (!stream || HostStream::find(stream))
+      return {};
+    return invalidArgument("stream must be NULL: with OCCL_NCCL_HOST=1 there are no other streams");
+  }
+
+  Outcome launch(std::vector<Batch> batches) override {
+    std::vector<std::shared_ptr<Comm>> waitedFor;
+    std::vector<std::shared_ptr<HostEvent>> ends;
+    {
+      // One at a time: so a stream only ever waits for what was put into streams before, and no
+      // streams wait for each other.
+      std::lock_guard lock(mutex);
+      std::vector<Launch> launches;
+      for (Batch &batch : batches) {
+        if (usesNull(batch))
+          waitedFor.push_back(batch.comm);
+        if (Outcome outcome = add(launches, batch); !outcome.ok())
+          return outcome;
+      }
+      for (Launch &launch : launches) {
+        auto end = begin(launch);
+        if (std::any_of(waitedFor.begin(), waitedFor.end(),
+                        [&](const auto &comm) { return comm->latest == end; }))
+          ends.push_back(end);
+      }
+    }
+    for (const auto &end : ends)
+      end->await();
+    for (const auto &comm : waitedFor)
+      if (Outcome outcome =
+              comm->isAborted() ? invalidUsage("the communicator was aborted") : comm->asyncError();
+          !outcome.ok())
+        return outcome;
+    return {};
+  }
+
+  Outcome allocate(void *&memory, size_t bytes) override {
+    constexpr size_t kAlignment = 4096; // as of NCCL's windows
+    if (posix_memalign(&memory, kAlignment, bytes) != 0) {
+      memory = nullptr;
+      return {ncclSystemError, "there are no " + std::to_string(bytes) + " bytes of memory"};
+    }
+    std::lock_guard lock(mutex);
+    allocated.insert(memory);
+    return {};
+  }
+  Outcome release(void *memory) override {
+    std::lock_guard lock(mutex);
+    if (allocated.erase(memory) == 0)
+      return invalidArgument("the memory is not of ncclMemAlloc");
+    std::free(memory);
+    return {};
+  }
+
+private:
+  static bool usesNull(const Batch &batch) {
+    auto isNull = [](const Operation &operation) { return operation.stream == nullptr; };
+    return std::any_of(batch.collectives.begin(), batch.collectives.end(), isNull) ||
+           std::any_of(batch.transfers.begin(), batch.transfers.end(), isNull);
+  }
+  static std::shared_ptr<HostStream> streamOf(Comm &comm, cudaStream_t stream) {
+    return stream ? HostStream::find(stream) : comm.ownStream;
+  }
+
+  /// To the launch of its first stream.
+  static Outcome add(std::vector<Launch> &launches, Batch &batch) {
+    std::vector<std::shared_ptr<HostStream>> used;
+    for (const auto *operations : {&batch.collectives, &batch.transfers})
+      for (const Operation &operation : *operations) {
+        auto stream = streamOf(*batch.comm, operation.stream);
+        if (!stream)
+          return invalidArgument("a stream of the group is there no longer");
+        if (std::find(used.begin(), used.end(), stream) == used.end())
+          used.push_back(stream);
+      }
+    auto found = std::find_if(launches.begin(), launches.end(),
+                              [&](const Launch &launch) { return launch.stream == used[0]; });
+    if (found == launches.end())
+      found = launches.insert(launches.end(), Launch{used[0], {}, {}});
+    found->others.insert(found->others.end(), used.begin() + 1, used.end());
+    found->batches.push_back(std::move(batch));
+    return {};
+  }
+
+  /// All streams of the launch wait for each other, as those of a group do, and for what its
+  /// communicators have in other streams. Returns its end.
+  static std::shared_ptr<HostEvent> begin(Launch &launch) {
+    HostStream &stream = *launch.stream;
+    for (const auto &other : launch.others)
+      stream.waitFor(other->record());
+    for (Batch &batch : launch.batches) {
+      if (batch.comm->latest && batch.comm->latestStream.lock() != launch.stream)
+        stream.waitFor(batch.comm->latest);
+      batch.comm->operationsBegin();
+    }
+    // What is executed holds its communicators, and they may be the last to do so.
+    auto batches = std::make_shared<std::vector<Batch>>(std::move(launch.batches));
+    auto end = std::make_shared<HostEvent>();
+    for (Batch &batch : *batches) {
+      batch.comm->latest = end;
+      batch.comm->latestStream = launch.stream;
+    }
+    stream.push([batches, end]() mutable {
+      execute(*batches);
+      for (Batch &batch : *batches)
+        batch.comm->operationsEnd();
+      batches.reset();
+      end->happen();
+    });
+    for (const auto &other : launch.others)
+      other->waitFor(end);
+    return end;
+  }
+
+  std::mutex mutex;
+  std::set<void *> allocated;
+};
+
+} // namespace
+
+StreamKind &hostStreams() {
+  static HostStreams *streams = new HostStreams;
+  return *streams;
+}
+
+} // namespace occl::nccl

@@ -1,0 +1,99 @@
+#include "nccl/streams/host_streams.h"
+
+#include <map>
+#include <thread>
+
+namespace occl::nccl {
+
+namespace {
+
+struct LiveStreams {
+  std::mutex mutex;
+  std::map<cudaStream_t, std::weak_ptr<HostStream>> streams;
+};
+
+/// Never destroyed: streams may end while the process exits.
+LiveStreams &live() {
+  static LiveStreams *streams = new LiveStreams;
+  return *streams;
+}
+
+} // namespace
+
+void HostEvent::happen() {
+  std::lock_guard lock(mutex);
+  happened = true;
+  changed.notify_all();
+}
+
+bool HostEvent::hasHappened() {
+  std::lock_guard lock(mutex);
+  return happened;
+}
+
+void HostEvent::await() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return happened; });
+}
+
+std::shared_ptr<HostStream> HostStream::make() {
+  std::shared_ptr<HostStream> stream(new HostStream);
+  std::lock_guard lock(live().mutex);
+  live().streams.emplace(stream->handle(), stream);
+  return stream;
+}
+
+HostStream::~HostStream() {
+  {
+    std::lock_guard lock(live().mutex);
+    live().streams.erase(handle());
+  }
+  std::lock_guard lock(queue->mutex);
+  queue->isClosed = true;
+  queue->changed.notify_all();
+}
+
+std::shared_ptr<HostStream> HostStream::find(cudaStream_t handle) {
+  std::lock_guard lock(live().mutex);
+  auto found = live().streams.find(handle);
+  return found == live().streams.end() ? nullptr : found->second.lock();
+}
+
+void HostStream::push(std::function<void()> task) {
+  std::lock_guard lock(queue->mutex);
+  if (!queue->isStarted) {
+    std::thread([queue = queue] { execute(queue); }).detach();
+    queue->isStarted = true;
+  }
+  queue->tasks.push_back(std::move(task));
+  queue->changed.notify_all();
+}
+
+void HostStream::execute(const std::shared_ptr<Queue> &queue) {
+  for (;;) {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(queue->mutex);
+      queue->changed.wait(lock, [&] { return !queue->tasks.empty() || queue->isClosed; });
+      if (queue->tasks.empty())
+        return;
+      task = std::move(queue->tasks.front());
+      queue->tasks.pop_front();
+    }
+    task();
+  }
+}
+
+std::shared_ptr<HostEvent> HostStream::record() {
+  auto event = std::make_shared<HostEvent>();
+  push([event] { event->happen(); });
+  return event;
+}
+
+void HostStream::waitFor(std::shared_ptr<HostEvent> event) {
+  push([event = std::move(event)] { event->await(); });
+}
+
+void HostStream::synchronize() { record()->await(); }
+
+} // namespace occl::nccl
