@@ -1,0 +1,64 @@
+// What the environment decides, which a process reads once: each test in a child, and nothing of
+// the interface in this process.
+#include "nccl/nccl_abi.h"
+#include "runtime/communicator/testing/processes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+
+using occl::communicator::testing::Processes;
+
+TEST(Environment, WithoutHostModeAndCudaTheErrorSaysWhatToDo) {
+  Processes processes(1, [](uint32_t) -> std::string {
+    unsetenv("OCCL_NCCL_HOST");
+    ncclUniqueId id;
+    if (ncclGetUniqueId(&id) != ncclSuccess)
+      return ncclGetLastError(nullptr);
+    ncclComm_t comm = nullptr;
+    const ncclResult_t result = ncclCommInitRank(&comm, 1, id, 0);
+    if (result == ncclSuccess) // there is a device, and another test's subject
+      return "";
+    const std::string text = ncclGetLastError(nullptr);
+    return result == ncclUnhandledCudaError &&
+                   (text.find("OCCL_NCCL_HOST=1") != std::string::npos ||
+                    text.find("cudaGetDevice") != std::string::npos)
+               ? ""
+               : text;
+  });
+  EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
+}
+
+TEST(Environment, SettingsThatMeanNothingAreNamedOnceAndMessagesGoWhereTheyAreTold) {
+  const std::string path = ::testing::TempDir() + "occl_nccl_" + std::to_string(getpid());
+  Processes processes(1, [&](uint32_t) -> std::string {
+    std::ofstream(path + ".conf") << "# a comment\nNCCL_DEBUG = WARN\n NCCL_IB_HCA=mlx5 # unused\n";
+    setenv("NCCL_CONF_FILE", (path + ".conf").c_str(), 1);
+    setenv("NCCL_DEBUG_FILE", (path + ".%p.log").c_str(), 1);
+    setenv("NCCL_P2P_DISABLE", "1", 1);
+    if (!std::freopen((path + ".err").c_str(), "w", stderr))
+      return "no file";
+    for (int i = 0; i < 2; ++i) {
+      ncclComm_t comm = nullptr;
+      ncclCommInitAll(&comm, 1, nullptr);
+      ncclCommDestroy(comm);
+    }
+    ncclCommCount(nullptr, nullptr);
+    std::fflush(stderr);
+    auto read = [](const std::string &name) {
+      std::ifstream file(name);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const std::string said = read(path + ".err");
+    const std::string ignored = "is ignored: NCCL_IB_HCA, NCCL_P2P_DISABLE\n";
+    if (said.find(ignored) == std::string::npos || said.find(ignored) != said.rfind(ignored))
+      return "standard error has: " + said;
+    const std::string logged = read(path + "." + std::to_string(getpid()) + ".log");
+    return logged.find("comm must not be NULL") != std::string::npos ? "" : "logged: " + logged;
+  });
+  EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
+}
