@@ -118,14 +118,11 @@ Outcome Comm::endOperations() {
   occlComm_t unused = nullptr;
   if (Outcome outcome = connected(unused); !outcome.ok())
     return outcome;
-  {
-    std::lock_guard lock(mutex);
-    if (error.ok())
-      error = invalidUsage("ncclCommShrink with NCCL_SHRINK_ABORT has ended this communicator's "
-                           "operations");
-    occlCommAbort(comm);
-  }
-  waitForOperations();
+  std::lock_guard lock(mutex);
+  if (error.ok())
+    error = invalidUsage("ncclCommShrink with NCCL_SHRINK_ABORT has ended this communicator's "
+                         "operations");
+  occlCommAbort(comm);
   return {};
 }
 

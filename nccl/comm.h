@@ -53,7 +53,8 @@ public:
   /// Ends what is in flight. If there is nothing, other ranks hear nothing of it.
   void abort();
   bool isAborted() const { return aborted; }
-  /// As abort, and shrinking goes on from here: always ends what is in flight on all ranks.
+  /// Ends what is in flight, on all ranks; waits until it has connected, for no operation. The
+  /// communicator can only be shrunk, aborted and destroyed.
   Outcome endOperations();
 
   /// For streams that do not say when operations end: from here on abort ends them everywhere.

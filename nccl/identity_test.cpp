@@ -119,6 +119,23 @@ TEST(Init, TakesTheFirstOfSeveralIds) {
   });
 }
 
+TEST(Init, InAnyOrderOfCommunicatorsOnEachRank) {
+  const ncclUniqueId ids[2] = {makeId(), makeId()};
+  eachRank(2, [&](int rank) {
+    ncclComm_t comms[2] = {};
+    for (int i : {rank, 1 - rank}) {
+      ASSERT_EQ(ncclCommInitRank(&comms[i], 2, ids[i], rank), ncclSuccess);
+      int size = 0; // known without the other rank
+      EXPECT_EQ(ncclCommCount(comms[i], &size), ncclSuccess);
+      EXPECT_EQ(size, 2);
+    }
+    for (ncclComm_t comm : comms) {
+      EXPECT_EQ(allReduceOnce(comm), "");
+      EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+    }
+  });
+}
+
 TEST(Init, OfAllKnowsDevices) {
   ncclComm_t comms[2];
   const int devices[] = {3, 1};

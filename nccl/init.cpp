@@ -9,6 +9,7 @@
 #include "nccl/unique_id.h"
 
 #include <set>
+#include <utility>
 
 namespace occl::nccl {
 
@@ -81,8 +82,11 @@ Outcome initAll(ncclComm_t *handles, int numDevices, const int *devices) {
   for (int i = 0; i < numDevices; ++i)
     if (Outcome outcome =
             initRank(&handles[i], numDevices, id, i, nullptr, devices ? devices[i] : i);
-        !outcome.ok())
+        !outcome.ok()) {
+      for (; i > 0; --i) // they would wait for ranks that do not come
+        ncclCommAbort(std::exchange(handles[i - 1], nullptr));
       return outcome;
+    }
   return {};
 }
 

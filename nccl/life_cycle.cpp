@@ -1,7 +1,10 @@
 // How communicators end, and what they are asked.
 #include "nccl/abi/exports.h"
 #include "nccl/comm.h"
+#include "nccl/environment.h"
 #include "nccl/group.h"
+
+#include <thread>
 
 using namespace occl::nccl;
 
@@ -27,9 +30,13 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
       return {};
     std::shared_ptr<Comm> last;
     Outcome taken = take(comm, last);
-    if (taken.ok())
-      last->abort();
-    return taken;
+    if (!taken.ok())
+      return taken;
+    last->abort();
+    // What is freed of a device may have to wait for the device.
+    if (!isHostMode())
+      std::thread([last = std::move(last)] {}).detach();
+    return {};
   });
 }
 OCCL_NCCL_SECOND_NAME(ncclCommAbort);

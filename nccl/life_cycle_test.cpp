@@ -119,6 +119,28 @@ TEST(Finalize, FlushesAndIsOnce) {
   });
 }
 
+TEST(Finalize, OfOneThatDoesNotBlockDoesNotWait) {
+  bounded([&] {
+    ncclComm_t comm = nullptr;
+    ncclConfig_t config = kNcclConfigInitializer;
+    config.blocking = 0;
+    ASSERT_EQ(ncclCommInitRankConfig(&comm, 1, makeId(), 0, &config), ncclSuccess);
+    auto late = std::make_shared<HostEvent>();
+    auto stream = HostStream::make();
+    stream->waitFor(late);
+    int from = 1, to = 0;
+    ASSERT_EQ(ncclAllReduce(&from, &to, 1, ncclInt32, ncclSum, comm, stream->handle()),
+              ncclSuccess);
+    EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess);
+    EXPECT_EQ(to, 0);
+    EXPECT_EQ(stateOf(comm), ncclSuccess);
+    late->happen();
+    stream->synchronize();
+    EXPECT_EQ(to, 1);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
 TEST(Abort, BeforeOthersAreThere) {
   bounded([&] {
     ncclComm_t comm = nullptr;

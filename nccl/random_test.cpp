@@ -15,7 +15,7 @@ using namespace occl::nccl::testing;
 namespace {
 
 constexpr int kRanks = 4;
-constexpr int kGroups = 60;
+constexpr int kGroups = 60 / kSlowness;
 
 /// An operation of all ranks; a transfer is one of two of them.
 struct Step {

@@ -77,7 +77,7 @@ void bounded(const std::function<void()> &body) {
   auto done = std::make_shared<std::promise<void>>();
   auto ended = done->get_future();
   std::thread watch([done = std::move(ended)]() mutable {
-    if (done.wait_for(std::chrono::seconds(60)) == std::future_status::ready)
+    if (done.wait_for(std::chrono::minutes(kSlowness)) == std::future_status::ready)
       return;
     std::fprintf(stderr, "the test hangs\n");
     std::abort();

@@ -12,10 +12,19 @@
 
 namespace occl::nccl::testing {
 
-/// Runs body(rank) on a thread for each rank, and ends the process if that takes a minute.
+/// Thread sanitizer makes everything some ten times slower.
+#ifdef __SANITIZE_THREAD__
+inline constexpr int kSlowness = 10;
+#else
+inline constexpr int kSlowness = 1;
+#endif
+
+/// Runs body(rank) on a thread for each rank, and ends the process if that takes kSlowness
+/// minutes.
 void eachRank(int numRanks, const std::function<void(int rank)> &body);
 
-/// Runs body on this thread, and ends the process if that takes a minute.
+/// Runs body on this thread, and ends the process if that takes kSlowness
+/// minutes.
 void bounded(const std::function<void()> &body);
 
 /// Communicators of ncclCommInitAll, each with a stream. What is still there is destroyed with it.
