@@ -88,11 +88,14 @@ Outcome Comm::reportOnce(const Outcome &outcome) {
 
 Outcome Comm::asyncError() {
   std::lock_guard lock(mutex);
-  if (error.ok() && comm) {
-    // OCCL has a text for it, and no code: whatever it is, the ranks are no longer together. The
-    // operation that has failed will have the code.
-    if (const char *text = occlCommGetLastError(comm); text && *text)
-      return reportOnce({ncclRemoteError, text});
+  if (error.ok() && comm && *occlCommGetLastError(comm)) {
+    // Whatever is called then says why, and does nothing.
+    occlCall_t nothing = OCCL_CALL_INITIALIZER;
+    nothing.kind = occlKindAllReduce;
+    error = outcomeOf(occlCall(comm, &nothing, nullptr));
+    if (error.ok())
+      error = {ncclRemoteError, occlCommGetLastError(comm)};
+    reportOnce(error);
   }
   return error;
 }

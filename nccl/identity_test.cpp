@@ -103,8 +103,7 @@ TEST(Init, RefusesRanksAndDevicesThatThereAreNot) {
   EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
   ncclComm_t two[2];
-  const int twice[] = {1, 1}, negative[] = {0, -1};
-  EXPECT_EQ(ncclCommInitAll(two, 2, twice), ncclInvalidUsage);
+  const int negative[] = {0, -1};
   EXPECT_EQ(ncclCommInitAll(two, 2, negative), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRankScalable(&comm, 1, 0, 0, nullptr, nullptr), ncclInvalidArgument);
 }
@@ -133,6 +132,16 @@ TEST(Init, InAnyOrderOfCommunicatorsOnEachRank) {
       EXPECT_EQ(allReduceOnce(comm), "");
       EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
     }
+  });
+}
+
+TEST(Init, RanksMayShareADevice) {
+  ncclComm_t comms[2];
+  const int devices[] = {1, 1};
+  ASSERT_EQ(ncclCommInitAll(comms, 2, devices), ncclSuccess);
+  eachRank(2, [&](int rank) {
+    EXPECT_EQ(allReduceOnce(comms[rank]), "");
+    EXPECT_EQ(ncclCommDestroy(comms[rank]), ncclSuccess);
   });
 }
 

@@ -8,7 +8,6 @@
 #include "nccl/streams/streams.h"
 #include "nccl/unique_id.h"
 
-#include <set>
 #include <utility>
 
 namespace occl::nccl {
@@ -69,13 +68,9 @@ Outcome initAll(ncclComm_t *handles, int numDevices, const int *devices) {
   if (numDevices < 1 || (!devices && numDevices > present))
     return invalidArgument("ndev is " + std::to_string(numDevices) + ", there are " +
                            std::to_string(present) + " devices");
-  std::set<int> seen;
-  for (int i = 0; devices && i < numDevices; ++i) {
+  for (int i = 0; devices && i < numDevices; ++i) // ranks may share a device
     if (devices[i] < 0 || devices[i] >= present)
       return invalidArgument("there is no device " + std::to_string(devices[i]));
-    if (!seen.insert(devices[i]).second)
-      return invalidUsage("device " + std::to_string(devices[i]) + " is there twice");
-  }
   ncclUniqueId id;
   if (Outcome outcome = makeUniqueId(id); !outcome.ok())
     return outcome;

@@ -1,5 +1,5 @@
-// CUDA's streams. CUDA is looked for when the first communicator is made, so that a program that
-// loads this library and makes none needs no CUDA.
+// CUDA's streams. The driver is looked for when the first communicator is made, so that a program
+// that loads this library and makes none needs none.
 #include "nccl/comm.h"
 #include "nccl/streams/streams.h"
 
@@ -10,48 +10,67 @@ namespace occl::nccl {
 
 namespace {
 
-/// The functions of the CUDA runtime that are called here. Zero is success for all of them.
-struct Cuda {
-  int (*getDevice)(int *) = nullptr;
-  int (*getDeviceCount)(int *) = nullptr;
-  int (*malloc)(void **, size_t) = nullptr;
-  int (*free)(void *) = nullptr;
-  const char *(*errorString)(int) = nullptr;
+/// The functions of the driver that are called here. Zero is success for all of them. The program
+/// may have any copy of the CUDA runtime, or several; there is one driver, which knows the device
+/// that each of them has made current.
+struct Driver {
+  int (*init)(unsigned) = nullptr;
+  int (*deviceCount)(int *) = nullptr;
+  int (*currentContext)(void **) = nullptr;
+  int (*currentDevice)(int *) = nullptr;
+  int (*retainContext)(void **, int) = nullptr;
+  int (*setContext)(void *) = nullptr;
+  int (*allocate)(uint64_t *, size_t) = nullptr;
+  int (*release)(uint64_t) = nullptr;
+  int (*errorName)(int, const char **) = nullptr;
+  bool isThere = false;
 
-  bool isThere() const { return getDevice && getDeviceCount && malloc && free && errorString; }
+  std::string nameOf(int error) const {
+    const char *name = nullptr;
+    return errorName(error, &name) == 0 && name ? name : "error " + std::to_string(error);
+  }
 };
 
-/// Rather the copy that the program has loaded: the current device is a copy's own.
-Cuda load() {
-  Cuda cuda;
-  auto look = [&](void *library) {
-    auto get = [&](const char *name, auto &function) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-    };
-    get("cudaGetDevice", cuda.getDevice);
-    get("cudaGetDeviceCount", cuda.getDeviceCount);
-    get("cudaMalloc", cuda.malloc);
-    get("cudaFree", cuda.free);
-    get("cudaGetErrorString", cuda.errorString);
-    return cuda.isThere();
+Driver load() {
+  Driver driver;
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library)
+    return driver;
+  driver.isThere = true;
+  auto get = [&](const char *name, auto &function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    driver.isThere = driver.isThere && function;
   };
-  if (look(RTLD_DEFAULT))
-    return cuda;
-  for (int flags : {RTLD_NOW | RTLD_NOLOAD, RTLD_NOW})
-    for (const char *name :
-         {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"})
-      if (void *library = dlopen(name, flags); library && look(library))
-        return cuda;
-  return {};
+  get("cuInit", driver.init);
+  get("cuDeviceGetCount", driver.deviceCount);
+  get("cuCtxGetCurrent", driver.currentContext);
+  get("cuCtxGetDevice", driver.currentDevice);
+  get("cuDevicePrimaryCtxRetain", driver.retainContext);
+  get("cuCtxSetCurrent", driver.setContext);
+  get("cuMemAlloc_v2", driver.allocate);
+  get("cuMemFree_v2", driver.release);
+  get("cuGetErrorName", driver.errorName);
+  return driver;
 }
 
 class CudaStreams : public StreamKind {
 public:
+  /// A thread that has chosen none has device 0, as for the runtime.
   Outcome currentDevice(int &device) override {
-    return call("cudaGetDevice", [&] { return cuda.getDevice(&device); });
+    device = 0;
+    void *context = nullptr;
+    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    if (outcome.ok())
+      outcome = call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
+    if (!outcome.ok() || !context)
+      return outcome;
+    return call("cuCtxGetDevice", [&] { return driver.currentDevice(&device); });
   }
   Outcome numDevices(int &number) override {
-    return call("cudaGetDeviceCount", [&] { return cuda.getDeviceCount(&number); });
+    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    if (!outcome.ok())
+      return outcome;
+    return call("cuDeviceGetCount", [&] { return driver.deviceCount(&number); });
   }
   void configure(occlConfig_t &config, int device) override {
     config.deviceKind = occlDeviceCuda;
@@ -71,22 +90,42 @@ public:
   }
 
   Outcome allocate(void *&memory, size_t bytes) override {
-    return call("cudaMalloc", [&] { return cuda.malloc(&memory, bytes); });
+    if (Outcome outcome = makeContextCurrent(); !outcome.ok())
+      return outcome;
+    uint64_t address = 0;
+    Outcome outcome = call("cuMemAlloc", [&] { return driver.allocate(&address, bytes); });
+    memory = reinterpret_cast<void *>(address);
+    return outcome;
   }
   Outcome release(void *memory) override {
-    return call("cudaFree", [&] { return cuda.free(memory); });
+    if (Outcome outcome = makeContextCurrent(); !outcome.ok())
+      return outcome;
+    return call("cuMemFree", [&] { return driver.release(reinterpret_cast<uint64_t>(memory)); });
   }
 
 private:
-  template <class Call> Outcome call(const char *name, Call toCuda) {
-    if (!cuda.isThere())
-      return {ncclUnhandledCudaError,
-              "libcudart.so is not loaded and could not be found. Without GPUs set "
-              "OCCL_NCCL_HOST=1, for buffers in host memory"};
-    const int error = toCuda();
-    return error == 0 ? Outcome()
-                      : Outcome{ncclUnhandledCudaError,
-                                std::string(name) + ": " + cuda.errorString(error)};
+  template <class Call> Outcome call(const char *name, Call toDriver) {
+    if (!driver.isThere)
+      return {ncclUnhandledCudaError, "CUDA's driver, libcuda.so.1, is not found. Without GPUs set "
+                                      "OCCL_NCCL_HOST=1, for buffers in host memory"};
+    const int error = toDriver();
+    return error == 0
+               ? Outcome()
+               : Outcome{ncclUnhandledCudaError, std::string(name) + ": " + driver.nameOf(error)};
+  }
+
+  /// Of the current device, as the runtime does at a thread's first call that needs one.
+  Outcome makeContextCurrent() {
+    void *context = nullptr;
+    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    if (outcome.ok())
+      outcome = call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
+    if (!outcome.ok() || context)
+      return outcome;
+    outcome = call("cuDevicePrimaryCtxRetain", [&] { return driver.retainContext(&context, 0); });
+    if (!outcome.ok())
+      return outcome;
+    return call("cuCtxSetCurrent", [&] { return driver.setContext(context); });
   }
 
   static Outcome checkPossible(const Batch &batch) {
@@ -98,6 +137,15 @@ private:
     return {};
   }
 
+  /// A kernel's access to anything else is the end of the process's work on the device.
+  static Outcome checkAlignment(const occlCall_t &call) {
+    for (const void *buffer : {call.sendBuffer, static_cast<const void *>(call.recvBuffer)})
+      if (reinterpret_cast<uintptr_t>(buffer) % sizeOf(call.dataType) != 0)
+        return invalidArgument("buffers on CUDA devices are aligned to their elements, here of " +
+                               std::to_string(sizeOf(call.dataType)) + " bytes");
+    return {};
+  }
+
   /// OCCL orders the calls of a communicator over its streams.
   static Outcome launch(Batch &batch) {
     occlComm_t comm = nullptr;
@@ -105,15 +153,18 @@ private:
       return outcome;
     batch.comm->operationsAreUnseen();
     Outcome outcome;
-    for (const Operation &operation : batch.collectives)
+    for (const Operation &operation : batch.collectives) {
+      if (outcome.ok())
+        outcome = checkAlignment(operation.call);
       if (outcome.ok())
         outcome = outcomeOf(occlCall(comm, &operation.call, operation.stream));
+    }
     if (!outcome.ok() && !batch.comm->isAborted())
       batch.comm->fail(outcome);
     return outcome;
   }
 
-  const Cuda cuda = load();
+  const Driver driver = load();
 };
 
 } // namespace
