@@ -47,6 +47,9 @@ for version in "${versions[@]}"; do
     for backend in occl gloo; do
       BACKEND=$backend step "torch's own tests, $backend" "$python" test/torch/suite.py
     done
+    for program in test/programs/torch_*.py; do # for GPUs; here it is seen that they are right
+      step "$program with gloo" env LIMIT=180 "$python" "$program"
+    done
     # The Python package's own tests, where there are any.
     if compgen -G "python/tests/test_*.py" >/dev/null; then
       step "Python package" "$python" -m pytest -q python/tests

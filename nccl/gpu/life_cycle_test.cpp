@@ -1,0 +1,248 @@
+// Communicators on devices: made, divided, aborted, finalized; what fails, and what is refused.
+#include "nccl/gpu/device_ranks.h"
+#include "nccl/testing/ranks.h"
+
+#include <chrono>
+#include <thread>
+
+namespace occl::nccl::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class LifeCycle : public OnDevice {
+protected:
+  Rank &at(int rank) { return ranks[static_cast<size_t>(rank)]; }
+  void destroyAll() {
+    for (Rank &rank : ranks)
+      EXPECT_EQ(ncclCommDestroy(std::exchange(rank.comm, nullptr)), ncclSuccess) << lastError();
+  }
+};
+
+TEST_F(LifeCycle, WhatACommunicatorSaysOfItself) {
+  for (int r = 0; r < size(); ++r) {
+    int count = -1, rank = -1, device = -1;
+    EXPECT_EQ(ncclCommCount(at(r).comm, &count), ncclSuccess);
+    EXPECT_EQ(ncclCommUserRank(at(r).comm, &rank), ncclSuccess);
+    EXPECT_EQ(ncclCommCuDevice(at(r).comm, &device), ncclSuccess);
+    EXPECT_EQ(count, size());
+    EXPECT_EQ(rank, r);
+    EXPECT_EQ(device, 0);
+  }
+  int present = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&present), cudaSuccess);
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitAll(&comm, 1, &present), ncclInvalidArgument);
+  expectSums();
+}
+
+/// Ranks of an id, of which each thread gives the device that is current; and without blocking.
+TEST_F(LifeCycle, RanksOfAnIdWithAndWithoutBlocking) {
+  for (int blocking : {1, 0}) {
+    destroyAll();
+    ncclUniqueId id;
+    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    inThreads([&](int rank) -> std::string {
+      ncclConfig_t config = kNcclConfigInitializer;
+      config.blocking = blocking;
+      std::string wrong = check("ncclCommInitRankConfig",
+                                ncclCommInitRankConfig(&at(rank).comm, size(), id, rank, &config));
+      ncclResult_t state = ncclInternalError;
+      if (wrong.empty())
+        wrong = check("ncclCommGetAsyncError", ncclCommGetAsyncError(at(rank).comm, &state));
+      return wrong.empty() ? check("asynchronously", state) : wrong;
+    });
+    expectSums();
+  }
+}
+
+TEST_F(LifeCycle, OneThreadMakesAllRanksInAGroup) {
+  destroyAll();
+  bounded([&] {
+    ncclUniqueId id;
+    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int r = 0; r < size(); ++r)
+      ASSERT_EQ(ncclCommInitRank(&at(r).comm, size(), id, r), ncclSuccess);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
+  });
+  expectSums();
+}
+
+/// Four ranks, in two halves, in the opposite order in each.
+TEST_F(LifeCycle, Split) {
+  start(4);
+  std::vector<ncclComm_t> halves(4);
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    ncclComm_t &half = halves[static_cast<size_t>(rank)];
+    ncclComm_t none = on.comm;
+    std::string wrong =
+        check("ncclCommSplit", ncclCommSplit(on.comm, rank % 2, -rank, &half, nullptr));
+    int place = -1, count = -1;
+    if (wrong.empty())
+      wrong = check("ncclCommUserRank", ncclCommUserRank(half, &place));
+    if (wrong.empty())
+      wrong = check("ncclCommCount", ncclCommCount(half, &count));
+    if (wrong.empty() && (place != (rank < 2 ? 1 : 0) || count != 2))
+      wrong = "rank " + std::to_string(place) + " of " + std::to_string(count);
+    give(rank, {rank});
+    if (wrong.empty())
+      wrong =
+          check("ncclAllGather", ncclAllGather(on.send, on.recv, 1, ncclInt32, half, on.stream));
+    if (wrong.empty() && taken(rank, 2) != std::vector<int>{2 + rank % 2, rank % 2})
+      wrong = "gathered the wrong ranks";
+    if (wrong.empty()) // all take part, two get something
+      wrong = check("ncclCommSplit", ncclCommSplit(on.comm, rank < 2 ? 0 : NCCL_SPLIT_NOCOLOR, rank,
+                                                   &none, nullptr));
+    if (wrong.empty() && (none != nullptr) != (rank < 2))
+      wrong = "has a communicator without a colour, or none with one";
+    if (none && wrong.empty()) // it frees memory, so nothing may be about to wait
+      wrong = check("ncclCommCount", ncclCommCount(none, &count));
+    if (none)
+      ncclCommDestroy(none);
+    return wrong;
+  });
+  expectSums(); // of the communicator that was divided
+  for (ncclComm_t half : halves)
+    EXPECT_EQ(ncclCommDestroy(half), ncclSuccess);
+}
+
+/// A kernel waits for a rank that does not come; nothing else is held up, and the stream goes on.
+TEST_F(LifeCycle, AbortEndsWhatWaitsForAMissingRank) {
+  bounded([&] {
+    const Rank &on = at(0);
+    ASSERT_EQ(sum(0, 1000, on.comm, on.stream), ncclSuccess) << lastError();
+    ASSERT_EQ(cudaMemsetAsync(on.send, 1, 4, on.stream), cudaSuccess);
+    std::this_thread::sleep_for(100ms);
+    EXPECT_EQ(cudaStreamQuery(on.stream), cudaErrorNotReady);
+    ncclResult_t state = ncclInternalError;
+    EXPECT_EQ(ncclCommGetAsyncError(on.comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclSuccess);
+    EXPECT_EQ(ncclCommAbort(std::exchange(at(0).comm, nullptr)), ncclSuccess) << lastError();
+    EXPECT_EQ(synchronize(on.stream), "");
+    // Something was in flight, so the others hear of it.
+    for (int r = 1; r < size(); ++r) {
+      EXPECT_EQ(failureOf(at(r).comm), ncclRemoteError) << r;
+      EXPECT_EQ(sum(r, 10, at(r).comm, at(r).stream), ncclRemoteError);
+      EXPECT_EQ(ncclCommAbort(std::exchange(at(r).comm, nullptr)), ncclSuccess);
+    }
+  });
+  // Their memory is freed when the device is idle, behind which nothing here may wait.
+  std::this_thread::sleep_for(3s);
+  start(size());
+  expectSums();
+}
+
+/// From another thread than the one that waits for its stream, as a watchdog does.
+TEST_F(LifeCycle, AbortByAWatchdog) {
+  bounded([&] {
+    const Rank &on = at(0);
+    ASSERT_EQ(sum(0, 1000, on.comm, on.stream), ncclSuccess) << lastError();
+    std::thread watchdog([&] {
+      std::this_thread::sleep_for(300ms);
+      EXPECT_EQ(ncclCommAbort(std::exchange(at(0).comm, nullptr)), ncclSuccess);
+    });
+    EXPECT_EQ(synchronize(on.stream), "");
+    watchdog.join();
+  });
+}
+
+TEST_F(LifeCycle, FinalizeAndDestroyLetWhatIsInFlightEnd) {
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    std::string wrong = check("ncclAllReduce", sum(rank, 5000, on.comm, on.stream));
+    if (wrong.empty())
+      wrong = check("ncclCommFinalize", ncclCommFinalize(on.comm));
+    if (wrong.empty() && ncclCommFinalize(on.comm) != ncclInvalidArgument)
+      wrong = "was finalized twice";
+    if (wrong.empty() && ncclAllReduce(on.send, on.recv, 1, ncclInt32, ncclSum, on.comm,
+                                       on.stream) != ncclInvalidUsage)
+      wrong = "took a call after ncclCommFinalize";
+    const ncclComm_t gone = std::exchange(at(rank).comm, nullptr);
+    if (wrong.empty())
+      wrong = check("ncclCommDestroy", ncclCommDestroy(gone));
+    if (wrong.empty() && ncclCommDestroy(gone) != ncclInvalidArgument)
+      wrong = "was destroyed twice";
+    if (wrong.empty() && taken(rank, 5000) != std::vector<int>(5000, size() * (size() + 1) / 2))
+      wrong = "the sum is wrong";
+    return wrong;
+  });
+}
+
+TEST_F(LifeCycle, RanksThatCallDifferentlyAreToldSo) {
+  bounded([&] {
+    for (int r = 0; r < size(); ++r)
+      ASSERT_EQ(sum(r, r == 0 ? 1000 : 999, at(r).comm, at(r).stream), ncclSuccess) << lastError();
+    for (int r = 0; r < size(); ++r) {
+      EXPECT_EQ(failureOf(at(r).comm), ncclInvalidUsage) << lastError();
+      EXPECT_NE(lastError().find("calls something else there"), std::string::npos) << lastError();
+      EXPECT_EQ(synchronize(at(r).stream), "");
+      EXPECT_EQ(sum(r, 10, at(r).comm, at(r).stream), ncclInvalidUsage);
+    }
+  });
+}
+
+/// On all ranks alike, so nothing has happened to the communicator.
+TEST_F(LifeCycle, WhatDevicesLackIsRefused) {
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    const int peer = (rank + 1) % size();
+    ncclGroupStart();
+    ncclSend(on.send, 10, ncclInt32, peer, on.comm, on.stream);
+    ncclRecv(on.recv, 10, ncclInt32, peer, on.comm, on.stream);
+    if (ncclGroupEnd() != ncclInvalidUsage)
+      return "sends and receives were taken";
+    if (lastError().find("no sends and receives between CUDA devices") == std::string::npos)
+      return lastError();
+    ncclRedOp_t op = ncclSum;
+    int factor = 3;
+    std::string wrong =
+        check("ncclRedOpCreatePreMulSum",
+              ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, on.comm));
+    if (wrong.empty() &&
+        ncclAllReduce(on.send, on.recv, 1, ncclInt32, op, on.comm, on.stream) != ncclInvalidUsage)
+      wrong = "a pre-multiplied sum was taken";
+    return wrong.empty() ? check("ncclRedOpDestroy", ncclRedOpDestroy(op, on.comm)) : wrong;
+  });
+  expectSums();
+}
+
+TEST_F(LifeCycle, HostMemoryIsRefusedAndFailsAllRanks) {
+  bounded([&] {
+    std::vector<int> onHost(10);
+    EXPECT_EQ(
+        ncclAllReduce(onHost.data(), at(0).recv, 10, ncclInt32, ncclSum, at(0).comm, at(0).stream),
+        ncclInvalidArgument);
+    EXPECT_NE(lastError().find("memory of the rank's CUDA device"), std::string::npos)
+        << lastError();
+    for (int r = 1; r < size(); ++r)
+      EXPECT_EQ(failureOf(at(r).comm), ncclRemoteError);
+  });
+}
+
+TEST_F(LifeCycle, MemoryOfTheLibraryIsMemoryOfTheDevice) {
+  std::vector<void *> memory(ranks.size());
+  for (void *&each : memory)
+    ASSERT_EQ(ncclMemAlloc(&each, 4096), ncclSuccess) << lastError();
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    give(rank, std::vector<int>(1000, rank + 1));
+    void *there = memory[static_cast<size_t>(rank)], *handle = nullptr;
+    std::string wrong = check("ncclCommRegister", ncclCommRegister(on.comm, there, 4096, &handle));
+    if (wrong.empty())
+      wrong = check("ncclAllReduce",
+                    ncclAllReduce(on.send, there, 1000, ncclInt32, ncclSum, on.comm, on.stream));
+    if (wrong.empty())
+      wrong = check("cudaMemcpyAsync",
+                    cudaMemcpyAsync(on.recv, there, 4000, cudaMemcpyDeviceToDevice, on.stream));
+    if (wrong.empty() && taken(rank, 1000) != std::vector<int>(1000, size() * (size() + 1) / 2))
+      wrong = "the sum is wrong";
+    return wrong.empty() ? check("ncclCommDeregister", ncclCommDeregister(on.comm, handle)) : wrong;
+  });
+  for (void *each : memory)
+    EXPECT_EQ(ncclMemFree(each), ncclSuccess) << lastError();
+}
+
+} // namespace
+} // namespace occl::nccl::testing

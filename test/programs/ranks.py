@@ -1,0 +1,86 @@
+"""Programs whose ranks are processes that all use the first GPU, with OCCL in the place of NCCL.
+
+A program calls main(body): started by itself it starts SIZE copies of itself, waits for them at
+most LIMIT seconds, and prints OK. body(rank) is executed by each copy.
+
+Without OCCL_NCCL_LIBRARY in the environment, which run.sh sets, the programs of PyTorch run on CPUs
+with gloo, and that of JAX does with JAX_PLATFORMS=cpu: so their own mistakes are found without a
+GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Callable
+
+SIZE = int(os.environ.get("OCCL_TEST_RANKS", "2"))
+LIMIT = float(os.environ.get("LIMIT", "60"))  # seconds
+LIBRARY = os.environ.get("OCCL_NCCL_LIBRARY", "")
+
+
+def mapped(name: str) -> list[str]:
+    """The files of that name, whatever follows it, that this process has mapped."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split(maxsplit=5)[5].strip() for line in maps if line.count("/") > 0}
+    return sorted(path for path in paths if Path(path).name.startswith(name))
+
+
+def check_library(rank: int, size: int, alone: bool = True) -> None:
+    """OCCL's library was used by this process, which has made a communicator: it has written that
+    down (NCCL_DEBUG=INFO). alone: no other NCCL is even mapped."""
+    if not LIBRARY:
+        return
+    libraries = mapped("libnccl.so")
+    ours = os.path.realpath(LIBRARY)
+    assert ours in [os.path.realpath(path) for path in libraries], libraries
+    if alone:
+        assert len(libraries) == 1, f"another NCCL is mapped: {libraries}"
+    elif len(libraries) > 1:
+        print(f"rank {rank}: mapped beside OCCL's, and not used: {libraries}")
+    log = Path(os.environ["NCCL_DEBUG_FILE"].replace("%p", str(os.getpid())))
+    text = log.read_text(encoding="utf-8") if log.exists() else ""
+    assert f"rank {rank} of {size}, device 0" in text, f"{log} has: {text}"
+
+
+def finish(ranks: list[subprocess.Popen[bytes]], limit: float) -> str:
+    """Waits for all, or for one that fails, and ends the others. "" or what is wrong."""
+    end = time.monotonic() + limit
+    wrong = ""
+    while not wrong and any(process.poll() is None for process in ranks):
+        if time.monotonic() > end:
+            wrong = f"it takes longer than {limit:g} seconds"
+        for rank, process in enumerate(ranks):
+            if not wrong and process.poll() not in (None, 0):
+                time.sleep(1)  # for the others to say what they know
+                wrong = f"rank {rank} ended with status {process.returncode}"
+        time.sleep(0.05)
+    for process in ranks:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    statuses = [process.returncode for process in ranks]
+    return wrong or ("" if not any(statuses) else f"the ranks ended with {statuses}")
+
+
+def main(body: Callable[[int], None], size: int = SIZE) -> None:
+    """Of a rank, body(rank); of the program, all ranks, and its end."""
+    if "RANK" in os.environ:
+        body(int(os.environ["RANK"]))
+        sys.stdout.flush()
+        return
+    name = Path(sys.argv[0]).name
+    with tempfile.TemporaryDirectory() as place:
+        ranks = []
+        for rank in range(size):
+            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK="0",
+                               OCCL_MEETING=place)
+            ranks.append(subprocess.Popen([sys.executable, *sys.argv], env=environment))
+        wrong = finish(ranks, LIMIT - 5)
+    if wrong:
+        sys.exit(f"{name}: {wrong}")
+    print(f"OK {name}")
