@@ -21,7 +21,7 @@ help:
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; a quarter of an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
-	@echo "make install PREFIX=<dir>  headers, library, tools, plans, pkg-config and CMake files; default /usr/local"
+	@echo "make install PREFIX=<dir>  headers, library, libnccl.so.2 (docs/nccl.md), tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "make wheel                 the Python package as dist/*.whl, for every Python from 3.11 on (docs/python.md)"
 	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Installs into a fresh directory, then does what a newcomer does: compile a collective, build the example against the
-# installed library, run it, and what README shows. Arguments: the archive, the example's source, a .coll file, README.md.
+# installed library, run it, and what README and docs/nccl.md show. Arguments: the archive, the example's source, a .coll file,
+# README.md, nccl.md.
 set -euo pipefail
 
-archive=$1 example=$2 collective=$3 readme=$PWD/$4
+archive=$1 example=$2 collective=$3 readme=$PWD/$4 nccl=$PWD/$5
 prefix=$TEST_TMPDIR/prefix
 mkdir -p "$prefix" "$TEST_TMPDIR/work"
 tar -xf "$archive" -C "$prefix"
@@ -40,6 +41,15 @@ block "#include" >program.c
 # shellcheck disable=SC2046
 gcc -Wall -Wextra -Werror program.c $(pkg-config --cflags --libs occl) -o program
 [ "$(occl-run -n 4 ./program | sort | uniq -c | xargs)" = "4 3996" ]
+
+# docs/nccl.md: its commands, from the program on; then the library comes first, as for programs that have an NCCL.
+awk '/^    cat > sum.cpp/ { on = 1 } on && !/^    / { exit } on { print substr($0, 5) }' "$nccl" >commands.sh
+[ "$(PREFIX=$prefix bash -euo pipefail commands.sh)" = 10 ]
+[ "$(OCCL_NCCL_HOST=1 LD_PRELOAD=$prefix/lib/occl/nccl/libnccl.so.2 ./sum)" = 10 ]
+if [ -e "$prefix/lib/libnccl.so.2" ]; then
+  echo "libnccl.so.2 is where programs find it unasked" >&2
+  exit 1
+fi
 
 # Another launcher than ours: the variables that torchrun sets.
 port=$RANDOM ranks=()
