@@ -226,7 +226,8 @@ TEST_F(Collectives, AnyCount) {
   for (Kind kind : kKinds)
     for (size_t count : {0, 1, 2, 3, 5, 31, 64, 1023, 20011, 65536, 500009, 1 << 20})
       for (bool inPlace : {false, true})
-        if ((size() <= 2 || count <= 65536) && !(inPlace && kind == Kind::AllToAll))
+        // More ranks of one process than two have no room for the thread blocks of larger ones.
+        if ((size() <= 2 || count <= 1023) && !(inPlace && kind == Kind::AllToAll))
           calls.push_back({kind, count, ncclFloat32, ncclSum, size() - 1, inPlace});
   run(calls);
 }

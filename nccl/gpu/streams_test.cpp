@@ -147,11 +147,13 @@ TEST_F(Streams, OneThreadCapturesAllRanks) {
                                 on.comm, on.stream),
                   ncclSuccess);
     ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
-    for (int r = 0; r < size(); ++r) {
-      cudaGraph_t captured = nullptr;
-      ASSERT_EQ(cudaStreamEndCapture(at(r).stream, &captured), cudaSuccess);
-      ASSERT_EQ(cudaGraphInstantiate(&graphs[static_cast<size_t>(r)], captured, 0), cudaSuccess);
-      cudaGraphDestroy(captured);
+    std::vector<cudaGraph_t> captured(ranks.size());
+    for (int r = 0; r < size(); ++r)
+      ASSERT_EQ(cudaStreamEndCapture(at(r).stream, &captured[static_cast<size_t>(r)]), cudaSuccess);
+    for (int r = 0; r < size(); ++r) { // instantiating is not allowed while another one captures
+      const auto i = static_cast<size_t>(r);
+      ASSERT_EQ(cudaGraphInstantiate(&graphs[i], captured[i], 0), cudaSuccess);
+      cudaGraphDestroy(captured[i]);
     }
     for (int i = 1; i < 5; ++i) {
       for (int r = 0; r < size(); ++r)

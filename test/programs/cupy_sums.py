@@ -56,7 +56,7 @@ def of_an_id(rank: int, size: int, uid, wrong: list[str]) -> None:
         wrong.append(f"rank {rank}: {error!r}")
 
 
-SIZE = ranks.SIZE
+SIZE = min(ranks.SIZE, 2)  # more ranks of one process have no room on one device
 print(f"NCCL {nccl.get_version()} as it says, CuPy {cupy.__version__}")
 one_thread(SIZE)
 
@@ -75,5 +75,5 @@ for thread in THREADS:
 assert not WRONG, WRONG
 for r in range(SIZE):
     assert bool((PARTS[r] == cupy.arange(r * COUNT, (r + 1) * COUNT)).all()), (r, PARTS[r])
-ranks.check_library(0, SIZE, alone=False)
+ranks.check_library(0, SIZE)
 print("OK cupy_sums.py")

@@ -67,7 +67,7 @@ def body(rank: int) -> None:
     assert (most == size).all(), most
     assert (gathered == numpy.repeat(numpy.arange(size) + 1., 7)).all(), gathered
     assert (part == (numpy.arange(size * 4.) * size + sums)[rank * 4:rank * 4 + 4]).all(), part
-    ranks.check_library(rank, size, alone=False)
+    ranks.check_library(rank, size)
     jax.distributed.shutdown()
 
 

@@ -10,6 +10,7 @@ GPU.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -30,18 +31,30 @@ def mapped(name: str) -> list[str]:
     return sorted(path for path in paths if Path(path).name.startswith(name))
 
 
-def check_library(rank: int, size: int, alone: bool = True) -> None:
+class _SymbolInfo(ctypes.Structure):
+    """Dl_info of dladdr(3)."""
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p),
+                ("address", ctypes.c_void_p)]
+
+
+def called() -> str:
+    """The file whose functions are called by who looks them up as the dynamic linker does."""
+    program = ctypes.CDLL(None)
+    info = _SymbolInfo()
+    found = program.dladdr(ctypes.cast(program.ncclAllReduce, ctypes.c_void_p), ctypes.byref(info))
+    return os.path.realpath(info.file.decode()) if found else ""
+
+
+def check_library(rank: int, size: int) -> None:
     """OCCL's library was used by this process, which has made a communicator: it has written that
-    down (NCCL_DEBUG=INFO). alone: no other NCCL is even mapped."""
+    down (NCCL_DEBUG=INFO), and functions of NCCL are its. PyTorch, CuPy and JAX may load the file of
+    their own wheel as well, whatever is preloaded."""
     if not LIBRARY:
         return
     libraries = mapped("libnccl.so")
     ours = os.path.realpath(LIBRARY)
     assert ours in [os.path.realpath(path) for path in libraries], libraries
-    if alone:
-        assert len(libraries) == 1, f"another NCCL is mapped: {libraries}"
-    elif len(libraries) > 1:
-        print(f"rank {rank}: mapped beside OCCL's, and not used: {libraries}")
+    assert called() == ours, f"NCCL's functions are those of {called()}"
     log = Path(os.environ["NCCL_DEBUG_FILE"].replace("%p", str(os.getpid())))
     text = log.read_text(encoding="utf-8") if log.exists() else ""
     assert f"rank {rank} of {size}, device 0" in text, f"{log} has: {text}"
