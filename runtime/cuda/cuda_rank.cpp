@@ -166,7 +166,8 @@ void CudaRank::abandon() {
 
 void CudaRank::drain() {
   residents->drain();
-  std::chrono::milliseconds patience = kDrainPatience;
+  std::chrono::milliseconds patience =
+      std::max(kDrainPatience, ordered->longestTimeout() + std::chrono::milliseconds(1000));
   for (const auto &[id, known] : collectives)
     if (const auto given = timeoutOf(*known); given < kNoDeadline)
       patience = std::max(patience, given + std::chrono::milliseconds(1000));

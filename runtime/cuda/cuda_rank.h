@@ -23,7 +23,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -149,7 +148,6 @@ private:
   Status lendEnd(Call &call, uint32_t behind, Awaited &awaited);
   InStreamArguments argumentsOf(const Call &call) const;
   Status launchToStay(const Call &call);
-  Status launchHeld(cudaStream_t stream, const std::function<Status()> &launch);
   Status launchCounted(const Call &call);
   Status launch(const Call &call);
   void launchStaged(Call call, const Buffers &staged, StreamSteps &steps);

@@ -57,7 +57,8 @@ std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec
     if (where.obstacle.what == kTwoReplays && isCall)
       return text + "another call of the communicator runs beside it. What graphs have captured is "
                     "ordered by their streams and the program's events alone";
-    const char *why[] = {" to register it", " to begin it, or to finish an earlier one",
+    const char *why[] = {isCall ? " to make its first call" : " to register it",
+                         " to begin it, or to finish an earlier one",
                          " to finish the earlier invocations that it has enqueued"};
     if (where.obstacle.what == kTwoReplays)
       return text + "another replay of the same captured call is running. A captured call has its "

@@ -81,6 +81,9 @@ TEST(DescribeGivingUp, NamesCallsByWhatTheyAre) {
   EXPECT_EQ(textOfCall(1, 2),
             "rank 1 gave up in call 12, 'ring_allreduce' of 1024 elements of type float16, max: "
             "waits for rank 2 to begin it, or to finish an earlier one");
+  EXPECT_EQ(textOfCall(0, 2),
+            "rank 1 gave up in call 12, 'ring_allreduce' of 1024 elements of type float16, max: "
+            "waits for rank 2 to make its first call");
   EXPECT_EQ(textOfCall(1, 2, "gradients").find("rank 1 gave up in call 12, 'gradients' of 1024 "),
             0u);
 }

@@ -6,6 +6,7 @@
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/cuda_rank.h"
 #include "runtime/cuda/early_start.h"
+#include "runtime/cuda/held_launch.h"
 
 #include <algorithm>
 #include <memory>
@@ -25,36 +26,6 @@ constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kGrace = std::chrono::milliseconds(1000);
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
-
-/// What a stream has come to, for as long as anybody asks.
-class StreamMark {
-public:
-  explicit StreamMark(int device) : device(device) {
-    OnDevice on(device);
-    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  }
-  ~StreamMark() {
-    OnDevice on(device);
-    cudaEventDestroy(event);
-  }
-  StreamMark(const StreamMark &) = delete;
-  StreamMark &operator=(const StreamMark &) = delete;
-
-  /// Once, also if nothing was put into the stream.
-  void put(cudaStream_t stream) {
-    cudaEventRecord(event, stream);
-    isPut.store(true, std::memory_order_release);
-  }
-  bool isPassed() const {
-    OnDevice on(device);
-    return isPut.load(std::memory_order_acquire) && cudaEventQuery(event) != cudaErrorNotReady;
-  }
-
-private:
-  const int device;
-  cudaEvent_t event = nullptr;
-  Atomic<bool> isPut{false};
-};
 
 /// The word of the stream itself, behind those of the thread blocks.
 Status writeWhenReached(cudaStream_t stream, const EndWords &ended, uint32_t which) {
@@ -168,7 +139,7 @@ Status CudaRank::launchToStay(const Call &call) {
   arguments.relay = call.registration->relay();
   arguments.session = call.ended.ticket;
   arguments.patience = static_cast<uint64_t>(call.known.stay.count()) * 1000;
-  return launchHeld(call.stream, [&] {
+  return launchHeld(heldStreamsOn(device()), device(), call.stream, [&] {
     return toStatus(static_cast<cudaError_t>(launchStandby(arguments, call.stream)),
                     "launching a kernel that stays");
   });
@@ -337,27 +308,11 @@ Status CudaRank::lendEnd(Call &call, uint32_t behind, Awaited &awaited) {
   return {};
 }
 
-/// What waits in a stream counts against the connections before it is there (held_streams.h);
-/// somebody asks only where a daemon is strict.
-Status CudaRank::launchHeld(cudaStream_t stream, const std::function<Status()> &launch) {
-  HeldStreams &held = heldStreamsOn(device());
-  if (!held.isWatched())
-    return launch();
-  unsigned long long which = 0;
-  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
-  if (!status.ok())
-    return status;
-  auto mark = std::make_shared<StreamMark>(device());
-  held.enterUntil(which, [mark] { return mark->isPassed(); });
-  status = launch();
-  mark->put(stream);
-  return status;
-}
-
 /// Graphs do not count.
 Status CudaRank::launchCounted(const Call &call) {
   return call.number == kAnyNumber ? launch(call)
-                                   : launchHeld(call.stream, [&] { return launch(call); });
+                                   : launchHeld(heldStreamsOn(device()), device(), call.stream,
+                                                [&] { return launch(call); });
 }
 
 InStreamArguments CudaRank::argumentsOf(const Call &call) const {

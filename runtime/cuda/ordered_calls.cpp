@@ -5,6 +5,7 @@
 #include "runtime/cuda/buffer_check.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/early_start.h"
+#include "runtime/cuda/held_launch.h"
 #include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/replay_word.h"
 
@@ -50,15 +51,19 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   status = checkBuffers(**known, buffers, isCaptured);
   if (!status.ok())
     return status;
+  const auto timeout = timeoutOf(spec);
   Turn turn;
-  if (!isCaptured)
-    status = takeTurn(stream, turn);
-  if (status.ok())
-    status = launch(**known, buffers, turn, stream);
+  const auto put = [&] {
+    Status taken = isCaptured ? Status() : takeTurn(stream, turn);
+    return taken.ok() ? launch(**known, buffers, timeout, turn, stream) : taken;
+  };
+  status = isCaptured ? put() : launchHeld(held, settings.device, stream, put);
   if (!status.ok())
     return status;
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
+  if (timeout < kNoDeadline)
+    longest = std::max(longest, timeout);
   return isCaptured ? Status() : endTurn(stream, turn);
 }
 
@@ -77,10 +82,18 @@ Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
   return hasEvent ? turns.begin(stream) : Status();
 }
 
+/// The call is in its stream, and nobody can take it out.
 Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
   lastStream = turn.stream;
   hasEvent = hasGraphs || hasStreams;
-  return hasEvent ? turns.end(stream) : Status();
+  Status status = hasEvent ? turns.end(stream) : Status();
+  if (status.ok())
+    return {};
+  fabric.fail({status.code(), "rank " + std::to_string(fabric.rank()) +
+                                  ": half of a call is in its stream, and what orders the next one "
+                                  "behind it could not be put there: " +
+                                  status.message()});
+  return fabric.failure();
 }
 
 Status OrderedCalls::prepare(bool isCaptured) {
@@ -199,8 +212,8 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
 }
 
 Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buffers,
-                            const Turn &turn, cudaStream_t stream) const {
-  const auto timeout = known.spec->timeout.count() != 0 ? known.spec->timeout : settings.timeout;
+                            std::chrono::milliseconds timeout, const Turn &turn,
+                            cudaStream_t stream) const {
   InStreamArguments arguments;
   arguments.collective = known.shape->collective();
   arguments.buffers[0] = buffers[0];
@@ -227,6 +240,11 @@ StatusOr<bool> OrderedCalls::isOver() {
   return hasGraphs
              ? std::ranges::none_of(*ordinals, [](uint64_t word) { return isReplaying(word); })
              : *std::ranges::min_element(*ordinals) >= numCalls;
+}
+
+std::chrono::milliseconds OrderedCalls::longestTimeout() {
+  std::lock_guard lock(calls);
+  return longest;
 }
 
 std::shared_ptr<const daemon::CollectiveSpec> OrderedCalls::reported(uint32_t which) {

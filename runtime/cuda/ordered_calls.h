@@ -5,6 +5,7 @@
 #include "plan/aliasing.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
+#include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/ordered_connectors.h"
 #include "runtime/cuda/stream_turns.h"
@@ -34,7 +35,7 @@ public:
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,
                const Settings &settings)
       : fabric(fabric), context(context), watch(watch), settings(settings),
-        numCalls(settings.firstCall) {}
+        held(heldStreamsOn(settings.device)), numCalls(settings.firstCall) {}
 
   /// As the stream's next work, or a node of the graph that captures it: which replays take part in
   /// the order when they run, so nothing else of the communicator may run beside them but what
@@ -44,6 +45,8 @@ public:
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
+  /// Of all calls so far that have a deadline; 0: none has.
+  std::chrono::milliseconds longestTimeout();
   /// What a kernel that is reported at kSlots and more executes; null: none.
   std::shared_ptr<const daemon::CollectiveSpec> reported(uint32_t which);
 
@@ -83,13 +86,17 @@ private:
   };
   Status takeTurn(cudaStream_t stream, Turn &turn);
   Status endTurn(cudaStream_t stream, const Turn &turn);
-  Status launch(const Known &known, const std::array<char *, 2> &buffers, const Turn &turn,
-                cudaStream_t stream) const;
+  std::chrono::milliseconds timeoutOf(const daemon::CollectiveSpec &spec) const {
+    return spec.timeout.count() != 0 ? spec.timeout : settings.timeout;
+  }
+  Status launch(const Known &known, const std::array<char *, 2> &buffers,
+                std::chrono::milliseconds timeout, const Turn &turn, cudaStream_t stream) const;
 
   daemon::Fabric &fabric;
   const ShapeContext context;
   const HostWatch &watch;
   const Settings settings;
+  HeldStreams &held;
 
   /// Held by whoever makes a call, inside calls of CUDA, too: calls are launched in one order.
   Mutex calls;
@@ -100,6 +107,7 @@ private:
   /// first captured one on they take numbers on the device.
   uint64_t numCalls;
   bool hasGraphs = false;
+  std::chrono::milliseconds longest{0}; // timeout
   /// Eager calls have been made in several streams: from then on, or with graphs, each leaves an
   /// event behind.
   bool hasStreams = false;
