@@ -1,5 +1,7 @@
 #include "bench/gpu/latency_ranks.h"
 
+#include "runtime/communicator/handles.h"
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -60,16 +62,28 @@ LatencyArguments latencyArguments(int argc, char **argv, const char *name) {
   return arguments;
 }
 
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes,
-                uint32_t stayMicroseconds) {
+void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans,
+                uint64_t bytes) {
   occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
   collective.id = id;
   collective.plans = plans.data();
   collective.numPlans = static_cast<uint32_t>(plans.size());
   collective.count = bytes / sizeof(float);
   collective.timeoutMs = 5000;
-  collective.stayMicroseconds = stayMicroseconds;
   require(occlRegister(comm, &collective) == occlSuccess, "occlRegister");
+}
+
+occlCall_t callOf(const LatencyRank &rank, const std::vector<occlPlan_t> &plans, uint64_t bytes) {
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  for (occlPlan_t plan : plans)
+    if (!call.plan && plan->plan->minBytes <= bytes && bytes <= plan->plan->maxBytes)
+      call.plan = plan;
+  require(call.plan != nullptr, "none of the plans serves the size");
+  call.sendBuffer = rank.input;
+  call.recvBuffer = rank.output;
+  call.count = bytes / sizeof(float);
+  call.timeoutMs = 5000;
+  return call;
 }
 
 } // namespace occl::bench

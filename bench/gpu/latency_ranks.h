@@ -34,7 +34,8 @@ struct LatencyArguments {
 LatencyArguments latencyArguments(int argc, char **argv, const char *name);
 
 /// All-reduces of floats and so many bytes.
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes,
-                uint32_t stayMicroseconds = 0);
+void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes);
+/// The same as a call: with the first plan that serves so many bytes.
+occlCall_t callOf(const LatencyRank &rank, const std::vector<occlPlan_t> &plans, uint64_t bytes);
 
 } // namespace occl::bench

@@ -1,9 +1,8 @@
 // submit_latency <ranks> <thread blocks of the daemon> <all-reduce plan>...: what an all-reduce
 // takes on CUDA devices, with ranks that are threads, on as many devices as there are; several on
-// one if need be. From host to host: occlRun, occlEnqueueAndWait in a stream and, where a kernel
-// stays for the next call, in none; and occlSubmitOnStream,
-// occlEnqueue and NCCL with a wait for the stream; then of many in a stream, each. The plans serve
-// sizes as occlRegister chooses. NCCL needs a device for each rank, and libnccl.so.2.
+// one if need be. From host to host: occlRun; and occlCall, occlSubmitOnStream and NCCL with a wait
+// for the stream; then of many in a stream, each. The plans serve sizes as occlRegister chooses.
+// NCCL needs a device for each rank, and libnccl.so.2.
 // OCCL_BENCH_BYTES: occlRun of so many bytes alone, which is what a trace (OCCL_TRACE) is wanted
 // of.
 #include "bench/gpu/latency_ranks.h"
@@ -24,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kWarmUp = 200, kMeasured = 2000;
 constexpr uint32_t kInRow = 100; // of a stream, less than a daemon takes at once
 constexpr uint64_t kLargest = 4 << 20;
-constexpr uint32_t kStay = 200; // microseconds, of kernels that stay
 
 class Rank : public LatencyRank {
 public:
@@ -34,28 +32,21 @@ public:
 
   /// Microseconds: medians.
   struct Times {
-    double run = 0, runMost = 0, awaited = 0, awaitedMost = 0, called = 0, calledMost = 0;
-    double streamed = 0, enqueued = 0, nccl = 0, streamedInRow = 0, enqueuedInRow = 0;
+    double run = 0, runMost = 0, called = 0, calledMost = 0;
+    double streamed = 0, nccl = 0, streamedInRow = 0, calledInRow = 0;
   };
-  Times measure(uint64_t id, uint64_t bytes, const NcclLibrary &library, bool runsAlone) {
+  /// id: of what is registered; runsAlone: occlRun and nothing else.
+  Times measure(uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes,
+                const NcclLibrary &library, bool runsAlone) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
     auto streamed = [&] {
       require(occlSubmitOnStream(comm, id, input, output, stream, nullptr, nullptr, nullptr) ==
                   occlSuccess,
               "occlSubmitOnStream");
     };
-    auto enqueued = [&] {
-      require(occlEnqueue(comm, id, input, output, stream) == occlSuccess, "occlEnqueue");
-    };
+    const occlCall_t call = callOf(*this, plans, bytes);
+    auto called = [&] { require(occlCall(comm, &call, stream) == occlSuccess, "occlCall"); };
     auto run = [&] { require(occlRun(comm, id, input, output) == occlSuccess, "occlRun"); };
-    auto awaited = [&] {
-      require(occlEnqueueAndWait(comm, id, input, output, stream) == occlSuccess,
-              "occlEnqueueAndWait");
-    };
-    auto called = [&] {
-      require(occlEnqueueAndWait(comm, id, input, output, OCCL_NO_STREAM) == occlSuccess,
-              "occlEnqueueAndWait, no stream");
-    };
     auto byNccl = [&] {
       requireNccl(library.allReduce(input, output, bytes / sizeof(float), kNcclFloat32, kNcclSum,
                                     nccl, stream),
@@ -67,17 +58,19 @@ public:
     times.runMost = runs[runs.size() * 99 / 100];
     if (runsAlone)
       return times;
-    const std::vector<double> waits = each(awaited, 1, kMeasured, [] {});
-    times.awaited = waits[waits.size() / 2];
-    times.awaitedMost = waits[waits.size() * 99 / 100];
-    const std::vector<double> calls = each(called, 1, kMeasured, [] {});
+    const auto empty = [&] {
+      require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
+    };
+    const auto median = [&](const auto &invoke, uint32_t number) {
+      return each(invoke, number, kMeasured / number, empty)[kMeasured / number / 2];
+    };
+    const std::vector<double> calls = each(called, 1, kMeasured, empty);
     times.called = calls[calls.size() / 2];
     times.calledMost = calls[calls.size() * 99 / 100];
-    times.streamed = median(streamed, 1, kMeasured);
-    times.enqueued = median(enqueued, 1, kMeasured);
-    times.nccl = nccl ? median(byNccl, 1, kMeasured) : 0;
-    times.streamedInRow = median(streamed, kInRow, kMeasured / kInRow);
-    times.enqueuedInRow = median(enqueued, kInRow, kMeasured / kInRow);
+    times.streamed = median(streamed, 1);
+    times.nccl = nccl ? median(byNccl, 1) : 0;
+    times.streamedInRow = median(streamed, kInRow);
+    times.calledInRow = median(called, kInRow);
     return times;
   }
 
@@ -97,12 +90,6 @@ private:
     }
     std::ranges::sort(each);
     return each;
-  }
-  template <class Do> double median(const Do &invoke, uint32_t number, uint32_t times) {
-    auto empty = [&] {
-      require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
-    };
-    return each(invoke, number, times, empty)[times / 2];
   }
 };
 
@@ -134,25 +121,24 @@ void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans,
   const char *given = std::getenv("OCCL_BENCH_BYTES");
   const uint64_t only = given ? std::strtoull(given, nullptr, 10) : 0;
   require(only <= kLargest, "OCCL_BENCH_BYTES is too large");
-  std::printf("| bytes | occlRun | 99 %% | occlEnqueueAndWait | 99 %% | no stream | 99 %% | "
-              "occlSubmitOnStream | occlEnqueue | NCCL | occlSubmitOnStream in a row | "
-              "occlEnqueue in a row |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  std::printf("| bytes | occlRun | 99 %% | occlCall | 99 %% | occlSubmitOnStream | NCCL | "
+              "occlSubmitOnStream in a row | occlCall in a row |\n"
+              "|---|---|---|---|---|---|---|---|---|\n");
   for (uint64_t bytes = only ? only : 1 << 10; bytes <= (only ? only : kLargest); bytes *= 4) {
     ++id;
     for (Rank &rank : ranks)
-      registerOn(rank.comm, id, plans, bytes, kStay);
+      registerOn(rank.comm, id, plans, bytes);
     std::vector<Rank::Times> times(ranks.size());
     std::vector<std::thread> threads;
     for (uint32_t r = 0; r < ranks.size(); ++r)
-      threads.emplace_back([&, r] { times[r] = ranks[r].measure(id, bytes, library, only != 0); });
+      threads.emplace_back(
+          [&, r] { times[r] = ranks[r].measure(id, plans, bytes, library, only != 0); });
     for (std::thread &thread : threads)
       thread.join();
     const Rank::Times &took = times[0];
-    std::printf("| %llu | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | "
-                "%.1f |\n",
-                static_cast<unsigned long long>(bytes), took.run, took.runMost, took.awaited,
-                took.awaitedMost, took.called, took.calledMost, took.streamed, took.enqueued,
-                took.nccl, took.streamedInRow, took.enqueuedInRow);
+    std::printf("| %llu | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n",
+                static_cast<unsigned long long>(bytes), took.run, took.runMost, took.called,
+                took.calledMost, took.streamed, took.nccl, took.streamedInRow, took.calledInRow);
     std::fflush(stdout);
     for (Rank &rank : ranks)
       require(occlDeregister(rank.comm, id) == occlSuccess, "occlDeregister");

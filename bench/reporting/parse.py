@@ -97,7 +97,7 @@ def submission_row(header: list[str], values: list[str], ranks: str) -> Iterator
     for name, after, value in zip(header[1:], header[2:] + [""], values[1:]):
         if name == "99 %" or not is_figure(value) or float(value) == 0:
             continue
-        way = {"no stream": "kernel stays", "NCCL": "ncclAllReduce"}.get(name, name)
+        way = "ncclAllReduce" if name == "NCCL" else name
         yield from time_row(value, **where, way=way, library="NCCL" if name == "NCCL" else "OCCL")
         if after == "99 %":
             yield from time_row(values[header.index(name) + 1], **where, way=way, metric="p99")

@@ -25,7 +25,8 @@ protected:
     if (IsSkipped())
       return;
     start(2);
-    registerOnAll(one(plan::testing::oneShotAllReduce(2)));
+    what = one(plan::testing::oneShotAllReduce(2));
+    registerOnAll(what);
     cudaSetDevice(0);
   }
 
@@ -42,8 +43,7 @@ protected:
         EXPECT_NE(std::string(occlGetLastError()).find(expected), std::string::npos)
             << call << ": " << occlGetLastError();
       };
-      check("occlEnqueue", occlEnqueue(comms[0], 1, input, output, rank.stream()));
-      check("occlEnqueueAndWait", occlEnqueueAndWait(comms[0], 1, input, output, rank.stream()));
+      check("occlCall", callCase(comms[0], what, input, output, rank.stream()));
       occlRequest_t request;
       check("occlSubmit", occlSubmit(comms[0], 1, input, output, nullptr, nullptr, &request));
       check("occlSubmitOnStream", occlSubmitOnStream(comms[0], 1, input, output, rank.stream(),
@@ -52,12 +52,11 @@ protected:
   }
   /// A refused call has counted nowhere.
   void expectStillWorks() {
-    inThreads([&](uint32_t rank) -> std::string {
-      std::string wrong = enqueue(rank, 1);
-      return wrong.empty() ? onDevices[rank]->synchronize() : wrong;
-    });
+    callOnAll(what);
     EXPECT_STREQ(occlCommGetLastError(comms[0]), "");
   }
+
+  Case what;
 };
 
 TEST_F(Buffers, MemoryOfTheHostIsRefused) {
@@ -92,7 +91,7 @@ TEST_F(Buffers, CapturedCallsAreRefusedToo) {
   RankOnDevice &rank = *onDevices[0];
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(rank.stream(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  EXPECT_EQ(occlEnqueue(comms[0], 1, pinned, rank.output(false), rank.stream()),
+  EXPECT_EQ(callCase(comms[0], what, pinned, rank.output(false), rank.stream()),
             occlInvalidArgument);
   ASSERT_EQ(cudaStreamEndCapture(rank.stream(), &graph), cudaSuccess);
   cudaGraphDestroy(graph);

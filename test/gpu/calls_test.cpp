@@ -40,8 +40,6 @@ protected:
   void runAtRandom();
 };
 
-TEST_F(Calls, AllCollectivesProtocolsTypesAndOperations) { runAll(callCasesFor(numRanks())); }
-
 /// Each family of plans, whose messages lie in the same memory.
 std::vector<plan::Plan> families(uint32_t n) {
   plan::Plan ring = plan::testing::ringAllReduce(n);
@@ -75,7 +73,8 @@ void Calls::runAtRandom() {
   std::vector<std::unique_ptr<CheckedRank>> ranks;
   for (uint32_t r = 0; r < n; ++r) {
     cudaSetDevice(static_cast<int>(r % devices));
-    ranks.push_back(std::make_unique<CheckedRank>(comms[r], r, n, kStreams, kMostBytes, true));
+    ranks.push_back(
+        std::make_unique<CheckedRank>(std::vector{comms[r]}, r, n, kStreams, kMostBytes, true));
   }
   inThreads([&](uint32_t rank) -> std::string {
     std::mt19937_64 random(seed);
@@ -94,7 +93,7 @@ void Calls::runAtRandom() {
         const Case &what = shapes[(word >> 32) % shapes.size()];
         const auto stream = static_cast<uint32_t>(word >> 16 & 0xf) % kStreams;
         wrong =
-            ranks[rank]->call(stream, what, checkedOf(what, Expected::Sum), mixed(seed, round, i));
+            ranks[rank]->run(stream, what, checkedOf(what, Expected::Sum), mixed(seed, round, i));
         if (!wrong.empty())
           return "round " + std::to_string(round) + ": " + wrong;
       }
@@ -160,6 +159,8 @@ TEST_F(Calls, WhatIsRefusedTakesNoNumber) {
   std::vector<float> onHost(1000);
   EXPECT_NE(callInStream(comms[0], what, onHost.data(), on.output(false), on.stream()), "");
   EXPECT_NE(callInStream(comms[0], what, on.input(false), on.input(false) + 4, on.stream()), "");
+  EXPECT_EQ(callCase(comms[0], what, nullptr, on.output(false), on.stream()), occlInvalidArgument);
+  EXPECT_EQ(callCase(comms[0], what, on.input(false), nullptr, on.stream()), occlInvalidArgument);
   Case direct = one(directInBlocks(n, 4));
   EXPECT_NE(callInStream(comms[0], direct, on.input(false), on.output(false), on.stream())
                 .find("no memory of occlMemAlloc"),
@@ -175,11 +176,7 @@ TEST_F(Calls, WhatIsRefusedTakesNoNumber) {
   EXPECT_NE(std::string(occlGetLastError()).find("pre-multiplied sums are not there yet"),
             std::string::npos)
       << occlGetLastError();
-  runAll({[&] {
-    Case right = one(plan::testing::oneShotAllReduce(n));
-    right.way = Way::Call;
-    return right;
-  }()});
+  runAll({one(plan::testing::oneShotAllReduce(n))});
 }
 
 /// What occlCall chooses plans for.

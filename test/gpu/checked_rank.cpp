@@ -7,7 +7,6 @@ namespace occl::gpu_test {
 
 CheckedCollective checkedOf(const Case &what, Expected expected) {
   CheckedCollective checked;
-  checked.id = what.id;
   checked.inputElements =
       uint64_t(what.plan.ranks[0].inputChunks / what.plan.partChunks) * what.count;
   checked.count = what.count;
@@ -16,15 +15,17 @@ CheckedCollective checkedOf(const Case &what, Expected expected) {
   return checked;
 }
 
-CheckedRank::CheckedRank(occlComm_t comm, uint32_t rank, uint32_t numRanks, uint32_t numStreams,
-                         uint64_t bytes, bool isRegistered)
-    : comm(comm), rank(rank), numRanks(numRanks), isRegistered(isRegistered), lanes(numStreams) {
+CheckedRank::CheckedRank(const std::vector<occlComm_t> &comms, uint32_t rank, uint32_t numRanks,
+                         uint32_t numStreams, uint64_t bytes, bool isRegistered)
+    : rank(rank), numRanks(numRanks), isRegistered(isRegistered), lanes(numStreams) {
   loadDataKernels();
-  for (Lane &lane : lanes) {
+  for (size_t s = 0; s < lanes.size(); ++s) {
+    Lane &lane = lanes[s];
+    lane.comm = comms[comms.size() == 1 ? 0 : s];
     cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking);
     for (void **buffer : {&lane.input, &lane.output})
       if (isRegistered)
-        occlMemAlloc(comm, bytes, buffer);
+        occlMemAlloc(lane.comm, bytes, buffer);
       else
         cudaMalloc(buffer, bytes);
   }
@@ -38,41 +39,26 @@ CheckedRank::~CheckedRank() {
     cudaStreamDestroy(lane.stream);
     for (void *buffer : {lane.input, lane.output})
       if (isRegistered)
-        occlMemFree(comm, buffer);
+        occlMemFree(lane.comm, buffer);
       else
         cudaFree(buffer);
   }
   cudaFree(differences);
 }
 
-std::string CheckedRank::run(uint32_t stream, const CheckedCollective &what, uint64_t key) {
-  return between(stream, what, key, [&](const Lane &lane) -> std::string {
-    return occlEnqueue(comm, what.id, lane.input, lane.output, lane.stream) == occlSuccess
-               ? ""
-               : std::string("occlEnqueue: ") + occlGetLastError();
-  });
-}
-
-std::string CheckedRank::call(uint32_t stream, const Case &what, const CheckedCollective &checked,
-                              uint64_t key) {
-  return between(stream, checked, key, [&](const Lane &lane) {
-    return callInStream(comm, what, lane.input, lane.output, lane.stream);
-  });
-}
-
-/// put(lane): puts the collective between what makes its input and what looks at its output.
-template <class Put>
-std::string CheckedRank::between(uint32_t stream, const CheckedCollective &what, uint64_t key,
-                                 const Put &put) {
+std::string CheckedRank::run(uint32_t stream, const Case &what, const CheckedCollective &checked,
+                             uint64_t key) {
   const Lane &lane = lanes[stream];
   if (lane.input == nullptr || lane.output == nullptr)
     return "no memory for buffers";
-  const DataOf data = {key, what.elements};
-  int error = fillInput(lane.stream, lane.input, what.inputElements, data, rank);
-  std::string wrong = error == cudaSuccess ? put(lane) : "";
+  const DataOf data = {key, checked.elements};
+  int error = fillInput(lane.stream, lane.input, checked.inputElements, data, rank);
+  std::string wrong;
+  if (error == cudaSuccess)
+    wrong = callInStream(lane.comm, what, lane.input, lane.output, lane.stream);
   if (error == cudaSuccess && wrong.empty())
-    error = compareOutput(lane.stream, lane.output, what.count, data, what.expected, rank, numRanks,
-                          differences + stream);
+    error = compareOutput(lane.stream, lane.output, checked.count, data, checked.expected, rank,
+                          numRanks, differences + stream);
   return error == cudaSuccess ? wrong : cudaGetErrorString(static_cast<cudaError_t>(error));
 }
 
@@ -84,11 +70,12 @@ std::string CheckedRank::finish() {
       if (state != cudaErrorNotReady)
         return cudaGetErrorString(state);
       if (Clock::now() > late)
-        return std::string("a stream does not end. ") + occlCommGetLastError(comm);
+        return std::string("a stream does not end. ") + occlCommGetLastError(lane.comm);
       std::this_thread::yield();
     }
-  if (*occlCommGetLastError(comm) != 0)
-    return occlCommGetLastError(comm);
+  for (const Lane &lane : lanes)
+    if (*occlCommGetLastError(lane.comm) != 0)
+      return occlCommGetLastError(lane.comm);
   std::vector<Differences> found(lanes.size());
   cudaError_t error = cudaMemcpyAsync(found.data(), differences, found.size() * sizeof(Differences),
                                       cudaMemcpyDeviceToHost, lanes[0].stream);

@@ -28,14 +28,6 @@ std::string failed(const char *what, cudaError_t error) {
   return error == cudaSuccess ? "" : std::string(what) + ": " + cudaGetErrorString(error);
 }
 
-bool isCall(const Case &what) { return what.way == Way::Call || what.way == Way::CallInGraph; }
-
-bool isDirect(const plan::Plan &plan) {
-  return std::ranges::any_of(plan.instructions, [](const auto &instruction) {
-    return instruction.opcode == plan::Opcode::LoadReduceStore;
-  });
-}
-
 } // namespace
 
 std::string Case::name() const {
@@ -43,19 +35,14 @@ std::string Case::name() const {
          std::to_string(count) + " elements of " + nameOf(type) + ", " + nameOf(op) +
          ", misaligned by " + std::to_string(misalignment) +
          (isRegistered ? ", registered buffers" : "") + (inPlace ? ", in place" : "") +
-         (way == Way::Graph         ? ", in a graph"
-          : way == Way::Awaited     ? ", waited for"
-          : way == Way::Called      ? ", called"
-          : way == Way::Submitted   ? ", submitted"
-          : way == Way::Streamed    ? ", submitted on a stream"
-          : way == Way::Call        ? ", not registered"
-          : way == Way::CallInGraph ? ", not registered, in a graph"
-                                    : "");
+         (way == Way::Graph       ? ", in a graph"
+          : way == Way::Submitted ? ", submitted"
+          : way == Way::Streamed  ? ", submitted on a stream"
+                                  : "");
 }
 
 RankOnDevice::RankOnDevice(occlComm_t comm, uint32_t rank) : comm(comm), rank(rank) {
   cudaStreamCreateWithFlags(&work, cudaStreamNonBlocking);
-  cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking);
   for (char **buffer : {&inputs[0], &outputs[0], &pristine})
     cudaMalloc(reinterpret_cast<void **>(buffer), kBufferBytes);
   for (char **buffer : {&inputs[1], &outputs[1]})
@@ -67,14 +54,13 @@ RankOnDevice::~RankOnDevice() {
   cudaFree(outputs[0]);
   cudaFree(pristine);
   cudaStreamDestroy(work);
-  cudaStreamDestroy(aside);
 }
 
-std::string RankOnDevice::synchronize(cudaStream_t stream) {
+std::string RankOnDevice::synchronize() {
   using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + std::chrono::seconds(30);
   for (;;) {
-    cudaError_t state = cudaStreamQuery(stream);
+    cudaError_t state = cudaStreamQuery(work);
     if (state != cudaErrorNotReady)
       return failed("cudaStreamQuery", state);
     if (Clock::now() > end)
@@ -83,12 +69,9 @@ std::string RankOnDevice::synchronize(cudaStream_t stream) {
   }
 }
 
-std::string RankOnDevice::enqueue(const Case &what) {
+std::string RankOnDevice::call(const Case &what) {
   Places places = placesOf(what);
-  if (isCall(what))
-    return callInStream(comm, what, places.input, places.output, work);
-  occlResult_t result = occlEnqueue(comm, what.id, places.input, places.output, work);
-  return result == occlSuccess ? "" : std::string("occlEnqueue: ") + occlGetLastError();
+  return callInStream(comm, what, places.input, places.output, work);
 }
 
 RankOnDevice::Places RankOnDevice::placesOf(const Case &what) const {
@@ -115,22 +98,17 @@ std::string RankOnDevice::prepare(const Case &what) {
 
 std::string RankOnDevice::check(const Case &what, const std::vector<char> &expected) {
   std::string wrong = synchronize();
-  return wrong.empty() ? compare(what, expected, work) : wrong;
-}
-
-/// Of all of the buffer that is no input only the output has changed.
-std::string RankOnDevice::compare(const Case &what, const std::vector<char> &expected,
-                                  cudaStream_t by) {
+  if (!wrong.empty())
+    return wrong;
   Places places = placesOf(what);
   auto offset = static_cast<size_t>(places.output - places.begin);
   size_t inputOffset = what.inPlace ? static_cast<size_t>(places.input - places.begin) : 0;
   size_t inputEnd = what.inPlace ? inputOffset + inputBytes : 0;
   std::vector<char> actual(std::max(offset + expected.size(), inputEnd) + kGuardBytes);
-  std::string wrong =
-      failed("cudaMemcpyAsync", cudaMemcpyAsync(actual.data(), places.begin, actual.size(),
-                                                cudaMemcpyDeviceToHost, by));
+  wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(actual.data(), places.begin, actual.size(),
+                                                    cudaMemcpyDeviceToHost, work));
   if (wrong.empty())
-    wrong = synchronize(by);
+    wrong = synchronize();
   const char *failure = occlCommGetLastError(comm);
   if (*failure != 0)
     return failure;
@@ -148,43 +126,9 @@ std::string RankOnDevice::runEager(const Case &what, const std::vector<char> &ex
   for (uint32_t i = 0; i < 6 && wrong.empty(); ++i) {
     wrong = prepare(what);
     if (wrong.empty())
-      wrong = enqueue(what);
+      wrong = call(what);
     if (wrong.empty() && i % 2 == 1) // else the next one follows at once
       wrong = check(what, expected);
-  }
-  return wrong;
-}
-
-/// What the host is told to be there is there for another stream, which waits for nobody.
-std::string RankOnDevice::runAwaited(const Case &what, const std::vector<char> &expected) {
-  const Places places = placesOf(what);
-  std::string wrong;
-  for (uint32_t i = 0; i < 4 && wrong.empty(); ++i) {
-    wrong = prepare(what);
-    if (wrong.empty() &&
-        occlEnqueueAndWait(comm, what.id, places.input, places.output, work) != occlSuccess)
-      wrong = std::string("occlEnqueueAndWait: ") + occlGetLastError();
-    if (wrong.empty())
-      wrong = compare(what, expected, aside);
-  }
-  return wrong;
-}
-
-/// In the order of no stream, some times while the kernel stays and some times when it has left.
-std::string RankOnDevice::runCalled(const Case &what, const std::vector<char> &expected) {
-  const Places places = placesOf(what);
-  std::string wrong;
-  for (uint32_t i = 0; i < 4 && wrong.empty(); ++i) {
-    wrong = prepare(what);
-    if (wrong.empty())
-      wrong = synchronize();
-    if (wrong.empty() && occlEnqueueAndWait(comm, what.id, places.input, places.output,
-                                            OCCL_NO_STREAM) != occlSuccess)
-      wrong = std::string("occlEnqueueAndWait: ") + occlGetLastError();
-    if (wrong.empty())
-      wrong = compare(what, expected, aside);
-    if (i == 1)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return wrong;
 }
@@ -234,7 +178,7 @@ std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &ex
   std::string wrong =
       failed("capture", cudaStreamBeginCapture(work, cudaStreamCaptureModeThreadLocal));
   for (uint32_t i = 0; i < 2 && wrong.empty(); ++i)
-    wrong = enqueue(what);
+    wrong = call(what);
   if (cudaError_t error = cudaStreamEndCapture(work, &graph); wrong.empty())
     wrong = failed("end of capture", error);
   if (wrong.empty())
@@ -249,7 +193,7 @@ std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &ex
     if (wrong.empty())
       wrong = failed("replay", cudaGraphLaunch(executable, work));
     if (wrong.empty() && i % 2 == 1)
-      wrong = enqueue(what);
+      wrong = call(what);
     if (wrong.empty())
       wrong = check(what, expected);
   }
@@ -261,8 +205,7 @@ std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &ex
   return wrong;
 }
 
-occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs,
-                          uint32_t stayMicroseconds) {
+occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs) {
   auto handle = handleOf(what.plan);
   occlPlan_t plan = handle.get();
   occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
@@ -274,7 +217,6 @@ occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs,
   given.dataType = static_cast<occlDataType_t>(what.type);
   given.op = static_cast<occlRedOp_t>(what.op);
   given.timeoutMs = timeoutMs;
-  given.stayMicroseconds = stayMicroseconds;
   return occlRegister(comm, &given);
 }
 
@@ -292,24 +234,21 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
                           what.type);
   inputBytes = input.size();
   std::string wrong;
-  constexpr uint32_t kTimeout = 20000, kStay = 1000;
-  if (!isCall(what) &&
-      registerCase(comm, what, kTimeout, what.way == Way::Called ? kStay : 0) != occlSuccess)
+  const bool isRegistered = what.way == Way::Submitted || what.way == Way::Streamed;
+  if (isRegistered && registerCase(comm, what) != occlSuccess)
     wrong = std::string("occlRegister: ") + occlGetLastError();
   if (wrong.empty())
     wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(pristine, input.data(), input.size(),
                                                       cudaMemcpyHostToDevice, work));
   if (wrong.empty())
     wrong = synchronize();
-  if (what.way == Way::Graph || what.way == Way::CallInGraph)
+  if (what.way == Way::Graph)
     wrong = wrong.empty() ? runGraph(what, expected, meet) : (meet(), meet(), wrong);
   else if (wrong.empty())
     wrong = what.way == Way::Submitted  ? runSubmitted(what, expected)
-            : what.way == Way::Awaited  ? runAwaited(what, expected)
-            : what.way == Way::Called   ? runCalled(what, expected)
             : what.way == Way::Streamed ? runStreamed(what, expected)
                                         : runEager(what, expected);
-  if (wrong.empty() && !isCall(what) && occlDeregister(comm, what.id) != occlSuccess)
+  if (wrong.empty() && isRegistered && occlDeregister(comm, what.id) != occlSuccess)
     wrong = std::string("occlDeregister: ") + occlGetLastError();
   return wrong.empty() ? "" : what.name() + ", rank " + std::to_string(rank) + ": " + wrong;
 }
@@ -358,14 +297,13 @@ std::vector<Case> directCases(uint32_t n) {
   using namespace plan::testing;
   std::vector<Case> cases;
   for (Make make : {directAllReduce, directAllGather})
-    for (bool isRegistered : {true, false})
-      for (bool inPlace : {false, true})
-        for (uint64_t count : {1, 4099, 50001})
-          cases.push_back({.plan = make(n),
-                           .count = count,
-                           .misalignment = count == 1 ? 0u : 12u,
-                           .isRegistered = isRegistered,
-                           .inPlace = inPlace});
+    for (bool inPlace : {false, true})
+      for (uint64_t count : {1, 4099, 50001})
+        cases.push_back({.plan = make(n),
+                         .count = count,
+                         .misalignment = count == 1 ? 0u : 12u,
+                         .isRegistered = true,
+                         .inPlace = inPlace});
   return cases;
 }
 
@@ -431,41 +369,14 @@ std::vector<Case> typeCasesFor(uint32_t n) {
 std::vector<Case> submittedCasesFor(uint32_t n) {
   std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
   cases.insert(cases.end(), types.begin(), types.end());
-  std::erase_if(cases, [](const Case &what) {
-    return what.way == Way::Graph || (isDirect(what.plan) && !what.isRegistered);
-  });
+  std::erase_if(cases, [](const Case &what) { return what.way == Way::Graph; });
   for (Case &what : cases)
     what.way = Way::Submitted;
   return cases;
 }
 
-std::vector<Case> awaitedCasesFor(uint32_t n) {
-  std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
-  cases.insert(cases.end(), types.begin(), types.end());
-  std::erase_if(cases, [](const Case &what) { return what.way == Way::Graph; });
-  for (Case &what : cases)
-    what.way = Way::Awaited;
-  return cases;
-}
-
-std::vector<Case> calledCasesFor(uint32_t n) {
-  std::vector<Case> cases = awaitedCasesFor(n);
-  for (Case &what : cases)
-    what.way = Way::Called;
-  return cases;
-}
-
-std::vector<Case> callCasesFor(uint32_t n) {
-  std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
-  cases.insert(cases.end(), types.begin(), types.end());
-  std::erase_if(cases, [](const Case &what) { return isDirect(what.plan) && !what.isRegistered; });
-  for (Case &what : cases)
-    what.way = what.way == Way::Graph ? Way::CallInGraph : Way::Call;
-  return cases;
-}
-
-std::string callInStream(occlComm_t comm, const Case &what, const void *input, void *output,
-                         cudaStream_t stream) {
+occlResult_t callCase(occlComm_t comm, const Case &what, const void *input, void *output,
+                      cudaStream_t stream, uint32_t timeoutMs) {
   auto handle = handleOf(what.plan);
   occlCall_t call = OCCL_CALL_INITIALIZER;
   call.plan = handle.get();
@@ -474,7 +385,15 @@ std::string callInStream(occlComm_t comm, const Case &what, const void *input, v
   call.count = what.count;
   call.dataType = static_cast<occlDataType_t>(what.type);
   call.op = static_cast<occlRedOp_t>(what.op);
-  return occlCall(comm, &call, stream) == occlSuccess ? "" : occlGetLastError();
+  call.timeoutMs = timeoutMs;
+  return occlCall(comm, &call, stream);
+}
+
+std::string callInStream(occlComm_t comm, const Case &what, const void *input, void *output,
+                         cudaStream_t stream, uint32_t timeoutMs) {
+  return callCase(comm, what, input, output, stream, timeoutMs) == occlSuccess
+             ? ""
+             : std::string("occlCall: ") + occlGetLastError();
 }
 
 std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks) {
@@ -482,6 +401,7 @@ std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks) {
   for (const plan::Plan &plan :
        {plan::testing::ringAllReduce(numRanks), plan::testing::directAllReduce(numRanks)}) {
     Case what;
+    what.isRegistered = id == 2;
     what.id = id++;
     what.plan = plan;
     what.count = 1001;

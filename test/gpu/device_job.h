@@ -14,11 +14,10 @@
 
 namespace occl::gpu_test {
 
-/// How invocations are executed: enqueued as they are, or twice as often from a graph, replayed
-/// beside them; enqueued and waited for, or called where a kernel may stay for the next call; or
-/// submitted to the resident daemon, at once or in the stream's order. Or without registration, as
-/// calls of the communicator, eager or in a graph.
-enum class Way { Eager, Graph, Awaited, Called, Submitted, Streamed, Call, CallInGraph };
+/// How invocations are executed: as calls in a stream, or twice as often from a graph, replayed
+/// beside them; or registered, and submitted to the resident daemon, at once or in the stream's
+/// order.
+enum class Way { Eager, Graph, Submitted, Streamed };
 
 struct Case {
   uint64_t id = 1;
@@ -52,36 +51,33 @@ public:
   std::string run(const Case &what, const std::function<void()> &meet);
 
   /// Waits for the stream, at most 30 seconds. "" or what is wrong.
-  std::string synchronize() { return synchronize(work); }
+  std::string synchronize();
   cudaStream_t stream() const { return work; }
   /// 1 MiB each, of occlMemAlloc or of CUDA.
   char *input(bool isRegistered) const { return inputs[isRegistered]; }
   char *output(bool isRegistered) const { return outputs[isRegistered]; }
 
 private:
-  static std::string synchronize(cudaStream_t stream);
   /// Where a case's buffers lie.
   struct Places {
     char *input, *output;
     char *begin; // of all that is spoilt before an invocation: kBufferBytes
   };
   Places placesOf(const Case &what) const;
+  /// When the stream has ended: of all of the buffer that is no input only the output has changed.
   std::string check(const Case &what, const std::vector<char> &expected);
-  std::string compare(const Case &what, const std::vector<char> &expected, cudaStream_t by);
   /// As before the first invocation: the input is there, and what else may be written is spoilt.
   std::string prepare(const Case &what);
   std::string runEager(const Case &what, const std::vector<char> &expected);
-  std::string runAwaited(const Case &what, const std::vector<char> &expected);
-  std::string runCalled(const Case &what, const std::vector<char> &expected);
   std::string runStreamed(const Case &what, const std::vector<char> &expected);
   std::string runSubmitted(const Case &what, const std::vector<char> &expected);
   std::string runGraph(const Case &what, const std::vector<char> &expected,
                        const std::function<void()> &meet);
-  std::string enqueue(const Case &what);
+  std::string call(const Case &what);
 
   occlComm_t comm;
   const uint32_t rank;
-  cudaStream_t work = nullptr, aside = nullptr;
+  cudaStream_t work = nullptr;
   char *inputs[2] = {nullptr, nullptr}, *outputs[2] = {nullptr, nullptr};
   char *pristine = nullptr; // the case's input, to be copied to where it is needed
   uint64_t inputBytes = 0;
@@ -98,21 +94,18 @@ std::vector<Case> typeCasesFor(uint32_t numRanks);
 
 /// Those of them that can be submitted, all of which are.
 std::vector<Case> submittedCasesFor(uint32_t numRanks);
-/// Likewise those that can be waited for.
-std::vector<Case> awaitedCasesFor(uint32_t numRanks);
-std::vector<Case> calledCasesFor(uint32_t numRanks);
-/// Likewise those that need no registration, some of them in graphs.
-std::vector<Case> callCasesFor(uint32_t numRanks);
 
-/// A call of the communicator in the stream. "" or what is wrong.
+/// A call of the communicator in the stream. timeoutMs: 0: the communicator's.
+occlResult_t callCase(occlComm_t comm, const Case &what, const void *input, void *output,
+                      cudaStream_t stream, uint32_t timeoutMs = 0);
+/// The same: "" or what is wrong.
 std::string callInStream(occlComm_t comm, const Case &what, const void *input, void *output,
-                         cudaStream_t stream);
+                         cudaStream_t stream, uint32_t timeoutMs = 0);
 
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();
 
 /// occlRegister of the case.
-occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000,
-                          uint32_t stayMicroseconds = 0);
+occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000);
 
 } // namespace occl::gpu_test

@@ -61,15 +61,12 @@ TEST(DividedProcesses, AfterAKillTheOthersGoOn) {
   auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     Case what;
-    what.id = 9;
     what.plan = plan::testing::twoShotAllReduce(kRanks);
     what.count = 1000;
-    if (registerCase(comm, what) != occlSuccess)
-      return failed("occlRegister");
     if (rank == 1)
       raise(SIGKILL);
     // May be refused: who is faster sees that rank 1 is gone.
-    occlEnqueue(comm, what.id, onDevice.input(false), onDevice.output(false), onDevice.stream());
+    callCase(comm, what, onDevice.input(false), onDevice.output(false), onDevice.stream());
     if (std::string wrong = onDevice.synchronize(); !wrong.empty())
       return wrong;
     occlComm_t smaller = nullptr;

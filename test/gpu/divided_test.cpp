@@ -54,18 +54,17 @@ TEST_F(Divided, GroupsThatOverlapRunInConflictingOrders) {
       uint32_t size = 0;
       occlCommSize(groups[r][g], &size);
       ASSERT_EQ(size, g == 2 ? kRanks : 2u);
-      ASSERT_EQ(registerCase(groups[r][g], one(plan::testing::twoShotAllReduce(size), 7)),
-                occlSuccess)
-          << occlGetLastError();
     }
   inThreads([&](uint32_t rank) -> std::string {
     for (uint32_t round = 0; round < kRounds; ++round)
       for (uint32_t i = 0; i < 3; ++i) {
         uint32_t g = (i + rank + round) % 3;
         char *output = onDevices[rank]->output(false) + 8192 * g;
-        if (occlEnqueue(groups[rank][g], 7, onDevices[rank]->input(false), output,
-                        streams[rank][g]) != occlSuccess)
-          return failed("occlEnqueue");
+        const Case what = one(plan::testing::twoShotAllReduce(g == 2 ? kRanks : 2));
+        if (std::string wrong = callInStream(groups[rank][g], what, onDevices[rank]->input(false),
+                                             output, streams[rank][g]);
+            !wrong.empty())
+          return wrong;
       }
     for (uint32_t g = 0; g < 3; ++g)
       while (cudaStreamQuery(streams[rank][g]) == cudaErrorNotReady)
@@ -158,8 +157,7 @@ TEST_F(Divided, AConfigurationOfItsOwn) {
 TEST_F(Divided, AfterAnAbortTheOthersGoOnWithoutWhoDoesNotCome) {
   auto n = static_cast<uint32_t>(comms.size());
   // A collective is parked on rank 0 when it happens.
-  ASSERT_EQ(registerCase(comms[0], one(plan::testing::ringAllReduce(n))), occlSuccess);
-  ASSERT_EQ(enqueue(0, 1), "");
+  ASSERT_EQ(call(0, one(plan::testing::ringAllReduce(n))), "");
   ASSERT_EQ(occlCommAbort(comms[n - 1]), occlSuccess);
   ASSERT_EQ(onDevices[0]->synchronize(), "");
   std::vector<occlComm_t> smaller(n);

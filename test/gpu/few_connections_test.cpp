@@ -24,26 +24,26 @@ protected:
 };
 
 TEST_F(FewConnections, DISABLED_OneStreamTooManyIsRefusedAtTheCall) {
-  start(2);
-  for (uint64_t id = 0; id < 2 * kConnections; ++id)
-    registerOnAll(one(oneShotInBlocks(2, 1, plan::Protocol::LL), id), 3000);
+  const Case what = one(oneShotInBlocks(2, 1, plan::Protocol::LL));
+  startMany(2 * kConnections, 2, smallConfig(), {what});
   cudaSetDevice(0);
   std::vector<cudaStream_t> streams(2 * kConnections);
   for (cudaStream_t &stream : streams)
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   RankOnDevice &rank = *onDevices[0];
   occlResult_t result = occlSuccess;
-  for (uint64_t id = 0; id < streams.size() && result == occlSuccess; ++id) {
-    char *output = rank.output(false) + id * 8192;
-    result = occlEnqueue(comms[0], id, rank.input(false), output, streams[id]);
+  for (size_t s = 0; s < streams.size() && result == occlSuccess; ++s) {
+    char *output = rank.output(false) + s * 8192;
+    result = callCase(commOf(0, s), what, rank.input(false), output, streams[s], 3000);
     // What is behind it keeps the connection.
     if (result == occlSuccess)
-      cudaMemsetAsync(output, 0, 1, streams[id]);
+      cudaMemsetAsync(output, 0, 1, streams[s]);
   }
   EXPECT_NE(result, occlSuccess);
   EXPECT_NE(std::string(occlGetLastError()).find("CUDA_DEVICE_MAX_CONNECTIONS"), std::string::npos)
       << occlGetLastError();
-  EXPECT_EQ(occlCommAbort(comms[1]), occlSuccess);
+  for (size_t c = 0; c < streams.size(); ++c)
+    EXPECT_EQ(occlCommAbort(commOf(1, c)), occlSuccess);
   for (cudaStream_t stream : streams) {
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);

@@ -31,75 +31,42 @@ TEST(InStreamProcesses, AllCollectivesAreRight) {
   runAll("in-stream", casesFor(processRanks()));
 }
 
-TEST(InStreamProcesses, WhoWaitsFindsEverythingThere) {
+/// Rank 1 makes some calls and kills itself, at once or while the others wait for it.
+void killAfter(const char *job, uint32_t calls, std::chrono::milliseconds late) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";
-  std::vector<Case> cases = awaitedCasesFor(processRanks());
-  for (const Case &what : calledCasesFor(processRanks()))
-    cases.push_back(what);
-  runAll("awaited", cases);
-}
-
-using Body = std::function<std::string(occlComm_t, const Case &, RankOnDevice &, uint32_t rank)>;
-
-/// With an all-reduce that is registered; rank 1 kills itself.
-void inRanksOfWhichOneDies(const char *job, const Body &body) {
-  if (!hasDevice())
-    GTEST_SKIP() << "no CUDA device";
-  auto registered = [&](occlComm_t comm, uint32_t rank) -> std::string {
+  auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     Case what;
     what.plan = plan::testing::twoShotAllReduce(processRanks());
     what.count = 1000;
-    return registerCase(comm, what) == occlSuccess ? body(comm, what, onDevice, rank)
-                                                   : occlGetLastError();
+    const auto call = [&] {
+      std::string wrong = callInStream(comm, what, onDevice.input(false), onDevice.output(false),
+                                       onDevice.stream());
+      return wrong.empty() ? onDevice.synchronize() : wrong;
+    };
+    for (uint32_t i = 0; i < calls; ++i)
+      if (std::string wrong = call(); !wrong.empty())
+        return "call " + std::to_string(i) + ": " + wrong;
+    if (rank == 1) {
+      std::this_thread::sleep_for(late);
+      raise(SIGKILL);
+    }
+    // May be refused: who is faster sees that rank 1 is gone.
+    std::string wrong = call();
+    for (auto end = std::chrono::steady_clock::now() + 20s;
+         *occlCommGetLastError(comm) == 0 && std::chrono::steady_clock::now() < end;)
+      std::this_thread::sleep_for(1ms);
+    const std::string why = occlCommGetLastError(comm);
+    return why.find("rank 1 is gone") != std::string::npos ? "" : wrong + "; " + why;
   };
-  Processes processes(processRanks(), joined(processRanks(), jobName(job), registered));
+  Processes processes(processRanks(), joined(processRanks(), jobName(job), body));
   for (uint32_t r = 0; r < processRanks(); ++r)
     EXPECT_EQ(processes.join(r), r == 1 ? -1 : 0) << "rank " << r << ": " << processes.wrong(r);
 }
 
-TEST(InStreamProcesses, WhoWaitsForAKilledRankHearsOfIt) {
-  inRanksOfWhichOneDies(
-      "awaited-kill",
-      [](occlComm_t comm, const Case &what, RankOnDevice &onDevice, uint32_t rank) -> std::string {
-        for (uint32_t i = 0;; ++i) {
-          if (rank == 1 && i == 3)
-            raise(SIGKILL);
-          occlResult_t result = occlEnqueueAndWait(comm, what.id, onDevice.input(false),
-                                                   onDevice.output(false), onDevice.stream());
-          if (result == occlSuccess && i < 3)
-            continue;
-          std::string why = occlGetLastError();
-          bool isRight =
-              i == 3 && result == occlPeerFailed && why.find("rank 1 is gone") != std::string::npos;
-          return isRight ? onDevice.synchronize()
-                         : "call " + std::to_string(i) + ": " + std::to_string(result) + ", " + why;
-        }
-      });
-}
-
-TEST(InStreamProcesses, AKilledRankIsNamedInBoundedTime) {
-  inRanksOfWhichOneDies(
-      "in-stream-kill",
-      [](occlComm_t comm, const Case &what, RankOnDevice &onDevice, uint32_t rank) -> std::string {
-        if (rank == 1)
-          raise(SIGKILL);
-        if (occlEnqueue(comm, what.id, onDevice.input(false), onDevice.output(false),
-                        onDevice.stream()) != occlSuccess)
-          return std::string(occlGetLastError()).find("rank 1 is gone") != std::string::npos
-                     ? ""
-                     : occlGetLastError();
-        std::string wrong = onDevice.synchronize();
-        for (auto end = std::chrono::steady_clock::now() + 10s;
-             wrong.empty() && *occlCommGetLastError(comm) == 0 &&
-             std::chrono::steady_clock::now() < end;)
-          std::this_thread::sleep_for(1ms);
-        if (std::string(occlCommGetLastError(comm)).find("rank 1 is gone") == std::string::npos)
-          return wrong + "; " + occlCommGetLastError(comm);
-        return wrong;
-      });
-}
+TEST(InStreamProcesses, AKilledRankIsNamedInBoundedTime) { killAfter("killed-at-once", 0, 0ms); }
+TEST(InStreamProcesses, ARankThatIsKilledLateIsNamed) { killAfter("killed-late", 3, 200ms); }
 
 } // namespace
 } // namespace occl::gpu_test

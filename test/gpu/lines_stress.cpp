@@ -1,7 +1,8 @@
 // lines_stress [--seconds S] [--seed N] [--from I] [--ranks R]
 //
-// Collectives of protocol LL128, for as long as is asked for: every byte of every output is
-// compared, while ranks come late at random and copies fill the links. What an iteration does is a
+// Collectives of protocol LL128, for as long as is asked for, of a communicator in each of several
+// streams: every byte of every output is compared, while ranks come late at random and copies fill
+// the links. What an iteration does is a
 // function of the seed and its number, and the last line says with which arguments the next run
 // goes on. Ranks are threads, on as many devices as there are. Exit status 1 if something was
 // wrong; 0 without a device.
@@ -85,24 +86,26 @@ std::vector<Shape> shapesFor(uint32_t n, uint32_t ranksEach) {
   return shapes;
 }
 
-/// In each stream, of both types where there is something to add; ids are their positions.
-std::vector<Case> casesOf(uint32_t numRanks, uint32_t ranksEach,
-                          std::vector<CheckedCollective> &checked) {
-  std::vector<Case> cases;
-  for (uint32_t stream = 0; stream < kStreams; ++stream)
-    for (const Shape &shape : shapesFor(numRanks, ranksEach))
-      for (uint64_t count : shape.counts)
-        for (DataType type : {DataType::Int32, DataType::Float32}) {
-          if (shape.expected != Expected::Sum && type != DataType::Int32)
-            continue;
-          Case what;
-          what.id = cases.size();
-          what.plan = shape.plan;
-          what.count = count;
-          what.type = type;
-          cases.push_back(what);
-          checked.push_back(checkedOf(what, shape.expected));
-        }
+/// What a stream may have, and what its output is then.
+struct Checked {
+  Case what;
+  CheckedCollective collective;
+};
+
+/// Of both types where there is something to add.
+std::vector<Checked> casesOf(uint32_t numRanks, uint32_t ranksEach) {
+  std::vector<Checked> cases;
+  for (const Shape &shape : shapesFor(numRanks, ranksEach))
+    for (uint64_t count : shape.counts)
+      for (DataType type : {DataType::Int32, DataType::Float32}) {
+        if (shape.expected != Expected::Sum && type != DataType::Int32)
+          continue;
+        Case what;
+        what.plan = shape.plan;
+        what.count = count;
+        what.type = type;
+        cases.push_back({what, checkedOf(what, shape.expected)});
+      }
   return cases;
 }
 
@@ -110,7 +113,7 @@ std::vector<Case> casesOf(uint32_t numRanks, uint32_t ranksEach,
 class Stress {
 public:
   Stress(const Options &options, uint32_t devices)
-      : options(options), devices(devices), comms(options.ranks),
+      : options(options), devices(devices), comms(kStreams, std::vector<occlComm_t>(options.ranks)),
         met(static_cast<ptrdiff_t>(options.ranks)) {}
 
   int run() {
@@ -118,19 +121,18 @@ public:
     config.arenaBytes = 512 << 20;
     const uint32_t ranksEach = (options.ranks + devices - 1) / devices;
     config.streams = kStreams * ranksEach;
-    if (occlCommInitAll(comms.data(), options.ranks, &config) != occlSuccess)
-      return fail(occlGetLastError());
-    for (const Case &what : casesOf(options.ranks, ranksEach, checked))
-      for (occlComm_t comm : comms)
-        if (registerCase(comm, what) != occlSuccess)
-          return fail(occlGetLastError());
+    for (auto &ofStream : comms)
+      if (occlCommInitAll(ofStream.data(), options.ranks, &config) != occlSuccess)
+        return fail(occlGetLastError());
+    cases = casesOf(options.ranks, ranksEach);
     std::vector<std::thread> threads;
     for (uint32_t r = 0; r < options.ranks; ++r)
       threads.emplace_back([this, r] { runRank(r); });
     for (std::thread &thread : threads)
       thread.join();
-    for (occlComm_t comm : comms)
-      occlCommDestroy(comm);
+    for (const auto &ofStream : comms)
+      for (occlComm_t comm : ofStream)
+        occlCommDestroy(comm);
     report();
     return isWrong ? 1 : 0;
   }
@@ -155,7 +157,8 @@ private:
 
   void runRank(uint32_t r) {
     cudaSetDevice(static_cast<int>(r % devices));
-    CheckedRank rank(comms[r], r, options.ranks, kStreams, kBufferBytes, false);
+    CheckedRank rank({comms[0][r], comms[1][r], comms[2][r]}, r, options.ranks, kStreams,
+                     kBufferBytes, false);
     Traffic traffic(static_cast<int>(r % devices), static_cast<int>((r + 1) % devices));
     met.arrive_and_wait(); // nothing is allocated or freed while others run
     const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
@@ -184,13 +187,13 @@ private:
   /// One collective in each stream.
   std::string iterate(CheckedRank &rank, uint32_t r, uint64_t iteration) const {
     constexpr uint64_t kLongest = 20'000; // nanoseconds
-    const uint64_t numCases = checked.size() / kStreams;
     for (uint32_t s = 0; s < kStreams; ++s) {
       const uint64_t key = mixed(options.seed, iteration, s);
       const uint64_t late = mixed(key, r);
       if (late % 8 == 0)
         spin(rank.stream(s), late / 8 % kLongest);
-      std::string wrong = rank.run(s, checked[s * numCases + key % numCases], key);
+      const Checked &next = cases[key % cases.size()];
+      std::string wrong = rank.run(s, next.what, next.collective, key);
       if (!wrong.empty())
         return wrong;
     }
@@ -228,8 +231,8 @@ private:
 
   const Options options;
   const uint32_t devices;
-  std::vector<occlComm_t> comms;
-  std::vector<CheckedCollective> checked; // stream by stream
+  std::vector<std::vector<occlComm_t>> comms; // by stream and rank
+  std::vector<Checked> cases;
   std::barrier<> met;
   std::atomic<bool> isWrong{false}, isOver{false};
   uint64_t next = 0; // by rank 0

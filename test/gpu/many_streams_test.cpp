@@ -1,6 +1,6 @@
-// Many streams, each with collectives of its own, which every rank comes to in an order of its own:
-// all must end with right results, whatever has to wait for whom. Ranks are threads. Skipped where
-// there is no device.
+// Many streams, each with a communicator of its own, which every rank comes to in an order of its
+// own: all must end with right results, whatever has to wait for whom. Ranks are threads. Skipped
+// where there is no device.
 //
 // DISABLED_ tests are known failures, see docs/testing.md. OCCL_TEST_STREAMS: another number of
 // streams in all of them.
@@ -24,6 +24,8 @@ namespace occl::gpu_test {
 namespace {
 
 constexpr uint64_t kRoundsAtOnce = 8; // between two looks at what was found
+/// Streams of a device that may all wait: fewer than connections.
+constexpr uint32_t kMostWaiting = 31;
 
 uint64_t fromEnvironment(const char *name, uint64_t otherwise) {
   const char *given = std::getenv(name);
@@ -47,28 +49,30 @@ class ManyStreams : public RanksOnDevices {
 protected:
   /// Each rank has an order of the streams of its own, anew in each round.
   void run(uint32_t numRanks, uint32_t streams, const std::vector<Size> &sizes, uint64_t rounds) {
-    const auto numStreams = static_cast<uint32_t>(fromEnvironment("OCCL_TEST_STREAMS", streams));
+    const uint32_t ranksEach = (numRanks + devices - 1) / devices;
+    const auto numStreams = static_cast<uint32_t>(
+        fromEnvironment("OCCL_TEST_STREAMS", std::min(streams, kMostWaiting / ranksEach)));
     const uint64_t seed = fromEnvironment("OCCL_TEST_SEED", std::random_device()());
     std::fprintf(stderr, "OCCL_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
     const uint64_t largest = bytesOf(*std::ranges::max_element(sizes, {}, bytesOf));
     occlConfig_t config = smallConfig();
-    config.arenaBytes = 1 << 30;
-    config.heapBytes = 2 * numStreams * largest + (64 << 20);
-    config.streams = numStreams;
-    start(numRanks, config);
-    std::vector<CheckedCollective> collectives; // by stream, then size
-    for (uint32_t s = 0; s < numStreams; ++s)
-      for (Size size : sizes) {
-        Case what = one(planOf(size, numRanks), collectives.size());
-        what.count = bytesOf(size) / sizeof(float);
-        registerOnAll(what);
-        collectives.push_back(checkedOf(what, Expected::Sum));
-      }
+    config.arenaBytes = 256 << 20;
+    config.heapBytes = 2 * largest + (64 << 20);
+    config.streams = numStreams * ranksEach;
+    std::vector<Case> cases;
+    for (Size size : sizes) {
+      cases.push_back(one(planOf(size, numRanks)));
+      cases.back().count = bytesOf(size) / sizeof(float);
+    }
+    startMany(numStreams, numRanks, config, cases);
     std::vector<std::unique_ptr<CheckedRank>> ranks;
     for (uint32_t r = 0; r < numRanks; ++r) {
       cudaSetDevice(static_cast<int>(r % devices));
+      std::vector<occlComm_t> ofStreams;
+      for (uint32_t s = 0; s < numStreams; ++s)
+        ofStreams.push_back(commOf(r, s));
       ranks.push_back(
-          std::make_unique<CheckedRank>(comms[r], r, numRanks, numStreams, largest, true));
+          std::make_unique<CheckedRank>(ofStreams, r, numRanks, numStreams, largest, true));
     }
     inThreads([&](uint32_t rank) -> std::string {
       std::mt19937_64 random(mixed(seed, rank + 1));
@@ -79,8 +83,8 @@ protected:
         std::string wrong;
         for (uint32_t s : order) {
           const uint64_t key = mixed(seed, round, s);
-          const size_t which = s * sizes.size() + key % sizes.size();
-          wrong = ranks[rank]->run(s, collectives[which], key);
+          const Case &what = cases[key % cases.size()];
+          wrong = ranks[rank]->run(s, what, checkedOf(what, Expected::Sum), key);
           if (!wrong.empty())
             return wrong;
         }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -23,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kCount = 1000, kId = 1;
+constexpr uint64_t kId = 1;
 constexpr auto kBound = 15s; // for everything that must end
 
 int numDevices() {
@@ -31,65 +32,74 @@ int numDevices() {
   return cudaGetDeviceCount(&number) == cudaSuccess ? number : 0;
 }
 
-/// An all-reduce of two ranks. "" or what is wrong.
-std::string registerPlan(occlComm_t comm, plan::Plan plan, uint64_t id = kId,
-                         uint32_t timeoutMs = 20000) {
+Case caseOf(plan::Plan plan, uint64_t id = kId) {
   Case what;
   what.id = id;
   what.plan = std::move(plan);
-  what.count = kCount;
+  what.count = 1000;
+  return what;
+}
+
+/// An all-reduce of two ranks. "" or what is wrong.
+std::string registerPlan(occlComm_t comm, plan::Plan plan, uint64_t id = kId,
+                         uint32_t timeoutMs = 20000) {
+  const Case what = caseOf(std::move(plan), id);
   return registerCase(comm, what, timeoutMs) == occlSuccess
              ? ""
              : std::string("occlRegister: ") + occlGetLastError();
 }
 
-/// Two ranks of this process, on two devices if it sees so many.
+/// Two ranks of this process, on two devices if it sees so many, with some communicators. All have
+/// been called once, so that everything is in its place.
 class TwoRanks {
 public:
-  explicit TwoRanks(uint32_t streamsEach) {
+  TwoRanks(uint32_t streamsEach, uint32_t numComms) : comms(numComms) {
     occlConfig_t config = smallConfig();
-    if (occlCommInitAll(comms, 2, &config) != occlSuccess) {
-      wrong = std::string("occlCommInitAll: ") + occlGetLastError();
-      return;
-    }
+    for (auto &comm : comms)
+      if (occlCommInitAll(comm.data(), 2, &config) != occlSuccess) {
+        wrong = std::string("occlCommInitAll: ") + occlGetLastError();
+        return;
+      }
     for (uint32_t r = 0; r < 2; ++r) {
       onDeviceOf(r);
-      ranks.push_back(std::make_unique<RankOnDevice>(comms[r], r));
+      ranks.push_back(std::make_unique<RankOnDevice>(comms[0][r], r));
       for (uint32_t s = 0; s < streamsEach; ++s) {
         streams[r].emplace_back();
         cudaStreamCreateWithFlags(&streams[r].back(), cudaStreamNonBlocking);
       }
     }
+    for (uint32_t c = 0; c < numComms; ++c)
+      for (uint32_t r = 0; r < 2 && wrong.empty(); ++r)
+        wrong = call(r, c, streams[r][0], 0);
+    if (wrong.empty())
+      wrong = end();
   }
   ~TwoRanks() {
-    for (occlComm_t comm : comms)
-      occlCommAbort(comm); // whatever still waits
+    abort(); // whatever still waits
     for (uint32_t r = 0; r < 2; ++r)
       for (cudaStream_t stream : streams[r])
         cudaStreamDestroy(stream);
     ranks.clear();
-    for (occlComm_t comm : comms)
-      occlCommDestroy(comm);
+    for (const auto &comm : comms)
+      for (occlComm_t ofRank : comm)
+        occlCommDestroy(ofRank);
   }
 
   static void onDeviceOf(uint32_t rank) { cudaSetDevice(static_cast<int>(rank) % numDevices()); }
-  /// Collectives 0 to number - 1, on both ranks.
-  std::string registerAll(uint64_t number, uint32_t timeoutMs) {
-    for (uint64_t id = 0; id < number; ++id)
-      for (occlComm_t comm : comms) // a ring is one thread block
-        if (std::string text = registerPlan(comm, plan::testing::ringAllReduce(2), id, timeoutMs);
-            !text.empty())
-          return text;
-    return "";
-  }
-  /// With work behind it.
-  std::string enqueue(uint32_t rank, uint64_t id, cudaStream_t stream) {
+  /// A ring is one thread block. With work behind it.
+  std::string call(uint32_t rank, uint32_t comm, cudaStream_t stream, uint32_t timeoutMs) {
     onDeviceOf(rank);
-    char *output = ranks[rank]->output(false) + id * 8192;
-    if (occlEnqueue(comms[rank], id, ranks[rank]->input(false), output, stream) != occlSuccess)
-      return std::string("occlEnqueue: ") + occlGetLastError();
-    cudaMemsetAsync(ranks[rank]->output(false) + (1 << 19), 1, 4, stream);
-    return "";
+    char *output = ranks[rank]->output(false) + comm * 8192;
+    std::string text = callInStream(comms[comm][rank], caseOf(plan::testing::ringAllReduce(2)),
+                                    ranks[rank]->input(false), output, stream, timeoutMs);
+    if (text.empty())
+      cudaMemsetAsync(ranks[rank]->output(false) + (1 << 19), 1, 4, stream);
+    return text;
+  }
+  /// By the second rank.
+  void abort() {
+    for (const auto &comm : comms)
+      occlCommAbort(comm[1]);
   }
   /// All streams are empty within the bound.
   std::string end() {
@@ -101,14 +111,16 @@ public:
             return "a stream of rank " + std::to_string(r) + " does not end";
     return "";
   }
+  /// Of any communicator.
   std::string failure() {
-    for (auto late = Clock::now() + 200ms;
-         Clock::now() < late && *occlCommGetLastError(comms[0]) == 0;)
-      std::this_thread::sleep_for(1ms);
-    return occlCommGetLastError(comms[0]);
+    for (auto late = Clock::now() + 200ms; Clock::now() < late; std::this_thread::sleep_for(1ms))
+      for (const auto &comm : comms)
+        if (*occlCommGetLastError(comm[0]) != 0)
+          return occlCommGetLastError(comm[0]);
+    return "";
   }
 
-  occlComm_t comms[2] = {nullptr, nullptr};
+  std::vector<std::array<occlComm_t, 2>> comms;
   std::vector<std::unique_ptr<RankOnDevice>> ranks;
   std::vector<cudaStream_t> streams[2];
   std::string wrong;
@@ -130,21 +142,19 @@ void inProcess(uint32_t connections, const std::function<std::string()> &body,
   EXPECT_EQ(process.join(0), 0) << process.wrong(0);
 }
 
-/// Rank 0 has `parked` collectives waiting, each in a stream of its own with work behind it, when
-/// rank 1 enqueues them all in a stream of its own, in the other order.
+/// Rank 0 has calls in `parked` communicators waiting, each in a stream of its own with work behind
+/// it, when rank 1 makes them all in a stream of its own, in the other order.
 std::string park(uint32_t parked, uint32_t timeoutMs, std::string &failure) {
-  TwoRanks two(parked);
-  if (!two.wrong.empty())
-    return two.wrong;
-  std::string wrong = two.registerAll(parked, timeoutMs);
-  for (uint32_t id = 0; id < parked && wrong.empty(); ++id)
-    wrong = two.enqueue(0, id, two.streams[0][id]);
+  TwoRanks two(parked, parked);
+  std::string wrong = two.wrong;
+  for (uint32_t c = 0; c < parked && wrong.empty(); ++c)
+    wrong = two.call(0, c, two.streams[0][c], timeoutMs);
   if (!wrong.empty())
     return wrong;
   std::this_thread::sleep_for(100ms); // all have begun
   std::thread late([&] {              // its launches may hang
-    for (uint32_t id = parked; id-- > 0;)
-      if (!two.enqueue(1, id, two.streams[1][0]).empty())
+    for (uint32_t c = parked; c-- > 0;)
+      if (!two.call(1, c, two.streams[1][0], timeoutMs).empty())
         return;
   });
   wrong = two.end();
@@ -251,17 +261,18 @@ TEST(Parked, CudaFreeWaitsForStreamsThatTheResidentDaemonHolds) {
 TEST(Parked, AbortEndsAllThatIsParked) {
   inProcess(4, []() -> std::string {
     constexpr uint32_t kParked = 6; // above the limit
-    TwoRanks two(kParked + 1);
-    std::string wrong = two.wrong.empty() ? two.registerAll(kParked, 3'600'000) : two.wrong;
-    for (uint32_t id = 0; id < kParked && wrong.empty(); ++id)
-      wrong = two.enqueue(0, id, two.streams[0][id]);
+    constexpr uint32_t kLong = 3'600'000;
+    TwoRanks two(kParked + 1, kParked);
+    std::string wrong = two.wrong;
+    for (uint32_t c = 0; c < kParked && wrong.empty(); ++c)
+      wrong = two.call(0, c, two.streams[0][c], kLong);
     if (!wrong.empty())
       return wrong;
     std::this_thread::sleep_for(100ms);
-    std::thread late([&] { two.enqueue(1, kParked - 1, two.streams[1][0]); });
+    std::thread late([&] { two.call(1, kParked - 1, two.streams[1][0], kLong); });
     std::this_thread::sleep_for(100ms);
     auto begin = Clock::now();
-    occlCommAbort(two.comms[1]);
+    two.abort();
     auto took = Clock::now() - begin;
     wrong = two.end();
     late.join();
@@ -279,13 +290,13 @@ TEST(Parked, AbortEndsAllThatIsParked) {
 /// waits for the device. In one process CUDA may hold up rank 1's launch until that call returns.
 std::string lateDuring(const std::function<void(char *)> &call, uint32_t timeoutMs,
                        bool isAborted) {
-  TwoRanks two(1);
+  TwoRanks two(1, 1);
   char *memory = nullptr;
   two.onDeviceOf(0);
   cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
-  std::string wrong = two.wrong.empty() ? two.registerAll(1, timeoutMs) : two.wrong;
+  std::string wrong = two.wrong;
   if (wrong.empty())
-    wrong = two.enqueue(0, 0, two.streams[0][0]);
+    wrong = two.call(0, 0, two.streams[0][0], timeoutMs);
   if (!wrong.empty())
     return wrong;
   std::atomic<bool> hasReturned{false};
@@ -295,10 +306,10 @@ std::string lateDuring(const std::function<void(char *)> &call, uint32_t timeout
   });
   std::this_thread::sleep_for(200ms);
   bool waited = !hasReturned;
-  std::thread late([&] { two.enqueue(1, 0, two.streams[1][0]); });
+  std::thread late([&] { two.call(1, 0, two.streams[1][0], timeoutMs); });
   std::this_thread::sleep_for(200ms);
   if (isAborted)
-    occlCommAbort(two.comms[1]);
+    two.abort();
   wrong = two.end();
   caller.join();
   late.join();
@@ -308,7 +319,7 @@ std::string lateDuring(const std::function<void(char *)> &call, uint32_t timeout
   std::fprintf(stderr, "%s; %s\n", waited ? "the call waited" : "the call did not wait",
                failure.empty() ? "the collective went on" : failure.c_str());
   if (wrong.empty() && !failure.empty() &&
-      failure.find(isAborted ? "occlCommAbort was called" : "from rank 1") == std::string::npos)
+      failure.find(isAborted ? "occlCommAbort was called" : "rank 1") == std::string::npos)
     wrong = "the report does not say who is missing: " + failure;
   return wrong;
 }
@@ -345,17 +356,17 @@ TEST(Parked, CudaFreeInAnotherProcessGoesOn) {
     GTEST_SKIP() << "no CUDA device";
   auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
-    if (std::string wrong = registerPlan(comm, plan::testing::twoShotAllReduce(2)); !wrong.empty())
-      return wrong;
     char *memory = nullptr;
     cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
     if (rank == 1)
       std::this_thread::sleep_for(700ms);
-    if (occlEnqueue(comm, kId, onDevice.input(false), onDevice.output(false), onDevice.stream()) !=
-        occlSuccess)
-      return std::string("occlEnqueue: ") + occlGetLastError();
+    std::string wrong =
+        callInStream(comm, caseOf(plan::testing::twoShotAllReduce(2)), onDevice.input(false),
+                     onDevice.output(false), onDevice.stream());
+    if (!wrong.empty())
+      return wrong;
     cudaFree(memory); // rank 0's waits for rank 1
-    std::string wrong = onDevice.synchronize();
+    wrong = onDevice.synchronize();
     return wrong.empty() ? occlCommGetLastError(comm) : wrong;
   };
   Processes processes(2, joined(2, jobName("parked-free"), body));

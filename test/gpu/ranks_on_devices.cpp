@@ -1,5 +1,6 @@
 #include "test/gpu/ranks_on_devices.h"
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -28,8 +29,12 @@ void RanksOnDevices::SetUp() {
 
 void RanksOnDevices::TearDown() {
   onDevices.clear();
-  for (occlComm_t comm : comms)
-    EXPECT_EQ(occlCommDestroy(comm), occlSuccess) << occlGetLastError();
+  more.push_back(std::move(comms));
+  for (const std::vector<occlComm_t> &communicator : more)
+    for (occlComm_t comm : communicator)
+      EXPECT_EQ(occlCommDestroy(comm), occlSuccess) << occlGetLastError();
+  more.clear();
+  comms.clear();
 }
 
 void RanksOnDevices::start(uint32_t n, const occlConfig_t &config) {
@@ -43,6 +48,40 @@ void RanksOnDevices::start(uint32_t n, const occlConfig_t &config) {
     cudaSetDevice(static_cast<int>(r % devices));
     onDevices.push_back(std::make_unique<RankOnDevice>(comms[r], r));
   }
+}
+
+void RanksOnDevices::startMany(uint32_t number, uint32_t n, const occlConfig_t &config,
+                               const std::vector<Case> &cases) {
+  start(n, config);
+  more.assign(number - 1, std::vector<occlComm_t>(n));
+  inThreads([&](uint32_t rank) { return makeMore(rank, config, cases); });
+}
+
+std::string RanksOnDevices::makeMore(uint32_t rank, const occlConfig_t &config,
+                                     const std::vector<Case> &cases) {
+  RankOnDevice &on = *onDevices[rank];
+  for (auto &communicator : more)
+    if (occlCommSplit(comms[rank], 0, 0, &config, &communicator[rank]) != occlSuccess)
+      return std::string("occlCommSplit: ") + occlGetLastError();
+  void *buffers[2] = {nullptr, nullptr};
+  for (size_t which = 0; which <= more.size(); ++which)
+    for (const Case &what : cases) {
+      const plan::RankPlan &program = what.plan.ranks[rank];
+      const uint64_t bytes = std::max(program.inputChunks, program.outputChunks) /
+                             what.plan.partChunks * what.count * sizeOf(what.type);
+      for (void *&buffer : buffers)
+        if (occlMemAlloc(commOf(rank, which), bytes, &buffer) != occlSuccess)
+          return std::string("occlMemAlloc: ") + occlGetLastError();
+      std::string wrong =
+          callInStream(commOf(rank, which), what, buffers[0], buffers[1], on.stream());
+      if (wrong.empty())
+        wrong = on.synchronize();
+      for (void *buffer : buffers)
+        occlMemFree(commOf(rank, which), buffer);
+      if (!wrong.empty())
+        return wrong;
+    }
+  return "";
 }
 
 void RanksOnDevices::inThreads(const std::function<std::string(uint32_t)> &body) {
@@ -87,20 +126,27 @@ Case RanksOnDevices::one(plan::Plan plan, uint64_t id) const {
   return what;
 }
 
-std::string RanksOnDevices::enqueue(uint32_t rank, uint64_t id, bool isRegistered) {
+std::string RanksOnDevices::call(uint32_t rank, const Case &what, uint32_t timeoutMs) {
   RankOnDevice &on = *onDevices[rank];
-  return occlEnqueue(comms[rank], id, on.input(isRegistered), on.output(isRegistered),
-                     on.stream()) == occlSuccess
-             ? ""
-             : occlGetLastError();
+  cudaSetDevice(static_cast<int>(rank % devices));
+  return callInStream(comms[rank], what, on.input(what.isRegistered), on.output(what.isRegistered),
+                      on.stream(), timeoutMs);
 }
 
-std::string RanksOnDevices::failureOf(uint32_t rank) {
+void RanksOnDevices::callOnAll(const Case &what) {
+  inThreads([&](uint32_t rank) {
+    std::string wrong = call(rank, what);
+    return wrong.empty() ? onDevices[rank]->synchronize() : wrong;
+  });
+}
+
+std::string RanksOnDevices::failureOf(uint32_t rank, size_t which) {
+  const occlComm_t comm = commOf(rank, which);
   for (auto end = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < end;
        std::this_thread::sleep_for(1ms))
-    if (*occlCommGetLastError(comms[rank]) != 0)
+    if (*occlCommGetLastError(comm) != 0)
       break;
-  return occlCommGetLastError(comms[rank]);
+  return occlCommGetLastError(comm);
 }
 
 } // namespace occl::gpu_test

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,14 @@ protected:
   void TearDown() override;
   /// Anew, also while there are ranks already.
   void start(uint32_t n, const occlConfig_t &config = smallConfig());
+  /// So many communicators in all, of the same ranks on the same devices: orders may conflict
+  /// between them. Each has called each of the cases once, so that everything is in its place.
+  void startMany(uint32_t number, uint32_t n, const occlConfig_t &config,
+                 const std::vector<Case> &cases);
+  /// Communicator 0 is that of `comms`.
+  occlComm_t commOf(uint32_t rank, size_t which) const {
+    return which == 0 ? comms[rank] : more[which - 1][rank];
+  }
 
   /// body(rank) on a thread each; what they say is wrong.
   void inThreads(const std::function<std::string(uint32_t)> &body);
@@ -32,13 +41,21 @@ protected:
   void runAll(const std::vector<Case> &cases);
   Case one(plan::Plan plan, uint64_t id = 1) const;
   void registerOnAll(const Case &what, uint32_t timeoutMs = 20000);
-  std::string enqueue(uint32_t rank, uint64_t id, bool isRegistered = false);
+  /// A call in the rank's stream. "" or what is wrong.
+  std::string call(uint32_t rank, const Case &what, uint32_t timeoutMs = 0);
+  /// The same on all ranks, until it has ended.
+  void callOnAll(const Case &what);
   /// The communicator's failure, once it has one.
-  std::string failureOf(uint32_t rank);
+  std::string failureOf(uint32_t rank, size_t which = 0);
 
   uint32_t devices = 0;
   std::vector<occlComm_t> comms;
   std::vector<std::unique_ptr<RankOnDevice>> onDevices;
+
+private:
+  std::string makeMore(uint32_t rank, const occlConfig_t &config, const std::vector<Case> &cases);
+
+  std::vector<std::vector<occlComm_t>> more; // but the first, by rank
 };
 
 } // namespace occl::gpu_test

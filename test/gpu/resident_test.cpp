@@ -277,15 +277,16 @@ TEST_F(Resident, CountsByCollectiveAndThreadBlock) {
 }
 
 /// In streams and by the daemon at the same time, each with connectors of its own.
-TEST_F(Resident, SubmittedAndEnqueuedInvocationsRunBesideEachOther) {
-  registerOnAll(one(plan::testing::twoShotAllReduce(numRanks())));
+TEST_F(Resident, SubmissionsAndCallsRunBesideEachOther) {
+  const Case what = one(plan::testing::twoShotAllReduce(numRanks()));
+  registerOnAll(what);
   inThreads([&](uint32_t rank) -> std::string {
     RankOnDevice &on = *onDevices[rank];
     for (uint32_t i = 0; i < 20; ++i) {
       occlRequest_t request = 0;
       if (submit(rank, 1, request) != occlSuccess ||
-          occlEnqueue(comms[rank], 1, on.input(false), on.output(false) + (512 << 10),
-                      on.stream()) != occlSuccess ||
+          callCase(comms[rank], what, on.input(false), on.output(false) + (512 << 10),
+                   on.stream()) != occlSuccess ||
           occlWait(comms[rank], request) != occlSuccess)
         return occlGetLastError();
       if (std::string wrong = on.synchronize(); !wrong.empty())

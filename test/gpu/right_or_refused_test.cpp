@@ -1,8 +1,6 @@
-// What is easily done wrong with collectives in streams gives right results, or is refused: one id
-// in several streams with buffers that are copied, buffers that overlap, a graph instantiated
-// twice, ends beside a replay, calls of which CUDA refuses a part. Two ranks that are processes,
-// skipped where there is no device.
-#include "plan/testing/direct_plans.h"
+// What is easily done wrong with collectives in streams gives right results, or is refused: buffers
+// that overlap, a graph instantiated twice, ends beside a replay, calls of which CUDA refuses a
+// part. Two ranks that are processes, skipped where there is no device.
 #include "plan/testing/example_plans.h"
 #include "test/gpu/processes_on_devices.h"
 
@@ -15,17 +13,15 @@
 
 // The calls of CUDA that are to fail: the linker sends all of them here (--wrap).
 namespace {
-std::atomic<int> copiesUntilFailure{-1}, launchesUntilFailure{-1};
+std::atomic<int> recordsUntilFailure{-1}, launchesUntilFailure{-1};
 
 bool failsNow(std::atomic<int> &until) { return until >= 0 && until-- == 0; }
 } // namespace
 
-extern "C" cudaError_t __real_cudaMemcpyAsync(void *, const void *, size_t, cudaMemcpyKind,
-                                              cudaStream_t);
-extern "C" cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes,
-                                              cudaMemcpyKind kind, cudaStream_t stream) {
-  return failsNow(copiesUntilFailure) ? cudaErrorMemoryAllocation
-                                      : __real_cudaMemcpyAsync(to, from, bytes, kind, stream);
+extern "C" cudaError_t __real_cudaEventRecord(cudaEvent_t, cudaStream_t);
+extern "C" cudaError_t __wrap_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return failsNow(recordsUntilFailure) ? cudaErrorMemoryAllocation
+                                       : __real_cudaEventRecord(event, stream);
 }
 extern "C" cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *,
                                                   void **);
@@ -62,23 +58,19 @@ public:
     }
   }
 
-  /// An all-reduce of integers.
-  std::string add(plan::Plan plan, uint64_t count = kCount) {
-    Case what;
+  /// What is called: an all-reduce of integers.
+  void use(plan::Plan plan, uint64_t count = kCount) {
     what.plan = std::move(plan);
     what.count = count;
     what.type = DataType::Int32;
-    return registerCase(comm, what, 0) == occlSuccess ? "" : occlGetLastError();
   }
   /// `value` goes in, by place i's buffers and stream.
-  occlResult_t enqueue(uint32_t i, uint8_t value) {
+  occlResult_t call(uint32_t i, uint8_t value) {
     cudaMemsetAsync(inputs[i], value, kBytes, streams[i]);
     cudaMemsetAsync(outputs[i], 0x5a, kBytes, streams[i]);
-    return enqueue(i);
+    return call(i);
   }
-  occlResult_t enqueue(uint32_t i) {
-    return occlEnqueue(comm, 1, inputs[i], outputs[i], streams[i]);
-  }
+  occlResult_t call(uint32_t i) { return callCase(comm, what, inputs[i], outputs[i], streams[i]); }
   /// Both streams, at most 30 seconds; what has failed meanwhile.
   std::string synchronize() {
     for (auto end = std::chrono::steady_clock::now() + 30s;
@@ -103,18 +95,17 @@ public:
   std::string capture(uint32_t i, cudaGraph_t &graph) {
     std::string wrong;
     cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeThreadLocal);
-    if (enqueue(i) != occlSuccess)
+    if (call(i) != occlSuccess)
       wrong = occlGetLastError();
     return cudaStreamEndCapture(streams[i], &graph) == cudaSuccess || !wrong.empty()
                ? wrong
                : "the end of the capture";
   }
-  /// Registers the plan and makes so many executable graphs of one captured call of place 0.
+  /// Makes so many executable graphs of one captured call of place 0.
   std::string instantiate(const plan::Plan &plan, std::span<cudaGraphExec_t> instances) {
     cudaGraph_t graph = nullptr;
-    std::string wrong = add(plan, kFew);
-    if (wrong.empty())
-      wrong = capture(0, graph);
+    use(plan, kFew);
+    std::string wrong = capture(0, graph);
     for (cudaGraphExec_t &instance : instances)
       if (wrong.empty() && cudaGraphInstantiate(&instance, graph, 0) != cudaSuccess)
         wrong = "the graph cannot be instantiated";
@@ -130,6 +121,7 @@ public:
 
   occlComm_t comm;
   const uint32_t number;
+  Case what;
   cudaStream_t streams[2] = {};
   char *inputs[2] = {}, *outputs[2] = {};
 };
@@ -155,46 +147,25 @@ std::string expectIn(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos ? "" : "'" + part + "' is not in '" + text + "'";
 }
 
-/// The copies of one invocation to and from memory that all ranks access, and those of the next one
-/// in another stream.
-TEST(RightOrRefused, CopiedBuffersInTwoStreams) {
-  inTwo("two-streams", [](Rank &rank) -> std::string {
-    if (std::string wrong = rank.add(plan::testing::directAllReduce(kRanks)); !wrong.empty())
-      return wrong;
-    for (uint32_t round = 0; round < 60; ++round) {
-      const auto value = static_cast<uint8_t>(1 + rank.number * 40 + round % 30);
-      for (uint32_t i = 0; i < 2; ++i)
-        if (rank.enqueue(i, static_cast<uint8_t>(value + 20 * i)) != occlSuccess)
-          return occlGetLastError();
-      std::string wrong = rank.synchronize();
-      for (uint32_t i = 0; i < 2 && wrong.empty(); ++i)
-        wrong = rank.check(i, 42 + 2 * (round % 30) + 40 * i);
-      if (!wrong.empty())
-        return "round " + std::to_string(round) + ": " + wrong;
-    }
-    return "";
-  });
-}
-
 TEST(RightOrRefused, BuffersThatOverlap) {
   inTwo("overlap", [](Rank &rank) -> std::string {
     plan::Plan plan = plan::testing::twoShotAllReduce(kRanks);
     plan.inPlace = false;
-    if (std::string wrong = rank.add(plan, kCount / 2); !wrong.empty())
-      return wrong;
+    rank.use(plan, kCount / 2);
+    if (registerCase(rank.comm, rank.what) != occlSuccess)
+      return occlGetLastError();
     char *buffer = rank.inputs[0];
     for (uint64_t offset : {0, 4, 4096}) {
       occlRequest_t request = 0;
       const occlResult_t results[] = {
-          occlEnqueue(rank.comm, 1, buffer, buffer + offset, rank.streams[0]),
-          occlEnqueueAndWait(rank.comm, 1, buffer, buffer + offset, rank.streams[0]),
+          callCase(rank.comm, rank.what, buffer, buffer + offset, rank.streams[0]),
           occlSubmit(rank.comm, 1, buffer, buffer + offset, nullptr, nullptr, &request)};
       for (occlResult_t result : results)
         if (result != occlInvalidArgument)
           return "buffers " + std::to_string(offset) + " bytes apart are accepted";
     }
     // Nothing was numbered.
-    if (rank.enqueue(0, static_cast<uint8_t>(1 + rank.number)) != occlSuccess)
+    if (rank.call(0, static_cast<uint8_t>(1 + rank.number)) != occlSuccess)
       return occlGetLastError();
     std::string wrong = rank.synchronize();
     return wrong.empty() ? rank.check(0, 3, kCount / 2) : wrong;
@@ -236,7 +207,7 @@ TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedAtOnce) {
       std::string wrong = rank.instantiate(plan, instances);
       if (!wrong.empty())
         return wrong;
-      if (rank.enqueue(1) != occlSuccess)
+      if (rank.call(1) != occlSuccess)
         return occlGetLastError();
       if (wrong = rank.synchronize(); !wrong.empty()) // both have come so far
         return wrong;
@@ -245,36 +216,9 @@ TEST(RightOrRefused, AGraphInstantiatedTwiceAndReplayedAtOnce) {
         cudaGraphLaunch(instances[i], rank.streams[i]);
       const std::string failure = rank.failure();
       rank.synchronize();
-      if (rank.enqueue(0) != occlInvalidArgument)
+      if (rank.call(0) != occlInvalidArgument)
         return "the communicator goes on, or has failed for something else: " + failure;
-      return expectIn(failure, "another replay of the same captured call is running");
-    });
-}
-
-TEST(RightOrRefused, DeregisteringBesideAReplay) {
-  for (const plan::Plan &plan : plansToReplay())
-    inTwo("deregister", [&](Rank &rank) -> std::string {
-      cudaGraphExec_t instance = nullptr;
-      std::string wrong = rank.instantiate(plan, {&instance, 1});
-      if (!wrong.empty())
-        return wrong;
-      cudaMemset(rank.inputs[0], static_cast<int>(1 + rank.number), kBytes);
-      if (rank.number == 1)
-        std::this_thread::sleep_for(600ms);
-      cudaGraphLaunch(instance, rank.streams[0]);
-      if (rank.number == 0) {
-        std::this_thread::sleep_for(100ms);
-        if (occlDeregister(rank.comm, 1) != occlInvalidArgument)
-          return "it is deregistered while a replay is in flight";
-        wrong = expectIn(occlGetLastError(), "a replay of a graph in flight");
-      }
-      if (wrong.empty())
-        wrong = rank.synchronize();
-      if (wrong.empty())
-        wrong = rank.check(0, 3, kFew);
-      if (wrong.empty() && occlDeregister(rank.comm, 1) != occlSuccess)
-        wrong = occlGetLastError();
-      return wrong;
+      return expectIn(failure, "another call of the communicator runs beside it");
     });
 }
 
@@ -317,15 +261,14 @@ TEST(RightOrRefused, DestroyingBesideAReplay) {
 /// The first thing that a call puts into the stream: nothing has happened.
 TEST(RightOrRefused, ALaunchThatFailsMayBeMadeAgain) {
   inTwo("launch-fails", [](Rank &rank) -> std::string {
-    if (std::string wrong = rank.add(plan::testing::twoShotAllReduce(kRanks)); !wrong.empty())
-      return wrong;
+    rank.use(plan::testing::twoShotAllReduce(kRanks));
     for (uint32_t round = 0; round < 3; ++round) {
       if (rank.number == round % 2) {
         launchesUntilFailure = 0;
-        if (rank.enqueue(0, 1) != occlSystemError)
+        if (rank.call(0, 1) != occlSystemError)
           return "a launch that fails is no error";
       }
-      if (rank.enqueue(0, static_cast<uint8_t>(1 + rank.number + round)) != occlSuccess)
+      if (rank.call(0, static_cast<uint8_t>(1 + rank.number + round)) != occlSuccess)
         return occlGetLastError();
       std::string wrong = rank.synchronize();
       if (wrong.empty())
@@ -337,13 +280,12 @@ TEST(RightOrRefused, ALaunchThatFailsMayBeMadeAgain) {
   });
 }
 
-/// A captured call that fails takes no place among the captured calls.
+/// A captured call that fails takes no place among the calls.
 TEST(RightOrRefused, ACaptureThatFailsTakesNoNumber) {
   inTwo("capture-fails", [](Rank &rank) -> std::string {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t instance = nullptr;
-    if (std::string wrong = rank.add(plan::testing::twoShotAllReduce(kRanks), kFew); !wrong.empty())
-      return wrong;
+    rank.use(plan::testing::twoShotAllReduce(kRanks), kFew);
     if (rank.number == 0) {
       launchesUntilFailure = 0;
       if (rank.capture(1, graph).empty())
@@ -359,26 +301,26 @@ TEST(RightOrRefused, ACaptureThatFailsTakesNoNumber) {
   });
 }
 
-/// Half of a call is in the stream: all ranks learn that they cannot go on.
+/// A call is in the stream, and what orders the next one behind it is not: all ranks learn that
+/// they cannot go on.
 TEST(RightOrRefused, HalfACallEndsTheCommunicator) {
   inTwo("half", [](Rank &rank) -> std::string {
-    std::string wrong = rank.add(plan::testing::directAllReduce(kRanks));
-    if (wrong.empty() && rank.enqueue(0, 1) != occlSuccess)
-      wrong = occlGetLastError();
-    if (wrong.empty())
-      wrong = rank.synchronize(); // both are there
-    if (!wrong.empty())
+    rank.use(plan::testing::twoShotAllReduce(kRanks));
+    for (uint32_t i = 0; i < 2; ++i) // from the second stream on there are events
+      if (rank.call(i, 1) != occlSuccess)
+        return occlGetLastError();
+    if (std::string wrong = rank.synchronize(); !wrong.empty()) // both are there
       return wrong;
     if (rank.number == 0) {
-      copiesUntilFailure = 1; // to the output, behind the kernel
-      if (rank.enqueue(0, 1) != occlSystemError)
-        return "a copy that fails is no error";
+      recordsUntilFailure = 0;
+      if (rank.call(0, 1) != occlSystemError)
+        return "an event that fails is no error";
     } else {
-      rank.enqueue(0, 1);
+      rank.call(0, 1);
     }
     std::string failure = rank.failure();
     rank.synchronize();
-    if (rank.enqueue(1, 1) != occlSystemError)
+    if (rank.call(1, 1) != occlSystemError)
       return "the communicator goes on";
     return expectIn(failure, "half of a call is in its stream");
   });

@@ -47,7 +47,6 @@ protected:
     occlConfig_t config = smallConfig();
     config.streams = GetParam().streams;
     ASSERT_EQ(occlCommInitAll(comms, kRanks, &config), occlSuccess) << occlGetLastError();
-    Case what;
     what.plan = GetParam().make(kRanks);
     what.plan.protocol = GetParam().protocol;
     what.count = kCount;
@@ -57,7 +56,6 @@ protected:
       onDevices.push_back(std::make_unique<RankOnDevice>(comms[r], r));
       cudaStreamCreateWithFlags(&others[r], cudaStreamNonBlocking);
       cudaEventCreateWithFlags(&events[r], cudaEventDisableTiming);
-      ASSERT_EQ(registerCase(comms[r], what), occlSuccess) << occlGetLastError();
     }
   }
   void TearDown() override {
@@ -77,10 +75,8 @@ protected:
   char *result(uint32_t rank, uint32_t round) const {
     return onDevices[rank]->output(true) + round * kBytes;
   }
-  std::string enqueue(uint32_t rank, const void *from, void *to) const {
-    return occlEnqueue(comms[rank], 1, from, to, onDevices[rank]->stream()) == occlSuccess
-               ? ""
-               : occlGetLastError();
+  std::string call(uint32_t rank, const void *from, void *to) const {
+    return callInStream(comms[rank], what, from, to, onDevices[rank]->stream());
   }
   std::string wait(uint32_t rank, cudaStream_t before, cudaStream_t after) const {
     cudaError_t error = cudaEventRecord(events[rank], before);
@@ -157,6 +153,7 @@ private:
 
 protected:
   uint32_t devices = 0;
+  Case what;
   occlComm_t comms[kRanks] = {};
   std::vector<std::unique_ptr<RankOnDevice>> onDevices;
   cudaStream_t others[kRanks] = {};
@@ -182,7 +179,7 @@ TEST_P(StreamOrder, MemoryIsSetBetweenCollectives) {
           if (cudaMemsetAsync(input, byteOf(rank, round), kBytes, onDevices[rank]->stream()) !=
               cudaSuccess)
             return "cudaMemsetAsync";
-          if (std::string wrong = enqueue(rank, input, result(rank, round)); !wrong.empty())
+          if (std::string wrong = call(rank, input, result(rank, round)); !wrong.empty())
             return wrong;
         }
         return "";
@@ -198,7 +195,7 @@ TEST_P(StreamOrder, ACollectiveTakesWhatTheOneBeforeItGave) {
           return "cudaMemsetAsync";
         for (uint32_t round = 0; round < kRounds; ++round)
           if (std::string wrong =
-                  enqueue(rank, round == 0 ? input : result(rank, round - 1), result(rank, round));
+                  call(rank, round == 0 ? input : result(rank, round - 1), result(rank, round));
               !wrong.empty())
             return wrong;
         return "";
@@ -225,7 +222,7 @@ TEST_P(StreamOrder, AnotherStreamSetsMemoryBeforeAndAfterAnEvent) {
           if (wrong.empty())
             wrong = wait(rank, other, work);
           if (wrong.empty())
-            wrong = enqueue(rank, input, result(rank, round));
+            wrong = call(rank, input, result(rank, round));
         }
         return wrong;
       },

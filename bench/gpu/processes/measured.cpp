@@ -83,7 +83,6 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   auto joined = std::make_unique<Occl>();
   joined->together = &together;
   joined->rank = rank;
-  joined->usesCalls = std::getenv("CALLS") != nullptr;
   require(cudaSetDevice(static_cast<int>(rank)), "cudaSetDevice");
   for (const Named &known : kKinds)
     if (collective == known.name)
@@ -103,8 +102,8 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
-  // Two buffers of 1 GiB, and the staging of eleven rings of 1 GiB: ten in a graph.
-  config.arenaBytes = 12ull << 30;
+  // Two buffers of 1 GiB, and what is registered for the daemon.
+  config.arenaBytes = 6ull << 30;
   config.workers = daemonBlocks;
   config.streams = 1;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
@@ -124,8 +123,7 @@ void *Occl::allocate(size_t bytes) {
   return memory;
 }
 
-/// The first plan that serves the size.
-uint64_t Occl::callWith(size_t count, size_t firstPlan, size_t numPlans) {
+std::optional<occlCall_t> Occl::callWith(size_t count, size_t firstPlan, size_t numPlans) const {
   const uint64_t bytes = count * sizeof(float);
   for (size_t p = firstPlan; p < firstPlan + numPlans; ++p) {
     const plan::Plan &plan = *plans[p]->plan;
@@ -135,46 +133,42 @@ uint64_t Occl::callWith(size_t count, size_t firstPlan, size_t numPlans) {
     call.plan = plans[p];
     call.count = count;
     call.timeoutMs = 10000;
-    calls[nextId] = call;
-    return nextId++;
+    return call;
   }
-  return 0;
+  return std::nullopt;
+}
+
+/// In a graph that nobody launches: a rank with more thread blocks than others may be the only one
+/// that it does not fit.
+bool Occl::fits(occlCall_t call, const void *input, void *output, cudaStream_t stream) {
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  cudaGraph_t graph = nullptr;
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+  const occlResult_t result = occlCall(comm, &call, stream);
+  require(cudaStreamEndCapture(stream, &graph), "end of capture");
+  cudaGraphDestroy(graph);
+  const bool isUnfit = result == occlInvalidArgument || result == occlAgain;
+  if (!isUnfit)
+    requireOccl(result, "occlCall");
+  return together->largest(isUnfit, rank) == 0;
+}
+
+void Occl::enqueue(occlCall_t call, const void *input, void *output, cudaStream_t stream) {
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  requireOccl(occlCall(comm, &call, stream), "occlCall");
 }
 
 uint64_t Occl::registerWith(size_t count, size_t firstPlan, size_t numPlans) {
-  if (usesCalls)
-    return callWith(count, firstPlan, numPlans);
   occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
   given.id = nextId++;
   given.plans = plans.data() + firstPlan;
   given.numPlans = static_cast<uint32_t>(numPlans);
   given.count = count;
   given.timeoutMs = 10000;
-  occlResult_t result = occlRegister(comm, &given);
-  const bool isUnfit = result == occlInvalidArgument || result == occlAgain;
-  if (!isUnfit)
-    requireOccl(result, "occlRegister");
-  // A rank with more thread blocks than others may be the only one that it does not fit.
-  if (together->largest(isUnfit, rank) == 0)
-    return given.id;
-  if (!isUnfit)
-    deregister(given.id);
-  return 0;
-}
-
-void Occl::deregister(uint64_t id) {
-  if (!usesCalls)
-    requireOccl(occlDeregister(comm, id), "occlDeregister");
-}
-
-void Occl::enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream) {
-  if (usesCalls) {
-    occlCall_t call = calls.at(id);
-    call.sendBuffer = input;
-    call.recvBuffer = output;
-    return requireOccl(occlCall(comm, &call, stream), "occlCall");
-  }
-  requireOccl(occlEnqueue(comm, id, input, output, stream), "occlEnqueue");
+  requireOccl(occlRegister(comm, &given), "occlRegister");
+  return given.id;
 }
 
 uint64_t Occl::submit(uint64_t id, const void *input, void *output) {
@@ -210,6 +204,11 @@ Stage::Buffers Stage::placed(const Buffers &buffers, size_t count) const {
   if (inPlace && ours.kind() == Kind::ReduceScatter)
     result.output += rank * count;
   return result;
+}
+
+bool Stage::fits(const occlCall_t &call, size_t count) {
+  const Buffers buffers = placed(own, count);
+  return ours.fits(call, buffers.input, buffers.output, stream);
 }
 
 size_t Stage::countFor(size_t bytes) const {
@@ -309,19 +308,17 @@ Times Stage::measure(const Buffers &buffers, size_t count, const Enqueue &enqueu
 std::vector<Times> Stage::compared(size_t bytes) {
   size_t count = countFor(bytes);
   std::vector<Times> all;
-  uint64_t id = ours.registerWith(count, 0, ours.numPlans());
+  const auto call = ours.callWith(count, 0, ours.numPlans());
   auto run = [&](const Buffers &given, const Enqueue &enqueue, const char *what) {
     Buffers buffers = placed(given, count);
     verify(buffers, count, enqueue, what);
     all.push_back(measure(buffers, count, enqueue, false));
   };
-  if (id != 0) {
+  if (call && fits(*call, count))
     run(
-        own, [&](const float *in, float *out) { ours.enqueue(id, in, out, stream); }, "OCCL");
-    ours.deregister(id);
-  } else {
+        own, [&](const float *in, float *out) { ours.enqueue(*call, in, out, stream); }, "OCCL");
+  else
     all.emplace_back();
-  }
   if (nccl == nullptr)
     return all;
   Enqueue theirs = [&](const float *in, float *out) {
@@ -346,17 +343,15 @@ std::vector<Times> Stage::eachPlan(size_t bytes) {
   size_t count = countFor(bytes);
   std::vector<Times> all;
   for (size_t plan = 0; plan < ours.numPlans(); ++plan) {
-    uint64_t id = ours.registerWith(count, plan, 1);
-    together.meet();
-    if (id == 0) {
+    const auto call = ours.callWith(count, plan, 1);
+    if (!call || !fits(*call, count)) {
       all.emplace_back();
       continue;
     }
-    Enqueue enqueue = [&](const float *in, float *out) { ours.enqueue(id, in, out, stream); };
+    Enqueue enqueue = [&](const float *in, float *out) { ours.enqueue(*call, in, out, stream); };
     Buffers buffers = placed(own, count);
     verify(buffers, count, enqueue, "OCCL");
     all.push_back(measure(buffers, count, enqueue, true));
-    ours.deregister(id);
   }
   if (nccl == nullptr)
     return all;

@@ -6,8 +6,8 @@
 #include "runtime/communicator/occl.h"
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +29,6 @@ struct Times {
 
 /// A communicator of this process's rank, on the GPU with the rank's number. daemonBlocks: thread
 /// blocks of its resident daemon; 0: as many as the library takes.
-/// With CALLS in the environment nothing is registered: collectives are calls (occlCall).
 class Occl {
 public:
   static std::unique_ptr<Occl> join(Together &together, uint32_t rank,
@@ -41,26 +40,25 @@ public:
   Kind kind() const { return measured; }
   size_t numPlans() const { return plans.size(); }
   void *allocate(size_t bytes);
-  /// Registers `count` floats with all plans or with one of them, on all ranks together. The id, or
-  /// 0 if on some rank no plan fits.
+  /// What calls `count` floats with the first of these plans that serves them; nothing if none
+  /// does.
+  std::optional<occlCall_t> callWith(size_t count, size_t firstPlan, size_t numPlans) const;
+  /// Whether it can be called on all ranks, which ask together. From then on there may be graphs.
+  bool fits(occlCall_t call, const void *input, void *output, cudaStream_t stream);
+  void enqueue(occlCall_t call, const void *input, void *output, cudaStream_t stream);
+  /// Registers `count` floats with these plans, for the resident daemon. The id.
   uint64_t registerWith(size_t count, size_t firstPlan, size_t numPlans);
-  void deregister(uint64_t id);
-  void enqueue(uint64_t id, const void *input, void *output, cudaStream_t stream);
-  /// By the resident daemon. The request, to be waited for once.
+  /// The request, to be waited for once.
   uint64_t submit(uint64_t id, const void *input, void *output);
   void wait(uint64_t request);
 
 private:
-  uint64_t callWith(size_t count, size_t firstPlan, size_t numPlans);
-
   Together *together = nullptr;
   uint32_t rank = 0;
   occlComm_t comm = nullptr;
   std::vector<occlPlan_t> plans;
   Kind measured = Kind::AllReduce;
   uint64_t nextId = 1;
-  bool usesCalls = false;
-  std::map<uint64_t, occlCall_t> calls; // by id
 };
 
 /// The buffers, and what is done with them.
@@ -80,6 +78,7 @@ private:
     float *input = nullptr, *output = nullptr;
   };
 
+  bool fits(const occlCall_t &call, size_t count);
   size_t countFor(size_t bytes) const;
   /// Where input and output lie for parts of `count` elements.
   Buffers placed(const Buffers &buffers, size_t count) const;

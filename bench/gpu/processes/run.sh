@@ -1,7 +1,7 @@
 #!/bin/bash
 # run.sh <ranks> [table|inplace|each|small|large|training|links]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
-# off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks. CALLS=1: occlCall, nothing registered.
+# off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training|links]}
 mode=${2:-table}

@@ -31,8 +31,8 @@ constexpr size_t kAlignment = 128 / sizeof(float); // of each gradient, in eleme
 
 /// A part of the buffers that is reduced by one call.
 struct Part {
-  size_t first = 0, count = 0; // elements
-  uint64_t id = 0;             // as a collective of OCCL's
+  size_t first = 0, count = 0;             // elements
+  occlCall_t call = OCCL_CALL_INITIALIZER; // in a stream
   uint64_t idForDaemon = 0;
 };
 
@@ -79,7 +79,7 @@ public:
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     for (std::vector<Part> *parts : {&apart, &buckets})
       for (Part &part : *parts)
-        part.id = occl->registerWith(part.count, 0, numForStreams);
+        part.call = occl->callWith(part.count, 0, numForStreams).value();
     for (Part &part : apart)
       part.idForDaemon =
           occl->registerWith(part.count, numForStreams, occl->numPlans() - numForStreams);
@@ -141,7 +141,7 @@ private:
   void enqueueOwn(const Buffers &buffers, const std::vector<Part> &parts,
                   const std::vector<size_t> &inOrder) {
     enqueueAll(parts, inOrder, [&](const Part &part) {
-      occl->enqueue(part.id, buffers.input + part.first, buffers.output + part.first, stream);
+      occl->enqueue(part.call, buffers.input + part.first, buffers.output + part.first, stream);
     });
   }
   void enqueueTheirs(const Buffers &buffers, const std::vector<Part> &parts,
