@@ -95,9 +95,9 @@ ASYNCHRONOUS = Table(
     text="""Microseconds from submission to completion, and what conflicting orders cost. On GPUs
 ranks are threads of one process but in the training step, where they are processes; on hosts
 they are threads. `occlRun` is the resident daemon; `occlCall` and NCCL are followed by
-`cudaStreamSynchronize`. `occlEnqueue` (likewise), `occlEnqueueAndWait` (the host polls words of the
-kernel) and "kernel stays" (for the next such call) are calls that `occlCall` has taken the place of;
-their figures stay.""",
+`cudaStreamSynchronize`. `occlEnqueue` (likewise), `occlEnqueueAndWait` (the host polls words of
+the kernel) and "kernel stays" (for the next such call) are calls that `occlCall` has taken the
+place of; their figures stay.""",
     views=(
         View(
             (("ranks", "GPUs"), ("bytes", "bytes")),

@@ -61,8 +61,6 @@ TEST(Collective, NothingIsRegisteredOnHosts) {
   refuses("occlSubmitOnStream",
           occlSubmitOnStream(ranks[0], 1, input, output, nullptr, nullptr, nullptr, &request));
   refuses("occlRun", occlRun(ranks[0], 1, input, output));
-  refuses("occlEnqueue", occlEnqueue(ranks[0], 1, input, output, nullptr));
-  refuses("occlEnqueueAndWait", occlEnqueueAndWait(ranks[0], 1, input, output, nullptr));
   EXPECT_EQ(occlRegister(nullptr, nullptr), occlInvalidArgument);
   EXPECT_STREQ(occlGetLastError(), "occlRegister: comm must not be NULL");
 }

@@ -214,7 +214,34 @@ typedef struct {
  * have ended; what was captured is not launched after occlCommDestroy. The first call takes up to
  * a quarter of the rank's device memory for messages, and each new shape what its tables take;
  * shapes that were not called for long make room, but none once a call has been captured.
- * occlAgain: there is not enough. Ids and priorities are nothing to such calls. */
+ * occlAgain: there is not enough. Ids and priorities are nothing to such calls, and
+ * occlCommGetStats, reports and traces have nothing of them.
+ *
+ * Such a call is put into its stream whole or not at all: an error leaves the stream as it was, and
+ * has no number; but if CUDA refuses what orders the next call behind this one the communicator
+ * fails. When its timeout passes, when a rank is gone, and after occlCommAbort its kernel leaves,
+ * the output is undefined, and every later call returns why (occlCommGetLastError). So it is after
+ * an error of CUDA that ends all work of a process on its device, whosever kernel made it:
+ * occlSystemError names the rank and the error. No lock is held in CUDA's calls but the
+ * communicator's own for calls.
+ *
+ * Calls of several communicators in conflicting orders, in several streams, complete as long as
+ * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) wait on the
+ *   device, counting those that wait for an event behind such a stream. With 1, as some programs
+ *   set it, all ranks keep one order;
+ * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
+ *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
+ * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for
+ *   how much LL and LL128 plans take, and occlConfig_t::streams; all communicators, and with MPS
+ *   all processes, count together. A kernel that needs every multiprocessor gets them when nothing
+ *   waits;
+ * - threads that make calls are not held up by what waits: cudaFree, cudaMalloc and
+ *   cudaDeviceSynchronize may wait for it, as may the first launch of any kernel of the program
+ *   (CUDA loads it then: set CUDA_MODULE_LOADING=EAGER), and a communicator's first call of a kind,
+ *   count and type, which clears and copies memory; CUDA_LAUNCH_BLOCKING, profilers and
+ *   compute-sanitizer have every launch wait.
+ * Otherwise calls wait for ever or end at their timeout. What waits for long is said on standard
+ * error, with the number of streams that wait if that has reached the limit. */
 OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct CUstream_st *stream);
 /* Starts the call and returns. The calls of an id are a sequence: the k-th that a rank starts
  * belongs to the k-th of the others, and they are executed one after the other. Ids may be started

@@ -108,16 +108,16 @@ typedef struct {
                           heapBytes are taken of the device at once */
   uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
                           occlCommInitAll of rank 0: rank r has the one r further, going around */
-  uint32_t strict;  /* with occlDeviceCuda, 1: while streams wait for what was submitted to them no
-                       thread block stays on the device, see occlSubmitOnStream; 2: one stays;
-                       default 2 */
-  uint32_t streams; /* with occlDeviceCuda: in how many streams of the device this process has
-                       collectives enqueued at a time (occlEnqueue; graphs that run side by side
-                       count each), of all communicators together; at most 1024, default 8. The
-                       fewer, the larger are the kernels that may start while the work ahead of
-                       them in their stream ends, which takes 0.8 to 1.5 us less. With more streams
-                       than said, collectives in conflicting orders may lack room on the device,
-                       and wait for ever, or end at their timeout */
+  uint32_t strict; /* with occlDeviceCuda, 1: while streams wait for what was submitted to them no
+                      thread block stays on the device, see occlSubmitOnStream; 2: one stays;
+                      default 2 */
+  uint32_t
+      streams; /* with occlDeviceCuda: in how many streams of the device this process has
+                  calls at a time (occlCall; graphs that run side by side count each), of all
+                  communicators together; at most 1024, default 8. The fewer, the larger are the
+                  kernels that may start while the work ahead of them in their stream ends, which
+                  takes 0.8 to 1.5 us less. With more streams than said, collectives in conflicting
+                  orders may lack room on the device, and wait for ever, or end at their timeout */
   uint32_t registeredBuffers; /* the same on all ranks, 1: all buffers of occlCall are of
                                  occlMemAlloc, so that plans may be chosen in which ranks access
                                  each other's; default 0 */

@@ -16,8 +16,6 @@ namespace {
 
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
-constexpr uint32_t kMaxStayMicroseconds = 10000;
-
 /// The first version that is meant for this many bytes.
 const occlPlan *choosePlan(const occlCollective_t &collective, uint64_t bytes) {
   for (uint32_t p = 0; p < collective.numPlans; ++p) {
@@ -46,13 +44,7 @@ Status checkCollective(const occlCollective_t &given) {
   for (uint32_t p = 0; p < given.numPlans; ++p)
     if (!given.plans[p])
       return invalid("plans[" + std::to_string(p) + "] is NULL");
-  if (Status checked =
-          checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
-      !checked.ok())
-    return checked;
-  if (given.stayMicroseconds > kMaxStayMicroseconds)
-    return invalid("stayMicroseconds must be at most 10000");
-  return {};
+  return checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
 }
 
 StatusOr<daemon::CollectiveSpec> specFrom(const occlCollective_t &given) {
@@ -104,8 +96,6 @@ Status take(const StatusOr<daemon::RequestId> &submitted, occlRequest_t *request
   return {};
 }
 
-Status noStream() { return invalid("needs a stream, or NULL for the default one"); }
-
 } // namespace
 
 occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
@@ -117,7 +107,7 @@ occlResult_t occlRegister(occlComm_t comm, const occlCollective_t *collective) {
     auto spec = specFrom(given);
     if (!spec.ok())
       return spec.status();
-    return gpu.add(*spec, std::chrono::microseconds(given.stayMicroseconds));
+    return gpu.add(*spec);
   });
 }
 
@@ -138,8 +128,6 @@ occlResult_t occlSubmitOnStream(occlComm_t comm, uint64_t id, const void *sendBu
                                 void *recvBuffer, CUstream_st *stream, occlCallback_t callback,
                                 void *user, occlRequest_t *request) {
   return onDevice("occlSubmitOnStream", comm, [&](cuda::DeviceRank &gpu) -> Status {
-    if (stream == OCCL_NO_STREAM)
-      return noStream();
     return take(gpu.submitOnStream(id, sendBuffer, recvBuffer, stream, callbackOf(callback, user)),
                 request);
   });
@@ -149,20 +137,5 @@ occlResult_t occlRun(occlComm_t comm, uint64_t id, const void *sendBuffer, void 
   return onDevice("occlRun", comm, [&](cuda::DeviceRank &gpu) -> Status {
     auto submitted = gpu.submit(id, sendBuffer, recvBuffer, {});
     return submitted.ok() ? gpu.wait(*submitted) : submitted.status();
-  });
-}
-
-occlResult_t occlEnqueue(occlComm_t comm, uint64_t id, const void *sendBuffer, void *recvBuffer,
-                         CUstream_st *stream) {
-  return onDevice("occlEnqueue", comm, [&](cuda::DeviceRank &gpu) -> Status {
-    return stream == OCCL_NO_STREAM ? noStream() : gpu.enqueue(id, sendBuffer, recvBuffer, stream);
-  });
-}
-
-occlResult_t occlEnqueueAndWait(occlComm_t comm, uint64_t id, const void *sendBuffer,
-                                void *recvBuffer, CUstream_st *stream) {
-  return onDevice("occlEnqueueAndWait", comm, [&](cuda::DeviceRank &gpu) {
-    return stream == OCCL_NO_STREAM ? gpu.call(id, sendBuffer, recvBuffer)
-                                    : gpu.enqueueAndWait(id, sendBuffer, recvBuffer, stream);
   });
 }

@@ -29,7 +29,7 @@ public:
   Status check(CUstream_st *stream) {
     if (comm.gpu)
       return invalid("there are no transfers between communicators with deviceKind occlDeviceCuda "
-                     "yet; use occlAllToAll of occl_collectives.h, or occlEnqueue with a plan for "
+                     "yet; use occlAllToAll of occl_collectives.h, or occlCall with a plan for "
                      "these counts");
     if (stream)
       return invalid("stream must be NULL: the communicator is on hosts");

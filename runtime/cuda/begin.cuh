@@ -74,13 +74,9 @@ __device__ PeerWords loadPeerWith(const DeviceCollective &collective,
   return words;
 }
 
+/// With ordered connectors: which invocation it will be is not known yet.
 __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
-  return loadPeerWith(collective, [&](const RankRecord &record, PeerWords &words) {
-    if (collective.isOrdered)
-      return; // which invocation it will be is not known yet
-    for (uint32_t i = 0; i < 4; ++i)
-      words.buffers[i / 2][i % 2] = loadWord(&record.buffers[i / 2][i % 2]);
-  });
+  return loadPeerWith(collective, [](const RankRecord &, PeerWords &) {});
 }
 
 /// The same for invocation `number`, acquiring: what acquireBuffers() does comes with the same

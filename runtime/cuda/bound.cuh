@@ -45,7 +45,7 @@ public:
 
 private:
   __device__ void sayThatItWaits(uint32_t peer, uint64_t now) {
-    storeWord(&bound.host->waiting[bound.slot], now);
+    storeWord(&bound.host->waiting[bound.place], now);
     if (peer != ~0u)
       *static_cast<volatile uint32_t *>(&bound.host->waitsFor) = peer + 1;
   }

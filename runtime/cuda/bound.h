@@ -13,7 +13,7 @@ struct WaitBound {
   uint32_t *hasGivenUp = nullptr;
   /// Nanoseconds from a kernel's first wait in vain on.
   uint64_t timeout = 0;
-  uint32_t slot = 0; // of the collective
+  uint32_t place = 0; // of the call's shape
   /// Nanoseconds without progress after which a thread block leaves its steps to another one
   /// (adoption.h); 0: it stays.
   uint64_t leaveAfter = 0;

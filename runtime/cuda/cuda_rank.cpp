@@ -4,9 +4,11 @@
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
 #include "runtime/cuda/describe_giving_up.h"
+#include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/linked_devices.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <mutex>
 #include <string>
@@ -96,9 +98,6 @@ Status CudaRank::start() {
     return made.status();
   memory = std::move(*made);
   space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
-  status = startAwaiting();
-  if (!status.ok())
-    return status;
   auto resident = ResidentRank::make(
       fabric, {device(), options.executors, options.isStrict, options.timeout, options.scheduler},
       context());
@@ -108,7 +107,7 @@ Status CudaRank::start() {
   auto watching =
       HostWatch::start(fabric, device(),
                        {[this](const GivingUp &where) { return describe(where); },
-                        [this](uint32_t slot) { return describeSlot(slot); },
+                        [this](uint32_t place) { return describeShape(place); },
                         [this](uint32_t rank) { return residents->describeWaitFor(rank); },
                         [this] { residents->lookAfter(); }});
   if (!watching.ok())
@@ -135,10 +134,7 @@ CudaRank::~CudaRank() {
     abandon();
   watch.reset();
   residents.reset();
-  collectives.clear();
   ordered.reset();
-  freeSeats.clear();
-  endMemory.reset();
 }
 
 void CudaRank::abandon() {
@@ -155,50 +151,16 @@ void CudaRank::abandon() {
     memory->abandon();
   if (residents)
     residents->abandon();
-  for (auto &[id, known] : collectives)
-    if (known->seat)
-      freeSeats.push_back(std::move(known->seat));
-  for (auto &seat : freeSeats)
-    (void)seat.release();
-  freeSeats.clear();
-  (void)endMemory.release();
 }
 
 void CudaRank::drain() {
   residents->drain();
-  std::chrono::milliseconds patience =
-      std::max(kDrainPatience, ordered->longestTimeout() + std::chrono::milliseconds(1000));
-  for (const auto &[id, known] : collectives)
-    if (const auto given = timeoutOf(*known); given < kNoDeadline)
-      patience = std::max(patience, given + std::chrono::milliseconds(1000));
-  Deadline deadline(patience);
-  for (const auto &[id, known] : collectives)
-    while (!fabric.failed() && !deadline.passed() &&
-           checkOver(*known).code() == StatusCode::InvalidArgument)
-      sleepFor(std::chrono::microseconds(50));
+  Deadline deadline(
+      std::max(kDrainPatience, ordered->longestTimeout() + std::chrono::milliseconds(1000)));
   for (auto isOver = ordered->isOver();
        isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed();
        isOver = ordered->isOver())
     sleepFor(std::chrono::microseconds(50));
-}
-
-/// Nobody enqueues it meanwhile. InvalidArgument if something of it is in flight, as far as that is
-/// known: of captured calls what replays have begun.
-Status CudaRank::checkOver(const Known &known) const {
-  const std::string who = "collective " + std::to_string(known.spec.id);
-  auto finished = known.eager->finished();
-  if (!finished.ok())
-    return finished.status();
-  if (*finished < known.numEnqueued)
-    return invalid(who + " has invocations in flight");
-  for (const auto &captured : known.captured) {
-    auto isReplayed = captured->isReplayed();
-    if (!isReplayed.ok())
-      return isReplayed.status();
-    if (*isReplayed)
-      return invalid(who + " has a replay of a graph in flight");
-  }
-  return {};
 }
 
 Status CudaRank::connect() { return memory->connect(); }
@@ -207,83 +169,26 @@ ShapeContext CudaRank::context() {
   return {*memory, *space, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
 }
 
-Status CudaRank::add(const daemon::CollectiveSpec &spec, std::chrono::microseconds stay) {
+bool CudaRank::isRegistered(uint64_t id) {
+  return std::ranges::binary_search(residents->registered(), id);
+}
+
+Status CudaRank::add(const daemon::CollectiveSpec &spec) {
   if (fabric.failed())
     return fabric.failure();
   std::lock_guard registration(registering);
-  {
-    std::lock_guard lock(table);
-    if (collectives.contains(spec.id))
-      return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
-  }
-  auto known = std::make_shared<Known>();
-  if (stay.count() != 0) {
-    auto taken = takeSeat();
-    if (!taken.ok())
-      return taken.status();
-    known->seat = std::move(*taken);
-  }
-  auto eager = Registration::make(context(), spec, 0);
-  if (eager.ok()) {
-    known->spec = spec;
-    known->aliasing = plan::Aliasing(*spec.plan, fabric.rank(), spec.count, sizeOf(spec.type));
-    known->stay = stay;
-    known->eager = std::move(*eager);
-    if (known->seat)
-      known->seat->standby->begin(known->eager->collective().numBlocks);
-    residents->add(spec);
-  }
-  std::lock_guard changing(table);
-  if (eager.ok())
-    collectives[spec.id] = std::move(known);
-  else if (known->seat)
-    freeSeats.push_back(std::move(known->seat));
-  return eager.status();
+  if (isRegistered(spec.id))
+    return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
+  residents->add(spec);
+  return {};
 }
 
 Status CudaRank::remove(uint64_t id) {
   residents->settleComplete();
-  auto held = hold(id);
-  if (!held.ok())
-    return held.status();
-  Known &known = **held;
-  if (!fabric.failed())
-    if (Status over = checkOver(known); !over.ok())
-      return over;
-  if (Status left = awaitLeaving(known); !left.ok())
-    return left;
-  if (Status removed = residents->remove(id); !removed.ok())
-    return removed;
-  Status retired = known.eager->retire();
-  for (const auto &captured : known.captured)
-    if (retired.ok())
-      retired = captured->retire();
-  if (known.reserved && retired.ok())
-    retired = known.reserved->retire();
-  known.isGone = true;
-  std::lock_guard changing(table);
-  if (known.seat)
-    freeSeats.push_back(std::move(known.seat));
-  collectives.erase(id);
-  return retired;
-}
-
-StatusOr<CudaRank::Held> CudaRank::hold(uint64_t id) {
-  const auto unknown = [&] {
+  std::lock_guard registration(registering);
+  if (!isRegistered(id))
     return invalid("no collective with id " + std::to_string(id) + " is registered");
-  };
-  Held held;
-  {
-    std::lock_guard lock(table);
-    auto found = collectives.find(id);
-    if (found == collectives.end())
-      return unknown();
-    held.known = found->second;
-  }
-  held.lock = std::unique_lock(held.known->calls);
-  if (held.known->isGone)
-    return unknown();
-  return held;
+  return residents->remove(id);
 }
 
 StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *input, void *output,
@@ -299,41 +204,19 @@ StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *in
   }
   if (capture != cudaStreamCaptureStatusNone)
     return invalid("the stream is captured: each replay of a graph would need a submission of its "
-                   "own. Use occlEnqueue there, which becomes a node of the graph");
+                   "own. Use occlCall there, which becomes a node of the graph");
   return residents->submit(id, input, output, stream, callback);
 }
 
 std::string CudaRank::describe(const GivingUp &where) {
-  if (const auto called = ordered->reported(where.slot))
-    return describeGivingUp(where, *called, fabric.rank());
-  std::lock_guard lock(table);
-  const Known *known = withSlot(where.slot);
-  return known ? describeGivingUp(where, known->spec, fabric.rank())
-               : "rank " + std::to_string(fabric.rank()) + " gave up in a collective that is gone";
+  const auto called = ordered->reported(where.place);
+  return called ? describeGivingUp(where, *called, fabric.rank())
+                : "rank " + std::to_string(fabric.rank()) + " gave up in a call that is long over";
 }
 
-std::string CudaRank::describeSlot(uint32_t slot) {
-  if (const auto called = ordered->reported(slot))
-    return describeCall(*called);
-  std::lock_guard lock(table);
-  const Known *known = withSlot(slot);
-  if (!known)
-    return "that is gone";
-  const daemon::CollectiveSpec &spec = known->spec;
-  return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
-         std::to_string(spec.id) + ")";
-}
-
-/// With the lock; null: none.
-const CudaRank::Known *CudaRank::withSlot(uint32_t slot) const {
-  for (const auto &[id, known] : collectives) {
-    bool isIt = known->eager->collective().slot == slot;
-    for (const auto &captured : known->captured)
-      isIt |= captured->collective().slot == slot;
-    if (isIt)
-      return known.get();
-  }
-  return nullptr;
+std::string CudaRank::describeShape(uint32_t place) {
+  const auto called = ordered->reported(place);
+  return called ? describeCall(*called) : "that is long over";
 }
 
 void *CudaRank::allocate(uint64_t bytes) {

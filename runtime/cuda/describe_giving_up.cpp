@@ -42,28 +42,18 @@ std::string describeCall(const daemon::CollectiveSpec &spec) {
 
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank) {
-  const bool isCall = where.slot >= kSlots;
-  std::string text = "rank " + std::to_string(rank) + " gave up in ";
-  if (isCall)
-    text += "call " + std::to_string(where.invocation) + ", " + describeCall(spec) + ": ";
-  else
-    text += "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
-            std::to_string(spec.id) + "), invocation " + std::to_string(where.invocation) + ": ";
+  std::string text = "rank " + std::to_string(rank) + " gave up in call " +
+                     std::to_string(where.invocation) + ", " + describeCall(spec) + ": ";
   if (where.isBeginning != 0) {
     if (where.obstacle.what == kOtherCall)
       return text + "rank " + std::to_string(where.obstacle.peer) +
              " calls something else there: another kind or plan, count, type, operation or root. "
              "All ranks make the calls of a communicator in one order";
-    if (where.obstacle.what == kTwoReplays && isCall)
+    if (where.obstacle.what == kTwoReplays)
       return text + "another call of the communicator runs beside it. What graphs have captured is "
                     "ordered by their streams and the program's events alone";
-    const char *why[] = {isCall ? " to make its first call" : " to register it",
-                         " to begin it, or to finish an earlier one",
-                         " to finish the earlier invocations that it has enqueued"};
-    if (where.obstacle.what == kTwoReplays)
-      return text + "another replay of the same captured call is running. A captured call has its "
-                    "connectors once: instantiate the graph once, replay it in one stream at a "
-                    "time, and capture the call again for what is to run beside it";
+    const char *why[] = {" to make its first call", " to begin it, or to finish an earlier one",
+                         " to finish its own calls before"};
     return text + "waits for rank " + std::to_string(where.obstacle.peer) +
            why[where.obstacle.what % 3];
   }

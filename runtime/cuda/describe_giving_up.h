@@ -13,9 +13,8 @@ namespace occl::cuda {
 /// What its communicator fails with.
 StatusCode codeOf(const GivingUp &where);
 
-/// "rank 0 gave up in 'ring' (id 7), invocation 3: thread block 0, instruction 1 (recv) at
-/// ring.coll:4:1, tile 0, waits for data from rank 2". Of a call that is not registered it begins
-/// "rank 0 gave up in call 3, 'ring' of 1024 elements of type float32, sum: ".
+/// "rank 0 gave up in call 3, 'ring' of 1024 elements of type float32, sum: thread block 0,
+/// instruction 1 (recv) at ring.coll:4:1, tile 0, waits for data from rank 2".
 std::string describeGivingUp(const GivingUp &where, const daemon::CollectiveSpec &spec,
                              uint32_t rank);
 /// "'ring' of 1024 elements of type float32, sum".

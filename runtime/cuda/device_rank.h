@@ -1,6 +1,6 @@
-// What a communicator's rank has on a CUDA device: its memory, its registered collectives, their
-// execution in the user's streams and by the device's resident daemon. No CUDA in this header:
-// where the library was built without a CUDA toolkit, makeDeviceRank() says so.
+// What a communicator's rank has on a CUDA device: its memory, its calls in the user's streams, its
+// registered collectives and their execution by the device's resident daemon. No CUDA in this
+// header: where the library was built without a CUDA toolkit, makeDeviceRank() says so.
 #pragma once
 
 #include "runtime/base/deadline.h"
@@ -37,15 +37,15 @@ struct DeviceRankOptions {
   uint64_t firstCall = 0;
   /// All buffers of calls are memory of allocate(); the same on all ranks.
   bool registeredBuffers = false;
-  /// In how many streams of the device this process enqueues at a time; positive (early_start.h).
+  /// In how many streams of the device this process has calls at a time; positive (early_start.h).
   uint32_t streams = kDefaultStreams;
   /// Of the host: communicators that share it share the resident daemon, which preempts if it does,
   /// and its threads run callbacks.
   std::shared_ptr<daemon::Device> scheduler;
 };
 
-/// Counters of a collective on a device, over what was submitted (not enqueued) since it was
-/// registered. Times are nanoseconds.
+/// Counters of a collective on a device, over what was submitted since it was registered. Times are
+/// nanoseconds.
 struct CollectiveCounts {
   std::string name; // "'grad3' (id 3)"
   uint64_t submitted = 0, completed = 0, failed = 0;
@@ -82,32 +82,25 @@ uint64_t hostBytesForDevices();
 class DeviceRank {
 public:
   virtual ~DeviceRank() = default;
-  /// Waits for what was enqueued, no longer than its timeouts.
+  /// Waits for what is in flight, no longer than its timeouts.
   virtual void drain() = 0;
 
   /// Maps the memory of the other ranks, which all have been made.
   virtual Status connect() = 0;
 
-  /// The spec's plan stays referred to. InvalidArgument, Mismatch; Again if there is no device
-  /// memory for its connectors. stay: for how long after a call() its kernel waits for the next
-  /// one; 0: there are none.
-  virtual Status add(const daemon::CollectiveSpec &spec, std::chrono::microseconds stay) = 0;
-  /// None of its invocations is in flight, and no graph that has captured one will be launched.
-  virtual Status remove(uint64_t id) = 0;
-  /// One invocation as the next work of a CUDA stream (a CUstream_st*) of the rank's device, or as
-  /// a node of the graph that captures it. Buffers are device memory. Why the communicator has
-  /// failed, if it has.
-  virtual Status enqueue(uint64_t id, const void *input, void *output, void *stream) = 0;
-  /// The same, and until it has ended on this rank; its result. Not in a stream that is captured.
-  virtual Status enqueueAndWait(uint64_t id, const void *input, void *output, void *stream) = 0;
-  /// One call without registration, as the next work of a CUDA stream or a node of the graph that
-  /// captures it: calls of a communicator are paired in the order in which ranks make them,
-  /// whatever they are (ordered_calls.h). spec.id is ignored. InvalidArgument, and nothing was
-  /// done; Again if there is no device memory for it; why the communicator has failed.
+  /// One call, as the next work of a CUDA stream (a CUstream_st*) of the rank's device, or as a
+  /// node of the graph that captures it: calls of a communicator are paired in the order in which
+  /// ranks make them, whatever they are (ordered_calls.h). Buffers are device memory. spec.id is
+  /// ignored. InvalidArgument, and nothing was done; Again if there is no device memory for it; why
+  /// the communicator has failed.
   virtual Status callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
                               void *stream) = 0;
-  /// enqueueAndWait() in the order of no stream: what writes the input is complete.
-  virtual Status call(uint64_t id, const void *input, void *output) = 0;
+
+  /// For submit(). The spec's plan stays referred to. InvalidArgument; why the communicator has
+  /// failed, if it has.
+  virtual Status add(const daemon::CollectiveSpec &spec) = 0;
+  /// InvalidArgument while invocations of it are in flight.
+  virtual Status remove(uint64_t id) = 0;
 
   /// One invocation, by the device's resident daemon. Buffers are device memory that nobody is
   /// writing any more. Errors are those of occlSubmit.

@@ -115,7 +115,7 @@ void HostWatch::look() {
 
 void HostWatch::lookForLongWaits(uint32_t awaited) {
   for (const LongWaits::Found &wait : longWaits.look(*words, awaited, longWait()))
-    reportLongWait("collective " + describe.collective(wait.slot) +
+    reportLongWait("collective " + describe.collective(wait.place) +
                    " has waited in a stream of rank " + std::to_string(fabric.rank()) + " for " +
                    describeLongWait() + " and goes on; this rank waits for " +
                    describeAwaited(wait, fabric.rank()) + describeDevice());

@@ -22,8 +22,8 @@ public:
   /// wait for a rank, "" if nothing does.
   struct Describing {
     std::function<std::string(const GivingUp &)> givingUp;
-    /// The collective with a slot.
-    std::function<std::string(uint32_t slot)> collective;
+    /// The call whose shape has that place.
+    std::function<std::string(uint32_t place)> collective;
     std::function<std::string(uint32_t rank)> waitFor;
     /// Called now and then: what else of the rank needs a thread that no call of CUDA holds up.
     std::function<void()> lookAfter;
@@ -35,8 +35,8 @@ public:
   ~HostWatch();
 
   /// Of a collective's kernels.
-  WaitBound bound(uint32_t slot, uint64_t timeoutNanoseconds) const {
-    return {words, hasGivenUp, timeoutNanoseconds, slot};
+  WaitBound bound(uint32_t place, uint64_t timeoutNanoseconds) const {
+    return {words, hasGivenUp, timeoutNanoseconds, place};
   }
   /// Makes everything that waits leave.
   void endAll();

@@ -50,19 +50,10 @@ int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads
   return kernelFor(arguments.collective).launch(arguments, launch);
 }
 
-int launchStandby(const StandbyArguments &arguments, void *stream) {
-  const StandbyKernel &kernel =
-      arguments.first.collective.isFloatSum ? kFloatSumStandbyKernel : kAnyStandbyKernel;
-  return kernel.launch(arguments, static_cast<cudaStream_t>(stream));
-}
-
 int loadInStream() {
   for (const InStreamKernel *kernel :
        {&kFloatSumKernel, &kFloatSumLinesKernel, &kFloatSumStraightKernel, &kAnyKernel,
         &kAnyLinesKernel, &kAnyStraightKernel, &kAttendKernel})
-    if (int error = kernel->load(); error != cudaSuccess)
-      return error;
-  for (const StandbyKernel *kernel : {&kFloatSumStandbyKernel, &kAnyStandbyKernel})
     if (int error = kernel->load(); error != cudaSuccess)
       return error;
   return cudaSuccess;

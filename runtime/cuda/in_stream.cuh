@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
   TakenUp taken = {Verdict::GoOn, 0};
   if (isControl) {
     early = loadPeer(collective);
-    taken = takeUp<false>(arguments, arguments.bound, blockIdx.x == 0);
+    taken = takeUp(arguments, arguments.bound);
   }
   const ImageHeader &header =
       loadImage<ByOthers>(collective.images + uint64_t(blockIdx.x) * collective.imageStride,
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     standing.verdict = begin(state, arguments, arguments.bound, header, taken.number, early);
   if (standing.verdict == Verdict::GoOn)
     standing = takeReadySteps(state, tables, arguments.bound, target,
-                              {blockIdx.x, arguments.bound.slot, taken.number, false, {}})
+                              {blockIdx.x, arguments.bound.place, taken.number, false, {}})
                    .standing;
   if (standing.verdict == Verdict::GoOn && threadIdx.x == 0)
     countInvocation(arguments, taken.number, blockIdx.x);

@@ -25,26 +25,29 @@ struct TakenUp {
   Verdict verdict;
   uint64_t number;
 };
-/// After all earlier work of the stream: takes the invocation's number and tells the other ranks
-/// that it has begun, if `tells`. What follows in the stream may be started then. kAgain: this
-/// thread block has done it before. With ordered connectors only thread block 0 tells, and does not
-/// leave before it has.
-template <bool kAgain>
+/// After all earlier work of the stream: takes the invocation's number, and tells the other ranks
+/// that it has begun: thread block 0, which does not leave before it has. What follows in the
+/// stream may be started then.
 __device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
-                                          const WaitBound &bound, bool tells) {
+                                          const WaitBound &bound) {
   awaitEarlierWork();
-  const DeviceCollective &collective = arguments.collective;
+  const bool tells = blockIdx.x == 0;
+  WaitBound first = bound;
+  first.leaveAfter = tells ? 0 : bound.leaveAfter;
   TakenUp taken;
-  if constexpr (kAgain) {
-    taken.verdict = takeNumber(collective, arguments.number, bound, taken.number);
-    tells &= !collective.isOrdered;
-  } else {
-    WaitBound first = bound;
-    first.leaveAfter = tells && collective.isOrdered ? 0 : bound.leaveAfter;
-    taken.verdict = claimNumber(collective, arguments.number, first, taken.number);
-  }
+  taken.verdict = claimNumber(arguments.collective, arguments.number, first, taken.number);
   if (taken.verdict == Verdict::GoOn && tells)
     tellBegin(arguments, taken.number, arguments.buffers);
+  if (taken.verdict == Verdict::GoOn)
+    letLaterWorkStart();
+  return taken;
+}
+/// The same by a thread block that has been there before.
+__device__ __forceinline__ TakenUp takeUpAgain(const InStreamArguments &arguments,
+                                               const WaitBound &bound) {
+  awaitEarlierWork();
+  TakenUp taken;
+  taken.verdict = takeNumber(arguments.collective, arguments.number, bound, taken.number);
   if (taken.verdict == Verdict::GoOn)
     letLaterWorkStart();
   return taken;
@@ -52,7 +55,7 @@ __device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
 
 /// What a thread block of the plan is to do next: all its steps, or, in a visit, as far as they go.
 struct Errand {
-  uint32_t block, slot;
+  uint32_t block, place;
   uint64_t number;
   bool isVisit;
   BlockContext context;
@@ -80,7 +83,7 @@ __device__ __forceinline__ Report takeSteps(const BlockState &state, char *table
       return {{Verdict::GoOn, context}, isOver, isOver || hasMoved, result.obstacle};
     if (hasMoved)
       watch.progressed();
-    GivingUp stuck{0, errand.slot, errand.number, context, result.obstacle, errand.block, 0};
+    GivingUp stuck{0, errand.place, errand.number, context, result.obstacle, errand.block, 0};
     Verdict verdict = afterVainPoll(bound, watch, stuck);
     if (verdict != Verdict::GoOn)
       return {{verdict, context}, false, hasMoved, result.obstacle};
@@ -120,12 +123,8 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
     Invocation invocation;
     invocation.program = &header.program;
     invocation.places = state.places;
-    if (collective.isOrdered) {
-      invocation.wordBase = collective.wordBaseOf(number);
-      invocation.flagBase = collective.flagBaseOf(number);
-    } else {
-      invocation.firstTile = collective.earlierIn(number) * collective.numTiles;
-    }
+    invocation.wordBase = collective.wordBaseOf(number);
+    invocation.flagBase = collective.flagBaseOf(number);
     state.invocation = invocation;
   }
   PeerBegin peer;
@@ -229,8 +228,7 @@ public:
   /// From the begin of the invocation. Leave: not the adopter, and it has waited for long again.
   __device__ Standing run() {
     load(blockIdx.x);
-    // Who leaves thread block 0 to another one may not have come to that. Told twice is told.
-    TakenUp taken = takeUp<true>(arguments, bound, isAdopter || blockIdx.x == 0);
+    TakenUp taken = takeUpAgain(arguments, bound);
     number = taken.number;
     own.verdict = taken.verdict;
     if (own.verdict == Verdict::GoOn)
@@ -245,7 +243,7 @@ private:
     WarpWatch watch(bound);
     bool isDone = false;
     for (;;) {
-      GivingUp stuck{0, bound.slot, number, {}, {}, blockIdx.x, 0};
+      GivingUp stuck{0, bound.place, number, {}, {}, blockIdx.x, 0};
       bool hasMoved = false;
       if (!isDone)
         isDone = visit(blockIdx.x, own.context, hasMoved, stuck);
@@ -283,7 +281,7 @@ private:
     if (loaded != block)
       load(block);
     Report report = takeStepsApart<StepRunner>(state, tables, bound, target,
-                                               {block, bound.slot, number, true, context});
+                                               {block, bound.place, number, true, context});
     context = report.standing.context;
     hasMoved |= report.hasMoved;
     if (report.isOver && threadIdx.x == 0)

@@ -1,10 +1,8 @@
-#include "runtime/cuda/in_stream_standby.cuh"
 #include "runtime/cuda/in_stream_straight.cuh"
 
 namespace occl::cuda {
 
 using Fold = interpreter::cuda::AnyFold;
 const InStreamKernel kAnyStraightKernel = {launchStraight<Fold>, loadStraight<Fold>};
-const StandbyKernel kAnyStandbyKernel = {launchStandbyKernel<Fold>, loadStandbyKernel<Fold>};
 
 } // namespace occl::cuda

@@ -1,5 +1,5 @@
-// A rank that has nothing to do in a call with ordered connectors: the others count on its having
-// come so far all the same. One warp.
+// A rank that has nothing to do in a call: the others count on its having come so far all the same.
+// One warp.
 #include "runtime/cuda/in_stream_begin.cuh"
 #include "runtime/cuda/in_stream_end.cuh"
 #include "runtime/cuda/in_stream_kernels.h"

@@ -42,7 +42,7 @@ __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_
       isReached &= acquireWord(collective.ordinals + b) >= number;
     if (__all_sync(~0u, isReached))
       return Verdict::GoOn;
-    GivingUp stuck{0, bound.slot, number, {}, {}, blockIdx.x, 1};
+    GivingUp stuck{0, bound.place, number, {}, {}, blockIdx.x, 1};
     stuck.obstacle = {interpreter::BlockReason::Announce, 2, collective.rank};
     if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
       return verdict;
@@ -53,7 +53,7 @@ __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_
 /// one.
 __device__ __noinline__ inline void refuseOther(const WaitBound &bound, uint64_t number,
                                                 uint32_t peer) {
-  GivingUp where{0, bound.slot, number, {}, {}, blockIdx.x, 1};
+  GivingUp where{0, bound.place, number, {}, {}, blockIdx.x, 1};
   where.obstacle = {interpreter::BlockReason::Announce, kOtherCall, peer};
   giveUp(bound, where);
 }
@@ -61,7 +61,7 @@ __device__ __noinline__ inline void refuseOther(const WaitBound &bound, uint64_t
 /// One thread: the replay ends here, and the communicator with it.
 __device__ __noinline__ inline void refuseReplay(const DeviceCollective &collective,
                                                  const WaitBound &bound, uint64_t number) {
-  GivingUp where{0, bound.slot, number, {}, {}, blockIdx.x, 1};
+  GivingUp where{0, bound.place, number, {}, {}, blockIdx.x, 1};
   where.obstacle = {interpreter::BlockReason::Announce, kTwoReplays, collective.rank};
   giveUp(bound, where);
 }
@@ -85,11 +85,8 @@ __device__ inline Verdict claimNumber(const DeviceCollective &collective, uint64
   return Verdict::Late;
 }
 
-/// With ordered connectors: the thread blocks that this call does not have have done their part of
-/// it. One warp of the rank.
+/// The thread blocks that this call does not have have done their part of it. One warp of the rank.
 __device__ inline void countAbsentBlocks(const DeviceCollective &collective, uint64_t number) {
-  if (!collective.isOrdered)
-    return;
   for (uint32_t b = collective.numBlocks + laneOfWarp(); b < kOrderedOrdinals; b += 32)
     storeWord(collective.ordinals + b, number + 1);
 }
@@ -110,18 +107,18 @@ __device__ __noinline__ inline void clearLines(const DeviceCollective &collectiv
   __syncwarp();
 }
 
-/// Tells the others that this rank has begun the invocation. One warp of the rank; but with ordered
-/// connectors, where lines may have to be cleared before, only that of thread block 0 ever does.
+/// Tells the others that this rank has begun the invocation. One warp of the rank: as lines may
+/// have to be cleared before, only that of thread block 0 ever does.
 __device__ inline void tellBegin(const InStreamArguments &arguments, uint64_t number,
                                  char *const buffers[2]) {
   const DeviceCollective &collective = arguments.collective;
-  if (collective.isOrdered && number != 0 && collective.clearsLines(number - 1))
+  if (number != 0 && collective.clearsLines(number - 1))
     clearLines(collective, number);
   announceBegin<Telling::Relaxed>(collective, number, buffers);
   countAbsentBlocks(collective, number);
 }
 
-/// With ordered connectors, by all lanes of a warp: some rank calls something else.
+/// By all lanes of a warp: some rank calls something else.
 __device__ __noinline__ inline Verdict refuseOthers(Said said, const WaitBound &bound,
                                                     uint64_t number) {
   const uint32_t others = __ballot_sync(~0u, said == Said::Another);
@@ -148,7 +145,7 @@ __device__ inline Verdict awaitPeers(const DeviceCollective &collective, const W
         acquireBuffers(collective, number);
       return Verdict::GoOn;
     }
-    GivingUp stuck{0, bound.slot, number, {}, {}, blockIdx.x, 1};
+    GivingUp stuck{0, bound.place, number, {}, {}, blockIdx.x, 1};
     if (!peer.isReady)
       stuck.obstacle = {interpreter::BlockReason::Announce, peer.isRegistered ? 1u : 0u,
                         laneOfWarp()};

@@ -1,5 +1,4 @@
-// How in-stream kernels end: the invocation counts as over, and a host thread that waits for it
-// learns of it.
+// How in-stream kernels end: the invocation counts as over.
 #pragma once
 
 #include "runtime/base/system_words.cuh"
@@ -8,17 +7,6 @@
 #include <cstdint>
 
 namespace occl::cuda {
-
-/// Thread block `block` has nothing more to do, and has counted the invocation. One thread, which
-/// has met all that did it. Buffers are memory of the device, and whatever the host has look at
-/// them next reads them there: so a fence for the device is enough. It also puts the count before
-/// the word, for a host that asks whether the invocation is over.
-__device__ inline void tellHost(const EndWords &ended, uint32_t block) {
-  if (ended.words == nullptr)
-    return;
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
-  storeWord(ended.words + block, ended.ticket);
-}
 
 /// The invocation is over on thread block `block`: the next one may follow. Of captured ones that
 /// is known in other kernels only when this one has ended. One thread.
@@ -29,7 +17,6 @@ __device__ inline void countInvocation(const InStreamArguments &arguments, uint6
     storeWord(next, number + 1);
   else
     releaseWord(next, number + 1);
-  tellHost(arguments.ended, block);
 }
 
 } // namespace occl::cuda

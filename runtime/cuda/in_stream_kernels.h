@@ -25,15 +25,8 @@ struct InStreamKernel {
 };
 extern const InStreamKernel kFloatSumKernel, kFloatSumLinesKernel, kFloatSumStraightKernel;
 extern const InStreamKernel kAnyKernel, kAnyLinesKernel, kAnyStraightKernel;
-/// Of a rank without thread blocks, with ordered connectors.
+/// Of a rank without thread blocks.
 extern const InStreamKernel kAttendKernel;
-
-/// Likewise, of straight blocks that stay for further calls.
-struct StandbyKernel {
-  int (*launch)(const StandbyArguments &arguments, cudaStream_t stream);
-  int (*load)();
-};
-extern const StandbyKernel kFloatSumStandbyKernel, kAnyStandbyKernel;
 
 template <class Kernel>
 int launchKernel(Kernel *kernel, uint32_t threads, const InStreamArguments &arguments,

@@ -1,7 +1,7 @@
 // The kernel of in-stream execution for straight blocks (runtime/interpreter/straight.h). Workers,
 // all warps but the last one, take their units through the steps. The last one is the clerk, who
 // does what nobody here waits for: tells the other ranks that the invocation has begun, lets the
-// stream's next kernel start, counts the invocation when it is over, and tells the host.
+// stream's next kernel start, and counts the invocation when it is over.
 #pragma once
 
 #include "runtime/base/system_words.cuh"
@@ -24,15 +24,7 @@ struct StraightShared {
                           kMaxStraightPieces * sizeof(StraightPiece)];
   ReadyWord words[kMaxStraightOperands]; // by operand
   uint64_t number;
-  uint32_t isDone; // with ordered connectors: the workers have taken all steps, or leave
-};
-
-/// An invocation. Of one that has a successor in the same kernel the thread blocks of this rank
-/// have all ended when that comes: then `isNext`, and nobody looks.
-struct Turn {
-  uint64_t number; // or kAnyNumber
-  char *buffers[2];
-  bool isNext;
+  uint32_t isDone; // the workers have taken all steps, or leave
 };
 
 /// Whether `ok` of all workers; the first `numWorkers` threads.
@@ -76,33 +68,29 @@ __device__ __forceinline__ Making loadMaking(const DeviceCollective &collective,
 
 /// Meets the other ranks, and makes addresses and flags of the operands, a lane each. Whole warps.
 /// False: leave.
-__device__ __forceinline__ bool makeWords(StraightShared &shared,
-                                          const InStreamArguments &arguments, const Turn &turn,
-                                          const Making &making) {
+__device__ __forceinline__ bool
+makeWords(StraightShared &shared, const InStreamArguments &arguments, const Making &making) {
   const DeviceCollective &collective = arguments.collective;
   const StraightOperand &operand = making.operand;
   const uint32_t lane = laneOfWarp();
-  uint64_t number = turn.number;
+  uint64_t number = 0;
   PeerBegin peer;
   const WaitBound &bound = arguments.bound;
-  if ((!turn.isNext && takeNumber(collective, turn.number, bound, number) != Verdict::GoOn) ||
+  if (takeNumber(collective, arguments.number, bound, number) != Verdict::GoOn ||
       awaitPeers(collective, bound, number, making.early, peer) != Verdict::GoOn)
     return false;
   if (threadIdx.x == 0)
     shared.number = number;
-  const bool isOrdered = collective.isOrdered;
-  const uint64_t earlier = isOrdered ? 0 : collective.earlierIn(number);
-  const uint64_t flagBase = isOrdered && operand.isLines() ? collective.flagBaseOf(number) : 0;
+  const uint64_t flagBase = operand.isLines() ? collective.flagBaseOf(number) : 0;
   const uint32_t r = lane < collective.numRanks ? lane : 0;
   char *blocks = collective.arenas[r] + peer.where;
   char *block = blocks + collective.blockOf(number) * collective.ringStrides[r];
   char *scratch = fromLane(blocks, collective.rank) + collective.ringBytes[collective.rank];
   char *base = fromLane(block, operand.isLines() ? operand.rank() : 0);
   if (!operand.isLines())
-    base = operand.place == 2 ? scratch : turn.buffers[operand.place == 1];
+    base = operand.place == 2 ? scratch : arguments.buffers[operand.place == 1];
   if (operand.place != kNoPlace)
-    shared.words[threadIdx.x] = {base + operand.offsetAfter(earlier),
-                                 operand.flagAfter(earlier) + flagBase};
+    shared.words[threadIdx.x] = {base + operand.offsetAfter(0), operand.flagAfter(0) + flagBase};
   return true;
 }
 
@@ -133,7 +121,7 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
       Verdict verdict = watch.look(missing != ~0u ? obstacle.peer : ~0u);
       if (verdict == Verdict::Late && missing != ~0u)
         giveUp(arguments.bound, {0,
-                                 arguments.bound.slot,
+                                 arguments.bound.place,
                                  shared.number,
                                  {0, step.instruction, 0},
                                  obstacle,
@@ -148,8 +136,8 @@ __device__ __forceinline__ bool takeSteps(const StraightShared &shared,
   return ok;
 }
 
-/// The last warp, with ordered connectors: looks what the others call, until they all have begun
-/// this invocation or the workers are done. Who begins it later looks at what this rank has said.
+/// The last warp: looks what the others call, until they all have begun this invocation or the
+/// workers are done. Who begins it later looks at what this rank has said.
 __device__ __noinline__ inline bool
 watchPeers(const StraightShared &shared, const InStreamArguments &arguments, uint64_t number) {
   const DeviceCollective &collective = arguments.collective;
@@ -164,38 +152,28 @@ watchPeers(const StraightShared &shared, const InStreamArguments &arguments, uin
   }
 }
 
-/// The last warp, whether the invocation has ended well. Nobody of this invocation waits for it, so
+/// The last warp. Nobody of this invocation waits for it, so
 /// it can afford to fence: what it tells the others is with them before the invocation counts as
 /// over, which of captured ones only the end of the kernel says.
-__device__ inline bool runClerk(const StraightShared &shared, const InStreamArguments &arguments,
-                                const Turn &turn, const EndWords &ended) {
+__device__ inline void runClerk(const StraightShared &shared, const InStreamArguments &arguments) {
   const DeviceCollective &collective = arguments.collective;
-  uint64_t number = turn.number;
-  bool ok =
-      turn.isNext || claimNumber(collective, turn.number, arguments.bound, number) == Verdict::GoOn;
+  uint64_t number = 0;
+  bool ok = claimNumber(collective, arguments.number, arguments.bound, number) == Verdict::GoOn;
   if (ok && blockIdx.x == 0)
-    tellBegin(arguments, number, turn.buffers);
+    tellBegin(arguments, number, arguments.buffers);
   letLaterWorkStart();
-  if (blockIdx.x == 0 && turn.number != kAnyNumber)
+  if (blockIdx.x == 0 && arguments.number != kAnyNumber)
     fenceSystem();
-  if (ok && blockIdx.x == 0 && collective.isOrdered)
+  if (ok && blockIdx.x == 0)
     ok = watchPeers(shared, arguments, number);
   ok = interpreter::cuda::allOfBlock(ok);
-  if (ok && turn.number == kAnyNumber && shared.number != number) {
-    // The workers have looked while another replay had it, which has ended since.
-    if (laneOfWarp() == 0)
-      refuseReplay(collective, arguments.bound, number);
-    return false;
-  }
-  if (ok && laneOfWarp() == 0) {
+  if (!ok || laneOfWarp() != 0)
+    return;
+  if (arguments.number == kAnyNumber && shared.number != number)
+    // The workers have looked while another call had it, which has ended since.
+    refuseReplay(collective, arguments.bound, number);
+  else
     storeWord(collective.ordinals + blockIdx.x, number + 1);
-    tellHost(ended, blockIdx.x);
-  }
-  return ok;
-}
-
-__device__ __forceinline__ Turn turnOf(const InStreamArguments &arguments) {
-  return {arguments.number, {arguments.buffers[0], arguments.buffers[1]}, false};
 }
 
 template <class Fold, bool kWide>
@@ -206,7 +184,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t numWorkers = blockDim.x - 32;
   if (threadIdx.x >= numWorkers) {
     awaitEarlierWork();
-    runClerk(shared, arguments, turnOf(arguments), arguments.ended);
+    runClerk(shared, arguments);
     return;
   }
   if (threadIdx.x == 0)
@@ -217,12 +195,12 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x / 32 * 32 < layout.maxOperands) {
     const Making making = loadMaking(arguments.collective, image);
     awaitEarlierWork();
-    ok = makeWords(shared, arguments, turnOf(arguments), making);
+    ok = makeWords(shared, arguments, making);
   } else {
     awaitEarlierWork();
   }
   ok = meetWorkers(numWorkers, ok) && takeSteps<Fold, kWide>(shared, arguments, image, numWorkers);
-  if (arguments.collective.isOrdered && threadIdx.x == 0)
+  if (threadIdx.x == 0)
     *static_cast<volatile uint32_t *>(&shared.isDone) = 1;
   interpreter::cuda::allOfBlock(ok);
 }

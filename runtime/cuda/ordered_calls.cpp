@@ -221,8 +221,7 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
   arguments.number = hasGraphs ? kAnyNumber : numCalls;
   if (!turn.waitsOnDevice)
     arguments.collective.numOrdinals = 0;
-  arguments.bound =
-      watch.bound(kSlots + known.place, static_cast<uint64_t>(timeout.count()) * 1'000'000);
+  arguments.bound = watch.bound(known.place, static_cast<uint64_t>(timeout.count()) * 1'000'000);
   arguments.bound.leaveAfter = known.shape->leaveAfter(arguments.bound.timeout);
   const uint32_t early =
       mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer());
@@ -247,9 +246,9 @@ std::chrono::milliseconds OrderedCalls::longestTimeout() {
   return longest;
 }
 
-std::shared_ptr<const daemon::CollectiveSpec> OrderedCalls::reported(uint32_t which) {
+std::shared_ptr<const daemon::CollectiveSpec> OrderedCalls::reported(uint32_t place) {
   std::lock_guard lock(reporting);
-  return which < kSlots || which >= kReported ? nullptr : reports[which - kSlots];
+  return place < kMaxShapes ? reports[place] : nullptr;
 }
 
 } // namespace occl::cuda

@@ -47,8 +47,8 @@ public:
   StatusOr<bool> isOver();
   /// Of all calls so far that have a deadline; 0: none has.
   std::chrono::milliseconds longestTimeout();
-  /// What a kernel that is reported at kSlots and more executes; null: none.
-  std::shared_ptr<const daemon::CollectiveSpec> reported(uint32_t which);
+  /// What kernels execute that call themselves by that place; null: nothing.
+  std::shared_ptr<const daemon::CollectiveSpec> reported(uint32_t place);
 
 private:
   /// What the ranks must call alike, as far as this rank knows it.

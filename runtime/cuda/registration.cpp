@@ -2,7 +2,6 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device_tiles.h"
-#include "runtime/cuda/replay_word.h"
 
 #include <algorithm>
 #include <string>
@@ -92,7 +91,7 @@ Status Registration::takeMemory() {
   auto blocks = take(device.ringBytes[context.rank] + bound->scratchBytes());
   if (!blocks.ok())
     return blocks.status();
-  uint64_t ordinalBytes = (device.numBlocks + 1) * sizeof(uint64_t); // and relay()
+  uint64_t ordinalBytes = device.numBlocks * sizeof(uint64_t);
   auto ordinals = take(ordinalBytes);
   if (!ordinals.ok())
     return ordinals.status();
@@ -129,46 +128,6 @@ Status Registration::retire() {
       return status;
   }
   return context.slots.release(device.slot);
-}
-
-StatusOr<std::array<char *, 2>> Registration::staging() {
-  if (staged)
-    return *staged;
-  auto input = take(bound->inputBytes());
-  if (!input.ok())
-    return input.status();
-  auto output = take(bound->outputBytes());
-  if (!output.ok())
-    return output.status();
-  staged = {*input, *output};
-  return *staged;
-}
-
-StatusOr<std::vector<uint64_t>> Registration::readOrdinals() const {
-  std::vector<uint64_t> ordinals(device.numBlocks);
-  Status read =
-      context.memory.download(ordinals.data(), reinterpret_cast<const char *>(device.ordinals),
-                              ordinals.size() * sizeof(uint64_t));
-  if (!read.ok())
-    return read;
-  return ordinals;
-}
-
-StatusOr<uint64_t> Registration::finished() const {
-  if (isIdle())
-    return ~0ull;
-  auto ordinals = readOrdinals();
-  return ordinals.ok() ? StatusOr<uint64_t>(*std::ranges::min_element(*ordinals))
-                       : ordinals.status();
-}
-
-StatusOr<bool> Registration::isReplayed() const {
-  if (isIdle())
-    return false;
-  auto ordinals = readOrdinals();
-  return ordinals.ok() ? StatusOr<bool>(std::ranges::any_of(
-                             *ordinals, [](uint64_t word) { return isReplaying(word); }))
-                       : ordinals.status();
 }
 
 } // namespace occl::cuda

@@ -7,16 +7,12 @@
 #include "runtime/cuda/shape.h"
 #include "runtime/daemon/collective.h"
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <vector>
 
 namespace occl::cuda {
 
-/// One slot of the rank: a registered collective, or one captured call of it. Immutable, but for
-/// staging() and what devices write.
+/// One slot of the rank: a registered collective. Immutable, but for what devices write.
 ///
 /// Its memory is given back once all ranks have retired the slot: until then slower ones may store
 /// signals and credits of invocations that are over here. A rank without thread blocks takes part
@@ -32,19 +28,9 @@ public:
   /// This rank has no thread block: there is nothing to launch.
   bool isIdle() const { return device.numBlocks == 0; }
 
-  /// A word of its kernels' own, zero at first.
-  uint64_t *relay() const { return device.ordinals + device.numBlocks; }
-
-  /// Input and output of this rank's arena, for buffers that the other ranks cannot access. Again
-  /// if there is no memory. One thread at a time.
-  StatusOr<std::array<char *, 2>> staging();
   /// It is deregistered: once all ranks have said so its slot and memory may be another
   /// collective's. Without that they stay this one's until the communicator ends.
   Status retire();
-  /// Invocations that all thread blocks have finished; without thread blocks, all there are.
-  StatusOr<uint64_t> finished() const;
-  /// Of a captured call: whether a replay has begun and not ended.
-  StatusOr<bool> isReplayed() const;
 
 private:
   explicit Registration(const ShapeContext &context) : Shape(context) {}
@@ -52,10 +38,8 @@ private:
   void layOut(const plan::Plan &plan);
   Status takeMemory();
   Status publish();
-  StatusOr<std::vector<uint64_t>> readOrdinals() const;
 
   bool hasSlot = false;
-  std::optional<std::array<char *, 2>> staged;
 };
 
 } // namespace occl::cuda

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 /// For a device that does not react to its daemon, and, in destroy, for what has no deadline.
 constexpr std::chrono::milliseconds kDrainPatience = 10s, kEndlessPatience = 30s;
-/// Of a slot that submitted invocations have for themselves: apart from those in streams.
+/// Of a slot that submitted invocations have for themselves.
 constexpr uint32_t kResidentInstance = SlotKey::kSubmitted;
 
 /// Of a rank that has nothing to do in its collective: complete from the beginning.
@@ -199,7 +199,7 @@ StatusOr<ResidentRank::Known *> ResidentRank::find(uint64_t id) {
   return found->second.get();
 }
 
-/// Submitted invocations have connectors of their own: those in streams keep to another order.
+/// Submitted invocations have connectors of their own: calls in streams keep to another order.
 Status ResidentRank::ensureResident(Known &known) {
   if (known.isResident.load(std::memory_order_acquire))
     return {};
@@ -253,8 +253,7 @@ Status ResidentRank::checkBuffers(const Known &known, const void *input, const v
        !context.memory.offsetOf(output, binding.outputBytes())))
     return invalid(
         "collective " + known.describe() +
-        ": a plan with direct access needs buffers of occlMemAlloc when it is submitted; "
-        "occlEnqueue copies others");
+        ": a plan with direct access needs buffers of occlMemAlloc when it is submitted");
   return checkOnDevice({input, output}, {binding.inputBytes(), binding.outputBytes()},
                        context.memory.device(), false);
 }

@@ -37,9 +37,8 @@ struct SlotBoard {
   Atomic<uint64_t> generations[kSlots];
 };
 
-/// A collective's id; 0 for the calls of occlEnqueue that are executed as they are made, kSubmitted
-/// for those of occlSubmit, else which of those that were captured in a graph. kOrdered, with id 0:
-/// ordered connectors, of no collective.
+/// A collective's id, and which of its connectors: kSubmitted, those of occlSubmit. kOrdered, with
+/// id 0: ordered connectors, of no collective.
 struct SlotKey {
   static constexpr uint32_t kSubmitted = ~0u, kOrdered = ~0u - 1;
 

@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t kRecent = 50'000'000;
 constexpr uint32_t kDefaultConnections = 8, kMostConnections = 32;
 
-uint64_t lastWait(const HostWords &words, uint32_t slot) {
-  return loadShared(&words.waiting[slot], std::memory_order_relaxed);
+uint64_t lastWait(const HostWords &words, uint32_t place) {
+  return loadShared(&words.waiting[place], std::memory_order_relaxed);
 }
 
 } // namespace
@@ -46,8 +46,8 @@ uint32_t WaitingOnDevices::count(int device) {
     streams += where.first == device ? number : 0;
   std::vector<uint64_t> times;
   for (const auto &[where, words] : ranks)
-    for (uint32_t slot = 0; where == device && slot < kReported; ++slot)
-      if (uint64_t time = lastWait(*words, slot); time != 0)
+    for (uint32_t place = 0; where == device && place < kMaxShapes; ++place)
+      if (uint64_t time = lastWait(*words, place); time != 0)
         times.push_back(time);
   const uint64_t latest = times.empty() ? 0 : *std::ranges::max_element(times);
   return streams + static_cast<uint32_t>(std::ranges::count_if(

@@ -19,7 +19,7 @@ TEST(Waiting, CountsWhatWaitsOnADeviceNow) {
   all.add(1, *elsewhere);
   EXPECT_EQ(all.count(0), 0u);
   first->waiting[0] = 1000 * kMillisecond;
-  first->waiting[kSlots - 1] = 1001 * kMillisecond;
+  first->waiting[kMaxShapes - 1] = 1001 * kMillisecond;
   second->waiting[0] = 1040 * kMillisecond; // the same collective on another rank
   second->waiting[7] = 100 * kMillisecond;  // long over
   elsewhere->waiting[3] = 5 * kMillisecond; // by another clock

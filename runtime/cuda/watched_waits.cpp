@@ -7,9 +7,9 @@ namespace occl::cuda {
 std::vector<LongWaits::Found> LongWaits::look(const HostWords &words, uint32_t awaited,
                                               std::chrono::nanoseconds atLeast) {
   std::vector<Found> found;
-  for (uint32_t slot = 0; slot < kReported; ++slot) {
-    const uint64_t at = loadShared(&words.waiting[slot], std::memory_order_relaxed);
-    Seen &wait = seen[slot];
+  for (uint32_t place = 0; place < kMaxShapes; ++place) {
+    const uint64_t at = loadShared(&words.waiting[place], std::memory_order_relaxed);
+    Seen &wait = seen[place];
     if (at <= wait.last) // or of a thread block whose word came late
       continue;
     if (wait.last == 0 || at - wait.last >= kSilent)
@@ -20,7 +20,7 @@ std::vector<LongWaits::Found> LongWaits::look(const HostWords &words, uint32_t a
     if (wait.isFound || at - wait.first < static_cast<uint64_t>(atLeast.count()))
       continue;
     wait.isFound = true;
-    found.push_back({slot, wait.awaited});
+    found.push_back({place, wait.awaited});
   }
   return found;
 }

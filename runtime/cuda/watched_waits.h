@@ -45,7 +45,7 @@ public:
   explicit LongWaits(uint32_t rank) : rank(rank) {}
 
   struct Found {
-    uint32_t slot;
+    uint32_t place;
     /// The last rank that kernels have said they wait for while this one waited: with several that
     /// wait, of some of them. This rank if they named no other: its thread blocks also wait for
     /// each other, which says nothing of who is late.
@@ -67,7 +67,7 @@ private:
     uint32_t awaited = 0;
   };
   const uint32_t rank;
-  std::vector<Seen> seen = std::vector<Seen>(kReported);
+  std::vector<Seen> seen = std::vector<Seen>(kMaxShapes);
 };
 
 /// "rank 1", of a wait that was found on rank `rank`.

@@ -36,13 +36,13 @@ class Long : public testing::Test {
 protected:
   using Waits = std::vector<LongWaits::Found>;
 
-  /// The slot's kernel says so every 2 milliseconds from `begin` to `end`, and the host looks as
+  /// The place's kernel says so every 2 milliseconds from `begin` to `end`, and the host looks as
   /// often; what it finds. awaited: the ranks that it says, in turn.
-  Waits wait(uint32_t slot, std::chrono::milliseconds begin, std::chrono::milliseconds end,
+  Waits wait(uint32_t place, std::chrono::milliseconds begin, std::chrono::milliseconds end,
              const std::vector<uint32_t> &awaited = {kPeer}) {
     Waits found;
     for (auto now = begin; now < end; now += 2ms) {
-      words->waiting[slot] = static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
+      words->waiting[place] = static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
       const auto round = static_cast<size_t>((now - begin) / 2ms);
       for (const LongWaits::Found &one : waits.look(*words, awaited[round % awaited.size()], 1s))
         found.push_back(one);

@@ -116,5 +116,25 @@ TEST_F(Registrations, IdsComeAndGoForEver) {
   });
 }
 
+/// Until then nothing is agreed.
+TEST_F(Registrations, TheFirstSubmissionSaysWhatDoesNotFit) {
+  auto n = static_cast<uint32_t>(comms.size());
+  Case what = one(plan::testing::ringAllReduce(n)),
+       other = one(plan::testing::ringAllReduce(n + 1));
+  occlRequest_t requests[2] = {0, 0};
+  ASSERT_EQ(registerCase(comms[0], what), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(registerCase(comms[0], what), occlInvalidArgument) << "twice";
+  ASSERT_EQ(submit(0, what, requests[0]), occlSuccess) << occlGetLastError();
+  ++what.count;
+  ASSERT_EQ(registerCase(comms[1], what), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(submit(1, what, requests[1]), occlMismatch) << occlGetLastError();
+  other.id = 2;
+  ASSERT_EQ(registerCase(comms[1], other), occlSuccess) << occlGetLastError();
+  EXPECT_EQ(submit(1, other, requests[1]), occlInvalidArgument) << occlGetLastError();
+  EXPECT_EQ(occlDeregister(comms[1], 3), occlInvalidArgument);
+  EXPECT_EQ(occlCommAbort(comms[1]), occlSuccess);
+  EXPECT_EQ(occlWait(comms[0], requests[0]), occlAborted);
+}
+
 } // namespace
 } // namespace occl::gpu_test

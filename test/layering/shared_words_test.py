@@ -21,8 +21,6 @@ ALLOWED = {
     "runtime/cuda/buffer_check.cpp": "what a thread remembers of its own questions to CUDA",
     "runtime/cuda/cuda_calls.cpp": "a thread that is left behind where a call of CUDA never returns",
     "runtime/cuda/in_stream_begin.cuh": "device code",
-    "runtime/cuda/in_stream_end.cuh": "device code",
-    "runtime/cuda/in_stream_standby.cuh": "device code",
     "runtime/cuda/in_stream_straight.cuh": "device code",
     "runtime/cuda/resident/warp_target.cuh": "device code",
     "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
