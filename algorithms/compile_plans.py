@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Turns rows of host_plans.tsv and device_plans.tsv into options of occlc, and all of them into an archive of plans.
+"""Turns rows of host_plans.tsv, device_plans.tsv and resident_plans.tsv into options of occlc, and all of them into an archive of plans.
 
   compile_plans.py options host <limit> <protocol>
   compile_plans.py options device <instances> <limit> <protocol>
       prints the options, but for ranks and parameters of the algorithm
   compile_plans.py archive <occlc> <folder of algorithms> <output>
-      compiles what runtime/plan_library embeds: for 1 to 32 ranks on hosts and 1 to 8 on devices, with registered and with ordinary buffers
+      compiles what runtime/plan_library embeds: for 1 to 32 ranks on hosts and 1 to 8 on devices, there in streams and by the resident
+      daemon, with registered and with ordinary buffers
 
 The archive: a line "OCCL plans 1 <bytes of the index>", the index (xz), then the blobs (xz). The index, as text:
   blob <bytes> <bytes when it is unpacked>                                        in their order
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-MAX_RANKS = {"host": 32, "device": 8}
+MAX_RANKS = {"host": 32, "device": 8, "resident": 8}
 
 
 def limited(options, limit):
@@ -51,18 +52,17 @@ def numbers_in(ranks):
         yield from range(int(first), int(last or first) + 1)
 
 
-def rows_of(path):
+def rows_of(path, where):
     """(collective, ranks, algorithm, limit, options by class) of each row and number of ranks, in their order."""
     for line in open(path, encoding="utf-8"):
         if line.startswith("#"):
             continue
         fields = line.rstrip("\n").split("\t")
         collective, ranks, algorithm = fields[:3]
-        is_host, (limit, protocol) = len(fields) == 5, fields[-2:]
+        limit, protocol = fields[-2:]
         # What is not registered cannot be accessed by others: messages instead.
         ordinary = "simple" if protocol in ("direct", "apart", "beside") else protocol
-        where = "host" if is_host else "device"
-        options = host_options if is_host else device_options
+        options = host_options if where == "host" else device_options
         options_of = {
             where + "-registered": options(*fields[3:-1], protocol),
             where + "-ordinary": options(*fields[3:-1], ordinary),
@@ -84,7 +84,7 @@ def compiled(occlc, folder, collective, ranks, algorithm, options):
 
 
 def archive(occlc, folder, output):
-    rows = [row for table in ("host", "device") for row in rows_of(f"{folder}/{table}_plans.tsv")]
+    rows = [row for table in MAX_RANKS for row in rows_of(f"{folder}/{table}_plans.tsv", table)]
     jobs = {}  # what is compiled once, though several rows have it
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for collective, ranks, algorithm, _, options_of in rows:

@@ -22,12 +22,6 @@ constexpr uint32_t kTimes = 300;
 constexpr uint64_t kBytes = 16 << 10;
 constexpr std::chrono::microseconds kDelays[] = {0us, 100us, 1000us, 10000us, 30000us};
 
-void submit(const LatencyRank &rank) {
-  require(occlSubmitOnStream(rank.comm, 1, rank.input, rank.output, rank.stream, nullptr, nullptr,
-                             nullptr) == occlSuccess,
-          "occlSubmitOnStream");
-}
-
 /// Not by sleeping, which ends when it likes.
 void pass(std::chrono::microseconds time) {
   for (auto end = Clock::now() + time; Clock::now() < end;)
@@ -36,7 +30,7 @@ void pass(std::chrono::microseconds time) {
 
 /// In microseconds, ascending: the first rank is there at once, the last one `delay` later.
 std::vector<double> measure(const std::vector<LatencyRank> &ranks,
-                            std::chrono::microseconds delay) {
+                            const std::vector<occlPlan_t> &plans, std::chrono::microseconds delay) {
   std::vector<double> took;
   std::barrier<> met(static_cast<ptrdiff_t>(ranks.size()));
   std::atomic<Clock::rep> lateAt{0};
@@ -45,13 +39,14 @@ std::vector<double> measure(const std::vector<LatencyRank> &ranks,
     threads.emplace_back([&, r] {
       const LatencyRank &rank = ranks[r];
       require(cudaSetDevice(rank.device) == cudaSuccess, "cudaSetDevice");
+      const occlCall_t call = callOf(rank, plans, kBytes);
       for (uint32_t i = 0; i < kTimes; ++i) {
         met.arrive_and_wait();
         if (r + 1 == ranks.size()) {
           pass(delay);
           lateAt = Clock::now().time_since_epoch().count();
         }
-        submit(rank);
+        startInStream(rank, call);
         require(cudaStreamSynchronize(rank.stream) == cudaSuccess, "cudaStreamSynchronize");
         const auto end = Clock::now();
         met.arrive_and_wait();
@@ -72,11 +67,9 @@ void measureAll(const LatencyArguments &arguments, bool isStrict) {
   config.workers = arguments.blocks;
   config.strict = isStrict ? 1 : 2;
   std::vector<LatencyRank> ranks = makeLatencyRanks(arguments.numRanks, config, kBytes);
-  for (const LatencyRank &rank : ranks)
-    registerOn(rank.comm, 1, arguments.plans, kBytes);
-  measure(ranks, 0us);
+  measure(ranks, arguments.plans, 0us);
   for (auto delay : kDelays) {
-    const std::vector<double> took = measure(ranks, delay);
+    const std::vector<double> took = measure(ranks, arguments.plans, delay);
     std::printf("| %s | %lld | %.0f | %.0f | %.0f |\n", isStrict ? "strict" : "lookout",
                 static_cast<long long>(delay.count()), took[took.size() / 10],
                 took[took.size() / 2], took[took.size() * 9 / 10]);

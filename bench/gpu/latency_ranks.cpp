@@ -62,17 +62,6 @@ LatencyArguments latencyArguments(int argc, char **argv, const char *name) {
   return arguments;
 }
 
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans,
-                uint64_t bytes) {
-  occlCollective_t collective = OCCL_COLLECTIVE_INITIALIZER;
-  collective.id = id;
-  collective.plans = plans.data();
-  collective.numPlans = static_cast<uint32_t>(plans.size());
-  collective.count = bytes / sizeof(float);
-  collective.timeoutMs = 5000;
-  require(occlRegister(comm, &collective) == occlSuccess, "occlRegister");
-}
-
 occlCall_t callOf(const LatencyRank &rank, const std::vector<occlPlan_t> &plans, uint64_t bytes) {
   occlCall_t call = OCCL_CALL_INITIALIZER;
   for (occlPlan_t plan : plans)
@@ -84,6 +73,13 @@ occlCall_t callOf(const LatencyRank &rank, const std::vector<occlPlan_t> &plans,
   call.count = bytes / sizeof(float);
   call.timeoutMs = 5000;
   return call;
+}
+
+void startInStream(const LatencyRank &rank, occlCall_t call) {
+  call.after = &rank.stream;
+  occlRequest_t request = 0;
+  require(occlStart(rank.comm, &call, nullptr, nullptr, &request) == occlSuccess, "occlStart");
+  require(occlStreamWait(rank.comm, request, rank.stream) == occlSuccess, "occlStreamWait");
 }
 
 } // namespace occl::bench

@@ -2,7 +2,7 @@
 // as many devices as there are, several on one if need be; and plans from the command line.
 #pragma once
 
-#include "runtime/communicator/occl_registered.h"
+#include "runtime/communicator/occl.h"
 
 #include <cuda_runtime.h>
 
@@ -33,9 +33,10 @@ struct LatencyArguments {
 /// NAME <ranks> <thread blocks of the daemon> <plan>...; ends the process if they are not that.
 LatencyArguments latencyArguments(int argc, char **argv, const char *name);
 
-/// All-reduces of floats and so many bytes.
-void registerOn(occlComm_t comm, uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes);
-/// The same as a call: with the first plan that serves so many bytes.
+/// An all-reduce of floats and so many bytes, with the first plan that serves it.
 occlCall_t callOf(const LatencyRank &rank, const std::vector<occlPlan_t> &plans, uint64_t bytes);
+
+/// What follows in the rank's stream waits for the call, which is started after what is there.
+void startInStream(const LatencyRank &rank, occlCall_t call);
 
 } // namespace occl::bench

@@ -1,10 +1,10 @@
 // submit_latency <ranks> <thread blocks of the daemon> <all-reduce plan>...: what an all-reduce
 // takes on CUDA devices, with ranks that are threads, on as many devices as there are; several on
-// one if need be. From host to host: occlRun; and occlCall, occlSubmitOnStream and NCCL with a wait
-// for the stream; then of many in a stream, each. The plans serve sizes as occlRegister chooses.
-// NCCL needs a device for each rank, and libnccl.so.2.
-// OCCL_BENCH_BYTES: occlRun of so many bytes alone, which is what a trace (OCCL_TRACE) is wanted
-// of.
+// one if need be. From host to host: occlStart and occlWait; and occlCall, occlStart after the
+// stream with occlStreamWait, and NCCL with a wait for the stream; then of many in a stream, each.
+// The first plan that serves a size is taken. NCCL needs a device for each rank, and libnccl.so.2.
+// OCCL_BENCH_BYTES: occlStart and occlWait of so many bytes alone, which is what a trace
+// (OCCL_TRACE) is wanted of.
 #include "bench/gpu/latency_ranks.h"
 #include "bench/gpu/nccl_library.h"
 
@@ -35,18 +35,19 @@ public:
     double run = 0, runMost = 0, called = 0, calledMost = 0;
     double streamed = 0, nccl = 0, streamedInRow = 0, calledInRow = 0;
   };
-  /// id: of what is registered; runsAlone: occlRun and nothing else.
+  /// runsAlone: occlStart and occlWait and nothing else.
   Times measure(uint64_t id, const std::vector<occlPlan_t> &plans, uint64_t bytes,
                 const NcclLibrary &library, bool runsAlone) {
     require(cudaSetDevice(device) == cudaSuccess, "cudaSetDevice");
-    auto streamed = [&] {
-      require(occlSubmitOnStream(comm, id, input, output, stream, nullptr, nullptr, nullptr) ==
-                  occlSuccess,
-              "occlSubmitOnStream");
-    };
-    const occlCall_t call = callOf(*this, plans, bytes);
+    occlCall_t call = callOf(*this, plans, bytes);
+    call.id = id;
+    auto streamed = [&] { startInStream(*this, call); };
     auto called = [&] { require(occlCall(comm, &call, stream) == occlSuccess, "occlCall"); };
-    auto run = [&] { require(occlRun(comm, id, input, output) == occlSuccess, "occlRun"); };
+    auto run = [&] {
+      occlRequest_t request = 0;
+      require(occlStart(comm, &call, nullptr, nullptr, &request) == occlSuccess, "occlStart");
+      require(occlWait(comm, request) == occlSuccess, "occlWait");
+    };
     auto byNccl = [&] {
       requireNccl(library.allReduce(input, output, bytes / sizeof(float), kNcclFloat32, kNcclSum,
                                     nccl, stream),
@@ -121,13 +122,11 @@ void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans,
   const char *given = std::getenv("OCCL_BENCH_BYTES");
   const uint64_t only = given ? std::strtoull(given, nullptr, 10) : 0;
   require(only <= kLargest, "OCCL_BENCH_BYTES is too large");
-  std::printf("| bytes | occlRun | 99 %% | occlCall | 99 %% | occlSubmitOnStream | NCCL | "
-              "occlSubmitOnStream in a row | occlCall in a row |\n"
+  std::printf("| bytes | occlStart | 99 %% | occlCall | 99 %% | in the stream | NCCL | "
+              "in the stream, in a row | occlCall in a row |\n"
               "|---|---|---|---|---|---|---|---|---|\n");
   for (uint64_t bytes = only ? only : 1 << 10; bytes <= (only ? only : kLargest); bytes *= 4) {
     ++id;
-    for (Rank &rank : ranks)
-      registerOn(rank.comm, id, plans, bytes);
     std::vector<Rank::Times> times(ranks.size());
     std::vector<std::thread> threads;
     for (uint32_t r = 0; r < ranks.size(); ++r)
@@ -140,8 +139,6 @@ void measureAll(std::vector<Rank> &ranks, const std::vector<occlPlan_t> &plans,
                 static_cast<unsigned long long>(bytes), took.run, took.runMost, took.called,
                 took.calledMost, took.streamed, took.nccl, took.streamedInRow, took.calledInRow);
     std::fflush(stdout);
-    for (Rank &rank : ranks)
-      require(occlDeregister(rank.comm, id) == occlSuccess, "occlDeregister");
   }
 }
 

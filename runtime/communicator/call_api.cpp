@@ -34,14 +34,15 @@ Status checkCall(const occlCall_t &given) {
 }
 
 /// What binds the call's shape. Nothing of it depends on this rank.
-StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &given) {
+StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &given,
+                                        Way way = Way::Called) {
   daemon::CollectiveSpec spec;
   spec.count = given.count;
   spec.type = static_cast<DataType>(given.dataType);
   spec.op = static_cast<ReduceOp>(given.op);
   const uint64_t bytes = given.count * sizeOf(spec.type);
   if (given.kind != occlKindPlan) {
-    auto chosen = choosePlan(comm, given.kind, bytes, given.root);
+    auto chosen = choosePlan(comm, given.kind, bytes, given.root, way);
     if (!chosen.ok())
       return chosen.status();
     spec.plan = std::move(chosen->plan);
@@ -101,19 +102,48 @@ private:
   daemon::CallOptions options;
 };
 
+StatusOr<daemon::CollectiveSpec> specOnDevice(const occlComm &comm, const Call &given, Way way) {
+  const occlCall_t &call = *given;
+  if (call.scalar)
+    return invalid("pre-multiplied sums are not there yet for communicators with deviceKind "
+                   "occlDeviceCuda; multiply the input by the scalar before the call");
+  auto spec = specOf(comm, call, way);
+  if (!spec.ok())
+    return spec.status();
+  spec->name = call.name ? call.name : "";
+  spec->timeout = timeoutOf(call.timeoutMs);
+  spec->id = call.id;
+  spec->priority = call.priority;
+  spec->callbacksNeverBlock = call.callbacksNeverBlock != 0;
+  return spec;
+}
+
 Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *stream) {
   Call given;
   if (Status read = given.read(&call); !read.ok())
     return read;
-  if ((*given).scalar)
-    return invalid("pre-multiplied sums are not there yet for communicators with deviceKind "
-                   "occlDeviceCuda; multiply the input by the scalar before the call");
-  auto spec = specOf(comm, *given);
+  auto spec = specOnDevice(comm, given, Way::Called);
   if (!spec.ok())
     return spec.status();
-  spec->name = (*given).name ? (*given).name : "";
-  spec->timeout = timeoutOf((*given).timeoutMs);
   return comm.gpu->callInStream(*spec, (*given).sendBuffer, (*given).recvBuffer, stream);
+}
+
+StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &given,
+                                          const daemon::Callback &callback) {
+  auto spec = specOnDevice(comm, given, Way::Started);
+  if (!spec.ok())
+    return spec.status();
+  const occlCall_t &call = *given;
+  cuda::DeviceRank::Start start = {.spec = *spec,
+                                   .kind = static_cast<uint8_t>(call.kind),
+                                   .root = call.root,
+                                   .input = call.sendBuffer,
+                                   .output = call.recvBuffer,
+                                   .after = {},
+                                   .callback = callback};
+  if (call.after)
+    start.after = *call.after;
+  return comm.gpu->start(start);
 }
 
 } // namespace
@@ -147,18 +177,19 @@ occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t c
   if (!callback && !request)
     return reportInvalid("occlStart", "callback and request must not both be NULL");
   return guarded("occlStart", comm, [&]() -> Status {
-    if (comm->gpu)
-      return invalid("occlStart is not there yet for communicators with deviceKind occlDeviceCuda; "
-                     "use occlRegister and occlSubmit");
     Call given;
     if (Status read = given.read(call); !read.ok())
       return read;
     if ((*given).id >= transport::kFirstReservedId)
       return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");
-    daemon::Submission submission = given.submission((*given).id);
-    if (callback)
-      submission.callback = wrapped(callback, user);
-    auto started = comm->daemon->start(submission, [&] { return specOf(*comm, *given); });
+    const daemon::Callback ending = callback ? wrapped(callback, user) : daemon::Callback();
+    auto started = [&] {
+      if (comm->gpu)
+        return startOnDevice(*comm, given, ending);
+      daemon::Submission submission = given.submission((*given).id);
+      submission.callback = ending;
+      return comm->daemon->start(submission, [&] { return specOf(*comm, *given); });
+    }();
     if (!started.ok())
       return started.status();
     if (request)

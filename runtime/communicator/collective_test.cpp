@@ -42,29 +42,6 @@ TEST_P(Collectives, AllPlansGiveTheRightResult) {
 
 INSTANTIATE_TEST_SUITE_P(NumRanks, Collectives, ::testing::Values(1, 2, 3, 5, 8));
 
-/// Registered collectives are for devices; on hosts each function says what to call instead.
-TEST(Collective, NothingIsRegisteredOnHosts) {
-  Ranks ranks(1);
-  Job job(1, handleOf(oneShotAllReduce(1)), 10);
-  occlRequest_t request = 0;
-  const auto refuses = [](const char *function, occlResult_t result) {
-    EXPECT_EQ(result, occlInvalidArgument) << function;
-    std::string text = occlGetLastError();
-    EXPECT_NE(text.find("on hosts use occlCall and occlStart"), std::string::npos)
-        << function << ": " << text;
-  };
-  const void *input = job.input(0);
-  void *output = job.output(0);
-  refuses("occlRegister", job.registerOn(ranks[0]));
-  refuses("occlDeregister", occlDeregister(ranks[0], 1));
-  refuses("occlSubmit", occlSubmit(ranks[0], 1, input, output, nullptr, nullptr, &request));
-  refuses("occlSubmitOnStream",
-          occlSubmitOnStream(ranks[0], 1, input, output, nullptr, nullptr, nullptr, &request));
-  refuses("occlRun", occlRun(ranks[0], 1, input, output));
-  EXPECT_EQ(occlRegister(nullptr, nullptr), occlInvalidArgument);
-  EXPECT_STREQ(occlGetLastError(), "occlRegister: comm must not be NULL");
-}
-
 TEST(Collective, ManyInvocationsOfOneCollective) {
   constexpr uint32_t kRanks = 4, kIterations = 300;
   Ranks ranks(kRanks);

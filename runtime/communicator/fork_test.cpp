@@ -171,7 +171,6 @@ std::vector<std::pair<const char *, std::function<occlResult_t()>>> allCalls(occ
       {"occlCommSize", [=] { return occlCommSize(comm, &number); }},
       {"occlCommAbort", [=] { return occlCommAbort(comm); }},
       {"occlStart", [=, &job] { return job.submit(comm, 0, &request); }},
-      {"occlRegister", [=, &job] { return job.registerOn(comm); }},
       {"occlWait", [=] { return occlWait(comm, request); }},
       {"occlCall", [=, &job] { return job.run(comm, 0); }},
       {"occlSend", [=, &job] { return occlSend(job.input(0), 1, occlUint8, 1, comm, nullptr); }},

@@ -32,8 +32,8 @@ struct occlComm {
   std::string report() { return gpu ? gpu->report() : daemon->insight().report(); }
   /// "'grad3' (id 3)".
   std::string nameOf(uint64_t id) { return gpu ? gpu->nameOf(id) : daemon->lookUp(id).name; }
-  /// Of sequences, on devices of registered collectives; ascending.
-  std::vector<uint64_t> sequences() { return gpu ? gpu->registered() : daemon->sequences(); }
+  /// Of sequences; ascending.
+  std::vector<uint64_t> sequences() { return gpu ? gpu->ids() : daemon->sequences(); }
 
   /// As daemon::RankInsight, with what devices do.
   occl::Status startTrace(const std::string &pattern);
@@ -54,9 +54,11 @@ namespace occl::communicator {
 /// A handle to a plan that verifyPlan has accepted; the caller destroys it.
 occlPlan_t adoptPlan(plan::Plan verified);
 
+/// By occlCall, or by occlStart: on devices other kernels execute the one than the other.
+enum class Way { Called, Started };
 /// The plan of a call of this kind, other than occlKindPlan: the same on all ranks that say the
 /// same. `bytes`: of one part.
 StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
-                                              uint32_t root);
+                                              uint32_t root, Way way);
 
 } // namespace occl::communicator

@@ -7,7 +7,7 @@
  *
  * Beside this header: occl_types.h, results, element types and settings; occl_collectives.h, a
  * function for each kind of collective; occl_insight.h, counters, reports and traces;
- * occl_transfer.h, sends and receives; occl_registered.h, what is asynchronous on CUDA devices.
+ * occl_transfer.h, sends and receives.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
  * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from
@@ -182,11 +182,15 @@ typedef struct {
                          plan of the caller's own copies it to an output beside. Ranks may have
                          different ones, or NULL: nothing is multiplied. Not with occlDeviceCuda,
                          nor with plans that run in place only: occlInvalidArgument */
+  struct CUstream_st *const *after; /* of occlStart with occlDeviceCuda: NULL, what writes the input
+                                       is complete; else the stream (a cudaStream_t, not captured)
+                                       after whose work so far the call begins, which its timeout
+                                       counts from. Ignored on hosts and by occlCall */
 } occlCall_t;
 #define OCCL_CALL_INITIALIZER                                                                      \
   {                                                                                                \
     sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL, \
-        0, NULL                                                                                    \
+        0, NULL, NULL                                                                              \
   }
 
 /* On hosts, where stream is NULL: executes the call, and returns when it has ended on this rank and
@@ -254,9 +258,31 @@ OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct C
  * occlTest of any request that is in flight, or a little later. Where what is missing is held by
  * ranks that are gone it is occlPeerFailed, and the communicator has failed. A small collective
  * with a callback is begun at once, by the caller, who waits for data of its peers for some
- * microseconds at most. occlInvalidArgument with occlDeviceCuda: see occl_registered.h. */
+ * microseconds at most.
+ *
+ * With occlDeviceCuda the resident daemon of the rank's device executes it, a kernel that leaves
+ * when there is nothing to do, once all ranks have started it: buffers are memory of that device.
+ * Its thread blocks need multiprocessors: while other kernels have all of them nothing moves. Up to
+ * 64 ids of a kind (floats and sum or others; LL and LL128 or Simple) are executed at a time, in
+ * memory of the communicator's; further ones wait for one of them to end. So calls of any number of
+ * ids, started in any order, end if no rank waits in between; with waits, if no more than 64 ids of
+ * a kind wait for one another: else they wait for ever, which is said on standard error, with the
+ * ids. With call->after it is occlAgain where such a call would have to wait for another id, or for
+ * an earlier one of its own; and while 256 later calls of the process on the device have been
+ * started, all wait for those whose stream has not come so far, or that other ranks have not
+ * started. Plans compiled with --direct need buffers of occlMemAlloc. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
+/* What follows in a stream of the rank's device (a cudaStream_t, not captured) waits until the
+ * request has ended, also if it ends badly: then its output is undefined, and occlWait and the
+ * callback say so. For requests of calls with `after`, else occlInvalidArgument; any number of
+ * streams may wait, and the host as well. No kernel waits for it: one thread block of the daemon
+ * stays on the device, or none with occlConfig_t::strict. At any time fewer streams of the process
+ * may wait so on a device than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) for calls that other
+ * ranks have not come to. cudaFree and cudaDeviceSynchronize wait for such streams, and while
+ * cudaFree waits nothing is launched: free memory before. */
+OCCL_API occlResult_t occlStreamWait(occlComm_t comm, occlRequest_t request,
+                                     struct CUstream_st *stream);
 /* Executes what is in flight on this rank's device, of all its communicators, until the request is
  * complete; returns its result. A request that was submitted without callback is forgotten once
  * waited or tested to completion; waiting again for what is forgotten returns occlSuccess, or why

@@ -72,7 +72,7 @@ typedef enum {
 /* Where a communicator's buffers are. */
 typedef enum {
   occlDeviceHost = 0, /* default */
-  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlCall and occl_registered.h */
+  occlDeviceCuda = 1  /* on CUDA devices, at most 8 ranks: see occlCall and occlStart */
 } occlDeviceKind_t;
 
 /* Settings of a communicator. Start from OCCL_CONFIG_INITIALIZER; 0 means the default. Executors
@@ -96,10 +96,9 @@ typedef struct {
       spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
-  uint32_t
-      maxInFlight;       /* requests at once, of what was started, and of what is complete, was
-                            started without callback and not waited for; default 1024. With occlDeviceCuda
-                            it is       256 of each kind, of all communicators that share the daemon */
+  uint32_t maxInFlight;  /* requests at once, of what was started, and of what is complete, was
+                            started without callback and not waited for; default 1024. On devices
+                            there is no such limit */
   uint32_t orderPolicy;  /* an occlOrderPolicy_t */
   uint32_t budgetPolicy; /* an occlBudgetPolicy_t */
   uint64_t heapBytes;    /* memory of a rank for occlMemAlloc, the same on all ranks; default 1 GiB,
@@ -108,9 +107,12 @@ typedef struct {
                           heapBytes are taken of the device at once */
   uint32_t device;     /* the CUDA device of the rank, as CUDA numbers those of this process; with
                           occlCommInitAll of rank 0: rank r has the one r further, going around */
-  uint32_t strict; /* with occlDeviceCuda, 1: while streams wait for what was submitted to them no
-                      thread block stays on the device, see occlSubmitOnStream; 2: one stays;
-                      default 2 */
+  uint32_t strict; /* with occlDeviceCuda, 1: while streams wait (occlStreamWait) no thread block
+                      stays on the device; executors come about every two milliseconds and look
+                      whether something can go on, for half a millisecond, so that kernels that
+                      need the whole device get it in between; but one stays when the streams of
+                      this process that wait there are as many as CUDA_DEVICE_MAX_CONNECTIONS.
+                      2: one stays; default 2 */
   uint32_t
       streams; /* with occlDeviceCuda: in how many streams of the device this process has
                   calls at a time (occlCall; graphs that run side by side count each), of all
@@ -118,9 +120,9 @@ typedef struct {
                   kernels that may start while the work ahead of them in their stream ends, which
                   takes 0.8 to 1.5 us less. With more streams than said, collectives in conflicting
                   orders may lack room on the device, and wait for ever, or end at their timeout */
-  uint32_t registeredBuffers; /* the same on all ranks, 1: all buffers of occlCall are of
-                                 occlMemAlloc, so that plans may be chosen in which ranks access
-                                 each other's; default 0 */
+  uint32_t registeredBuffers; /* the same on all ranks, 1: all buffers of occlCall and
+                                 occlStart are of occlMemAlloc, so that plans may be chosen in which
+                                 ranks access each other's; default 0 */
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }

@@ -33,6 +33,16 @@ daemon::Callback occl::communicator::wrapped(occlCallback_t callback, void *user
   return {callBack, reinterpret_cast<void (*)()>(callback), user};
 }
 
+occlResult_t occlStreamWait(occlComm_t comm, occlRequest_t request, CUstream_st *stream) {
+  if (!comm)
+    return reportInvalid("occlStreamWait", "comm must not be NULL");
+  return guarded("occlStreamWait", comm, [&]() -> Status {
+    if (!comm->gpu)
+      return {StatusCode::InvalidArgument, "the communicator is on hosts, where no streams are"};
+    return comm->gpu->holdStream(stream, request);
+  });
+}
+
 occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlWait", "comm must not be NULL");

@@ -20,7 +20,8 @@ __device__ inline uint32_t laneOfWarp() { return threadIdx.x % 32; }
 enum class Telling { Release, Relaxed };
 
 /// Tells the other ranks that this one has begun invocation `number`: it has finished the one
-/// before. Once a rank. buffers: input and output, in this rank's arena if the program is direct.
+/// before. Once a rank. buffers: input and output, in this rank's arena if the program is direct,
+/// or null if it has none.
 template <Telling kHow = Telling::Release>
 __device__ void announceBegin(const DeviceCollective &collective, uint64_t number,
                               char *const buffers[2]) {
@@ -33,13 +34,30 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
   if (collective.isDirect) {
     char *arena = collective.arenas[collective.rank];
     for (uint32_t kind = 0; kind < 2; ++kind)
-      storeWord(&record->buffers[collective.turnOf(number)][kind],
-                bufferWord(number, static_cast<uint64_t>(buffers[kind] - arena)));
+      storeWord(
+          &record->buffers[collective.turnOf(number)][kind],
+          bufferWord(number, buffers[kind] ? static_cast<uint64_t>(buffers[kind] - arena) : 0));
   }
   if (collective.isOrdered)
     storeWord(&record->signatures[collective.turnOf(number)],
               signatureWord(number, collective.signature));
   storeWord(&record->begun, number + 1);
+}
+
+/// The lines of LL in the block that the invocation before `number` has used on this rank. All that
+/// came has been waited for, and nobody stores there before this rank says that it begins `number`.
+__device__ __noinline__ inline void clearLines(const DeviceCollective &collective,
+                                               uint64_t number) {
+  char *arena = collective.arenas[collective.rank];
+  const uint64_t where = loadWord(&recordIn(arena, collective.slot, collective.rank)->where) - 1;
+  char *lines = arena + where +
+                collective.blockOf(number - 1) * collective.ringStrides[collective.rank] +
+                collective.linesOffset;
+  for (uint64_t at = laneOfWarp() * sizeof(uint4); at < collective.linesBytes;
+       at += 32 * sizeof(uint4))
+    *reinterpret_cast<uint4 *>(lines + at) = make_uint4(0, 0, 0, 0);
+  fenceSystem();
+  __syncwarp();
 }
 
 /// What a lane has found out about its rank.

@@ -29,9 +29,19 @@ ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
   return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
 }
 
-/// All ranks write it: it lies in the shared arena of rank 0's segment, zero at first.
-SlotBoard &slotBoardOf(const daemon::Fabric &fabric) {
-  return *reinterpret_cast<SlotBoard *>(fabric.of(0).sharedArena());
+/// What all ranks write: it lies in the shared arena of rank 0's segment, zero at first.
+struct Boards {
+  SlotBoard slots;
+  LaneBoard lanes;
+};
+Boards &boardsOf(const daemon::Fabric &fabric) {
+  return *reinterpret_cast<Boards *>(fabric.of(0).sharedArena());
+}
+
+bool reduces(const plan::Plan &plan) {
+  return std::ranges::any_of(plan.instructions, [](const plan::Instruction &instruction) {
+    return instruction.numSources > 1;
+  });
 }
 
 } // namespace
@@ -52,7 +62,7 @@ uint32_t numDevices() {
   return cudaGetDeviceCount(&number) == cudaSuccess ? static_cast<uint32_t>(number) : 0;
 }
 
-uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(SlotBoard)); }
+uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(Boards)); }
 
 StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,
                                                      const DeviceRankOptions &options) {
@@ -91,16 +101,18 @@ Status CudaRank::start() {
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     blocksOfRanks.push_back(controlBlockOf(fabric, r));
   slots =
-      std::make_unique<SlotTable>(slotBoardOf(fabric), fabric.rank(), fabric.numRanks(),
+      std::make_unique<SlotTable>(boardsOf(fabric).slots, fabric.rank(), fabric.numRanks(),
                                   [this] { return fabric.failed() ? fabric.failure() : Status(); });
   auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
   space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
-  auto resident = ResidentRank::make(
-      fabric, {device(), options.executors, options.isStrict, options.timeout, options.scheduler},
-      context());
+  auto resident =
+      ResidentRank::make(fabric,
+                         {device(), options.executors, options.isStrict, options.timeout,
+                          options.scheduler, options.firstCall, &boardsOf(fabric).lanes},
+                         context());
   if (!resident.ok())
     return resident.status();
   residents = std::move(*resident);
@@ -169,43 +181,40 @@ ShapeContext CudaRank::context() {
   return {*memory, *space, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
 }
 
-bool CudaRank::isRegistered(uint64_t id) {
-  return std::ranges::binary_search(residents->registered(), id);
-}
-
-Status CudaRank::add(const daemon::CollectiveSpec &spec) {
-  if (fabric.failed())
-    return fabric.failure();
-  std::lock_guard registration(registering);
-  if (isRegistered(spec.id))
-    return invalid("a collective with id " + std::to_string(spec.id) + " is registered already");
-  residents->add(spec);
-  return {};
-}
-
-Status CudaRank::remove(uint64_t id) {
-  residents->settleComplete();
-  std::lock_guard registration(registering);
-  if (!isRegistered(id))
-    return invalid("no collective with id " + std::to_string(id) + " is registered");
-  return residents->remove(id);
-}
-
-StatusOr<daemon::RequestId> CudaRank::submitOnStream(uint64_t id, const void *input, void *output,
-                                                     void *userStream,
-                                                     const daemon::Callback &callback) {
-  auto stream = static_cast<cudaStream_t>(userStream);
+Status CudaRank::checkNotCaptured(cudaStream_t stream) const {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  {
-    OnDevice on(device());
-    Status asked = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
-    if (!asked.ok())
-      return asked;
+  OnDevice on(device());
+  Status asked = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
+  if (!asked.ok() || capture == cudaStreamCaptureStatusNone)
+    return asked;
+  return invalid("the stream is captured: each replay of a graph would need a start of its own. "
+                 "Use occlCall there, which becomes a node of the graph");
+}
+
+StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
+  daemon::CollectiveSpec spec = call.spec;
+  if (!reduces(*spec.plan)) // then ranks may say what they like
+    spec.op = ReduceOp::Sum;
+  ResidentRank::Order order = {.spec = spec,
+                               .signature = {spec.planHash, spec.count, call.root, call.kind,
+                                             static_cast<uint8_t>(spec.type),
+                                             static_cast<uint8_t>(spec.op)},
+                               .input = call.input,
+                               .output = call.output,
+                               .after = {},
+                               .callback = call.callback};
+  if (call.after) {
+    order.after = static_cast<cudaStream_t>(*call.after);
+    if (Status usable = checkNotCaptured(*order.after); !usable.ok())
+      return usable;
   }
-  if (capture != cudaStreamCaptureStatusNone)
-    return invalid("the stream is captured: each replay of a graph would need a submission of its "
-                   "own. Use occlCall there, which becomes a node of the graph");
-  return residents->submit(id, input, output, stream, callback);
+  return residents->start(order);
+}
+
+Status CudaRank::holdStream(void *stream, daemon::RequestId request) {
+  auto held = static_cast<cudaStream_t>(stream);
+  Status usable = checkNotCaptured(held);
+  return usable.ok() ? residents->holdStream(held, request) : usable;
 }
 
 std::string CudaRank::describe(const GivingUp &where) {

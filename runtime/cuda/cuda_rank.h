@@ -32,21 +32,14 @@ public:
         spec, {static_cast<char *>(const_cast<void *>(input)), static_cast<char *>(output)},
         static_cast<cudaStream_t>(stream));
   }
-  Status add(const daemon::CollectiveSpec &spec) override;
-  Status remove(uint64_t id) override;
-  StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
-                                     const daemon::Callback &callback) override {
-    return residents->submit(id, input, output, {}, callback);
-  }
-  StatusOr<daemon::RequestId> submitOnStream(uint64_t id, const void *input, void *output,
-                                             void *stream,
-                                             const daemon::Callback &callback) override;
+  StatusOr<daemon::RequestId> start(const Start &call) override;
+  Status holdStream(void *stream, daemon::RequestId request) override;
   Status wait(daemon::RequestId request) override { return residents->wait(request); }
   Status test(daemon::RequestId request) override { return residents->test(request); }
   bool isCallingBack() const override { return residents->isCallingBack(); }
   std::string report() override { return residents->report(); }
   std::string nameOf(uint64_t id) override { return residents->nameOf(id); }
-  std::vector<uint64_t> registered() override { return residents->registered(); }
+  std::vector<uint64_t> ids() override { return residents->ids(); }
   StatusOr<CollectiveCounts> counts(uint64_t id) override { return residents->counts(id); }
   RankCounts totals() override { return residents->totals(); }
   insight::KnownCollective lookUp(uint64_t id) override { return residents->lookUp(id); }
@@ -63,7 +56,7 @@ private:
   void abandon();
   int device() const { return static_cast<int>(options.device); }
   ShapeContext context();
-  bool isRegistered(uint64_t id);
+  Status checkNotCaptured(cudaStream_t stream) const;
   std::string describe(const GivingUp &where);
   std::string describeShape(uint32_t place);
 
@@ -76,8 +69,6 @@ private:
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
   std::unique_ptr<OrderedCalls> ordered;
-  /// One thread registers at a time.
-  Mutex registering;
 };
 
 } // namespace occl::cuda

@@ -148,6 +148,9 @@ struct DeviceCollective {
   uint32_t lead = 1;
   /// With ordered connectors: bytes of a block in which lines of LL lie, from so many on.
   uint64_t linesOffset = 0, linesBytes = 0;
+  /// With ordered connectors, of a resident daemon: the last call before which this rank has
+  /// cleared lines.
+  uint64_t *cleared = nullptr;
   /// In-stream kernels' own; of one thread block, none.
   Adoptions adoptions;
 

@@ -44,14 +44,14 @@ struct DeviceRankOptions {
   std::shared_ptr<daemon::Device> scheduler;
 };
 
-/// Counters of a collective on a device, over what was submitted since it was registered. Times are
-/// nanoseconds.
+/// Counters of an id on a device, over what was started. Times are nanoseconds.
 struct CollectiveCounts {
   std::string name; // "'grad3' (id 3)"
   uint64_t submitted = 0, completed = 0, failed = 0;
   uint64_t finishNs = 0, longestFinishNs = 0; // from submission until it was seen to be complete
   /// From when the device took it in until it began, and until it saw that all ranks had announced
-  /// it.
+  /// it. These and what thread blocks count are of the lane that the id has had last, over all ids
+  /// that have had it.
   uint64_t startNs = 0, announceNs = 0;
   struct Block {
     uint64_t visits = 0, moves = 0, preemptions = 0, slices = 0, runningNs = 0;
@@ -96,21 +96,24 @@ public:
   virtual Status callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
                               void *stream) = 0;
 
-  /// For submit(). The spec's plan stays referred to. InvalidArgument; why the communicator has
-  /// failed, if it has.
-  virtual Status add(const daemon::CollectiveSpec &spec) = 0;
-  /// InvalidArgument while invocations of it are in flight.
-  virtual Status remove(uint64_t id) = 0;
-
-  /// One invocation, by the device's resident daemon. Buffers are device memory that nobody is
-  /// writing any more. Errors are those of occlSubmit.
-  virtual StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
-                                             const daemon::Callback &callback) = 0;
-  /// The same in the order of a CUDA stream (a CUstream_st*) of the rank's device: see
-  /// occlSubmitOnStream.
-  virtual StatusOr<daemon::RequestId> submitOnStream(uint64_t id, const void *input, void *output,
-                                                     void *stream,
-                                                     const daemon::Callback &callback) = 0;
+  /// A call that is executed by the device's resident daemon.
+  struct Start {
+    const daemon::CollectiveSpec &spec;
+    uint8_t kind = 0; // the API's value
+    uint32_t root = 0;
+    /// Device memory.
+    const void *input = nullptr;
+    void *output = nullptr;
+    /// Else what writes the input is complete: it begins when this CUDA stream (a CUstream_st*) of
+    /// the rank's device, which is not captured, has come so far.
+    std::optional<void *> after;
+    daemon::Callback callback;
+  };
+  /// Errors are those of occlStart.
+  virtual StatusOr<daemon::RequestId> start(const Start &call) = 0;
+  /// What follows in the stream waits for a request that was started after a stream. Errors are
+  /// those of occlStreamWait.
+  virtual Status holdStream(void *stream, daemon::RequestId request) = 0;
   /// Until the request is complete; its result.
   virtual Status wait(daemon::RequestId request) = 0;
   /// InProgress, or as wait().
@@ -122,9 +125,9 @@ public:
   virtual std::string report() = 0;
   /// "'grad3' (id 3)".
   virtual std::string nameOf(uint64_t id) = 0;
-  /// Ids of the registered collectives, ascending.
-  virtual std::vector<uint64_t> registered() = 0;
-  /// InvalidArgument if it is not registered.
+  /// Ids of what was started, but for those that have ended long ago; ascending.
+  virtual std::vector<uint64_t> ids() = 0;
+  /// InvalidArgument if it is none of them.
   virtual StatusOr<CollectiveCounts> counts(uint64_t id) = 0;
   virtual RankCounts totals() = 0;
   virtual insight::KnownCollective lookUp(uint64_t id) = 0;

@@ -91,22 +91,6 @@ __device__ inline void countAbsentBlocks(const DeviceCollective &collective, uin
     storeWord(collective.ordinals + b, number + 1);
 }
 
-/// The lines of LL in the block that the invocation before `number` has used on this rank. All that
-/// came has been waited for, and nobody stores there before this rank says that it begins `number`.
-__device__ __noinline__ inline void clearLines(const DeviceCollective &collective,
-                                               uint64_t number) {
-  char *arena = collective.arenas[collective.rank];
-  const uint64_t where = loadWord(&recordIn(arena, collective.slot, collective.rank)->where) - 1;
-  char *lines = arena + where +
-                collective.blockOf(number - 1) * collective.ringStrides[collective.rank] +
-                collective.linesOffset;
-  for (uint64_t at = laneOfWarp() * sizeof(uint4); at < collective.linesBytes;
-       at += 32 * sizeof(uint4))
-    *reinterpret_cast<uint4 *>(lines + at) = make_uint4(0, 0, 0, 0);
-  fenceSystem();
-  __syncwarp();
-}
-
 /// Tells the others that this rank has begun the invocation. One warp of the rank: as lines may
 /// have to be cleared before, only that of thread block 0 ever does.
 __device__ inline void tellBegin(const InStreamArguments &arguments, uint64_t number,

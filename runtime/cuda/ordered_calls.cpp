@@ -98,7 +98,11 @@ Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
 
 Status OrderedCalls::prepare(bool isCaptured) {
   if (!connectors) {
-    auto made = OrderedConnectors::make(context, settings.firstCall);
+    auto made = OrderedConnectors::make(
+        context, {0, SlotKey::kOrdered},
+        OrderedGeometry::forMemory(context.numRanks, context.memory.bytes() - kRecordBytes,
+                                   context.memory.hasWideLines()),
+        settings.firstCall);
     if (!made.ok())
       return made.status();
     connectors = std::move(*made);
@@ -164,7 +168,7 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
 StatusOr<std::unique_ptr<OrderedShape>>
 OrderedCalls::makeShape(const daemon::CollectiveSpec &spec) {
   for (;;) {
-    auto made = OrderedShape::make(context, *connectors, spec);
+    auto made = OrderedShape::make(context, connectors->geometry(), spec);
     if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
       return made;
   }
@@ -215,9 +219,10 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
                             std::chrono::milliseconds timeout, const Turn &turn,
                             cudaStream_t stream) const {
   InStreamArguments arguments;
-  arguments.collective = known.shape->collective();
-  arguments.buffers[0] = buffers[0];
-  arguments.buffers[1] = buffers[1];
+  arguments.collective = known.shape->in(*connectors);
+  const interpreter::Binding &binding = known.shape->binding();
+  arguments.buffers[0] = binding.inputBytes() != 0 ? buffers[0] : nullptr;
+  arguments.buffers[1] = binding.outputBytes() != 0 ? buffers[1] : nullptr;
   arguments.number = hasGraphs ? kAnyNumber : numCalls;
   if (!turn.waitsOnDevice)
     arguments.collective.numOrdinals = 0;

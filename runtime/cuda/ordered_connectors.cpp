@@ -19,46 +19,61 @@ constexpr uint64_t kSmallestMessage = 4 << 10;
 } // namespace
 
 StatusOr<std::unique_ptr<OrderedConnectors>> OrderedConnectors::make(const ShapeContext &context,
+                                                                     SlotKey key,
+                                                                     const OrderedGeometry &sizes,
                                                                      uint64_t firstCall) {
-  std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(
-      context, OrderedGeometry::forMemory(context.numRanks, context.memory.bytes() - kRecordBytes,
-                                          context.memory.hasWideLines())));
-  Status status = made->takeMemory(firstCall);
+  std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, sizes));
+  Status status = made->takeMemory(key, firstCall);
   if (!status.ok())
     return status;
   return made;
 }
 
 /// They stay until the communicator ends.
-Status OrderedConnectors::takeMemory(uint64_t firstCall) {
-  auto claimed = context.slots.claim({0, SlotKey::kOrdered}, {});
-  if (!claimed.ok())
-    return claimed.status();
-  slot = *claimed;
+Status OrderedConnectors::takeMemory(SlotKey key, uint64_t firstCall) {
   auto blocks = context.space.allocate(sizes.all());
-  const std::vector<uint64_t> first(kOrderedOrdinals, firstCall);
-  const uint64_t numberBytes = kOrderedOrdinals * sizeof(uint64_t);
+  const std::vector<uint64_t> first(kOrderedOrdinals + 2, firstCall);
+  const uint64_t numberBytes = first.size() * sizeof(uint64_t);
   auto ordinals = context.space.allocate(numberBytes);
-  if (!blocks || !ordinals)
+  const auto giveBack = [&] {
+    for (const auto &piece : {blocks, ordinals})
+      if (piece)
+        context.space.release(*piece);
+  };
+  if (!blocks || !ordinals) {
+    giveBack();
     return {StatusCode::Again, "no " + std::to_string(sizes.all()) + " bytes of the " +
                                    std::to_string(context.memory.bytes()) +
                                    " of device memory are free for calls; set arenaBytes higher"};
+  }
   char *arena = context.memory.arena(context.rank);
   numbers = reinterpret_cast<uint64_t *>(arena + ordinals->offset);
   Status status = context.memory.clear(arena + blocks->offset, sizes.all());
   if (status.ok())
     status = context.memory.upload(arena + ordinals->offset, first.data(), numberBytes);
-  return status.ok() ? publish(blocks->offset + 1, firstCall) : status;
+  auto claimed = status.ok() ? context.slots.claim(key, {}) : StatusOr<uint32_t>(status);
+  if (!claimed.ok()) {
+    giveBack();
+    return claimed.status();
+  }
+  slot = *claimed;
+  return publish(blocks->offset + 1, firstCall);
 }
 
 /// What comes first in a record.
 Status OrderedConnectors::publish(uint64_t where, uint64_t firstCall) const {
   static_assert(offsetof(RankRecord, begun) == sizeof where);
   const uint64_t words[] = {where, firstCall};
+  // Nothing is announced: resident::isAnnounced() of the word and of any call is false.
+  const uint64_t announced = firstCall << 32;
   for (uint32_t r = 0; r < context.numRanks; ++r) {
     RankRecord *record = recordIn(context.memory.arena(r), slot, context.rank);
-    Status status =
-        context.memory.upload(reinterpret_cast<char *>(&record->where), words, sizeof words);
+    const auto store = [&](uint64_t &at, const void *from, uint64_t bytes) {
+      return context.memory.upload(reinterpret_cast<char *>(&at), from, bytes);
+    };
+    Status status = store(record->announced, &announced, sizeof announced);
+    if (status.ok())
+      status = store(record->where, words, sizeof words);
     if (!status.ok())
       return status;
   }
@@ -70,10 +85,11 @@ void OrderedConnectors::describe(DeviceCollective &device) const {
   device.isOrdered = true;
   device.ordinals = numbers;
   device.numOrdinals = kOrderedOrdinals;
-  device.ring = kMaxRing;
+  device.cleared = clearedWord();
+  device.ring = sizes.ring;
   for (uint32_t r = 0; r < context.numRanks; ++r) {
     device.ringStrides[r] = sizes.block();
-    device.ringBytes[r] = kMaxRing * sizes.block();
+    device.ringBytes[r] = sizes.ring * sizes.block();
   }
   device.progressOffset = sizes.progressOffset();
   device.linesOffset = sizes.words;
@@ -90,15 +106,15 @@ StatusOr<std::vector<uint64_t>> OrderedConnectors::ordinals() const {
 }
 
 StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &context,
-                                                           const OrderedConnectors &connectors,
+                                                           const OrderedGeometry &sizes,
                                                            const daemon::CollectiveSpec &spec) {
   std::unique_ptr<OrderedShape> made(new OrderedShape(context));
-  Status status = made->bindWithin(connectors, spec);
+  Status status = made->bindWithin(sizes, spec);
   if (!status.ok())
     return status;
   DeviceCollective &device = made->device;
   made->Shape::describe(*spec.plan);
-  connectors.describe(device);
+  device.ring = sizes.ring;
   const bool reduces = std::ranges::any_of(
       spec.plan->instructions, [](const auto &instruction) { return instruction.numSources > 1; });
   device.signature =
@@ -120,9 +136,8 @@ OrderedShape::~OrderedShape() {
 }
 
 /// Large messages are cut until they fit: by all ranks alike.
-Status OrderedShape::bindWithin(const OrderedConnectors &connectors,
-                                const daemon::CollectiveSpec &spec) {
-  const auto part = connectors.geometry().partFor(spec.plan->protocol);
+Status OrderedShape::bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec) {
+  const auto part = sizes.partFor(spec.plan->protocol);
   TilePolicy tiles = tilesFor(*spec.plan, spec.count * sizeOf(spec.type));
   for (;; tiles.messageBytes /= 2) {
     Status status = bindTo(spec, tiles, part.offset);
@@ -130,7 +145,7 @@ Status OrderedShape::bindWithin(const OrderedConnectors &connectors,
       return status;
     const uint64_t block = largestBlock(*bound);
     if (block <= part.offset + part.bytes) {
-      const std::string misfit = connectors.geometry().misfit(*bound, spec.count);
+      const std::string misfit = sizes.misfit(*bound, spec.count);
       return misfit.empty() ? Status() : invalid(spec, misfit);
     }
     if (bound->program().line.bytes != 0 || tiles.messageBytes <= kSmallestMessage)

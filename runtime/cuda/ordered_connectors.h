@@ -29,41 +29,52 @@ namespace occl::cuda {
 class OrderedConnectors {
 public:
   /// Takes memory and tells the others where. All ranks do it, with the same number for the first
-  /// call. Again, SystemError.
-  static StatusOr<std::unique_ptr<OrderedConnectors>> make(const ShapeContext &context,
-                                                           uint64_t firstCall);
+  /// call, key and geometry. Again, SystemError: nothing is taken, and it may be tried again.
+  static StatusOr<std::unique_ptr<OrderedConnectors>>
+  make(const ShapeContext &context, SlotKey key, const OrderedGeometry &sizes, uint64_t firstCall);
 
   const OrderedGeometry &geometry() const { return sizes; }
-  /// All of it that says where memory lies.
+  /// All of it that says where memory lies and how it is divided.
   void describe(DeviceCollective &device) const;
   /// DeviceCollective::ordinals as the device has them now.
   StatusOr<std::vector<uint64_t>> ordinals() const;
+  /// A word of the device, the number of the first call at first: of resident daemons, see
+  /// DeviceCollective::cleared and resident::CollectiveAddresses::done.
+  uint64_t *clearedWord() const { return numbers + kOrderedOrdinals; }
+  uint64_t *doneWord() const { return numbers + kOrderedOrdinals + 1; }
 
 private:
   OrderedConnectors(const ShapeContext &context, const OrderedGeometry &sizes)
       : context(context), sizes(sizes) {}
-  Status takeMemory(uint64_t firstCall);
+  Status takeMemory(SlotKey key, uint64_t firstCall);
   Status publish(uint64_t where, uint64_t firstCall) const;
 
   const ShapeContext context;
   const OrderedGeometry sizes;
   uint32_t slot = 0;
-  uint64_t *numbers = nullptr; // kOrderedOrdinals
+  uint64_t *numbers = nullptr; // kOrderedOrdinals, and two more
 };
 
 /// A shape whose messages lie there. Immutable, but for what devices write.
 class OrderedShape : public Shape {
 public:
-  /// InvalidArgument if the plan does not suit devices or the connectors; Again, SystemError.
+  /// For any connectors of that geometry: see in(). InvalidArgument if the plan does not suit
+  /// devices or the connectors; Again, SystemError.
   static StatusOr<std::unique_ptr<OrderedShape>> make(const ShapeContext &context,
-                                                      const OrderedConnectors &connectors,
+                                                      const OrderedGeometry &sizes,
                                                       const daemon::CollectiveSpec &spec);
+  /// As kernels have it with those connectors.
+  DeviceCollective in(const OrderedConnectors &connectors) const {
+    DeviceCollective with = device;
+    connectors.describe(with);
+    return with;
+  }
   /// No kernel uses it any more.
   ~OrderedShape();
 
 private:
   explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
-  Status bindWithin(const OrderedConnectors &connectors, const daemon::CollectiveSpec &spec);
+  Status bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec);
 };
 
 } // namespace occl::cuda

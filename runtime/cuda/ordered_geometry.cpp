@@ -36,6 +36,25 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryByt
   return sizes;
 }
 
+OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool hasWideLines) {
+  OrderedGeometry sizes;
+  sizes.ring = hasLines ? 2 : 1;
+  sizes.words = kProgressBytes + 24 * kKiB;
+  sizes.lines = hasLines ? numRanks * 128 * kKiB : 0;
+  sizes.wideLines = hasLines && hasWideLines ? sizes.lines : 0;
+  sizes.messages = hasLines ? 0 : std::clamp(numRanks / 2, 1u, 4u) * kMiB;
+  sizes.scratch = hasLines ? 0 : 256 * kKiB;
+  return sizes;
+}
+
+/// All lanes of all kernels take at most half of the memory.
+uint32_t OrderedGeometry::numLanes(uint32_t numRanks, uint64_t memoryBytes) {
+  constexpr uint32_t kMost = 64, kPairsOfKernels = 2;
+  const uint64_t pair = forLane(numRanks, true, true).all() + forLane(numRanks, false, true).all();
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(memoryBytes / 2 / kPairsOfKernels / pair, 1, kMost));
+}
+
 uint64_t OrderedGeometry::progressOffset() const { return words - kProgressBytes; }
 
 OrderedGeometry::Part OrderedGeometry::partFor(plan::Protocol protocol) const {

@@ -14,6 +14,7 @@ namespace occl::cuda {
 /// Bytes of a block's parts, which follow each other, each a multiple of kBlockAlignment; the same
 /// on all ranks.
 struct OrderedGeometry {
+  uint32_t ring = kMaxRing;                   // blocks
   uint64_t words, lines, wideLines, messages; // wideLines: 0 if there are none
   /// Of the rank's scratch, behind all blocks: its calls use it one after the other.
   uint64_t scratch;
@@ -24,10 +25,16 @@ struct OrderedGeometry {
   /// programs of LL128 have lines of LL, and no part is for their own.
   static OrderedGeometry forMemory(uint32_t numRanks, uint64_t memoryBytes, bool hasWideLines);
 
+  /// Of a lane (docs/decisions/lanes.md) for programs of lines, or of protocol Simple: there is
+  /// room for all plans of algorithms/resident_plans.tsv.
+  static OrderedGeometry forLane(uint32_t numRanks, bool hasLines, bool hasWideLines);
+  /// So many there are of each kernel, in device memory of so many bytes a rank: 1 to 64.
+  static uint32_t numLanes(uint32_t numRanks, uint64_t memoryBytes);
+
   /// Where the progress words lie in a block.
   uint64_t progressOffset() const;
   uint64_t block() const { return words + lines + wideLines + messages; }
-  uint64_t all() const { return kMaxRing * block() + scratch; }
+  uint64_t all() const { return ring * block() + scratch; }
 
   /// Where the slots of a program begin in a block, and how many bytes there are for them.
   struct Part {

@@ -1,7 +1,7 @@
 // What a rank on devices says about itself: who waits for whom, counters.
 #include "runtime/cuda/resident/device_clock.h"
 #include "runtime/cuda/resident/mark_events.h"
-#include "runtime/cuda/resident_known.h"
+#include "runtime/cuda/resident_calls.h"
 #include "runtime/cuda/waiting.h"
 
 #include "runtime/base/long_wait.h"
@@ -48,10 +48,10 @@ std::vector<uint32_t> listOf(uint64_t bits) {
 
 insight::KnownCollective ResidentRank::lookUp(uint64_t id) {
   std::lock_guard lock(mutex);
-  auto found = collectives.find(id);
-  if (found == collectives.end())
+  auto found = sequences.find(id);
+  if (found == sequences.end())
     return {"(id " + std::to_string(id) + ")", nullptr};
-  return {found->second->describe(), found->second->spec.plan};
+  return {found->second->name, found->second->last->plan};
 }
 
 // --- as a tenant ---
@@ -81,9 +81,13 @@ WaitEdge ResidentRank::edgeOf(const resident::TenantWait &wait,
 
 void ResidentRank::Share::look(std::span<const resident::TenantWait> waits) {
   const uint32_t asked = rank.fabric.own().words().reportsAsked.load(std::memory_order_acquire);
+  std::vector<WaitEdge> now; // what waits for other ranks is in no daemon
+  if (kernel == 0)
+    now = rank.edgesOfWaiting();
   std::lock_guard lock(rank.lookMutex);
-  std::vector<WaitEdge> now;
   missing.clear();
+  for (const WaitEdge &edge : now)
+    missing[{edge.collective, edge.ordinal}] |= uint64_t{1} << edge.peer;
   for (const resident::TenantWait &wait : waits) {
     now.push_back(rank.edgeOf(wait, edges));
     missing[{wait.invocation.collective, wait.invocation.ordinal}] = wait.missing;
@@ -229,56 +233,61 @@ std::string ResidentRank::report() {
       ranks, missing, [this](uint64_t id) { return lookUp(id); }, ticks());
 }
 
-std::vector<uint64_t> ResidentRank::registered() {
+std::vector<uint64_t> ResidentRank::ids() {
   std::lock_guard lock(mutex);
-  std::vector<uint64_t> ids;
-  for (const auto &[id, known] : collectives)
-    ids.push_back(id);
-  return ids;
+  std::vector<uint64_t> all;
+  for (const auto &[id, sequence] : sequences)
+    all.push_back(id);
+  return all;
 }
 
 StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id) {
+  std::vector<LaneName> counted;
+  return counts(id, counted);
+}
+
+/// without: lanes that are counted already, to which it adds its own.
+StatusOr<CollectiveCounts> ResidentRank::counts(uint64_t id, std::vector<LaneName> &without) {
   CollectiveCounts counted;
-  auto found = find(id);
-  if (!found.ok())
-    return found.status();
-  const Known &known = **found;
+  Sequence sequence; // as it is now
   {
     std::lock_guard lock(mutex);
-    counted.name = known.describe();
-    counted.submitted = known.submitted;
-    counted.completed = known.completed;
-    counted.failed = known.failed;
-    counted.finishNs = known.finishNs;
-    counted.longestFinishNs = known.longestFinishNs;
+    auto found = sequences.find(id);
+    if (found == sequences.end())
+      return Status(StatusCode::InvalidArgument, "no collective with id " + std::to_string(id) +
+                                                     " has been started, or none for long");
+    sequence = *found->second;
   }
-  Status status = countBlocks(known, counted);
+  counted.name = sequence.name;
+  counted.submitted = sequence.submitted;
+  counted.completed = sequence.completed;
+  counted.failed = sequence.failed;
+  counted.finishNs = sequence.finishNs;
+  counted.longestFinishNs = sequence.longestFinishNs;
+  const bool hasLane = sequence.lane && std::ranges::find(without, *sequence.lane) == without.end();
+  if (hasLane)
+    without.push_back(*sequence.lane);
+  Status status = countBlocks(sequence, hasLane, counted);
   if (!status.ok())
     return status;
   return counted;
 }
 
-Status ResidentRank::countBlocks(const Known &known, CollectiveCounts &counted) {
-  auto forBytes = daemon::makeCollective(known.spec, {.rank = fabric.rank()});
-  if (!forBytes.ok())
-    return forBytes.status();
-  counted.blocks.resize((*forBytes)->binding->program().numBlocks);
+/// What the device has counted is of its lane.
+Status ResidentRank::countBlocks(const Sequence &sequence, bool hasLane,
+                                 CollectiveCounts &counted) {
+  counted.blocks.resize(sequence.moved.size());
   std::vector<resident::BlockCounts> read(counted.blocks.size());
-  if (known.isResident.load(std::memory_order_acquire) && !known.isIdle()) {
-    Status status = context.memory.download(
-        read.data(), context.memory.arena(context.rank) + known.counts.offset,
-        read.size() * sizeof(resident::BlockCounts));
-    if (!status.ok())
+  if (sequence.lane && hasLane)
+    if (Status status = lanes.readCounts(*sequence.lane, read); !status.ok())
       return status;
-  }
   if (!read.empty()) {
     counted.startNs = read[0].startNs;
-    counted.announceNs = read[0].announceNs;
+    counted.announceNs = read[0].announceNs + sequence.waitedNs;
   }
   for (uint32_t b = 0; b < counted.blocks.size(); ++b) {
     CollectiveCounts::Block &block = counted.blocks[b];
     const resident::BlockCounts &from = read[b];
-    const daemon::BlockBytes bytes = daemon::bytesOf(**forBytes, b);
     block = {from.visits,
              from.moves,
              from.preemptions,
@@ -286,8 +295,8 @@ Status ResidentRank::countBlocks(const Known &known, CollectiveCounts &counted) 
              from.runningNs,
              from.queueLengths,
              from.longestQueue,
-             counted.completed * bytes.sent,
-             counted.completed * bytes.received,
+             sequence.moved[b].sent,
+             sequence.moved[b].received,
              {},
              {}};
     for (uint32_t r = 1; r < resident::BlockCounts::kReasons; ++r) {
@@ -320,8 +329,9 @@ RankCounts ResidentRank::totals() {
     std::lock_guard lock(mutex);
     sum = past;
   }
-  for (uint64_t id : registered())
-    if (auto counted = counts(id); counted.ok())
+  std::vector<LaneName> lanesCounted;
+  for (uint64_t id : ids())
+    if (auto counted = counts(id, lanesCounted); counted.ok())
       addTo(sum, *counted);
   for (uint32_t k = 0; k < resident::kNumKernels; ++k) {
     sum.starts += daemonOf(k).starts();

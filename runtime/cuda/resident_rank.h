@@ -1,13 +1,15 @@
-// A communicator's rank on its device's resident daemons: what occlSubmit, occlWait and callbacks
-// come to on CUDA devices.
+// A communicator's rank on its device's resident daemons: what occlStart, occlWait and callbacks
+// come to on CUDA devices. Calls are executed in lanes: docs/decisions/lanes.md.
 #pragma once
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tick_clock.h"
 #include "runtime/cuda/device_rank.h"
-#include "runtime/cuda/registration.h"
+#include "runtime/cuda/lanes/device_lanes.h"
+#include "runtime/cuda/lanes/lane_calls.h"
 #include "runtime/cuda/resident/resident_set.h"
 #include "runtime/daemon/deadlock.h"
 #include "runtime/daemon/device.h"
@@ -25,6 +27,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace occl::cuda {
@@ -41,6 +45,10 @@ public:
     /// Of whom the daemons are shared, who says whether they preempt, and whose threads run
     /// callbacks.
     std::shared_ptr<daemon::Device> scheduler;
+    /// The number of the first call in each lane.
+    uint64_t firstCall = 0;
+    /// Of all ranks: in memory that they share.
+    LaneBoard *board = nullptr;
   };
 
   /// All memory is taken and all kernels loaded here. InvalidArgument, SystemError.
@@ -57,19 +65,24 @@ public:
   /// callbacks take.
   void drain();
 
-  /// The id may be submitted; its connectors are taken with the first submission.
-  void add(const daemon::CollectiveSpec &spec);
   /// See ResidentDaemon::lookAfter().
   void lookAfter();
   /// What is complete counts as complete, though only streams have waited for it. Runs callbacks.
   void settleComplete();
-  /// Unknown ids are nothing to do. InvalidArgument if invocations are in flight.
-  Status remove(uint64_t id);
-
-  /// after: if any, in the order of that stream, which nobody captures.
-  StatusOr<daemon::RequestId> submit(uint64_t id, const void *input, void *output,
-                                     std::optional<cudaStream_t> after,
-                                     const daemon::Callback &callback);
+  struct Order {
+    const daemon::CollectiveSpec &spec;
+    LaneSignature signature;
+    const void *input = nullptr;
+    void *output = nullptr;
+    /// It begins when the stream, which nobody captures, has come so far.
+    std::optional<cudaStream_t> after;
+    daemon::Callback callback;
+  };
+  /// Starts a call; see DeviceRank::start().
+  StatusOr<daemon::RequestId> start(const Order &order);
+  /// What follows in the stream, which nobody captures, waits for the end of the request, which was
+  /// started after a stream: else InvalidArgument.
+  Status holdStream(cudaStream_t stream, daemon::RequestId request);
   Status wait(daemon::RequestId request);
   Status test(daemon::RequestId request);
   bool isCallingBack() const;
@@ -79,7 +92,8 @@ public:
   std::string describeWaitFor(uint32_t peer);
   std::string nameOf(uint64_t id) { return lookUp(id).name; }
   insight::KnownCollective lookUp(uint64_t id);
-  std::vector<uint64_t> registered();
+  /// Ids of what was started, but for those that have ended long ago; ascending.
+  std::vector<uint64_t> ids();
   StatusOr<CollectiveCounts> counts(uint64_t id);
   RankCounts totals();
   /// See DeviceRank.
@@ -87,14 +101,22 @@ public:
   StatusOr<insight::Trace::Recording> stopTrace();
 
 private:
-  struct Known;
   struct Call;
   struct CallScope;
+  struct Started;
+  struct Sequence;
+  class Engine;
+  using Clock = SteadyClock;
 
   /// This rank as a tenant of the daemon with one of the kernels.
   class Share : public resident::Tenant {
   public:
     Share(ResidentRank &rank, uint32_t kernel) : rank(rank), kernel(kernel) {}
+    bool hasWork() const override { return kernel == 0 && rank.hasWork(); }
+    void comeBy() override {
+      if (kernel == 0)
+        rank.comeBy();
+    }
     bool hasFailed() const override { return rank.fabric.failed(); }
     Status failure() const override { return rank.fabric.failure(); }
     void fail(const Status &cause) override {
@@ -126,12 +148,34 @@ private:
   resident::ResidentDaemon &daemonOf(uint32_t kernel) { return set->daemon(kernel); }
   Status attach(uint32_t kernel);
   StatusOr<insight::Trace::Recording> stopTraceOf(const Share &share);
-  StatusOr<Known *> find(uint64_t id);
-  Status ensureResident(Known &known);
-  Status addToDaemon(Known &known);
-  Status checkBuffers(const Known &known, const void *input, const void *output) const;
+  StatusOr<resident::ResidentDaemon *> attachedDaemon(uint32_t kernel);
   StatusOr<std::pair<uint32_t, uint64_t>> place(daemon::RequestId request);
   void ended(uint64_t id, const Status &outcome, std::chrono::nanoseconds after);
+
+  // Starting, and the queue of what waits for a lane: resident_calls.cpp.
+  Status checkBuffers(const LaneShape &shape, const std::string &name, const void *input,
+                      const void *output) const;
+  StatusOr<std::unique_ptr<Started>> makeCall(const Order &order);
+  StatusOr<daemon::RequestId> place(std::unique_ptr<Started> call);
+  StatusOr<bool> insistOn(Started &call);
+  Status letBegin(const Order &order, daemon::RequestId request);
+  void noteStarted(const Started &call);
+  void forgetStarted(uint64_t id);
+  void forgetOldSequences();
+  resident::ResidentDaemon::Callback completionOf(Started &call);
+  bool hasWork() const;
+  void comeBy();
+  void advance(std::unique_lock<Mutex> lock);
+  Status lookAtQueue();
+  transport::WaitEdge edgeOf(const Started &call, uint32_t peer) const;
+  std::vector<transport::WaitEdge> edgesOfWaiting();
+  std::string describe(const transport::WaitEdge &edge);
+  std::string describeWaiting(const Started &call);
+  void endAll(std::vector<std::unique_ptr<LaneCall>> calls, const Status &outcome);
+  StatusOr<daemon::RequestId> findPlaced(daemon::RequestId request);
+  void forgetDeferred(daemon::RequestId request);
+  Status waitInDaemon(daemon::RequestId request);
+  Status testInDaemon(daemon::RequestId request, daemon::RequestId given);
   void take(Call *call);
   void callBack(std::unique_ptr<Call> call);
   static void callBackOnThread(void *call, uint32_t);
@@ -145,7 +189,8 @@ private:
   void checkPeers();
   void checkDeadlock();
   std::string describeWaitForLocked(uint32_t peer);
-  Status countBlocks(const Known &known, CollectiveCounts &counted);
+  StatusOr<CollectiveCounts> counts(uint64_t id, std::vector<LaneName> &without);
+  Status countBlocks(const Sequence &sequence, bool hasLane, CollectiveCounts &counted);
   static void addTo(RankCounts &sum, const CollectiveCounts &counted);
 
   daemon::Fabric &fabric;
@@ -154,17 +199,38 @@ private:
   std::shared_ptr<resident::ResidentSet> set;
   std::array<std::unique_ptr<Share>, resident::kNumKernels> shares;
 
-  /// Guards what is attached, and the trace; one thread makes a collective resident at a time.
+  /// Guards what is attached, and the trace.
   Mutex registering;
   bool isTracing = false;
   Ticks tracedSince = 0;
-  Mutex mutex;                                            // guards all below
-  std::map<uint64_t, std::unique_ptr<Known>> collectives; // by id
-  RankCounts past;                                        // of those that are gone
-  std::deque<std::unique_ptr<Call>> calls;                // of callbacks that never block
+
+  /// Held by whoever starts calls or executes what waits; taken before all others. Guards what
+  /// follows.
+  Mutex starting;
+  bool isEnding = false;
+  LaneTable table;
+  DeviceLanes lanes;
+  const std::unique_ptr<Engine> engine;
+  LaneCalls calls;
+  Clock::time_point nextLook{};
+  Atomic<uint32_t> numWaiting{0}; // as calls has it
+
+  Mutex mutex;                                             // guards all below
+  std::map<uint64_t, std::unique_ptr<Sequence>> sequences; // by id
+  RankCounts past;                                         // of those that are forgotten
+  /// Requests of calls that had to wait, until they are forgotten: where they are, or how they
+  /// ended.
+  struct Deferred {
+    daemon::RequestId placed = 0; // 0: it waits
+    std::optional<Status> outcome;
+  };
+  std::unordered_map<daemon::RequestId, Deferred> deferred;
+  uint64_t numDeferred = 0;
+  std::deque<std::unique_ptr<Call>> callbacks; // that never block
   bool isCalling = false;
 
   Atomic<uint32_t> callsUnderWay{0};
+  Atomic<int64_t> longestTimeout{0}; // that a call was given, in milliseconds
 
   Mutex lookMutex; // guards all below and the segment's wait edges
   Ticks nextPeerCheck = 0;

@@ -1,6 +1,6 @@
 // A collective of one rank as its device executes it: a plan that is bound to a count, type and
 // operation, as tables in the device's memory. Where its messages lie is for others to say: in
-// connectors of its own (registration.h), or in those that the calls of a communicator share
+// those that the calls of a communicator in streams share, or in a lane
 // (ordered_connectors.h).
 #pragma once
 

@@ -16,8 +16,6 @@ bool isFree(const SlotBoard::Entry &entry) {
 
 std::string describe(const SlotKey &key) {
   std::string text = "the collective with id " + std::to_string(key.id);
-  if (key.instance == SlotKey::kSubmitted)
-    return text + ", as it is submitted,";
   return text + (key.instance == 0 ? "" : ", captured call " + std::to_string(key.instance));
 }
 

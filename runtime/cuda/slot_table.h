@@ -37,10 +37,10 @@ struct SlotBoard {
   Atomic<uint64_t> generations[kSlots];
 };
 
-/// A collective's id, and which of its connectors: kSubmitted, those of occlSubmit. kOrdered, with
-/// id 0: ordered connectors, of no collective.
+/// kOrdered, with id 0: ordered connectors. kLane: those of a lane, whose number over all kernels
+/// is the id.
 struct SlotKey {
-  static constexpr uint32_t kSubmitted = ~0u, kOrdered = ~0u - 1;
+  static constexpr uint32_t kOrdered = 1, kLane = 2;
 
   uint64_t id = 0;
   uint32_t instance = 0;

@@ -173,7 +173,8 @@ std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank,
 
 void countBytes(Collective &collective) {
   for (uint32_t b = 0; b < collective.binding->program().numBlocks; ++b) {
-    const BlockBytes &bytes = collective.bytesOfBlocks.emplace_back(bytesOf(collective, b));
+    const BlockBytes &bytes =
+        collective.bytesOfBlocks.emplace_back(bytesOf(collective.binding->program(), b));
     collective.bytesSent += bytes.sent;
     collective.bytesReceived += bytes.received;
   }
@@ -194,8 +195,7 @@ std::vector<uint32_t> rungByFirstStep(const interpreter::Program &program, uint3
 
 } // namespace
 
-BlockBytes bytesOf(const Collective &collective, uint32_t block) {
-  const interpreter::Program &program = collective.binding->program();
+BlockBytes bytesOf(const interpreter::Program &program, uint32_t block) {
   const interpreter::BoundBlock &bound = program.blocks[block];
   BlockBytes moved;
   for (uint32_t i = 0; i < bound.numInstructions; ++i) {

@@ -128,7 +128,7 @@ std::string describe(uint64_t sequence, const std::string &name);
 std::string nameOfKind(uint32_t kind);
 
 /// What thread block `block` moves.
-BlockBytes bytesOf(const Collective &collective, uint32_t block);
+BlockBytes bytesOf(const interpreter::Program &program, uint32_t block);
 
 /// Where a rank is that binds a plan.
 struct BindPlace {

@@ -21,8 +21,9 @@ constexpr std::array<const char *, kNumKinds> kNames = {"allreduce", "allgather"
                                                         "broadcast", "reduce",    "alltoall",
                                                         "gather",    "scatter"};
 
-constexpr std::array<const char *, kNumClasses> kClasses = {"host-registered", "host-ordinary",
-                                                            "device-registered", "device-ordinary"};
+constexpr std::array<const char *, kNumClasses> kClasses = {
+    "host-registered", "host-ordinary",       "device-registered",
+    "device-ordinary", "resident-registered", "resident-ordinary"};
 
 bool hasRoot(Kind kind) {
   return kind == Kind::Broadcast || kind == Kind::Reduce || kind == Kind::Gather ||

@@ -1,5 +1,5 @@
 // The plans that come with the library, so that a call names a collective and not a plan:
-// those of algorithms/host_plans.tsv and device_plans.tsv compiled when the library is built,
+// those of algorithms/{host,device,resident}_plans.tsv compiled when the library is built,
 // packed, and unpacked and verified at their first use.
 #pragma once
 
@@ -35,8 +35,16 @@ const char *nameOf(Kind kind);
 
 /// Where the ranks are and what their buffers are. Registered: all ranks' buffers can be accessed
 /// by all ranks (occlMemAlloc). Ordinary: by their owner alone, so that the plan sends messages.
-enum class PlanClass : uint8_t { HostRegistered, HostOrdinary, DeviceRegistered, DeviceOrdinary };
-inline constexpr uint32_t kNumClasses = 4;
+/// Device: executed in streams; resident: by the daemon of a device.
+enum class PlanClass : uint8_t {
+  HostRegistered,
+  HostOrdinary,
+  DeviceRegistered,
+  DeviceOrdinary,
+  ResidentRegistered,
+  ResidentOrdinary
+};
+inline constexpr uint32_t kNumClasses = 6;
 
 /// The greatest number of ranks that there are plans for. algorithms/compile_plans.py has the same.
 constexpr uint32_t maxRanks(PlanClass where) {

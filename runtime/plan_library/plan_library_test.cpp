@@ -20,7 +20,7 @@ using namespace occl::plan_library;
 
 namespace {
 
-std::string archivePath, hostTable, deviceTable;
+std::string archivePath, hostTable, deviceTable, residentTable;
 
 bool hasRoot(Kind kind) {
   return kind == Kind::Broadcast || kind == Kind::Reduce || kind == Kind::Gather ||
@@ -39,9 +39,15 @@ std::span<const uint8_t> bytesOf(const std::string &text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
 }
 
-uint32_t mostRanks(bool isHost) {
-  return maxRanks(isHost ? PlanClass::HostOrdinary : PlanClass::DeviceOrdinary);
-}
+/// A table of algorithms/, in the order of their classes.
+struct Table {
+  const char *name;
+  std::string path;
+  PlanClass registered, ordinary;
+
+  bool isHost() const { return ordinary == PlanClass::HostOrdinary; }
+  uint32_t mostRanks() const { return maxRanks(ordinary); }
+};
 
 /// A row of a table, for one number of ranks.
 struct Row {
@@ -51,8 +57,8 @@ struct Row {
   uint64_t limit = ~0ull;
 };
 
-std::vector<Row> rowsOf(const std::string &path, bool isHost) {
-  std::istringstream lines(fileOf(path));
+std::vector<Row> rowsOf(const Table &table) {
+  std::istringstream lines(fileOf(table.path));
   std::vector<Row> rows;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('#'))
@@ -61,7 +67,7 @@ std::vector<Row> rowsOf(const std::string &path, bool isHost) {
     std::string collective, ranks, instances, limit;
     Row row;
     words >> collective >> ranks >> row.algorithm;
-    if (!isHost)
+    if (!table.isHost())
       words >> instances;
     words >> limit >> row.protocol;
     if (limit != "-")
@@ -76,7 +82,7 @@ std::vector<Row> rowsOf(const std::string &path, bool isHost) {
       const size_t dash = part.find('-');
       const uint32_t last = std::stoul(part.substr(dash == std::string::npos ? 0 : dash + 1));
       for (row.numRanks = std::stoul(part); row.numRanks <= last; ++row.numRanks)
-        if (row.numRanks <= mostRanks(isHost))
+        if (row.numRanks <= table.mostRanks())
           rows.push_back(row);
     }
   }
@@ -115,7 +121,8 @@ void checkClass(PlanClass where) {
   std::vector<uint64_t> sizes = {0};
   for (uint64_t bytes = 1; bytes <= 1ull << 30; bytes *= 4)
     sizes.push_back(bytes);
-  bool isOrdinary = where == PlanClass::HostOrdinary || where == PlanClass::DeviceOrdinary;
+  const bool isOrdinary = where == PlanClass::HostOrdinary || where == PlanClass::DeviceOrdinary ||
+                          where == PlanClass::ResidentOrdinary;
   std::set<const plan::Plan *> seen;
   forAll(where, sizes, [&](const Wanted &wanted) {
     auto chosen = PlanLibrary::ofProcess().choose(wanted);
@@ -152,21 +159,26 @@ TEST(PlanLibrary, hasPlansForDevicesWithRegisteredBuffers) {
 
 TEST(PlanLibrary, hasPlansForDevicesWithOrdinaryBuffers) { checkClass(PlanClass::DeviceOrdinary); }
 
+TEST(PlanLibrary, hasPlansForResidentDaemons) {
+  checkClass(PlanClass::ResidentRegistered);
+  checkClass(PlanClass::ResidentOrdinary);
+}
+
 /// At the boundaries of a table the choice is the table's.
-void checkBoundaries(const std::string &path, bool isHost) {
+void checkBoundaries(const Table &table) {
   std::string bytes = fileOf(archivePath);
   auto archive = Archive::read(bytesOf(bytes));
   ASSERT_TRUE(archive.ok()) << archive.status().message();
   std::map<std::pair<Kind, uint32_t>, uint64_t> next; // the size that the next row begins at
   size_t numRows = 0;
-  for (const Row &row : rowsOf(path, isHost)) {
+  for (const Row &row : rowsOf(table)) {
     uint64_t &first = next[{row.kind, row.numRanks}];
     std::string text = std::string(nameOf(row.kind)) + " of " + std::to_string(row.numRanks) +
                        " ranks, " + row.algorithm + " up to " + std::to_string(row.limit);
     ASSERT_LE(first, row.limit) << text << ": no size is left for the row";
     for (bool isOrdinary : {false, true})
       for (uint64_t size : {first, row.limit}) {
-        auto where = static_cast<PlanClass>((isHost ? 0 : 2) + isOrdinary);
+        const PlanClass where = isOrdinary ? table.ordinary : table.registered;
         auto chosen = PlanLibrary::ofProcess().choose({row.kind, row.numRanks, size, 0, where});
         ASSERT_TRUE(chosen.ok()) << text << ": " << chosen.status().message();
         EXPECT_EQ(chosen->plan->name, row.algorithm.substr(0, row.algorithm.find(':'))) << text;
@@ -181,17 +193,26 @@ void checkBoundaries(const std::string &path, bool isHost) {
   }
   for (const auto &[key, first] : next)
     EXPECT_EQ(first, ~0ull) << nameOf(key.first) << " of " << key.second << " ranks has a limit";
-  EXPECT_EQ(next.size(), kNumKinds * mostRanks(isHost));
+  EXPECT_EQ(next.size(), kNumKinds * table.mostRanks());
   // The archive has these rows, twice, and no more.
   size_t inArchive = 0;
   for (const Entry &entry : archive->entries())
-    inArchive += entry.planClass.starts_with(isHost ? "host-" : "device-");
+    inArchive += entry.planClass.starts_with(std::string(table.name) + "-");
   EXPECT_EQ(inArchive, 2 * numRows);
 }
 
-TEST(PlanLibrary, choosesAsTheTableForHosts) { checkBoundaries(hostTable, true); }
+TEST(PlanLibrary, choosesAsTheTableForHosts) {
+  checkBoundaries({"host", hostTable, PlanClass::HostRegistered, PlanClass::HostOrdinary});
+}
 
-TEST(PlanLibrary, choosesAsTheTableForDevices) { checkBoundaries(deviceTable, false); }
+TEST(PlanLibrary, choosesAsTheTableForDevices) {
+  checkBoundaries({"device", deviceTable, PlanClass::DeviceRegistered, PlanClass::DeviceOrdinary});
+}
+
+TEST(PlanLibrary, choosesAsTheTableForResidentDaemons) {
+  checkBoundaries(
+      {"resident", residentTable, PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary});
+}
 
 /// All plans with a root, for all roots: verified (by the library), right when executed, and with a
 /// hash of their own.
@@ -300,10 +321,11 @@ TEST(PlanLibrary, saysThatItsArchiveIsDamaged) {
 
 int main(int argc, char **argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  if (argc != 4) {
-    std::cerr << "usage: plan_library_test <archive> <host_plans.tsv> <device_plans.tsv>\n";
+  if (argc != 5) {
+    std::cerr << "usage: plan_library_test <archive> <host_plans.tsv> <device_plans.tsv> "
+                 "<resident_plans.tsv>\n";
     return 2;
   }
-  archivePath = argv[1], hostTable = argv[2], deviceTable = argv[3];
+  archivePath = argv[1], hostTable = argv[2], deviceTable = argv[3], residentTable = argv[4];
   return RUN_ALL_TESTS();
 }

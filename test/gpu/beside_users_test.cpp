@@ -40,11 +40,11 @@ public:
     config.timeoutMs = 0;
     config.device = rank % static_cast<uint32_t>(devices);
     cudaSetDevice(static_cast<int>(config.device));
-    if (occlCommInitRank(&comm, kRanks, rank, job.c_str(), &config) != occlSuccess ||
-        registerCase(comm, small(), 0) != occlSuccess)
+    if (occlCommInitRank(&comm, kRanks, rank, job.c_str(), &config) != occlSuccess)
       wrong = occlGetLastError();
     else if (loadUserKernels() != cudaSuccess)
       wrong = "the user's kernels cannot be loaded";
+    remember(comm, small(), 0);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
     cudaMalloc(reinterpret_cast<void **>(&input), 4096);
@@ -102,13 +102,13 @@ TEST(BesideUsers, WhoCameLateAndLeavesHarmsNobody) {
 /// asks for a report, and starts a trace.
 TEST(BesideUsers, AReportBesideAKernelThatFillsTheDevice) {
   inTwo("report", [](Joined &joined) -> std::string {
-    if (occlRun(joined.comm, 1, joined.input, joined.output) != occlSuccess)
+    if (runKnown(joined.comm, 1, joined.input, joined.output) != occlSuccess)
       return occlGetLastError();
     if (joined.rank == 0 && launchOccupation(joined.beside, 9000) != cudaSuccess)
       return "the kernel is not launched";
     std::this_thread::sleep_for(200ms);
     occlRequest_t request = 0;
-    if (occlSubmit(joined.comm, 1, joined.input, joined.output, nullptr, nullptr, &request) !=
+    if (startKnown(joined.comm, 1, joined.input, joined.output, nullptr, nullptr, &request) !=
         occlSuccess)
       return occlGetLastError();
     char text[4096];
@@ -122,9 +122,9 @@ TEST(BesideUsers, AReportBesideAKernelThatFillsTheDevice) {
       return std::string("occlWait: ") + occlGetLastError();
     cudaStreamSynchronize(joined.beside);
     // The daemon goes on.
-    return occlRun(joined.comm, 1, joined.input, joined.output) == occlSuccess
+    return runKnown(joined.comm, 1, joined.input, joined.output) == occlSuccess
                ? ""
-               : std::string("occlRun: ") + occlGetLastError();
+               : std::string("occlWait: ") + occlGetLastError();
   });
 }
 
@@ -214,7 +214,7 @@ TEST(BesideUsers, ALongWaitIsReportedAndGoesOn) {
     std::string wrong = joined.call();
     std::this_thread::sleep_for(joined.rank * 2500ms);
     occlRequest_t request = 0;
-    if (wrong.empty() && (occlSubmit(joined.comm, 1, joined.input, joined.output, nullptr, nullptr,
+    if (wrong.empty() && (startKnown(joined.comm, 1, joined.input, joined.output, nullptr, nullptr,
                                      &request) != occlSuccess ||
                           occlWait(joined.comm, request) != occlSuccess))
       wrong = occlGetLastError();

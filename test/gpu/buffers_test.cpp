@@ -26,7 +26,7 @@ protected:
       return;
     start(2);
     what = one(plan::testing::oneShotAllReduce(2));
-    registerOnAll(what);
+    rememberOnAll(what);
     cudaSetDevice(0);
   }
 
@@ -45,9 +45,9 @@ protected:
       };
       check("occlCall", callCase(comms[0], what, input, output, rank.stream()));
       occlRequest_t request;
-      check("occlSubmit", occlSubmit(comms[0], 1, input, output, nullptr, nullptr, &request));
-      check("occlSubmitOnStream", occlSubmitOnStream(comms[0], 1, input, output, rank.stream(),
-                                                     nullptr, nullptr, nullptr));
+      check("occlStart", startKnown(comms[0], 1, input, output, nullptr, nullptr, &request));
+      check("occlStart after a stream",
+            startInStream(comms[0], 1, input, output, rank.stream(), nullptr, nullptr, nullptr));
     }
   }
   /// A refused call has counted nowhere.

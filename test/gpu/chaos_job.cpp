@@ -58,9 +58,7 @@ public:
         return "cudaMemcpy";
     }
     for (uint32_t i = 0; i < kCollectives; ++i) // also registered in another order
-      if (registerCase(comm, collectiveFor((i + options.rank) % kCollectives, options.numRanks)) !=
-          occlSuccess)
-        return std::string("occlRegister: ") + occlGetLastError();
+      remember(comm, collectiveFor((i + options.rank) % kCollectives, options.numRanks));
     return "";
   }
 
@@ -69,9 +67,9 @@ public:
     std::array<occlRequest_t, kCollectives> requests;
     for (uint32_t i = 0; i < kCollectives; ++i) {
       const uint32_t c = (i + options.rank + iteration) % kCollectives;
-      if (occlSubmit(comm, 100 + c, inputs[c], outputs[c], nullptr, nullptr, &requests[c]) !=
+      if (startKnown(comm, 100 + c, inputs[c], outputs[c], nullptr, nullptr, &requests[c]) !=
           occlSuccess)
-        return std::string("occlSubmit: ") + occlGetLastError();
+        return std::string("occlStart: ") + occlGetLastError();
       if (iteration < options.synchronised && !disturb())
         return "the device does not become idle";
     }

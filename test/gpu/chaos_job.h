@@ -2,7 +2,7 @@
 // submits in another order.
 #pragma once
 
-#include "runtime/communicator/occl_registered.h"
+#include "runtime/communicator/occl.h"
 
 #include <cstdint>
 #include <functional>

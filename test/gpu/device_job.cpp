@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -143,9 +145,9 @@ std::string RankOnDevice::runSubmitted(const Case &what, const std::vector<char>
       wrong = synchronize();
     std::vector<occlRequest_t> requests(what.inPlace ? 1 : 3);
     for (occlRequest_t &request : requests)
-      if (wrong.empty() && occlSubmit(comm, what.id, places.input, places.output, nullptr, nullptr,
+      if (wrong.empty() && startKnown(comm, what.id, places.input, places.output, nullptr, nullptr,
                                       &request) != occlSuccess)
-        wrong = std::string("occlSubmit: ") + occlGetLastError();
+        wrong = std::string("occlStart: ") + occlGetLastError();
     std::swap(requests.front(), requests.back());
     for (occlRequest_t request : requests)
       if (wrong.empty() && occlWait(comm, request) != occlSuccess)
@@ -162,9 +164,9 @@ std::string RankOnDevice::runStreamed(const Case &what, const std::vector<char> 
   std::string wrong;
   for (uint32_t i = 0; i < 4 && wrong.empty(); ++i) {
     wrong = prepare(what);
-    if (wrong.empty() && occlSubmitOnStream(comm, what.id, places.input, places.output, work,
-                                            nullptr, nullptr, nullptr) != occlSuccess)
-      wrong = std::string("occlSubmitOnStream: ") + occlGetLastError();
+    if (wrong.empty() && startInStream(comm, what.id, places.input, places.output, work, nullptr,
+                                       nullptr, nullptr) != occlSuccess)
+      wrong = std::string("in the stream: ") + occlGetLastError();
     if (wrong.empty() && i % 2 == 1) // else the next one follows at once
       wrong = check(what, expected);
   }
@@ -205,21 +207,6 @@ std::string RankOnDevice::runGraph(const Case &what, const std::vector<char> &ex
   return wrong;
 }
 
-occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs) {
-  auto handle = handleOf(what.plan);
-  occlPlan_t plan = handle.get();
-  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-  given.id = what.id;
-  given.name = what.plan.name.c_str();
-  given.plans = &plan;
-  given.numPlans = 1;
-  given.count = what.count;
-  given.dataType = static_cast<occlDataType_t>(what.type);
-  given.op = static_cast<occlRedOp_t>(what.op);
-  given.timeoutMs = timeoutMs;
-  return occlRegister(comm, &given);
-}
-
 std::string RankOnDevice::run(const Case &what, const std::function<void()> &meet) {
   const plan::Plan &plan = what.plan;
   std::vector<conformance::Numbers> numbers;
@@ -234,9 +221,9 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
                           what.type);
   inputBytes = input.size();
   std::string wrong;
-  const bool isRegistered = what.way == Way::Submitted || what.way == Way::Streamed;
-  if (isRegistered && registerCase(comm, what) != occlSuccess)
-    wrong = std::string("occlRegister: ") + occlGetLastError();
+  const bool isStarted = what.way == Way::Submitted || what.way == Way::Streamed;
+  if (isStarted)
+    remember(comm, what);
   if (wrong.empty())
     wrong = failed("cudaMemcpyAsync", cudaMemcpyAsync(pristine, input.data(), input.size(),
                                                       cudaMemcpyHostToDevice, work));
@@ -248,8 +235,6 @@ std::string RankOnDevice::run(const Case &what, const std::function<void()> &mee
     wrong = what.way == Way::Submitted  ? runSubmitted(what, expected)
             : what.way == Way::Streamed ? runStreamed(what, expected)
                                         : runEager(what, expected);
-  if (wrong.empty() && isRegistered && occlDeregister(comm, what.id) != occlSuccess)
-    wrong = std::string("occlDeregister: ") + occlGetLastError();
   return wrong.empty() ? "" : what.name() + ", rank " + std::to_string(rank) + ": " + wrong;
 }
 
@@ -394,6 +379,58 @@ std::string callInStream(occlComm_t comm, const Case &what, const void *input, v
   return callCase(comm, what, input, output, stream, timeoutMs) == occlSuccess
              ? ""
              : std::string("occlCall: ") + occlGetLastError();
+}
+
+namespace {
+
+struct Known {
+  std::shared_ptr<occlPlan> plan;
+  occlCall_t call;
+};
+std::mutex knownMutex;
+std::map<std::pair<occlComm_t, uint64_t>, Known> known;
+
+} // namespace
+
+void remember(occlComm_t comm, const Case &what, uint32_t timeoutMs) {
+  Known entry = {handleOf(what.plan), OCCL_CALL_INITIALIZER};
+  entry.call.plan = entry.plan.get();
+  entry.call.count = what.count;
+  entry.call.dataType = static_cast<occlDataType_t>(what.type);
+  entry.call.op = static_cast<occlRedOp_t>(what.op);
+  entry.call.id = what.id;
+  entry.call.timeoutMs = timeoutMs;
+  std::lock_guard lock(knownMutex);
+  known.insert_or_assign({comm, what.id}, entry);
+}
+
+occlResult_t startKnown(occlComm_t comm, uint64_t id, const void *input, void *output,
+                        occlCallback_t callback, void *user, occlRequest_t *request,
+                        const cudaStream_t *after) {
+  occlCall_t call;
+  {
+    std::lock_guard lock(knownMutex);
+    call = known.at({comm, id}).call;
+  }
+  call.sendBuffer = input;
+  call.recvBuffer = output;
+  call.after = after;
+  return occlStart(comm, &call, callback, user, request);
+}
+
+occlResult_t runKnown(occlComm_t comm, uint64_t id, const void *input, void *output) {
+  occlRequest_t request = 0;
+  occlResult_t started = startKnown(comm, id, input, output, nullptr, nullptr, &request);
+  return started == occlSuccess ? occlWait(comm, request) : started;
+}
+
+occlResult_t startInStream(occlComm_t comm, uint64_t id, const void *input, void *output,
+                           cudaStream_t stream, occlCallback_t callback, void *user,
+                           occlRequest_t *request) {
+  occlRequest_t own = 0;
+  occlRequest_t *const place = request ? request : &own;
+  occlResult_t started = startKnown(comm, id, input, output, callback, user, place, &stream);
+  return started == occlSuccess ? occlStreamWait(comm, *place, stream) : started;
 }
 
 std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks) {

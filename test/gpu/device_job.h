@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 #include "runtime/base/data_type.h"
-#include "runtime/communicator/occl_registered.h"
+#include "runtime/communicator/occl.h"
 
 #include <cuda_runtime.h>
 
@@ -102,10 +102,20 @@ occlResult_t callCase(occlComm_t comm, const Case &what, const void *input, void
 std::string callInStream(occlComm_t comm, const Case &what, const void *input, void *output,
                          cudaStream_t stream, uint32_t timeoutMs = 0);
 
+/// The case is known by its id to those below; plans are kept until the process ends. Any thread.
+void remember(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000);
+/// occlStart of a case that is known, as its id.
+occlResult_t startKnown(occlComm_t comm, uint64_t id, const void *input, void *output,
+                        occlCallback_t callback, void *user, occlRequest_t *request,
+                        const cudaStream_t *after = nullptr);
+/// The same, and occlWait.
+occlResult_t runKnown(occlComm_t comm, uint64_t id, const void *input, void *output);
+/// As the next work of a stream: occlStart after it, and occlStreamWait. request may be null.
+occlResult_t startInStream(occlComm_t comm, uint64_t id, const void *input, void *output,
+                           cudaStream_t stream, occlCallback_t callback, void *user,
+                           occlRequest_t *request);
+
 /// Device memory of a rank in these tests is small: several share one device.
 occlConfig_t smallConfig();
-
-/// occlRegister of the case.
-occlResult_t registerCase(occlComm_t comm, const Case &what, uint32_t timeoutMs = 20000);
 
 } // namespace occl::gpu_test

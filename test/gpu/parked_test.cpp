@@ -44,9 +44,8 @@ Case caseOf(plan::Plan plan, uint64_t id = kId) {
 std::string registerPlan(occlComm_t comm, plan::Plan plan, uint64_t id = kId,
                          uint32_t timeoutMs = 20000) {
   const Case what = caseOf(std::move(plan), id);
-  return registerCase(comm, what, timeoutMs) == occlSuccess
-             ? ""
-             : std::string("occlRegister: ") + occlGetLastError();
+  remember(comm, what, timeoutMs);
+  return "";
 }
 
 /// Two ranks of this process, on two devices if it sees so many, with some communicators. All have
@@ -199,18 +198,18 @@ TEST(Parked, AsManyStreamsAsConnectionsMayBeHeldByTheResidentDaemon) {
     for (cudaStream_t &stream : streams)
       cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     auto submit = [&](uint64_t id) {
-      return occlSubmitOnStream(comm, id, on.input(false), on.output(false) + id * 8192,
-                                streams[id], nullptr, nullptr, nullptr) == occlSuccess
+      return startInStream(comm, id, on.input(false), on.output(false) + id * 8192, streams[id],
+                           nullptr, nullptr, nullptr) == occlSuccess
                  ? std::string()
-                 : std::string("occlSubmitOnStream: ") + occlGetLastError();
+                 : std::string("in the stream: ") + occlGetLastError();
     };
     for (uint64_t id = 0; id < kHeld; ++id) {
       if (std::string wrong = registerPlan(comm, plan::testing::twoShotAllReduce(2), id, 10000);
           !wrong.empty())
         return wrong;
       // Copies its tables to the device, once.
-      if (occlRun(comm, id, on.input(false), on.output(false)) != occlSuccess)
-        return std::string("occlRun: ") + occlGetLastError();
+      if (runKnown(comm, id, on.input(false), on.output(false)) != occlSuccess)
+        return std::string("occlWait: ") + occlGetLastError();
     }
     std::string wrong;
     if (rank == 1)
@@ -246,9 +245,9 @@ TEST(Parked, CudaFreeWaitsForStreamsThatTheResidentDaemonHolds) {
     for (uint32_t i = 0; i < 3; ++i) {
       if (rank == i % 2)
         std::this_thread::sleep_for(300ms);
-      if (occlSubmitOnStream(comm, kId, on.input(false), on.output(false), on.stream(), nullptr,
-                             nullptr, nullptr) != occlSuccess)
-        return std::string("occlSubmitOnStream: ") + occlGetLastError();
+      if (startInStream(comm, kId, on.input(false), on.output(false), on.stream(), nullptr, nullptr,
+                        nullptr) != occlSuccess)
+        return std::string("in the stream: ") + occlGetLastError();
       i == 0 ? cudaFree(memory) : cudaDeviceSynchronize();
     }
     std::string wrong = on.synchronize();

@@ -113,9 +113,9 @@ void RanksOnDevices::runAll(const std::vector<Case> &cases) {
   });
 }
 
-void RanksOnDevices::registerOnAll(const Case &what, uint32_t timeoutMs) {
+void RanksOnDevices::rememberOnAll(const Case &what, uint32_t timeoutMs) {
   for (occlComm_t comm : comms)
-    ASSERT_EQ(registerCase(comm, what, timeoutMs), occlSuccess) << occlGetLastError();
+    remember(comm, what, timeoutMs);
 }
 
 Case RanksOnDevices::one(plan::Plan plan, uint64_t id) const {

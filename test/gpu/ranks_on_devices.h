@@ -40,7 +40,7 @@ protected:
   /// All ranks run the cases, one after the other, until one is wrong.
   void runAll(const std::vector<Case> &cases);
   Case one(plan::Plan plan, uint64_t id = 1) const;
-  void registerOnAll(const Case &what, uint32_t timeoutMs = 20000);
+  void rememberOnAll(const Case &what, uint32_t timeoutMs = 20000);
   /// A call in the rank's stream. "" or what is wrong.
   std::string call(uint32_t rank, const Case &what, uint32_t timeoutMs = 0);
   /// The same on all ranks, until it has ended.

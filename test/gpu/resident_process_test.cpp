@@ -55,10 +55,9 @@ TEST(ResidentProcesses, ConflictingOrdersWithSynchronisationComplete) {
 /// Rank 1 aborts the one, in which rank 0 waits for it; the other one goes on.
 std::string runBoth(occlComm_t well, occlComm_t ill, uint32_t rank) {
   RankOnDevice onDevice(well, rank);
-  if (registerCase(ill, twoShot(5)) != occlSuccess)
-    return occlGetLastError();
+  remember(ill, twoShot(5));
   occlRequest_t stuck = 0;
-  if (rank == 0 && occlSubmit(ill, 5, onDevice.input(false), onDevice.output(false), nullptr,
+  if (rank == 0 && startKnown(ill, 5, onDevice.input(false), onDevice.output(false), nullptr,
                               nullptr, &stuck) != occlSuccess)
     return occlGetLastError();
   if (std::string wrong = onDevice.run(twoShot(1), [] {}); !wrong.empty())
@@ -91,14 +90,13 @@ TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
       joined(processRanks(), jobName("resident-kill"),
              [&](occlComm_t comm, uint32_t rank) -> std::string {
                RankOnDevice onDevice(comm, rank);
-               if (registerCase(comm, twoShot(1)) != occlSuccess)
-                 return occlGetLastError();
+               remember(comm, twoShot(1));
                if (rank == 1) {
                  std::this_thread::sleep_for(200ms); // the others wait for it
                  raise(SIGKILL);
                }
                occlRequest_t request = 0;
-               if (occlSubmit(comm, 1, onDevice.input(false), onDevice.output(false), nullptr,
+               if (startKnown(comm, 1, onDevice.input(false), onDevice.output(false), nullptr,
                               nullptr, &request) != occlSuccess)
                  return occlGetLastError();
                auto begin = std::chrono::steady_clock::now();
@@ -123,8 +121,7 @@ TEST(ResidentProcesses, AKilledRankLetsGoTheStreamsThatAreHeld) {
   auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     for (uint64_t id : {1, 2})
-      if (registerCase(comm, twoShot(id)) != occlSuccess)
-        return occlGetLastError();
+      remember(comm, twoShot(id));
     if (rank == 1) {
       std::this_thread::sleep_for(300ms); // the others wait for it
       raise(SIGKILL);
@@ -132,12 +129,12 @@ TEST(ResidentProcesses, AKilledRankLetsGoTheStreamsThatAreHeld) {
     cudaStream_t streams[2] = {onDevice.stream(), nullptr};
     cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking);
     auto submit = [&](uint64_t id) {
-      return occlSubmitOnStream(comm, id, onDevice.input(false), onDevice.output(false) + id * 8192,
-                                streams[id - 1], nullptr, nullptr, nullptr);
+      return startInStream(comm, id, onDevice.input(false), onDevice.output(false) + id * 8192,
+                           streams[id - 1], nullptr, nullptr, nullptr);
     };
     for (uint64_t id : {1, 2, 1}) {
       if (submit(id) != occlSuccess)
-        return std::string("occlSubmitOnStream: ") + occlGetLastError();
+        return std::string("in the stream: ") + occlGetLastError();
       cudaMemsetAsync(onDevice.output(false) + (1 << 19), 1, 4, streams[id - 1]);
     }
     auto begin = std::chrono::steady_clock::now();

@@ -29,7 +29,7 @@ public:
   void runOnAll(uint64_t id) {
     inThreads([&](uint32_t rank) -> std::string {
       RankOnDevice &on = *onDevices[rank];
-      return occlRun(comms[rank], id, on.input(false), on.output(false)) == occlSuccess
+      return runKnown(comms[rank], id, on.input(false), on.output(false)) == occlSuccess
                  ? ""
                  : occlGetLastError();
     });
@@ -37,7 +37,7 @@ public:
   occlResult_t submit(uint32_t rank, uint64_t id, occlRequest_t &request,
                       occlCallback_t callback = nullptr, void *user = nullptr) {
     RankOnDevice &on = *onDevices[rank];
-    return occlSubmit(comms[rank], id, on.input(false), on.output(false), callback, user, &request);
+    return startKnown(comms[rank], id, on.input(false), on.output(false), callback, user, &request);
   }
   std::string reportOf(uint32_t rank) {
     std::string text(8192, '\0');
@@ -65,20 +65,22 @@ TEST_F(Resident, ConflictingOrdersWithSynchronisationComplete) {
   EXPECT_GT(stats.restarts, 0u);
 }
 
-TEST_F(Resident, WithoutPreemptionConflictingOrdersEndAsDeadlock) {
+/// What enters a daemon all ranks have started, so that orders in which they start do not matter;
+/// the order in which executors take it might.
+TEST_F(Resident, WithoutPreemptionConflictingOrdersEnd) {
   occlConfig_t config = smallConfig();
   config.preemption = 2;
   config.workers = 1;
   start(numRanks(), config);
   auto begin = Clock::now();
   std::vector<occlResult_t> results(comms.size());
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 2));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 2));
   inThreads([&](uint32_t rank) -> std::string {
     occlRequest_t first = 0, second = 0;
     if (submit(rank, 1 + rank % 2, first) != occlSuccess ||
         submit(rank, 2 - rank % 2, second) != occlSuccess)
-      return std::string("occlSubmit: ") + occlGetLastError();
+      return std::string("occlStart: ") + occlGetLastError();
     results[rank] = occlWait(comms[rank], first);
     if (results[rank] == occlSuccess)
       results[rank] = occlWait(comms[rank], second);
@@ -86,15 +88,17 @@ TEST_F(Resident, WithoutPreemptionConflictingOrdersEndAsDeadlock) {
   });
   EXPECT_LT(Clock::now() - begin, 15s) << "earlier than the deadline";
   for (uint32_t r = 0; r < comms.size(); ++r) {
-    EXPECT_EQ(results[r], occlDeadlock) << occlCommGetLastError(comms[r]);
-    EXPECT_NE(std::string(occlCommGetLastError(comms[r])).find("wait for each other in a cycle"),
-              std::string::npos);
+    EXPECT_TRUE(results[r] == occlSuccess || results[r] == occlDeadlock)
+        << occlCommGetLastError(comms[r]);
+    if (results[r] == occlDeadlock)
+      EXPECT_NE(std::string(occlCommGetLastError(comms[r])).find("wait for each other in a cycle"),
+                std::string::npos);
   }
 }
 
 TEST_F(Resident, CallbacksAreCalledOnceEach) {
   Case blocking = one(plan::testing::ringAllReduce(numRanks()), 1);
-  registerOnAll(blocking);
+  rememberOnAll(blocking);
   std::atomic<uint32_t> calls{0};
   auto count = [](occlRequest_t, occlResult_t result, void *user) {
     *static_cast<std::atomic<uint32_t> *>(user) += result == occlSuccess ? 1 : 1000;
@@ -104,7 +108,7 @@ TEST_F(Resident, CallbacksAreCalledOnceEach) {
     for (uint32_t i = 0; i < kTimes; ++i) {
       occlRequest_t request = 0;
       if (submit(rank, 1, request, count, &calls) != occlSuccess)
-        return std::string("occlSubmit: ") + occlGetLastError();
+        return std::string("occlStart: ") + occlGetLastError();
     }
     return "";
   });
@@ -114,8 +118,8 @@ TEST_F(Resident, CallbacksAreCalledOnceEach) {
 }
 
 TEST_F(Resident, ACallbackMayWaitAndThrow) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 2));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 2));
   struct Outer {
     Resident *test;
     uint32_t rank;
@@ -160,7 +164,7 @@ TEST_F(Resident, ACallbackMayWaitAndThrow) {
 }
 
 TEST_F(Resident, ADeadlineNamesWhatIsWaitedFor) {
-  registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
+  rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
   runOnAll(1);
   occlRequest_t request = 0;
   auto begin = Clock::now();
@@ -169,19 +173,17 @@ TEST_F(Resident, ADeadlineNamesWhatIsWaitedFor) {
   EXPECT_LT(Clock::now() - begin, 3s);
   for (occlComm_t comm : comms) {
     std::string text = occlCommGetLastError(comm);
-    EXPECT_NE(text.find("collective 'one_shot_allreduce' (id 1), invocation 1, did not end on rank "
-                        "0 before its deadline: rank 0 waits for rank "),
+    EXPECT_NE(text.find("collective 'one_shot_allreduce' (id 1) did not end on rank 0 before its "
+                        "deadline: rank 0 waits for rank 1 (its submission) in collective "
+                        "'one_shot_allreduce' (id 1), invocation 1,"),
               std::string::npos)
-        << text;
-    EXPECT_NE(text.find("thread block 0, instruction 1 (recvReduceCopy) at "), std::string::npos)
         << text;
   }
   EXPECT_EQ(submit(1, 1, request), occlTimeout);
 }
 
-/// Its connectors are made when it is first submitted: so the others cannot even begin.
 TEST_F(Resident, ARankThatHasNeverSubmittedIsNamed) {
-  registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
+  rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
   occlRequest_t request = 0;
   ASSERT_EQ(submit(0, 1, request), occlSuccess) << occlGetLastError();
   EXPECT_EQ(occlWait(comms[0], request), occlTimeout) << occlGetLastError();
@@ -193,7 +195,7 @@ TEST_F(Resident, ARankThatHasNeverSubmittedIsNamed) {
 }
 
 TEST_F(Resident, AbortEndsWhatWaitsOnAllRanks) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks())));
   occlRequest_t request = 0;
   ASSERT_EQ(submit(0, 1, request), occlSuccess) << occlGetLastError();
   std::thread aborting([&] {
@@ -209,7 +211,7 @@ TEST_F(Resident, AbortEndsWhatWaitsOnAllRanks) {
 }
 
 TEST_F(Resident, ARankThatLeavesIsNoticed) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks())));
   occlRequest_t request = 0;
   ASSERT_EQ(submit(0, 1, request), occlSuccess) << occlGetLastError();
   for (uint32_t r = 1; r < comms.size(); ++r) {
@@ -223,15 +225,15 @@ TEST_F(Resident, ARankThatLeavesIsNoticed) {
 }
 
 TEST_F(Resident, TheReportSaysWhoWaitsAndWhoIsMissing) {
-  registerOnAll(one(plan::testing::oneShotAllReduce(numRanks()), 7));
+  rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks()), 7));
   runOnAll(7);
   std::vector<occlRequest_t> requests(comms.size());
   for (uint32_t r = 0; r + 1 < comms.size(); ++r)
     ASSERT_EQ(submit(r, 7, requests[r]), occlSuccess) << occlGetLastError();
   std::this_thread::sleep_for(50ms);
   std::string text = reportOf(0), last = std::to_string(comms.size() - 1);
-  EXPECT_NE(text.find("in collective 'one_shot_allreduce' (id 7), invocation 1, thread block 0, "
-                      "instruction 1 (recvReduceCopy)"),
+  EXPECT_NE(text.find("rank 0 waits for rank " + last +
+                      " (its submission) in collective 'one_shot_allreduce' (id 7), invocation 1"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("invocation 1: not submitted by rank " + last), std::string::npos) << text;
@@ -244,11 +246,11 @@ TEST_F(Resident, TheReportSaysWhoWaitsAndWhoIsMissing) {
 }
 
 TEST_F(Resident, CountsByCollectiveAndThreadBlock) {
-  registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks())));
   constexpr uint32_t kTimes = 10;
   inThreads([&](uint32_t rank) -> std::string {
     for (uint32_t i = 0; i < kTimes; ++i)
-      if (occlRun(comms[rank], 1, onDevices[rank]->input(false), onDevices[rank]->output(false)) !=
+      if (runKnown(comms[rank], 1, onDevices[rank]->input(false), onDevices[rank]->output(false)) !=
           occlSuccess)
         return occlGetLastError();
     return "";
@@ -279,7 +281,7 @@ TEST_F(Resident, CountsByCollectiveAndThreadBlock) {
 /// In streams and by the daemon at the same time, each with connectors of its own.
 TEST_F(Resident, SubmissionsAndCallsRunBesideEachOther) {
   const Case what = one(plan::testing::twoShotAllReduce(numRanks()));
-  registerOnAll(what);
+  rememberOnAll(what);
   inThreads([&](uint32_t rank) -> std::string {
     RankOnDevice &on = *onDevices[rank];
     for (uint32_t i = 0; i < 20; ++i) {
@@ -307,7 +309,7 @@ TEST_F(Resident, CollectivesComeAndGo) {
       what.count = 100 + 50 * round;
       if (wrong.empty())
         wrong = onDevices[rank]->run(what, [] {});
-      met.arrive_and_wait(); // an id is free once all ranks have deregistered it
+      met.arrive_and_wait();
     }
     return wrong;
   });
@@ -336,9 +338,9 @@ TEST_F(Resident, RandomGroupsInConflictingOrders) {
       uint32_t size = 0;
       if (occlCommSplit(comms[rank], static_cast<int32_t>(colours[g][rank]), 0, nullptr,
                         &groups[g]) != occlSuccess ||
-          occlCommSize(groups[g], &size) != occlSuccess ||
-          registerCase(groups[g], one(plan::testing::ringAllReduce(size))) != occlSuccess)
+          occlCommSize(groups[g], &size) != occlSuccess)
         return occlGetLastError();
+      remember(groups[g], one(plan::testing::ringAllReduce(size)));
     }
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < kGroups * kTimes; ++i)
@@ -347,9 +349,9 @@ TEST_F(Resident, RandomGroupsInConflictingOrders) {
     std::vector<std::pair<uint32_t, occlRequest_t>> requests;
     for (uint32_t g : order) {
       occlRequest_t request = 0;
-      if (occlSubmit(groups[g], 1, on.input(false), on.output(false) + g * 8192, nullptr, nullptr,
+      if (startKnown(groups[g], 1, on.input(false), on.output(false) + g * 8192, nullptr, nullptr,
                      &request) != occlSuccess)
-        return std::string("occlSubmit: ") + occlGetLastError();
+        return std::string("occlStart: ") + occlGetLastError();
       requests.emplace_back(g, request);
     }
     for (auto [g, request] : requests)
@@ -374,25 +376,22 @@ TEST_F(Resident, RandomGroupsInConflictingOrders) {
 
 TEST_F(Resident, WhatCannotBeSubmittedIsRefused) {
   occlRequest_t request = 0;
-  EXPECT_EQ(submit(0, 1, request), occlInvalidArgument) << "not registered";
   EXPECT_EQ(occlWait(comms[0], 12345), occlInvalidArgument);
   EXPECT_EQ(occlTest(comms[0], 0), occlInvalidArgument);
-  registerOnAll(one(plan::testing::directAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::directAllReduce(numRanks())));
   EXPECT_EQ(submit(0, 1, request), occlInvalidArgument);
   EXPECT_NE(std::string(occlGetLastError()).find("occlMemAlloc"), std::string::npos);
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 2));
-  EXPECT_EQ(occlSubmit(comms[0], 2, nullptr, nullptr, nullptr, nullptr, &request),
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 2));
+  EXPECT_EQ(startKnown(comms[0], 2, nullptr, nullptr, nullptr, nullptr, &request),
             occlInvalidArgument);
   ASSERT_EQ(submit(0, 2, request), occlSuccess);
   EXPECT_EQ(occlTest(comms[0], request), occlInProgress);
-  EXPECT_EQ(occlDeregister(comms[0], 2), occlInvalidArgument) << "in flight";
   std::vector<occlRequest_t> requests(comms.size());
   for (uint32_t r = 1; r < comms.size(); ++r)
     ASSERT_EQ(submit(r, 2, requests[r]), occlSuccess);
   EXPECT_EQ(occlWait(comms[0], request), occlSuccess);
   for (uint32_t r = 1; r < comms.size(); ++r)
     EXPECT_EQ(occlWait(comms[r], requests[r]), occlSuccess);
-  EXPECT_EQ(occlDeregister(comms[0], 2), occlSuccess) << occlGetLastError();
 }
 
 } // namespace

@@ -152,14 +152,13 @@ TEST(RightOrRefused, BuffersThatOverlap) {
     plan::Plan plan = plan::testing::twoShotAllReduce(kRanks);
     plan.inPlace = false;
     rank.use(plan, kCount / 2);
-    if (registerCase(rank.comm, rank.what) != occlSuccess)
-      return occlGetLastError();
+    remember(rank.comm, rank.what);
     char *buffer = rank.inputs[0];
     for (uint64_t offset : {0, 4, 4096}) {
       occlRequest_t request = 0;
       const occlResult_t results[] = {
           callCase(rank.comm, rank.what, buffer, buffer + offset, rank.streams[0]),
-          occlSubmit(rank.comm, 1, buffer, buffer + offset, nullptr, nullptr, &request)};
+          startKnown(rank.comm, 1, buffer, buffer + offset, nullptr, nullptr, &request)};
       for (occlResult_t result : results)
         if (result != occlInvalidArgument)
           return "buffers " + std::to_string(offset) + " bytes apart are accepted";

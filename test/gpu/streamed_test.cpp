@@ -30,10 +30,10 @@ protected:
   }
   std::string submit(uint32_t rank, uint64_t id, const void *from, void *to, cudaStream_t stream,
                      occlRequest_t *request = nullptr) {
-    return occlSubmitOnStream(comms[rank], id, from, to, stream, nullptr, nullptr, request) ==
+    return startInStream(comms[rank], id, from, to, stream, nullptr, nullptr, request) ==
                    occlSuccess
                ? ""
-               : std::string("occlSubmitOnStream: ") + occlGetLastError();
+               : std::string("in the stream: ") + occlGetLastError();
   }
   std::string submit(uint32_t rank, uint64_t id, occlRequest_t *request = nullptr) {
     RankOnDevice &on = *onDevices[rank];
@@ -67,7 +67,7 @@ TEST_P(Streamed, ItComesAfterWhatIsBeforeItAndBeforeWhatIsBehindIt) {
   Case what = one(plan::testing::twoShotAllReduce(numRanks()));
   what.type = DataType::Int32;
   what.count = kWords;
-  registerOnAll(what);
+  rememberOnAll(what);
   inThreads([&](uint32_t rank) -> std::string {
     RankOnDevice &on = *onDevices[rank];
     constexpr size_t kBytes = kWords * sizeof(uint32_t);
@@ -110,7 +110,7 @@ TEST_P(Streamed, ConflictingOrdersInSeveralStreamsComplete) {
                            : plan::testing::twoShotAllReduce(numRanks()),
                     id);
     what.count = 100 * id * id;
-    registerOnAll(what);
+    rememberOnAll(what);
   }
   std::vector<std::vector<cudaStream_t>> streams(comms.size());
   for (uint32_t r = 0; r < comms.size(); ++r)
@@ -144,7 +144,7 @@ TEST_P(Streamed, ConflictingOrdersInSeveralStreamsComplete) {
 }
 
 TEST_P(Streamed, ADeadlineNamesWhatIsWaitedForAndTheStreamGoesOn) {
-  registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
+  rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
   inThreads([&](uint32_t rank) -> std::string {
     std::string wrong = submit(rank, 1);
     return wrong.empty() ? onDevices[rank]->synchronize() : wrong;
@@ -166,7 +166,7 @@ TEST_P(Streamed, ADeadlineNamesWhatIsWaitedForAndTheStreamGoesOn) {
 
 /// The stream takes longer than the collective's timeout to come so far.
 TEST_P(Streamed, TheTimeoutBeginsWhenTheStreamHasComeSoFar) {
-  registerOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
+  rememberOnAll(one(plan::testing::oneShotAllReduce(numRanks())), 300);
   cudaSetDevice(0);
   cudaEvent_t isReady = nullptr;
   cudaEventCreateWithFlags(&isReady, cudaEventDisableTiming);
@@ -188,7 +188,7 @@ TEST_P(Streamed, TheTimeoutBeginsWhenTheStreamHasComeSoFar) {
 }
 
 TEST_P(Streamed, AbortLetsStreamsGoOn) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks())));
   occlRequest_t request = 0;
   ASSERT_EQ(submit(0, 1, &request), "");
   std::this_thread::sleep_for(50ms);
@@ -200,7 +200,7 @@ TEST_P(Streamed, AbortLetsStreamsGoOn) {
 }
 
 TEST_P(Streamed, ItsEndIsCalledBack) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks())));
   std::atomic<uint32_t> calls{0};
   auto count = [](occlRequest_t, occlResult_t result, void *user) {
     *static_cast<std::atomic<uint32_t> *>(user) += result == occlSuccess ? 1 : 1000;
@@ -208,8 +208,8 @@ TEST_P(Streamed, ItsEndIsCalledBack) {
   inThreads([&](uint32_t rank) -> std::string {
     RankOnDevice &on = *onDevices[rank];
     for (uint32_t i = 0; i < 20; ++i)
-      if (occlSubmitOnStream(comms[rank], 1, on.input(false), on.output(false), on.stream(), count,
-                             &calls, nullptr) != occlSuccess)
+      if (startInStream(comms[rank], 1, on.input(false), on.output(false), on.stream(), count,
+                        &calls, nullptr) != occlSuccess)
         return occlGetLastError();
     return on.synchronize();
   });
@@ -219,7 +219,7 @@ TEST_P(Streamed, ItsEndIsCalledBack) {
 }
 
 TEST_P(Streamed, ACapturedStreamIsRefused) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks())));
   cudaSetDevice(0);
   cudaStream_t stream = onDevices[0]->stream();
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
@@ -232,7 +232,7 @@ TEST_P(Streamed, ACapturedStreamIsRefused) {
 /// More than there is room for: with the window full the call says so, and what was refused
 /// has left nothing behind.
 TEST_P(Streamed, AFullWindowRefuses) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks())));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks())));
   std::atomic<uint32_t> refused{0};
   inThreads([&](uint32_t rank) -> std::string {
     RankOnDevice &on = *onDevices[rank];
@@ -241,8 +241,8 @@ TEST_P(Streamed, AFullWindowRefuses) {
     for (uint32_t i = 0; i < 300; ++i) {
       occlResult_t result = occlAgain;
       for (auto end = Clock::now() + 10s; result == occlAgain && Clock::now() < end;) {
-        result = occlSubmitOnStream(comms[rank], 1, on.input(false), on.output(false), on.stream(),
-                                    nullptr, nullptr, nullptr);
+        result = startInStream(comms[rank], 1, on.input(false), on.output(false), on.stream(),
+                               nullptr, nullptr, nullptr);
         refused += result == occlAgain;
       }
       if (result != occlSuccess)

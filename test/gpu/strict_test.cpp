@@ -56,10 +56,10 @@ public:
   StrictRank &operator=(const StrictRank &) = delete;
 
   std::string submit(uint64_t id) {
-    return occlSubmitOnStream(comm, id, on.input(false), on.output(false) + id * kBytes,
-                              streams[id], nullptr, nullptr, nullptr) == occlSuccess
+    return startInStream(comm, id, on.input(false), on.output(false) + id * kBytes, streams[id],
+                         nullptr, nullptr, nullptr) == occlSuccess
                ? ""
-               : std::string("occlSubmitOnStream: ") + occlGetLastError();
+               : std::string("in the stream: ") + occlGetLastError();
   }
   bool isHeld(uint64_t id) const { return cudaStreamQuery(streams[id]) == cudaErrorNotReady; }
   /// Whether a kernel that needs the whole device runs to its end within that time. It is left
@@ -115,10 +115,9 @@ private:
     what.id = id;
     what.plan = plan::testing::twoShotAllReduce(2);
     what.count = kCount;
-    if (registerCase(comm, what, 6000) != occlSuccess)
-      wrong = std::string("occlRegister: ") + occlGetLastError();
-    else if (occlRun(comm, id, on.input(false), on.output(false)) != occlSuccess)
-      wrong = std::string("occlRun: ") + occlGetLastError();
+    remember(comm, what, 6000);
+    if (runKnown(comm, id, on.input(false), on.output(false)) != occlSuccess)
+      wrong = std::string("occlWait: ") + occlGetLastError();
   }
 
   std::vector<cudaStream_t> streams;

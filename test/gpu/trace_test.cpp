@@ -56,7 +56,7 @@ protected:
   }
   std::string run(uint32_t rank, uint64_t id) {
     RankOnDevice &on = *onDevices[rank];
-    return occlRun(comms[rank], id, on.input(false), on.output(false)) == occlSuccess
+    return runKnown(comms[rank], id, on.input(false), on.output(false)) == occlSuccess
                ? ""
                : occlGetLastError();
   }
@@ -67,7 +67,7 @@ protected:
       for (uint32_t i = 0; i < kIterations; ++i) {
         std::vector<occlRequest_t> requests(collectives);
         for (uint32_t c = 0; c < collectives; ++c)
-          if (occlSubmit(comms[rank], 1 + (c + rank) % collectives, on.input(false),
+          if (startKnown(comms[rank], 1 + (c + rank) % collectives, on.input(false),
                          on.output(false), nullptr, nullptr, &requests[c]) != occlSuccess)
             return occlGetLastError();
         for (occlRequest_t request : requests)
@@ -107,7 +107,7 @@ Moments momentsOf(const json &trace) {
 TEST_F(Trace, HasWhatExecutorsDidAtTheHostsTimes) {
   constexpr uint32_t kCollectives = 4;
   for (uint64_t id = 1; id <= kCollectives; ++id)
-    registerOnAll(one(plan::testing::ringAllReduce(numRanks()), id));
+    rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), id));
   runMany(kCollectives);
   startTraces();
   const double begin = microseconds(Clock::now());
@@ -142,7 +142,7 @@ TEST_F(Trace, HasWhatExecutorsDidAtTheHostsTimes) {
 TEST_F(Trace, ShowsForWhomALateRankIsWaitedFor) {
   if (numRanks() < 2)
     GTEST_SKIP() << "nobody waits for anybody";
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
   inThreads([&](uint32_t rank) { return run(rank, 1); });
   startTraces();
   constexpr auto kLate = 30ms;
@@ -166,7 +166,7 @@ TEST_F(Trace, ShowsForWhomALateRankIsWaitedFor) {
 }
 
 TEST_F(Trace, IsStartedAndStoppedOnceEachAndAgain) {
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
   EXPECT_EQ(occlTraceStop(comms[0]), occlInvalidArgument);
   startTraces();
   EXPECT_EQ(occlTraceStart(comms[0], "/nowhere/at/all"), occlInvalidArgument);
@@ -185,7 +185,7 @@ TEST_F(Trace, IsStartedAndStoppedOnceEachAndAgain) {
 TEST_F(Trace, CountersSayWhenInvocationsWereBegunAndAnnounced) {
   if (numRanks() < 2)
     GTEST_SKIP() << "nobody waits for anybody";
-  registerOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
+  rememberOnAll(one(plan::testing::ringAllReduce(numRanks()), 1));
   inThreads([&](uint32_t rank) { return run(rank, 1); });
   auto stats = [&](uint32_t rank) {
     occlCollectiveStats_t known{};

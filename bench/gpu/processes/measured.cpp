@@ -1,7 +1,7 @@
 #include "bench/gpu/processes/measured.h"
 
 #include "runtime/communicator/handles.h"
-#include "runtime/communicator/occl_registered.h"
+#include "runtime/communicator/occl.h"
 
 #include <algorithm>
 #include <chrono>
@@ -160,20 +160,12 @@ void Occl::enqueue(occlCall_t call, const void *input, void *output, cudaStream_
   requireOccl(occlCall(comm, &call, stream), "occlCall");
 }
 
-uint64_t Occl::registerWith(size_t count, size_t firstPlan, size_t numPlans) {
-  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-  given.id = nextId++;
-  given.plans = plans.data() + firstPlan;
-  given.numPlans = static_cast<uint32_t>(numPlans);
-  given.count = count;
-  given.timeoutMs = 10000;
-  requireOccl(occlRegister(comm, &given), "occlRegister");
-  return given.id;
-}
-
-uint64_t Occl::submit(uint64_t id, const void *input, void *output) {
+uint64_t Occl::start(uint64_t id, occlCall_t call, const void *input, void *output) {
+  call.id = id;
+  call.sendBuffer = input;
+  call.recvBuffer = output;
   occlRequest_t request = 0;
-  requireOccl(occlSubmit(comm, id, input, output, nullptr, nullptr, &request), "occlSubmit");
+  requireOccl(occlStart(comm, &call, nullptr, nullptr, &request), "occlStart");
   return request;
 }
 

@@ -46,10 +46,8 @@ public:
   /// Whether it can be called on all ranks, which ask together. From then on there may be graphs.
   bool fits(occlCall_t call, const void *input, void *output, cudaStream_t stream);
   void enqueue(occlCall_t call, const void *input, void *output, cudaStream_t stream);
-  /// Registers `count` floats with these plans, for the resident daemon. The id.
-  uint64_t registerWith(size_t count, size_t firstPlan, size_t numPlans);
-  /// The request, to be waited for once.
-  uint64_t submit(uint64_t id, const void *input, void *output);
+  /// By the resident daemon. The request, to be waited for once.
+  uint64_t start(uint64_t id, occlCall_t call, const void *input, void *output);
   void wait(uint64_t request);
 
 private:
@@ -58,7 +56,6 @@ private:
   occlComm_t comm = nullptr;
   std::vector<occlPlan_t> plans;
   Kind measured = Kind::AllReduce;
-  uint64_t nextId = 1;
 };
 
 /// The buffers, and what is done with them.

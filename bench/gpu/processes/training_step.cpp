@@ -33,7 +33,7 @@ constexpr size_t kAlignment = 128 / sizeof(float); // of each gradient, in eleme
 struct Part {
   size_t first = 0, count = 0;             // elements
   occlCall_t call = OCCL_CALL_INITIALIZER; // in a stream
-  uint64_t idForDaemon = 0;
+  occlCall_t callForDaemon{};
 };
 
 struct Buffers {
@@ -81,8 +81,8 @@ public:
       for (Part &part : *parts)
         part.call = occl->callWith(part.count, 0, numForStreams).value();
     for (Part &part : apart)
-      part.idForDaemon =
-          occl->registerWith(part.count, numForStreams, occl->numPlans() - numForStreams);
+      part.callForDaemon =
+          occl->callWith(part.count, numForStreams, occl->numPlans() - numForStreams).value();
     std::mt19937_64 random(kSeed);
     order.resize(apart.size());
     std::iota(order.begin(), order.end(), size_t(0));
@@ -124,8 +124,8 @@ private:
   void runByDaemon(const Buffers &buffers) {
     std::vector<uint64_t> requests;
     for (size_t i : ownOrder)
-      requests.push_back(occl->submit(apart[i].idForDaemon, buffers.input + apart[i].first,
-                                      buffers.output + apart[i].first));
+      requests.push_back(occl->start(i, apart[i].callForDaemon, buffers.input + apart[i].first,
+                                     buffers.output + apart[i].first));
     for (uint64_t request : requests)
       occl->wait(request);
   }

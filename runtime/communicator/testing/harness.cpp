@@ -71,20 +71,6 @@ Job::Job(uint64_t id, PlanHandle planHandle, uint64_t count, DataType type, Redu
   fill(id);
 }
 
-occlResult_t Job::registerOn(occlComm_t comm) const {
-  occlPlan_t plan = handle.get();
-  occlCollective_t given = OCCL_COLLECTIVE_INITIALIZER;
-  given.id = collective;
-  given.name = label.c_str();
-  given.plans = &plan;
-  given.numPlans = 1;
-  given.count = count;
-  given.dataType = static_cast<occlDataType_t>(type);
-  given.op = static_cast<occlRedOp_t>(op);
-  given.callbacksNeverBlock = callbackKind == CallbackKind::NeverBlocks;
-  return occlRegister(comm, &given);
-}
-
 void Job::fill(uint64_t seed) {
   const plan::Plan &plan = *handle->plan;
   std::vector<conformance::Numbers> numbers;
@@ -109,8 +95,6 @@ void Job::fill(uint64_t seed) {
 
 occlResult_t Job::submit(occlComm_t comm, uint32_t rank, occlRequest_t *request,
                          occlCallback_t callback, void *user) {
-  if (comm->gpu)
-    return occlSubmit(comm, collective, input(rank), output(rank), callback, user, request);
   return submitOn(comm, input(rank), output(rank), request, callback, user);
 }
 

@@ -3,8 +3,8 @@
 
 #include "plan/plan.h"
 #include "runtime/base/data_type.h"
+#include "runtime/communicator/occl.h"
 #include "runtime/communicator/occl_insight.h"
-#include "runtime/communicator/occl_registered.h"
 
 #include <chrono>
 #include <cstdint>
@@ -62,8 +62,6 @@ public:
   uint64_t id() const { return collective; }
   /// Before the first call; at first they may block.
   void setCallbackKind(CallbackKind kind) { callbackKind = kind; }
-  /// On devices, before it is submitted there.
-  occlResult_t registerOn(occlComm_t comm) const;
   /// New inputs from a seed, outputs cleared; for all ranks, by one thread.
   void fill(uint64_t seed);
   const void *input(uint32_t rank) const { return inputs[rank].data(); }

@@ -208,10 +208,11 @@ private:
       if (target.addTo(&slot.left, ~0ull) != 1)
         return;
     } else {
-      // The slot is not another's before the completion word says so.
+      // Who sees that nothing is left may begin the next call of the collective. The slot is not
+      // another's before the completion word says so.
+      target.fenceDevice();
       if (!intake.isOwing() && target.lane() == 0)
         target.post(&slot.left, 0);
-      target.fenceDevice();
     }
     complete(choice, submission);
   }

@@ -27,7 +27,8 @@ constexpr auto kUsualLeave = 500ms, kLeavePatience = 5000ms;
 /// For the daemon's thread once around, until it may be held up in a call of CUDA.
 constexpr auto kUsualKeeping = 1s;
 constexpr auto kHeldForLong = 10ms;
-/// So long after a submission it does not sleep if there are callbacks to be called.
+/// So long after a submission it does not sleep if there are callbacks to be called, or tenants
+/// have work for it.
 constexpr auto kAwake = 500us;
 constexpr std::chrono::milliseconds kLookAtDeviceEvery = 10ms, kReportEvery = 1s;
 
@@ -39,8 +40,9 @@ void ResidentDaemon::keep() {
       std::unique_lock lock(mutex);
       if (isOver)
         return waitingOnDevices().setHeld(options.device, this, 0);
-      if (numCallbacks == 0 || Clock::now() - lastSubmission > kAwake)
-        changed.wait_for(lock, waiting.empty() ? kIdlePause : kBusyPause);
+      const bool isAtWork = isAnyAtWork();
+      if ((numCallbacks == 0 && !isAtWork) || Clock::now() - lastSubmission > kAwake)
+        changed.wait_for(lock, waiting.empty() && !isAtWork ? kIdlePause : kBusyPause);
       if (isOver)
         continue;
       isKeeping = true;
@@ -58,6 +60,8 @@ void ResidentDaemon::keep() {
 
 void ResidentDaemon::keepOnce() {
   settleComplete();
+  for (Tenant *tenant : allTenants())
+    callTenant(*tenant, [&] { tenant->comeBy(); });
   noteBegun();
   countHeldStreams();
   lookAtDevice();
@@ -107,7 +111,7 @@ void ResidentDaemon::noteBegun() {
       if (!open.hasBegun && side->isReached(request)) {
         hasAnyBegun = open.hasBegun = true;
         open.since = now;
-        open.deadline = now + open.timeout;
+        open.deadline = open.timeout < kNoDeadline ? now + open.timeout : Clock::time_point::max();
       }
   }
   if (hasAnyBegun && !side->hasLookout())
@@ -121,11 +125,16 @@ void ResidentDaemon::countHeldStreams() {
     const auto before = Clock::now() - kHeldForLong;
     std::lock_guard lock(mutex);
     for (const auto &[request, open] : waiting)
-      held += open.isStreamed && open.hasBegun && open.since < before;
+      held += open.hasBegun && open.since < before ? open.streams.size() : 0;
   }
   if (held != heldStreams)
     waitingOnDevices().setHeld(options.device, this, held);
   heldStreams = held;
+}
+
+/// With the lock.
+bool ResidentDaemon::isAnyAtWork() const {
+  return std::ranges::any_of(tenants, [](const auto &entry) { return entry.first->hasWork(); });
 }
 
 bool ResidentDaemon::mustStop() const {
@@ -189,7 +198,7 @@ void ResidentDaemon::releaseLateStreamsOf(Tenant &tenant) {
   if (found == tenants.end() || (!tenant.hasFailed() && !found->second))
     return;
   for (auto &[request, open] : waiting)
-    if (open.isStreamed && open.tenant == &tenant && !open.isReleased) {
+    if (open.isGated && open.tenant == &tenant && !open.isReleased) {
       open.isReleased = true;
       side->releaseStream(request);
     }
@@ -272,7 +281,7 @@ void ResidentDaemon::breakDown() {
     std::lock_guard lock(mutex);
     while (!waiting.empty()) {
       const uint64_t request = waiting.begin()->first;
-      if (waiting.begin()->second.isStreamed)
+      if (waiting.begin()->second.isGated)
         side->releaseStream(request);
       calls.emplace_back(request, end(waiting.begin(), cause));
     }

@@ -110,7 +110,7 @@ public:
   __device__ void takenIn(const Submission &submission) {
     const auto &collective = static_cast<const ResidentCollective &>(*submission.collective);
     if (!collective.device.isDirect || WarpTarget::look(collective.done) != submission.ordinal)
-      return;
+      return; // direct programs have no lines that had to be cleared before
     char *const buffers[2] = {submission.input, submission.output};
     announceBegin<Telling::Relaxed>(collective.device, submission.ordinal, buffers);
   }
@@ -120,7 +120,7 @@ public:
   /// seen. What they have said meanwhile the next one need not look for.
   __device__ void finished(const Submission &submission) {
     const DeviceCollective &device = deviceOf(submission);
-    if (device.isDirect)
+    if (device.isDirect || clearsBefore(device, submission.ordinal + 1))
       return;
     const uint32_t peer = threadIdx.x;
     const bool isPeer = peer < device.numRanks && peer != device.rank;
@@ -132,10 +132,11 @@ public:
       lookAtPeers();
   }
 
-  /// What straight blocks and direct programs store in other ranks' memory these wait for.
+  /// What straight blocks store in other ranks' memory these wait for; so do direct programs, but
+  /// for signals: which matters where other calls have the same words.
   __device__ bool needsFence(const Submission &submission) const {
     const DeviceCollective &device = deviceOf(submission);
-    return !device.isDirect && device.straight.images == nullptr;
+    return (device.isOrdered || !device.isDirect) && device.straight.images == nullptr;
   }
 
   __device__ const CollectiveAddresses &addressesOf(const Submission &submission) const {
@@ -154,6 +155,11 @@ private:
                                           const Body &body) {
     return body([&](BlockContext &context, uint32_t maxSlices) {
       return run(submission, block, context, [&](BlockContext &c) {
+        if (task->device.images == nullptr) { // the rank has nothing to do but to take part
+          StepResult nothing;
+          nothing.status = StepStatus::Finished;
+          return nothing;
+        }
         return runBlock(shared.invocation, block, c, target, maxSlices);
       });
     });
@@ -209,13 +215,34 @@ private:
       Invocation next;
       next.program = &headerOf(*task).program;
       next.places = task->places;
-      next.firstTile = task->device.earlierIn(number) * task->device.numTiles;
+      if (task->device.isOrdered) {
+        next.wordBase = task->device.wordBaseOf(number);
+        next.flagBase = task->device.flagBaseOf(number);
+      } else {
+        next.firstTile = task->device.earlierIn(number) * task->device.numTiles;
+      }
       shared.invocation = next;
     }
     __syncwarp();
-    // With more than one arena block what finished() says is early enough.
-    if ((task->device.isDirect || task->device.ring == 1) && !isReady && block == 0)
+    // Who may be ahead is early enough with what finished() says.
+    if ((task->device.isDirect || task->device.lead == 1 || clearsBefore(task->device, number)) &&
+        !isReady && block == 0)
       tellBegin(collective, submission, isClear);
+  }
+
+  /// Whether lines have to be cleared before this rank says that it begins the call.
+  __device__ static bool clearsBefore(const DeviceCollective &device, uint64_t number) {
+    return device.isOrdered && number != 0 && device.clearsLines(number - 1);
+  }
+  /// Once: what comes after this rank has said so is of the call. Whoever visits the task next sees
+  /// that it was done.
+  __device__ __noinline__ void clearBefore(uint64_t number) {
+    if (acquireWord(task->device.cleared) >= number)
+      return;
+    clearLines(task->device, number);
+    if (threadIdx.x == 0)
+      storeWord(task->device.cleared, number);
+    WarpTarget::fenceDevice();
   }
 
   /// If the invocation before is known to be complete here (isClear, or it is counted), nothing is
@@ -224,7 +251,11 @@ private:
   __device__ void tellBegin(const ResidentCollective &collective, const Submission &submission,
                             bool isClear) {
     char *const buffers[2] = {submission.input, submission.output};
-    if (isClear || WarpTarget::look(&collective.doneWord) == submission.ordinal)
+    if (clearsBefore(task->device, submission.ordinal)) {
+      clearBefore(submission.ordinal);
+      return announceBegin<Telling::Release>(task->device, submission.ordinal, buffers);
+    }
+    if (isClear || WarpTarget::look(collective.done) == submission.ordinal)
       announceBegin<Telling::Relaxed>(task->device, submission.ordinal, buffers);
     else
       announceBegin<Telling::Release>(task->device, submission.ordinal, buffers);
@@ -246,6 +277,12 @@ private:
 
   /// Whether the other ranks let the invocation begin here. Then its places are set.
   __device__ bool begin(const Submission &submission, Obstacle &obstacle) {
+    // What the call before has stored, and nobody waits for, may be where this one's is.
+    if (task->device.isOrdered && task->device.lead == 1 &&
+        WarpTarget::look(task->addresses.done) < submission.ordinal) {
+      obstacle = {BlockReason::Announce, 2, task->device.rank};
+      return false;
+    }
     PeerBegin peer = judgePeer(task->device, task->number, knownOfPeer());
     if (!__all_sync(~0u, peer.isReady)) {
       peer = judgePeer(task->device, task->number, lookAtPeers());
@@ -309,6 +346,11 @@ private:
     copy(task->image, image, stride < kCachedBytes ? stride : kCachedBytes);
     __syncwarp();
     ImageHeader &header = headerOf(*task);
+    if (task->device.images == nullptr) { // nothing was copied
+      if (threadIdx.x == 0)
+        header = ImageHeader();
+      __syncwarp();
+    }
     const bool isNear = (hasReadyTables(header) ? header.readyBytes : header.bytes) <= kCachedBytes;
     if (threadIdx.x < kRelocations)
       relocateOne(header, isNear ? task->image : image, threadIdx.x);

@@ -27,6 +27,8 @@ const Kernel &anyLinesKernel();
 inline constexpr uint32_t kNumKernels = 4;
 /// By kernelFor().
 const Kernel &kernelAt(uint32_t index);
+/// Whether it is for LL and LL128.
+constexpr bool isForLines(uint32_t kernel) { return (kernel & 1) != 0; }
 /// Which of them executes a collective.
 inline uint32_t kernelFor(const DeviceCollective &collective) {
   return (collective.hasLines ? 1u : 0u) | (collective.isFloatSum ? 0u : 2u);

@@ -19,6 +19,11 @@ public:
     for (const TracedRequest &request : requests) {
       known[static_cast<uint32_t>(request.sequence)] = &request;
       add(TraceKind::Submit, request, request.submitted);
+      if (request.awaited && request.entered > request.submitted) {
+        TraceEvent &wait = add(TraceKind::Wait, request, request.submitted, request.entered);
+        wait.reason = static_cast<uint8_t>(transport::WaitReason::Announce);
+        wait.peer = *request.awaited;
+      }
       if (request.ended != 0)
         add(TraceKind::Complete, request, request.ended).detail[0] =
             static_cast<uint64_t>(request.outcome);

@@ -8,6 +8,7 @@
 #include "runtime/transport/wait_edges.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct TracedRequest {
   InvocationName invocation;
   Ticks submitted = 0, ended = 0; // ended: was seen to have ended; 0: it has not
   StatusCode outcome = StatusCode::Success;
+  /// When the daemon got it, and a rank that it waited for until then, if any.
+  Ticks entered = 0;
+  std::optional<uint32_t> awaited = std::nullopt;
 };
 
 transport::WaitReason waitReasonOf(interpreter::BlockReason reason);

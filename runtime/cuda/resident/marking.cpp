@@ -182,9 +182,18 @@ StatusOr<ClockSample> ResidentDaemon::readClock() {
 
 // --- requests meanwhile, with the lock ---
 
-void ResidentDaemon::trace(uint64_t request) {
+void ResidentDaemon::trace(uint64_t request, const Order &order) {
   const Waiting &open = waiting.at(request);
-  traced.push_back({open.tenant, {request, open.invocation, ticks(), 0, StatusCode::Success}});
+  const Ticks now = ticks();
+  const auto waited = std::chrono::nanoseconds(Clock::now() - order.since).count();
+  const Ticks started =
+      now - static_cast<Ticks>(static_cast<double>(waited) * nominalTicksPerNanosecond());
+  traced.push_back({open.tenant,
+                    {.sequence = request,
+                     .invocation = open.invocation,
+                     .submitted = started,
+                     .entered = now,
+                     .awaited = order.awaited}});
   if (traced.size() > kTracedRequests)
     traced.pop_front();
 }

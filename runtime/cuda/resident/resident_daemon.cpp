@@ -21,8 +21,6 @@ using namespace std::chrono_literals;
 constexpr uint32_t kPollsPerLook = 64, kLooksPerYield = 32;
 /// For a kernel at its end, and for copies.
 constexpr auto kLeavePatience = 5000ms;
-/// The kernel does not stay for longer than some milliseconds anyway.
-constexpr auto kQuitPatience = 2000ms;
 /// Longer than its thread gives executors to leave (keeping.cpp).
 constexpr auto kEndPatience = 12000ms;
 
@@ -227,9 +225,9 @@ bool ResidentDaemon::endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock) {
   for (auto &[request, open] : waiting) {
     if (open.tenant != &tenant)
       continue;
-    if (open.isStreamed && !open.isReleased)
+    if (open.isGated && !open.isReleased)
       side->releaseStream(request);
-    open.isReleased = open.isStreamed;
+    open.isReleased = open.isGated;
     numCallbacks -= open.callback != nullptr;
     tenant.ended(open.invocation, outcome, Clock::now() - open.since);
     calls.emplace_back(request, std::exchange(open.callback, {}));
@@ -245,32 +243,25 @@ bool ResidentDaemon::endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock) {
 
 /// Of a collective that is nobody's yet.
 StatusOr<uint32_t> ResidentDaemon::takeNumber() {
-  Deadline deadline(kQuitPatience);
-  for (;;) {
-    {
-      std::lock_guard lock(mutex);
-      if (registered.size() < options.maxCollectives) {
-        registered.emplace_back();
-        return static_cast<uint32_t>(registered.size() - 1);
-      }
-      // A lookout may be there until a generation has come and gone.
-      if (!freed.empty() &&
-          (freed.front().second + 1 < side->starts() || (side->hasQuit() && !side->hasLookout()))) {
-        uint32_t number = freed.front().first;
-        freed.pop_front();
-        return number;
-      }
-      if (freed.empty() || deadline.passed())
-        return Status(StatusCode::Again, "a resident daemon has room for " +
-                                             std::to_string(options.maxCollectives) +
-                                             " collectives of the same kind");
-    }
-    sleepFor(1ms);
+  std::lock_guard lock(mutex);
+  if (registered.size() < options.maxCollectives) {
+    registered.emplace_back();
+    return static_cast<uint32_t>(registered.size() - 1);
   }
+  // A lookout may be there until a generation has come and gone.
+  if (!freed.empty() &&
+      (freed.front().second + 1 < side->starts() || (side->hasQuit() && !side->hasLookout()))) {
+    uint32_t number = freed.front().first;
+    freed.pop_front();
+    return number;
+  }
+  return Status(StatusCode::Again, "a resident daemon has room for " +
+                                       std::to_string(options.maxCollectives) +
+                                       " collectives of the same kind");
 }
 
 StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &device,
-                                       BlockCounts *counts) {
+                                       const Words &words) {
   if (device.numBlocks > kMaxTasks)
     return Status(StatusCode::InvalidArgument,
                   "a resident daemon executes collectives of at most " + std::to_string(kMaxTasks) +
@@ -283,10 +274,10 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
   collective.rank = device.rank;
   collective.numRanks = device.numRanks;
   collective.idleRanks = device.idleRanks;
-  collective.done = &collectives[*number].doneWord;
+  collective.done = words.done ? words.done : &collectives[*number].doneWord;
   collective.announced = &recordIn(device.arenas[device.rank], device.slot, 0)->announced;
   collective.announcedStride = sizeof(RankRecord);
-  collective.counts = counts;
+  collective.counts = words.counts;
   for (uint32_t r = 0; r < device.numRanks; ++r)
     collective.announcedAt[r] = &recordIn(device.arenas[r], device.slot, device.rank)->announced;
   Status status = upload(&collectives[*number], &collective, sizeof collective);
@@ -295,7 +286,7 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
     freed.emplace_back(*number, 0);
     return status;
   }
-  registered[*number] = {&tenant, 0, device.numBlocks, homeOf(device.slot)};
+  registered[*number] = {&tenant, device.numBlocks, homeOf(device.slot)};
   return number;
 }
 
@@ -330,50 +321,24 @@ void ResidentDaemon::launch(uint64_t generation, bool beside) {
 }
 
 StatusOr<uint64_t> ResidentDaemon::submit(const Order &order, Callback callback) {
-  if (!order.after) {
-    auto request = enter(order, 0, std::move(callback));
-    if (request.ok())
-      side->startIfQuit();
-    return request;
-  }
-  unsigned long long stream = 0;
-  OnDevice on(options.device);
-  Status status = toStatus(cudaStreamGetId(*order.after, &stream), "asking which stream it is");
-  if (!status.ok())
-    return status;
-  Tenant *tenant = tenantOf(order.collective);
-  heldOnDevice.enter(stream); // before it is held
-  auto request = enter(order, stream, std::move(callback));
-  if (!request.ok()) {
-    heldOnDevice.leave(stream);
-    return request;
-  }
-  side->ensureStarted(); // before it is held, too: then they might not begin
-  status = holdStream(*order.after, *request);
-  if (!status.ok())
-    tenant->fail(status); // nobody will let it begin: it ends so
+  auto request = enter(order, std::move(callback));
+  if (request.ok())
+    side->startIfQuit();
   return request;
 }
 
-Tenant *ResidentDaemon::tenantOf(uint32_t collective) const {
-  std::lock_guard lock(mutex);
-  return registered[collective].tenant;
-}
-
-/// Of the stream with that number, if of any.
-StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, unsigned long long stream,
-                                         Callback callback) {
+StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, Callback callback) {
   Submission submission;
   submission.collective = collectives + order.collective;
   submission.input = static_cast<char *>(const_cast<void *>(order.input));
   submission.output = static_cast<char *>(order.output);
+  submission.ordinal = order.ordinal;
   submission.priority = order.priority;
-  submission.isStreamed = order.after.has_value();
+  submission.isStreamed = order.isGated;
   std::lock_guard lock(mutex);
   if (!failed.ok())
     return failed;
-  Registered &collective = registered[order.collective];
-  submission.ordinal = collective.nextOrdinal;
+  const Registered &collective = registered[order.collective];
   submission.numBlocks = static_cast<uint8_t>(collective.numBlocks);
   submission.home = collective.home;
   const std::optional<uint64_t> request = side->enter(submission);
@@ -386,45 +351,86 @@ StatusOr<uint64_t> ResidentDaemon::enter(const Order &order, unsigned long long 
                                          ? order.tag
                                          : waiting.begin()->second.invocation.collective) +
                       ")");
-  ++collective.nextOrdinal;
   // Else its thread comes by in time.
-  const bool wakes =
-      callback != nullptr || (options.isStrict && waiting.empty() && order.after.has_value());
+  const bool wakes = callback != nullptr || (options.isStrict && waiting.empty() && order.isGated);
   numCallbacks += callback != nullptr;
-  const auto now = Clock::now();
-  lastSubmission = now;
+  lastSubmission = Clock::now();
+  const bool hasDeadline = !order.isGated && order.timeout < kNoDeadline;
   waiting[*request] = {collective.tenant,
                        {order.tag, submission.ordinal},
-                       now,
-                       order.after ? Clock::time_point::max() : now + order.timeout,
+                       order.since,
+                       hasDeadline ? order.since + order.timeout : Clock::time_point::max(),
                        std::move(callback),
                        order.timeout,
-                       order.after.has_value(),
-                       !order.after,
+                       order.isGated,
+                       !order.isGated,
                        false,
                        false,
-                       stream};
+                       {}};
   if (numMarking != 0)
-    trace(*request);
+    trace(*request, order);
   if (wakes)
     changed.notify_all();
   return *request;
 }
 
-/// What comes next in the stream: letting the request begin, and waiting for its end. The thread is
-/// on the device.
-Status ResidentDaemon::holdStream(cudaStream_t user, uint64_t request) {
-  CUstreamBatchMemOpParams operations[2] = {};
-  auto address = [](uint64_t *word) { return reinterpret_cast<CUdeviceptr>(word); };
-  operations[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
-  operations[0].writeValue.address = address(side->gateOf(request));
-  operations[0].writeValue.value64 = request + 1;
-  operations[0].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
-  operations[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
-  operations[1].waitValue.address = address(side->completionOf(request));
-  operations[1].waitValue.value64 = request + 1;
-  operations[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
-  return streamMemoryOperations(user, operations, 2);
+namespace {
+
+CUdeviceptr addressOf(uint64_t *word) { return reinterpret_cast<CUdeviceptr>(word); }
+
+} // namespace
+
+Status ResidentDaemon::letBegin(cudaStream_t stream, uint64_t request) {
+  OnDevice on(options.device);
+  CUstreamBatchMemOpParams opens = {};
+  opens.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  opens.writeValue.address = addressOf(side->gateOf(request));
+  opens.writeValue.value64 = request + 1;
+  opens.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return streamMemoryOperations(stream, &opens, 1);
+}
+
+/// A stream counts as held before it is, and executors are there that need no launch, which streams
+/// that are held might keep from beginning.
+Status ResidentDaemon::holdStream(cudaStream_t stream, uint64_t request) {
+  unsigned long long number = 0;
+  OnDevice on(options.device);
+  Status status = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
+  if (!status.ok())
+    return status;
+  heldOnDevice.enter(number);
+  auto isOpen = noteHeld(request, number);
+  if (!isOpen.ok() || !*isOpen) {
+    heldOnDevice.leave(number);
+    return isOpen.status();
+  }
+  side->ensureStarted();
+  CUstreamBatchMemOpParams waits = {};
+  waits.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+  waits.waitValue.address = addressOf(side->completionOf(request));
+  waits.waitValue.value64 = request + 1;
+  waits.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  return streamMemoryOperations(stream, &waits, 1);
+}
+
+/// False: it is complete.
+StatusOr<bool> ResidentDaemon::noteHeld(uint64_t request, unsigned long long stream) {
+  std::lock_guard lock(mutex);
+  auto found = waiting.find(request);
+  if (found == waiting.end() || isComplete(request))
+    return false;
+  if (!found->second.isGated)
+    return Status(StatusCode::InvalidArgument,
+                  "a stream can wait for a call that was started in the order of a stream alone: "
+                  "set call->after");
+  found->second.streams.push_back(stream);
+  return true;
+}
+
+void ResidentDaemon::attend() {
+  std::lock_guard lock(mutex);
+  lastSubmission = Clock::now();
+  changed.notify_all();
 }
 
 Status ResidentDaemon::settle(uint64_t request) {
@@ -450,8 +456,8 @@ ResidentDaemon::Callback ResidentDaemon::end(Requests::iterator open, const Stat
   if (!traced.empty())
     traceEnd(open->first, outcome.code());
   waiting.erase(open);
-  if (ended.isStreamed)
-    heldOnDevice.leave(ended.stream);
+  for (unsigned long long stream : ended.streams)
+    heldOnDevice.leave(stream);
   numCallbacks -= ended.callback != nullptr;
   ended.tenant->ended(ended.invocation, outcome, Clock::now() - ended.since);
   return std::move(ended.callback);
@@ -476,6 +482,25 @@ Status ResidentDaemon::wait(uint64_t request, std::chrono::milliseconds atMost) 
     yieldProcessor();
   }
   return settle(request);
+}
+
+bool ResidentDaemon::awaitEnd(uint64_t request, std::chrono::microseconds atMost) {
+  const auto until = Clock::now() + atMost;
+  for (uint32_t polls = 1; !isComplete(request); ++polls) {
+    if (polls % kPollsPerLook != 0) {
+      relax();
+      continue;
+    }
+    side->restartIfOpen();
+    if (polls % (kPollsPerLook * kLooksPerYield) == 0) {
+      if (side->isAborted() && !failure().ok())
+        return true;
+      yieldProcessor();
+    }
+    if (Clock::now() > until)
+      return false;
+  }
+  return true;
 }
 
 Status ResidentDaemon::waitForQuit(std::chrono::milliseconds atMost) const {

@@ -71,29 +71,47 @@ public:
   /// has not reacted for seconds, and what executors may access must stay for good.
   bool detach(Tenant &tenant);
 
-  /// The number of the collective for submit(). Its memory must stay until remove(). counts: a
-  /// BlockCounts in memory of the device for each thread block, or null. Again if there are too
-  /// many; InvalidArgument if it has too many thread blocks; SystemError.
-  StatusOr<uint32_t> add(Tenant &tenant, const DeviceCollective &collective,
-                         BlockCounts *counts = nullptr);
+  /// Words of the device for a collective's invocations. Collectives whose invocations are numbered
+  /// together, and run one after the other, have the same.
+  struct Words {
+    /// A BlockCounts for each thread block, or null.
+    BlockCounts *counts = nullptr;
+    /// Invocations that are complete: the number of the first one at first; null: the collective
+    /// has one of its own, and counts from 0.
+    uint64_t *done = nullptr;
+  };
+  /// The number of the collective for submit(). Its memory must stay until remove(). Again if there
+  /// are too many, or executors may still have tables of what is to be another's; InvalidArgument
+  /// if it has too many thread blocks; SystemError.
+  StatusOr<uint32_t> add(Tenant &tenant, const DeviceCollective &collective, const Words &words);
   /// Nothing of it is open.
   void remove(uint32_t collective);
 
+  using Clock = SteadyClock;
   struct Order {
     uint32_t collective = 0; // of add()
+    uint64_t ordinal = 0;    // of the invocation; they are submitted in order
     uint64_t tag = 0;        // what the tenant calls it
     const void *input = nullptr;
     void *output = nullptr;
     uint8_t priority = 0;
     std::chrono::milliseconds timeout = kNoDeadline;
-    /// If any, it begins when the stream has come so far, and what follows there waits for its
-    /// end, however that is. The timeout begins when it does.
-    std::optional<cudaStream_t> after;
+    /// When it was started, which its time counts from; and, if it had to wait since then, a rank
+    /// that it waited for.
+    Clock::time_point since = Clock::now();
+    std::optional<uint32_t> awaited = std::nullopt;
+    /// It begins when a stream opens its gate: letBegin() follows. So does its time.
+    bool isGated = false;
   };
   /// The request. Again if the window is full; the daemon's failure if it has failed. Buffers are
-  /// memory of the device; what writes the input must be complete. Not complete after its timeout:
-  /// the tenant fails.
+  /// memory of the device; what writes the input must be complete when it begins. Not complete
+  /// after its timeout: the tenant fails.
   StatusOr<uint64_t> submit(const Order &order, Callback callback = {});
+  /// A gated request begins when the stream has come so far. If this fails it never begins.
+  Status letBegin(cudaStream_t stream, uint64_t request);
+  /// What follows in the stream waits for the end of a gated request, however that is.
+  /// InvalidArgument if the request is not gated.
+  Status holdStream(cudaStream_t stream, uint64_t request);
   bool isComplete(uint64_t request) const { return side->isComplete(request); }
   /// Whether there is such a request, complete or not.
   bool isKnown(uint64_t request) const { return request < side->submitted(); }
@@ -101,6 +119,11 @@ public:
   Status settle(uint64_t request);
   /// settle(), once it is complete; Timeout if that takes longer: the request stays open.
   Status wait(uint64_t request, std::chrono::milliseconds atMost);
+  /// Whether it is complete, or the daemon has failed, as soon as that is so, or when so much time
+  /// has gone by.
+  bool awaitEnd(uint64_t request, std::chrono::microseconds atMost);
+  /// The daemon's thread comes by soon, and often as long as a tenant has work for it.
+  void attend();
   /// settle() of all that are complete: those that only a stream has waited for.
   void settleComplete();
   /// For who only looks now and then: starts the kernel again if it has left with something open.
@@ -141,10 +164,8 @@ public:
   StatusOr<Recording> takeMarks(const Tenant &tenant);
 
 private:
-  using Clock = SteadyClock;
   struct Registered {
     Tenant *tenant = nullptr; // null: free
-    uint64_t nextOrdinal = 0;
     uint32_t numBlocks = 0;
     uint8_t home = 0;
   };
@@ -154,10 +175,11 @@ private:
     Clock::time_point since, deadline;
     Callback callback;
     std::chrono::milliseconds timeout{};
-    bool isStreamed = false, hasBegun = true;
-    bool isReleased = false;       // its stream goes on, and it will be withdrawn
-    bool isReported = false;       // that it takes long
-    unsigned long long stream = 0; // if it is streamed: CUDA's number
+    bool isGated = false, hasBegun = true;
+    bool isReleased = false; // its streams go on, and it will be withdrawn
+    bool isReported = false; // that it takes long
+    /// That wait for it: CUDA's numbers.
+    std::vector<unsigned long long> streams;
   };
   using Requests = std::map<uint64_t, Waiting>;
 
@@ -189,9 +211,8 @@ private:
   StatusOr<std::vector<MarkRing>> readMarks();
   Status upload(void *to, const void *from, uint64_t bytes);
   void launch(uint64_t generation, bool beside);
-  StatusOr<uint64_t> enter(const Order &order, unsigned long long stream, Callback callback);
-  Tenant *tenantOf(uint32_t collective) const;
-  Status holdStream(cudaStream_t user, uint64_t request);
+  StatusOr<uint64_t> enter(const Order &order, Callback callback);
+  StatusOr<bool> noteHeld(uint64_t request, unsigned long long stream);
   void letAllLeave(bool may) override { side->letAllLeave(may); }
   void ensureLookout() override { side->ensureLookout(); }
   StatusOr<uint32_t> takeNumber();
@@ -204,6 +225,7 @@ private:
   void releaseLateStreams();
   void releaseLateStreamsOf(Tenant &tenant);
   bool mustStop() const;
+  bool isAnyAtWork() const;
   void stopAndLook();
   bool areGone() const;
   bool awaitGone(std::chrono::milliseconds atMost) const;
@@ -218,7 +240,7 @@ private:
   void endLateOf(Tenant &tenant);
   void withdrawFailed();
   Callback end(Requests::iterator open, const Status &outcome);
-  void trace(uint64_t request);
+  void trace(uint64_t request, const Order &order);
   void traceEnd(uint64_t request, StatusCode outcome);
   Status badEndOf(const Waiting &open) const;
   std::vector<TenantWait> waitsOf(const Tenant &tenant) const;

@@ -24,14 +24,18 @@ struct TenantWait {
   uint64_t missing = 0; // ranks that had not announced the invocation, as bits
 };
 
-/// Called by the daemon's thread and by those that wait. All but fail(), endLate(), reportLate()
-/// and look() are called with the daemon's lock: they must not call the daemon, nor wait for who
-/// does.
+/// Called by the daemon's thread and by those that wait. All but comeBy(), fail(), endLate(),
+/// reportLate() and look() are called with the daemon's lock: they must not call the daemon, nor
+/// wait for who does.
 class Tenant {
 public:
   virtual ~Tenant() = default;
 
   virtual bool hasFailed() const = 0;
+  /// Whether comeBy() has something to do, so that it is called often. Cheap.
+  virtual bool hasWork() const { return false; }
+  /// By the daemon's thread, each time around.
+  virtual void comeBy() {}
   /// Once it has failed: why.
   virtual Status failure() const = 0;
   /// It fails, unless it has already.

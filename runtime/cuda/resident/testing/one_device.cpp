@@ -103,7 +103,7 @@ Status OneDevice::add(const plan::Plan &plan, uint64_t count) {
   for (uint32_t r = 0; r < numRanks(); ++r) {
     const DeviceCollective &device = collective.ranks[r].device;
     auto *counts = reinterpret_cast<BlockCounts *>(take(device.numBlocks * sizeof(BlockCounts)));
-    auto number = daemons[r]->add(*tenants[r], device, counts);
+    auto number = daemons[r]->add(*tenants[r], device, {.counts = counts});
     if (!number.ok())
       return number.status();
     collective.ranks[r].number = *number;
@@ -196,10 +196,17 @@ Status OneDevice::check(uint32_t phase) {
 
 StatusOr<uint64_t> OneDevice::submit(uint32_t rank, uint32_t collective, uint8_t priority,
                                      ResidentDaemon::Callback callback) {
-  const Rank &where = collectives[collective].ranks[rank];
+  Rank &where = collectives[collective].ranks[rank];
   for (;;) {
-    auto request = daemons[rank]->submit(
-        {where.number, collective, where.input, where.output, priority, timeout, {}}, callback);
+    auto request = daemons[rank]->submit({.collective = where.number,
+                                          .ordinal = where.submitted,
+                                          .tag = collective,
+                                          .input = where.input,
+                                          .output = where.output,
+                                          .priority = priority,
+                                          .timeout = timeout},
+                                         callback);
+    where.submitted += request.ok();
     if (request.ok() || request.status().code() != StatusCode::Again)
       return request;
     yieldProcessor();

@@ -82,7 +82,8 @@ private:
   struct Rank {
     std::shared_ptr<const interpreter::Binding> binding;
     DeviceCollective device;
-    uint32_t number = 0; // in the daemon
+    uint32_t number = 0;    // in the daemon
+    uint64_t submitted = 0; // invocations
     char *input = nullptr, *output = nullptr;
   };
   struct Collective {

@@ -1,0 +1,32 @@
+// A lock in memory that all ranks share. Held for microseconds; a rank that dies with it makes the
+// communicator fail.
+#pragma once
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/status.h"
+
+#include <cstdint>
+#include <functional>
+
+namespace occl::cuda {
+
+/// Held while it lives, if status() is success. Timeout: another rank does not give it back, within
+/// 5 seconds; InProgress: it does not wait, and another one has it; else why the communicator has
+/// failed.
+class BoardLock {
+public:
+  /// word: 0, or 1 + the rank that has it. failure: why the communicator has failed, if it has.
+  BoardLock(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()> &failure,
+            bool waits = true);
+  ~BoardLock();
+  BoardLock(const BoardLock &) = delete;
+  BoardLock &operator=(const BoardLock &) = delete;
+
+  const Status &status() const { return taken; }
+
+private:
+  Atomic<uint32_t> &word;
+  const Status taken;
+};
+
+} // namespace occl::cuda

@@ -1,0 +1,163 @@
+#include "runtime/cuda/lanes/device_lanes.h"
+
+#include "runtime/cuda/resident/kernel.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace occl::cuda {
+
+namespace {
+
+/// Shapes that a rank keeps the tables of.
+constexpr size_t kMaxShapes = 1024;
+
+static_assert(kLaneKernels == resident::kNumKernels);
+
+/// What is the same of all calls of the shape.
+std::shared_ptr<const daemon::CollectiveSpec> nameless(const daemon::CollectiveSpec &spec) {
+  auto shape = std::make_shared<daemon::CollectiveSpec>();
+  shape->plan = spec.plan;
+  shape->planHash = spec.planHash;
+  shape->count = spec.count;
+  shape->type = spec.type;
+  shape->op = spec.op;
+  return shape;
+}
+
+} // namespace
+
+size_t DeviceLanes::HashOfKey::operator()(const Key &key) const {
+  const uint64_t kind = static_cast<uint64_t>(key.type) << 8 | static_cast<uint64_t>(key.op);
+  return std::hash<uint64_t>()(key.planHash ^ key.count * 0x9e3779b97f4a7c15u ^ kind << 48);
+}
+
+DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
+                         TenantOf tenantOf)
+    : context(context), firstCall(firstCall),
+      lanesOfKernel(OrderedGeometry::numLanes(context.numRanks, context.memory.bytes())),
+      daemonOf(std::move(daemonOf)), tenantOf(std::move(tenantOf)),
+      linesGeometry(
+          OrderedGeometry::forLane(context.numRanks, true, context.memory.hasWideLines())),
+      simpleGeometry(OrderedGeometry::forLane(context.numRanks, false, false)) {}
+
+StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec) {
+  const Key key = {spec.planHash, spec.count, spec.type, spec.op};
+  if (auto found = shapes.find(key); found != shapes.end()) {
+    found->second->lastUse = ++uses;
+    return found->second;
+  }
+  if (shapes.size() >= kMaxShapes && !forgetOldest())
+    return Status(StatusCode::Again, "calls of " + std::to_string(kMaxShapes) +
+                                         " kinds, counts and types are in flight");
+  auto made = makeShape(spec);
+  if (!made.ok())
+    return made.status();
+  auto shape = std::make_shared<LaneShape>(
+      nameless(spec), plan::Aliasing(*spec.plan, context.rank, spec.count, sizeOf(spec.type)),
+      std::move(*made));
+  shape->kernel = resident::kernelFor(shape->shape->collective());
+  const interpreter::Program &program = shape->shape->binding().program();
+  for (uint32_t b = 0; b < program.numBlocks; ++b)
+    shape->bytesOfBlocks.push_back(daemon::bytesOf(program, b));
+  shape->lastUse = ++uses;
+  shapes.emplace(key, shape);
+  return shape;
+}
+
+/// Without memory, old ones go.
+StatusOr<std::unique_ptr<OrderedShape>> DeviceLanes::makeShape(const daemon::CollectiveSpec &spec) {
+  const OrderedGeometry &sizes =
+      spec.plan->protocol == plan::Protocol::Simple ? simpleGeometry : linesGeometry;
+  for (;;) {
+    auto made = OrderedShape::make(context, sizes, spec);
+    if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
+      return made;
+  }
+}
+
+/// Of those that no call has, the one that was used the longest ago. Its memory is another's as
+/// soon as executors have nothing of it near them any more, which their numbers see to.
+bool DeviceLanes::forgetOldest() {
+  auto oldest = shapes.end();
+  for (auto known = shapes.begin(); known != shapes.end(); ++known)
+    if (known->second.use_count() == 1 &&
+        (oldest == shapes.end() || known->second->lastUse < oldest->second->lastUse))
+      oldest = known;
+  if (oldest == shapes.end())
+    return false;
+  auto daemon = daemonOf(oldest->second->kernel);
+  for (const auto &[lane, number] : oldest->second->numbers)
+    if (daemon.ok())
+      (*daemon)->remove(number);
+  shapes.erase(oldest);
+  return true;
+}
+
+StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
+  Lane &lane = lanes[name.kernel][name.number];
+  if (lane.connectors)
+    return &lane;
+  const OrderedGeometry &sizes = resident::isForLines(name.kernel) ? linesGeometry : simpleGeometry;
+  constexpr uint64_t kCountBytes = resident::kMaxTasks * sizeof(resident::BlockCounts);
+  auto counts = context.space.allocate(kCountBytes);
+  if (!counts)
+    return Status(StatusCode::Again,
+                  "no device memory is left for counters; set arenaBytes higher");
+  char *begin = context.memory.arena(context.rank) + counts->offset;
+  Status status = context.memory.clear(begin, counts->bytes);
+  auto made = status.ok()
+                  ? OrderedConnectors::make(
+                        context, {uint64_t{name.kernel} * kMaxLanes + name.number, SlotKey::kLane},
+                        sizes, firstCall)
+                  : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
+  if (!made.ok()) {
+    context.space.release(*counts);
+    return made.status();
+  }
+  std::lock_guard lock(mutex);
+  lane.counts = reinterpret_cast<resident::BlockCounts *>(begin);
+  lane.connectors = std::move(*made);
+  return &lane;
+}
+
+StatusOr<uint32_t> DeviceLanes::numberOf(LaneName name, LaneShape &shape) {
+  if (auto known = shape.numbers.find(name.number); known != shape.numbers.end())
+    return known->second;
+  auto lane = laneAt(name);
+  if (!lane.ok())
+    return lane.status();
+  auto daemon = daemonOf(name.kernel);
+  if (!daemon.ok())
+    return daemon.status();
+  const auto add = [&] {
+    return (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
+                          {(*lane)->counts, (*lane)->connectors->doneWord()});
+  };
+  auto number = add();
+  if (!number.ok() && number.status().code() == StatusCode::Again && forgetOldest())
+    number = add();
+  if (number.ok())
+    shape.numbers[name.number] = *number;
+  return number;
+}
+
+Status DeviceLanes::readCounts(LaneName name, std::vector<resident::BlockCounts> &counts) const {
+  const resident::BlockCounts *from = nullptr;
+  {
+    std::lock_guard lock(mutex);
+    from = lanes[name.kernel][name.number].counts;
+  }
+  if (!from)
+    return {};
+  std::vector<resident::BlockCounts> read(resident::kMaxTasks);
+  Status status = context.memory.download(read.data(), reinterpret_cast<const char *>(from),
+                                          read.size() * sizeof(resident::BlockCounts));
+  for (uint32_t b = 0; status.ok() && b < counts.size() && b < read.size(); ++b)
+    counts[b] = read[b];
+  return status;
+}
+
+} // namespace occl::cuda

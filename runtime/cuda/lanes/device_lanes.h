@@ -1,0 +1,90 @@
+// What a rank's lanes and shapes are on its device: memory for messages, tables, and their numbers
+// in the resident daemons.
+#pragma once
+
+#include "plan/aliasing.h"
+#include "runtime/base/status.h"
+#include "runtime/cuda/lanes/lane_table.h"
+#include "runtime/cuda/ordered_connectors.h"
+#include "runtime/cuda/resident/resident_daemon.h"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::cuda {
+
+/// A plan, count, type and operation as the lanes of one kernel execute it.
+struct LaneShape {
+  std::shared_ptr<const daemon::CollectiveSpec> spec; // without what is of one call: see nameless()
+  plan::Aliasing aliasing;                            // of this rank
+  std::unique_ptr<OrderedShape> shape;
+  std::vector<daemon::BlockBytes> bytesOfBlocks; // that each thread block moves in a call
+  uint32_t kernel = 0;
+  uint64_t lastUse = 0;
+  /// By lane: the number of the two in the kernel's daemon.
+  std::unordered_map<uint32_t, uint32_t> numbers;
+};
+
+/// Thread safety: one thread at a time, but for readCounts().
+class DeviceLanes {
+public:
+  /// The daemon of a kernel, to which the rank is attached.
+  using DaemonOf = std::function<StatusOr<resident::ResidentDaemon *>(uint32_t kernel)>;
+  using TenantOf = std::function<resident::Tenant &(uint32_t kernel)>;
+
+  /// firstCall: the number of the first call of each lane.
+  DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
+              TenantOf tenantOf);
+
+  /// Of each kernel; the same on all ranks.
+  uint32_t numLanes() const { return lanesOfKernel; }
+  /// InvalidArgument if the plan does not suit; Again if there is no device memory; SystemError.
+  StatusOr<std::shared_ptr<LaneShape>> shapeFor(const daemon::CollectiveSpec &spec);
+  /// The number of the two in the kernel's daemon. Again: not now; InvalidArgument, SystemError.
+  StatusOr<uint32_t> numberOf(LaneName lane, LaneShape &shape);
+  /// The daemon's number of the n-th call in a lane.
+  uint64_t ordinalOf(uint64_t number) const { return firstCall + number; }
+
+  /// What the device has counted in the lane, by thread block: of as many as there is room for. Any
+  /// thread; SystemError.
+  Status readCounts(LaneName lane, std::vector<resident::BlockCounts> &counts) const;
+
+private:
+  struct Key {
+    uint64_t planHash, count;
+    DataType type;
+    ReduceOp op;
+
+    bool operator==(const Key &) const = default;
+  };
+  struct HashOfKey {
+    size_t operator()(const Key &key) const;
+  };
+  /// Stays until the communicator ends.
+  struct Lane {
+    std::unique_ptr<OrderedConnectors> connectors;
+    resident::BlockCounts *counts = nullptr; // kMaxTasks
+  };
+
+  StatusOr<Lane *> laneAt(LaneName name);
+  StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
+  bool forgetOldest();
+
+  const ShapeContext context;
+  const uint64_t firstCall;
+  const uint32_t lanesOfKernel;
+  const DaemonOf daemonOf;
+  const TenantOf tenantOf;
+  const OrderedGeometry linesGeometry, simpleGeometry;
+  uint64_t uses = 0;
+  std::unordered_map<Key, std::shared_ptr<LaneShape>, HashOfKey> shapes;
+  mutable Mutex mutex; // guards `lanes` against those that count
+  std::array<std::array<Lane, kMaxLanes>, kLaneKernels> lanes;
+};
+
+} // namespace occl::cuda
