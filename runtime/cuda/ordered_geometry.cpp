@@ -39,7 +39,7 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryByt
 OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool hasWideLines) {
   OrderedGeometry sizes;
   sizes.ring = hasLines ? 2 : 1;
-  sizes.words = kProgressBytes + 24 * kKiB;
+  sizes.words = kProgressBytes + (hasLines ? 24 : 88) * kKiB;
   sizes.lines = hasLines ? numRanks * 128 * kKiB : 0;
   sizes.wideLines = hasLines && hasWideLines ? sizes.lines : 0;
   sizes.messages = hasLines ? 0 : std::clamp(numRanks / 2, 1u, 4u) * kMiB;

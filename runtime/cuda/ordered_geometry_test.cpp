@@ -2,11 +2,13 @@
 
 #include "plan/testing/example_plans.h"
 #include "runtime/cuda/device_tiles.h"
+#include "runtime/plan_library/plan_library.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace occl::cuda {
@@ -87,6 +89,58 @@ TEST(OrderedGeometry, HasRoomForExamples) {
       EXPECT_LE(largestBlock(*binding), part.offset + part.bytes);
     }
   }
+}
+
+/// As OrderedShape cuts messages until they fit. "" or what does not.
+std::string misfitOf(const plan::Plan &plan, const OrderedGeometry &sizes, uint64_t count) {
+  interpreter::BindRequest request;
+  request.count = count;
+  request.tiles = tilesFor(plan, count * sizeof(float));
+  request.placement = interpreter::Placement::AtDestination;
+  request.lines = interpreter::kDeviceLines;
+  const auto part = sizes.partFor(plan.protocol);
+  request.slotsOffset = part.offset;
+  for (;; request.tiles.messageBytes /= 2) {
+    auto binding = interpreter::bind(plan, request);
+    if (!binding.ok())
+      return binding.status().message();
+    if (largestBlock(**binding) <= part.offset + part.bytes)
+      return sizes.misfit(**binding, count);
+    if ((*binding)->program().line.bytes != 0 || request.tiles.messageBytes <= 4096)
+      return "needs " + std::to_string(largestBlock(**binding) - part.offset) + " of " +
+             std::to_string(part.bytes) + " bytes";
+  }
+}
+
+TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
+  using plan_library::PlanClass;
+  for (PlanClass where : {PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary})
+    for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
+      for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+        for (uint64_t bytes :
+             {4, 3840, 7680, 8192, 19200, 30720, 76800, 131072, 1 << 20, 1 << 28}) {
+          auto chosen = plan_library::PlanLibrary::ofProcess().choose(
+              {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
+          ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+          const bool hasLines = chosen->plan->protocol != Protocol::Simple;
+          const auto sizes = OrderedGeometry::forLane(ranks, hasLines, hasLines);
+          EXPECT_EQ(misfitOf(*chosen->plan, sizes, bytes / sizeof(float)), "")
+              << chosen->plan->name << " of " << ranks << " ranks, " << bytes << " bytes";
+          for (const plan::RankPlan &rank : chosen->plan->ranks)
+            EXPECT_LE(rank.numThreadBlocks, 64u) << "the most of a resident daemon";
+        }
+}
+
+TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (uint64_t memory = 64 * kMiB; memory < uint64_t{1} << 36; memory *= 2) {
+      const uint64_t pair = OrderedGeometry::forLane(ranks, true, true).all() +
+                            OrderedGeometry::forLane(ranks, false, false).all();
+      const uint32_t lanes = OrderedGeometry::numLanes(ranks, memory);
+      EXPECT_GE(lanes, 1u);
+      EXPECT_LE(lanes, 64u);
+      EXPECT_TRUE(lanes == 1 || 2 * lanes * pair <= memory / 2) << ranks << " ranks";
+    }
 }
 
 TEST(OrderedGeometry, SaysWhatDoesNotFit) {

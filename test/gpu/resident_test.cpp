@@ -90,9 +90,10 @@ TEST_F(Resident, WithoutPreemptionConflictingOrdersEnd) {
   for (uint32_t r = 0; r < comms.size(); ++r) {
     EXPECT_TRUE(results[r] == occlSuccess || results[r] == occlDeadlock)
         << occlCommGetLastError(comms[r]);
-    if (results[r] == occlDeadlock)
+    if (results[r] == occlDeadlock) {
       EXPECT_NE(std::string(occlCommGetLastError(comms[r])).find("wait for each other in a cycle"),
                 std::string::npos);
+    }
   }
 }
 
