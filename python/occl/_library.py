@@ -35,6 +35,7 @@ _PROTOTYPES: dict[str, list[object]] = {
     "occlCommAbort": [_P],
     "occlCall": [_P, POINTER(_abi.Call), _P],
     "occlStart": [_P, POINTER(_abi.Call), _P, _P, POINTER(c_uint64)],
+    "occlStreamWait": [_P, c_uint64, _P],
     "occlWait": [_P, c_uint64],
     "occlTest": [_P, c_uint64],
     "occlMemAlloc": [_P, c_size_t, POINTER(_P)],
