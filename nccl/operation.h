@@ -38,6 +38,9 @@ struct Batch {
   }
 };
 
+/// To the group of the calling thread: those of a communicator, until one is refused.
+Outcome addTransfers(occlComm_t comm, const std::vector<Operation> &transfers);
+
 /// OCCL's name of NCCL's type; false if there is no such type.
 bool typeOf(ncclDataType_t type, occlDataType_t &to);
 size_t sizeOf(occlDataType_t type);

@@ -1,6 +1,8 @@
 #include "nccl/abi/exports.h"
+#include "nccl/comm.h"
 #include "nccl/group.h"
 #include "nccl/streams/streams.h"
+#include "runtime/communicator/occl_transfer.h"
 
 namespace occl::nccl {
 
@@ -42,6 +44,19 @@ ncclResult_t run(const char *function, ncclComm_t handle, OperationKind kind, vo
 }
 
 } // namespace
+
+Outcome addTransfers(occlComm_t comm, const std::vector<Operation> &transfers) {
+  for (const Operation &each : transfers) {
+    const occlCall_t &call = each.call;
+    const Outcome outcome = outcomeOf(
+        each.kind == OperationKind::Send
+            ? occlSend(call.sendBuffer, call.count, call.dataType, each.peer, comm, each.stream)
+            : occlRecv(call.recvBuffer, call.count, call.dataType, each.peer, comm, each.stream));
+    if (!outcome.ok())
+      return outcome;
+  }
+  return {};
+}
 
 } // namespace occl::nccl
 

@@ -2,6 +2,7 @@
 // that loads this library and makes none needs none.
 #include "nccl/comm.h"
 #include "nccl/streams/streams.h"
+#include "runtime/communicator/occl_transfer.h"
 
 #include <dlfcn.h>
 #include <string>
@@ -129,8 +130,6 @@ private:
   }
 
   static Outcome checkPossible(const Batch &batch) {
-    if (!batch.transfers.empty())
-      return invalidUsage("OCCL has no sends and receives between CUDA devices");
     for (const Operation &operation : batch.collectives)
       if (operation.hasScalar)
         return invalidUsage("OCCL has no ncclRedOpCreatePreMulSum on CUDA devices");
@@ -159,9 +158,20 @@ private:
       if (outcome.ok())
         outcome = outcomeOf(occlCall(comm, &operation.call, operation.stream));
     }
+    if (outcome.ok() && !batch.transfers.empty())
+      outcome = launchTransfers(comm, batch.transfers);
     if (!outcome.ok() && !batch.comm->isAborted())
       batch.comm->fail(outcome);
     return outcome;
+  }
+
+  /// All together.
+  static Outcome launchTransfers(occlComm_t comm, const std::vector<Operation> &transfers) {
+    Outcome outcome = outcomeOf(occlGroupStart());
+    if (outcome.ok())
+      outcome = addTransfers(comm, transfers);
+    const Outcome ended = outcomeOf(occlGroupEnd());
+    return outcome.ok() ? ended : outcome;
   }
 
   const Driver driver = load();

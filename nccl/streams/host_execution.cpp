@@ -31,23 +31,6 @@ Outcome executeCollectives(Comm &comm, const std::vector<Operation> &operations)
   return {};
 }
 
-/// To the group of this thread.
-Outcome addTransfers(Comm &comm, const std::vector<Operation> &operations) {
-  occlComm_t with = nullptr;
-  if (Outcome outcome = comm.connected(with); !outcome.ok())
-    return outcome;
-  for (const Operation &operation : operations) {
-    const occlCall_t &call = operation.call;
-    const Outcome outcome = outcomeOf(
-        operation.kind == OperationKind::Send
-            ? occlSend(call.sendBuffer, call.count, call.dataType, operation.peer, with, nullptr)
-            : occlRecv(call.recvBuffer, call.count, call.dataType, operation.peer, with, nullptr));
-    if (!outcome.ok())
-      return outcome;
-  }
-  return {};
-}
-
 void fail(Batch &batch, const Outcome &outcome) {
   if (!batch.comm->isAborted()) // then nobody asks
     batch.comm->fail(outcome);
@@ -77,7 +60,10 @@ void executeTransfers(std::vector<Batch> &batches) {
   for (Batch &batch : batches) {
     if (refusedBy)
       continue;
-    Outcome outcome = addTransfers(*batch.comm, batch.transfers);
+    occlComm_t comm = nullptr;
+    Outcome outcome = batch.comm->connected(comm);
+    if (outcome.ok())
+      outcome = addTransfers(comm, batch.transfers);
     if (outcome.ok()) {
       taking.push_back(&batch);
     } else {

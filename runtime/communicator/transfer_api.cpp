@@ -27,11 +27,7 @@ public:
 
   /// The same for all of them.
   Status check(CUstream_st *stream) {
-    if (comm.gpu)
-      return invalid("there are no transfers between communicators with deviceKind occlDeviceCuda "
-                     "yet; use occlAllToAll of occl_collectives.h, or occlCall with a plan for "
-                     "these counts");
-    if (stream)
+    if (stream && !comm.gpu)
       return invalid("stream must be NULL: the communicator is on hosts");
     if (static_cast<unsigned>(given) >= kNumDataTypes)
       return invalid("dataType " + std::to_string(given) + " is unknown");
@@ -57,18 +53,24 @@ public:
     receive(rank(), to, toDisplacement, received);
   }
   /// In the group of this thread, or at once.
-  Status run(occlComm &with) const {
+  Status run(occlComm &with, CUstream_st *stream) const {
     if (!wrong.empty())
       return invalid(wrong);
+    if (transfers.empty() && with.gpu)
+      return with.daemon->failure();
     for (const daemon::Transfer &transfer : transfers)
       if (Status checked = with.daemon->check(transfer); !checked.ok())
         return checked;
     if (TransferGroup *group = TransferGroup::current()) {
       // If the communicator has failed the group's end says so: what the group has of others takes
       // place, as it does on ranks that have not heard of the failure.
-      group->add(with, transfers);
+      group->add(with, transfers, stream);
       return {};
     }
+    void *const streams[] = {stream};
+    const cuda::DeviceTransfers alone[] = {{with.gpu.get(), transfers, streams}};
+    if (with.gpu)
+      return cuda::transferInStreams(alone);
     if (with.daemon->failure().code() != StatusCode::Success)
       return with.daemon->failure();
     return with.daemon->run(transfers);
@@ -110,7 +112,7 @@ occlResult_t runCall(const char *function, occlComm_t comm, occlDataType_t type,
       return checked;
     if (Status filled = fill(transfers); !filled.ok())
       return filled;
-    return transfers.run(*comm);
+    return transfers.run(*comm, stream);
   }));
 }
 

@@ -66,11 +66,13 @@ StatusOr<daemon::RequestId> TransferGroup::leaveAsync(occlComm &comm,
   return last->start(comm, callback, callbackNeverBlocks);
 }
 
-void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transfers) {
-  auto member = std::ranges::find(members, &comm, [](const auto &one) { return one.first; });
+void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transfers, void *stream) {
+  auto member = std::ranges::find(members, &comm, &Member::comm);
   if (member == members.end())
-    member = members.insert(members.end(), {&comm, {}});
-  member->second.insert(member->second.end(), transfers.begin(), transfers.end());
+    member = members.insert(members.end(), {&comm, {}, {}});
+  member->transfers.insert(member->transfers.end(), transfers.begin(), transfers.end());
+  if (std::ranges::find(member->streams, stream) == member->streams.end())
+    member->streams.push_back(stream);
 }
 
 void TransferGroup::refuse(const Status &why) {
@@ -82,7 +84,7 @@ Status TransferGroup::check() const {
   if (!refused.ok())
     return refused;
   for (const auto &member : members)
-    if (!member.first->process.isThisProcess())
+    if (!member.comm->process.isThisProcess())
       return {StatusCode::InvalidArgument,
               "the group has calls of the process that forked this one"};
   return {};
@@ -94,31 +96,43 @@ StatusOr<daemon::RequestId> TransferGroup::start(occlComm &comm, const daemon::C
     return checked;
   std::span<const daemon::Transfer> transfers;
   for (const auto &member : members) {
-    if (member.first != &comm)
+    if (member.comm != &comm)
       return Status(StatusCode::InvalidArgument,
                     "the group has calls of another communicator; occlGroupEnd ends such a group");
-    transfers = member.second;
+    transfers = member.transfers;
   }
   return comm.daemon->start(transfers, callback, callbackNeverBlocks);
 }
 
-/// Those of several communicators are begun all before one is waited for.
+/// Those on devices become work of their streams. Of the others all are begun before one is waited
+/// for.
 Status TransferGroup::run() {
   if (Status checked = check(); !checked.ok())
     return checked;
-  if (members.size() == 1)
-    return members[0].first->daemon->run(members[0].second);
+  std::vector<cuda::DeviceTransfers> onDevices;
+  std::vector<const Member *> onHosts;
+  for (const Member &member : members)
+    if (member.comm->gpu)
+      onDevices.push_back({member.comm->gpu.get(), member.transfers, member.streams});
+    else
+      onHosts.push_back(&member);
   Status first;
-  std::vector<daemon::Exchange> exchanges(members.size());
-  std::vector<bool> haveBegun(members.size());
-  for (size_t i = 0; i < members.size(); ++i) {
-    const Status begun = members[i].first->daemon->begin(exchanges[i], members[i].second);
+  if (!onDevices.empty())
+    first = cuda::transferInStreams(onDevices);
+  if (!first.ok())
+    return first;
+  if (onHosts.size() == 1)
+    return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
+  std::vector<daemon::Exchange> exchanges(onHosts.size());
+  std::vector<bool> haveBegun(onHosts.size());
+  for (size_t i = 0; i < onHosts.size(); ++i) {
+    const Status begun = onHosts[i]->comm->daemon->begin(exchanges[i], onHosts[i]->transfers);
     haveBegun[i] = begun.ok();
     first = first.ok() ? begun : first;
   }
-  for (size_t i = 0; i < members.size(); ++i)
+  for (size_t i = 0; i < onHosts.size(); ++i)
     if (haveBegun[i])
-      if (Status ended = members[i].first->daemon->wait(exchanges[i]); first.ok())
+      if (Status ended = onHosts[i]->comm->daemon->wait(exchanges[i]); first.ok())
         first = ended;
   return first;
 }

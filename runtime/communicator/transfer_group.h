@@ -38,7 +38,8 @@ public:
     TransferGroup *const before;
   };
 
-  void add(occlComm &comm, std::span<const daemon::Transfer> transfers);
+  /// The stream counts on devices.
+  void add(occlComm &comm, std::span<const daemon::Transfer> transfers, void *stream);
   /// A call was refused: so is the group.
   void refuse(const Status &why);
 
@@ -52,7 +53,12 @@ private:
   uint32_t depth = 0;
   Status refused;
   /// By communicator, in the order of its first call.
-  std::vector<std::pair<occlComm *, std::vector<daemon::Transfer>>> members;
+  struct Member {
+    occlComm *comm = nullptr;
+    std::vector<daemon::Transfer> transfers;
+    std::vector<void *> streams; // each once
+  };
+  std::vector<Member> members;
 };
 
 } // namespace occl::communicator

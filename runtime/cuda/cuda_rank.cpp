@@ -1,5 +1,6 @@
 #include "runtime/cuda/cuda_rank.h"
 
+#include "runtime/base/cache_line.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/cuda_calls.h"
@@ -64,6 +65,17 @@ uint32_t numDevices() {
 
 uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(Boards)); }
 
+Status transferInStreams(std::span<const DeviceTransfers> groups) {
+  std::vector<StreamTransfers::Request> requests;
+  for (const DeviceTransfers &group : groups) {
+    requests.push_back(
+        {&static_cast<CudaRank *>(group.rank)->streamTransfers(), group.transfers, {}});
+    for (void *stream : group.streams)
+      requests.back().streams.push_back(static_cast<cudaStream_t>(stream));
+  }
+  return StreamTransfers::run(requests);
+}
+
 StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,
                                                      const DeviceRankOptions &options) {
   return CudaRank::make(fabric, options);
@@ -107,7 +119,13 @@ Status CudaRank::start() {
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
-  space = std::make_unique<ArenaSpace>(kRecordBytes, memory->bytes() - kRecordBytes, *slots);
+  const auto pairs =
+      PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), memory->bytes() - kRecordBytes);
+  status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.wordBytes());
+  if (!status.ok())
+    return status;
+  const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);
+  space = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared, *slots);
   auto resident =
       ResidentRank::make(fabric,
                          {device(), options.executors, options.isStrict, options.timeout,
@@ -128,6 +146,10 @@ Status CudaRank::start() {
   ordered = std::make_unique<OrderedCalls>(
       fabric, context(), *watch,
       OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall});
+  auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
+  if (!streamed.ok())
+    return streamed.status();
+  transfers = std::move(*streamed);
   return {};
 }
 
@@ -147,6 +169,7 @@ CudaRank::~CudaRank() {
   watch.reset();
   residents.reset();
   ordered.reset();
+  transfers.reset();
 }
 
 void CudaRank::abandon() {
@@ -163,16 +186,21 @@ void CudaRank::abandon() {
     memory->abandon();
   if (residents)
     residents->abandon();
+  if (transfers)
+    transfers->abandon();
 }
 
 void CudaRank::drain() {
   residents->drain();
   Deadline deadline(
       std::max(kDrainPatience, ordered->longestTimeout() + std::chrono::milliseconds(1000)));
-  for (auto isOver = ordered->isOver();
-       isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed();
-       isOver = ordered->isOver())
-    sleepFor(std::chrono::microseconds(50));
+  const auto await = [&](auto &calls) {
+    for (auto isOver = calls.isOver();
+         isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed(); isOver = calls.isOver())
+      sleepFor(std::chrono::microseconds(50));
+  };
+  await(*ordered);
+  await(*transfers);
 }
 
 Status CudaRank::connect() { return memory->connect(); }
@@ -218,12 +246,16 @@ Status CudaRank::holdStream(void *stream, daemon::RequestId request) {
 }
 
 std::string CudaRank::describe(const GivingUp &where) {
+  if (where.place == kTransferPlace)
+    return transfers->describe(where);
   const auto called = ordered->reported(where.place);
   return called ? describeGivingUp(where, *called, fabric.rank())
                 : "rank " + std::to_string(fabric.rank()) + " gave up in a call that is long over";
 }
 
 std::string CudaRank::describeShape(uint32_t place) {
+  if (place == kTransferPlace)
+    return "of sends and receives";
   const auto called = ordered->reported(place);
   return called ? describeCall(*called) : "that is long over";
 }

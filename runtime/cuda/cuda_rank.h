@@ -8,6 +8,7 @@
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/ordered_calls.h"
 #include "runtime/cuda/resident_rank.h"
+#include "runtime/cuda/transfer/stream_transfers.h"
 
 #include <cuda_runtime.h>
 
@@ -48,6 +49,7 @@ public:
   void *allocate(uint64_t bytes) override;
   bool release(void *block) override;
   const DeviceRankOptions &settings() const override { return options; }
+  StreamTransfers &streamTransfers() { return *transfers; }
 
 private:
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
@@ -69,6 +71,7 @@ private:
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
   std::unique_ptr<OrderedCalls> ordered;
+  std::unique_ptr<StreamTransfers> transfers;
 };
 
 } // namespace occl::cuda

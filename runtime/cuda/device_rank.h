@@ -10,6 +10,7 @@
 #include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/request_table.h"
+#include "runtime/daemon/transfers.h"
 #include "runtime/insight/known_collective.h"
 #include "runtime/insight/trace.h"
 
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -146,6 +148,19 @@ public:
   /// What it was made with.
   virtual const DeviceRankOptions &settings() const = 0;
 };
+
+/// What a group of transfers has of a rank: one or more, and streams (CUstream_st*) of its device,
+/// each once.
+struct DeviceTransfers {
+  DeviceRank *rank;
+  std::span<const daemon::Transfer> transfers;
+  std::span<void *const> streams;
+};
+/// A group, one rank or more of this process, as the next work of the streams or as nodes of the
+/// graph that captures them: behind what all streams of a rank have, and what follows in each waits
+/// for the end. Buffers are device memory. InvalidArgument, and nothing was done; SystemError; why
+/// a communicator has failed.
+Status transferInStreams(std::span<const DeviceTransfers> groups);
 
 /// Takes the device memory of fabric's rank. The fabric is connected and outlives the result. All
 /// ranks do it, then all meet, then all connect(). InvalidArgument without such a device; with

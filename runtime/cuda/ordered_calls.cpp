@@ -8,6 +8,7 @@
 #include "runtime/cuda/held_launch.h"
 #include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/replay_word.h"
+#include "runtime/cuda/transfer/transfer_table.h"
 
 #include <algorithm>
 #include <functional>
@@ -143,8 +144,8 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   const Key key = {spec.planHash, spec.count, spec.type, spec.op};
   if (auto found = shapes.find(key); found != shapes.end())
     return &found->second;
-  if (shapes.size() == kMaxShapes && !forgetOldest())
-    return Status(StatusCode::Again, "calls of " + std::to_string(kMaxShapes) +
+  if (shapes.size() == kTransferPlace && !forgetOldest())
+    return Status(StatusCode::Again, "calls of " + std::to_string(kTransferPlace) +
                                          " kinds, counts and types are in flight or in graphs");
   auto made = makeShape(spec);
   if (!made.ok())

@@ -1,0 +1,86 @@
+#include "runtime/cuda/transfer/part_lists.h"
+
+#include "runtime/base/mutex.h"
+#include "runtime/cuda/cuda_calls.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace occl::cuda {
+
+namespace {
+
+/// What nobody uses, of this process; never given back to CUDA, which would wait for kernels.
+struct Pool {
+  Mutex mutex;
+  std::vector<std::pair<char *, uint64_t>> unused; // with capacities
+};
+Pool &pool() {
+  static Pool *const pool = new Pool; // graphs may go after static objects
+  return *pool;
+}
+
+void CUDART_CB release(void *list) { delete static_cast<std::shared_ptr<PartList> *>(list); }
+
+} // namespace
+
+PartList::~PartList() {
+  if (isAbandoned)
+    return;
+  std::lock_guard lock(pool().mutex);
+  pool().unused.emplace_back(memory, capacity);
+}
+
+StatusOr<std::shared_ptr<PartList>> PartList::make(std::span<const TransferPart> parts) {
+  constexpr uint64_t kSmallest = 1024;
+  std::shared_ptr<PartList> list;
+  {
+    std::lock_guard lock(pool().mutex);
+    auto &unused = pool().unused;
+    auto fits =
+        std::ranges::find_if(unused, [&](const auto &one) { return one.second >= parts.size(); });
+    if (fits != unused.end()) {
+      list.reset(new PartList(fits->first, fits->second));
+      unused.erase(fits);
+    }
+  }
+  if (!list) {
+    const uint64_t capacity = std::bit_ceil(std::max<uint64_t>(parts.size(), kSmallest));
+    void *memory = nullptr;
+    Status made = toStatus(
+        cudaHostAlloc(&memory, kHeader + capacity * sizeof(TransferPart), cudaHostAllocPortable),
+        "allocating pinned memory for a group of transfers");
+    if (!made.ok())
+      return made;
+    list.reset(new PartList(static_cast<char *>(memory), capacity));
+  }
+  *list->over() = 0;
+  std::ranges::copy(parts, reinterpret_cast<TransferPart *>(list->memory + kHeader));
+  return list;
+}
+
+Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t captured) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = nullptr;
+  Status asked = toStatus(
+      cudaStreamGetCaptureInfo(captured, &status, nullptr, &graph, nullptr, nullptr, nullptr),
+      "asking which graph is captured");
+  if (!asked.ok())
+    return asked;
+  auto *kept = new std::shared_ptr<PartList>(list);
+  cudaUserObject_t object = nullptr;
+  Status made =
+      toStatus(cudaUserObjectCreate(&object, kept, release, 1, cudaUserObjectNoDestructorSync),
+               "keeping what a graph needs");
+  if (!made.ok()) {
+    delete kept;
+    return made;
+  }
+  return toStatus(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove),
+                  "keeping what a graph needs");
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,44 @@
+// Pinned memory for the parts of large groups of transfers, from when their kernel is enqueued
+// until nobody can run it any more.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/cuda/transfer/transfer_table.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace occl::cuda {
+
+/// Memory as all devices map it. Goes back to the process's pool, without a call of CUDA.
+class PartList {
+public:
+  /// With a copy of the parts. SystemError. Thread safety: any.
+  static StatusOr<std::shared_ptr<PartList>> make(std::span<const TransferPart> parts);
+  ~PartList();
+  PartList(const PartList &) = delete;
+  PartList &operator=(const PartList &) = delete;
+
+  const TransferPart *parts() const { return reinterpret_cast<TransferPart *>(memory + kHeader); }
+  /// The kernel that is given the parts sets it.
+  TransfersOver *over() const { return reinterpret_cast<TransfersOver *>(memory); }
+  /// A kernel may look at it, nobody knows for how long: it is not used again.
+  void abandon() { isAbandoned = true; }
+
+private:
+  static constexpr uint64_t kHeader = 64;
+  PartList(char *memory, uint64_t capacity) : memory(memory), capacity(capacity) {}
+
+  char *const memory;
+  const uint64_t capacity; // parts
+  bool isAbandoned = false;
+};
+
+/// The list stays until the graph that the stream's capture makes, and all that was instantiated of
+/// it, are gone. SystemError.
+Status keepWithGraph(const std::shared_ptr<PartList> &list, cudaStream_t captured);
+
+} // namespace occl::cuda

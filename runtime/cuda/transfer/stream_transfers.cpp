@@ -1,0 +1,399 @@
+#include "runtime/cuda/transfer/stream_transfers.h"
+
+#include "runtime/base/data_type.h"
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/buffer_check.h"
+#include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/replay_word.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+/// After which a thread block without progress makes room, if another one of its kernel stays.
+constexpr auto kLeaveAfter = std::chrono::milliseconds(100);
+/// For what was called before the first captured call to end.
+constexpr auto kTransition = std::chrono::milliseconds(5000);
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+/// The capture that all streams are in; 0: none is captured.
+StatusOr<unsigned long long> captureOf(std::span<const cudaStream_t> streams) {
+  unsigned long long first = 0;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    Status asked = toStatus(
+        cudaStreamGetCaptureInfo(streams[i], &status, &id, nullptr, nullptr, nullptr, nullptr),
+        "looking at the stream");
+    if (!asked.ok())
+      return asked;
+    if (status == cudaStreamCaptureStatusInvalidated)
+      return invalid("the capture of a stream is invalid; end it");
+    id = status == cudaStreamCaptureStatusActive ? id : 0;
+    if (i != 0 && id != first)
+      return invalid("streams of one group must all be captured, in one capture, or none of them");
+    first = id;
+  }
+  return first;
+}
+
+} // namespace
+
+/// A request on its way into the streams.
+struct StreamTransfers::Prepared {
+  StreamTransfers *of = nullptr;
+  std::vector<cudaStream_t> streams; // the first one executes
+  unsigned long long firstStream = 0;
+  unsigned long long capture = 0; // 0: eager
+  /// Another rank of the group has one of the streams, too: neither waits for the other.
+  bool isApart = false;
+  TransferArguments arguments;
+  std::shared_ptr<PartList> list;
+  std::vector<std::shared_ptr<StreamMark>> marks; // of strict daemons
+};
+
+StreamTransfers::Event::~Event() {
+  if (event)
+    cudaEventDestroy(event);
+}
+
+StatusOr<std::unique_ptr<StreamTransfers>>
+StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
+                      const HostWatch &watch, std::chrono::milliseconds timeout) {
+  std::unique_ptr<StreamTransfers> made(new StreamTransfers(fabric, memory, pairs, watch, timeout));
+  OnDevice on(memory.device());
+  void *pinned = nullptr;
+  Status status = toStatus(static_cast<cudaError_t>(loadTransfers()), "loading transfers");
+  if (status.ok())
+    status = toStatus(cudaHostAlloc(&pinned, sizeof(TransferMismatch), cudaHostAllocMapped),
+                      "allocating pinned memory");
+  if (!status.ok())
+    return status;
+  made->mismatch = new (pinned) TransferMismatch;
+  return made;
+}
+
+StreamTransfers::~StreamTransfers() {
+  OnDevice on(memory.device());
+  turns = {};
+  if (apart)
+    cudaStreamDestroy(apart);
+  if (mismatch)
+    cudaFreeHost(mismatch);
+}
+
+void StreamTransfers::abandon() {
+  mismatch = nullptr;
+  for (const auto &list : lists)
+    list->abandon();
+}
+
+// --- what may be refused ---
+
+Status StreamTransfers::check(const daemon::Transfer &transfer, bool isCaptured) const {
+  constexpr uint64_t kMostCount = uint64_t{1} << 48;
+  const transfer::Part &part = transfer.part;
+  if (transfer.peer >= fabric.numRanks())
+    return invalid("peer is " + std::to_string(transfer.peer) + ", the communicator has " +
+                   std::to_string(fabric.numRanks()) + " ranks");
+  if (part.count >= kMostCount)
+    return invalid("count " + std::to_string(part.count) + " is not less than 2^48");
+  if (!part.buffer && part.count != 0)
+    return invalid("buffer is NULL and count is " + std::to_string(part.count));
+  return checkOnDevice({part.buffer, nullptr}, {part.bytes(), 0}, memory.device(), isCaptured);
+}
+
+/// Nothing is put into a stream.
+Status StreamTransfers::prepare(const Request &request, Prepared &prepared) const {
+  if (fabric.failed())
+    return fabric.failure();
+  if (pairs.numSlots == 0)
+    return invalid("the communicator has too little device memory for transfers: set arenaBytes "
+                   "to " +
+                   std::to_string(4 * fabric.numRanks()) + " MiB or more");
+  OnDevice on(memory.device());
+  prepared.of = request.of;
+  prepared.streams = request.streams;
+  auto capture = captureOf(request.streams);
+  if (!capture.ok())
+    return capture.status();
+  prepared.capture = *capture;
+  for (const daemon::Transfer &transfer : request.transfers)
+    if (Status checked = check(transfer, *capture != 0); !checked.ok())
+      return checked;
+  const auto layout = GroupLayout::of(request.transfers, pairs);
+  return layout.ok() ? fill(prepared, *layout) : layout.status();
+}
+
+Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) const {
+  TransferArguments &arguments = prepared.arguments;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    arguments.arenas[r] = memory.arena(r);
+  arguments.rank = fabric.rank();
+  arguments.pairs = pairs;
+  arguments.numBlocks = layout.numBlocks;
+  arguments.numDirections = static_cast<uint32_t>(layout.directions.size());
+  std::ranges::copy(layout.directions, arguments.directions);
+  arguments.bound = watch.bound(kTransferPlace, static_cast<uint64_t>(timeout.count()) * 1'000'000);
+  arguments.bound.leaveAfter = std::chrono::nanoseconds(kLeaveAfter).count();
+  arguments.mismatch = mismatch;
+  if (layout.parts.size() <= kPartsInline) {
+    std::ranges::copy(layout.parts, arguments.inlined);
+    return {};
+  }
+  auto list = PartList::make(layout.parts);
+  if (!list.ok())
+    return list.status();
+  prepared.list = *list;
+  arguments.parts = (*list)->parts();
+  if (prepared.capture == 0)
+    arguments.isOver = (*list)->over();
+  return {};
+}
+
+// --- into the streams ---
+
+/// All ranks' waits are in the streams before the first kernel is, so that none of a group waits
+/// for another.
+Status StreamTransfers::run(std::span<const Request> requests) {
+  std::vector<Prepared> all(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i)
+    if (Status ready = requests[i].of->prepare(requests[i], all[i]); !ready.ok())
+      return ready;
+  for (Prepared &one : all)
+    one.isApart = std::ranges::any_of(all, [&](const Prepared &other) {
+      return &other != &one &&
+             std::ranges::find_first_of(one.streams, other.streams) != one.streams.end();
+    });
+  std::vector<StreamTransfers *> ranks;
+  for (const Prepared &one : all)
+    ranks.push_back(one.of);
+  std::ranges::sort(ranks);
+  std::vector<std::unique_lock<Mutex>> locks;
+  for (StreamTransfers *rank : ranks)
+    locks.emplace_back(rank->calls);
+  Status status;
+  for (auto step : {&StreamTransfers::begin, &StreamTransfers::launch, &StreamTransfers::end})
+    for (Prepared &one : all)
+      if (status.ok()) {
+        OnDevice on(one.of->memory.device());
+        status = (one.of->*step)(one);
+      }
+  return status;
+}
+
+/// The stream that executes waits for what the others have, and for its turns.
+Status StreamTransfers::begin(Prepared &prepared) {
+  Status status;
+  if (prepared.capture != 0 && !hasGraphs)
+    status = awaitNumbered();
+  if (status.ok() && prepared.list && prepared.capture != 0)
+    status = keepWithGraph(prepared.list, prepared.streams[0]);
+  if (status.ok() && prepared.isApart && !apart)
+    status = toStatus(cudaStreamCreateWithFlags(&apart, cudaStreamNonBlocking), "making a stream");
+  if (status.ok() && prepared.capture == 0 && held.isWatched())
+    status = hold(prepared);
+  if (!status.ok())
+    return status;
+  if (prepared.isApart)
+    prepared.streams.insert(prepared.streams.begin(), apart);
+  for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i) {
+    auto event = record(prepared.streams[i]);
+    status = event.ok() ? toStatus(cudaStreamWaitEvent(prepared.streams[0], (*event)->event, 0),
+                                   "joining streams")
+                        : event.status();
+  }
+  return status.ok() ? takeTurns(prepared) : status;
+}
+
+/// The streams count as held before anything that waits is put into one.
+Status StreamTransfers::hold(Prepared &prepared) {
+  for (cudaStream_t stream : prepared.streams) {
+    auto mark = cuda::hold(held, memory.device(), stream);
+    if (!mark.ok())
+      return mark.status();
+    prepared.marks.push_back(std::move(*mark));
+  }
+  return {};
+}
+
+/// In the stream of a direction's kernel before the order is there. In another one an event has it
+/// wait, if there is one; else, the first time, the kernel waits for its number on the device.
+Status StreamTransfers::takeTurns(Prepared &prepared) {
+  TransferArguments &arguments = prepared.arguments;
+  Status status;
+  if (prepared.capture != 0) // CUDA does not say; handles of one capture are different streams
+    prepared.firstStream = reinterpret_cast<uintptr_t>(prepared.streams[0]);
+  else
+    status = toStatus(cudaStreamGetId(prepared.streams[0], &prepared.firstStream),
+                      "asking which stream it is");
+  for (uint32_t d = 0; d < arguments.numDirections && status.ok(); ++d) {
+    TransferDirection &direction = arguments.directions[d];
+    const Turn &turn = turnOf(direction);
+    std::shared_ptr<Event> behind;
+    if (prepared.capture != 0) {
+      if (turn.capture == prepared.capture && turn.capturedStream != prepared.firstStream)
+        behind = turn.capturedBehind;
+    } else if (turn.isUsed && turn.stream != prepared.firstStream) {
+      behind = turn.behind;
+      hasStreams = true;
+      if (!behind && !hasGraphs)
+        direction.firstPiece = turn.numPieces;
+    }
+    if (behind)
+      status = toStatus(cudaStreamWaitEvent(prepared.streams[0], behind->event, 0),
+                        "waiting for a turn");
+  }
+  return status;
+}
+
+Status StreamTransfers::launch(Prepared &prepared) {
+  Status status =
+      toStatus(static_cast<cudaError_t>(launchTransfers(prepared.arguments, prepared.streams[0])),
+               "launching transfers");
+  if (!status.ok())
+    return status;
+  hasGraphs |= prepared.capture != 0;
+  if (prepared.list && prepared.capture == 0)
+    lists.push_back(prepared.list);
+  while (!lists.empty() && *static_cast<volatile TransfersOver *>(lists.front()->over()) != 0)
+    lists.pop_front();
+  return {};
+}
+
+/// It is in its stream, and nobody can take it out.
+Status StreamTransfers::end(Prepared &prepared) {
+  Status status;
+  std::shared_ptr<Event> behind;
+  if (prepared.capture != 0 || hasGraphs || hasStreams || prepared.streams.size() > 1) {
+    auto recorded = record(prepared.streams[0]);
+    status = recorded.status();
+    if (recorded.ok())
+      behind = *recorded;
+  }
+  for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i)
+    status =
+        toStatus(cudaStreamWaitEvent(prepared.streams[i], behind->event, 0), "joining streams");
+  for (size_t i = 0; i < prepared.marks.size(); ++i) // the own stream has none
+    prepared.marks[i]->put(prepared.streams[i + (prepared.isApart ? 1 : 0)]);
+  for (uint32_t d = 0; d < prepared.arguments.numDirections; ++d) {
+    const TransferDirection &direction = prepared.arguments.directions[d];
+    Turn &turn = turnOf(direction);
+    if (prepared.capture != 0) {
+      turn.capture = prepared.capture;
+      turn.capturedStream = prepared.firstStream;
+      turn.capturedBehind = behind;
+      continue;
+    }
+    turn.isUsed = true;
+    turn.numPieces += direction.numPieces;
+    turn.stream = prepared.firstStream;
+    turn.behind = behind;
+  }
+  if (status.ok())
+    return {};
+  fabric.fail({status.code(), "rank " + std::to_string(fabric.rank()) +
+                                  ": transfers are in their stream, and what orders the next ones "
+                                  "behind them could not be put there: " +
+                                  status.message()});
+  return fabric.failure();
+}
+
+StatusOr<std::shared_ptr<StreamTransfers::Event>> StreamTransfers::record(cudaStream_t stream) {
+  auto recorded = std::make_shared<Event>();
+  Status status = toStatus(cudaEventCreateWithFlags(&recorded->event, cudaEventDisableTiming),
+                           "making an event");
+  if (status.ok())
+    status = toStatus(cudaEventRecord(recorded->event, stream), "recording an event");
+  if (!status.ok())
+    return status;
+  return recorded;
+}
+
+// --- what has become of them ---
+
+StatusOr<std::vector<DirectionState>> StreamTransfers::states() {
+  std::vector<DirectionState> found(2 * fabric.numRanks());
+  Status read = memory.download(
+      found.data(),
+      reinterpret_cast<const char *>(pairs.state(memory.arena(fabric.rank()), 0, false, 0)),
+      found.size() * sizeof(DirectionState));
+  if (!read.ok())
+    return read;
+  return found;
+}
+
+/// Without graphs.
+StatusOr<bool> StreamTransfers::areNumbersReached() {
+  auto found = states();
+  if (!found.ok())
+    return found.status();
+  bool areReached = true;
+  for (uint32_t peer = 0; peer < fabric.numRanks(); ++peer)
+    for (uint32_t isSend = 0; isSend < 2; ++isSend)
+      areReached &= (*found)[isSend * fabric.numRanks() + peer].nextPiece >=
+                    turns[peer * 2 + isSend].numPieces;
+  return areReached;
+}
+
+/// Replays take their numbers on the device: those that the host has given must have been used.
+Status StreamTransfers::awaitNumbered() {
+  for (Deadline deadline(kTransition);;) {
+    auto areReached = areNumbersReached();
+    if (!areReached.ok())
+      return areReached.status();
+    if (*areReached)
+      return {};
+    if (fabric.failed())
+      return fabric.failure();
+    if (deadline.passed())
+      return invalid(
+          "the first transfers of a communicator that are captured in a graph wait until "
+          "those before have ended, and they have not within 5 seconds: capture when "
+          "they have");
+    sleepFor(std::chrono::microseconds(50));
+  }
+}
+
+StatusOr<bool> StreamTransfers::isOver() {
+  std::lock_guard lock(calls);
+  if (!hasGraphs && std::ranges::none_of(turns, &Turn::isUsed))
+    return true;
+  if (!hasGraphs)
+    return areNumbersReached();
+  auto found = states();
+  if (!found.ok())
+    return found.status();
+  return std::ranges::none_of(*found, [](const auto &state) { return state.entered != 0; });
+}
+
+std::string StreamTransfers::describe(const GivingUp &where) const {
+  const bool isSend = where.context.instruction != 0;
+  const bool isRefused = where.isBeginning != 0;
+  const std::string own = std::to_string(fabric.rank());
+  if (isRefused && where.obstacle.what == kTwoReplays)
+    return "rank " + own +
+           " gave up in transfers: others to or from the same rank run beside them. What graphs "
+           "have captured is ordered by their streams and the program's events alone";
+  const std::string peer = std::to_string(where.obstacle.peer);
+  const std::string number = std::to_string(where.invocation);
+  const auto elements = [](uint64_t count, uint32_t type) {
+    return std::to_string(count) + " elements of type " +
+           (type < kNumDataTypes ? nameOf(static_cast<DataType>(type)) : "unknown");
+  };
+  if (isRefused)
+    return "transfer " + number + " from rank " + peer + " to rank " + own + ": rank " + peer +
+           " sends " + elements(mismatch->otherCount, mismatch->otherType) + ", rank " + own +
+           " receives " + elements(mismatch->ownCount, mismatch->ownType);
+  return "rank " + own + " gave up in transfer " + number + (isSend ? " to rank " : " from rank ") +
+         peer + ": it waits for rank " + peer + (isSend ? " to receive" : " to send");
+}
+
+} // namespace occl::cuda

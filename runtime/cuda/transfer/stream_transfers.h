@@ -1,0 +1,112 @@
+// A rank's transfers as work of streams: docs/decisions/device-transfers.md.
+#pragma once
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/held_launch.h"
+#include "runtime/cuda/held_streams.h"
+#include "runtime/cuda/host_watch.h"
+#include "runtime/cuda/transfer/group_layout.h"
+#include "runtime/cuda/transfer/part_lists.h"
+#include "runtime/daemon/fabric.h"
+#include "runtime/daemon/transfers.h"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace occl::cuda {
+
+/// Thread safety: any.
+class StreamTransfers {
+public:
+  /// All outlive it. Takes pinned memory and loads the kernel. SystemError.
+  static StatusOr<std::unique_ptr<StreamTransfers>>
+  make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
+       const HostWatch &watch, std::chrono::milliseconds timeout);
+  ~StreamTransfers();
+  /// Something of this rank may still be executed: what kernels have of it is never freed.
+  void abandon();
+
+  /// What a group has of a rank: one transfer or more, and streams, each once.
+  struct Request {
+    StreamTransfers *of;
+    std::span<const daemon::Transfer> transfers;
+    std::vector<cudaStream_t> streams;
+  };
+  /// A group, of one rank or several: behind what the streams have, in all of which what follows
+  /// waits for its end. Either all streams of a rank are captured, in one capture, or none is.
+  /// InvalidArgument: nothing was done.
+  static Status run(std::span<const Request> requests);
+
+  /// Whether nothing of them is in flight that the host or the device knows of.
+  StatusOr<bool> isOver();
+  /// Of a kernel of transfers that gave up.
+  std::string describe(const GivingUp &where) const;
+
+private:
+  struct Event {
+    ~Event();
+    cudaEvent_t event = nullptr;
+  };
+  /// What comes after the last kernel of a direction has to know of it.
+  struct Turn {
+    uint64_t numPieces = 0; // so far, as long as nothing is captured
+    unsigned long long stream = 0;
+    std::shared_ptr<Event> behind; // null: none was recorded
+    bool isUsed = false;
+    // The same of the last one that was captured.
+    unsigned long long capture = 0, capturedStream = 0;
+    std::shared_ptr<Event> capturedBehind;
+  };
+  struct Prepared;
+
+  StreamTransfers(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
+                  const HostWatch &watch, std::chrono::milliseconds timeout)
+      : fabric(fabric), memory(memory), pairs(pairs), watch(watch), timeout(timeout),
+        held(heldStreamsOn(memory.device())) {}
+  Status prepare(const Request &request, Prepared &prepared) const;
+  Status check(const daemon::Transfer &transfer, bool isCaptured) const;
+  Status fill(Prepared &prepared, const GroupLayout &layout) const;
+  Status begin(Prepared &prepared);
+  Status launch(Prepared &prepared);
+  Status end(Prepared &prepared);
+  Status hold(Prepared &prepared);
+  Status takeTurns(Prepared &prepared);
+  Status awaitNumbered();
+  StatusOr<std::vector<DirectionState>> states();
+  StatusOr<bool> areNumbersReached();
+  static StatusOr<std::shared_ptr<Event>> record(cudaStream_t stream);
+  Turn &turnOf(const TransferDirection &direction) {
+    return turns[direction.peer * 2 + (direction.isSend ? 1 : 0)];
+  }
+
+  daemon::Fabric &fabric;
+  DeviceMemory &memory;
+  const PairGeometry pairs;
+  const HostWatch &watch;
+  const std::chrono::milliseconds timeout;
+  HeldStreams &held;
+  TransferMismatch *mismatch = nullptr; // pinned
+
+  /// Held by whoever makes a call, inside calls of CUDA, too: kernels with a direction in common
+  /// are enqueued in one order. Of several ranks they are taken by address.
+  Mutex calls;
+  std::array<Turn, kMostDirections> turns;
+  std::deque<std::shared_ptr<PartList>> lists; // of eager kernels, in order
+  cudaStream_t apart = nullptr;                // of this rank's own, once it is needed
+  /// Eager calls have numbers that the host knows, as long as no replay takes some of its own.
+  bool hasGraphs = false;
+  /// A direction has been used in several streams: from then on kernels leave events behind.
+  bool hasStreams = false;
+};
+
+} // namespace occl::cuda

@@ -1,0 +1,76 @@
+// What a kernel of transfers is given: plain structures, see pair_slots.h.
+#pragma once
+
+#include "runtime/cuda/bound.h"
+#include "runtime/cuda/transfer/pair_slots.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// One send or receive of a group.
+struct alignas(16) TransferPart {
+  char *buffer;
+  uint64_t count;      // elements
+  uint64_t firstPiece; // of the direction's in this group
+  uint32_t type;       // a DataType
+  uint32_t elementBytes;
+
+  OCCL_INLINE uint64_t bytes() const { return count * elementBytes; }
+};
+
+/// Of a group: those to one rank, or from one, in the order of the calls.
+struct TransferDirection {
+  static constexpr uint64_t kAnyPiece = ~0ull;
+
+  uint32_t peer = 0;
+  bool isSend = false;
+  uint32_t firstPart = 0, numParts = 0;
+  uint32_t numPieces = 0;
+  /// The number that the first piece must have: the kernel waits for those before. kAnyPiece:
+  /// whichever it is, since kernels with the direction run one after the other.
+  uint64_t firstPiece = kAnyPiece;
+};
+
+/// Device to host, in pinned memory: the first transfer whose sides differ.
+struct TransferMismatch {
+  uint32_t isSaid = 0; // somebody has it
+  uint64_t ownCount = 0, otherCount = 0;
+  uint32_t ownType = 0, otherType = 0;
+};
+
+/// Likewise: 1 once a kernel is over, and nobody looks at its table any more.
+using TransfersOver = uint32_t;
+
+inline constexpr uint32_t kMostDirections = 2 * kMaxRanks;
+/// So many parts travel with the kernel's arguments.
+inline constexpr uint32_t kPartsInline = 24;
+/// Which call a kernel is of, in HostWords: shapes of collectives have smaller ones.
+inline constexpr uint32_t kTransferPlace = kMaxShapes - 1;
+
+/// The kernel's argument.
+struct TransferArguments {
+  char *arenas[kMaxRanks] = {}; // by rank, as this one maps them
+  uint32_t rank = 0;
+  uint32_t way = 0;
+  PairGeometry pairs;
+  uint32_t numBlocks = 0;
+  uint32_t numDirections = 0; // at least one
+  TransferDirection directions[kMostDirections];
+  const TransferPart *parts = nullptr; // null: inlined
+  TransferPart inlined[kPartsInline];
+  WaitBound bound;
+  TransferMismatch *mismatch = nullptr;
+  TransfersOver *isOver = nullptr; // null: nobody asks
+};
+static_assert(sizeof(TransferArguments) <= 4096, "what kernels can be given");
+
+/// Threads of a block.
+inline constexpr uint32_t kTransferThreads = 512;
+
+/// Enqueues the kernel in a stream of the current device. A cudaError_t.
+int launchTransfers(const TransferArguments &arguments, void *stream);
+/// Loads it on the current device, see loadInStream(). A cudaError_t.
+int loadTransfers();
+
+} // namespace occl::cuda
