@@ -136,7 +136,7 @@ StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &give
   const occlCall_t &call = *given;
   cuda::DeviceRank::Start start = {.spec = *spec,
                                    .kind = static_cast<uint8_t>(call.kind),
-                                   .root = call.root,
+                                   .root = call.plan ? 0 : call.root,
                                    .input = call.sendBuffer,
                                    .output = call.recvBuffer,
                                    .after = {},

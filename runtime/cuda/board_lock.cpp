@@ -1,22 +1,18 @@
 #include "runtime/cuda/board_lock.h"
 
-#include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
 
 #include <chrono>
-#include <string>
 
 namespace occl::cuda {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(5000);
 /// Looks before it sleeps: the others hold it for as long as a few lines of a cache take.
 constexpr uint32_t kLooks = 2000;
 
 Status take(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()> &failure,
             bool waits) {
-  Deadline deadline(kPatience);
   uint32_t looks = 0;
   for (uint32_t owner = 0;
        !word.compare_exchange_strong(owner, rank + 1, std::memory_order_acquire); owner = 0) {
@@ -28,9 +24,6 @@ Status take(Atomic<uint32_t> &word, uint32_t rank, const std::function<Status()>
       return {StatusCode::InProgress, "another rank has the lock of the boards"};
     if (Status failed = failure(); !failed.ok())
       return failed;
-    if (deadline.passed())
-      return {StatusCode::Timeout, "rank " + std::to_string(owner - 1) +
-                                       " has not given back the lock of the boards; is it dead?"};
     sleepFor(std::chrono::microseconds(20));
   }
   return {};

@@ -1,5 +1,5 @@
 // A lock in memory that all ranks share. Held for microseconds; a rank that dies with it makes the
-// communicator fail.
+// communicator fail, one that is stopped is waited for.
 #pragma once
 
 #include "runtime/base/atomic.h"
@@ -10,9 +10,8 @@
 
 namespace occl::cuda {
 
-/// Held while it lives, if status() is success. Timeout: another rank does not give it back, within
-/// 5 seconds; InProgress: it does not wait, and another one has it; else why the communicator has
-/// failed.
+/// Held while it lives, if status() is success. InProgress: it does not wait, and another rank has
+/// it; else why the communicator has failed.
 class BoardLock {
 public:
   /// word: 0, or 1 + the rank that has it. failure: why the communicator has failed, if it has.

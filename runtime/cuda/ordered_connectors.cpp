@@ -57,13 +57,16 @@ Status OrderedConnectors::takeMemory(SlotKey key, uint64_t firstCall) {
     return claimed.status();
   }
   slot = *claimed;
-  return publish(blocks->offset + 1, firstCall);
+  // Nobody has used a lane's memory: its first call may begin at once. Who may be ahead says so
+  // only when the call before is finished.
+  return publish(blocks->offset + 1, key.instance == SlotKey::kLane ? firstCall + 1 : firstCall,
+                 firstCall);
 }
 
 /// What comes first in a record.
-Status OrderedConnectors::publish(uint64_t where, uint64_t firstCall) const {
+Status OrderedConnectors::publish(uint64_t where, uint64_t begun, uint64_t firstCall) const {
   static_assert(offsetof(RankRecord, begun) == sizeof where);
-  const uint64_t words[] = {where, firstCall};
+  const uint64_t words[] = {where, begun};
   // Nothing is announced: resident::isAnnounced() of the word and of any call is false.
   const uint64_t announced = firstCall << 32;
   for (uint32_t r = 0; r < context.numRanks; ++r) {

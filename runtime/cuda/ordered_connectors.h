@@ -47,7 +47,7 @@ private:
   OrderedConnectors(const ShapeContext &context, const OrderedGeometry &sizes)
       : context(context), sizes(sizes) {}
   Status takeMemory(SlotKey key, uint64_t firstCall);
-  Status publish(uint64_t where, uint64_t firstCall) const;
+  Status publish(uint64_t where, uint64_t begun, uint64_t firstCall) const;
 
   const ShapeContext context;
   const OrderedGeometry sizes;

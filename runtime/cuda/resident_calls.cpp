@@ -21,8 +21,6 @@ using namespace std::chrono_literals;
 constexpr size_t kMostWaiting = 16384;
 /// Ids that are known, about.
 constexpr size_t kMostSequences = 4096;
-/// For room in a window for a call that has a number already.
-constexpr auto kRoomPatience = 2000ms;
 /// For other ranks to come by and leave lanes.
 constexpr auto kLanePatience = 50ms;
 /// Between looks at deadlines and peers of what waits.
@@ -48,10 +46,7 @@ std::string nameOfCall(const daemon::CollectiveSpec &spec) {
 
 StatusOr<bool> ResidentRank::Engine::prepare(LaneCall &call, LaneName lane) {
   auto number = rank.lanes.numberOf(lane, *static_cast<Started &>(call).shape);
-  if (number.ok())
-    return true;
-  // What holds the room may go: the call has to wait.
-  return number.status().code() == StatusCode::Again ? StatusOr<bool>(false) : number.status();
+  return number.ok() ? StatusOr<bool>(number->has_value()) : number.status();
 }
 
 StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, LaneName lane,
@@ -60,8 +55,10 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
   auto inDaemon = rank.lanes.numberOf(lane, *started.shape);
   if (!inDaemon.ok())
     return inDaemon.status();
+  if (!*inDaemon)
+    return std::optional<uint64_t>();
   auto request = rank.daemonOf(lane.kernel)
-                     .submit({.collective = *inDaemon,
+                     .submit({.collective = **inDaemon,
                               .ordinal = rank.lanes.ordinalOf(number),
                               .tag = call.id,
                               .input = started.input,
@@ -94,8 +91,8 @@ resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
   if (!call.callback && calls.numWaiting() == 0)
     return {};
   const uint32_t kernel = call.kernel;
-  return [this, kernel, name = call.name, callback = call.callback,
-          neverBlocks = call.callbackNeverBlocks,
+  return [this, stays = std::make_shared<EndUnderWay>(*this), kernel, name = call.name,
+          callback = call.callback, neverBlocks = call.callbackNeverBlocks,
           given = call.request](uint64_t request, const Status &outcome) {
     if (callback && given != 0)
       forgetDeferred(given);
@@ -131,6 +128,10 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   auto shape = lanes.shapeFor(spec);
   if (!shape.ok())
     return shape.status();
+  if (const uint32_t blocks = (*shape)->shape->collective().numBlocks; blocks > resident::kMaxTasks)
+    return invalid("plan '" + spec.plan->name + "' has " + std::to_string(blocks) +
+                   " thread blocks on this rank; occlStart executes plans of at most " +
+                   std::to_string(resident::kMaxTasks) + " on devices");
   auto call = std::make_unique<Started>();
   call->id = spec.id;
   call->kernel = (*shape)->kernel;
@@ -221,20 +222,19 @@ StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
 }
 
 /// A call that cannot wait in the queue, since a stream does: other ranks may leave lanes that they
-/// do not need; with a number it must be executed before the stream goes on.
+/// do not need, and calls of its id that wait may go on.
 StatusOr<bool> ResidentRank::insistOn(Started &call) {
-  Deadline usual(kLanePatience), longest(kRoomPatience);
-  for (;;) {
+  for (Deadline usual(kLanePatience); !usual.passed();) {
     sleepFor(20us);
+    if (Status gone = executeWaiting(); !gone.ok()) {
+      fabric.fail(gone);
+      return fabric.failure();
+    }
     auto isExecuted = calls.tryNow(call);
     if (!isExecuted.ok() || *isExecuted)
       return isExecuted;
-    if (!calls.hasNumber(call) && usual.passed())
-      return false;
-    if (longest.passed())
-      return Status(StatusCode::Timeout,
-                    "collective " + call.name + " has found no room in the resident daemon");
   }
+  return false;
 }
 
 Status ResidentRank::letBegin(const Order &order, daemon::RequestId request) {
@@ -285,31 +285,52 @@ void ResidentRank::forgetOldSequences() {
 // --- what waits ---
 
 bool ResidentRank::hasWork() const {
-  return numWaiting.load(std::memory_order_relaxed) != 0 || table.isAnyWanted();
+  if (numWaiting.load(std::memory_order_relaxed) != 0)
+    return true;
+  if (fabric.failed())
+    return false;
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire) &&
+        set->daemon(share->kernel).isShortOfNumbers())
+      return true;
+  return table.isAnyWanted();
 }
 
-void ResidentRank::comeBy() {
+/// Unless somebody else is at it.
+std::vector<ResidentRank::Call *> ResidentRank::tryToAdvance() {
   if (!hasWork())
-    return;
+    return {};
   std::unique_lock lock(starting, std::try_to_lock);
-  if (lock.owns_lock())
-    advance(std::move(lock));
+  return lock.owns_lock() ? advance(std::move(lock)) : std::vector<Call *>();
 }
 
-/// Executes what can be, ends what cannot be executed any more.
-void ResidentRank::advance(std::unique_lock<Mutex> lock) {
+/// With the lock.
+Status ResidentRank::executeWaiting() {
   std::vector<std::unique_ptr<LaneCall>> executed;
   Status status = fabric.failed() ? Status() : calls.advance(executed);
+  std::lock_guard known(mutex);
+  for (const auto &each : executed) {
+    const auto &call = static_cast<const Started &>(*each);
+    if (auto found = deferred.find(call.request); found != deferred.end())
+      found->second.placed = packedRequest(call.kernel, call.inDaemon);
+  }
+  return status;
+}
+
+/// With the lock: what other communicators of the process lack.
+void ResidentRank::giveNumbersBack() {
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire) &&
+        daemonOf(share->kernel).isShortOfNumbers() && daemonOf(share->kernel).wantsNumbers())
+      lanes.giveNumbersBack(share->kernel);
+}
+
+/// Executes what can be, ends what cannot be executed any more; callbacks that are to be called.
+std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> lock) {
+  Status status = executeWaiting();
+  giveNumbersBack();
   if (status.ok() && !fabric.failed())
     status = lookAtQueue();
-  {
-    std::lock_guard known(mutex);
-    for (const auto &each : executed) {
-      const auto &call = static_cast<const Started &>(*each);
-      if (auto found = deferred.find(call.request); found != deferred.end())
-        found->second.placed = packedRequest(call.kernel, call.inDaemon);
-    }
-  }
   if (!status.ok())
     fabric.fail(status);
   std::vector<std::unique_ptr<LaneCall>> over;
@@ -317,10 +338,9 @@ void ResidentRank::advance(std::unique_lock<Mutex> lock) {
     over = calls.takeAll();
   numWaiting.store(static_cast<uint32_t>(calls.numWaiting()), std::memory_order_relaxed);
   lock.unlock();
-  if (!over.empty())
-    endAll(std::move(over),
-           fabric.failed() ? fabric.failure()
-                           : Status(StatusCode::Aborted, "the communicator is being destroyed"));
+  return endAll(std::move(over), fabric.failed() ? fabric.failure()
+                                                 : Status(StatusCode::Aborted,
+                                                          "the communicator is being destroyed"));
 }
 
 /// Deadlines, peers that will never come, and long waits of what waits.
@@ -398,7 +418,9 @@ std::string ResidentRank::describeWaiting(const Started &call) {
 }
 
 /// Without a lock.
-void ResidentRank::endAll(std::vector<std::unique_ptr<LaneCall>> all, const Status &outcome) {
+std::vector<ResidentRank::Call *> ResidentRank::endAll(std::vector<std::unique_ptr<LaneCall>> all,
+                                                       const Status &outcome) {
+  std::vector<Call *> ends;
   for (const auto &each : all) {
     const auto &call = static_cast<const Started &>(*each);
     {
@@ -408,17 +430,19 @@ void ResidentRank::endAll(std::vector<std::unique_ptr<LaneCall>> all, const Stat
     }
     ended(call.id, outcome, Clock::now() - call.since);
     if (call.callback)
-      take(new Call{this, call.callback, call.request, outcome.code(), call.name,
-                    call.callbackNeverBlocks});
+      ends.push_back(new Call{this, call.callback, call.request, outcome.code(), call.name,
+                              call.callbackNeverBlocks});
   }
+  return ends;
 }
 
 // --- waiting ---
 
-/// Of a call that had to wait: its request in a daemon; InProgress: it waits; else how it ended, or
-/// what there is to say of it.
-StatusOr<daemon::RequestId> ResidentRank::findPlaced(daemon::RequestId request) {
+/// Of a call that had to wait: `placed` is its request in a daemon, or 0: it has ended well. Else
+/// InProgress: it waits; or how it ended, or what there is to say of it.
+Status ResidentRank::findPlaced(daemon::RequestId request, daemon::RequestId &placed) {
   std::lock_guard lock(mutex);
+  placed = 0;
   auto found = deferred.find(request);
   if (found == deferred.end()) {
     if (request - kFirstDeferred >= numDeferred)
@@ -431,9 +455,10 @@ StatusOr<daemon::RequestId> ResidentRank::findPlaced(daemon::RequestId request) 
     deferred.erase(found);
     return outcome;
   }
-  if (known.placed == 0)
-    return Status(StatusCode::InProgress, "request " + std::to_string(request) + " is in flight");
-  return known.placed;
+  placed = known.placed;
+  return placed != 0 ? Status()
+                     : Status(StatusCode::InProgress,
+                              "request " + std::to_string(request) + " is in flight");
 }
 
 void ResidentRank::forgetDeferred(daemon::RequestId request) {
@@ -446,14 +471,14 @@ Status ResidentRank::wait(daemon::RequestId request) {
     return waitInDaemon(request);
   for (;;) {
     comeBy();
-    auto placed = findPlaced(request);
-    if (placed.ok()) {
-      Status outcome = waitInDaemon(*placed);
+    daemon::RequestId placed = 0;
+    Status found = findPlaced(request, placed);
+    if (found.ok() && placed != 0) {
+      found = waitInDaemon(placed);
       forgetDeferred(request);
-      return outcome;
     }
-    if (placed.status().code() != StatusCode::InProgress)
-      return placed.status();
+    if (found.code() != StatusCode::InProgress)
+      return found;
     yieldProcessor();
   }
 }
@@ -472,10 +497,10 @@ Status ResidentRank::test(daemon::RequestId request) {
   comeBy();
   if (request < kFirstDeferred)
     return testInDaemon(request, request);
-  auto placed = findPlaced(request);
-  if (!placed.ok())
-    return placed.status();
-  Status outcome = testInDaemon(*placed, request);
+  daemon::RequestId placed = 0;
+  if (Status found = findPlaced(request, placed); !found.ok() || placed == 0)
+    return found;
+  Status outcome = testInDaemon(placed, request);
   if (outcome.code() != StatusCode::InProgress)
     forgetDeferred(request);
   return outcome;

@@ -72,6 +72,20 @@ struct ResidentRank::Sequence {
   }
 };
 
+/// The rank stays while there is one: what is told of a call's end is told to it.
+class ResidentRank::EndUnderWay {
+public:
+  explicit EndUnderWay(ResidentRank &rank) : number(rank.endsUnderWay) {
+    number.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~EndUnderWay() { number.fetch_sub(1, std::memory_order_release); }
+  EndUnderWay(const EndUnderWay &) = delete;
+  EndUnderWay &operator=(const EndUnderWay &) = delete;
+
+private:
+  Atomic<uint32_t> &number;
+};
+
 /// Executes what has a lane.
 class ResidentRank::Engine : public LaneEngine {
 public:

@@ -47,7 +47,8 @@ ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
             [&fabric] { return fabric.failed() ? fabric.failure() : Status(); }),
       lanes(
           context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },
-          [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; }),
+          [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; },
+          [this](LaneName lane) { return calls.isIdle(lane); }),
       engine(std::make_unique<Engine>(*this)), calls(table, *engine),
       seenLeft(fabric.numRanks(), false) {
   for (uint32_t k = 0; k < resident::kNumKernels; ++k)
@@ -72,16 +73,15 @@ ResidentRank::make(daemon::Fabric &fabric, const Options &options, const ShapeCo
 ResidentRank::~ResidentRank() { detach(); }
 
 bool ResidentRank::detach() {
-  {
-    std::unique_lock lock(starting);
-    isEnding = true;
-    advance(std::move(lock));
-  }
+  std::unique_lock lock(starting);
+  isEnding = true;
+  callAll(advance(std::move(lock)));
   bool haveLeft = true;
   for (auto &share : shares)
     if (share->isAttached.exchange(false, std::memory_order_relaxed))
       haveLeft &= daemonOf(share->kernel).detach(*share);
-  while (callsUnderWay.load(std::memory_order_acquire) != 0)
+  while (callsUnderWay.load(std::memory_order_acquire) != 0 ||
+         endsUnderWay.load(std::memory_order_acquire) != 0)
     sleepFor(100us);
   return haveLeft;
 }
@@ -180,11 +180,15 @@ void ResidentRank::ended(uint64_t id, const Status &outcome, std::chrono::nanose
 void ResidentRank::take(Call *call) {
   if (!call->neverBlocks)
     return options.scheduler->callbacks.add({callBackOnThread, call, 0});
+  callsUnderWay.fetch_add(1, std::memory_order_relaxed); // this function
   std::unique_lock lock(mutex);
   callbacks.emplace_back(call);
-  if (isCalling)
+  const bool isOthers = std::exchange(isCalling, true);
+  if (isOthers) {
+    lock.unlock();
+    callsUnderWay.fetch_sub(1, std::memory_order_release);
     return;
-  isCalling = true;
+  }
   while (!callbacks.empty()) {
     std::unique_ptr<Call> next = std::move(callbacks.front());
     callbacks.pop_front();
@@ -193,6 +197,13 @@ void ResidentRank::take(Call *call) {
     lock.lock();
   }
   isCalling = false;
+  lock.unlock();
+  callsUnderWay.fetch_sub(1, std::memory_order_release);
+}
+
+void ResidentRank::callAll(const std::vector<Call *> &ended) {
+  for (Call *call : ended)
+    take(call);
 }
 
 void ResidentRank::callBackOnThread(void *call, uint32_t) {

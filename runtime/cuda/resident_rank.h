@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,6 +106,7 @@ private:
   struct CallScope;
   struct Started;
   struct Sequence;
+  class EndUnderWay;
   class Engine;
   using Clock = SteadyClock;
 
@@ -113,9 +115,14 @@ private:
   public:
     Share(ResidentRank &rank, uint32_t kernel) : rank(rank), kernel(kernel) {}
     bool hasWork() const override { return kernel == 0 && rank.hasWork(); }
-    void comeBy() override {
-      if (kernel == 0)
-        rank.comeBy();
+    std::function<void()> comeBy() override {
+      if (kernel != 0)
+        return {};
+      auto ended = rank.tryToAdvance();
+      if (ended.empty())
+        return {};
+      // Until they have been called the rank stays: callsUnderWay.
+      return [of = &rank, ended = std::move(ended)] { of->callAll(ended); };
     }
     bool hasFailed() const override { return rank.fabric.failed(); }
     Status failure() const override { return rank.fabric.failure(); }
@@ -164,19 +171,23 @@ private:
   void forgetOldSequences();
   resident::ResidentDaemon::Callback completionOf(Started &call);
   bool hasWork() const;
-  void comeBy();
-  void advance(std::unique_lock<Mutex> lock);
+  void comeBy() { callAll(tryToAdvance()); }
+  std::vector<Call *> tryToAdvance();
+  std::vector<Call *> advance(std::unique_lock<Mutex> lock);
+  Status executeWaiting();
+  void giveNumbersBack();
   Status lookAtQueue();
   transport::WaitEdge edgeOf(const Started &call, uint32_t peer) const;
   std::vector<transport::WaitEdge> edgesOfWaiting();
   std::string describe(const transport::WaitEdge &edge);
   std::string describeWaiting(const Started &call);
-  void endAll(std::vector<std::unique_ptr<LaneCall>> calls, const Status &outcome);
-  StatusOr<daemon::RequestId> findPlaced(daemon::RequestId request);
+  std::vector<Call *> endAll(std::vector<std::unique_ptr<LaneCall>> calls, const Status &outcome);
+  Status findPlaced(daemon::RequestId request, daemon::RequestId &placed);
   void forgetDeferred(daemon::RequestId request);
   Status waitInDaemon(daemon::RequestId request);
   Status testInDaemon(daemon::RequestId request, daemon::RequestId given);
   void take(Call *call);
+  void callAll(const std::vector<Call *> &ended);
   void callBack(std::unique_ptr<Call> call);
   static void callBackOnThread(void *call, uint32_t);
   uint64_t countOpen();
@@ -229,7 +240,8 @@ private:
   std::deque<std::unique_ptr<Call>> callbacks; // that never block
   bool isCalling = false;
 
-  Atomic<uint32_t> callsUnderWay{0};
+  Atomic<uint32_t> callsUnderWay{0}; // of callbacks
+  Atomic<uint32_t> endsUnderWay{0};  // of calls whose end a daemon will tell this rank
   Atomic<int64_t> longestTimeout{0}; // that a call was given, in milliseconds
 
   Mutex lookMutex; // guards all below and the segment's wait edges

@@ -439,6 +439,80 @@ TEST_F(Started, ARankThatAbortsOrLeaves) {
   }
 }
 
+/// Each in each lane is known to the daemon by a number of its own, of which there are fewer.
+TEST_F(Started, MoreShapesInMoreLanesThanTheDaemonKnows) {
+  std::vector<std::unique_ptr<Tried>> all;
+  for (uint64_t id = 0; id < 64; ++id)
+    for (uint64_t count = 0; count < 17; ++count)
+      all.push_back(make(kKinds[0], id, 10 + count * 50));
+  inThreads([&](uint32_t rank) -> std::string {
+    for (uint32_t round = 0; round < 2; ++round) {
+      std::vector<occlRequest_t> requests;
+      for (const auto &each : all) {
+        const occlCall_t call = each->on(rank);
+        requests.push_back(0);
+        if (occlStart(comms[rank], &call, nullptr, nullptr, &requests.back()) != occlSuccess)
+          return failed("occlStart");
+      }
+      for (occlRequest_t request : requests)
+        if (occlWait(comms[rank], request) != occlSuccess)
+          return failed("occlWait");
+    }
+    for (const auto &each : all)
+      if (std::string wrong = each->check(rank, onDevices[rank]->stream()); !wrong.empty())
+        return wrong;
+    return "";
+  });
+}
+
+/// A stream that is late holds a place in the daemon's window; when the others have gone round,
+/// calls are refused, and later taken.
+TEST_F(Started, ALateStreamHoldsUpNobodyForEver) {
+  const auto late = make(kKinds[0], 1, 1000), often = make(kKinds[0], 2, 1000);
+  inThreads([&](uint32_t rank) -> std::string {
+    std::atomic<bool> mayGoOn{false};
+    cudaStream_t streams[2] = {};
+    for (cudaStream_t &stream : streams)
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaLaunchHostFunc(
+        streams[0],
+        [](void *flag) {
+          while (!*static_cast<std::atomic<bool> *>(flag))
+            std::this_thread::sleep_for(1ms);
+        },
+        &mayGoOn);
+    occlCall_t call = late->on(rank);
+    call.after = &streams[0];
+    occlRequest_t first = 0, request = 0;
+    std::string wrong;
+    if (occlStart(comms[rank], &call, nullptr, nullptr, &first) != occlSuccess)
+      wrong = failed("occlStart");
+    call = often->on(rank);
+    call.after = &streams[1];
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < 300 && wrong.empty(); ++i) {
+      const occlResult_t result = occlStart(comms[rank], &call, nullptr, nullptr, &request);
+      if (result == occlAgain) {
+        mayGoOn = ++refused >= 3;
+        --i;
+        continue;
+      }
+      if (result != occlSuccess || occlWait(comms[rank], request) != occlSuccess)
+        wrong = failed("occlStart");
+    }
+    mayGoOn = true;
+    if (wrong.empty() && occlWait(comms[rank], first) != occlSuccess)
+      wrong = failed("occlWait");
+    if (wrong.empty() && refused == 0)
+      wrong = "nothing was refused";
+    for (cudaStream_t stream : streams) {
+      cudaStreamSynchronize(stream);
+      cudaStreamDestroy(stream);
+    }
+    return wrong.empty() ? late->check(rank, onDevices[rank]->stream()) : wrong;
+  });
+}
+
 TEST_F(Started, RefusedCallsTakeNoPlace) {
   auto what = make(kKinds[0], 4, 1000);
   inThreads([&](uint32_t rank) -> std::string {

@@ -35,13 +35,9 @@ size_t DeviceLanes::HashOfKey::operator()(const Key &key) const {
 }
 
 DeviceLanes::DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
-                         TenantOf tenantOf)
-    : context(context), firstCall(firstCall),
-      lanesOfKernel(OrderedGeometry::numLanes(context.numRanks, context.memory.bytes())),
-      daemonOf(std::move(daemonOf)), tenantOf(std::move(tenantOf)),
-      linesGeometry(
-          OrderedGeometry::forLane(context.numRanks, true, context.memory.hasWideLines())),
-      simpleGeometry(OrderedGeometry::forLane(context.numRanks, false, false)) {}
+                         TenantOf tenantOf, IsIdle isIdle)
+    : context(context), firstCall(firstCall), daemonOf(std::move(daemonOf)),
+      tenantOf(std::move(tenantOf)), isIdle(std::move(isIdle)) {}
 
 StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::CollectiveSpec &spec) {
   const Key key = {spec.planHash, spec.count, spec.type, spec.op};
@@ -69,8 +65,7 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
 
 /// Without memory, old ones go.
 StatusOr<std::unique_ptr<OrderedShape>> DeviceLanes::makeShape(const daemon::CollectiveSpec &spec) {
-  const OrderedGeometry &sizes =
-      spec.plan->protocol == plan::Protocol::Simple ? simpleGeometry : linesGeometry;
+  const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
   for (;;) {
     auto made = OrderedShape::make(context, sizes, spec);
     if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
@@ -100,7 +95,6 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   Lane &lane = lanes[name.kernel][name.number];
   if (lane.connectors)
     return &lane;
-  const OrderedGeometry &sizes = resident::isForLines(name.kernel) ? linesGeometry : simpleGeometry;
   constexpr uint64_t kCountBytes = resident::kMaxTasks * sizeof(resident::BlockCounts);
   auto counts = context.space.allocate(kCountBytes);
   if (!counts)
@@ -111,7 +105,7 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   auto made = status.ok()
                   ? OrderedConnectors::make(
                         context, {uint64_t{name.kernel} * kMaxLanes + name.number, SlotKey::kLane},
-                        sizes, firstCall)
+                        geometry(resident::isForLines(name.kernel)), firstCall)
                   : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
   if (!made.ok()) {
     context.space.release(*counts);
@@ -123,25 +117,50 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   return &lane;
 }
 
-StatusOr<uint32_t> DeviceLanes::numberOf(LaneName name, LaneShape &shape) {
+StatusOr<std::optional<uint32_t>> DeviceLanes::numberOf(LaneName name, LaneShape &shape) {
   if (auto known = shape.numbers.find(name.number); known != shape.numbers.end())
-    return known->second;
+    return std::optional(known->second);
   auto lane = laneAt(name);
+  while (!lane.ok() && lane.status().code() == StatusCode::Again && forgetOldest())
+    lane = laneAt(name);
   if (!lane.ok())
     return lane.status();
   auto daemon = daemonOf(name.kernel);
   if (!daemon.ok())
     return daemon.status();
-  const auto add = [&] {
-    return (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
-                          {(*lane)->counts, (*lane)->connectors->doneWord()});
-  };
-  auto number = add();
-  if (!number.ok() && number.status().code() == StatusCode::Again && forgetOldest())
-    number = add();
-  if (number.ok())
+  auto number = (*daemon)->add(tenantOf(name.kernel), shape.shape->in(*(*lane)->connectors),
+                               {(*lane)->counts, (*lane)->connectors->doneWord()});
+  if (number.ok()) {
     shape.numbers[name.number] = *number;
-  return number;
+    return std::optional(*number);
+  }
+  if (number.status().code() != StatusCode::Again)
+    return number.status();
+  if ((*daemon)->wantsNumbers()) // they can be used again some time after
+    giveNumbersBack(name.kernel);
+  return std::optional<uint32_t>();
+}
+
+void DeviceLanes::giveNumbersBack(uint32_t kernel) {
+  constexpr size_t kAtOnce = 16;
+  auto daemon = daemonOf(kernel);
+  if (!daemon.ok())
+    return;
+  std::vector<LaneShape *> oldest;
+  for (const auto &[key, shape] : shapes)
+    if (shape->kernel == kernel && !shape->numbers.empty())
+      oldest.push_back(shape.get());
+  std::ranges::sort(oldest, {}, &LaneShape::lastUse);
+  size_t given = 0;
+  for (LaneShape *shape : oldest)
+    std::erase_if(shape->numbers, [&](const auto &entry) {
+      const auto &[lane, number] = entry;
+      if (given >= kAtOnce || !isIdle({kernel, lane}))
+        return false;
+      ++given;
+      (*daemon)->remove(number);
+      return true;
+    });
 }
 
 Status DeviceLanes::readCounts(LaneName name, std::vector<resident::BlockCounts> &counts) const {

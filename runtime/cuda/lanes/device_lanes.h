@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,17 +37,21 @@ public:
   /// The daemon of a kernel, to which the rank is attached.
   using DaemonOf = std::function<StatusOr<resident::ResidentDaemon *>(uint32_t kernel)>;
   using TenantOf = std::function<resident::Tenant &(uint32_t kernel)>;
+  /// Nothing of this rank is in flight in the lane.
+  using IsIdle = std::function<bool(LaneName lane)>;
 
   /// firstCall: the number of the first call of each lane.
-  DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf,
-              TenantOf tenantOf);
+  DeviceLanes(const ShapeContext &context, uint64_t firstCall, DaemonOf daemonOf, TenantOf tenantOf,
+              IsIdle isIdle);
 
-  /// Of each kernel; the same on all ranks.
-  uint32_t numLanes() const { return lanesOfKernel; }
   /// InvalidArgument if the plan does not suit; Again if there is no device memory; SystemError.
   StatusOr<std::shared_ptr<LaneShape>> shapeFor(const daemon::CollectiveSpec &spec);
-  /// The number of the two in the kernel's daemon. Again: not now; InvalidArgument, SystemError.
-  StatusOr<uint32_t> numberOf(LaneName lane, LaneShape &shape);
+  /// The number of the two in the kernel's daemon; nothing: the daemon has none now. Again: there
+  /// is no device memory for the lane; InvalidArgument, SystemError.
+  StatusOr<std::optional<uint32_t>> numberOf(LaneName lane, LaneShape &shape);
+  /// Some of the numbers of the kernel's daemon that lanes do not need now, those of shapes that
+  /// were not called for long first.
+  void giveNumbersBack(uint32_t kernel);
   /// The daemon's number of the n-th call in a lane.
   uint64_t ordinalOf(uint64_t number) const { return firstCall + number; }
 
@@ -74,13 +79,17 @@ private:
   StatusOr<Lane *> laneAt(LaneName name);
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
   bool forgetOldest();
+  /// Known once ranks are connected.
+  OrderedGeometry geometry(bool hasLines) const {
+    return OrderedGeometry::forLane(context.numRanks, hasLines,
+                                    hasLines && context.memory.hasWideLines());
+  }
 
   const ShapeContext context;
   const uint64_t firstCall;
-  const uint32_t lanesOfKernel;
   const DaemonOf daemonOf;
   const TenantOf tenantOf;
-  const OrderedGeometry linesGeometry, simpleGeometry;
+  const IsIdle isIdle;
   uint64_t uses = 0;
   std::unordered_map<Key, std::shared_ptr<LaneShape>, HashOfKey> shapes;
   mutable Mutex mutex; // guards `lanes` against those that count

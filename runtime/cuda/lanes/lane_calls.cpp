@@ -79,15 +79,45 @@ StatusOr<bool> LaneCalls::tryCall(LaneCall &call, Sequence &sequence) {
       return isReady;
     if (lane.inFlight.size() >= kMostInFlight || table.shouldYield(name))
       return false;
-    const uint64_t number = table.next(name);
-    if (Status same = table.announce(name, call.signature); !same.ok())
-      return same;
-    call.number = number;
-    lane.owes = true;
   }
-  if (!call.entersEarly && table.missing(name, *call.number) != 0)
+  // What enters early has room before others hear of it, and can be refused until then.
+  bool isExecuted = false;
+  if (call.entersEarly) {
+    auto done = execute(call, sequence, lane, name);
+    if (!done.ok() || !*done)
+      return done;
+    isExecuted = true;
+  }
+  auto isAnnounced = announce(call, lane, name);
+  if (!isAnnounced.ok() || !*isAnnounced || isExecuted) {
+    lane.owes = lane.owes && !isExecuted;
+    return isAnnounced;
+  }
+  if (table.missing(name, *call.number) != 0)
     return false;
-  auto request = engine.execute(call, name, *call.number);
+  return execute(call, sequence, lane, name);
+}
+
+/// From its number on the others count on the call, whatever becomes of it here. False: whether
+/// they have made another one instead is not known yet.
+StatusOr<bool> LaneCalls::announce(LaneCall &call, Held &lane, LaneName name) {
+  Status same;
+  if (!call.number) {
+    call.number = table.next(name);
+    lane.owes = true;
+    same = table.announce(name, call.signature);
+  }
+  if (same.ok() && !call.isCompared) {
+    same = table.compareSiblings(name, *call.number, call.signature);
+    if (same.code() == StatusCode::InProgress)
+      return false;
+    call.isCompared = same.ok();
+  }
+  return same.ok() ? StatusOr<bool>(true) : same;
+}
+
+StatusOr<bool> LaneCalls::execute(LaneCall &call, Sequence &sequence, Held &lane, LaneName name) {
+  auto request = engine.execute(call, name, call.number.value_or(table.next(name)));
   if (!request.ok())
     return request.status();
   if (!*request)
@@ -97,6 +127,14 @@ StatusOr<bool> LaneCalls::tryCall(LaneCall &call, Sequence &sequence) {
   sequence.lastKernel = call.kernel;
   sequence.lastRequest = **request;
   return true;
+}
+
+bool LaneCalls::isIdle(LaneName name) {
+  Held &lane = held[name.kernel][name.number];
+  if (!lane.isHeld)
+    return true;
+  trim(name.kernel, lane);
+  return !lane.owes && lane.inFlight.empty();
 }
 
 void LaneCalls::enqueue(std::unique_ptr<LaneCall> call) {

@@ -32,7 +32,8 @@ struct LaneCall {
 
 private:
   friend class LaneCalls;
-  std::optional<uint64_t> number; // in its lane, once it is announced
+  std::optional<uint64_t> number; // in its lane, once it is announced: others count on it
+  bool isCompared = false;        // with what other lanes have of its id
 };
 
 /// What executes calls.
@@ -44,7 +45,8 @@ public:
   /// False: not now. An error: the call cannot be executed.
   virtual StatusOr<bool> prepare(LaneCall &call, LaneName lane) = 0;
   /// Executes the call, the next one in its lane; the request. Nothing: there is no room now. Any
-  /// error: the call has a number and is not executed, so the communicator fails.
+  /// error of a call that has a number makes the communicator fail. Those that enter early have
+  /// none yet: others hear of them when they have room.
   virtual StatusOr<std::optional<uint64_t>> execute(LaneCall &call, LaneName lane,
                                                     uint64_t number) = 0;
   virtual bool isComplete(uint32_t kernel, uint64_t request) const = 0;
@@ -71,6 +73,8 @@ public:
   /// All that wait, in order: nobody waits any more.
   std::vector<std::unique_ptr<LaneCall>> takeAll();
 
+  /// Nothing of this rank is in flight in the lane, nor about to be.
+  bool isIdle(LaneName lane);
   size_t numWaiting() const { return waiting.size(); }
   /// In the order in which they came.
   const std::list<std::unique_ptr<LaneCall>> &queue() const { return waiting; }
@@ -79,8 +83,6 @@ public:
                                      const std::function<bool(uint32_t rank)> &isGone) const;
   /// Ranks that have not made a call that has a number, as bits.
   uint32_t missingFor(const LaneCall &call) const;
-  /// Whether advance() may have something to do. Cheap.
-  bool hasWork() const { return !waiting.empty() || table.isAnyWanted(); }
   /// The lane that the id has of the kernel on this rank, if any.
   std::optional<uint32_t> laneOf(uint64_t id, uint32_t kernel) const;
   /// The id's calls are complete, and none waits: what is known of it goes. False: they are not.
@@ -109,6 +111,8 @@ private:
   bool isComplete(const Sequence &sequence) const;
   void trim(uint32_t kernel, Held &lane);
   StatusOr<bool> tryCall(LaneCall &call, Sequence &sequence);
+  StatusOr<bool> announce(LaneCall &call, Held &lane, LaneName name);
+  StatusOr<bool> execute(LaneCall &call, Sequence &sequence, Held &lane, LaneName name);
   Status compareOthers(const LaneCall &call, const Sequence &sequence);
   StatusOr<Held *> laneFor(const LaneCall &call, Sequence &sequence);
   Status advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed);

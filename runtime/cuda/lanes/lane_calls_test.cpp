@@ -406,5 +406,87 @@ TEST(LaneTable, ARankThatDiesWithTheLockIsNamed) {
   EXPECT_EQ(table.join(0, 1).status().message(), "the process of rank 2 is gone");
 }
 
+/// A rank by itself, whose calls are complete when the test says so.
+struct AloneRank : LaneEngine {
+  AloneRank(LaneBoard &board, uint32_t rank)
+      : table(board, rank, 2, 2, [] { return Status(); }), calls(table, *this) {}
+
+  StatusOr<bool> prepare(LaneCall &, LaneName) override { return true; }
+  StatusOr<std::optional<uint64_t>> execute(LaneCall &, LaneName, uint64_t number) override {
+    if (!hasRoom)
+      return std::optional<uint64_t>();
+    numbers.push_back(number);
+    return std::optional<uint64_t>(numbers.size() - 1);
+  }
+  bool isComplete(uint32_t, uint64_t request) const override { return request < numComplete; }
+  StatusOr<bool> start(uint32_t kernel, bool entersEarly = false) {
+    auto call = std::make_unique<TestCall>();
+    call->id = 7;
+    call->kernel = kernel;
+    call->entersEarly = entersEarly;
+    auto done = calls.tryNow(*call);
+    hasNumber = calls.hasNumber(*call);
+    if (done.ok() && !*done && !entersEarly)
+      calls.enqueue(std::move(call));
+    return done;
+  }
+  Status advance() {
+    std::vector<std::unique_ptr<LaneCall>> executed;
+    return calls.advance(executed);
+  }
+
+  LaneTable table;
+  LaneCalls calls;
+  bool hasRoom = true, hasNumber = false;
+  size_t numComplete = 0;
+  std::vector<uint64_t> numbers; // of what was executed
+};
+
+/// Where an id has lanes of two kernels, their comparison needs the lock. A call that finds it
+/// taken has its number all the same, and one only.
+TEST(LaneCalls, ACallHasOneNumberThoughTheLockIsTaken) {
+  LaneBoard *board = emptyBoard(2);
+  AloneRank first(*board, 0), second(*board, 1);
+  AloneRank *const ranks[] = {&first, &second};
+  for (uint32_t kernel : {0, 1, 0}) { // the last one is in flight
+    for (AloneRank *rank : ranks)
+      ASSERT_TRUE(rank->start(kernel).ok());
+    for (AloneRank *rank : ranks)
+      ASSERT_TRUE(rank->advance().ok());
+    for (AloneRank *rank : ranks)
+      rank->numComplete = kernel == 0 && rank->numbers.size() == 3 ? 2 : rank->numbers.size();
+  }
+  ASSERT_EQ(first.numbers, (std::vector<uint64_t>{0, 0, 1}));
+  for (AloneRank *rank : ranks) {
+    auto done = rank->start(1); // another kernel: waits for what is in flight
+    ASSERT_TRUE(done.ok() && !*done);
+    rank->numComplete = 3;
+  }
+  board->lock.store(2); // the other rank's, which does not run
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(first.advance().ok());
+  board->lock.store(0);
+  for (int i = 0; i < 3; ++i)
+    for (AloneRank *rank : ranks)
+      EXPECT_TRUE(rank->advance().ok());
+  EXPECT_EQ(first.numbers, (std::vector<uint64_t>{0, 0, 1, 1}));
+  EXPECT_EQ(second.numbers, first.numbers);
+}
+
+/// It can still be refused: nobody counts on it.
+TEST(LaneCalls, WhatEntersEarlyHasNoNumberWithoutRoom) {
+  AloneRank rank(*emptyBoard(2), 0);
+  rank.hasRoom = false;
+  auto done = rank.start(0, true);
+  ASSERT_TRUE(done.ok());
+  EXPECT_FALSE(*done);
+  EXPECT_FALSE(rank.hasNumber);
+  EXPECT_EQ(rank.table.next({0, 0}), 0u);
+  rank.hasRoom = true;
+  done = rank.start(0, true);
+  EXPECT_TRUE(done.ok() && *done && rank.hasNumber);
+  EXPECT_EQ(rank.numbers, (std::vector<uint64_t>{0}));
+}
+
 } // namespace
 } // namespace occl::cuda

@@ -196,10 +196,7 @@ Status LaneTable::announce(LaneName name, const LaneSignature &signature) {
   own.started.store(number + 1, std::memory_order_release);
   // Of two ranks that have come so far one sees what the other has stored.
   threadFence(std::memory_order_seq_cst);
-  Status same = compare(name, number, signature);
-  if (same.ok() && lane.hasSibling.load(std::memory_order_seq_cst) != 0)
-    same = compareSiblings(name, number, signature);
-  return same;
+  return compare(name, number, signature);
 }
 
 Status LaneTable::compare(LaneName name, uint64_t number, const LaneSignature &signature) const {
@@ -214,10 +211,12 @@ Status LaneTable::compare(LaneName name, uint64_t number, const LaneSignature &s
 /// A rank that has made a call in the other lane which this one has not made, and has not made this
 /// one here, calls something else.
 Status LaneTable::compareSiblings(LaneName name, uint64_t number, const LaneSignature &signature) {
+  const LaneBoard::Lane &lane = at(name);
+  if (lane.hasSibling.load(std::memory_order_seq_cst) == 0)
+    return {};
   BoardLock lock(board.lock, rank, failure, waits);
   if (!lock.status().ok())
     return lock.status();
-  const LaneBoard::Lane &lane = at(name);
   for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel) {
     const LaneBoard::Lane *other = kernel == name.kernel ? nullptr : findOpen(kernel, lane.id);
     for (uint32_t r = 0; other && r < numRanks; ++r) {

@@ -46,8 +46,10 @@ public:
   uint64_t next(LaneName lane) const;
   /// Whether others lack a lane, and all ranks may stop before that call.
   bool shouldYield(LaneName lane) const;
-  /// This rank makes that call. Mismatch if another one has made it differently.
+  /// This rank makes that call, in any case. Mismatch if another one has made it differently.
   Status announce(LaneName lane, const LaneSignature &signature);
+  /// After that: Mismatch if another rank has made a call of the id in another lane instead.
+  Status compareSiblings(LaneName lane, uint64_t number, const LaneSignature &signature);
   /// The same of a call for whose id no lane of the kernel is open, the calls before it being
   /// complete here.
   Status compareWithout(uint64_t id, uint32_t kernel, const LaneSignature &signature);
@@ -77,7 +79,6 @@ private:
   uint32_t wantedBy(uint32_t kernel) const;
   void noteSiblings(uint64_t id) const;
   Status compare(LaneName lane, uint64_t number, const LaneSignature &signature) const;
-  Status compareSiblings(LaneName lane, uint64_t number, const LaneSignature &signature);
   Status differs(uint64_t id, uint32_t other, const LaneSignature &theirs,
                  const LaneSignature &ours) const;
 

@@ -60,8 +60,12 @@ void ResidentDaemon::keep() {
 
 void ResidentDaemon::keepOnce() {
   settleComplete();
-  for (Tenant *tenant : allTenants())
-    callTenant(*tenant, [&] { tenant->comeBy(); });
+  for (Tenant *tenant : allTenants()) {
+    std::function<void()> afterwards;
+    callTenant(*tenant, [&] { afterwards = tenant->comeBy(); });
+    if (afterwards)
+      afterwards();
+  }
   noteBegun();
   countHeldStreams();
   lookAtDevice();

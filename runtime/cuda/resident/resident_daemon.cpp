@@ -202,9 +202,12 @@ bool ResidentDaemon::detach(Tenant &tenant) {
   lock.unlock();
   std::lock_guard noCall(calling); // its thread is in none
   lock.lock();
-  for (Registered &collective : registered)
-    if (collective.tenant == &tenant)
-      collective.tenant = nullptr;
+  for (uint32_t number = 0; number < registered.size(); ++number)
+    if (registered[number].tenant == &tenant) {
+      registered[number] = {};
+      freed.emplace_back(number, side->starts());
+      numFreed.fetch_add(1, std::memory_order_release);
+    }
   std::erase_if(badEnds, [&](const auto &end) { return end.second.first == &tenant; });
   tenants.erase(&tenant);
   return haveLeft;
@@ -243,18 +246,23 @@ bool ResidentDaemon::endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock) {
 
 /// Of a collective that is nobody's yet.
 StatusOr<uint32_t> ResidentDaemon::takeNumber() {
+  // Executors keep tables near them. A lookout may be there until a generation has come and gone;
+  // what comes when none is there knows nothing of a number that was free before.
+  const uint64_t freedBefore = numFreed.load(std::memory_order_acquire);
+  OnDevice on(options.device);
+  const bool isNobodyThere = isShortOfNumbers() && side->hasQuit() && areGone();
   std::lock_guard lock(mutex);
   if (registered.size() < options.maxCollectives) {
     registered.emplace_back();
     return static_cast<uint32_t>(registered.size() - 1);
   }
-  // A lookout may be there until a generation has come and gone.
-  if (!freed.empty() &&
-      (freed.front().second + 1 < side->starts() || (side->hasQuit() && !side->hasLookout()))) {
+  const bool isOld = isNobodyThere && numFreed.load(std::memory_order_relaxed) == freedBefore;
+  if (!freed.empty() && (freed.front().second + 1 < side->starts() || isOld)) {
     uint32_t number = freed.front().first;
     freed.pop_front();
     return number;
   }
+  lackedAt.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   return Status(StatusCode::Again, "a resident daemon has room for " +
                                        std::to_string(options.maxCollectives) +
                                        " collectives of the same kind");
@@ -294,6 +302,12 @@ void ResidentDaemon::remove(uint32_t collective) {
   std::lock_guard lock(mutex);
   registered[collective] = {};
   freed.emplace_back(collective, side->starts());
+  numFreed.fetch_add(1, std::memory_order_release);
+}
+
+bool ResidentDaemon::wantsNumbers() const {
+  std::lock_guard lock(mutex);
+  return isShortOfNumbers() && freed.empty();
 }
 
 // --- requests ---
@@ -387,7 +401,10 @@ Status ResidentDaemon::letBegin(cudaStream_t stream, uint64_t request) {
   opens.writeValue.address = addressOf(side->gateOf(request));
   opens.writeValue.value64 = request + 1;
   opens.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
-  return streamMemoryOperations(stream, &opens, 1);
+  Status status = streamMemoryOperations(stream, &opens, 1);
+  if (!status.ok()) // the stream will never come, and others need the place in the window
+    storeShared(side->gateOf(request), request + 1, std::memory_order_release);
+  return status;
 }
 
 /// A stream counts as held before it is, and executors are there that need no launch, which streams
@@ -435,7 +452,11 @@ void ResidentDaemon::attend() {
 
 Status ResidentDaemon::settle(uint64_t request) {
   std::unique_lock lock(mutex);
-  if (auto found = waiting.find(request); found != waiting.end() && isComplete(request)) {
+  auto found = waiting.find(request);
+  // The daemon has failed, and has not come to end it yet.
+  if (found != waiting.end() && !isComplete(request))
+    return failed.ok() ? Status(StatusCode::InProgress, "the request is in flight") : failed;
+  if (found != waiting.end()) {
     if (found->second.isReleased)
       return badEndOf(found->second);
     Callback callback = end(found, {});

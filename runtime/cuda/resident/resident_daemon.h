@@ -86,6 +86,14 @@ public:
   StatusOr<uint32_t> add(Tenant &tenant, const DeviceCollective &collective, const Words &words);
   /// Nothing of it is open.
   void remove(uint32_t collective);
+  /// add() has found no number, and none is about to be free: who has some that he does not need is
+  /// to remove() them.
+  bool wantsNumbers() const;
+  /// The same, or some are about to be free. Cheap.
+  bool isShortOfNumbers() const {
+    const int64_t at = lackedAt.load(std::memory_order_relaxed);
+    return at != 0 && Clock::now().time_since_epoch().count() - at < kAsked.count();
+  }
 
   using Clock = SteadyClock;
   struct Order {
@@ -278,6 +286,10 @@ private:
   /// Numbers that may be used again by executors of a later generation than this: earlier ones may
   /// have kept tables of what had the number.
   std::deque<std::pair<uint32_t, uint64_t>> freed;
+  Atomic<uint64_t> numFreed{0}; // ever
+  /// When add() last found none; 0: never. Whoever needs one tries again and again.
+  Atomic<int64_t> lackedAt{0};
+  static constexpr Clock::duration kAsked = std::chrono::milliseconds(50);
   std::map<Tenant *, bool> tenants; // and whether they are leaving
   Gone gone;                        // one of them, always
   Requests waiting;                 // by request

@@ -34,8 +34,9 @@ public:
   virtual bool hasFailed() const = 0;
   /// Whether comeBy() has something to do, so that it is called often. Cheap.
   virtual bool hasWork() const { return false; }
-  /// By the daemon's thread, each time around.
-  virtual void comeBy() {}
+  /// By the daemon's thread, each time around. What it returns is called afterwards, when the
+  /// tenant may be detached already.
+  virtual std::function<void()> comeBy() { return {}; }
   /// Once it has failed: why.
   virtual Status failure() const = 0;
   /// It fails, unless it has already.
