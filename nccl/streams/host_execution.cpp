@@ -60,6 +60,8 @@ void executeTransfers(std::vector<Batch> &batches) {
   for (Batch &batch : batches) {
     if (refusedBy)
       continue;
+    for (Operation &each : batch.transfers)
+      each.stream = nullptr; // its turn has come: for OCCL it is of no stream
     occlComm_t comm = nullptr;
     Outcome outcome = batch.comm->connected(comm);
     if (outcome.ok())

@@ -1,5 +1,5 @@
 /* Transfers between two ranks, groups of them, and the collectives with counts by rank that are
- * known at the call. On hosts; with occlDeviceCuda each is occlInvalidArgument.
+ * known at the call. On devices (occlDeviceCuda) they are work of the stream: see below.
  *
  * The transfers of an ordered pair of ranks, source and destination, are a sequence of their own:
  * the k-th send of r to s belongs to the k-th receive at s from r, whatever else is in flight. So
@@ -36,9 +36,23 @@
  * transfers: its executors keep to one task at a time, and a group has several; that is
  * occlInvalidArgument.
  *
- * stream is NULL. Functions may be called from any thread, also from callbacks, which are outside
- * of the groups of threads that call them; one that does not end a group that it has begun has
- * failed. A call that is refused on one rank has no number: its other side waits for the next. */
+ * On devices a call, or a group, becomes the next work of its streams, or nodes of the graph that
+ * captures them, and returns. Buffers are memory of the device. All streams that a group names of a
+ * communicator are joined: it begins behind what each has, and each goes on behind its end; all are
+ * captured, in one capture, or none. Calls with a direction of a pair in common run one after the
+ * other, in the order of the calls whatever their streams, a group as a whole; what graphs have
+ * captured is ordered by their streams and the program's events alone, and a replay beside another
+ * call of the same direction fails the communicator. A send ends when the data are in the pair's
+ * slots: 64 of at least 1 KiB, a slot for each begun slotful and each empty transfer. Their memory
+ * is part of arenaBytes; where that is too little (2 MiB a rank of the communicator) calls are
+ * occlInvalidArgument. A rank that failed or was aborted, deadlines and mismatches are found by the
+ * kernel and become the communicator's failure; occlStats_t counts nothing of them. There is no
+ * occlGroupEndAsync. The communicators of a group do not wait for each other, also in one stream.
+ *
+ * On hosts stream is NULL. Functions may be called from any thread, also from callbacks, which are
+ * outside of the groups of threads that call them; one that does not end a group that it has begun
+ * has failed. A call that is refused on one rank has no number: its other side waits for the next.
+ */
 #ifndef OCCL_TRANSFER_H
 #define OCCL_TRANSFER_H
 
@@ -73,8 +87,9 @@ OCCL_API occlResult_t occlGroupEnd(void);
  * occlStart says of callbacks and requests holds (callbackNeverBlocks: callbacksNeverBlock of
  * occlCall_t). callback and request may be NULL, not both. The transfers of a pair have the order
  * in which groups with them were ended. occlAgain: all requests that the
- * communicator has (maxInFlight) are taken; with any error nothing of the group is begun, and it is over.
- * occlInvalidArgument also for a group inside of another one, whose end is then refused, too. */
+ * communicator has (maxInFlight) are taken; with any error nothing of the group is begun, and it is
+ * over. occlInvalidArgument also for a group inside of another one, whose end is then refused, too.
+ */
 OCCL_API occlResult_t occlGroupEndAsync(occlComm_t comm, uint32_t callbackNeverBlocks,
                                         occlCallback_t callback, void *user,
                                         occlRequest_t *request);

@@ -41,7 +41,7 @@ def functions_in(text):
         name = match.group(1).split("::")[-1]
         found.add((name, None))
         found.update((name, function) for function in re.findall(r"(~?\b\w+)\s*\(", body_at(text, match.end() - 1)))
-    found.update((None, function) for function in re.findall(r"^[A-Za-z][^\n;=(]*[\s*&](\w+)\(", text, re.M))
+    found.update((None, function) for function in re.findall(r"^[A-Za-z_][^\n;=(]*[\s*&](\w+)\(", text, re.M))
     return found
 
 
@@ -87,7 +87,7 @@ def errors_in(text, known, is_model):
 
 def sources():
     for path in sorted(pathlib.Path("runtime").rglob("*")):
-        if path.suffix in (".h", ".cpp", ".cuh") and not path.name.endswith("_test.cpp"):
+        if path.suffix in (".h", ".cpp", ".cu", ".cuh") and not path.name.endswith("_test.cpp"):
             yield path
 
 

@@ -1,5 +1,6 @@
 #include "runtime/cuda/transfer/stream_transfers.h"
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/data_type.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
@@ -117,7 +118,7 @@ Status StreamTransfers::prepare(const Request &request, Prepared &prepared) cons
   if (pairs.numSlots == 0)
     return invalid("the communicator has too little device memory for transfers: set arenaBytes "
                    "to " +
-                   std::to_string(4 * fabric.numRanks()) + " MiB or more");
+                   std::to_string(2 * fabric.numRanks()) + " MiB or more");
   OnDevice on(memory.device());
   prepared.of = request.of;
   prepared.streams = request.streams;
@@ -263,7 +264,7 @@ Status StreamTransfers::launch(Prepared &prepared) {
   hasGraphs |= prepared.capture != 0;
   if (prepared.list && prepared.capture == 0)
     lists.push_back(prepared.list);
-  while (!lists.empty() && *static_cast<volatile TransfersOver *>(lists.front()->over()) != 0)
+  while (!lists.empty() && loadShared(lists.front()->over(), std::memory_order_acquire) != 0)
     lists.pop_front();
   return {};
 }

@@ -1,0 +1,166 @@
+/* Transfers of two ranks on devices (docs/decisions/device-transfers.md): each sends PIECES to the other one in each of ROUNDS groups,
+ * through SLOTS slots. A group is a kernel of BLOCKS thread blocks, for which the device has ROOM at a time. A block takes the next
+ * piece of any direction whose slot is ready. It may leave at any time, unless it is the last that has not ended; then another one of
+ * its kernel finds room. Memory is sequentially consistent: the code fences before each word that it stores for the other rank.
+ *
+ * -DBREAK_FILLED  the slot is said to be filled before it is (transfer_kernel.cu, `transfer`)
+ * -DBREAK_EMPTIED the slot is said to be emptied before it is
+ * -DBREAK_READY   what is not read yet is written over (Chooser::isReady)
+ * -DBREAK_CLAIM   a piece is claimed without a look whether somebody has it (Chooser::choose)
+ * -DBREAK_LEAVE   the last block of a kernel leaves, too (Chooser::mayLeave)
+ * -DBREAK_OWN     each block has pieces of its own, and waits for them
+ * -DBREAK_NUMBERS the first block that ends moves the numbers on (Chooser::end)
+ */
+#ifndef SLOTS
+#define SLOTS 2
+#endif
+#ifndef PIECES
+#define PIECES 3
+#endif
+#ifndef ROOM
+#define ROOM 2
+#endif
+#define BLOCKS 2
+#ifndef ROUNDS
+#define ROUNDS 2
+#endif
+
+#define AT(source, piece) ((source) * SLOTS + (piece) % SLOTS)
+#define USE(piece) ((piece) / SLOTS)
+#define VALUE(source, piece) ((source) * 100 + (piece))
+
+byte data[2 * SLOTS] = 255; /* at the destination, by source */
+byte filled[2 * SLOTS], emptied[2 * SLOTS];
+byte next[4], claimed[4]; /* of a rank: 2 * rank, and one more of what it sends */
+byte ended[2], kernel[2], room[2] = ROOM;
+
+#ifdef BREAK_READY
+#define IS_EMPTY(piece) true
+#else
+#define IS_EMPTY(piece) (emptied[AT(r, piece)] >= USE(piece))
+#endif
+#define IS_FILLED(piece) (filled[AT(1 - r, piece)] > USE(piece))
+#ifdef BREAK_OWN
+#define IS_OWN(c) ((c) % BLOCKS == b)
+#define IS_NEXT(d, c) (mine[(d) % 2] == c)
+#else
+#define IS_OWN(c) true
+#define IS_NEXT(d, c) true
+#endif
+
+#ifdef BREAK_CLAIM
+#define CLAIM(d, c) claimed[d] = c + 1; has = true
+#else
+#define CLAIM(d, c) atomic { /* Chooser::choose */ has = (claimed[d] == c); if :: has -> claimed[d] = c + 1 :: else fi }
+#endif
+
+inline send() { /* Chooser::choose, Chooser::give, copyPiece */
+  CLAIM(2 * r + 1, c)
+  if
+  :: has ->
+    piece = base[1] + c;
+#ifdef BREAK_FILLED
+    filled[AT(r, piece)] = USE(piece) + 1;
+#endif
+    data[AT(r, piece)] = VALUE(r, piece);
+#ifndef BREAK_FILLED
+    filled[AT(r, piece)] = USE(piece) + 1;
+#endif
+  :: else
+  fi;
+  piece = 0;
+  has = false
+}
+
+inline receive() { /* Chooser::choose, Chooser::give, copyPiece */
+  CLAIM(2 * r, c)
+  if
+  :: has ->
+    piece = base[0] + c;
+#ifdef BREAK_EMPTIED
+    emptied[AT(1 - r, piece)] = USE(piece) + 1;
+#endif
+    assert(data[AT(1 - r, piece)] == VALUE(1 - r, piece));
+#ifndef BREAK_EMPTIED
+    emptied[AT(1 - r, piece)] = USE(piece) + 1;
+#endif
+  :: else
+  fi;
+  piece = 0;
+  has = false
+}
+
+inline moveOn() { /* Chooser::end */
+  next[2 * r] = next[2 * r] + PIECES;
+  next[2 * r + 1] = next[2 * r + 1] + PIECES
+}
+
+#define ARE_ALL_CLAIMED (claimed[2 * r] >= PIECES && claimed[2 * r + 1] >= PIECES)
+#ifdef BREAK_LEAVE
+#define MAY_LEAVE true
+#else
+#define MAY_LEAVE (ended[r] + 1 < BLOCKS)
+#endif
+
+proctype block(byte r; byte b) { /* launchTransfers */
+  byte k, c, piece;
+  byte base[2];
+  bool has;
+  do
+  :: k == ROUNDS -> break
+  :: k < ROUNDS ->
+    atomic { /* Chooser::enter */ kernel[r] == k && room[r] > 0 -> room[r]-- }
+    base[0] = next[2 * r];
+    base[1] = next[2 * r + 1];
+    do
+    :: claimed[2 * r + 1] < PIECES && IS_EMPTY(base[1] + claimed[2 * r + 1]) && IS_OWN(claimed[2 * r + 1]) ->
+      c = claimed[2 * r + 1];
+      if
+      :: c < PIECES && IS_EMPTY(base[1] + c) -> send()
+      :: else
+      fi;
+      c = 0
+    :: claimed[2 * r] < PIECES && IS_FILLED(base[0] + claimed[2 * r]) && IS_OWN(claimed[2 * r]) ->
+      c = claimed[2 * r];
+      if
+      :: c < PIECES && IS_FILLED(base[0] + c) -> receive()
+      :: else
+      fi;
+      c = 0
+    :: ARE_ALL_CLAIMED ->
+      atomic { /* Chooser::end */
+        ended[r]++;
+#ifdef BREAK_NUMBERS
+        if
+        :: ended[r] == 1 -> moveOn()
+        :: else
+        fi;
+#endif
+        if
+        :: ended[r] == BLOCKS ->
+#ifndef BREAK_NUMBERS
+          moveOn();
+#endif
+          claimed[2 * r] = 0;
+          claimed[2 * r + 1] = 0;
+          ended[r] = 0;
+          kernel[r]++
+        :: else
+        fi
+      }
+      break
+#ifndef BREAK_OWN
+    :: atomic { /* Chooser::mayLeave */ MAY_LEAVE && !ARE_ALL_CLAIMED -> ended[r]++ }
+      break
+#endif
+    od;
+    room[r]++;
+    k++
+  od
+}
+
+init {
+  atomic {
+    run block(0, 0); run block(0, 1); run block(1, 0); run block(1, 1)
+  }
+}
