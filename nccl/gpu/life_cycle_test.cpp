@@ -183,23 +183,6 @@ TEST_F(LifeCycle, RanksThatCallDifferentlyAreToldSo) {
   });
 }
 
-/// On all ranks alike, so nothing has happened to the communicator.
-TEST_F(LifeCycle, WhatDevicesLackIsRefused) {
-  inThreads([&](int rank) -> std::string {
-    const Rank &on = at(rank);
-    ncclRedOp_t op = ncclSum;
-    int factor = 3;
-    std::string wrong =
-        check("ncclRedOpCreatePreMulSum",
-              ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, on.comm));
-    if (wrong.empty() &&
-        ncclAllReduce(on.send, on.recv, 1, ncclInt32, op, on.comm, on.stream) != ncclInvalidUsage)
-      wrong = "a pre-multiplied sum was taken";
-    return wrong.empty() ? check("ncclRedOpDestroy", ncclRedOpDestroy(op, on.comm)) : wrong;
-  });
-  expectSums();
-}
-
 TEST_F(LifeCycle, HostMemoryIsRefusedAndFailsAllRanks) {
   bounded([&] {
     std::vector<int> onHost(10);

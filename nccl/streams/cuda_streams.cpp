@@ -81,9 +81,6 @@ public:
   Outcome check(cudaStream_t) override { return {}; }
 
   Outcome launch(std::vector<Batch> batches) override {
-    for (Batch &batch : batches) // before anything is begun
-      if (Outcome outcome = checkPossible(batch); !outcome.ok())
-        return outcome;
     for (Batch &batch : batches)
       if (Outcome outcome = launch(batch); !outcome.ok())
         return outcome;
@@ -129,13 +126,6 @@ private:
     return call("cuCtxSetCurrent", [&] { return driver.setContext(context); });
   }
 
-  static Outcome checkPossible(const Batch &batch) {
-    for (const Operation &operation : batch.collectives)
-      if (operation.hasScalar)
-        return invalidUsage("OCCL has no ncclRedOpCreatePreMulSum on CUDA devices");
-    return {};
-  }
-
   /// A kernel's access to anything else is the end of the process's work on the device.
   static Outcome checkAlignment(const occlCall_t &call) {
     for (const void *buffer : {call.sendBuffer, static_cast<const void *>(call.recvBuffer)})
@@ -143,6 +133,15 @@ private:
         return invalidArgument("buffers on CUDA devices are aligned to their elements, here of " +
                                std::to_string(sizeOf(call.dataType)) + " bytes");
     return {};
+  }
+
+  static occlCall_t callOf(const Operation &operation) {
+    occlCall_t call = operation.call;
+    if (operation.hasScalar && operation.deviceScalar)
+      call.deviceScalar = operation.deviceScalar;
+    else if (operation.hasScalar)
+      call.scalar = operation.scalar.data();
+    return call;
   }
 
   /// OCCL orders the calls of a communicator over its streams.
@@ -155,8 +154,9 @@ private:
     for (const Operation &operation : batch.collectives) {
       if (outcome.ok())
         outcome = checkAlignment(operation.call);
+      const occlCall_t call = callOf(operation);
       if (outcome.ok())
-        outcome = outcomeOf(occlCall(comm, &operation.call, operation.stream));
+        outcome = outcomeOf(occlCall(comm, &call, operation.stream));
     }
     if (outcome.ok() && !batch.transfers.empty())
       outcome = launchTransfers(comm, batch.transfers);

@@ -29,7 +29,7 @@ class Call(Structure):
         ("recvBuffer", c_void_p), ("count", c_uint64), ("dataType", c_int), ("op", c_int),
         ("root", c_uint32), ("id", c_uint64), ("priority", c_int32), ("timeoutMs", c_uint32),
         ("name", c_char_p), ("callbacksNeverBlock", c_uint32), ("scalar", c_void_p),
-        ("after", c_void_p),
+        ("after", c_void_p), ("deviceScalar", c_void_p),
     ]
 
 

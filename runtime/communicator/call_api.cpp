@@ -30,7 +30,11 @@ Status checkCall(const occlCall_t &given) {
           checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
       !checked.ok())
     return checked;
-  return given.scalar && given.op != occlSum ? invalid("a scalar is for occlSum alone") : Status();
+  if (given.scalar && given.deviceScalar)
+    return invalid("scalar and deviceScalar must not both be given");
+  return (given.scalar || given.deviceScalar) && given.op != occlSum
+             ? invalid("a scalar is for occlSum alone")
+             : Status();
 }
 
 /// What binds the call's shape. Nothing of it depends on this rank.
@@ -85,6 +89,13 @@ public:
     return {};
   }
 
+  Status readOnHost(const occlCall_t *from) {
+    Status status = read(from);
+    return status.ok() && given->deviceScalar
+               ? invalid("deviceScalar is for occlDeviceCuda; the communicator is on hosts")
+               : status;
+  }
+
   daemon::Submission submission(uint64_t sequence) const {
     return {.id = sequence,
             .input = given->sendBuffer,
@@ -104,9 +115,6 @@ private:
 
 StatusOr<daemon::CollectiveSpec> specOnDevice(const occlComm &comm, const Call &given, Way way) {
   const occlCall_t &call = *given;
-  if (call.scalar)
-    return invalid("pre-multiplied sums are not there yet for communicators with deviceKind "
-                   "occlDeviceCuda; multiply the input by the scalar before the call");
   auto spec = specOf(comm, call, way);
   if (!spec.ok())
     return spec.status();
@@ -125,7 +133,11 @@ Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *s
   auto spec = specOnDevice(comm, given, Way::Called);
   if (!spec.ok())
     return spec.status();
-  return comm.gpu->callInStream(*spec, (*given).sendBuffer, (*given).recvBuffer, stream);
+  return comm.gpu->callInStream(*spec,
+                                {.input = (*given).sendBuffer,
+                                 .output = (*given).recvBuffer,
+                                 .factor = {(*given).scalar, (*given).deviceScalar}},
+                                stream);
 }
 
 StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &given,
@@ -139,6 +151,7 @@ StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &give
                                    .root = call.plan ? 0 : call.root,
                                    .input = call.sendBuffer,
                                    .output = call.recvBuffer,
+                                   .factor = {call.scalar, call.deviceScalar},
                                    .after = {},
                                    .callback = callback};
   if (call.after)
@@ -162,7 +175,7 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
                      "occlGroupEnd, or use occlStart");
     }
     Call given;
-    if (Status read = given.read(call); !read.ok())
+    if (Status read = given.readOnHost(call); !read.ok())
       return read;
     daemon::Submission submission = given.submission(daemon::kCallSequence);
     submission.isOwn = true;
@@ -178,7 +191,7 @@ occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t c
     return reportInvalid("occlStart", "callback and request must not both be NULL");
   return guarded("occlStart", comm, [&]() -> Status {
     Call given;
-    if (Status read = given.read(call); !read.ok())
+    if (Status read = comm->gpu ? given.read(call) : given.readOnHost(call); !read.ok())
       return read;
     if ((*given).id >= transport::kFirstReservedId)
       return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");

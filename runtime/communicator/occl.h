@@ -180,17 +180,22 @@ typedef struct {
                          memory, of any alignment, read before the call returns. Each element of
                          this rank's input is multiplied by it before it is reduced, also where a
                          plan of the caller's own copies it to an output beside. Ranks may have
-                         different ones, or NULL: nothing is multiplied. Not with occlDeviceCuda,
-                         nor with plans that run in place only: occlInvalidArgument */
+                         different ones, or NULL: nothing is multiplied. Not with plans that run in
+                         place only: occlInvalidArgument */
   struct CUstream_st *const *after; /* of occlStart with occlDeviceCuda: NULL, what writes the input
                                        is complete; else the stream (a cudaStream_t, not captured)
                                        after whose work so far the call begins, which its timeout
                                        counts from. Ignored on hosts and by occlCall */
+  const void *deviceScalar; /* with occlDeviceCuda, instead of scalar: one in memory that the rank's
+                               device can read, also pinned memory of the host; any alignment. It is
+                               read in the order of the stream of occlCall, in a graph at each
+                               replay, or of `after`; by occlStart without a stream before that
+                               returns. Else NULL */
 } occlCall_t;
 #define OCCL_CALL_INITIALIZER                                                                      \
   {                                                                                                \
     sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL, \
-        0, NULL, NULL                                                                              \
+        0, NULL, NULL, NULL                                                                        \
   }
 
 /* On hosts, where stream is NULL: executes the call, and returns when it has ended on this rank and

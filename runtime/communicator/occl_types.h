@@ -44,14 +44,22 @@ typedef enum {
  * once an instruction of the plan. Minimum and maximum are NaN if an input is. Averages of integers
  * are the sum, which may have wrapped around, divided by the number of ranks, towards zero.
  * Averages of floats divide each input by it, rounded, and add: so partial sums are no larger than
- * the largest input, but for rounding. They divide the sum instead with occlDeviceCuda, and partial
- * sums for plans of the caller's own that run in place only or promise copies beside reductions.
+ * the largest input, but for rounding. They divide partial sums for plans of the caller's own that
+ * run in place only or promise copies beside reductions.
  *
  * An input that is multiplied (occlCall_t::scalar), and one of an average of floats for a plan of
  * the caller's own with partial sums, is read by the thread that calls, before occlStart returns,
  * into as much memory of the library: it must not be the output of what is in flight. The library
  * keeps the memory for later calls; for an input in memory of occlMemAlloc, between processes, it
- * is such memory as well, until a later call of the same kind. */
+ * is such memory as well, until a later call of the same kind.
+ *
+ * With occlDeviceCuda averages of occlBfloat16, occlFloat32 and occlFloat64 divide the sum, which
+ * has to be in the type's range; so do others where a plan has no partial sums, as they are added
+ * in float. A small kernel reads inputs that are multiplied, and those of other averages: in the
+ * order of the call's stream, or, of occlStart without a stream, before that returns. It stores
+ * into memory of heapBytes: calls in streams share as much as the largest needs (of plans that
+ * access no other rank's buffers also memory of cudaMalloc), which the communicator keeps; each
+ * call of occlStart has its own until it is complete. */
 typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;
 
 /* In which order a rank turns to what is in flight: the same on all ranks of a communicator. */

@@ -80,4 +80,21 @@ Status checkOnDevice(const std::array<const void *, 2> &buffers,
   return {};
 }
 
+Status checkReadable(const char *name, const void *address, int device, bool isCaptured) {
+  cudaPointerAttributes found = {};
+  Status status = toStatus(cudaPointerGetAttributes(&found, address), "asking what a pointer is");
+  if (!status.ok())
+    return status;
+  const bool isElsewhere = found.type == cudaMemoryTypeDevice && found.device != device;
+  const bool isUnknown = found.type == cudaMemoryTypeUnregistered && !isCaptured;
+  if (!isElsewhere && !isUnknown)
+    return {};
+  return {StatusCode::InvalidArgument,
+          std::string(name) + " is memory " +
+              (isElsewhere ? "of CUDA device " + std::to_string(found.device)
+                           : std::string("that CUDA does not know")) +
+              ": it must be such that the rank's CUDA device " + std::to_string(device) +
+              " can read it, of cudaMalloc or cudaHostAlloc, say"};
+}
+
 } // namespace occl::cuda

@@ -20,4 +20,9 @@ namespace occl::cuda {
 Status checkOnDevice(const std::array<const void *, 2> &buffers,
                      const std::array<uint64_t, 2> &bytes, int device, bool isCaptured);
 
+/// Whether kernels of the device can read what lies there: its own memory, and managed and pinned
+/// memory. `name` is for the error, InvalidArgument. Of captured calls memory that CUDA does not
+/// know passes. Thread safety: any.
+Status checkReadable(const char *name, const void *address, int device, bool isCaptured);
+
 } // namespace occl::cuda

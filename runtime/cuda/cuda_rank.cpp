@@ -7,6 +7,7 @@
 #include "runtime/cuda/describe_giving_up.h"
 #include "runtime/cuda/in_stream.h"
 #include "runtime/cuda/linked_devices.h"
+#include "runtime/daemon/plan_scaling.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,12 +38,6 @@ struct Boards {
 };
 Boards &boardsOf(const daemon::Fabric &fabric) {
   return *reinterpret_cast<Boards *>(fabric.of(0).sharedArena());
-}
-
-bool reduces(const plan::Plan &plan) {
-  return std::ranges::any_of(plan.instructions, [](const plan::Instruction &instruction) {
-    return instruction.numSources > 1;
-  });
 }
 
 } // namespace
@@ -107,6 +102,8 @@ Status CudaRank::start() {
     return status;
   OnDevice on(device());
   status = toStatus(static_cast<cudaError_t>(loadInStream()), "loading the interpreter");
+  if (status.ok())
+    status = toStatus(static_cast<cudaError_t>(loadScaling()), "loading a kernel");
   if (!status.ok())
     return status;
   std::vector<ControlBlock *> blocksOfRanks;
@@ -126,11 +123,12 @@ Status CudaRank::start() {
     return status;
   const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);
   space = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared, *slots);
-  auto resident =
-      ResidentRank::make(fabric,
-                         {device(), options.executors, options.isStrict, options.timeout,
-                          options.scheduler, options.firstCall, &boardsOf(fabric).lanes},
-                         context());
+  scaledInputs = std::make_unique<ScaledInputs>(*memory, *space, fabric.rank(), maxBlocks);
+  auto resident = ResidentRank::make(fabric,
+                                     {device(), options.executors, options.isStrict,
+                                      options.timeout, options.scheduler, options.firstCall,
+                                      &boardsOf(fabric).lanes, scaledInputs.get()},
+                                     context());
   if (!resident.ok())
     return resident.status();
   residents = std::move(*resident);
@@ -144,7 +142,7 @@ Status CudaRank::start() {
     return watching.status();
   watch = std::move(*watching);
   ordered = std::make_unique<OrderedCalls>(
-      fabric, context(), *watch,
+      fabric, context(), *watch, *scaledInputs,
       OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall});
   auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
   if (!streamed.ok())
@@ -188,6 +186,8 @@ void CudaRank::abandon() {
     residents->abandon();
   if (transfers)
     transfers->abandon();
+  if (ordered)
+    ordered->abandon();
 }
 
 void CudaRank::drain() {
@@ -221,7 +221,7 @@ Status CudaRank::checkNotCaptured(cudaStream_t stream) const {
 
 StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
   daemon::CollectiveSpec spec = call.spec;
-  if (!reduces(*spec.plan)) // then ranks may say what they like
+  if (!daemon::reduces(*spec.plan)) // then ranks may say what they like
     spec.op = ReduceOp::Sum;
   ResidentRank::Order order = {.spec = spec,
                                .signature = {spec.planHash, spec.count, call.root, call.kind,
@@ -229,6 +229,7 @@ StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
                                              static_cast<uint8_t>(spec.op)},
                                .input = call.input,
                                .output = call.output,
+                               .factor = call.factor,
                                .after = {},
                                .callback = call.callback};
   if (call.after) {

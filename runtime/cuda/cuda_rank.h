@@ -8,6 +8,7 @@
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/ordered_calls.h"
 #include "runtime/cuda/resident_rank.h"
+#include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/transfer/stream_transfers.h"
 
 #include <cuda_runtime.h>
@@ -27,11 +28,12 @@ public:
 
   void drain() override;
   Status connect() override;
-  Status callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
+  Status callInStream(const daemon::CollectiveSpec &spec, const Buffers &buffers,
                       void *stream) override {
-    return ordered->call(
-        spec, {static_cast<char *>(const_cast<void *>(input)), static_cast<char *>(output)},
-        static_cast<cudaStream_t>(stream));
+    return ordered->call(spec,
+                         {static_cast<char *>(const_cast<void *>(buffers.input)),
+                          static_cast<char *>(buffers.output)},
+                         buffers.factor, static_cast<cudaStream_t>(stream));
   }
   StatusOr<daemon::RequestId> start(const Start &call) override;
   Status holdStream(void *stream, daemon::RequestId request) override;
@@ -68,6 +70,7 @@ private:
   std::unique_ptr<DeviceMemory> memory;
   std::unique_ptr<SlotTable> slots;
   std::unique_ptr<ArenaSpace> space;
+  std::unique_ptr<ScaledInputs> scaledInputs;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
   std::unique_ptr<OrderedCalls> ordered;

@@ -6,6 +6,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/early_start.h"
+#include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
@@ -90,12 +91,17 @@ public:
   /// Maps the memory of the other ranks, which all have been made.
   virtual Status connect() = 0;
 
+  /// Of a call: device memory, and what the input is multiplied by, if by anything.
+  struct Buffers {
+    const void *input = nullptr;
+    void *output = nullptr;
+    InputFactor factor;
+  };
   /// One call, as the next work of a CUDA stream (a CUstream_st*) of the rank's device, or as a
   /// node of the graph that captures it: calls of a communicator are paired in the order in which
-  /// ranks make them, whatever they are (ordered_calls.h). Buffers are device memory. spec.id is
-  /// ignored. InvalidArgument, and nothing was done; Again if there is no device memory for it; why
-  /// the communicator has failed.
-  virtual Status callInStream(const daemon::CollectiveSpec &spec, const void *input, void *output,
+  /// ranks make them, whatever they are (ordered_calls.h). spec.id is ignored. InvalidArgument, and
+  /// nothing was done; Again if there is no device memory for it; why the communicator has failed.
+  virtual Status callInStream(const daemon::CollectiveSpec &spec, const Buffers &buffers,
                               void *stream) = 0;
 
   /// A call that is executed by the device's resident daemon.
@@ -106,6 +112,7 @@ public:
     /// Device memory.
     const void *input = nullptr;
     void *output = nullptr;
+    InputFactor factor;
     /// Else what writes the input is complete: it begins when this CUDA stream (a CUstream_st*) of
     /// the rank's device, which is not captured, has come so far.
     std::optional<void *> after;

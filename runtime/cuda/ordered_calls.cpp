@@ -33,7 +33,7 @@ size_t OrderedCalls::HashOfKey::operator()(const Key &key) const {
 
 /// All that may be refused comes before the launch, and takes no number.
 Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
-                          cudaStream_t stream) {
+                          const InputFactor &factor, cudaStream_t stream) {
   if (fabric.failed())
     return fabric.failure();
   OnDevice on(settings.device);
@@ -50,19 +50,28 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   if (!known.ok())
     return known.status();
   status = checkBuffers(**known, buffers, isCaptured);
-  if (!status.ok())
-    return status;
+  auto scaling =
+      status.ok() ? scalingOf(**known, buffers[0], factor, isCaptured) : StatusOr<Scaling>(status);
+  if (!scaling.ok())
+    return scaling.status();
+  const bool isScaled = scaling->elements != 0;
   const auto timeout = timeoutOf(spec);
   Turn turn;
   const auto put = [&] {
     Status taken = isCaptured ? Status() : takeTurn(stream, turn);
-    return taken.ok() ? launch(**known, buffers, timeout, turn, stream) : taken;
+    if (taken.ok() && isScaled)
+      taken = inputs.scaleIn(stream, *scaling);
+    return taken.ok() ? launch(**known, {isScaled ? scaling->to : buffers[0], buffers[1]}, timeout,
+                               turn, stream)
+                      : taken;
   };
   status = isCaptured ? put() : launchHeld(held, settings.device, stream, put);
   if (!status.ok())
     return status;
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
+  // In another stream the next input that is scaled has to wait for this call.
+  hasStreams |= isScaled;
   if (timeout < kNoDeadline)
     longest = std::max(longest, timeout);
   return isCaptured ? Status() : endTurn(stream, turn);
@@ -214,6 +223,26 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
                      known.spec->plan->name +
                      "' needs, as ranks access each other's buffers in it");
   return {};
+}
+
+/// Of no elements: the input is not scaled. The memory is that of earlier calls, which are over when
+/// the stream has come so far: of the first call whose memory it is there is nothing to wait for,
+/// and each leaves an event behind.
+StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const char *input,
+                                          const InputFactor &factor, bool isCaptured) {
+  Scaling scaling;
+  auto scale = known.shape->scaleBy(factor, isCaptured);
+  if (!scale.ok())
+    return scale.status();
+  const uint64_t bytes = known.shape->binding().inputBytes();
+  if (scale->isNone() || bytes == 0)
+    return scaling;
+  const auto finished = [&] { return hasGraphs ? StatusOr<uint64_t>(0) : numFinished(); };
+  auto memory = scaledInputs.memoryFor(
+      {numCalls, isCaptured, known.shape->collective().isDirect, finished}, bytes);
+  if (!memory.ok())
+    return memory.status();
+  return Scaling{known.spec->type, *scale, input, *memory, bytes / sizeOf(known.spec->type)};
 }
 
 Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buffers,

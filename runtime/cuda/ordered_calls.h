@@ -8,6 +8,7 @@
 #include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/host_watch.h"
 #include "runtime/cuda/ordered_connectors.h"
+#include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/stream_turns.h"
 
 #include <cuda_runtime.h>
@@ -33,15 +34,17 @@ public:
   };
   /// All outlive it.
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,
-               const Settings &settings)
-      : fabric(fabric), context(context), watch(watch), settings(settings),
-        held(heldStreamsOn(settings.device)), numCalls(settings.firstCall) {}
+               ScaledInputs &inputs, const Settings &settings)
+      : fabric(fabric), context(context), watch(watch), settings(settings), inputs(inputs),
+        scaledInputs(inputs), held(heldStreamsOn(settings.device)), numCalls(settings.firstCall) {}
 
   /// As the stream's next work, or a node of the graph that captures it: which replays take part in
   /// the order when they run, so nothing else of the communicator may run beside them but what
   /// their stream or events of the caller order. InvalidArgument: nothing was done.
   Status call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
-              cudaStream_t stream);
+              const InputFactor &factor, cudaStream_t stream);
+  /// Kernels may still access what is of them: it is never freed.
+  void abandon() { scaledInputs.abandon(); }
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
@@ -77,6 +80,8 @@ private:
   bool forgetOldest();
   Status checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
                       bool isCaptured) const;
+  StatusOr<Scaling> scalingOf(const Known &known, const char *input, const InputFactor &factor,
+                              bool isCaptured);
   StatusOr<uint64_t> numFinished() const;
   Status awaitNumbered();
   /// How an eager call comes behind the one before.
@@ -96,6 +101,8 @@ private:
   const ShapeContext context;
   const HostWatch &watch;
   const Settings settings;
+  ScaledInputs &inputs;
+  OrderedScaledInputs scaledInputs; // of one call after the other; under the lock
   HeldStreams &held;
 
   /// Held by whoever makes a call, inside calls of CUDA, too: calls are launched in one order.

@@ -1,6 +1,7 @@
 #include "runtime/cuda/ordered_connectors.h"
 
 #include "runtime/cuda/device_tiles.h"
+#include "runtime/daemon/plan_scaling.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -118,10 +119,8 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
   DeviceCollective &device = made->device;
   made->Shape::describe(*spec.plan);
   device.ring = sizes.ring;
-  const bool reduces = std::ranges::any_of(
-      spec.plan->instructions, [](const auto &instruction) { return instruction.numSources > 1; });
-  device.signature =
-      signatureOf(spec.planHash, spec.count, spec.type, reduces ? spec.op : ReduceOp::Sum);
+  device.signature = signatureOf(spec.planHash, spec.count, spec.type,
+                                 daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
   if (device.numBlocks != 0)
     status = made->takeOwnMemory();
   if (!status.ok())

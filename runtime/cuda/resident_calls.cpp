@@ -5,6 +5,7 @@
 #include "runtime/base/long_wait.h"
 #include "runtime/base/thread.h"
 #include "runtime/cuda/buffer_check.h"
+#include "runtime/cuda/cuda_calls.h"
 #include "runtime/insight/wait_report.h"
 #include "runtime/insight/wait_text.h"
 
@@ -86,14 +87,17 @@ StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, 
 }
 
 /// What the daemon calls when it has ended. Also without a callback of the user, if something
-/// waits: then it may go on.
+/// waits: then it may go on; and for memory of the call's own.
 resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
-  if (!call.callback && calls.numWaiting() == 0)
+  if (!call.callback && calls.numWaiting() == 0 && call.scaling.elements == 0)
     return {};
   const uint32_t kernel = call.kernel;
   return [this, stays = std::make_shared<EndUnderWay>(*this), kernel, name = call.name,
-          callback = call.callback, neverBlocks = call.callbackNeverBlocks,
-          given = call.request](uint64_t request, const Status &outcome) {
+          callback = call.callback, neverBlocks = call.callbackNeverBlocks, given = call.request,
+          scaling = call.scaling](uint64_t request, const Status &outcome) {
+    // What has failed may still be in its stream, or other ranks may read the input.
+    if (scaling.elements != 0 && outcome.ok())
+      options.inputs->giveBack(scaling.to);
     if (callback && given != 0)
       forgetDeferred(given);
     if (callback)
@@ -101,6 +105,8 @@ resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
                     outcome.code(), name, neverBlocks});
     if (hasWork())
       comeBy();
+    if (scaling.elements != 0)
+      numScaled.fetch_sub(1, std::memory_order_release);
   };
 }
 
@@ -141,6 +147,15 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   call->shape = *shape;
   const interpreter::Binding &binding = (*shape)->shape->binding();
   Status status = checkBuffers(**shape, call->name, order.input, order.output);
+  auto scale =
+      status.ok() ? (*shape)->shape->scaleBy(order.factor, false) : StatusOr<InputScale>(status);
+  if (!scale.ok())
+    return status.ok() ? Status(scale.status().code(),
+                                "call " + call->name + ": " + scale.status().message())
+                       : status;
+  if (!scale->isNone())
+    call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
+                     binding.inputBytes() / sizeOf(spec.type)};
   if (status.ok() && order.callback && !spec.callbacksNeverBlock)
     status = options.scheduler->callbacks.ensureThread();
   if (status.ok())
@@ -170,6 +185,13 @@ StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
   if (calls.numWaiting() >= kMostWaiting)
     return Status(StatusCode::Again, std::to_string(kMostWaiting) +
                                          " calls wait for others of their ids, or for lanes");
+  if (Status scaled = (*call)->scaling.elements != 0 ? takeScaled(lock, **call) : Status();
+      !scaled.ok())
+    return scaled;
+  const Scaling scaling = (*call)->scaling;
+  if (Status scaled = scaling.elements != 0 && !order.after ? scaleNow(lock, **call) : Status();
+      !scaled.ok())
+    return scaled;
   if (order.callback)
     callsUnderWay.fetch_add(1, std::memory_order_relaxed);
   noteStarted(**call);
@@ -178,14 +200,66 @@ StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
     forgetStarted(order.spec.id);
   lock.unlock();
   if (!request.ok()) {
+    endScaled(scaling, true);
     if (order.callback)
       callsUnderWay.fetch_sub(1, std::memory_order_release);
     return request.status();
   }
   if (order.after)
-    if (Status opens = letBegin(order, *request); !opens.ok())
+    if (Status opens = letBegin(order, scaling, *request); !opens.ok())
       fabric.fail(opens); // nobody will let it begin
   return request;
+}
+
+/// Memory for its input, which is not scaled yet. What only streams have waited for may hold some:
+/// that is looked at without the lock, as callbacks are called then.
+Status ResidentRank::takeScaled(std::unique_lock<Mutex> &lock, Started &call) {
+  const uint64_t bytes = call.scaling.elements * sizeOf(call.scaling.type);
+  char *taken = options.inputs->take(bytes);
+  if (!taken) {
+    lock.unlock();
+    settleComplete();
+    lock.lock();
+    taken = options.inputs->take(bytes);
+  }
+  if (!taken) {
+    const bool isHeld = numScaled.load(std::memory_order_acquire) != 0;
+    return {isHeld ? StatusCode::Again : StatusCode::SystemError,
+            "call " + call.name + ": no " + std::to_string(bytes) +
+                " bytes of device memory are free for its input, which is scaled" +
+                (isHeld ? " (other calls hold some)" : "") +
+                "; free memory of occlMemAlloc, or set heapBytes higher"};
+  }
+  numScaled.fetch_add(1, std::memory_order_relaxed);
+  call.scaling.to = taken;
+  call.input = taken;
+  if (!isEnding)
+    return {};
+  endScaled(call.scaling, true);
+  return {StatusCode::Aborted, "the communicator is being destroyed"};
+}
+
+/// Without the lock meanwhile. The call has no number yet, nor is it known to anybody.
+Status ResidentRank::scaleNow(std::unique_lock<Mutex> &lock, Started &call) {
+  lock.unlock();
+  Status status = options.inputs->scaleNow(call.scaling);
+  lock.lock();
+  if (status.ok() && fabric.failed())
+    status = fabric.failure();
+  if (status.ok() && isEnding)
+    status = {StatusCode::Aborted, "the communicator is being destroyed"};
+  if (!status.ok()) // after a timeout the kernel may still come
+    endScaled(call.scaling, status.code() != StatusCode::Timeout);
+  return status;
+}
+
+/// Of a call that nobody executes. isOver: the memory may be another's.
+void ResidentRank::endScaled(const Scaling &scaling, bool isOver) {
+  if (scaling.elements == 0)
+    return;
+  if (isOver)
+    options.inputs->giveBack(scaling.to);
+  numScaled.fetch_sub(1, std::memory_order_release);
 }
 
 /// Executes it, or has it wait. An error: it has no number, or the communicator has failed.
@@ -237,9 +311,17 @@ StatusOr<bool> ResidentRank::insistOn(Started &call) {
   return false;
 }
 
-Status ResidentRank::letBegin(const Order &order, daemon::RequestId request) {
+Status ResidentRank::letBegin(const Order &order, const Scaling &scaling,
+                              daemon::RequestId request) {
   auto found = place(request);
-  return found.ok() ? daemonOf(found->first).letBegin(*order.after, found->second) : found.status();
+  if (!found.ok())
+    return found.status();
+  if (scaling.elements != 0) {
+    OnDevice on(options.device);
+    if (Status scaled = options.inputs->scaleIn(*order.after, scaling); !scaled.ok())
+      return scaled;
+  }
+  return daemonOf(found->first).letBegin(*order.after, found->second);
 }
 
 void ResidentRank::noteStarted(const Started &call) {
@@ -432,6 +514,7 @@ std::vector<ResidentRank::Call *> ResidentRank::endAll(std::vector<std::unique_p
     if (call.callback)
       ends.push_back(new Call{this, call.callback, call.request, outcome.code(), call.name,
                               call.callbackNeverBlocks});
+    endScaled(call.scaling, true);
   }
   return ends;
 }

@@ -28,6 +28,8 @@ struct ResidentRank::Started : LaneCall {
   std::shared_ptr<LaneShape> shape;
   const void *input = nullptr;
   void *output = nullptr;
+  /// Of no elements: the input is not scaled. Else `to` is the input, and the call's own.
+  Scaling scaling;
   uint8_t priority = 0;
   std::chrono::milliseconds timeout = kNoDeadline;
   Clock::time_point since = Clock::now();

@@ -81,7 +81,8 @@ bool ResidentRank::detach() {
     if (share->isAttached.exchange(false, std::memory_order_relaxed))
       haveLeft &= daemonOf(share->kernel).detach(*share);
   while (callsUnderWay.load(std::memory_order_acquire) != 0 ||
-         endsUnderWay.load(std::memory_order_acquire) != 0)
+         endsUnderWay.load(std::memory_order_acquire) != 0 ||
+         numScaled.load(std::memory_order_acquire) != 0)
     sleepFor(100us);
   return haveLeft;
 }

@@ -11,6 +11,7 @@
 #include "runtime/cuda/lanes/device_lanes.h"
 #include "runtime/cuda/lanes/lane_calls.h"
 #include "runtime/cuda/resident/resident_set.h"
+#include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/daemon/deadlock.h"
 #include "runtime/daemon/device.h"
 #include "runtime/daemon/fabric.h"
@@ -50,6 +51,7 @@ public:
     uint64_t firstCall = 0;
     /// Of all ranks: in memory that they share.
     LaneBoard *board = nullptr;
+    ScaledInputs *inputs = nullptr;
   };
 
   /// All memory is taken and all kernels loaded here. InvalidArgument, SystemError.
@@ -75,6 +77,7 @@ public:
     LaneSignature signature;
     const void *input = nullptr;
     void *output = nullptr;
+    InputFactor factor;
     /// It begins when the stream, which nobody captures, has come so far.
     std::optional<cudaStream_t> after;
     daemon::Callback callback;
@@ -163,9 +166,12 @@ private:
   Status checkBuffers(const LaneShape &shape, const std::string &name, const void *input,
                       const void *output) const;
   StatusOr<std::unique_ptr<Started>> makeCall(const Order &order);
+  Status takeScaled(std::unique_lock<Mutex> &lock, Started &call);
+  Status scaleNow(std::unique_lock<Mutex> &lock, Started &call);
+  void endScaled(const Scaling &scaling, bool isOver);
   StatusOr<daemon::RequestId> place(std::unique_ptr<Started> call);
   StatusOr<bool> insistOn(Started &call);
-  Status letBegin(const Order &order, daemon::RequestId request);
+  Status letBegin(const Order &order, const Scaling &scaling, daemon::RequestId request);
   void noteStarted(const Started &call);
   void forgetStarted(uint64_t id);
   void forgetOldSequences();
@@ -242,6 +248,7 @@ private:
 
   Atomic<uint32_t> callsUnderWay{0}; // of callbacks
   Atomic<uint32_t> endsUnderWay{0};  // of calls whose end a daemon will tell this rank
+  Atomic<uint32_t> numScaled{0};     // calls in flight whose inputs were scaled
   Atomic<int64_t> longestTimeout{0}; // that a call was given, in milliseconds
 
   Mutex lookMutex; // guards all below and the segment's wait edges

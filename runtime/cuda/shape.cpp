@@ -2,6 +2,8 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/block_image.h"
+#include "runtime/cuda/buffer_check.h"
+#include "runtime/daemon/plan_scaling.h"
 #include "runtime/interpreter/straight.h"
 
 #include <algorithm>
@@ -24,7 +26,11 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const TilePolicy &tiles
   request.rank = context.rank;
   request.count = spec.count;
   request.type = spec.type;
-  request.op = spec.op;
+  const bool isDivided = daemon::dividesInputsOnDevice(*spec.plan, spec.op, spec.type);
+  request.op = isDivided ? ReduceOp::Sum : spec.op;
+  inputDivisor = isDivided ? spec.plan->numRanks : 1;
+  mayHaveFactor = daemon::mayHaveFactor(*spec.plan);
+  hasOutOfPlace = spec.plan->outOfPlace;
   request.tiles = tiles;
   request.placement = Placement::AtDestination;
   request.lines = kDeviceLines;
@@ -131,6 +137,19 @@ StatusOr<char *> Shape::take(uint64_t bytes) {
 
 uint64_t Shape::largestBuffer() const {
   return std::max(bound->inputBytes(), bound->outputBytes());
+}
+
+StatusOr<InputScale> Shape::scaleBy(const InputFactor &factor, bool isCaptured) const {
+  if (!factor.isNone() && !mayHaveFactor)
+    return Status(StatusCode::InvalidArgument,
+                  hasOutOfPlace ? "it reduces nothing, so a scalar has no meaning; give it none"
+                                : "a scalar needs a plan that is valid out of place");
+  if (factor.onDevice)
+    if (Status status =
+            checkReadable("deviceScalar", factor.onDevice, context.memory.device(), isCaptured);
+        !status.ok())
+      return status;
+  return InputScale{factor, inputDivisor};
 }
 
 /// About as many as one thread block takes for the work of all. So waiting costs at most twice what

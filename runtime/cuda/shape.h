@@ -9,6 +9,7 @@
 #include "runtime/cuda/arena_space.h"
 #include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/slot_table.h"
 #include "runtime/cuda/straight_images.h"
 #include "runtime/daemon/collective.h"
@@ -40,6 +41,9 @@ public:
   /// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h);
   /// 0: it does not. timeout: the call's, in nanoseconds.
   uint64_t leaveAfter(uint64_t timeout) const;
+  /// What a call with the factor does to its input, which is bound without; its errors as
+  /// checkReadable(), and InvalidArgument if the plan's calls have none.
+  StatusOr<InputScale> scaleBy(const InputFactor &factor, bool isCaptured) const;
 
 protected:
   explicit Shape(const ShapeContext &context) : context(context) {}
@@ -67,6 +71,8 @@ private:
   Status uploadStraightImages();
 
   StraightTablesOnDevice straight;
+  uint32_t inputDivisor = 1;
+  bool mayHaveFactor = false, hasOutOfPlace = false;
 };
 
 } // namespace occl::cuda

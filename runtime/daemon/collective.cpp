@@ -3,6 +3,7 @@
 #include "plan/chunking_of.h"
 #include "plan/collective.h"
 #include "runtime/daemon/lane.h"
+#include "runtime/daemon/plan_scaling.h"
 
 #include <algorithm>
 #include <iterator>
@@ -26,45 +27,6 @@ constexpr uint64_t kBytesAtOnce = 4 << 10;
 /// As plans call the collectives of which the API has kinds, in the order of those.
 constexpr std::string_view kKinds[] = {"allreduce", "allgather", "reducescatter", "broadcast",
                                        "reduce",    "alltoall",  "gather",        "scatter"};
-
-bool reduces(const plan::Plan &plan) {
-  return std::any_of(
-      plan.instructions.begin(), plan.instructions.end(),
-      [](const plan::Instruction &instruction) { return instruction.numSources > 1; });
-}
-
-/// Whether each element that the plan promises is a reduction.
-bool promisesReductionsOnly(const plan::Plan &plan) {
-  if (const auto standard = plan::standardCollectiveOf(plan.collective))
-    return plan::goalOf(plan, *standard, plan.root, 0).value_or(plan::Goal{}).ofAllRanks;
-  return std::ranges::all_of(plan.requirements, [](const plan::Requirement &requirement) {
-    return requirement.numContributions > 1;
-  });
-}
-
-/// Whether some reduction is reduced further: else all divide what they add.
-bool hasPartialReductions(const plan::Plan &plan) {
-  return std::ranges::any_of(plan.instructions, [](const plan::Instruction &instruction) {
-    return instruction.numSources > 1 && !instruction.final;
-  });
-}
-
-/// Whether it is an average whose inputs are divided before anybody reads them. So are those of
-/// floats, where there are partial sums: they stay in the range of the type. Integers would lose
-/// what each division leaves over. Plans that promise copies as well, or run in place only, divide
-/// what the last reduction adds.
-bool dividesInputs(const plan::Plan &plan, const CollectiveSpec &spec) {
-  return spec.op == ReduceOp::Avg && isFloat(spec.type) && plan.numRanks > 1 && plan.outOfPlace &&
-         plan.average && plan.hasPostcondition && hasPartialReductions(plan) &&
-         promisesReductionsOnly(plan);
-}
-
-/// Whether a call of it may multiply its input. On one rank no instruction reduces.
-bool mayHaveFactor(const plan::Plan &plan) {
-  return plan.outOfPlace && (reduces(plan) || (plan.numRanks == 1 && plan.hasPostcondition &&
-                                               plan::standardCollectiveOf(plan.collective) &&
-                                               promisesReductionsOnly(plan)));
-}
 
 std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
   std::vector<uint32_t> ranks;
@@ -247,7 +209,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   const uint32_t rank = place.rank;
   interpreter::BindRequest request = {
       .rank = rank, .count = spec.count, .type = spec.type, .op = spec.op};
-  const bool isDividedBefore = dividesInputs(*spec.plan, spec);
+  const bool isDividedBefore = dividesInputs(*spec.plan, spec.op, spec.type);
   if (isDividedBefore)
     request.op = ReduceOp::Sum;
   request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;

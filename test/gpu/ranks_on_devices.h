@@ -3,8 +3,10 @@
 
 #include "test/gpu/device_job.h"
 
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +18,21 @@ namespace occl::gpu_test {
 
 /// OCCL_TEST_RANKS of the environment, or 3.
 uint32_t numRanks();
+
+/// Memory of the device, freed at the end.
+class DeviceBuffer {
+public:
+  explicit DeviceBuffer(uint64_t bytes) {
+    EXPECT_EQ(cudaMalloc(&memory, std::max<uint64_t>(bytes, 1)), cudaSuccess);
+  }
+  ~DeviceBuffer() { cudaFree(memory); }
+  DeviceBuffer(const DeviceBuffer &) = delete;
+  DeviceBuffer &operator=(const DeviceBuffer &) = delete;
+  char *get() const { return static_cast<char *>(memory); }
+
+private:
+  void *memory = nullptr;
+};
 
 /// A communicator of numRanks() ranks. Skips its tests visibly where there is no device.
 class RanksOnDevices : public testing::Test {

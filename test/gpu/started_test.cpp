@@ -26,21 +26,6 @@ namespace {
 using namespace std::chrono_literals;
 namespace conformance = interpreter::conformance;
 
-/// Memory of the device, freed at the end.
-class DeviceBuffer {
-public:
-  explicit DeviceBuffer(uint64_t bytes) {
-    EXPECT_EQ(cudaMalloc(&memory, std::max<uint64_t>(bytes, 1)), cudaSuccess);
-  }
-  ~DeviceBuffer() { cudaFree(memory); }
-  DeviceBuffer(const DeviceBuffer &) = delete;
-  DeviceBuffer &operator=(const DeviceBuffer &) = delete;
-  char *get() const { return static_cast<char *>(memory); }
-
-private:
-  void *memory = nullptr;
-};
-
 struct Kind {
   occlKind_t kind;
   const char *name;                 // as plans have it

@@ -25,21 +25,6 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-/// Memory of the device, freed at the end.
-class DeviceBuffer {
-public:
-  explicit DeviceBuffer(uint64_t bytes) {
-    EXPECT_EQ(cudaMalloc(&memory, std::max<uint64_t>(bytes, 1)), cudaSuccess);
-  }
-  ~DeviceBuffer() { cudaFree(memory); }
-  DeviceBuffer(const DeviceBuffer &) = delete;
-  DeviceBuffer &operator=(const DeviceBuffer &) = delete;
-  char *get() const { return static_cast<char *>(memory); }
-
-private:
-  void *memory = nullptr;
-};
-
 struct Sent {
   uint32_t from, to;
   uint64_t bytes;

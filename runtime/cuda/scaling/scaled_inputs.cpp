@@ -1,0 +1,136 @@
+#include "runtime/cuda/scaling/scaled_inputs.h"
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/cuda_calls.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+/// For a device that others keep busy.
+constexpr auto kPatience = std::chrono::milliseconds(20000);
+
+/// Of larger inputs, memory is no larger than they are.
+constexpr uint64_t kMostRoundedUp = 64 << 20;
+
+} // namespace
+
+ScaledInputs::~ScaledInputs() {
+  if (!own)
+    return;
+  OnDevice on(device());
+  cudaStreamDestroy(own); // which waits for nothing
+}
+
+char *ScaledInputs::take(uint64_t bytes) {
+  const auto offset = space.lend(bytes);
+  return offset ? memory.arena(rank) + *offset : nullptr;
+}
+
+void ScaledInputs::giveBack(const char *taken) {
+  space.takeBack(static_cast<uint64_t>(taken - memory.arena(rank)));
+}
+
+Status ScaledInputs::scaleIn(cudaStream_t stream, const Scaling &scaling) const {
+  return toStatus(static_cast<cudaError_t>(launchScaling(scaling, mostBlocks, stream)),
+                  "scaling an input");
+}
+
+/// Who waits for it should not wait for kernels that have not begun.
+Status ScaledInputs::startStream() {
+  if (own)
+    return {};
+  int least = 0, greatest = 0;
+  Status status =
+      toStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  return status.ok() ? toStatus(cudaStreamCreateWithPriority(&own, cudaStreamNonBlocking, greatest),
+                                "making a CUDA stream")
+                     : status;
+}
+
+Status ScaledInputs::scaleNow(const Scaling &given) {
+  OnDevice on(device());
+  std::lock_guard lock(scaling);
+  Status status = startStream();
+  if (status.ok())
+    status = scaleIn(own, given);
+  if (!status.ok())
+    return status;
+  for (Deadline deadline(kPatience);;) {
+    const cudaError_t state = cudaStreamQuery(own);
+    if (state != cudaErrorNotReady)
+      return toStatus(state, "scaling an input");
+    if (deadline.passed())
+      return {StatusCode::Timeout, "scaling an input: the device does not get round to it; do as "
+                                   "many streams wait as CUDA_DEVICE_MAX_CONNECTIONS?"};
+    yieldProcessor();
+  }
+}
+
+/// Calls run one after the other, so any piece that is large enough will do.
+StatusOr<char *> OrderedScaledInputs::memoryFor(const Call &call, uint64_t bytes) {
+  for (Piece &piece : pieces)
+    if (piece.bytes >= bytes && !(call.isDirect && piece.own)) {
+      piece.lastCall = call.number;
+      piece.isCaptured |= call.isCaptured;
+      return piece.begin;
+    }
+  if (Status given = pieces.empty() ? Status() : giveBackUnused(call); !given.ok())
+    return given;
+  auto made = makePiece(bytes, call.isDirect);
+  if (!made.ok())
+    return made.status();
+  made->lastCall = call.number;
+  made->isCaptured = call.isCaptured;
+  pieces.push_back(*made);
+  return made->begin;
+}
+
+/// What CUDA has given stays: to give it back may take as long as anything on the device does.
+Status OrderedScaledInputs::giveBackUnused(const Call &call) {
+  const auto finished = call.numFinished();
+  if (!finished.ok())
+    return finished.status();
+  std::erase_if(pieces, [&](const Piece &piece) {
+    const bool isFree = !piece.own && !piece.isCaptured && piece.lastCall < *finished;
+    if (isFree)
+      inputs.giveBack(piece.begin);
+    return isFree;
+  });
+  return {};
+}
+
+/// What is left of the arena first: that takes no time, and no call of CUDA that may wait. Of
+/// growing inputs not each is to have memory of its own.
+StatusOr<OrderedScaledInputs::Piece> OrderedScaledInputs::makePiece(uint64_t bytes, bool isDirect) {
+  for (uint64_t size : {std::max(bytes, std::bit_ceil(std::min(bytes, kMostRoundedUp))), bytes})
+    if (char *taken = inputs.take(size))
+      return Piece{taken, size, nullptr, 0, false};
+  void *begin = nullptr;
+  if (isDirect || cudaMalloc(&begin, bytes) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return Status(StatusCode::Again, "no " + std::to_string(bytes) +
+                                         " bytes of device memory are free for an input that is "
+                                         "scaled; free memory of occlMemAlloc, or set heapBytes "
+                                         "higher");
+  }
+  return Piece{static_cast<char *>(begin), bytes,
+               std::make_shared<DeviceAllocation>(inputs.device(), static_cast<char *>(begin)), 0,
+               false};
+}
+
+void OrderedScaledInputs::abandon() {
+  for (const Piece &piece : pieces)
+    if (piece.own)
+      piece.own->isLeft = true;
+}
+
+} // namespace occl::cuda
