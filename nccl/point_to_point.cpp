@@ -14,9 +14,9 @@ Outcome transfer(const std::shared_ptr<Comm> &comm, OperationKind kind, void *bu
   operation.kind = kind;
   if (!typeOf(type, operation.call.dataType))
     return invalidArgument("datatype " + std::to_string(type) + " is unknown");
-  constexpr size_t kMostElements = size_t{1} << 48; // as of collectives
-  if (count > kMostElements)
-    return invalidArgument("count is " + std::to_string(count) + ", at most 2^48");
+  constexpr size_t kTooMany = size_t{1} << 48;
+  if (count >= kTooMany)
+    return invalidArgument("count is " + std::to_string(count) + ", it must be less than 2^48");
   uint32_t numRanks = 0, rank = 0;
   if (peer < 0 || (comm->shapeIfKnown(numRanks, rank) && static_cast<uint32_t>(peer) >= numRanks))
     return invalidArgument("peer is " + std::to_string(peer) + ", the communicator has " +

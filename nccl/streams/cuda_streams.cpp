@@ -80,11 +80,25 @@ public:
   /// CUDA finds out, when the call becomes work of the stream.
   Outcome check(cudaStream_t) override { return {}; }
 
+  /// Of every communicator, also where another one's fails: peers wait for them.
   Outcome launch(std::vector<Batch> batches) override {
-    for (Batch &batch : batches)
-      if (Outcome outcome = launch(batch); !outcome.ok())
-        return outcome;
-    return {};
+    Outcome first;
+    std::vector<Connected> withTransfers;
+    for (Batch &batch : batches) {
+      Connected connected = {batch, nullptr};
+      Outcome outcome = launchCollectives(connected);
+      if (!outcome.ok())
+        fail(connected, outcome);
+      else if (!batch.transfers.empty())
+        withTransfers.push_back(connected);
+      if (first.ok())
+        first = outcome;
+    }
+    Outcome outcome = launchTransfers(withTransfers);
+    if (!outcome.ok())
+      for (Connected &connected : withTransfers)
+        fail(connected, outcome);
+    return first.ok() ? outcome : first;
   }
 
   Outcome allocate(void *&memory, size_t bytes) override {
@@ -144,32 +158,41 @@ private:
     return call;
   }
 
-  /// OCCL orders the calls of a communicator over its streams.
-  static Outcome launch(Batch &batch) {
-    occlComm_t comm = nullptr;
-    if (Outcome outcome = batch.comm->connected(comm); !outcome.ok())
-      return outcome;
-    batch.comm->operationsAreUnseen();
-    Outcome outcome;
-    for (const Operation &operation : batch.collectives) {
-      if (outcome.ok())
-        outcome = checkAlignment(operation.call);
-      const occlCall_t call = callOf(operation);
-      if (outcome.ok())
-        outcome = outcomeOf(occlCall(comm, &call, operation.stream));
-    }
-    if (outcome.ok() && !batch.transfers.empty())
-      outcome = launchTransfers(comm, batch.transfers);
-    if (!outcome.ok() && !batch.comm->isAborted())
-      batch.comm->fail(outcome);
-    return outcome;
+  struct Connected {
+    Batch &batch;
+    occlComm_t comm;
+  };
+
+  static void fail(Connected &connected, const Outcome &outcome) {
+    if (!connected.batch.comm->isAborted())
+      connected.batch.comm->fail(outcome);
   }
 
-  /// All together.
-  static Outcome launchTransfers(occlComm_t comm, const std::vector<Operation> &transfers) {
+  /// OCCL orders the calls of a communicator over its streams.
+  static Outcome launchCollectives(Connected &connected) {
+    Batch &batch = connected.batch;
+    if (Outcome outcome = batch.comm->connected(connected.comm); !outcome.ok())
+      return outcome;
+    batch.comm->operationsAreUnseen();
+    for (const Operation &operation : batch.collectives) {
+      if (Outcome outcome = checkAlignment(operation.call); !outcome.ok())
+        return outcome;
+      const occlCall_t call = callOf(operation);
+      if (Outcome outcome = outcomeOf(occlCall(connected.comm, &call, operation.stream));
+          !outcome.ok())
+        return outcome;
+    }
+    return {};
+  }
+
+  /// All communicators' together: none may wait in its stream for another's.
+  static Outcome launchTransfers(const std::vector<Connected> &members) {
+    if (members.empty())
+      return {};
     Outcome outcome = outcomeOf(occlGroupStart());
-    if (outcome.ok())
-      outcome = addTransfers(comm, transfers);
+    for (const Connected &member : members)
+      if (outcome.ok())
+        outcome = addTransfers(member.comm, member.batch.transfers);
     const Outcome ended = outcomeOf(occlGroupEnd());
     return outcome.ok() ? ended : outcome;
   }

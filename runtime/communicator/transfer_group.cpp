@@ -119,9 +119,9 @@ Status TransferGroup::run() {
   Status first;
   if (!onDevices.empty())
     first = cuda::transferInStreams(onDevices);
-  if (!first.ok())
+  if (first.code() == StatusCode::InvalidArgument) // nothing of the group has begun
     return first;
-  if (onHosts.size() == 1)
+  if (onHosts.size() == 1 && onDevices.empty())
     return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
   std::vector<daemon::Exchange> exchanges(onHosts.size());
   std::vector<bool> haveBegun(onHosts.size());

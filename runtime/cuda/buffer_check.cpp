@@ -64,18 +64,16 @@ Status ask(const char *name, const void *address, int device, bool isCaptured) {
 
 } // namespace
 
-Status checkOnDevice(const std::array<const void *, 2> &buffers,
-                     const std::array<uint64_t, 2> &bytes, int device, bool isCaptured) {
-  static constexpr std::array kNames = {"sendBuffer", "recvBuffer"};
+Status checkOnDevice(std::initializer_list<GivenBuffer> buffers, int device, bool isCaptured) {
   static thread_local KnownAddresses known;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    if (bytes[i] == 0 || known.holds(buffers[i], device))
+  for (const GivenBuffer &buffer : buffers) {
+    if (buffer.bytes == 0 || known.holds(buffer.address, device))
       continue;
-    Status status = ask(kNames[i], buffers[i], device, isCaptured);
+    Status status = ask(buffer.name, buffer.address, device, isCaptured);
     if (!status.ok())
       return status;
     if (!isCaptured)
-      known.add(buffers[i], device);
+      known.add(buffer.address, device);
   }
   return {};
 }

@@ -193,7 +193,8 @@ void CudaRank::abandon() {
 void CudaRank::drain() {
   residents->drain();
   Deadline deadline(
-      std::max(kDrainPatience, ordered->longestTimeout() + std::chrono::milliseconds(1000)));
+      std::max(kDrainPatience, std::max(ordered->longestTimeout(), transfers->longestTimeout()) +
+                                   std::chrono::milliseconds(1000)));
   const auto await = [&](auto &calls) {
     for (auto isOver = calls.isOver();
          isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed(); isOver = calls.isOver())

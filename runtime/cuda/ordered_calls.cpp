@@ -211,13 +211,14 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
     return invalid(known.aliasing.complaint(buffers[0], buffers[1]));
   const interpreter::Binding &binding = known.shape->binding();
   const uint64_t bytes[2] = {binding.inputBytes(), binding.outputBytes()};
-  Status status =
-      checkOnDevice({buffers[0], buffers[1]}, {bytes[0], bytes[1]}, settings.device, isCaptured);
+  Status status = checkOnDevice(
+      {{kBufferNames[0], buffers[0], bytes[0]}, {kBufferNames[1], buffers[1], bytes[1]}},
+      settings.device, isCaptured);
   if (!status.ok() || !known.shape->collective().isDirect)
     return status;
   for (uint32_t kind = 0; kind < 2; ++kind)
     if (bytes[kind] != 0 && !context.memory.offsetOf(buffers[kind], bytes[kind]))
-      return invalid(std::string(kind == 0 ? "sendBuffer" : "recvBuffer") +
+      return invalid(std::string(kBufferNames[kind]) +
                      " is no memory of "
                      "occlMemAlloc, which plan '" +
                      known.spec->plan->name +
@@ -225,9 +226,9 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
   return {};
 }
 
-/// Of no elements: the input is not scaled. The memory is that of earlier calls, which are over when
-/// the stream has come so far: of the first call whose memory it is there is nothing to wait for,
-/// and each leaves an event behind.
+/// Of no elements: the input is not scaled. The memory is that of earlier calls, which are over
+/// when the stream has come so far: of the first call whose memory it is there is nothing to wait
+/// for, and each leaves an event behind.
 StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const char *input,
                                           const InputFactor &factor, bool isCaptured) {
   Scaling scaling;

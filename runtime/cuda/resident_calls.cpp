@@ -124,7 +124,8 @@ Status ResidentRank::checkBuffers(const LaneShape &shape, const std::string &nam
       (!isOurs(input, binding.inputBytes()) || !isOurs(output, binding.outputBytes())))
     return invalid("call " + name + ": plan '" + shape.spec->plan->name +
                    "' needs buffers of occlMemAlloc, as ranks access each other's buffers in it");
-  return checkOnDevice({input, output}, {binding.inputBytes(), binding.outputBytes()},
+  return checkOnDevice({{kBufferNames[0], input, binding.inputBytes()},
+                        {kBufferNames[1], output, binding.outputBytes()}},
                        context.memory.device(), false);
 }
 

@@ -103,7 +103,9 @@ TEST_F(Buffers, AnAddressThatIsFreedIsNoticedInTime) {
   char *memory = nullptr;
   constexpr uint64_t kLarge = 64 << 20; // so that its address is nobody else's afterwards
   ASSERT_EQ(cudaMalloc(reinterpret_cast<void **>(&memory), kLarge), cudaSuccess);
-  auto check = [&] { return cuda::checkOnDevice({memory, memory}, {8, 8}, 0, false); };
+  auto check = [&] {
+    return cuda::checkOnDevice({{"sendBuffer", memory, 8}, {"recvBuffer", memory, 8}}, 0, false);
+  };
   ASSERT_TRUE(check().ok()) << check().message();
   constexpr uint32_t kCalls = 100'000;
   auto begin = std::chrono::steady_clock::now();

@@ -38,6 +38,7 @@ struct Shape {
   Scalar scalar = Scalar::None;
   const plan::Plan *plan = nullptr; // with occlKindPlan
   bool inPlace = false;             // of all-reduces
+  bool inHeap = false;              // buffers are of occlMemAlloc
   uint64_t id = 0;
 };
 
@@ -49,7 +50,8 @@ double factorOf(uint32_t rank, DataType type) {
 /// One call on all ranks, with buffers and what is expected of each.
 class Job {
 public:
-  Job(const Shape &shape, uint32_t n, uint32_t devices) : shape(shape) {
+  Job(const Shape &shape, const std::vector<occlComm_t> &comms, uint32_t devices) : shape(shape) {
+    const auto n = static_cast<uint32_t>(comms.size());
     if (shape.plan)
       plan = communicator::testing::handleOf(*shape.plan);
     const bool isSplit = shape.kind == occlKindReduceScatter;
@@ -74,8 +76,8 @@ public:
           conformance::expectedOutput(name, scaled, r, 0, shape.count, shape.type, shape.op),
           shape.type));
       factors.push_back(encoded(factorOf(r, shape.type)));
-      inputs.push_back(std::make_unique<DeviceBuffer>(originals[r].size()));
-      outputs.push_back(std::make_unique<DeviceBuffer>(shape.count * sizeOf(shape.type)));
+      inputs.push_back(allocate(comms[r], originals[r].size()));
+      outputs.push_back(allocate(comms[r], shape.count * sizeOf(shape.type)));
       onDevice.push_back(std::make_unique<DeviceBuffer>(16));
       cudaMemcpy(factorAt(r), factors[r].data(), factors[r].size(), cudaMemcpyHostToDevice);
       prepare(r, nullptr);
@@ -94,16 +96,16 @@ public:
   char *factorAt(uint32_t rank) const { return onDevice[rank]->get() + shape.id % 8; }
   /// As before the call.
   void prepare(uint32_t rank, cudaStream_t stream) const {
-    cudaMemcpyAsync(inputs[rank]->get(), originals[rank].data(), originals[rank].size(),
+    cudaMemcpyAsync(inputs[rank], originals[rank].data(), originals[rank].size(),
                     cudaMemcpyHostToDevice, stream);
-    cudaMemsetAsync(outputs[rank]->get(), 0x5a, shape.count * sizeOf(shape.type), stream);
+    cudaMemsetAsync(outputs[rank], 0x5a, shape.count * sizeOf(shape.type), stream);
   }
   occlCall_t on(uint32_t rank) const {
     occlCall_t call = OCCL_CALL_INITIALIZER;
     call.kind = shape.plan ? occlKindPlan : shape.kind;
     call.plan = plan.get();
-    call.sendBuffer = inputs[rank]->get();
-    call.recvBuffer = (shape.inPlace ? inputs : outputs)[rank]->get();
+    call.sendBuffer = inputs[rank];
+    call.recvBuffer = (shape.inPlace ? inputs : outputs)[rank];
     call.count = shape.count;
     call.dataType = static_cast<occlDataType_t>(shape.type);
     call.op = static_cast<occlRedOp_t>(shape.op);
@@ -126,12 +128,12 @@ public:
       cudaStreamSynchronize(stream);
       return std::mismatch(of.begin(), of.end(), got.begin()).first - of.begin();
     };
-    const auto wrong = differs((shape.inPlace ? inputs : outputs)[rank]->get(), want);
+    const auto wrong = differs((shape.inPlace ? inputs : outputs)[rank], want);
     if (static_cast<size_t>(wrong) != want.size())
       return name() + ", rank " + std::to_string(rank) + ": wrong from byte " +
              std::to_string(wrong) + " of " + std::to_string(want.size());
-    if (!shape.inPlace && static_cast<size_t>(differs(inputs[rank]->get(), originals[rank])) !=
-                              originals[rank].size())
+    if (!shape.inPlace &&
+        static_cast<size_t>(differs(inputs[rank], originals[rank])) != originals[rank].size())
       return name() + ", rank " + std::to_string(rank) + ": the input was written";
     return "";
   }
@@ -146,8 +148,20 @@ public:
   std::vector<std::vector<char>> originals, expected, factors;
 
 private:
+  /// Memory of occlMemAlloc is the communicator's until it ends.
+  char *allocate(occlComm_t comm, uint64_t bytes) {
+    void *memory = nullptr;
+    if (shape.inHeap) {
+      EXPECT_EQ(occlMemAlloc(comm, bytes, &memory), occlSuccess) << occlGetLastError();
+      return static_cast<char *>(memory);
+    }
+    buffers.push_back(std::make_unique<DeviceBuffer>(bytes));
+    return buffers.back()->get();
+  }
+
   std::shared_ptr<occlPlan> plan;
-  std::vector<std::unique_ptr<DeviceBuffer>> inputs, outputs, onDevice;
+  std::vector<char *> inputs, outputs; // by rank
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers, onDevice;
 };
 
 class Scaled : public RanksOnDevices {
@@ -168,7 +182,7 @@ protected:
 
   void add(Shape shape) {
     shape.id = jobs.size();
-    jobs.push_back(std::make_unique<Job>(shape, n(), devices));
+    jobs.push_back(std::make_unique<Job>(shape, comms, devices));
   }
   /// Of every type: each kind that reduces, few elements and many.
   void addAllTypes() {
@@ -182,9 +196,25 @@ protected:
                .type = static_cast<DataType>(type),
                .scalar = scalar});
   }
-  /// All calls, one behind the other in the rank's stream, then the results.
+  /// All calls, one behind the other in the rank's stream, then the results. The first call of a
+  /// shape takes memory, for which CUDA may wait for other ranks of the process on the device: so
+  /// before, each is called once with no other one under way.
   void callAll() {
+    std::barrier<> meet(n());
     inThreads([&](uint32_t rank) -> std::string {
+      std::string wrong;
+      for (const auto &job : jobs) {
+        const occlCall_t call = job->on(rank);
+        meet.arrive_and_wait();
+        if (wrong.empty() && occlCall(comms[rank], &call, streamOf(rank)) != occlSuccess)
+          wrong = job->name() + ", first: " + failed("occlCall");
+        cudaStreamSynchronize(streamOf(rank));
+        job->prepare(rank, streamOf(rank));
+        cudaStreamSynchronize(streamOf(rank));
+      }
+      meet.arrive_and_wait();
+      if (!wrong.empty())
+        return wrong;
       for (const auto &job : jobs)
         if (const occlCall_t call = job->on(rank);
             occlCall(comms[rank], &call, streamOf(rank)) != occlSuccess)
@@ -245,14 +275,26 @@ TEST_F(Scaled, InEachProtocolAndWithDirectAccess) {
   for (const plan::Plan &plan : plans)
     for (const Scalar scalar : {Scalar::OnHost, Scalar::OnDevice})
       if (plan.numRanks == n())
-        add({.count = 5000, .scalar = scalar, .plan = &plan});
+        add({.count = 5000, .scalar = scalar, .plan = &plan, .inHeap = true});
   callAll();
 }
 
 /// By several ids in orders of each rank's own, every second one in the order of the stream.
 TEST_F(Scaled, StartedInConflictingOrders) {
   addAllTypes();
+  std::barrier<> meet(n()); // see callAll()
   inThreads([&](uint32_t rank) -> std::string {
+    for (const auto &job : jobs) {
+      const occlCall_t call = job->on(rank);
+      occlRequest_t request = 0;
+      meet.arrive_and_wait();
+      if (occlStart(comms[rank], &call, nullptr, nullptr, &request) != occlSuccess ||
+          occlWait(comms[rank], request) != occlSuccess)
+        std::fprintf(stderr, "%s, first: %s\n", job->name().c_str(), occlGetLastError());
+      job->prepare(rank, streamOf(rank));
+      cudaStreamSynchronize(streamOf(rank));
+    }
+    meet.arrive_and_wait();
     std::mt19937 random(seed + rank);
     std::vector<size_t> order(jobs.size());
     std::iota(order.begin(), order.end(), 0);

@@ -2,6 +2,8 @@
  * through SLOTS slots. A group is a kernel of BLOCKS thread blocks, for which the device has ROOM at a time. A block takes the next
  * piece of any direction whose slot is ready. It may leave at any time, unless it is the last that has not ended; then another one of
  * its kernel finds room. Memory is sequentially consistent: the code fences before each word that it stores for the other rank.
+ * With -DFAILS any block may give up at any time; what its kernel leaves behind must mislead nobody. With -DCOUNTS the count of a
+ * transfer, which a receiver loads beside the word that says that the slot is filled, is looked at as well.
  *
  * -DBREAK_FILLED  the slot is said to be filled before it is (transfer_kernel.cu, `transfer`)
  * -DBREAK_EMPTIED the slot is said to be emptied before it is
@@ -10,6 +12,8 @@
  * -DBREAK_LEAVE   the last block of a kernel leaves, too (Chooser::mayLeave)
  * -DBREAK_OWN     each block has pieces of its own, and waits for them
  * -DBREAK_NUMBERS the first block that ends moves the numbers on (Chooser::end)
+ * -DBREAK_LATE    a kernel begins although one before it gave up (Chooser::isTooLate)
+ * -DBREAK_COUNT   the words of a slot that was never filled are those of its first use (pair_slots.h, countWord)
  */
 #ifndef SLOTS
 #define SLOTS 2
@@ -32,7 +36,27 @@
 byte data[2 * SLOTS] = 255; /* at the destination, by source */
 byte filled[2 * SLOTS], emptied[2 * SLOTS];
 byte next[4], claimed[4]; /* of a rank: 2 * rank, and one more of what it sends */
-byte ended[2], kernel[2], room[2] = ROOM;
+byte ended[2], gone[2], kernel[2], room[2] = ROOM;
+#ifdef FAILS
+bool gaveUp[2];
+#endif
+#ifdef COUNTS
+byte countUse[2 * SLOTS], count[2 * SLOTS];
+#ifdef BREAK_COUNT
+#define COUNT_USE(piece) USE(piece)
+#else
+#define COUNT_USE(piece) (USE(piece) + 1)
+#endif
+#define STORE_COUNT atomic { /* launchTransfers */ countUse[AT(r, piece)] = COUNT_USE(piece); count[AT(r, piece)] = VALUE(r, k * PIECES + c) }
+#define LOAD_COUNT atomic { /* Chooser::isReady */ seenUse = countUse[AT(1 - r, base[0] + c)]; seen = count[AT(1 - r, base[0] + c)] }
+#define IS_COUNTED (seenUse == COUNT_USE(base[0] + c))
+#define MAY_LOOK true
+#else
+#define STORE_COUNT skip
+#define LOAD_COUNT skip
+#define IS_COUNTED true
+#define MAY_LOOK (IS_FILLED(base[0] + claimed[2 * r]))
+#endif
 
 #ifdef BREAK_READY
 #define IS_EMPTY(piece) true
@@ -62,7 +86,8 @@ inline send() { /* Chooser::choose, Chooser::give, copyPiece */
 #ifdef BREAK_FILLED
     filled[AT(r, piece)] = USE(piece) + 1;
 #endif
-    data[AT(r, piece)] = VALUE(r, piece);
+    data[AT(r, piece)] = VALUE(r, k * PIECES + c);
+    STORE_COUNT;
 #ifndef BREAK_FILLED
     filled[AT(r, piece)] = USE(piece) + 1;
 #endif
@@ -80,7 +105,10 @@ inline receive() { /* Chooser::choose, Chooser::give, copyPiece */
 #ifdef BREAK_EMPTIED
     emptied[AT(1 - r, piece)] = USE(piece) + 1;
 #endif
-    assert(data[AT(1 - r, piece)] == VALUE(1 - r, piece));
+    assert(data[AT(1 - r, piece)] == VALUE(1 - r, k * PIECES + c));
+#ifdef COUNTS
+    assert(seen == VALUE(1 - r, k * PIECES + c));
+#endif
 #ifndef BREAK_EMPTIED
     emptied[AT(1 - r, piece)] = USE(piece) + 1;
 #endif
@@ -106,13 +134,26 @@ proctype block(byte r; byte b) { /* launchTransfers */
   byte k, c, piece;
   byte base[2];
   bool has;
+#ifdef COUNTS
+  byte seenUse, seen;
+#endif
   do
   :: k == ROUNDS -> break
   :: k < ROUNDS ->
     atomic { /* Chooser::enter */ kernel[r] == k && room[r] > 0 -> room[r]-- }
     base[0] = next[2 * r];
     base[1] = next[2 * r + 1];
+#if defined(FAILS) && !defined(BREAK_LATE)
+    if
+    :: gaveUp[r] /* Chooser::isTooLate */ -> goto over
+    :: else
+    fi;
+#endif
     do
+#ifdef FAILS
+    :: atomic { /* Chooser::mayWaitOn */ !ARE_ALL_CLAIMED -> gaveUp[r] = true }
+      break
+#endif
     :: claimed[2 * r + 1] < PIECES && IS_EMPTY(base[1] + claimed[2 * r + 1]) && IS_OWN(claimed[2 * r + 1]) ->
       c = claimed[2 * r + 1];
       if
@@ -120,12 +161,17 @@ proctype block(byte r; byte b) { /* launchTransfers */
       :: else
       fi;
       c = 0
-    :: claimed[2 * r] < PIECES && IS_FILLED(base[0] + claimed[2 * r]) && IS_OWN(claimed[2 * r]) ->
+    :: claimed[2 * r] < PIECES && MAY_LOOK && IS_OWN(claimed[2 * r]) ->
       c = claimed[2 * r];
+      LOAD_COUNT;
       if
-      :: c < PIECES && IS_FILLED(base[0] + c) -> receive()
+      :: c < PIECES && IS_FILLED(base[0] + c) && IS_COUNTED -> receive()
       :: else
       fi;
+#ifdef COUNTS
+      seenUse = 0;
+      seen = 0;
+#endif
       c = 0
     :: ARE_ALL_CLAIMED ->
       atomic { /* Chooser::end */
@@ -143,8 +189,7 @@ proctype block(byte r; byte b) { /* launchTransfers */
 #endif
           claimed[2 * r] = 0;
           claimed[2 * r + 1] = 0;
-          ended[r] = 0;
-          kernel[r]++
+          ended[r] = 0
         :: else
         fi
       }
@@ -154,7 +199,17 @@ proctype block(byte r; byte b) { /* launchTransfers */
       break
 #endif
     od;
-    room[r]++;
+  over:
+    atomic { /* Chooser::end */
+      room[r]++;
+      gone[r]++;
+      if
+      :: gone[r] == BLOCKS ->
+        gone[r] = 0;
+        kernel[r]++
+      :: else
+      fi
+    }
     k++
   od
 }

@@ -126,9 +126,11 @@ int launchScaling(const Scaling &scaling, uint32_t mostBlocks, void *stream) {
   constexpr uint64_t kBytesOfBlock = uint64_t{kThreads} * kLoads * 16;
   const uint64_t blocks =
       std::clamp<uint64_t>((bytes + kBytesOfBlock - 1) / kBytesOfBlock, 1, mostBlocks);
-  scaleInput<<<static_cast<uint32_t>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      arguments);
-  return cudaGetLastError();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = static_cast<uint32_t>(blocks);
+  config.blockDim = kThreads;
+  config.stream = static_cast<cudaStream_t>(stream);
+  return cudaLaunchKernelEx(&config, scaleInput, arguments);
 }
 
 int loadScaling() {

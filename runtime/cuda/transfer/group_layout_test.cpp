@@ -127,6 +127,7 @@ TEST(SlotWords, SayUseTypeAndCount) {
     EXPECT_EQ(countIn(count), (uint64_t{1} << 48) - 1);
   }
   EXPECT_FALSE(isFilled(0, 0));
+  EXPECT_FALSE(isOfUse(0, 0)); // as the words are at first
 }
 
 } // namespace

@@ -39,13 +39,13 @@ struct alignas(32) DirectionState {
 OCCL_INLINE uint64_t filledWord(uint64_t use, uint32_t type) { return (use + 1) << 8 | type; }
 OCCL_INLINE bool isFilled(uint64_t word, uint64_t use) { return word >> 8 > use; }
 OCCL_INLINE uint32_t typeIn(uint64_t filledWord) { return filledWord & 0xff; }
-/// The two words are loaded in any order: the low bits say whose use the count is of. Counts are
-/// below 2^48.
+/// The two words are loaded in any order: the low bits say whose use the count is of, and of none
+/// as long as they are zero. Counts are below 2^48.
 OCCL_INLINE uint64_t countWord(uint64_t use, uint64_t count) {
-  return count << 16 | (use & 0xffff);
+  return count << 16 | ((use + 1) & 0xffff);
 }
 OCCL_INLINE bool isOfUse(uint64_t countWord, uint64_t use) {
-  return ((countWord ^ use) & 0xffff) == 0;
+  return ((countWord ^ (use + 1)) & 0xffff) == 0;
 }
 OCCL_INLINE uint64_t countIn(uint64_t countWord) { return countWord >> 16; }
 

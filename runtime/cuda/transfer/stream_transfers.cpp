@@ -45,11 +45,19 @@ StatusOr<unsigned long long> captureOf(std::span<const cudaStream_t> streams) {
   return first;
 }
 
+/// Of captured streams CUDA does not say; handles of one capture are different streams.
+Status streamNumber(cudaStream_t stream, unsigned long long capture, unsigned long long &number) {
+  number = reinterpret_cast<uintptr_t>(stream);
+  return capture != 0 ? Status()
+                      : toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
+}
+
 } // namespace
 
 /// A request on its way into the streams.
 struct StreamTransfers::Prepared {
   StreamTransfers *of = nullptr;
+  bool isLaunched = false;           // in its stream
   std::vector<cudaStream_t> streams; // the first one executes
   unsigned long long firstStream = 0;
   unsigned long long capture = 0; // 0: eager
@@ -57,7 +65,13 @@ struct StreamTransfers::Prepared {
   bool isApart = false;
   TransferArguments arguments;
   std::shared_ptr<PartList> list;
-  std::vector<std::shared_ptr<StreamMark>> marks; // of strict daemons
+  std::vector<std::shared_ptr<StreamMark>> marks; // of strict daemons, one for each stream
+
+  void putMarks() {
+    for (size_t i = 0; i < marks.size(); ++i)
+      marks[i]->put(streams[i]);
+    marks.clear();
+  }
 };
 
 StreamTransfers::Event::~Event() {
@@ -84,8 +98,8 @@ StreamTransfers::make(daemon::Fabric &fabric, DeviceMemory &memory, const PairGe
 StreamTransfers::~StreamTransfers() {
   OnDevice on(memory.device());
   turns = {};
-  if (apart)
-    cudaStreamDestroy(apart);
+  for (const Apart &apart : aparts)
+    cudaStreamDestroy(apart.stream);
   if (mismatch)
     cudaFreeHost(mismatch);
 }
@@ -108,13 +122,11 @@ Status StreamTransfers::check(const daemon::Transfer &transfer, bool isCaptured)
     return invalid("count " + std::to_string(part.count) + " is not less than 2^48");
   if (!part.buffer && part.count != 0)
     return invalid("buffer is NULL and count is " + std::to_string(part.count));
-  return checkOnDevice({part.buffer, nullptr}, {part.bytes(), 0}, memory.device(), isCaptured);
+  return checkOnDevice({{"buffer", part.buffer, part.bytes()}}, memory.device(), isCaptured);
 }
 
 /// Nothing is put into a stream.
 Status StreamTransfers::prepare(const Request &request, Prepared &prepared) const {
-  if (fabric.failed())
-    return fabric.failure();
   if (pairs.numSlots == 0)
     return invalid("the communicator has too little device memory for transfers: set arenaBytes "
                    "to " +
@@ -161,13 +173,18 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
 
 // --- into the streams ---
 
-/// All ranks' waits are in the streams before the first kernel is, so that none of a group waits
-/// for another.
 Status StreamTransfers::run(std::span<const Request> requests) {
-  std::vector<Prepared> all(requests.size());
-  for (size_t i = 0; i < requests.size(); ++i)
-    if (Status ready = requests[i].of->prepare(requests[i], all[i]); !ready.ok())
+  Status first;
+  std::vector<Prepared> all;
+  for (const Request &request : requests) {
+    Prepared prepared;
+    if (Status ready = request.of->prepare(request, prepared); !ready.ok())
       return ready;
+    if (!request.of->fabric.failed())
+      all.push_back(std::move(prepared));
+    else if (first.ok())
+      first = request.of->fabric.failure();
+  }
   for (Prepared &one : all)
     one.isApart = std::ranges::any_of(all, [&](const Prepared &other) {
       return &other != &one &&
@@ -180,14 +197,35 @@ Status StreamTransfers::run(std::span<const Request> requests) {
   std::vector<std::unique_lock<Mutex>> locks;
   for (StreamTransfers *rank : ranks)
     locks.emplace_back(rank->calls);
-  Status status;
-  for (auto step : {&StreamTransfers::begin, &StreamTransfers::launch, &StreamTransfers::end})
+  Status enqueued = enqueue(all);
+  return first.ok() ? enqueued : first;
+}
+
+/// All ranks' waits are in the streams before the first kernel is, so that none of a group waits
+/// for another. Until then an error ends all; then each goes on for itself, as its peers do.
+Status StreamTransfers::enqueue(std::span<Prepared> all) {
+  Status first;
+  const auto isDone = [&](Prepared &one, Status (StreamTransfers::*step)(Prepared &)) {
+    OnDevice on(one.of->memory.device());
+    Status status = (one.of->*step)(one);
+    if (first.ok())
+      first = status;
+    return status.ok();
+  };
+  const bool haveBegun =
+      std::ranges::all_of(all, [&](Prepared &one) { return isDone(one, &StreamTransfers::begin); });
+  if (haveBegun)
     for (Prepared &one : all)
-      if (status.ok()) {
-        OnDevice on(one.of->memory.device());
-        status = (one.of->*step)(one);
-      }
-  return status;
+      if (!isDone(one, &StreamTransfers::launch) && all.size() > 1)
+        one.of->fabric.fail(first); // others of the group are in their streams
+  for (Prepared &one : all)
+    if (one.isLaunched)
+      (void)isDone(one, &StreamTransfers::end);
+  for (Prepared &one : all) {
+    OnDevice on(one.of->memory.device());
+    one.putMarks();
+  }
+  return first;
 }
 
 /// The stream that executes waits for what the others have, and for its turns.
@@ -197,14 +235,10 @@ Status StreamTransfers::begin(Prepared &prepared) {
     status = awaitNumbered();
   if (status.ok() && prepared.list && prepared.capture != 0)
     status = keepWithGraph(prepared.list, prepared.streams[0]);
-  if (status.ok() && prepared.isApart && !apart)
-    status = toStatus(cudaStreamCreateWithFlags(&apart, cudaStreamNonBlocking), "making a stream");
+  if (status.ok() && prepared.isApart)
+    status = standApart(prepared);
   if (status.ok() && prepared.capture == 0 && held.isWatched())
     status = hold(prepared);
-  if (!status.ok())
-    return status;
-  if (prepared.isApart)
-    prepared.streams.insert(prepared.streams.begin(), apart);
   for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i) {
     auto event = record(prepared.streams[i]);
     status = event.ok() ? toStatus(cudaStreamWaitEvent(prepared.streams[0], (*event)->event, 0),
@@ -212,6 +246,35 @@ Status StreamTransfers::begin(Prepared &prepared) {
                         : event.status();
   }
   return status.ok() ? takeTurns(prepared) : status;
+}
+
+/// For each first stream of a request, and each capture, another one: what they execute is in no
+/// order but the user's. One whose capture has ended may have another.
+Status StreamTransfers::standApart(Prepared &prepared) {
+  unsigned long long number = 0;
+  Status status = streamNumber(prepared.streams[0], prepared.capture, number);
+  if (!status.ok())
+    return status;
+  auto found = std::ranges::find_if(aparts, [&](const Apart &apart) {
+    return apart.insteadOf == number && apart.capture == prepared.capture;
+  });
+  if (found == aparts.end() && prepared.capture != 0)
+    found = std::ranges::find_if(aparts, [](const Apart &apart) {
+      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
+      return apart.capture != 0 && cudaStreamIsCapturing(apart.stream, &capture) == cudaSuccess &&
+             capture == cudaStreamCaptureStatusNone;
+    });
+  if (found == aparts.end()) {
+    cudaStream_t made = nullptr;
+    status = toStatus(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
+    if (!status.ok())
+      return status;
+    found = aparts.insert(aparts.end(), Apart{made, 0, 0});
+  }
+  found->insteadOf = number;
+  found->capture = prepared.capture;
+  prepared.streams.insert(prepared.streams.begin(), found->stream);
+  return {};
 }
 
 /// The streams count as held before anything that waits is put into one.
@@ -229,12 +292,7 @@ Status StreamTransfers::hold(Prepared &prepared) {
 /// wait, if there is one; else, the first time, the kernel waits for its number on the device.
 Status StreamTransfers::takeTurns(Prepared &prepared) {
   TransferArguments &arguments = prepared.arguments;
-  Status status;
-  if (prepared.capture != 0) // CUDA does not say; handles of one capture are different streams
-    prepared.firstStream = reinterpret_cast<uintptr_t>(prepared.streams[0]);
-  else
-    status = toStatus(cudaStreamGetId(prepared.streams[0], &prepared.firstStream),
-                      "asking which stream it is");
+  Status status = streamNumber(prepared.streams[0], prepared.capture, prepared.firstStream);
   for (uint32_t d = 0; d < arguments.numDirections && status.ok(); ++d) {
     TransferDirection &direction = arguments.directions[d];
     const Turn &turn = turnOf(direction);
@@ -245,8 +303,10 @@ Status StreamTransfers::takeTurns(Prepared &prepared) {
     } else if (turn.isUsed && turn.stream != prepared.firstStream) {
       behind = turn.behind;
       hasStreams = true;
-      if (!behind && !hasGraphs)
+      if (!behind && !hasGraphs) {
         direction.firstPiece = turn.numPieces;
+        arguments.numBlocks = 1; // it cannot leave while it waits
+      }
     }
     if (behind)
       status = toStatus(cudaStreamWaitEvent(prepared.streams[0], behind->event, 0),
@@ -261,6 +321,7 @@ Status StreamTransfers::launch(Prepared &prepared) {
                "launching transfers");
   if (!status.ok())
     return status;
+  prepared.isLaunched = true;
   hasGraphs |= prepared.capture != 0;
   if (prepared.list && prepared.capture == 0)
     lists.push_back(prepared.list);
@@ -282,8 +343,6 @@ Status StreamTransfers::end(Prepared &prepared) {
   for (size_t i = 1; i < prepared.streams.size() && status.ok(); ++i)
     status =
         toStatus(cudaStreamWaitEvent(prepared.streams[i], behind->event, 0), "joining streams");
-  for (size_t i = 0; i < prepared.marks.size(); ++i) // the own stream has none
-    prepared.marks[i]->put(prepared.streams[i + (prepared.isApart ? 1 : 0)]);
   for (uint32_t d = 0; d < prepared.arguments.numDirections; ++d) {
     const TransferDirection &direction = prepared.arguments.directions[d];
     Turn &turn = turnOf(direction);
@@ -369,6 +428,10 @@ StatusOr<bool> StreamTransfers::isOver() {
     return true;
   if (!hasGraphs)
     return areNumbersReached();
+  OnDevice on(memory.device());
+  for (const Turn &turn : turns) // those that are queued, and have not begun
+    if (turn.behind && cudaEventQuery(turn.behind->event) == cudaErrorNotReady)
+      return false;
   auto found = states();
   if (!found.ok())
     return found.status();

@@ -44,11 +44,15 @@ public:
   };
   /// A group, of one rank or several: behind what the streams have, in all of which what follows
   /// waits for its end. Either all streams of a rank are captured, in one capture, or none is.
-  /// InvalidArgument: nothing was done.
+  /// InvalidArgument: nothing was done. Of a rank that has failed nothing is, and the others'
+  /// transfers are in their streams; the first error is returned. The first captured call waits
+  /// for those before to end, 5 s at most, and other threads' calls of the rank meanwhile for it.
   static Status run(std::span<const Request> requests);
 
   /// Whether nothing of them is in flight that the host or the device knows of.
   StatusOr<bool> isOver();
+  /// After which a kernel that waits gives up.
+  std::chrono::milliseconds longestTimeout() const { return timeout; }
   /// Of a kernel of transfers that gave up.
   std::string describe(const GivingUp &where) const;
 
@@ -67,6 +71,12 @@ private:
     unsigned long long capture = 0, capturedStream = 0;
     std::shared_ptr<Event> capturedBehind;
   };
+  /// A stream of this rank's own, in the place of one that other ranks have in the same group.
+  struct Apart {
+    cudaStream_t stream;
+    unsigned long long insteadOf; // see streamNumber()
+    unsigned long long capture;   // 0: of eager calls
+  };
   struct Prepared;
 
   StreamTransfers(daemon::Fabric &fabric, DeviceMemory &memory, const PairGeometry &pairs,
@@ -74,11 +84,13 @@ private:
       : fabric(fabric), memory(memory), pairs(pairs), watch(watch), timeout(timeout),
         held(heldStreamsOn(memory.device())) {}
   Status prepare(const Request &request, Prepared &prepared) const;
+  static Status enqueue(std::span<Prepared> all);
   Status check(const daemon::Transfer &transfer, bool isCaptured) const;
   Status fill(Prepared &prepared, const GroupLayout &layout) const;
   Status begin(Prepared &prepared);
   Status launch(Prepared &prepared);
   Status end(Prepared &prepared);
+  Status standApart(Prepared &prepared);
   Status hold(Prepared &prepared);
   Status takeTurns(Prepared &prepared);
   Status awaitNumbered();
@@ -102,7 +114,7 @@ private:
   Mutex calls;
   std::array<Turn, kMostDirections> turns;
   std::deque<std::shared_ptr<PartList>> lists; // of eager kernels, in order
-  cudaStream_t apart = nullptr;                // of this rank's own, once it is needed
+  std::vector<Apart> aparts;
   /// Eager calls have numbers that the host knows, as long as no replay takes some of its own.
   bool hasGraphs = false;
   /// A direction has been used in several streams: from then on kernels leave events behind.

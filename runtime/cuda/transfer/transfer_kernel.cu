@@ -49,6 +49,13 @@ public:
       load(d, 0);
   }
 
+  /// Whether a kernel before this one gave up: it has left words of its directions as they were,
+  /// which must not be taken for this one's.
+  __device__ bool isTooLate() const {
+    const uint32_t hasGivenUp = *static_cast<const volatile uint32_t *>(arguments.bound.hasGivenUp);
+    return __any_sync(~0u, hasGivenUp != 0);
+  }
+
   /// Waits for a piece that this block may do: the next one of some direction, whose slot is ready.
   __device__ void choose() {
     for (;;) {
@@ -135,6 +142,9 @@ private:
                         0, direction.peer};
       giveUp(arguments.bound, stuck);
     }
+    __syncwarp();
+    if (lane == 0) // for the kernels behind this one, also if the host has ended it
+      atomicExch(arguments.bound.hasGivenUp, 1);
     end(false);
     return false;
   }
@@ -338,6 +348,12 @@ __global__ void __launch_bounds__(kTransferThreads, 2)
     }
   }
   Chooser chooser(arguments, shared);
+  if (chooser.isTooLate()) {
+    if (threadIdx.x == 0)
+      shared.piece.isLast = true;
+    __syncthreads();
+    return;
+  }
   for (;;) {
     chooser.choose();
     __syncthreads();
@@ -359,9 +375,11 @@ __global__ void __launch_bounds__(kTransferThreads, 2)
 } // namespace
 
 int launchTransfers(const TransferArguments &arguments, void *stream) {
-  transfer<<<arguments.numBlocks, kTransferThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      arguments);
-  return cudaGetLastError();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = arguments.numBlocks;
+  config.blockDim = kTransferThreads;
+  config.stream = static_cast<cudaStream_t>(stream);
+  return cudaLaunchKernelEx(&config, transfer, arguments);
 }
 
 int loadTransfers() {
