@@ -45,7 +45,7 @@ def _pybind_abi() -> list[str]:
 def _compile(output: Path, headers: Path) -> None:
     import torch
     root = Path(torch.__file__).parent
-    parts = sorted(p for p in SOURCES.glob("*.cpp"))
+    parts = sorted(p for p in SOURCES.rglob("*.cpp"))
     unit = output.with_suffix(".unit.cpp")  # PyTorch's headers are read once for all
     unit.write_text("".join(f'#include "{p}"\n' for p in parts))
     partial = output.with_suffix(f".{os.getpid()}.tmp")
@@ -75,7 +75,7 @@ def build() -> Path:
         return packaged
     headers = _headers()
     digest = hashlib.sha256()
-    for path in sorted([*SOURCES.iterdir(), *headers.glob("occl*.h"), Path(__file__)]):
+    for path in sorted([*SOURCES.rglob("*.[ch]*"), *headers.glob("occl*.h"), Path(__file__)]):
         digest.update(path.name.encode() + path.read_bytes())
     cache = Path(os.environ.get("OCCL_TORCH_CACHE", Path.home() / ".cache" / "occl-torch"))
     output = cache / "extensions" / "-".join(

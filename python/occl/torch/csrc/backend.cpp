@@ -73,6 +73,7 @@ Backend::Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
   config.maxInFlight = kMessageRequests;
   messages_ =
       std::make_shared<Messages>(Communicator::join(rank, size, name + "m", config), rank, size);
+  devices_ = DeviceGroup::make(rank, size, name + "d", timeoutOf(options_->timeout));
   c10d::Backend::init();
 }
 
@@ -81,6 +82,7 @@ Backend::~Backend() { shutdown(); }
 void Backend::shutdown() {
   if (comm_->forked())
     return;
+  devices_->close();
   messages_->leave();
   comm_->close();
 }
@@ -89,11 +91,18 @@ void Backend::abort() {
   const std::string why = "rank " + std::to_string(rank_) + " has aborted the process group";
   comm_->abort(why);
   messages_->abort(why);
+  devices_->abort(why);
 }
 
 c10d::ErrorType Backend::getError() {
   constexpr int kSuccess = 0, kCommError = 2; // as in Backend.hpp
-  return static_cast<c10d::ErrorType>(comm_->failed() ? kCommError : kSuccess);
+  return static_cast<c10d::ErrorType>(comm_->failed() || devices_->failed() ? kCommError
+                                                                            : kSuccess);
+}
+
+void Backend::eagerConnectSingleDevice(at::Device device) {
+  if (device.is_cuda())
+    devices_->connect(device, "init_process_group");
 }
 
 void Backend::setTimeout(std::chrono::milliseconds timeout) {
@@ -151,7 +160,7 @@ WorkPtr Backend::newWork(c10d::OpType type, const char *name, Tensors inputs, Te
 }
 
 // Into the innermost batch that this thread has open.
-c10::intrusive_ptr<Work> Backend::started(WorkPtr work) {
+c10::intrusive_ptr<Work> Backend::started(c10::intrusive_ptr<Work> work) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto open = coalesced_.find(std::this_thread::get_id());
   if (open != coalesced_.end())
@@ -164,12 +173,12 @@ void Backend::startCoalescing() {
   coalesced_[std::this_thread::get_id()].emplace_back();
 }
 
-std::vector<WorkPtr> Backend::closeBatch() {
+Backend::Batch Backend::closeBatch() {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto open = coalesced_.find(std::this_thread::get_id());
   if (open == coalesced_.end())
     C10_THROW_ERROR(ValueError, "occl: endCoalescing without startCoalescing");
-  std::vector<WorkPtr> batch = std::move(open->second.back());
+  Batch batch = std::move(open->second.back());
   open->second.pop_back();
   if (open->second.empty())
     coalesced_.erase(open);
@@ -188,13 +197,21 @@ c10::intrusive_ptr<Work> Backend::coalesce(const std::function<void()> &calls) {
 }
 
 c10::intrusive_ptr<Work> Backend::endCoalescing() {
-  const std::vector<WorkPtr> parts = closeBatch();
+  const Batch parts = closeBatch();
+  if (!parts.empty() && dynamic_cast<DeviceWork *>(parts[0].get()))
+    return started(devices_->combine(parts));
+  std::vector<OcclWork *> works;
+  for (const auto &part : parts)
+    if (auto *onHost = dynamic_cast<OcclWork *>(part.get()))
+      works.push_back(onHost);
+    else
+      return started(devices_->combine(parts)); // which says what is wrong
   Tensors outputs;
   for (const auto &part : parts)
     for (const auto &output : part->result())
       outputs.push_back(output);
   auto work = newWork(c10d::OpType::COALESCED, "coalesced", {}, outputs, parts.size() + 1);
-  for (const auto &part : parts)
+  for (OcclWork *part : works)
     part->whenComplete([work](std::exception_ptr error) { work->partEnded(error); });
   work->partEnded();
   return started(work);
@@ -207,6 +224,9 @@ c10::intrusive_ptr<Work> Backend::send(Tensors &tensors, int peer, int tag) {
   at::Tensor &tensor = only(tensors, "send");
   checkTensor(tensor, "send");
   checkRoot(peer, "send");
+  if (tensor.is_cuda())
+    return started(devices_->message(
+        {c10d::OpType::SEND, "send", true, timeout(c10d::kUnsetTimeout)}, {peer, tensor}, true));
   return started(messages_->send(tensor, peer, tag, std::chrono::milliseconds(timeout_)));
 }
 
@@ -215,6 +235,9 @@ c10::intrusive_ptr<Work> Backend::recv(Tensors &tensors, int peer, int tag) {
   at::Tensor &tensor = only(tensors, "recv");
   checkTensor(tensor, "recv");
   checkRoot(peer, "recv");
+  if (tensor.is_cuda())
+    return started(devices_->message(
+        {c10d::OpType::RECV, "recv", true, timeout(c10d::kUnsetTimeout)}, {peer, tensor}, false));
   return started(messages_->receive(tensor, peer, tag, std::chrono::milliseconds(timeout_)));
 }
 
@@ -222,6 +245,9 @@ c10::intrusive_ptr<Work> Backend::recvAnysource(Tensors &tensors, int tag) {
   usable("recv");
   at::Tensor &tensor = only(tensors, "recv");
   checkTensor(tensor, "recv");
+  if (tensor.is_cuda())
+    C10_THROW_ERROR(ValueError, "occl: recv: a CUDA tensor is received from a rank that is named, "
+                                "not from any: give src");
   return started(
       messages_->receive(tensor, Messages::kAnySource, tag, std::chrono::milliseconds(timeout_)));
 }

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/version.h>
 
+#include "device/group.h"
 #include "messages.h"
 #include "types.h"
 
@@ -38,6 +39,14 @@ template <typename Options> auto groupName(const Options &options) {
     return std::string();
 }
 
+/// Whether the caller will not wait at once, as far as PyTorch's options have it.
+template <typename Options> bool isAsync(const Options &options) {
+  if constexpr (requires { options.asyncOp; })
+    return options.asyncOp;
+  else
+    return true;
+}
+
 /// Operations start and return; their order is that of the calls, on all ranks, as with other
 /// backends. Thread-safe where threads order their calls.
 class Backend : public c10d::Backend {
@@ -57,6 +66,8 @@ public:
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() { return options_; }
   // Batches of sends and receives stay works of their own, each of which ends by itself.
   bool supportsCoalescing() const { return false; }
+  // Of a group that is bound to a device: it is connected there, which waits for the other ranks.
+  void eagerConnectSingleDevice(at::Device device);
   c10::intrusive_ptr<c10d::Backend>
   split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
         const c10::intrusive_ptr<c10d::Backend::Options> &options);
@@ -102,21 +113,23 @@ public:
   c10::intrusive_ptr<Work> recvAnysource(Tensors &, int tag) override;
 
 private:
-  /// A piece of memory that goes to, or comes from, a rank.
-  struct Piece {
-    int peer;
-    at::Tensor tensor;
-  };
+  using Piece = DevicePiece;
+  using Batch = std::vector<c10::intrusive_ptr<Work>>;
 
   void usable(const char *operation) const;
   void checkRoot(int64_t root, const char *operation) const;
   WorkPtr newWork(c10d::OpType type, const char *name, Tensors inputs, Tensors outputs,
                   unsigned parts = 1);
-  c10::intrusive_ptr<Work> started(WorkPtr work);
-  std::vector<WorkPtr> closeBatch();
+  c10::intrusive_ptr<Work> started(c10::intrusive_ptr<Work> work);
+  Batch closeBatch();
   /// One work for all that `calls` starts.
   c10::intrusive_ptr<Work> coalesce(const std::function<void()> &calls);
   uint32_t timeout(std::chrono::milliseconds ofCall) const;
+  /// How a call of tensors on devices is made.
+  template <typename Options>
+  DeviceHow how(c10d::OpType type, const char *name, const Options &options) const {
+    return {type, name, isAsync(options), timeout(options.timeout)};
+  }
   // Starts a collective, in the order of calls. What `scalar` holds and `keep` live until it ends.
   void start(const WorkPtr &work, occlCall_t call, std::string scalar = {},
              std::vector<uint8_t> keep = {});
@@ -128,19 +141,27 @@ private:
                  std::chrono::milliseconds limit);
   void startPieces(const WorkPtr &work, occlKind_t kind, int64_t root, std::vector<Piece> sends,
                    std::vector<Piece> receives, std::chrono::milliseconds limit);
+  // The same on devices.
+  c10::intrusive_ptr<Work> allgatherOnDevice(Tensors &outputs, const at::Tensor &input,
+                                             const DeviceHow &how);
+  c10::intrusive_ptr<Work> gatherOnDevice(const Tensors &outputs, const at::Tensor &input, int root,
+                                          const DeviceHow &how);
+  c10::intrusive_ptr<Work> scatterOnDevice(const at::Tensor &output, const Tensors &inputs,
+                                           int root, const DeviceHow &how);
 
   const c10::intrusive_ptr<GroupOptions> options_;
   const c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<Communicator> comm_;
   std::shared_ptr<Strand> strand_;
   std::shared_ptr<Messages> messages_;
+  std::shared_ptr<DeviceGroup> devices_;
   std::atomic<int64_t> timeout_; // milliseconds
   std::atomic<uint64_t> number_{0};
   // Of the communicator's calls; accessed by steps of the strand only.
   std::shared_ptr<uint64_t> next_ = std::make_shared<uint64_t>(0);
   std::mutex mutex_;
   // Batches that threads have open, one in another.
-  std::map<std::thread::id, std::vector<std::vector<WorkPtr>>> coalesced_;
+  std::map<std::thread::id, std::vector<Batch>> coalesced_;
   std::map<std::string, int> splits_;
 };
 

@@ -105,6 +105,10 @@ c10::intrusive_ptr<Work> Backend::broadcast(Tensors &tensors,
   at::Tensor &tensor = only(tensors, "broadcast");
   checkTensor(tensor, "broadcast");
   checkRoot(options.rootRank, "broadcast");
+  if (tensor.is_cuda())
+    return started(devices_->copy(how(c10d::OpType::BROADCAST, "broadcast", options),
+                                  occlKindBroadcast, tensor, tensor, tensor.numel(),
+                                  options.rootRank));
   auto work = newWork(c10d::OpType::BROADCAST, "broadcast", tensors, tensors);
   startCopy(work, occlKindBroadcast, tensor, tensor, tensor, options.rootRank, options.timeout);
   return started(work);
@@ -116,6 +120,10 @@ c10::intrusive_ptr<Work> Backend::allreduce(Tensors &tensors,
   at::Tensor &tensor = only(tensors, "all_reduce");
   checkTensor(tensor, "all_reduce");
   reductionOf(tensor.scalar_type(), options.reduceOp);
+  if (tensor.is_cuda())
+    return started(devices_->reduce(how(c10d::OpType::ALLREDUCE, "all_reduce", options),
+                                    occlKindAllReduce, tensor, tensor, tensor.numel(),
+                                    options.reduceOp, 0));
   auto work = newWork(c10d::OpType::ALLREDUCE, "all_reduce", tensors, tensors);
   startReduction(work, occlKindAllReduce, tensor, tensor, tensor.numel(), options.reduceOp, 0,
                  options.timeout);
@@ -142,6 +150,10 @@ c10::intrusive_ptr<Work> Backend::reduce(Tensors &tensors, const c10d::ReduceOpt
   checkTensor(tensor, "reduce");
   checkRoot(options.rootRank, "reduce");
   reductionOf(tensor.scalar_type(), options.reduceOp);
+  if (tensor.is_cuda())
+    return started(devices_->reduce(how(c10d::OpType::REDUCE, "reduce", options), occlKindReduce,
+                                    tensor, tensor, tensor.numel(), options.reduceOp,
+                                    options.rootRank));
   auto work = newWork(c10d::OpType::REDUCE, "reduce", tensors, tensors);
   startReduction(work, occlKindReduce, tensor, tensor, tensor.numel(), options.reduceOp,
                  options.rootRank, options.timeout);
@@ -155,6 +167,9 @@ c10::intrusive_ptr<Work> Backend::_allgather_base(at::Tensor &output, at::Tensor
   checkTensors({input, output}, name);
   checkSizes(output.numel() == input.numel() * size_, name,
              "output tensor size must be equal to world_size times input tensor size");
+  if (input.is_cuda())
+    return started(devices_->copy(how(c10d::OpType::_ALLGATHER_BASE, name, options),
+                                  occlKindAllGather, input, output, input.numel(), 0));
   auto work = newWork(c10d::OpType::_ALLGATHER_BASE, name, {input}, {output});
   startCopy(work, occlKindAllGather, input, output, input, 0, options.timeout);
   return started(work);
@@ -182,6 +197,10 @@ c10::intrusive_ptr<Work> Backend::_reduce_scatter_base(at::Tensor &output, at::T
              "input tensor must be the same size as output size times world size");
   reductionOf(input.scalar_type(), options.reduceOp);
   at::Tensor source = overlap(input, output) ? input.clone() : input;
+  if (source.is_cuda())
+    return started(devices_->reduce(how(c10d::OpType::_REDUCE_SCATTER_BASE, name, options),
+                                    occlKindReduceScatter, source, output, output.numel(),
+                                    options.reduceOp, 0));
   auto work = newWork(c10d::OpType::_REDUCE_SCATTER_BASE, name, {source}, {output});
   startReduction(work, occlKindReduceScatter, source, output, output.numel(), options.reduceOp, 0,
                  options.timeout);
@@ -223,6 +242,10 @@ c10::intrusive_ptr<Work> Backend::reduce_scatter(Tensors &outputs, std::vector<T
     for (const at::Tensor &part : parts)
       flat.push_back(part.reshape({-1}));
     at::Tensor input = at::cat(flat);
+    if (input.is_cuda())
+      return started(devices_->reduce(how(c10d::OpType::REDUCE_SCATTER, name, options),
+                                      occlKindReduceScatter, input, output, output.numel(),
+                                      options.reduceOp, 0));
     auto work = newWork(c10d::OpType::REDUCE_SCATTER, name, {input}, {output});
     startReduction(work, occlKindReduceScatter, input, output, output.numel(), options.reduceOp, 0,
                    options.timeout);
@@ -233,6 +256,11 @@ c10::intrusive_ptr<Work> Backend::reduce_scatter(Tensors &outputs, std::vector<T
       at::Tensor own = root == rank_ ? output : parts[root].clone();
       if (root == rank_)
         own.copy_(parts[root].view_as(own));
+      if (own.is_cuda()) {
+        started(devices_->reduce(how(c10d::OpType::REDUCE, name, options), occlKindReduce, own, own,
+                                 own.numel(), options.reduceOp, root));
+        continue;
+      }
       auto work = newWork(c10d::OpType::REDUCE, name, {own}, {});
       startReduction(work, occlKindReduce, own, own, own.numel(), options.reduceOp, root,
                      options.timeout);
@@ -253,6 +281,9 @@ c10::intrusive_ptr<Work> Backend::gather_single(at::Tensor &output, at::Tensor &
     checkSizes(output.numel() == input.numel() * size_, name,
                "output tensor size must be equal to world_size times input tensor size");
   }
+  if (input.is_cuda())
+    return started(devices_->copy(how(c10d::OpType::GATHER, name, options), occlKindGather, input,
+                                  root ? output : input, input.numel(), options.rootRank));
   auto work = newWork(c10d::OpType::GATHER, name, {input}, root ? Tensors{output} : Tensors{});
   startCopy(work, occlKindGather, input, root ? output : input, input, options.rootRank,
             options.timeout);
@@ -261,6 +292,9 @@ c10::intrusive_ptr<Work> Backend::gather_single(at::Tensor &output, at::Tensor &
 
 c10::intrusive_ptr<Work> Backend::barrier(const c10d::BarrierOptions &options) {
   usable("barrier");
+  if (!isAsync(
+          options)) // then the host waits here, for what its stream has before the barrier, too
+    devices_->drainCurrentStream();
   auto work = newWork(c10d::OpType::BARRIER, "barrier", {}, {});
   std::vector<uint8_t> bytes(2);
   occlCall_t call = OCCL_CALL_INITIALIZER;

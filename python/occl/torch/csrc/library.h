@@ -14,6 +14,8 @@ namespace occl_torch {
   F(occlCommDestroy)                                                                               \
   F(occlCommAbort)                                                                                 \
   F(occlStart)                                                                                     \
+  F(occlCall)                                                                                      \
+  F(occlStreamWait)                                                                                \
   F(occlTest)                                                                                      \
   F(occlSend)                                                                                      \
   F(occlRecv)                                                                                      \

@@ -101,6 +101,8 @@ c10::intrusive_ptr<Work> Backend::allgather(std::vector<Tensors> &outputs, Tenso
   checkTensors({input, outputs[0][0]}, name);
   check(outputs[0][rank_].numel() == input.numel(), name,
         "the output of this rank's part must have the size of the input");
+  if (input.is_cuda())
+    return allgatherOnDevice(outputs[0], input, how(c10d::OpType::ALLGATHER, name, options));
   std::vector<Piece> sends, receives;
   for (int peer = 0; peer < size_; ++peer) {
     sends.push_back({peer, input});
@@ -153,6 +155,8 @@ c10::intrusive_ptr<Work> Backend::gather(std::vector<Tensors> &outputs, Tensors 
   } else {
     check(outputs.empty(), name, "only the root has outputs");
   }
+  if (input.is_cuda())
+    return gatherOnDevice(results, input, root, how(c10d::OpType::GATHER, name, options));
   auto work = newWork(c10d::OpType::GATHER, name, inputs, results);
   startPieces(work, occlKindGather, root, std::move(sends), std::move(receives), options.timeout);
   return started(work);
@@ -179,6 +183,8 @@ c10::intrusive_ptr<Work> Backend::scatter(Tensors &outputs, std::vector<Tensors>
   } else {
     check(inputs.empty(), name, "only the root has inputs");
   }
+  if (output.is_cuda())
+    return scatterOnDevice(output, held, root, how(c10d::OpType::SCATTER, name, options));
   auto work = newWork(c10d::OpType::SCATTER, name, held, outputs);
   startPieces(work, occlKindScatter, root, std::move(sends), std::move(receives), options.timeout);
   return started(work);
@@ -198,6 +204,9 @@ c10::intrusive_ptr<Work> Backend::alltoall(Tensors &outputs, Tensors &inputs,
     sends.push_back({peer, inputs[peer]});
     receives.push_back({peer, outputs[peer]});
   }
+  if (inputs[0].is_cuda())
+    return started(
+        devices_->transfer(how(c10d::OpType::ALLTOALL, name, options), sends, receives, outputs));
   auto work = newWork(c10d::OpType::ALLTOALL, name, inputs, outputs);
   startPieces(work, occlKindAllToAll, 0, std::move(sends), std::move(receives), options.timeout);
   return started(work);
@@ -216,6 +225,14 @@ c10::intrusive_ptr<Work> Backend::alltoall_base(at::Tensor &output, at::Tensor &
   for (int peer = 0; peer < size_; ++peer) {
     sends.push_back({peer, from[peer]});
     receives.push_back({peer, to[peer]});
+  }
+  if (input.is_cuda()) {
+    const DeviceHow called = how(c10d::OpType::ALLTOALL_BASE, name, options);
+    // Ranks agree in whether they give splits, and without them have one collective.
+    if (inputSplits.empty() && outputSplits.empty())
+      return started(
+          devices_->copy(called, occlKindAllToAll, input, output, input.numel() / size_, 0));
+    return started(devices_->transfer(called, sends, receives, {output}));
   }
   auto work = newWork(c10d::OpType::ALLTOALL_BASE, name, {input}, {output});
   startPieces(work, occlKindAllToAll, 0, std::move(sends), std::move(receives), options.timeout);

@@ -182,13 +182,9 @@ void checkTensor(const at::Tensor &tensor, const char *operation) {
   const std::string where = std::string("occl: ") + operation + ": ";
   if (!tensor.defined())
     C10_THROW_ERROR(ValueError, where + "a tensor is undefined");
-  if (tensor.device().is_cuda())
+  if (!tensor.device().is_cpu() && !tensor.device().is_cuda())
     C10_THROW_ERROR(ValueError, where + "the tensor is on " + tensor.device().str() +
-                                    "; this backend takes tensors on CPUs only: use "
-                                    "init_process_group(\"cpu:occl,cuda:nccl\")");
-  if (!tensor.device().is_cpu())
-    C10_THROW_ERROR(ValueError, where + "the tensor is on " + tensor.device().str() +
-                                    "; this backend takes tensors on CPUs only");
+                                    "; this backend takes tensors on CPUs and CUDA devices");
   if (tensor.layout() != at::kStrided)
     C10_THROW_ERROR(ValueError, where + "Tensors must be dense, not sparse");
   if (!tensor.is_contiguous(tensor.suggest_memory_format()))
@@ -200,6 +196,10 @@ void checkTensors(const std::vector<at::Tensor> &tensors, const char *operation)
     C10_THROW_ERROR(ValueError, std::string("occl: ") + operation + ": requires tensors");
   for (const at::Tensor &tensor : tensors) {
     checkTensor(tensor, operation);
+    if (tensor.device() != tensors[0].device())
+      C10_THROW_ERROR(ValueError, std::string("occl: ") + operation +
+                                      ": Tensors must be on one device, not on " +
+                                      tensors[0].device().str() + " and " + tensor.device().str());
     if (tensor.scalar_type() != tensors[0].scalar_type())
       C10_THROW_ERROR(TypeError, std::string("occl: ") + operation +
                                      ": Tensors must have identical type, not " +

@@ -32,9 +32,10 @@ Reduction reductionOf(at::ScalarType type, const c10d::ReduceOp &op);
 /// Reduces parts[0], parts[1] ... into `output`, as PyTorch does.
 void reduceLocally(const at::Tensor &parts, at::Tensor output, const c10d::ReduceOp &op);
 
-/// Throws ValueError or TypeError, as torch.distributed does, unless it is a dense tensor of CPUs.
+/// Throws ValueError or TypeError, as torch.distributed does, unless it is a dense tensor of CPUs
+/// or of a CUDA device.
 void checkTensor(const at::Tensor &tensor, const char *operation);
-/// The same for all of them, and that they have the type of the first.
+/// The same for all of them, and that they have the type, and the device, of the first.
 void checkTensors(const std::vector<at::Tensor> &tensors, const char *operation);
 /// The only tensor of the list.
 at::Tensor &only(std::vector<at::Tensor> &tensors, const char *operation);

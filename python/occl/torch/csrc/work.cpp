@@ -1,10 +1,10 @@
 #include "work.h"
 
-#include <Python.h>
-
 #include <algorithm>
 #include <sched.h>
 #include <thread>
+
+#include "signals.h"
 
 namespace occl_torch {
 
@@ -17,21 +17,6 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(500);
 // While it sleeps the library's threads go on; it wakes to see whether Python has signals for it.
 constexpr auto kSlice = std::chrono::milliseconds(50);
-
-// Runs Python's signal handlers: SIGINT's raises KeyboardInterrupt.
-void checkSignals() {
-  if (!Py_IsInitialized())
-    return;
-  bool raised = false;
-  const PyGILState_STATE state = PyGILState_Ensure();
-  raised = PyErr_CheckSignals() != 0;
-  if (raised) {
-    pybind11::error_already_set error;
-    PyGILState_Release(state);
-    throw error;
-  }
-  PyGILState_Release(state);
-}
 
 } // namespace
 
