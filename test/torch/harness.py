@@ -107,8 +107,8 @@ class Ranks:
             result += [(rank, json.loads(line)) for line in lines]
         return result
 
-    def wait(self, limit: float) -> bool:
-        """Until all have ended; after `limit` seconds they are killed and it is False."""
+    def wait(self, limit: float, kill: bool = True) -> bool:
+        """Until all have ended; after `limit` seconds they are killed, if so said, and it is False."""
         until = time.monotonic() + limit
         while len(self.statuses) < len(self.pids):
             for rank, pid in enumerate(self.pids):
@@ -118,7 +118,8 @@ class Ranks:
                 if found:
                     self.statuses[rank] = os.waitstatus_to_exitcode(status)
             if time.monotonic() > until:
-                self.kill()
+                if kill:
+                    self.kill()
                 return False
             time.sleep(0.005)
         return True
@@ -146,10 +147,11 @@ def say(**message) -> None:
     """Of a rank: tells the parent."""
 
 
-def init(backend: str, rank: int, size: int, place: str, seconds: float = 120) -> None:
+def init(backend: str, rank: int, size: int, place: str, seconds: float = 120,
+         device_id: torch.device | None = None) -> None:
     """init_process_group through a file."""
     dist.init_process_group(backend, init_method=f"file://{place}", rank=rank, world_size=size,
-                            timeout=timedelta(seconds=seconds))
+                            timeout=timedelta(seconds=seconds), device_id=device_id)
 
 
 def fresh_place() -> str:

@@ -1,6 +1,8 @@
 """Builds the extension for the PyTorch that can be imported: some 20 seconds of g++, once.
 
     python -m occl.torch.build          prints where it is
+    python -m occl.torch.build PYTHON   for another Python with the same torch, which needs headers
+                                        here, but no torch
 
 Needs g++ and Python's headers (Debian: g++, python3-dev); neither ninja nor CUDA. Extensions are
 kept by versions and sources in $OCCL_TORCH_CACHE (default: ~/.cache/occl-torch).
@@ -42,7 +44,22 @@ def _pybind_abi() -> list[str]:
     return [f'-DPYBIND11_{name}="{value}"' for name, value in names.items() if value is not None]
 
 
-def _compile(output: Path, headers: Path) -> None:
+def _headers_of(python: str | None) -> tuple[str, str]:
+    """The tag, as cp312, and the folder of headers, of a Python; None: of this one."""
+    if python is None:
+        tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+        return tag, sysconfig.get_paths()["include"]
+    asked = ("import sys, sysconfig; print('cp%d%d' % sys.version_info[:2]);"
+             "print(sysconfig.get_paths()['include'])")
+    try:
+        answer = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BuildError(f"{python} is no Python that can be asked for its headers: {error}") from None
+    tag, include = answer.stdout.split("\n")[:2]
+    return tag, include
+
+
+def _compile(output: Path, headers: Path, python_headers: str) -> None:
     import torch
     root = Path(torch.__file__).parent
     parts = sorted(p for p in SOURCES.rglob("*.cpp"))
@@ -54,7 +71,7 @@ def _compile(output: Path, headers: Path) -> None:
         "-fvisibility=hidden", "-D_GLIBCXX_USE_CXX11_ABI=%d" % torch.compiled_with_cxx11_abi(),
         *_pybind_abi(), f"-I{SOURCES}", f"-I{headers}", f"-isystem{root / 'include'}",
         f"-isystem{root / 'include' / 'torch' / 'csrc' / 'api' / 'include'}",
-        f"-isystem{sysconfig.get_paths()['include']}", str(unit), "-o", str(partial),
+        f"-isystem{python_headers}", str(unit), "-o", str(partial),
         f"-L{root / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10", "-ldl", "-lpthread"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -67,29 +84,30 @@ def _compile(output: Path, headers: Path) -> None:
     partial.rename(output)
 
 
-def build() -> Path:
-    """Returns the extension for this Python and its torch; builds it unless it is there."""
+def build(python: str | None = None) -> Path:
+    """Returns the extension for a Python (None: this one) and the torch of this one; builds it
+    unless it is there."""
     import torch
     packaged = FOLDER / ("_c10d_%s_%s.so" % tuple(torch.__version__.split(".")[:2]))
-    if packaged.exists():
+    if packaged.exists() and python is None:
         return packaged
+    tag, python_headers = _headers_of(python)
     headers = _headers()
     digest = hashlib.sha256()
     for path in sorted([*SOURCES.rglob("*.[ch]*"), *headers.glob("occl*.h"), Path(__file__)]):
         digest.update(path.name.encode() + path.read_bytes())
     cache = Path(os.environ.get("OCCL_TORCH_CACHE", Path.home() / ".cache" / "occl-torch"))
     output = cache / "extensions" / "-".join(
-        ["torch", torch.__version__, f"cp{sys.version_info.major}{sys.version_info.minor}",
-         digest.hexdigest()[:16]]) / "_c10d.so"
+        ["torch", torch.__version__, tag, digest.hexdigest()[:16]]) / "_c10d.so"
     if output.exists():
         return output
     output.parent.mkdir(parents=True, exist_ok=True)
     with (output.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ranks that start together build one
         if not output.exists():
-            _compile(output, headers)
+            _compile(output, headers, python_headers)
     return output
 
 
 if __name__ == "__main__":
-    print(build())
+    print(build(*sys.argv[1:2]))

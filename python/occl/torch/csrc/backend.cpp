@@ -100,6 +100,11 @@ c10d::ErrorType Backend::getError() {
                                                                             : kSuccess);
 }
 
+std::string Backend::failure() {
+  const std::string onDevices = devices_->whyFailed(), onHosts = comm_->whyFailed();
+  return onDevices.empty() ? onHosts : onDevices;
+}
+
 void Backend::eagerConnectSingleDevice(at::Device device) {
   if (device.is_cuda())
     devices_->connect(device, "init_process_group");

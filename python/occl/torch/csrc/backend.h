@@ -73,6 +73,9 @@ public:
         const c10::intrusive_ptr<c10d::Backend::Options> &options);
   void setTimeout(std::chrono::milliseconds timeout);
   c10d::ErrorType getError();
+  /// Why it has failed, "" if it has not as far as this rank knows. CUDA's streams go on after a
+  /// failure, and so does a program that does not call the group again.
+  std::string failure();
   void abort();
   void shutdown();
 

@@ -110,9 +110,9 @@ std::exception_ptr Communicator::failure(const std::string &what, occlResult_t r
 
 bool Communicator::forked() const { return owner_ != getpid(); }
 
-bool Communicator::failed() {
+std::string Communicator::whyFailed() {
   Use use(*this);
-  return use && occl().occlCommGetLastError(use.handle())[0] != '\0';
+  return use ? occl().occlCommGetLastError(use.handle()) : "";
 }
 
 std::string Communicator::report() {

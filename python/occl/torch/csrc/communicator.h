@@ -51,7 +51,8 @@ public:
   /// The same as an exception, c10::DistBackendError.
   std::exception_ptr failure(const std::string &what, occlResult_t result);
   /// Whether it has failed, here or on another rank, as far as this one knows.
-  bool failed();
+  bool failed() { return !whyFailed().empty(); }
+  std::string whyFailed();
   /// Who waits for whom now, "" if nobody can tell.
   std::string report();
   /// Whether this process is a child made by fork(), where nothing of it may be touched: not even

@@ -32,5 +32,7 @@ PYBIND11_MODULE(_c10d, m) {
              py::gil_scoped_release release;
              return c10::make_intrusive<occl_torch::Backend>(store, rank, size, options);
            }),
-           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"));
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"))
+      .def("failure", &occl_torch::Backend::failure, py::call_guard<py::gil_scoped_release>(),
+           "Why the group has failed, as far as this rank knows; \"\" if it has not.");
 }

@@ -133,13 +133,13 @@ void DeviceGroup::close() {
     comm->close();
 }
 
-bool DeviceGroup::failed() {
+std::string DeviceGroup::whyFailed() {
   std::shared_ptr<Communicator> comm;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     comm = comm_;
   }
-  return comm && comm->failed();
+  return comm ? comm->whyFailed() : "";
 }
 
 // Streams go on after a failure, with outputs that are undefined: so it is said even if the

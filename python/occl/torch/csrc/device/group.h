@@ -67,7 +67,8 @@ public:
   void abort(const std::string &why);
   void close();
   /// Why it failed, "" if it did not.
-  bool failed();
+  bool failed() { return !whyFailed().empty(); }
+  std::string whyFailed();
   unsigned tick() override;
 
 private:
