@@ -47,6 +47,7 @@ for version in "${versions[@]}"; do
     for backend in occl gloo; do
       BACKEND=$backend step "torch's own tests, $backend" "$python" test/torch/suite.py
     done
+    step "programs for GPUs, on CPUs" env OCCL_TEST_DEVICE=cpu "$python" test/torch/gpu/run.py
     for program in test/programs/torch_*.py; do # for GPUs; here it is seen that they are right
       step "$program with gloo" env LIMIT=180 "$python" "$program"
     done

@@ -1,4 +1,4 @@
-"""PyTorch's distributed backend `occl`, for tensors on CPUs.
+"""PyTorch's distributed backend `occl`, for tensors on CPUs and CUDA devices.
 
     import torch.distributed as dist
     import occl.torch
@@ -50,5 +50,4 @@ def autoload() -> None:
 
 
 if not hasattr(dist.Backend, "OCCL"):
-    # Also for CUDA, so that the error of a CUDA tensor is this backend's, which says what to do.
     dist.Backend.register_backend("occl", _create, extended_api=True, devices=["cpu", "cuda"])

@@ -183,6 +183,8 @@ void DeviceGroup::drainCurrentStream() {
   lock.unlock();
   TORCH_CHECK(!isCaptured(stream), "occl: barrier: the current stream is captured in a graph");
   stream.synchronize();
+  if (failed())
+    std::rethrow_exception(comm_->failure("barrier", occlAborted));
 }
 
 } // namespace occl_torch

@@ -61,7 +61,8 @@ public:
   DeviceWorkPtr message(const DeviceHow &how, const DevicePiece &piece, bool isSend);
   /// One work for several. Throws ValueError unless all are of this group's device.
   DeviceWorkPtr combine(const std::vector<c10::intrusive_ptr<c10d::Work>> &works);
-  /// The host waits until the current stream of the group's device, if it has one, is done.
+  /// The host waits until the current stream of the group's device, if it has one, is done. Throws
+  /// why the group has failed, if it has.
   void drainCurrentStream();
 
   void abort(const std::string &why);
