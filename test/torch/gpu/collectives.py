@@ -217,6 +217,7 @@ def case_opposite_orders(c: Context) -> None:
 def case_nothing_is_blocked(c: Context) -> None:
     """Between start and wait neither the host nor the stream waits for a rank that has not come."""
     x, y = torch.ones(1 << 20), torch.ones(64, 64)
+    dist.all_reduce(torch.ones(1 << 20))  # the first call of a group waits for all of its ranks
     for last in range(c.size):
         dist.barrier()
         if c.rank != last:

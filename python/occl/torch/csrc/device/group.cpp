@@ -57,6 +57,9 @@ void DeviceGroup::join(c10::DeviceIndex device) {
     config.deviceKind = occlDeviceCuda;
     config.device = static_cast<uint32_t>(device);
     config.heapBytes = kHeapBytes;
+    // The device can be idle while operations wait: else what CUDA does on an idle device alone, as
+    // another group's memory, would wait for them, and their ranks perhaps for that group.
+    config.strict = 1;
     comm = Communicator::join(rank_, size_, name_, config);
   } catch (const c10::Error &error) {
     why = error.what_without_backtrace();
