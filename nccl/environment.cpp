@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -140,6 +141,19 @@ void nameIgnoredSettings() {
       std::fprintf(stderr, "OCCL (libnccl): has no meaning here and is ignored: %s\n",
                    list.c_str());
     log(LogLevel::Version, "OCCL in the place of NCCL, for programs of NCCL 2.28");
+  });
+}
+
+void reportUse() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char *path = std::getenv("OCCL_NCCL_REPORT");
+    const int file = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    if (file < 0)
+      return; // it may be long gone: the program goes on all the same
+    const std::string line = std::to_string(getpid()) + "\n";
+    (void)!write(file, line.data(), line.size());
+    close(file);
   });
 }
 

@@ -25,4 +25,8 @@ void resetLog();
 /// does not know.
 void nameIgnoredSettings();
 
+/// Adds a line to the file that OCCL_NCCL_REPORT names, once in a process: `occl nccl` wants to know
+/// whether anybody makes a communicator.
+void reportUse();
+
 } // namespace occl::nccl

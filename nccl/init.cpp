@@ -26,6 +26,7 @@ occlConfig_t occlConfig(int device) {
 Outcome initRank(ncclComm_t *handle, int numRanks, const ncclUniqueId &id, int rank,
                  const ncclConfig_t *given, std::optional<int> onDevice = std::nullopt) {
   nameIgnoredSettings();
+  reportUse();
   if (!handle)
     return invalidArgument("comm must not be NULL");
   *handle = nullptr;

@@ -45,11 +45,14 @@ gcc -Wall -Wextra -Werror program.c $(pkg-config --cflags --libs occl) -o progra
 # docs/nccl.md: its commands, from the program on; then the library comes first, as for programs that have an NCCL.
 awk '/^    cat > sum.cpp/ { on = 1 } on && !/^    / { exit } on { print substr($0, 5) }' "$nccl" >commands.sh
 [ "$(PREFIX=$prefix bash -euo pipefail commands.sh)" = 10 ]
+[ "$(OCCL_NCCL_HOST=1 LD_LIBRARY_PATH=$prefix/lib/occl/nccl ./sum)" = 10 ]
 [ "$(OCCL_NCCL_HOST=1 LD_PRELOAD=$prefix/lib/occl/nccl/libnccl.so.2 ./sum)" = 10 ]
 if [ -e "$prefix/lib/libnccl.so.2" ]; then
   echo "libnccl.so.2 is where programs find it unasked" >&2
   exit 1
 fi
+
+occl doctor | grep "2 processes: right"
 
 # Another launcher than ours: the variables that torchrun sets.
 port=$RANDOM ranks=()

@@ -1,0 +1,129 @@
+#include "tools/occl/device_checks.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace occl::driver {
+
+namespace {
+
+/// The functions of CUDA's driver that are asked; 0 is success for all of them.
+struct Driver {
+  int (*init)(unsigned) = nullptr;
+  int (*version)(int *) = nullptr;
+  int (*count)(int *) = nullptr;
+  int (*device)(int *, int) = nullptr;
+  int (*name)(char *, int, int) = nullptr;
+  int (*memory)(size_t *, int) = nullptr;
+  int (*attribute)(int *, int, int) = nullptr;
+  int (*peer)(int *, int, int) = nullptr;
+
+  bool load() {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    bool isThere = library != nullptr;
+    const auto get = [&](const char *symbol, auto &function) {
+      if (isThere)
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, symbol));
+      isThere = isThere && function;
+    };
+    get("cuInit", init);
+    get("cuDriverGetVersion", version);
+    get("cuDeviceGetCount", count);
+    get("cuDeviceGet", device);
+    get("cuDeviceGetName", name);
+    get("cuDeviceTotalMem_v2", memory);
+    get("cuDeviceGetAttribute", attribute);
+    get("cuDeviceCanAccessPeer", peer);
+    return isThere;
+  }
+};
+
+// Of CUdevice_attribute, which is fixed.
+constexpr int kComputeMode = 20, kMajor = 75, kMinor = 76;
+constexpr int kProhibited = 2; // of CUcomputemode
+
+int ask(const Driver &driver, int attribute, int device) {
+  int value = 0;
+  driver.attribute(&value, attribute, device);
+  return value;
+}
+
+void checkDevice(Report &report, const Driver &driver, int device) {
+  char name[100] = "?";
+  size_t bytes = 0;
+  driver.name(name, sizeof name, device);
+  driver.memory(&bytes, device);
+  const int major = ask(driver, kMajor, device), minor = ask(driver, kMinor, device);
+  const std::string what = fmt::format("GPU {}", device);
+  const std::string state =
+      fmt::format("{}, {} GiB, compute capability {}.{}", name, bytes >> 30, major, minor);
+  if (major < 9)
+    report.add(Finding::Broken, what, state, "OCCL's kernels need compute capability 9.0 or more");
+  else if (ask(driver, kComputeMode, device) == kProhibited)
+    report.add(Finding::Broken, what, state + ", prohibited", "nvidia-smi -c 0");
+  else
+    report.add(Finding::Good, what, state);
+}
+
+void checkPeers(Report &report, const Driver &driver, int number) {
+  std::string missing;
+  for (int i = 0; i < number; ++i)
+    for (int j = 0; j < number; ++j) {
+      int can = 0;
+      if (i != j && (driver.peer(&can, i, j) != 0 || can == 0))
+        missing += fmt::format(" {}-{}", i, j);
+    }
+  if (missing.empty())
+    report.add(Finding::Good, "GPUs of each other", "all access all");
+  else
+    report.add(Finding::Broken, "GPUs of each other", "without access:" + missing,
+               "ranks on such GPUs cannot make a communicator");
+}
+
+/// See docs/gpu.md, what waits for what.
+void checkSettings(Report &report) {
+  const char *given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const int connections = given ? std::atoi(given) : 8;
+  const std::string state = fmt::format("{}{}", connections, given ? "" : ", as nobody has set it");
+  if (connections < 8)
+    report.add(Finding::Limited, "MAX_CONNECTIONS", state,
+               "as many streams that wait hold up all others: CUDA_DEVICE_MAX_CONNECTIONS=32");
+  else
+    report.add(Finding::Good, "MAX_CONNECTIONS", state);
+  if (const char *blocking = std::getenv("CUDA_LAUNCH_BLOCKING"); blocking && *blocking == '1')
+    report.add(Finding::Limited, "CUDA_LAUNCH_BLOCKING", "1",
+               "ranks of one process wait for each other's kernels: unset it");
+}
+
+} // namespace
+
+void checkDevices(Report &report) {
+  Driver driver;
+  if (!driver.load())
+    return report.add(Finding::Limited, "CUDA", "libcuda.so.1 is not found",
+                      "communicators are on hosts");
+  int number = 0, version = 0;
+  driver.version(&version);
+  if (const int error = driver.init(0); error != 0 || driver.count(&number) != 0 || number == 0)
+    return report.add(Finding::Limited, "CUDA",
+                      fmt::format("driver of CUDA {}.{}, no GPU (error {})", version / 1000,
+                                  version % 1000 / 10, error),
+                      "communicators are on hosts");
+  report.add(Finding::Good, "CUDA",
+             fmt::format("driver of CUDA {}.{}", version / 1000, version % 1000 / 10));
+  for (int i = 0; i < number; ++i) {
+    int device = 0;
+    if (driver.device(&device, i) == 0)
+      checkDevice(report, driver, device);
+  }
+  if (number > 1)
+    checkPeers(report, driver, number);
+  checkSettings(report);
+}
+
+} // namespace occl::driver

@@ -1,0 +1,138 @@
+#include "tools/occl/host_checks.h"
+
+#include "runtime/communicator/occl.h"
+#include "tools/occl-run/launcher.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <sched.h>
+#include <string>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace occl::driver {
+
+namespace {
+
+void checkProcessors(Report &report) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  const long there = sysconf(_SC_NPROCESSORS_ONLN);
+  const long usable = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : there;
+  const std::string state = fmt::format("{} of {} processors", usable, there);
+  if (usable == 1)
+    report.add(Finding::Limited, "processors", state,
+               "ranks take turns on it: right, and slow. See the affinity of this process");
+  else
+    report.add(Finding::Good, "processors", state);
+}
+
+/// Ranks meet in an object of 40 KiB there; data is in memory that has no name.
+void checkSharedMemory(Report &report) {
+  struct statvfs found = {};
+  if (statvfs("/dev/shm", &found) != 0)
+    return report.add(Finding::Broken, "/dev/shm", std::strerror(errno),
+                      "mount a tmpfs there, writable for all");
+  const uint64_t free = uint64_t(found.f_bavail) * found.f_frsize;
+  const bool isWritable = access("/dev/shm", W_OK) == 0;
+  const std::string state =
+      fmt::format("{} MiB free{}", free >> 20, isWritable ? "" : ", not writable");
+  if (!isWritable || free < (1 << 20))
+    report.add(Finding::Broken, "/dev/shm", state,
+               "ranks meet in an object there: make it writable, with 1 MiB free or more");
+  else
+    report.add(Finding::Good, "/dev/shm", state);
+}
+
+void checkDescriptors(Report &report) {
+  rlimit found = {};
+  getrlimit(RLIMIT_NOFILE, &found);
+  const std::string state = fmt::format("{} file descriptors", found.rlim_cur);
+  if (found.rlim_cur < 256)
+    report.add(Finding::Limited, "ulimit -n", state,
+               "a communicator of n ranks takes some n of them: raise the limit");
+  else
+    report.add(Finding::Good, "ulimit -n", state);
+}
+
+/// Whether a process reads another one of the same parent, as ranks of a job do.
+void checkAccess(Report &report) {
+  static const volatile int word = 4711;
+  int ready[2] = {};
+  if (pipe(ready) != 0)
+    return report.add(Finding::Limited, "other processes", std::strerror(errno));
+  const pid_t read = fork();
+  if (read == 0) {
+    (void)!write(ready[1], "x", 1);
+    for (;;)
+      pause();
+  }
+  char begun = 0;
+  (void)!::read(ready[0], &begun, 1);
+  const pid_t reader = fork();
+  if (reader == 0) {
+    int got = 0;
+    const iovec to = {&got, sizeof got}, from = {const_cast<int *>(&word), sizeof word};
+    _exit(process_vm_readv(read, &to, 1, &from, 1, 0) == sizeof got && got == word ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(reader, &status, 0);
+  kill(read, SIGKILL);
+  waitpid(read, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+  if (status == 0)
+    report.add(Finding::Good, "other processes", "their memory can be read");
+  else
+    report.add(Finding::Limited, "other processes", "their memory cannot be read",
+               "large messages of processes are copied twice, unless they are in memory of "
+               "occlMemAlloc. See kernel.yama.ptrace_scope, and the capabilities of containers");
+}
+
+/// One of the two processes: 0 if the sum is right.
+int sumUp(uint32_t rank) {
+  occlComm_t comm = nullptr;
+  occlConfig_t config = OCCL_CONFIG_INITIALIZER;
+  config.timeoutMs = 20'000;
+  std::vector<float> numbers(1 << 20, static_cast<float>(rank + 1));
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = occlKindAllReduce;
+  call.sendBuffer = call.recvBuffer = numbers.data();
+  call.count = numbers.size();
+  if (occlCommInitFromEnv(&comm, &config) != occlSuccess ||
+      occlCall(comm, &call, nullptr) != occlSuccess) {
+    fmt::print(stderr, "occl doctor: rank {}: {}\n", rank, occlGetLastError());
+    return 1;
+  }
+  const bool isRight = numbers.front() == 3 && numbers.back() == 3;
+  occlCommDestroy(comm);
+  return isRight ? 0 : 1;
+}
+
+void checkSum(Report &report) {
+  const int status = run::launch({.numRanks = 2, .command = {}, .body = sumUp, .tagOutput = false});
+  if (status == 0)
+    report.add(Finding::Good, "an all-reduce", "4 MiB, 2 processes: right");
+  else
+    report.add(Finding::Broken, "an all-reduce", "2 processes do not get the sum",
+               "the lines above say why");
+}
+
+} // namespace
+
+void checkHost(Report &report) {
+  checkProcessors(report);
+  checkSharedMemory(report);
+  checkDescriptors(report);
+  checkAccess(report);
+  checkSum(report);
+}
+
+} // namespace occl::driver

@@ -1,0 +1,114 @@
+#include "tools/occl/nccl_command.h"
+
+#include "tools/occl/programs.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace occl::driver {
+
+namespace {
+
+volatile sig_atomic_t child = 0;
+
+void passOn(int signal) {
+  if (child > 0)
+    kill(static_cast<pid_t>(child), signal);
+}
+
+/// A file without a name to which the library adds a line for each process that makes a
+/// communicator. Children of the command reach it as long as this process is there.
+class UseReport {
+public:
+  UseReport() : file(open("/tmp", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600)) {
+    if (file < 0)
+      return; // then nothing is said
+    const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+    setenv("OCCL_NCCL_REPORT", path.c_str(), 1);
+  }
+  ~UseReport() {
+    if (file >= 0)
+      close(file);
+  }
+  UseReport(const UseReport &) = delete;
+  UseReport &operator=(const UseReport &) = delete;
+
+  bool isEmpty() const {
+    struct stat found = {};
+    return file >= 0 && fstat(file, &found) == 0 && found.st_size == 0;
+  }
+
+private:
+  const int file;
+};
+
+void preload(const std::string &library) {
+  const char *others = std::getenv("LD_PRELOAD");
+  const std::string all = others && *others ? library + ":" + others : library;
+  setenv("LD_PRELOAD", all.c_str(), 1);
+}
+
+int statusOf(pid_t process) {
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0)
+    if (errno != EINTR)
+      return 1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+} // namespace
+
+int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
+  const std::string library = pathOfNccl();
+  if (library.empty() || access(library.c_str(), R_OK) != 0) {
+    std::fprintf(stderr,
+                 "occl nccl: %s: OCCL's libnccl.so.2 is not there; `make install` puts it into "
+                 "lib/occl/nccl, OCCL_NCCL_LIBRARY names another place\n",
+                 library.empty() ? "lib/occl/nccl/libnccl.so.2" : library.c_str());
+    return 1;
+  }
+  UseReport report;
+
+  // The signals are held back until there is somebody to have them.
+  sigset_t passed, before;
+  sigemptyset(&passed);
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+    sigaddset(&passed, signal);
+  sigprocmask(SIG_BLOCK, &passed, &before);
+  const pid_t process = fork();
+  if (process < 0) {
+    std::fprintf(stderr, "occl nccl: fork: %s\n", std::strerror(errno));
+    return 1;
+  }
+  if (process == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    preload(library);
+    if (isOnHost)
+      setenv("OCCL_NCCL_HOST", "1", 1);
+    _exit(become("occl nccl", command[0], {command.begin() + 1, command.end()}));
+  }
+  child = process;
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+    std::signal(signal, passOn);
+  for (const int signal : {SIGINT, SIGQUIT})
+    std::signal(signal, SIG_IGN);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+
+  const int status = statusOf(process);
+  if (report.isEmpty() && status != 127 && status != 126)
+    std::fprintf(stderr,
+                 "occl nccl: %s has made no NCCL communicator here: it calls none, or one that is "
+                 "linked into it, or it or its children run without LD_PRELOAD\n",
+                 command[0].c_str());
+  return status;
+}
+
+} // namespace occl::driver

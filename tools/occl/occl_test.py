@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The driver: its words, what a program of NCCL's gets, exit statuses, signals, errors."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+OCCL, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:3])
+NOTICE = "has made no NCCL communicator"
+
+
+def occl(*words: str, status: int = 0, **settings: str) -> tuple[str, str]:
+    done = subprocess.run([OCCL, *words], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **settings})
+    assert done.returncode == status, (words, done)
+    return done.stdout, done.stderr
+
+
+def test_words() -> None:
+    for word in ("run", "compile", "nccl", "doctor"):
+        assert word in occl("--help")[0]
+        assert "Usage" in occl(word, "--help")[0], word
+    assert "Usage" in occl(status=2)[0]
+    assert "there is no command 'nothing'" in occl("nothing", status=2)[1]
+    for word in ("view", "topo", "tune"):
+        assert "is not there yet" in occl(word, status=2)[1]
+
+
+def test_compile_and_run() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        plan = os.path.join(folder, "ring.plan.json")
+        occl("compile", "algorithms/allreduce/ring.coll", "-D", "ranks=2", "-o", plan)
+        occl("run", "--plan", plan, "--count", "100", "--iterations", "2")
+    assert occl("run", "-n", "2", "--", "false", status=1)
+
+
+def test_nccl() -> None:
+    out, error = occl("nccl", "--host", PROGRAM)
+    assert out == "5\n" and NOTICE not in error, (out, error)
+    # A program without it has none, and a child of a child has.
+    assert subprocess.run([PROGRAM], capture_output=True).returncode == 3
+    out, error = occl("nccl", "--host", "--", "sh", "-c", f"sh -c '{PROGRAM}; true'")
+    assert out == "5\n" and NOTICE not in error, (out, error)
+    assert NOTICE in occl("nccl", "sh", "-c", "true")[1]
+    assert NOTICE in occl("nccl", "env", "-u", "LD_PRELOAD", PROGRAM, status=3)[1]
+    # Options of the program are its own.
+    assert occl("nccl", "echo", "--host", "-x")[0] == "--host -x\n"
+
+
+def test_statuses_and_errors() -> None:
+    occl("nccl", "sh", "-c", "exit 7", status=7)
+    occl("nccl", "sh", "-c", "kill -9 $$", status=128 + 9)
+    error = occl("nccl", "/no/such/program", status=127)[1]
+    assert "/no/such/program: No such file" in error and NOTICE not in error, error
+    assert "Permission denied" in occl("nccl", "/etc/passwd", status=126)[1]
+    assert "no program to run" in occl("nccl", status=2)[1]
+    assert "--wrong" in occl("nccl", "--wrong", "true", status=2)[1]
+    error = occl("nccl", "true", status=1, OCCL_NCCL_LIBRARY="/no/library")[1]
+    assert "/no/library" in error and "make install" in error, error
+
+
+def test_other_preloads_stay() -> None:
+    out = occl("nccl", "sh", "-c", "echo $LD_PRELOAD", LD_PRELOAD="libm.so.6")[0]
+    assert out.strip().endswith("libnccl.so.2:libm.so.6"), out
+
+
+def test_signals_are_passed_on() -> None:
+    program = "trap 'echo ended; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+    with subprocess.Popen([OCCL, "nccl", "sh", "-c", program], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "ended\n"
+        assert process.wait(60) == 5
+
+
+def test_doctor() -> None:
+    out = occl("doctor")[0]
+    assert "2 processes: right" in out and "libnccl.so.2" in out and "BROKEN" not in out, out
+    assert "CUDA" in out
+
+
+for name, test in list(globals().items()):
+    if name.startswith("test_"):
+        print(name, flush=True)
+        test()
