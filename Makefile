@@ -40,7 +40,7 @@ test:
 
 torch torch-all:
 	@tools/setup.sh torch
-	@$(BAZEL) build //packaging:liboccl.so.0 //tools/occlc //tools/occl-run
+	@$(BAZEL) build //packaging:liboccl.so.0 //nccl:libnccl.so.2 //tools/occlc //tools/occl-run
 	@test/torch/run.sh $(BIN)/packaging/liboccl.so.0 $(if $(filter torch-all,$@),$(ALL_TORCH),$(TORCH))
 
 bench:

@@ -1,5 +1,5 @@
-"""Puts the native files into the package: liboccl.so.0 with its headers, occlc, occl-run,
-algorithms, topologies.
+"""Puts the native files into the package: liboccl.so.0 with its headers, libnccl.so.2, occl,
+occl-doctor, occlc, occl-run, algorithms, topologies.
 
 They are built by Bazel, after tools/setup.sh has installed what that takes; or taken from the
 folder OCCL_PREBUILT, which has them beside each other or in lib/ and bin/. All else is in
@@ -21,6 +21,9 @@ ROOT = Path(__file__).resolve().parent
 # Where Bazel puts them.
 NATIVE = {
     "liboccl.so.0": "packaging/liboccl.so.0",
+    "libnccl.so.2": "nccl/libnccl.so.2",
+    "occl": "tools/occl/occl",
+    "occl-doctor": "tools/occl/occl-doctor",
     "occlc": "tools/occlc/occlc",
     "occl-run": "tools/occl-run/occl-run",
 }
@@ -41,7 +44,7 @@ def native_files():
         return {name: ROOT / "bazel-bin" / path for name, path in NATIVE.items()}
     found = {}
     for name in NATIVE:
-        places = [Path(prebuilt, folder, name) for folder in ("", "lib", "bin")]
+        places = [Path(prebuilt, folder, name) for folder in ("", "lib", "lib/occl/nccl", "bin")]
         found[name] = next((place for place in places if place.is_file()), None)
         if found[name] is None:
             raise SystemExit(f"OCCL_PREBUILT is '{prebuilt}', where {name} is missing; looked for "

@@ -10,7 +10,7 @@ python_venv tests numpy ml_dtypes pytest mypy
 
 if [ -z "${OCCL_LIBRARY:-}" ] || [ -z "${OCCL_COMPILER:-}" ]; then
   tools/dev/bazel.sh build --show_progress --show_progress_rate_limit=30 \
-    //packaging:liboccl.so.0 //tools/occlc //tools/occl-run
+    //packaging:liboccl.so.0 //nccl:libnccl.so.2 //tools/occlc //tools/occl-run
 fi
 export PYTHONPATH=$PWD/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1
 "$venv/bin/mypy" --cache-dir "$venv/mypy" --config-file pyproject.toml

@@ -39,8 +39,9 @@ std::string pathOf(const std::string &program) {
 std::string pathOfNccl() {
   if (const char *given = std::getenv("OCCL_NCCL_LIBRARY"))
     return given;
-  return firstThatIsThere(
-      {ownFolder() / "../lib/occl/nccl/libnccl.so.2", ownFolder() / "../../nccl/libnccl.so.2"});
+  return firstThatIsThere({ownFolder() / "libnccl.so.2",
+                           ownFolder() / "../lib/occl/nccl/libnccl.so.2",
+                           ownFolder() / "../../nccl/libnccl.so.2"});
 }
 
 int become(const std::string &who, const std::string &program,

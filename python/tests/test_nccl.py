@@ -1,0 +1,63 @@
+"""occl.nccl, and the program occl: each in a process of its own, with host memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from occl._errors import LibraryError
+from occl._library import native_file
+
+
+def library() -> Path:
+    try:
+        return native_file("libnccl.so.2", "OCCL_NCCL_LIBRARY", "nccl/libnccl.so.2")
+    except LibraryError as error:
+        pytest.fail(str(error))
+
+
+def run(program: str, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(program), *words], text=True,
+                          capture_output=True, timeout=120,
+                          env={**os.environ, "OCCL_NCCL_HOST": "1", **settings})
+
+
+def test_who_asks_for_nccl_later_gets_it() -> None:
+    library()
+    done = run("""
+        import ctypes
+        import occl.nccl
+        nccl = ctypes.CDLL("libnccl.so.2")  # by its name alone, as a library needs it
+        comm, x = ctypes.c_void_p(), (ctypes.c_float * 3)(1, 2, 3)
+        assert nccl.ncclCommInitAll(ctypes.byref(comm), 1, None) == 0
+        assert nccl.ncclAllReduce(x, x, ctypes.c_size_t(3), 7, 0, comm, None) == 0
+        assert nccl.ncclCommDestroy(comm) == 0
+        print(list(x), occl.nccl.version, nccl.ncclAllReduce.__name__)
+    """)
+    assert done.stdout.startswith("[1.0, 2.0, 3.0] 22809"), done
+
+
+def test_another_one_that_is_loaded_is_named(tmp_path: Path) -> None:
+    other = tmp_path / "libnccl.so.2"
+    shutil.copy(library(), other)
+    done = run("""
+        import ctypes, sys
+        ctypes.CDLL(sys.argv[1])
+        try:
+            import occl.nccl
+        except Exception as error:
+            print(type(error).__name__, error)
+    """, str(other))
+    assert done.stdout.startswith("LibraryError another NCCL is loaded already"), done
+    assert str(other) in done.stdout
+
+
+def test_without_the_library_it_says_so() -> None:
+    done = run("import occl.nccl", OCCL_NCCL_LIBRARY="/no/such/file")
+    assert "OCCL_NCCL_LIBRARY is '/no/such/file', which is no file" in done.stderr
