@@ -1,4 +1,4 @@
-// Calls that nothing is registered for: occlCall and occlStart.
+// occlCall and occlStart.
 #include "runtime/communicator/error.h"
 #include "runtime/communicator/handles.h"
 #include "runtime/communicator/transfer_group.h"

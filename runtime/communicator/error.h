@@ -24,7 +24,7 @@ occlResult_t reportInvalid(const char *function, const std::string &text);
 /// For a communicator of the process that this one was forked from.
 occlResult_t reportForked(const char *function);
 
-/// What a collective of one's own and a registered one say alike. InvalidArgument.
+/// Of any call. InvalidArgument.
 Status checkArguments(occlDataType_t dataType, occlRedOp_t op, uint64_t count,
                       uint32_t callbacksNeverBlock);
 /// As the interface has a collective's deadline; 0 is the communicator's.

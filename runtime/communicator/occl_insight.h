@@ -70,8 +70,8 @@ typedef struct {
 
 OCCL_API occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats);
 /* Of the sequence of an id; OCCL_CALLS is that of occlCall. occlInvalidArgument if nothing of it
- * was ever called, or not for so long that it was forgotten. On devices: of a registered
- * collective. */
+ * was ever called, or not for so long that it was forgotten. On devices: of the
+ * sequences of occlStart. */
 #define OCCL_CALLS UINT64_MAX
 OCCL_API occlResult_t occlCollectiveGetStats(occlComm_t comm, uint64_t id,
                                              occlCollectiveStats_t *stats);

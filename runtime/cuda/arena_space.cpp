@@ -14,13 +14,6 @@ void ArenaSpace::release(Piece piece) {
   releaseLocked(piece);
 }
 
-void ArenaSpace::releaseWithSlot(uint32_t slot, const std::vector<Piece> &pieces) {
-  uint64_t generation = slots.generation(slot);
-  std::lock_guard lock(mutex);
-  for (const Piece &piece : pieces)
-    pending.push_back({slot, generation, piece});
-}
-
 std::optional<uint64_t> ArenaSpace::lend(uint64_t bytes) {
   std::lock_guard lock(mutex);
   auto piece = allocateLocked(bytes);
@@ -41,7 +34,6 @@ bool ArenaSpace::takeBack(uint64_t offset) {
 }
 
 std::optional<ArenaSpace::Piece> ArenaSpace::allocateLocked(uint64_t bytes) {
-  releasePending();
   auto offset = free.allocate(bytes);
   if (!offset)
     return std::nullopt;
@@ -49,14 +41,5 @@ std::optional<ArenaSpace::Piece> ArenaSpace::allocateLocked(uint64_t bytes) {
 }
 
 void ArenaSpace::releaseLocked(Piece piece) { free.release(piece.offset - begin, piece.bytes); }
-
-void ArenaSpace::releasePending() {
-  std::erase_if(pending, [&](const Pending &waiting) {
-    if (slots.generation(waiting.slot) == waiting.generation)
-      return false;
-    releaseLocked(waiting.piece);
-    return true;
-  });
-}
 
 } // namespace occl::cuda

@@ -32,12 +32,8 @@ ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
 }
 
 /// What all ranks write: it lies in the shared arena of rank 0's segment, zero at first.
-struct Boards {
-  SlotBoard slots;
-  LaneBoard lanes;
-};
-Boards &boardsOf(const daemon::Fabric &fabric) {
-  return *reinterpret_cast<Boards *>(fabric.of(0).sharedArena());
+LaneBoard &laneBoardOf(const daemon::Fabric &fabric) {
+  return *reinterpret_cast<LaneBoard *>(fabric.of(0).sharedArena());
 }
 
 } // namespace
@@ -58,7 +54,7 @@ uint32_t numDevices() {
   return cudaGetDeviceCount(&number) == cudaSuccess ? static_cast<uint32_t>(number) : 0;
 }
 
-uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(Boards)); }
+uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(LaneBoard)); }
 
 Status transferInStreams(std::span<const DeviceTransfers> groups) {
   std::vector<StreamTransfers::Request> requests;
@@ -109,9 +105,6 @@ Status CudaRank::start() {
   std::vector<ControlBlock *> blocksOfRanks;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     blocksOfRanks.push_back(controlBlockOf(fabric, r));
-  slots =
-      std::make_unique<SlotTable>(boardsOf(fabric).slots, fabric.rank(), fabric.numRanks(),
-                                  [this] { return fabric.failed() ? fabric.failure() : Status(); });
   auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
   if (!made.ok())
     return made.status();
@@ -122,12 +115,12 @@ Status CudaRank::start() {
   if (!status.ok())
     return status;
   const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);
-  space = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared, *slots);
+  space = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared);
   scaledInputs = std::make_unique<ScaledInputs>(*memory, *space, fabric.rank(), maxBlocks);
   auto resident = ResidentRank::make(fabric,
                                      {device(), options.executors, options.isStrict,
                                       options.timeout, options.scheduler, options.firstCall,
-                                      &boardsOf(fabric).lanes, scaledInputs.get()},
+                                      &laneBoardOf(fabric), scaledInputs.get()},
                                      context());
   if (!resident.ok())
     return resident.status();
@@ -207,7 +200,7 @@ void CudaRank::drain() {
 Status CudaRank::connect() { return memory->connect(); }
 
 ShapeContext CudaRank::context() {
-  return {*memory, *space, *slots, fabric.rank(), fabric.numRanks(), maxBlocks};
+  return {*memory, *space, fabric.rank(), fabric.numRanks(), maxBlocks};
 }
 
 Status CudaRank::checkNotCaptured(cudaStream_t stream) const {

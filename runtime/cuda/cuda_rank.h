@@ -68,7 +68,6 @@ private:
   const DeviceRankOptions options;
   uint32_t maxBlocks = 0;
   std::unique_ptr<DeviceMemory> memory;
-  std::unique_ptr<SlotTable> slots;
   std::unique_ptr<ArenaSpace> space;
   std::unique_ptr<ScaledInputs> scaledInputs;
   std::unique_ptr<HostWatch> watch;

@@ -1,15 +1,14 @@
-// What executes a registered collective on a device: plain structures that the host fills in and
+// What executes a collective on a device: plain structures that the host fills in and
 // kernels read. In-stream execution hands a DeviceCollective to its kernel as an argument; a
 // resident one keeps an array of them.
 //
 // Ranks. Each has one allocation of device memory, its arena, which all other ranks map. At its
-// begin lie the records, one for each collective and rank that writes it; behind them arena blocks,
-// scratch and the memory of occlMemAlloc.
+// begin lie the records, one for each of the communicator's connectors and rank that writes it;
+// behind them the slots of transfers, arena blocks, scratch and the memory of occlMemAlloc.
 //
-// Which collective is which is agreed once, when it is registered, as its slot (slot_table.h). Rank
-// w then stores in record (slot, w) of every other rank's arena where its arena blocks lie. Ranks
-// register in any order: who executes an invocation polls for the records of the others as its
-// first wait.
+// Connectors have numbers that all ranks know, their slots (ordered_connectors.h). Rank w stores in
+// record (slot, w) of every other rank's arena where its arena blocks lie. Ranks come in any order:
+// who executes an invocation polls for the records of the others as its first wait.
 //
 // Invocations are numbered from 0, in the order in which a rank executes them; the next one of a
 // collective begins on a rank when the one before is finished there. Invocation n uses arena block
@@ -31,8 +30,8 @@
 
 namespace occl::cuda {
 
-/// Collectives that a communicator can have on devices at once.
-inline constexpr uint32_t kSlots = 4096;
+/// Connectors that a communicator has on devices: those of calls in streams, and of each lane.
+inline constexpr uint32_t kMostConnectors = 1 + 4 * 64;
 /// The most arena blocks of a collective.
 inline constexpr uint32_t kMaxRing = 4;
 inline constexpr uint64_t kBlockAlignment = 256;
@@ -82,7 +81,7 @@ OCCL_INLINE bool isSignatureOf(uint64_t word, uint64_t number) {
 }
 
 /// Bytes of an arena that the records take.
-inline constexpr uint64_t kRecordBytes = uint64_t(kSlots) * kMaxRanks * sizeof(RankRecord);
+inline constexpr uint64_t kRecordBytes = uint64_t(kMostConnectors) * kMaxRanks * sizeof(RankRecord);
 
 /// In whichever rank's arena: what rank `writer` says of a collective.
 OCCL_INLINE RankRecord *recordIn(char *arena, uint32_t slot, uint32_t writer) {
@@ -106,7 +105,7 @@ struct StraightImages {
 /// The place of an operand that is none.
 inline constexpr uint32_t kNoPlace = ~0u;
 
-/// One registered collective of one rank. The pointers are to device memory as this rank maps it.
+/// A collective of one rank, bound. The pointers are to device memory as this rank maps it.
 struct DeviceCollective {
   /// The image of thread block b (block_image.h) lies b * imageStride bytes from here.
   const char *images = nullptr;

@@ -1,6 +1,5 @@
-// What a communicator's rank has on a CUDA device: its memory, its calls in the user's streams, its
-// registered collectives and their execution by the device's resident daemon. No CUDA in this
-// header: where the library was built without a CUDA toolkit, makeDeviceRank() says so.
+// What a communicator's rank has on a CUDA device: its memory, its calls in the user's streams, and
+// those that the device's resident daemon executes. No CUDA in this header: where the library was built without a CUDA toolkit, makeDeviceRank() says so.
 #pragma once
 
 #include "runtime/base/deadline.h"

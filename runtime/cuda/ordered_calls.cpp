@@ -109,7 +109,7 @@ Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
 Status OrderedCalls::prepare(bool isCaptured) {
   if (!connectors) {
     auto made = OrderedConnectors::make(
-        context, {0, SlotKey::kOrdered},
+        context, OrderedConnectors::kOfStreams,
         OrderedGeometry::forMemory(context.numRanks, context.memory.bytes() - kRecordBytes,
                                    context.memory.hasWideLines()),
         settings.firstCall);

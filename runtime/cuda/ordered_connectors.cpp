@@ -20,18 +20,18 @@ constexpr uint64_t kSmallestMessage = 4 << 10;
 } // namespace
 
 StatusOr<std::unique_ptr<OrderedConnectors>> OrderedConnectors::make(const ShapeContext &context,
-                                                                     SlotKey key,
+                                                                     uint32_t number,
                                                                      const OrderedGeometry &sizes,
                                                                      uint64_t firstCall) {
-  std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, sizes));
-  Status status = made->takeMemory(key, firstCall);
+  std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, number, sizes));
+  Status status = made->takeMemory(firstCall);
   if (!status.ok())
     return status;
   return made;
 }
 
 /// They stay until the communicator ends.
-Status OrderedConnectors::takeMemory(SlotKey key, uint64_t firstCall) {
+Status OrderedConnectors::takeMemory(uint64_t firstCall) {
   auto blocks = context.space.allocate(sizes.all());
   const std::vector<uint64_t> first(kOrderedOrdinals + 2, firstCall);
   const uint64_t numberBytes = first.size() * sizeof(uint64_t);
@@ -52,16 +52,13 @@ Status OrderedConnectors::takeMemory(SlotKey key, uint64_t firstCall) {
   Status status = context.memory.clear(arena + blocks->offset, sizes.all());
   if (status.ok())
     status = context.memory.upload(arena + ordinals->offset, first.data(), numberBytes);
-  auto claimed = status.ok() ? context.slots.claim(key, {}) : StatusOr<uint32_t>(status);
-  if (!claimed.ok()) {
+  if (!status.ok()) {
     giveBack();
-    return claimed.status();
+    return status;
   }
-  slot = *claimed;
   // Nobody has used a lane's memory: its first call may begin at once. Who may be ahead says so
   // only when the call before is finished.
-  return publish(blocks->offset + 1, key.instance == SlotKey::kLane ? firstCall + 1 : firstCall,
-                 firstCall);
+  return publish(blocks->offset + 1, slot == kOfStreams ? firstCall : firstCall + 1, firstCall);
 }
 
 /// What comes first in a record.

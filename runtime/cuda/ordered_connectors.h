@@ -28,10 +28,16 @@ namespace occl::cuda {
 
 class OrderedConnectors {
 public:
-  /// Takes memory and tells the others where. All ranks do it, with the same number for the first
-  /// call, key and geometry. Again, SystemError: nothing is taken, and it may be tried again.
-  static StatusOr<std::unique_ptr<OrderedConnectors>>
-  make(const ShapeContext &context, SlotKey key, const OrderedGeometry &sizes, uint64_t firstCall);
+  /// Those of calls in streams; others are those of lanes.
+  static constexpr uint32_t kOfStreams = 0;
+
+  /// Takes memory and tells the others where. All ranks do it, with the same geometry and number
+  /// for the first call. `number`: below kMostConnectors, of these connectors alone. Again,
+  /// SystemError: nothing is taken, and it may be tried again.
+  static StatusOr<std::unique_ptr<OrderedConnectors>> make(const ShapeContext &context,
+                                                           uint32_t number,
+                                                           const OrderedGeometry &sizes,
+                                                           uint64_t firstCall);
 
   const OrderedGeometry &geometry() const { return sizes; }
   /// All of it that says where memory lies and how it is divided.
@@ -44,14 +50,14 @@ public:
   uint64_t *doneWord() const { return numbers + kOrderedOrdinals + 1; }
 
 private:
-  OrderedConnectors(const ShapeContext &context, const OrderedGeometry &sizes)
-      : context(context), sizes(sizes) {}
-  Status takeMemory(SlotKey key, uint64_t firstCall);
+  OrderedConnectors(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes)
+      : context(context), sizes(sizes), slot(number) {}
+  Status takeMemory(uint64_t firstCall);
   Status publish(uint64_t where, uint64_t begun, uint64_t firstCall) const;
 
   const ShapeContext context;
   const OrderedGeometry sizes;
-  uint32_t slot = 0;
+  const uint32_t slot;         // of their records
   uint64_t *numbers = nullptr; // kOrderedOrdinals, and two more
 };
 

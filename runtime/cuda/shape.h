@@ -10,7 +10,6 @@
 #include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/scaling/input_scale.h"
-#include "runtime/cuda/slot_table.h"
 #include "runtime/cuda/straight_images.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/interpreter/bind.h"
@@ -25,7 +24,6 @@ namespace occl::cuda {
 struct ShapeContext {
   DeviceMemory &memory;
   ArenaSpace &space; // of its own arena
-  SlotTable &slots;
   uint32_t rank;
   uint32_t numRanks;
   uint32_t maxBlocks; // that the device can run at once

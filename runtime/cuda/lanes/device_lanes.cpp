@@ -92,6 +92,8 @@ bool DeviceLanes::forgetOldest() {
 }
 
 StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
+  static_assert(OrderedConnectors::kOfStreams == 0 &&
+                1 + resident::kNumKernels * kMaxLanes == kMostConnectors);
   Lane &lane = lanes[name.kernel][name.number];
   if (lane.connectors)
     return &lane;
@@ -103,9 +105,8 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   char *begin = context.memory.arena(context.rank) + counts->offset;
   Status status = context.memory.clear(begin, counts->bytes);
   auto made = status.ok()
-                  ? OrderedConnectors::make(
-                        context, {uint64_t{name.kernel} * kMaxLanes + name.number, SlotKey::kLane},
-                        geometry(resident::isForLines(name.kernel)), firstCall)
+                  ? OrderedConnectors::make(context, 1 + name.kernel * kMaxLanes + name.number,
+                                            geometry(resident::isForLines(name.kernel)), firstCall)
                   : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
   if (!made.ok()) {
     context.space.release(*counts);

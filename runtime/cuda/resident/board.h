@@ -61,7 +61,7 @@ struct CollectiveAddresses {
   uint64_t *announcedAt[kMaxRanks] = {};
 };
 
-/// What scheduling needs to know of a registered collective; the runner's part follows it. In
+/// What scheduling needs to know of a collective; the runner's part follows it. In
 /// memory of the device, complete before the first submission names it. Words of other ranks are
 /// written over the link, and own ones are read.
 struct alignas(4096) CollectiveWords : CollectiveAddresses {

@@ -1,4 +1,4 @@
-// A registered collective as a resident kernel reads it.
+// A collective as a resident kernel reads it.
 #pragma once
 
 #include "runtime/cuda/device_collective.h"
