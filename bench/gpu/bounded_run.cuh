@@ -3,7 +3,7 @@
 
 #include "bench/gpu/kernel_arguments.h"
 #include "bench/gpu/patience.cuh"
-#include "runtime/cuda/block_run.cuh"
+#include "runtime/cuda/kernels/block_run.cuh"
 
 #include <cstdint>
 

@@ -18,7 +18,7 @@
 #include "bench/gpu/bounded_run.cuh"
 #include "bench/gpu/kernel_arguments.h"
 #include "runtime/base/system_words.cuh"
-#include "runtime/cuda/block_run.cuh"
+#include "runtime/cuda/kernels/block_run.cuh"
 
 #include <cstdint>
 

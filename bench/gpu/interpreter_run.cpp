@@ -1,7 +1,7 @@
 #include "bench/gpu/interpreter_run.h"
 
 #include "runtime/base/cache_line.h"
-#include "runtime/cuda/block_image.h"
+#include "runtime/cuda/tables/block_image.h"
 
 #include <algorithm>
 #include <cstring>

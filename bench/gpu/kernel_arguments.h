@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/gpu/block_report.h"
-#include "runtime/cuda/limits.h"
+#include "runtime/cuda/tables/limits.h"
 
 #include <cstdint>
 

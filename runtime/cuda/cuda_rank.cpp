@@ -3,10 +3,10 @@
 #include "runtime/base/cache_line.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
-#include "runtime/cuda/cuda_calls.h"
-#include "runtime/cuda/describe_giving_up.h"
-#include "runtime/cuda/in_stream.h"
-#include "runtime/cuda/linked_devices.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/linked_devices.h"
+#include "runtime/cuda/kernels/in_stream.h"
+#include "runtime/cuda/watch/describe_giving_up.h"
 #include "runtime/daemon/plan_scaling.h"
 
 #include <algorithm>

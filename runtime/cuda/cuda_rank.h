@@ -2,14 +2,14 @@
 #pragma once
 
 #include "runtime/base/mutex.h"
-#include "runtime/cuda/arena_space.h"
-#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/calls/ordered_calls.h"
+#include "runtime/cuda/device/arena_space.h"
+#include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/device_rank.h"
-#include "runtime/cuda/host_watch.h"
-#include "runtime/cuda/ordered_calls.h"
-#include "runtime/cuda/resident_rank.h"
+#include "runtime/cuda/lanes/resident_rank.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/transfer/stream_transfers.h"
+#include "runtime/cuda/watch/host_watch.h"
 
 #include <cuda_runtime.h>
 

@@ -1,10 +1,11 @@
 // What a communicator's rank has on a CUDA device: its memory, its calls in the user's streams, and
-// those that the device's resident daemon executes. No CUDA in this header: where the library was built without a CUDA toolkit, makeDeviceRank() says so.
+// those that the device's resident daemon executes. No CUDA in this header: where the library was
+// built without a CUDA toolkit, makeDeviceRank() says so.
 #pragma once
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/status.h"
-#include "runtime/cuda/early_start.h"
+#include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/daemon/collective.h"
 #include "runtime/daemon/device.h"

@@ -16,7 +16,7 @@
 // says nothing of loads: those of the look that found the flag may have met data of before. So when
 // all lanes of a warp have seen their flags they load the data again, as NCCL does
 // (src/device/prims_ll128.h); and where not all ranks are joined by NVLink, LL128 is not used
-// (runtime/cuda/peer_paths.h).
+// (runtime/cuda/device/peer_paths.h).
 #pragma once
 
 #include "runtime/interpreter/fold_cuda.cuh"

@@ -2,10 +2,10 @@
 // so many bytes of floats, bound as communicators on devices bind them, and unless calls of them
 // fit into the memory that the calls of a communicator share.
 #include "plan/reader.h"
-#include "runtime/cuda/device_tiles.h"
-#include "runtime/cuda/limits.h"
-#include "runtime/cuda/ordered_geometry.h"
-#include "runtime/cuda/straight_images.h"
+#include "runtime/cuda/calls/device_tiles.h"
+#include "runtime/cuda/calls/ordered_geometry.h"
+#include "runtime/cuda/tables/limits.h"
+#include "runtime/cuda/tables/straight_images.h"
 #include "runtime/interpreter/bind.h"
 #include "runtime/interpreter/straight.h"
 

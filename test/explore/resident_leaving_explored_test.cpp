@@ -4,10 +4,10 @@
 // order, everything ends; and the test would see it if it did not.
 #include "runtime/base/atomic.h"
 #include "runtime/base/thread.h"
-#include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/resident/executor.h"
 #include "runtime/cuda/resident/submission_side.h"
 #include "runtime/cuda/resident/testing/host_target.h"
+#include "runtime/cuda/watch/held_streams.h"
 #include "test/explore/explore.h"
 
 #include <gtest/gtest.h>

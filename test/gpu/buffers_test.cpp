@@ -1,7 +1,7 @@
 // Buffers that are not memory of the rank's device are refused where they are given. Skipped where
 // there is no device.
 #include "plan/testing/example_plans.h"
-#include "runtime/cuda/buffer_check.h"
+#include "runtime/cuda/device/buffer_check.h"
 #include "test/gpu/ranks_on_devices.h"
 
 #include <gtest/gtest.h>

@@ -16,12 +16,12 @@ DIRECT = re.compile(
 # With the reason.
 ALLOWED = {
     "runtime/communicator/error.cpp": "the text of a thread's last error: no other thread's",
-    "runtime/cuda/block_run.cuh": "device code",
-    "runtime/cuda/bound.cuh": "device code",
-    "runtime/cuda/buffer_check.cpp": "what a thread remembers of its own questions to CUDA",
-    "runtime/cuda/cuda_calls.cpp": "a thread that is left behind where a call of CUDA never returns",
-    "runtime/cuda/in_stream_begin.cuh": "device code",
-    "runtime/cuda/in_stream_straight.cuh": "device code",
+    "runtime/cuda/kernels/block_run.cuh": "device code",
+    "runtime/cuda/kernels/bound.cuh": "device code",
+    "runtime/cuda/device/buffer_check.cpp": "what a thread remembers of its own questions to CUDA",
+    "runtime/cuda/device/cuda_calls.cpp": "a thread that is left behind where a call of CUDA never returns",
+    "runtime/cuda/kernels/in_stream_begin.cuh": "device code",
+    "runtime/cuda/kernels/in_stream_straight.cuh": "device code",
     "runtime/cuda/resident/warp_target.cuh": "device code",
     "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
     "runtime/insight/collective_counters.h": "a time that is shown, and nobody waits for it",

@@ -4,8 +4,8 @@
 
 #include "plan/aliasing.h"
 #include "runtime/base/status.h"
+#include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/lanes/lane_table.h"
-#include "runtime/cuda/ordered_connectors.h"
 #include "runtime/cuda/resident/resident_daemon.h"
 
 #include <array>

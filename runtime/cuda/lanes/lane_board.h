@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/base/atomic.h"
-#include "runtime/cuda/limits.h"
+#include "runtime/cuda/tables/limits.h"
 
 #include <cstdint>
 

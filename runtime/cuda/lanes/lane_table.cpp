@@ -1,6 +1,6 @@
 #include "runtime/cuda/lanes/lane_table.h"
 
-#include "runtime/cuda/board_lock.h"
+#include "runtime/cuda/lanes/board_lock.h"
 
 #include <algorithm>
 #include <array>

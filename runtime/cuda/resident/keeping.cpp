@@ -4,9 +4,9 @@
 // For whatever cannot be done while executors run it has them leave: then it learns what they wait
 // for, takes out what is not to go on, and has them start again.
 #include "runtime/base/long_wait.h"
-#include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/resident/resident_daemon.h"
-#include "runtime/cuda/waiting.h"
+#include "runtime/cuda/watch/waiting.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // A thread block of a device as an executor: its first warp schedules and steps, the others fold.
 #pragma once
 
-#include "runtime/cuda/begin.cuh"
-#include "runtime/cuda/block_run.cuh"
+#include "runtime/cuda/kernels/begin.cuh"
+#include "runtime/cuda/kernels/block_run.cuh"
 #include "runtime/cuda/resident/kernel.h"
 #include "runtime/cuda/resident/resident_collective.h"
 #include "runtime/cuda/resident/warp_target.cuh"

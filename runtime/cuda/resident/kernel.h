@@ -1,8 +1,8 @@
 // The kernel of a resident daemon: a thread block is an executor.
 #pragma once
 
-#include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/resident/executor.h"
+#include "runtime/cuda/tables/device_collective.h"
 
 #include <cstdint>
 

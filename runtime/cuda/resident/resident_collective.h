@@ -1,8 +1,8 @@
 // A collective as a resident kernel reads it.
 #pragma once
 
-#include "runtime/cuda/device_collective.h"
 #include "runtime/cuda/resident/board.h"
+#include "runtime/cuda/tables/device_collective.h"
 
 #include <cstdint>
 

@@ -8,8 +8,6 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thread.h"
-#include "runtime/cuda/device_collective.h"
-#include "runtime/cuda/held_streams.h"
 #include "runtime/cuda/resident/clock_probe.h"
 #include "runtime/cuda/resident/device_clock.h"
 #include "runtime/cuda/resident/kernel.h"
@@ -18,6 +16,8 @@
 #include "runtime/cuda/resident/resident_collective.h"
 #include "runtime/cuda/resident/submission_side.h"
 #include "runtime/cuda/resident/tenant.h"
+#include "runtime/cuda/tables/device_collective.h"
+#include "runtime/cuda/watch/held_streams.h"
 
 #include <cuda_runtime.h>
 

@@ -2,7 +2,7 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
-#include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/device/cuda_calls.h"
 
 #include <algorithm>
 #include <bit>

@@ -4,8 +4,8 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/cuda/arena_space.h"
-#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/device/arena_space.h"
+#include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/scaling/scale_kernel.h"
 
 #include <cuda_runtime.h>

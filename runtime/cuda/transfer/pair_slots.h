@@ -9,7 +9,7 @@
 #pragma once
 
 #include "runtime/base/host_device.h"
-#include "runtime/cuda/limits.h"
+#include "runtime/cuda/tables/limits.h"
 
 #include <cstdint>
 

@@ -4,9 +4,9 @@
 #include "runtime/base/data_type.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/thread.h"
-#include "runtime/cuda/buffer_check.h"
-#include "runtime/cuda/cuda_calls.h"
-#include "runtime/cuda/replay_word.h"
+#include "runtime/cuda/device/buffer_check.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/tables/replay_word.h"
 
 #include <algorithm>
 #include <mutex>

@@ -3,12 +3,12 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/cuda/device_memory.h"
-#include "runtime/cuda/held_launch.h"
-#include "runtime/cuda/held_streams.h"
-#include "runtime/cuda/host_watch.h"
+#include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/transfer/group_layout.h"
 #include "runtime/cuda/transfer/part_lists.h"
+#include "runtime/cuda/watch/held_launch.h"
+#include "runtime/cuda/watch/held_streams.h"
+#include "runtime/cuda/watch/host_watch.h"
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/transfers.h"
 

@@ -2,8 +2,8 @@
 // direction as they become possible, so that one of them, wherever it finds room, could do all; see
 // docs/decisions/device-transfers.md.
 #include "runtime/base/system_words.cuh"
-#include "runtime/cuda/bound.cuh"
-#include "runtime/cuda/replay_word.h"
+#include "runtime/cuda/kernels/bound.cuh"
+#include "runtime/cuda/tables/replay_word.h"
 #include "runtime/cuda/transfer/transfer_table.h"
 
 #include <cuda_runtime.h>

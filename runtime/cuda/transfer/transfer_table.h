@@ -1,7 +1,7 @@
 // What a kernel of transfers is given: plain structures, see pair_slots.h.
 #pragma once
 
-#include "runtime/cuda/bound.h"
+#include "runtime/cuda/tables/bound.h"
 #include "runtime/cuda/transfer/pair_slots.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // blocks, of which nothing is cleared, as ordered connectors have them (runtime/cuda/
 // ordered_connectors.h): numbers, flags, which block and who may begin are DeviceCollective's.
 #include "plan/names.h"
-#include "runtime/cuda/device_collective.h"
+#include "runtime/cuda/tables/device_collective.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/executor.h"
 #include "runtime/interpreter/conformance/programs.h"

@@ -2,8 +2,8 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/base/thread.h"
-#include "runtime/cuda/block_image.h"
-#include "runtime/cuda/cuda_calls.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/tables/block_image.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,0 +1,290 @@
+#include "runtime/cuda/calls/ordered_calls.h"
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/device/buffer_check.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/kernels/early_start.h"
+#include "runtime/cuda/kernels/in_stream.h"
+#include "runtime/cuda/tables/replay_word.h"
+#include "runtime/cuda/transfer/transfer_table.h"
+#include "runtime/cuda/watch/held_launch.h"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+/// For calls that were made before the first captured one to end.
+constexpr auto kTransition = std::chrono::milliseconds(5000);
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+} // namespace
+
+size_t OrderedCalls::HashOfKey::operator()(const Key &key) const {
+  const uint64_t kind = static_cast<uint64_t>(key.type) << 8 | static_cast<uint64_t>(key.op);
+  return std::hash<uint64_t>()(key.planHash ^ key.count * 0x9e3779b97f4a7c15u ^ kind << 48);
+}
+
+/// All that may be refused comes before the launch, and takes no number.
+Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
+                          const InputFactor &factor, cudaStream_t stream) {
+  if (fabric.failed())
+    return fabric.failure();
+  OnDevice on(settings.device);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  Status status = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
+  if (!status.ok())
+    return status;
+  const bool isCaptured = capture != cudaStreamCaptureStatusNone;
+  std::lock_guard lock(calls);
+  status = prepare(isCaptured);
+  if (!status.ok())
+    return status;
+  auto known = shapeFor(spec);
+  if (!known.ok())
+    return known.status();
+  status = checkBuffers(**known, buffers, isCaptured);
+  auto scaling =
+      status.ok() ? scalingOf(**known, buffers[0], factor, isCaptured) : StatusOr<Scaling>(status);
+  if (!scaling.ok())
+    return scaling.status();
+  const bool isScaled = scaling->elements != 0;
+  const auto timeout = timeoutOf(spec);
+  Turn turn;
+  const auto put = [&] {
+    Status taken = isCaptured ? Status() : takeTurn(stream, turn);
+    if (taken.ok() && isScaled)
+      taken = inputs.scaleIn(stream, *scaling);
+    return taken.ok() ? launch(**known, {isScaled ? scaling->to : buffers[0], buffers[1]}, timeout,
+                               turn, stream)
+                      : taken;
+  };
+  status = isCaptured ? put() : launchHeld(held, settings.device, stream, put);
+  if (!status.ok())
+    return status;
+  (*known)->lastCall = numCalls++;
+  (*known)->isCaptured |= isCaptured;
+  // In another stream the next input that is scaled has to wait for this call.
+  hasStreams |= isScaled;
+  if (timeout < kNoDeadline)
+    longest = std::max(longest, timeout);
+  return isCaptured ? Status() : endTurn(stream, turn);
+}
+
+/// In the stream of the call before the order is there. In another one an event has it wait, if
+/// there is one: else, the first time, the kernel waits for its number on the device, where it
+/// holds room.
+Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
+  Status status = toStatus(cudaStreamGetId(stream, &turn.stream), "asking which stream it is");
+  if (!status.ok())
+    return status;
+  const bool isFirst = numCalls == settings.firstCall;
+  if (isFirst || turn.stream == lastStream)
+    return {};
+  hasStreams = true;
+  turn.waitsOnDevice = !hasEvent && !hasGraphs;
+  return hasEvent ? turns.begin(stream) : Status();
+}
+
+/// The call is in its stream, and nobody can take it out.
+Status OrderedCalls::endTurn(cudaStream_t stream, const Turn &turn) {
+  lastStream = turn.stream;
+  hasEvent = hasGraphs || hasStreams;
+  Status status = hasEvent ? turns.end(stream) : Status();
+  if (status.ok())
+    return {};
+  fabric.fail({status.code(), "rank " + std::to_string(fabric.rank()) +
+                                  ": half of a call is in its stream, and what orders the next one "
+                                  "behind it could not be put there: " +
+                                  status.message()});
+  return fabric.failure();
+}
+
+Status OrderedCalls::prepare(bool isCaptured) {
+  if (!connectors) {
+    auto made = OrderedConnectors::make(
+        context, OrderedConnectors::kOfStreams,
+        OrderedGeometry::forMemory(context.numRanks, context.memory.bytes() - kRecordBytes,
+                                   context.memory.hasWideLines()),
+        settings.firstCall);
+    if (!made.ok())
+      return made.status();
+    connectors = std::move(*made);
+  }
+  if (!isCaptured || hasGraphs)
+    return {};
+  Status status = awaitNumbered();
+  hasGraphs = status.ok();
+  return status;
+}
+
+/// Calls that are over, without graphs.
+StatusOr<uint64_t> OrderedCalls::numFinished() const {
+  auto ordinals = connectors->ordinals();
+  return ordinals.ok() ? StatusOr<uint64_t>(*std::ranges::min_element(*ordinals))
+                       : ordinals.status();
+}
+
+/// Replays take their numbers on the device: those that the host has given must have been used.
+Status OrderedCalls::awaitNumbered() {
+  for (Deadline deadline(kTransition);;) {
+    auto finished = numFinished();
+    if (!finished.ok())
+      return finished.status();
+    if (*finished >= numCalls)
+      return {};
+    if (fabric.failed())
+      return fabric.failure();
+    if (deadline.passed())
+      return invalid("the first call of a communicator that is captured in a graph waits until the "
+                     "calls before it have ended, and they have not within 5 seconds: capture when "
+                     "they have");
+    sleepFor(std::chrono::microseconds(50));
+  }
+}
+
+StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveSpec &spec) {
+  const Key key = {spec.planHash, spec.count, spec.type, spec.op};
+  if (auto found = shapes.find(key); found != shapes.end())
+    return &found->second;
+  if (shapes.size() == kTransferPlace && !forgetOldest())
+    return Status(StatusCode::Again, "calls of " + std::to_string(kTransferPlace) +
+                                         " kinds, counts and types are in flight or in graphs");
+  auto made = makeShape(spec);
+  if (!made.ok())
+    return made.status();
+  uint32_t place = static_cast<uint32_t>(shapes.size());
+  if (!freePlaces.empty()) {
+    place = freePlaces.back();
+    freePlaces.pop_back();
+  }
+  auto kept = std::make_shared<const daemon::CollectiveSpec>(spec);
+  {
+    std::lock_guard reported(reporting);
+    reports[place] = kept;
+  }
+  Known known{kept, plan::Aliasing(*spec.plan, fabric.rank(), spec.count, sizeOf(spec.type)),
+              std::move(*made), place};
+  return &shapes.emplace(key, std::move(known)).first->second;
+}
+
+/// Without memory, old ones go.
+StatusOr<std::unique_ptr<OrderedShape>>
+OrderedCalls::makeShape(const daemon::CollectiveSpec &spec) {
+  for (;;) {
+    auto made = OrderedShape::make(context, connectors->geometry(), spec);
+    if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
+      return made;
+  }
+}
+
+/// Of those that no kernel uses any more, the one that was called the longest ago.
+bool OrderedCalls::forgetOldest() {
+  auto finished = numFinished();
+  if (!finished.ok() || hasGraphs)
+    return false;
+  auto oldest = shapes.end();
+  for (auto known = shapes.begin(); known != shapes.end(); ++known)
+    if (known->second.lastCall < *finished &&
+        (oldest == shapes.end() || known->second.lastCall < oldest->second.lastCall))
+      oldest = known;
+  if (oldest == shapes.end())
+    return false;
+  {
+    std::lock_guard reported(reporting);
+    reports[oldest->second.place].reset();
+  }
+  freePlaces.push_back(oldest->second.place);
+  shapes.erase(oldest);
+  return true;
+}
+
+Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
+                                  bool isCaptured) const {
+  if (!known.aliasing.accepts(buffers[0], buffers[1]))
+    return invalid(known.aliasing.complaint(buffers[0], buffers[1]));
+  const interpreter::Binding &binding = known.shape->binding();
+  const uint64_t bytes[2] = {binding.inputBytes(), binding.outputBytes()};
+  Status status = checkOnDevice(
+      {{kBufferNames[0], buffers[0], bytes[0]}, {kBufferNames[1], buffers[1], bytes[1]}},
+      settings.device, isCaptured);
+  if (!status.ok() || !known.shape->collective().isDirect)
+    return status;
+  for (uint32_t kind = 0; kind < 2; ++kind)
+    if (bytes[kind] != 0 && !context.memory.offsetOf(buffers[kind], bytes[kind]))
+      return invalid(std::string(kBufferNames[kind]) +
+                     " is no memory of "
+                     "occlMemAlloc, which plan '" +
+                     known.spec->plan->name +
+                     "' needs, as ranks access each other's buffers in it");
+  return {};
+}
+
+/// Of no elements: the input is not scaled. The memory is that of earlier calls, which are over
+/// when the stream has come so far: of the first call whose memory it is there is nothing to wait
+/// for, and each leaves an event behind.
+StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const char *input,
+                                          const InputFactor &factor, bool isCaptured) {
+  Scaling scaling;
+  auto scale = known.shape->scaleBy(factor, isCaptured);
+  if (!scale.ok())
+    return scale.status();
+  const uint64_t bytes = known.shape->binding().inputBytes();
+  if (scale->isNone() || bytes == 0)
+    return scaling;
+  const auto finished = [&] { return hasGraphs ? StatusOr<uint64_t>(0) : numFinished(); };
+  auto memory = scaledInputs.memoryFor(
+      {numCalls, isCaptured, known.shape->collective().isDirect, finished}, bytes);
+  if (!memory.ok())
+    return memory.status();
+  return Scaling{known.spec->type, *scale, input, *memory, bytes / sizeOf(known.spec->type)};
+}
+
+Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buffers,
+                            std::chrono::milliseconds timeout, const Turn &turn,
+                            cudaStream_t stream) const {
+  InStreamArguments arguments;
+  arguments.collective = known.shape->in(*connectors);
+  const interpreter::Binding &binding = known.shape->binding();
+  arguments.buffers[0] = binding.inputBytes() != 0 ? buffers[0] : nullptr;
+  arguments.buffers[1] = binding.outputBytes() != 0 ? buffers[1] : nullptr;
+  arguments.number = hasGraphs ? kAnyNumber : numCalls;
+  if (!turn.waitsOnDevice)
+    arguments.collective.numOrdinals = 0;
+  arguments.bound = watch.bound(known.place, static_cast<uint64_t>(timeout.count()) * 1'000'000);
+  arguments.bound.leaveAfter = known.shape->leaveAfter(arguments.bound.timeout);
+  const uint32_t early =
+      mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer());
+  return toStatus(static_cast<cudaError_t>(launchInStream(arguments, early, stream)),
+                  "launching the interpreter");
+}
+
+StatusOr<bool> OrderedCalls::isOver() {
+  std::lock_guard lock(calls);
+  if (!connectors)
+    return true;
+  auto ordinals = connectors->ordinals();
+  if (!ordinals.ok())
+    return ordinals.status();
+  return hasGraphs
+             ? std::ranges::none_of(*ordinals, [](uint64_t word) { return isReplaying(word); })
+             : *std::ranges::min_element(*ordinals) >= numCalls;
+}
+
+std::chrono::milliseconds OrderedCalls::longestTimeout() {
+  std::lock_guard lock(calls);
+  return longest;
+}
+
+std::shared_ptr<const daemon::CollectiveSpec> OrderedCalls::reported(uint32_t place) {
+  std::lock_guard lock(reporting);
+  return place < kMaxShapes ? reports[place] : nullptr;
+}
+
+} // namespace occl::cuda

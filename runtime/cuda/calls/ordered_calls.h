@@ -1,0 +1,130 @@
+// A rank's calls in streams that need no registration: any plan, count, type, operation and
+// buffers, in the order in which they are made. See ordered_connectors.h for what they share.
+#pragma once
+
+#include "plan/aliasing.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/cuda/calls/ordered_connectors.h"
+#include "runtime/cuda/calls/stream_turns.h"
+#include "runtime/cuda/scaling/scaled_inputs.h"
+#include "runtime/cuda/watch/held_streams.h"
+#include "runtime/cuda/watch/host_watch.h"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::cuda {
+
+/// Thread safety: any.
+class OrderedCalls {
+public:
+  struct Settings {
+    int device;
+    uint32_t streams; // as DeviceRankOptions
+    std::chrono::milliseconds timeout;
+    uint64_t firstCall; // its number
+  };
+  /// All outlive it.
+  OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,
+               ScaledInputs &inputs, const Settings &settings)
+      : fabric(fabric), context(context), watch(watch), settings(settings), inputs(inputs),
+        scaledInputs(inputs), held(heldStreamsOn(settings.device)), numCalls(settings.firstCall) {}
+
+  /// As the stream's next work, or a node of the graph that captures it: which replays take part in
+  /// the order when they run, so nothing else of the communicator may run beside them but what
+  /// their stream or events of the caller order. InvalidArgument: nothing was done.
+  Status call(const daemon::CollectiveSpec &spec, const std::array<char *, 2> &buffers,
+              const InputFactor &factor, cudaStream_t stream);
+  /// Kernels may still access what is of them: it is never freed.
+  void abandon() { scaledInputs.abandon(); }
+
+  /// Whether nothing of them is in flight that the host or the device knows of.
+  StatusOr<bool> isOver();
+  /// Of all calls so far that have a deadline; 0: none has.
+  std::chrono::milliseconds longestTimeout();
+  /// What kernels execute that call themselves by that place; null: nothing.
+  std::shared_ptr<const daemon::CollectiveSpec> reported(uint32_t place);
+
+private:
+  /// What the ranks must call alike, as far as this rank knows it.
+  struct Key {
+    uint64_t planHash, count;
+    DataType type;
+    ReduceOp op;
+
+    bool operator==(const Key &) const = default;
+  };
+  struct HashOfKey {
+    size_t operator()(const Key &key) const;
+  };
+  struct Known {
+    std::shared_ptr<const daemon::CollectiveSpec> spec;
+    plan::Aliasing aliasing;
+    std::unique_ptr<OrderedShape> shape;
+    uint32_t place = 0;
+    uint64_t lastCall = 0; // its number
+    bool isCaptured = false;
+  };
+
+  Status prepare(bool isCaptured);
+  StatusOr<Known *> shapeFor(const daemon::CollectiveSpec &spec);
+  StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
+  bool forgetOldest();
+  Status checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
+                      bool isCaptured) const;
+  StatusOr<Scaling> scalingOf(const Known &known, const char *input, const InputFactor &factor,
+                              bool isCaptured);
+  StatusOr<uint64_t> numFinished() const;
+  Status awaitNumbered();
+  /// How an eager call comes behind the one before.
+  struct Turn {
+    unsigned long long stream = 0;
+    bool waitsOnDevice = false;
+  };
+  Status takeTurn(cudaStream_t stream, Turn &turn);
+  Status endTurn(cudaStream_t stream, const Turn &turn);
+  std::chrono::milliseconds timeoutOf(const daemon::CollectiveSpec &spec) const {
+    return spec.timeout.count() != 0 ? spec.timeout : settings.timeout;
+  }
+  Status launch(const Known &known, const std::array<char *, 2> &buffers,
+                std::chrono::milliseconds timeout, const Turn &turn, cudaStream_t stream) const;
+
+  daemon::Fabric &fabric;
+  const ShapeContext context;
+  const HostWatch &watch;
+  const Settings settings;
+  ScaledInputs &inputs;
+  OrderedScaledInputs scaledInputs; // of one call after the other; under the lock
+  HeldStreams &held;
+
+  /// Held by whoever makes a call, inside calls of CUDA, too: calls are launched in one order.
+  Mutex calls;
+  std::unique_ptr<OrderedConnectors> connectors; // from the first call on
+  std::unordered_map<Key, Known, HashOfKey> shapes;
+  std::vector<uint32_t> freePlaces;
+  /// Calls have numbers that the host gives, as long as no replay takes some of its own. From the
+  /// first captured one on they take numbers on the device.
+  uint64_t numCalls;
+  bool hasGraphs = false;
+  std::chrono::milliseconds longest{0}; // timeout
+  /// Eager calls have been made in several streams: from then on, or with graphs, each leaves an
+  /// event behind.
+  bool hasStreams = false;
+  bool hasEvent = false;             // the last one has
+  unsigned long long lastStream = 0; // the last one's
+  StreamTurns turns;
+  /// Guards the reports, which no call of CUDA is to hold up.
+  Mutex reporting;
+  std::vector<std::shared_ptr<const daemon::CollectiveSpec>> reports =
+      std::vector<std::shared_ptr<const daemon::CollectiveSpec>>(kMaxShapes);
+};
+
+} // namespace occl::cuda

@@ -1,0 +1,158 @@
+#include "runtime/cuda/calls/ordered_connectors.h"
+
+#include "runtime/cuda/calls/device_tiles.h"
+#include "runtime/daemon/plan_scaling.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace occl::cuda {
+
+using namespace interpreter;
+
+namespace {
+
+/// Messages are cut no finer to have them fit.
+constexpr uint64_t kSmallestMessage = 4 << 10;
+
+} // namespace
+
+StatusOr<std::unique_ptr<OrderedConnectors>> OrderedConnectors::make(const ShapeContext &context,
+                                                                     uint32_t number,
+                                                                     const OrderedGeometry &sizes,
+                                                                     uint64_t firstCall) {
+  std::unique_ptr<OrderedConnectors> made(new OrderedConnectors(context, number, sizes));
+  Status status = made->takeMemory(firstCall);
+  if (!status.ok())
+    return status;
+  return made;
+}
+
+/// They stay until the communicator ends.
+Status OrderedConnectors::takeMemory(uint64_t firstCall) {
+  auto blocks = context.space.allocate(sizes.all());
+  const std::vector<uint64_t> first(kOrderedOrdinals + 2, firstCall);
+  const uint64_t numberBytes = first.size() * sizeof(uint64_t);
+  auto ordinals = context.space.allocate(numberBytes);
+  const auto giveBack = [&] {
+    for (const auto &piece : {blocks, ordinals})
+      if (piece)
+        context.space.release(*piece);
+  };
+  if (!blocks || !ordinals) {
+    giveBack();
+    return {StatusCode::Again, "no " + std::to_string(sizes.all()) + " bytes of the " +
+                                   std::to_string(context.memory.bytes()) +
+                                   " of device memory are free for calls; set arenaBytes higher"};
+  }
+  char *arena = context.memory.arena(context.rank);
+  numbers = reinterpret_cast<uint64_t *>(arena + ordinals->offset);
+  Status status = context.memory.clear(arena + blocks->offset, sizes.all());
+  if (status.ok())
+    status = context.memory.upload(arena + ordinals->offset, first.data(), numberBytes);
+  if (!status.ok()) {
+    giveBack();
+    return status;
+  }
+  // Nobody has used a lane's memory: its first call may begin at once. Who may be ahead says so
+  // only when the call before is finished.
+  return publish(blocks->offset + 1, slot == kOfStreams ? firstCall : firstCall + 1, firstCall);
+}
+
+/// What comes first in a record.
+Status OrderedConnectors::publish(uint64_t where, uint64_t begun, uint64_t firstCall) const {
+  static_assert(offsetof(RankRecord, begun) == sizeof where);
+  const uint64_t words[] = {where, begun};
+  // Nothing is announced: resident::isAnnounced() of the word and of any call is false.
+  const uint64_t announced = firstCall << 32;
+  for (uint32_t r = 0; r < context.numRanks; ++r) {
+    RankRecord *record = recordIn(context.memory.arena(r), slot, context.rank);
+    const auto store = [&](uint64_t &at, const void *from, uint64_t bytes) {
+      return context.memory.upload(reinterpret_cast<char *>(&at), from, bytes);
+    };
+    Status status = store(record->announced, &announced, sizeof announced);
+    if (status.ok())
+      status = store(record->where, words, sizeof words);
+    if (!status.ok())
+      return status;
+  }
+  return {};
+}
+
+void OrderedConnectors::describe(DeviceCollective &device) const {
+  device.slot = slot;
+  device.isOrdered = true;
+  device.ordinals = numbers;
+  device.numOrdinals = kOrderedOrdinals;
+  device.cleared = clearedWord();
+  device.ring = sizes.ring;
+  for (uint32_t r = 0; r < context.numRanks; ++r) {
+    device.ringStrides[r] = sizes.block();
+    device.ringBytes[r] = sizes.ring * sizes.block();
+  }
+  device.progressOffset = sizes.progressOffset();
+  device.linesOffset = sizes.words;
+  device.linesBytes = sizes.lines;
+}
+
+StatusOr<std::vector<uint64_t>> OrderedConnectors::ordinals() const {
+  std::vector<uint64_t> now(kOrderedOrdinals);
+  Status read = context.memory.download(now.data(), reinterpret_cast<const char *>(numbers),
+                                        now.size() * sizeof(uint64_t));
+  if (!read.ok())
+    return read;
+  return now;
+}
+
+StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &context,
+                                                           const OrderedGeometry &sizes,
+                                                           const daemon::CollectiveSpec &spec) {
+  std::unique_ptr<OrderedShape> made(new OrderedShape(context));
+  Status status = made->bindWithin(sizes, spec);
+  if (!status.ok())
+    return status;
+  DeviceCollective &device = made->device;
+  made->Shape::describe(*spec.plan);
+  device.ring = sizes.ring;
+  device.signature = signatureOf(spec.planHash, spec.count, spec.type,
+                                 daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
+  if (device.numBlocks != 0)
+    status = made->takeOwnMemory();
+  if (!status.ok())
+    return status;
+  // Who has data of its own to wait for may be ahead; others meet at the begin.
+  const bool mayBeAhead = device.numBlocks == 0 || device.straight.images != nullptr;
+  device.lead = mayBeAhead ? device.ring : 1;
+  device.numBlocks = std::max(device.numBlocks, 1u);
+  return made;
+}
+
+OrderedShape::~OrderedShape() {
+  for (const ArenaSpace::Piece &piece : taken)
+    context.space.release(piece);
+}
+
+/// Large messages are cut until they fit: by all ranks alike.
+Status OrderedShape::bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec) {
+  const auto part = sizes.partFor(spec.plan->protocol);
+  TilePolicy tiles = tilesFor(*spec.plan, spec.count * sizeOf(spec.type));
+  for (;; tiles.messageBytes /= 2) {
+    Status status = bindTo(spec, tiles, part.offset);
+    if (!status.ok())
+      return status;
+    const uint64_t block = largestBlock(*bound);
+    if (block <= part.offset + part.bytes) {
+      const std::string misfit = sizes.misfit(*bound, spec.count);
+      return misfit.empty() ? Status() : invalid(spec, misfit);
+    }
+    if (bound->program().line.bytes != 0 || tiles.messageBytes <= kSmallestMessage)
+      return invalid(spec, "needs " + std::to_string(block - part.offset) +
+                               " bytes for messages at a count of " + std::to_string(spec.count) +
+                               "; the communicator has " + std::to_string(part.bytes) +
+                               ". Set arenaBytes higher, or compile it for less data");
+  }
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,86 @@
+// Ordered connectors: memory for messages that all calls of a communicator in streams share, one
+// call after the other, whatever their kinds and counts. So a call needs no registration, and what
+// a rank has of a shape is its own business.
+//
+// Calls are numbered on each rank in the order in which they are made. Call n uses block n %
+// kMaxRing of each rank, and a rank begins it when all have begun n + 1 - DeviceCollective::lead,
+// so nobody uses that block for an earlier one any more. A block has a part for words, one for
+// lines of LL, one for lines of LL128, and one for the messages of protocol Simple, so whatever a
+// program finds in one is older of the same kind: words only grow from call to call
+// (Invocation::wordBase), and lines carry flags that no earlier call has had (flagBase), until they
+// are cleared long before 32 bits of flags come again.
+//
+// What a rank says of a call lies in one of kOrderedTurns places of its record with the others: who
+// says it of n + kOrderedTurns has seen that all have finished n. With it goes a signature. Each
+// rank compares it with its own when it begins, and again while it waits: of two ranks that call
+// different things the later one finds it. test/model/calls has the model.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/cuda/calls/ordered_geometry.h"
+#include "runtime/cuda/calls/shape.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace occl::cuda {
+
+class OrderedConnectors {
+public:
+  /// Those of calls in streams; others are those of lanes.
+  static constexpr uint32_t kOfStreams = 0;
+
+  /// Takes memory and tells the others where. All ranks do it, with the same geometry and number
+  /// for the first call. `number`: below kMostConnectors, of these connectors alone. Again,
+  /// SystemError: nothing is taken, and it may be tried again.
+  static StatusOr<std::unique_ptr<OrderedConnectors>> make(const ShapeContext &context,
+                                                           uint32_t number,
+                                                           const OrderedGeometry &sizes,
+                                                           uint64_t firstCall);
+
+  const OrderedGeometry &geometry() const { return sizes; }
+  /// All of it that says where memory lies and how it is divided.
+  void describe(DeviceCollective &device) const;
+  /// DeviceCollective::ordinals as the device has them now.
+  StatusOr<std::vector<uint64_t>> ordinals() const;
+  /// A word of the device, the number of the first call at first: of resident daemons, see
+  /// DeviceCollective::cleared and resident::CollectiveAddresses::done.
+  uint64_t *clearedWord() const { return numbers + kOrderedOrdinals; }
+  uint64_t *doneWord() const { return numbers + kOrderedOrdinals + 1; }
+
+private:
+  OrderedConnectors(const ShapeContext &context, uint32_t number, const OrderedGeometry &sizes)
+      : context(context), sizes(sizes), slot(number) {}
+  Status takeMemory(uint64_t firstCall);
+  Status publish(uint64_t where, uint64_t begun, uint64_t firstCall) const;
+
+  const ShapeContext context;
+  const OrderedGeometry sizes;
+  const uint32_t slot;         // of their records
+  uint64_t *numbers = nullptr; // kOrderedOrdinals, and two more
+};
+
+/// A shape whose messages lie there. Immutable, but for what devices write.
+class OrderedShape : public Shape {
+public:
+  /// For any connectors of that geometry: see in(). InvalidArgument if the plan does not suit
+  /// devices or the connectors; Again, SystemError.
+  static StatusOr<std::unique_ptr<OrderedShape>> make(const ShapeContext &context,
+                                                      const OrderedGeometry &sizes,
+                                                      const daemon::CollectiveSpec &spec);
+  /// As kernels have it with those connectors.
+  DeviceCollective in(const OrderedConnectors &connectors) const {
+    DeviceCollective with = device;
+    connectors.describe(with);
+    return with;
+  }
+  /// No kernel uses it any more.
+  ~OrderedShape();
+
+private:
+  explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
+  Status bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec);
+};
+
+} // namespace occl::cuda

@@ -1,0 +1,110 @@
+#include "runtime/cuda/calls/ordered_geometry.h"
+
+#include <algorithm>
+
+namespace occl::cuda {
+
+using namespace interpreter;
+
+namespace {
+
+constexpr uint64_t kKiB = 1 << 10, kMiB = 1 << 20;
+constexpr uint64_t kProgressBytes = kOrderedOrdinals * kControlStride;
+
+uint64_t roundDown(uint64_t bytes) { return bytes / kBlockAlignment * kBlockAlignment; }
+
+} // namespace
+
+/// With little memory each part has a share of a quarter of it.
+OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryBytes,
+                                           bool hasWideLines) {
+  const uint64_t block = memoryBytes / 4 / kMaxRing;
+  auto part = [](uint64_t most, uint64_t share) {
+    return std::max(roundDown(std::min(most, share)), kBlockAlignment);
+  };
+  OrderedGeometry sizes;
+  sizes.words = kProgressBytes + 88 * kKiB;
+  if (hasWideLines) {
+    sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 8);
+    sizes.wideLines = part(7680 * kKiB, block / 2);
+  } else {
+    sizes.lines = part(15 * kMiB, block / 16 * 15);
+    sizes.wideLines = 0;
+  }
+  sizes.messages = part(8 * kMiB, block / 2);
+  sizes.scratch = roundDown(std::min(4 * kMiB, memoryBytes / 64));
+  return sizes;
+}
+
+OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool hasWideLines) {
+  OrderedGeometry sizes;
+  sizes.ring = hasLines ? 2 : 1;
+  sizes.words = kProgressBytes + (hasLines ? 24 : 88) * kKiB;
+  sizes.lines = hasLines ? numRanks * 128 * kKiB : 0;
+  sizes.wideLines = hasLines && hasWideLines ? sizes.lines : 0;
+  sizes.messages = hasLines ? 0 : std::clamp(numRanks / 2, 1u, 4u) * kMiB;
+  sizes.scratch = hasLines ? 0 : 256 * kKiB;
+  return sizes;
+}
+
+/// All lanes of all kernels take at most half of the memory.
+uint32_t OrderedGeometry::numLanes(uint32_t numRanks, uint64_t memoryBytes) {
+  constexpr uint32_t kMost = 64, kPairsOfKernels = 2;
+  const uint64_t pair = forLane(numRanks, true, true).all() + forLane(numRanks, false, true).all();
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(memoryBytes / 2 / kPairsOfKernels / pair, 1, kMost));
+}
+
+uint64_t OrderedGeometry::progressOffset() const { return words - kProgressBytes; }
+
+OrderedGeometry::Part OrderedGeometry::partFor(plan::Protocol protocol) const {
+  const uint64_t wide = words + lines;
+  if (protocol == plan::Protocol::Simple)
+    return {wide + wideLines, messages};
+  if (protocol == plan::Protocol::LL || wideLines == 0)
+    return {words, lines};
+  return {wide, wideLines};
+}
+
+/// What the words and flags of one call differ by, and how many there are.
+std::string OrderedGeometry::misfit(const Binding &binding, uint64_t count) const {
+  const Program &program = binding.program();
+  for (uint32_t r = 0; r < program.numRanks; ++r)
+    if (binding.counterBytes(r) > progressOffset())
+      return "has more connections than a communicator's calls have words for";
+  if (binding.scratchBytes() > scratch)
+    return "needs " + std::to_string(binding.scratchBytes()) + " bytes of scratch at a count of " +
+           std::to_string(count) + "; the communicator has " + std::to_string(scratch) +
+           ". Set arenaBytes higher";
+  if (program.numBlocks > kOrderedOrdinals)
+    return "has more than " + std::to_string(kOrderedOrdinals) + " thread blocks";
+  uint64_t most = 1;
+  for (uint32_t e = 0; program.ends && e < binding.numEnds(); ++e)
+    most = std::max(most,
+                    program.numTiles * program.ends[e].messagesPerTile * program.slicesPerMessage);
+  for (uint32_t b = 0; b < program.numBlocks; ++b)
+    most = std::max(most, program.numTiles * program.blocks[b].numInstructions);
+  if (most >= 1ull << kWordShift || program.flagsPerInvocation > kOrderedFlags)
+    return "sends too many messages at a count of " + std::to_string(count) +
+           ": larger ones, or another protocol, would do";
+  return {};
+}
+
+uint64_t largestBlock(const Binding &binding) {
+  uint64_t largest = 0;
+  for (uint32_t r = 0; r < binding.program().numRanks; ++r)
+    largest = std::max(largest, binding.arenaBytes(r));
+  return largest;
+}
+
+uint16_t signatureOf(uint64_t planHash, uint64_t count, DataType type, ReduceOp op) {
+  uint64_t hash = 0;
+  for (uint64_t word : {planHash, count, uint64_t{static_cast<uint32_t>(type)},
+                        uint64_t{static_cast<uint32_t>(op)}}) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  }
+  return static_cast<uint16_t>(hash ^ hash >> 16);
+}
+
+} // namespace occl::cuda

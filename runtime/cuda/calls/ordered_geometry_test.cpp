@@ -1,0 +1,227 @@
+#include "runtime/cuda/calls/ordered_geometry.h"
+
+#include "plan/testing/example_plans.h"
+#include "runtime/cuda/calls/device_tiles.h"
+#include "runtime/plan_library/plan_library.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace occl::cuda {
+namespace {
+
+using interpreter::Binding;
+using plan::Protocol;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+constexpr uint64_t kMemories[] = {0, 1, 3 * kMiB + 12345, 64 * kMiB, 256 * kMiB, uint64_t{1} << 40};
+
+void checkParts(const OrderedGeometry &sizes, bool hasWideLines) {
+  const auto lines = sizes.partFor(Protocol::LL);
+  const auto wide = sizes.partFor(Protocol::LL128);
+  const auto messages = sizes.partFor(Protocol::Simple);
+  EXPECT_EQ(lines.offset, sizes.words);
+  EXPECT_EQ(lines.bytes, sizes.lines);
+  EXPECT_EQ(wide.offset, hasWideLines ? lines.offset + lines.bytes : lines.offset);
+  EXPECT_EQ(wide.bytes, hasWideLines ? sizes.wideLines : sizes.lines);
+  EXPECT_EQ(messages.offset, wide.offset + wide.bytes);
+  EXPECT_EQ(messages.offset + messages.bytes, sizes.block());
+  EXPECT_EQ(sizes.all(), kMaxRing * sizes.block() + sizes.scratch);
+  EXPECT_LT(sizes.progressOffset(), sizes.words);
+  EXPECT_EQ(sizes.progressOffset() % interpreter::kControlStride, 0u);
+  for (uint64_t bytes : {sizes.words, lines.bytes, wide.bytes, messages.bytes, sizes.scratch})
+    EXPECT_EQ(bytes % kBlockAlignment, 0u);
+  for (const auto &part : {lines, wide, messages})
+    EXPECT_GE(part.bytes, kBlockAlignment);
+}
+
+TEST(OrderedGeometry, PartsFollowEachOtherAndAreAligned) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (uint64_t memory : kMemories)
+      for (bool hasWideLines : {true, false}) {
+        SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(memory) + " bytes");
+        checkParts(OrderedGeometry::forMemory(ranks, memory, hasWideLines), hasWideLines);
+      }
+}
+
+TEST(OrderedGeometry, TakesAShareOfTheMemoryAndNoMoreThanPlansNeed) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (bool hasWideLines : {true, false}) {
+      uint64_t before = 0;
+      for (uint64_t memory = kMiB; memory < uint64_t{1} << 36; memory *= 2) {
+        const auto sizes = OrderedGeometry::forMemory(ranks, memory, hasWideLines);
+        EXPECT_GE(sizes.all(), before) << "with more memory";
+        before = sizes.all();
+        EXPECT_LE(sizes.all() - kMaxRing * sizes.words, memory / 8 * 3);
+      }
+      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 256 * kMiB, hasWideLines).all());
+    }
+}
+
+std::shared_ptr<const Binding> bound(const plan::Plan &plan, const OrderedGeometry &sizes,
+                                     uint64_t count) {
+  interpreter::BindRequest request;
+  request.count = count;
+  request.tiles = tilesFor(plan, count * sizeof(float));
+  request.placement = interpreter::Placement::AtDestination;
+  request.lines = interpreter::kDeviceLines;
+  request.slotsOffset = sizes.partFor(plan.protocol).offset;
+  auto made = interpreter::bind(plan, request);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *made;
+}
+
+TEST(OrderedGeometry, HasRoomForExamples) {
+  for (uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks) {
+    const auto sizes = OrderedGeometry::forMemory(ranks, 256 * kMiB, true);
+    for (Protocol protocol : {Protocol::Simple, Protocol::LL, Protocol::LL128}) {
+      plan::Plan plan = plan::testing::ringAllReduce(ranks);
+      plan.protocol = protocol;
+      auto binding = bound(plan, sizes, 4096);
+      const auto part = sizes.partFor(protocol);
+      EXPECT_EQ(sizes.misfit(*binding, 4096), "");
+      EXPECT_GT(largestBlock(*binding), part.offset);
+      EXPECT_LE(largestBlock(*binding), part.offset + part.bytes);
+    }
+  }
+}
+
+/// As OrderedShape cuts messages until they fit. "" or what does not.
+std::string misfitOf(const plan::Plan &plan, const OrderedGeometry &sizes, uint64_t count) {
+  interpreter::BindRequest request;
+  request.count = count;
+  request.tiles = tilesFor(plan, count * sizeof(float));
+  request.placement = interpreter::Placement::AtDestination;
+  request.lines = interpreter::kDeviceLines;
+  const auto part = sizes.partFor(plan.protocol);
+  request.slotsOffset = part.offset;
+  for (;; request.tiles.messageBytes /= 2) {
+    auto binding = interpreter::bind(plan, request);
+    if (!binding.ok())
+      return binding.status().message();
+    if (largestBlock(**binding) <= part.offset + part.bytes)
+      return sizes.misfit(**binding, count);
+    if ((*binding)->program().line.bytes != 0 || request.tiles.messageBytes <= 4096)
+      return "needs " + std::to_string(largestBlock(**binding) - part.offset) + " of " +
+             std::to_string(part.bytes) + " bytes";
+  }
+}
+
+TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
+  using plan_library::PlanClass;
+  for (PlanClass where : {PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary})
+    for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
+      for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+        for (uint64_t bytes :
+             {4, 3840, 7680, 8192, 19200, 30720, 76800, 131072, 1 << 20, 1 << 28}) {
+          auto chosen = plan_library::PlanLibrary::ofProcess().choose(
+              {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
+          ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+          const bool hasLines = chosen->plan->protocol != Protocol::Simple;
+          const auto sizes = OrderedGeometry::forLane(ranks, hasLines, hasLines);
+          EXPECT_EQ(misfitOf(*chosen->plan, sizes, bytes / sizeof(float)), "")
+              << chosen->plan->name << " of " << ranks << " ranks, " << bytes << " bytes";
+          for (const plan::RankPlan &rank : chosen->plan->ranks)
+            EXPECT_LE(rank.numThreadBlocks, 64u) << "the most of a resident daemon";
+        }
+}
+
+TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (uint64_t memory = 64 * kMiB; memory < uint64_t{1} << 36; memory *= 2) {
+      const uint64_t pair = OrderedGeometry::forLane(ranks, true, true).all() +
+                            OrderedGeometry::forLane(ranks, false, false).all();
+      const uint32_t lanes = OrderedGeometry::numLanes(ranks, memory);
+      EXPECT_GE(lanes, 1u);
+      EXPECT_LE(lanes, 64u);
+      EXPECT_TRUE(lanes == 1 || 2 * lanes * pair <= memory / 2) << ranks << " ranks";
+    }
+}
+
+TEST(OrderedGeometry, SaysWhatDoesNotFit) {
+  OrderedGeometry sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
+  plan::Plan plan = plan::testing::ringAllReduce(2);
+  auto simple = bound(plan, sizes, 100'000'000);
+  EXPECT_EQ(sizes.misfit(*simple, 100'000'000), "");
+  plan.protocol = Protocol::LL;
+  auto lines = bound(plan, sizes, 10'000'000);
+  EXPECT_NE(sizes.misfit(*lines, 10'000'000).find("too many messages at a count of 10000000"),
+            std::string::npos);
+  sizes.words -= sizes.progressOffset();
+  EXPECT_NE(sizes.misfit(*simple, 1).find("more connections"), std::string::npos);
+
+  sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
+  sizes.scratch = 0;
+  plan::Plan scratched = plan::testing::shift(2);
+  auto needs = bound(scratched, sizes, 64);
+  ASSERT_GT(needs->scratchBytes(), 0u);
+  EXPECT_NE(sizes.misfit(*needs, 64).find("bytes of scratch at a count of 64"), std::string::npos);
+}
+
+/// As many as flags and words are apart in consecutive calls, and no more.
+TEST(OrderedGeometry, LetsProgramsHaveSoManyMessagesAsCallsAreApart) {
+  const auto sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
+  plan::Plan plan = plan::testing::ringAllReduce(2);
+  plan.protocol = Protocol::LL;
+  bool hasFit = false, hasNot = false;
+  for (uint64_t count = 1 << 10; count <= 1 << 22; count = count * 5 / 4) {
+    auto binding = bound(plan, sizes, count);
+    const bool fits = binding->program().flagsPerInvocation <= kOrderedFlags;
+    EXPECT_EQ(sizes.misfit(*binding, count).empty(), fits) << count;
+    (fits ? hasFit : hasNot) = true;
+  }
+  EXPECT_TRUE(hasFit && hasNot);
+}
+
+TEST(CallSignature, DiffersWithWhatDiffers) {
+  struct Call {
+    uint64_t plan, count;
+    DataType type;
+    ReduceOp op;
+  };
+  uint64_t pairs = 0, same = 0;
+  for (uint64_t plan : {uint64_t{0}, uint64_t{0x123456789abcdef0}, ~uint64_t{0}})
+    for (uint64_t count = 0; count < 3000; ++count) {
+      const Call call{plan, count, DataType(count % kNumDataTypes),
+                      ReduceOp(count % kNumReduceOps)};
+      const uint16_t own = signatureOf(call.plan, call.count, call.type, call.op);
+      EXPECT_EQ(own, signatureOf(call.plan, call.count, call.type, call.op));
+      std::vector<uint16_t> others;
+      for (int bit = 0; bit < 64; ++bit) {
+        others.push_back(signatureOf(call.plan ^ uint64_t{1} << bit, count, call.type, call.op));
+        others.push_back(signatureOf(call.plan, count ^ uint64_t{1} << bit, call.type, call.op));
+      }
+      for (unsigned type = 0; type < kNumDataTypes; ++type)
+        if (DataType(type) != call.type)
+          others.push_back(signatureOf(call.plan, count, DataType(type), call.op));
+      for (unsigned op = 0; op < kNumReduceOps; ++op)
+        if (ReduceOp(op) != call.op)
+          others.push_back(signatureOf(call.plan, count, call.type, ReduceOp(op)));
+      pairs += others.size();
+      for (uint16_t other : others)
+        same += other == own;
+    }
+  // About as few as of 16 random bits.
+  EXPECT_LT(same, 2 * pairs / 65536) << "of " << pairs;
+}
+
+/// Those that programs mix up: types and operations at one count, and counts next to each other.
+TEST(CallSignature, TellsNeighboursApart) {
+  std::set<uint16_t> kinds;
+  for (unsigned type = 0; type < kNumDataTypes; ++type)
+    for (unsigned op = 0; op < kNumReduceOps; ++op)
+      kinds.insert(signatureOf(0x5eed, 1024, DataType(type), ReduceOp(op)));
+  EXPECT_EQ(kinds.size(), kNumDataTypes * kNumReduceOps);
+  std::set<uint16_t> counts;
+  for (uint64_t count = 1000; count < 1032; ++count)
+    counts.insert(signatureOf(0x5eed, count, DataType::Float32, ReduceOp::Sum));
+  EXPECT_EQ(counts.size(), 32u);
+}
+
+} // namespace
+} // namespace occl::cuda

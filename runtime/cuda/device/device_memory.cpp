@@ -1,0 +1,239 @@
+#include "runtime/cuda/device/device_memory.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/base/deadline.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/linked_devices.h"
+#include "runtime/cuda/tables/device_collective.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+static_assert(sizeof(cudaIpcMemHandle_t) == DeviceCard::kHandleBytes);
+
+constexpr auto kCopyPatience = std::chrono::milliseconds(20000);
+constexpr auto kClosePatience = std::chrono::milliseconds(1000);
+
+/// The arenas of this process's ranks, for the other ranks of this process.
+class LocalArenas {
+public:
+  void add(const std::shared_ptr<DeviceAllocation> &arena) {
+    std::lock_guard lock(mutex);
+    byAddress[reinterpret_cast<uint64_t>(arena->begin)] = arena;
+  }
+  std::shared_ptr<DeviceAllocation> find(uint64_t address) {
+    std::lock_guard lock(mutex);
+    auto found = byAddress.find(address);
+    return found == byAddress.end() ? nullptr : found->second.lock();
+  }
+
+private:
+  Mutex mutex;
+  std::map<uint64_t, std::weak_ptr<DeviceAllocation>> byAddress;
+};
+
+LocalArenas &localArenas() {
+  static LocalArenas arenas;
+  return arenas;
+}
+
+} // namespace
+
+DeviceAllocation::~DeviceAllocation() {
+  OnDevice on(device);
+  if (!isLeft)
+    cudaFree(begin);
+}
+
+DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<ControlBlock *> blocks,
+                           int device, uint64_t bytes)
+    : group(group), blocks(std::move(blocks)), ordinal(device),
+      size(alignUp(bytes + kRecordBytes, 2 << 20)), arenas(group.numRanks()) {}
+
+StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Group &group,
+                                                           std::vector<ControlBlock *> blocks,
+                                                           int device, uint64_t bytes) {
+  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(group, std::move(blocks), device, bytes));
+  Status started = memory->start();
+  DeviceCard &card = memory->blocks[group.rank()]->card;
+  card.state.store(started.ok() ? DeviceCard::Ready : DeviceCard::Failed,
+                   std::memory_order_release);
+  if (!started.ok())
+    return started;
+  return memory;
+}
+
+Status DeviceMemory::start() {
+  OnDevice on(ordinal);
+  if (!on.status().ok())
+    return on.status();
+  Status status =
+      toStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a CUDA stream");
+  if (!status.ok())
+    return status;
+  void *begin = nullptr;
+  status = toStatus(cudaMalloc(&begin, size), "allocating a rank's device memory (arenaBytes and "
+                                              "heapBytes of its configuration)");
+  if (!status.ok())
+    return status;
+  own = std::make_shared<DeviceAllocation>(ordinal, static_cast<char *>(begin));
+  arenas[group.rank()] = own->begin;
+  localArenas().add(own);
+  DeviceCard &card = blocks[group.rank()]->card;
+  auto wanted = wideLinesFrom(std::getenv("OCCL_LL128"));
+  if (!wanted.ok())
+    return wanted.status();
+  card.paths.wanted = *wanted;
+  status = lookAtPaths(ordinal, card.paths);
+  if (!status.ok())
+    return status;
+  card.device = ordinal;
+  card.address = reinterpret_cast<uint64_t>(begin);
+  card.bytes = size;
+  if (group.acrossProcesses()) {
+    cudaIpcMemHandle_t handle;
+    status = toStatus(cudaIpcGetMemHandle(&handle, begin), "sharing device memory (cudaIpc)");
+    std::memcpy(card.handle, &handle, sizeof handle);
+  }
+  return status.ok() ? clear(own->begin, kRecordBytes) : status;
+}
+
+Status DeviceMemory::connect() {
+  OnDevice on(ordinal);
+  Status status = on.status();
+  for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r)
+    if (r != group.rank())
+      status = import(r);
+  std::vector<PeerPaths> paths;
+  for (const ControlBlock *block : blocks)
+    paths.push_back(block->card.paths);
+  wideLines = whyNoWideLines(paths).empty();
+  return status;
+}
+
+Status DeviceMemory::import(uint32_t rank) {
+  const DeviceCard &card = blocks[rank]->card;
+  std::string who = "rank " + std::to_string(rank);
+  if (card.state.load(std::memory_order_acquire) != DeviceCard::Ready)
+    return {StatusCode::PeerFailed, who + " has no device memory; see its error"};
+  if (card.bytes != size)
+    return {StatusCode::Mismatch, who + " has " + std::to_string(card.bytes) +
+                                      " bytes of device memory, this one " + std::to_string(size) +
+                                      "; use the same configuration on all ranks"};
+  if (group.process(rank) == group.process(group.rank())) {
+    auto arena = localArenas().find(card.address);
+    if (!arena)
+      return {StatusCode::PeerFailed, who + " has destroyed its communicator"};
+    if (card.device != ordinal) {
+      Status can = checkPeerAccess(ordinal, card.device, rank);
+      if (!can.ok())
+        return can;
+      cudaError_t enabled = cudaDeviceEnablePeerAccess(card.device, 0);
+      if (enabled == cudaErrorPeerAccessAlreadyEnabled)
+        (void)cudaGetLastError();
+      else if (enabled != cudaSuccess)
+        return toStatus(enabled, ("accessing the device of " + who).c_str());
+    }
+    arenas[rank] = arena->begin;
+    kept.push_back(std::move(arena));
+    return {};
+  }
+  cudaIpcMemHandle_t handle;
+  std::memcpy(&handle, card.handle, sizeof handle);
+  void *mapped = nullptr;
+  Status opened = toStatus(cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess),
+                           ("mapping the device memory of " + who +
+                            " (cudaIpc; it needs NVLink or PCIe "
+                            "peer-to-peer access between the devices)")
+                               .c_str());
+  if (opened.ok()) {
+    arenas[rank] = static_cast<char *>(mapped);
+    imports.push_back(arenas[rank]);
+  }
+  return opened;
+}
+
+bool DeviceMemory::othersHaveClosed() const {
+  for (uint32_t r = 0; r < group.numRanks(); ++r)
+    if (group.process(r) != group.process(group.rank()) &&
+        blocks[r]->card.hasClosed.load(std::memory_order_acquire) == 0 && group.isAlive(r))
+      return false;
+  return true;
+}
+
+void DeviceMemory::abandon() {
+  own->isLeft = true;
+  for (const auto &others : kept)
+    others->isLeft = true;
+  imports.clear();
+}
+
+DeviceMemory::~DeviceMemory() {
+  OnDevice on(ordinal);
+  for (char *import : imports)
+    cudaIpcCloseMemHandle(import);
+  if (!own || !own->isLeft)
+    blocks[group.rank()]->card.hasClosed.store(1, std::memory_order_release);
+  if (stream)
+    cudaStreamDestroy(stream);
+  Deadline deadline(kClosePatience);
+  while (own && !own->isLeft && !othersHaveClosed()) {
+    if (deadline.passed()) {
+      own->isLeft = true;
+      break;
+    }
+    sleepFor(std::chrono::milliseconds(1));
+  }
+}
+
+std::optional<uint64_t> DeviceMemory::offsetOf(const void *address, uint64_t bytes) const {
+  uint64_t offset = reinterpret_cast<uint64_t>(address) - reinterpret_cast<uint64_t>(own->begin);
+  if (offset > size || bytes > size - offset)
+    return std::nullopt;
+  return offset;
+}
+
+Status DeviceMemory::finish(cudaError_t error, const char *what) {
+  if (error != cudaSuccess)
+    return toStatus(error, what);
+  Deadline deadline(kCopyPatience);
+  for (;;) {
+    cudaError_t state = cudaStreamQuery(stream);
+    if (state != cudaErrorNotReady)
+      return toStatus(state, what);
+    if (deadline.passed())
+      return {StatusCode::Timeout, std::string(what) + ": the device does not get round to it"};
+    yieldProcessor();
+  }
+}
+
+Status DeviceMemory::clear(char *memory, uint64_t bytes) {
+  OnDevice on(ordinal);
+  std::lock_guard lock(copying);
+  return finish(cudaMemsetAsync(memory, 0, bytes, stream), "clearing device memory");
+}
+
+Status DeviceMemory::upload(char *to, const void *from, uint64_t bytes) {
+  OnDevice on(ordinal);
+  std::lock_guard lock(copying);
+  return finish(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+                "copying to device memory");
+}
+
+Status DeviceMemory::download(void *to, const char *from, uint64_t bytes) {
+  OnDevice on(ordinal);
+  std::lock_guard lock(copying);
+  return finish(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+                "copying from device memory");
+}
+
+} // namespace occl::cuda

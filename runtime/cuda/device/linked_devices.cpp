@@ -1,0 +1,99 @@
+#include "runtime/cuda/device/linked_devices.h"
+
+#include "runtime/cuda/device/built_for.h"
+#include "runtime/cuda/device/cuda_calls.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace occl::cuda {
+
+namespace {
+
+Status nameOf(int device, char (&name)[PeerPaths::kNameBytes]) {
+  return toStatus(cudaDeviceGetPCIBusId(name, sizeof name, device), "asking for a PCI bus id");
+}
+
+StatusOr<int> attributeOf(int device, cudaDeviceAttr attribute) {
+  int value = 0;
+  Status status =
+      toStatus(cudaDeviceGetAttribute(&value, attribute, device), "asking what a device can do");
+  if (!status.ok())
+    return status;
+  return value;
+}
+
+/// Devices without a path between them have no such attribute.
+bool isLinked(int device, int other) {
+  for (cudaDeviceP2PAttr attribute :
+       {cudaDevP2PAttrAccessSupported, cudaDevP2PAttrNativeAtomicSupported}) {
+    int value = 0;
+    if (!toStatus(cudaDeviceGetP2PAttribute(&value, attribute, device, other), "").ok() ||
+        value == 0)
+      return false;
+  }
+  return true;
+}
+
+StatusOr<uint32_t> computeCapabilityOf(int device) {
+  auto major = attributeOf(device, cudaDevAttrComputeCapabilityMajor);
+  auto minor = attributeOf(device, cudaDevAttrComputeCapabilityMinor);
+  if (!major.ok() || !minor.ok())
+    return major.ok() ? minor.status() : major.status();
+  return static_cast<uint32_t>(*major * 10 + *minor);
+}
+
+std::string textOf(uint32_t capability) {
+  return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+}
+
+} // namespace
+
+Status lookAtPaths(int device, PeerPaths &paths) {
+  auto capability = computeCapabilityOf(device);
+  if (!capability.ok())
+    return capability.status();
+  paths.computeCapability = *capability;
+  Status status = nameOf(device, paths.device);
+  int number = 0;
+  if (status.ok())
+    status = toStatus(cudaGetDeviceCount(&number), "looking for CUDA devices");
+  uint32_t linked = 0;
+  for (int other = 0; other < number && status.ok() && linked < PeerPaths::kMaxLinked; ++other)
+    if (other != device && isLinked(device, other))
+      status = nameOf(other, paths.linked[linked++]);
+  paths.numLinked = linked;
+  return status;
+}
+
+Status checkBuiltFor(int device) {
+  auto capability = computeCapabilityOf(device);
+  if (!capability.ok())
+    return capability.status();
+  std::string built;
+  for (uint32_t each : builtFor()) {
+    if (each / 10 == *capability / 10 && each % 10 <= *capability % 10)
+      return {};
+    built += (built.empty() ? "" : ", ") + textOf(each);
+  }
+  return {StatusCode::InvalidArgument, "CUDA device " + std::to_string(device) +
+                                           " has compute capability " + textOf(*capability) +
+                                           ", and this library has code for " + built +
+                                           "; it must be built for the device, too"};
+}
+
+Status checkPeerAccess(int device, int peer, uint32_t rankOfPeer) {
+  int can = 0;
+  Status status = toStatus(cudaDeviceCanAccessPeer(&can, device, peer),
+                           "asking whether devices access each other's memory");
+  if (!status.ok() || can != 0)
+    return status;
+  return {StatusCode::InvalidArgument,
+          "CUDA device " + std::to_string(device) + " cannot access the memory of device " +
+              std::to_string(peer) + ", where rank " + std::to_string(rankOfPeer) +
+              " is: collectives on devices need NVLink or PCIe peer-to-peer access between all "
+              "ranks, which instances of a divided device (MIG) do not have"};
+}
+
+} // namespace occl::cuda

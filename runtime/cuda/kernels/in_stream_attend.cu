@@ -1,0 +1,35 @@
+// A rank that has nothing to do in a call: the others count on its having come so far all the same.
+// One warp.
+#include "runtime/cuda/kernels/in_stream_begin.cuh"
+#include "runtime/cuda/kernels/in_stream_end.cuh"
+#include "runtime/cuda/kernels/in_stream_kernels.h"
+
+namespace occl::cuda {
+
+namespace {
+
+__global__ void __launch_bounds__(32) attend(const __grid_constant__ InStreamArguments arguments) {
+  const DeviceCollective &collective = arguments.collective;
+  const PeerWords early = loadPeer(collective);
+  uint64_t number = 0;
+  PeerBegin peer;
+  awaitEarlierWork();
+  Verdict verdict = claimNumber(collective, arguments.number, arguments.bound, number);
+  if (verdict == Verdict::GoOn)
+    tellBegin(arguments, number, arguments.buffers);
+  letLaterWorkStart();
+  if (verdict == Verdict::GoOn)
+    verdict = awaitPeers(collective, arguments.bound, number, early, peer);
+  if (verdict == Verdict::GoOn && laneOfWarp() == 0)
+    countInvocation(arguments, number, 0);
+}
+
+int launchAttend(const InStreamArguments &arguments, const Launch &launch) {
+  return launchKernel(attend, 32, arguments, launch);
+}
+
+} // namespace
+
+const InStreamKernel kAttendKernel = {launchAttend, loadKernel<attend>};
+
+} // namespace occl::cuda

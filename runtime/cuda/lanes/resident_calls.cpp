@@ -1,0 +1,610 @@
+// A rank's calls from occlStart on until a resident daemon has them: their lanes, and the queue of
+// those that wait.
+#include "runtime/cuda/lanes/resident_calls.h"
+
+#include "runtime/base/long_wait.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/device/buffer_check.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/insight/wait_report.h"
+#include "runtime/insight/wait_text.h"
+
+#include <bit>
+#include <mutex>
+
+namespace occl::cuda {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Calls that wait, at most.
+constexpr size_t kMostWaiting = 16384;
+/// Ids that are known, about.
+constexpr size_t kMostSequences = 4096;
+/// For other ranks to come by and leave lanes.
+constexpr auto kLanePatience = 50ms;
+/// Between looks at deadlines and peers of what waits.
+constexpr auto kLookEvery = 10ms;
+/// Of one who waits, between looks at what waits for a lane.
+constexpr auto kSlice = 200us;
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+uint8_t priorityOf(int32_t given) {
+  constexpr int32_t kUsual = 128;
+  return static_cast<uint8_t>(std::clamp(given, -kUsual, kUsual - 2) + kUsual);
+}
+
+std::string nameOfCall(const daemon::CollectiveSpec &spec) {
+  return "'" + (spec.name.empty() ? spec.plan->name : spec.name) + "' (id " +
+         std::to_string(spec.id) + ")";
+}
+
+} // namespace
+
+// --- what executes ---
+
+StatusOr<bool> ResidentRank::Engine::prepare(LaneCall &call, LaneName lane) {
+  auto number = rank.lanes.numberOf(lane, *static_cast<Started &>(call).shape);
+  return number.ok() ? StatusOr<bool>(number->has_value()) : number.status();
+}
+
+StatusOr<std::optional<uint64_t>> ResidentRank::Engine::execute(LaneCall &call, LaneName lane,
+                                                                uint64_t number) {
+  auto &started = static_cast<Started &>(call);
+  auto inDaemon = rank.lanes.numberOf(lane, *started.shape);
+  if (!inDaemon.ok())
+    return inDaemon.status();
+  if (!*inDaemon)
+    return std::optional<uint64_t>();
+  auto request = rank.daemonOf(lane.kernel)
+                     .submit({.collective = **inDaemon,
+                              .ordinal = rank.lanes.ordinalOf(number),
+                              .tag = call.id,
+                              .input = started.input,
+                              .output = started.output,
+                              .priority = started.priority,
+                              .timeout = started.timeout,
+                              .since = started.since,
+                              .awaited = started.awaited,
+                              .isGated = started.entersEarly},
+                             rank.completionOf(started));
+  if (!request.ok())
+    return request.status().code() == StatusCode::Again
+               ? StatusOr<std::optional<uint64_t>>(std::optional<uint64_t>())
+               : request.status();
+  started.inDaemon = *request;
+  std::lock_guard lock(rank.mutex);
+  if (auto found = rank.sequences.find(call.id); found != rank.sequences.end()) {
+    Sequence &sequence = *found->second;
+    sequence.lane = lane;
+    if (started.request != 0) // it had to wait
+      sequence.waitedNs +=
+          static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - started.since).count());
+  }
+  return std::optional(*request);
+}
+
+/// What the daemon calls when it has ended. Also without a callback of the user, if something
+/// waits: then it may go on; and for memory of the call's own.
+resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
+  if (!call.callback && calls.numWaiting() == 0 && call.scaling.elements == 0)
+    return {};
+  const uint32_t kernel = call.kernel;
+  return [this, stays = std::make_shared<EndUnderWay>(*this), kernel, name = call.name,
+          callback = call.callback, neverBlocks = call.callbackNeverBlocks, given = call.request,
+          scaling = call.scaling](uint64_t request, const Status &outcome) {
+    // What has failed may still be in its stream, or other ranks may read the input.
+    if (scaling.elements != 0 && outcome.ok())
+      options.inputs->giveBack(scaling.to);
+    if (callback && given != 0)
+      forgetDeferred(given);
+    if (callback)
+      take(new Call{this, callback, given != 0 ? given : packedRequest(kernel, request),
+                    outcome.code(), name, neverBlocks});
+    if (hasWork())
+      comeBy();
+    if (scaling.elements != 0)
+      numScaled.fetch_sub(1, std::memory_order_release);
+  };
+}
+
+// --- starting ---
+
+Status ResidentRank::checkBuffers(const LaneShape &shape, const std::string &name,
+                                  const void *input, const void *output) const {
+  const interpreter::Binding &binding = shape.shape->binding();
+  if (!shape.aliasing.accepts(input, output))
+    return invalid("call " + name + ": " + shape.aliasing.complaint(input, output));
+  const auto isOurs = [&](const void *buffer, uint64_t bytes) {
+    return bytes == 0 || context.memory.offsetOf(buffer, bytes).has_value();
+  };
+  if (shape.shape->collective().isDirect &&
+      (!isOurs(input, binding.inputBytes()) || !isOurs(output, binding.outputBytes())))
+    return invalid("call " + name + ": plan '" + shape.spec->plan->name +
+                   "' needs buffers of occlMemAlloc, as ranks access each other's buffers in it");
+  return checkOnDevice({{kBufferNames[0], input, binding.inputBytes()},
+                        {kBufferNames[1], output, binding.outputBytes()}},
+                       context.memory.device(), false);
+}
+
+/// All that may be refused, before the call has a number.
+StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Order &order) {
+  const daemon::CollectiveSpec &spec = order.spec;
+  auto shape = lanes.shapeFor(spec);
+  if (!shape.ok())
+    return shape.status();
+  if (const uint32_t blocks = (*shape)->shape->collective().numBlocks; blocks > resident::kMaxTasks)
+    return invalid("plan '" + spec.plan->name + "' has " + std::to_string(blocks) +
+                   " thread blocks on this rank; occlStart executes plans of at most " +
+                   std::to_string(resident::kMaxTasks) + " on devices");
+  auto call = std::make_unique<Started>();
+  call->id = spec.id;
+  call->kernel = (*shape)->kernel;
+  call->signature = order.signature;
+  call->entersEarly = order.after.has_value();
+  call->name = nameOfCall(spec);
+  call->shape = *shape;
+  const interpreter::Binding &binding = (*shape)->shape->binding();
+  Status status = checkBuffers(**shape, call->name, order.input, order.output);
+  auto scale =
+      status.ok() ? (*shape)->shape->scaleBy(order.factor, false) : StatusOr<InputScale>(status);
+  if (!scale.ok())
+    return status.ok() ? Status(scale.status().code(),
+                                "call " + call->name + ": " + scale.status().message())
+                       : status;
+  if (!scale->isNone())
+    call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
+                     binding.inputBytes() / sizeOf(spec.type)};
+  if (status.ok() && order.callback && !spec.callbacksNeverBlock)
+    status = options.scheduler->callbacks.ensureThread();
+  if (status.ok())
+    status = attachedDaemon(call->kernel).status();
+  if (!status.ok())
+    return status;
+  call->input = binding.inputBytes() != 0 ? order.input : nullptr;
+  call->output = binding.outputBytes() != 0 ? order.output : nullptr;
+  call->priority = priorityOf(spec.priority);
+  call->timeout = spec.timeout.count() != 0 ? spec.timeout : options.timeout;
+  if (call->timeout < kNoDeadline && call->timeout.count() > longestTimeout.load())
+    longestTimeout.store(call->timeout.count());
+  call->callback = order.callback;
+  call->callbackNeverBlocks = spec.callbacksNeverBlock;
+  return call;
+}
+
+StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
+  if (fabric.failed())
+    return fabric.failure();
+  std::unique_lock lock(starting);
+  if (isEnding)
+    return Status(StatusCode::Aborted, "the communicator is being destroyed");
+  auto call = makeCall(order);
+  if (!call.ok())
+    return call.status();
+  if (calls.numWaiting() >= kMostWaiting)
+    return Status(StatusCode::Again, std::to_string(kMostWaiting) +
+                                         " calls wait for others of their ids, or for lanes");
+  if (Status scaled = (*call)->scaling.elements != 0 ? takeScaled(lock, **call) : Status();
+      !scaled.ok())
+    return scaled;
+  const Scaling scaling = (*call)->scaling;
+  if (Status scaled = scaling.elements != 0 && !order.after ? scaleNow(lock, **call) : Status();
+      !scaled.ok())
+    return scaled;
+  if (order.callback)
+    callsUnderWay.fetch_add(1, std::memory_order_relaxed);
+  noteStarted(**call);
+  auto request = place(std::move(*call));
+  if (!request.ok())
+    forgetStarted(order.spec.id);
+  lock.unlock();
+  if (!request.ok()) {
+    endScaled(scaling, true);
+    if (order.callback)
+      callsUnderWay.fetch_sub(1, std::memory_order_release);
+    return request.status();
+  }
+  if (order.after)
+    if (Status opens = letBegin(order, scaling, *request); !opens.ok())
+      fabric.fail(opens); // nobody will let it begin
+  return request;
+}
+
+/// Memory for its input, which is not scaled yet. What only streams have waited for may hold some:
+/// that is looked at without the lock, as callbacks are called then.
+Status ResidentRank::takeScaled(std::unique_lock<Mutex> &lock, Started &call) {
+  const uint64_t bytes = call.scaling.elements * sizeOf(call.scaling.type);
+  char *taken = options.inputs->take(bytes);
+  if (!taken) {
+    lock.unlock();
+    settleComplete();
+    lock.lock();
+    taken = options.inputs->take(bytes);
+  }
+  if (!taken) {
+    const bool isHeld = numScaled.load(std::memory_order_acquire) != 0;
+    return {isHeld ? StatusCode::Again : StatusCode::SystemError,
+            "call " + call.name + ": no " + std::to_string(bytes) +
+                " bytes of device memory are free for its input, which is scaled" +
+                (isHeld ? " (other calls hold some)" : "") +
+                "; free memory of occlMemAlloc, or set heapBytes higher"};
+  }
+  numScaled.fetch_add(1, std::memory_order_relaxed);
+  call.scaling.to = taken;
+  call.input = taken;
+  if (!isEnding)
+    return {};
+  endScaled(call.scaling, true);
+  return {StatusCode::Aborted, "the communicator is being destroyed"};
+}
+
+/// Without the lock meanwhile. The call has no number yet, nor is it known to anybody.
+Status ResidentRank::scaleNow(std::unique_lock<Mutex> &lock, Started &call) {
+  lock.unlock();
+  Status status = options.inputs->scaleNow(call.scaling);
+  lock.lock();
+  if (status.ok() && fabric.failed())
+    status = fabric.failure();
+  if (status.ok() && isEnding)
+    status = {StatusCode::Aborted, "the communicator is being destroyed"};
+  if (!status.ok()) // after a timeout the kernel may still come
+    endScaled(call.scaling, status.code() != StatusCode::Timeout);
+  return status;
+}
+
+/// Of a call that nobody executes. isOver: the memory may be another's.
+void ResidentRank::endScaled(const Scaling &scaling, bool isOver) {
+  if (scaling.elements == 0)
+    return;
+  if (isOver)
+    options.inputs->giveBack(scaling.to);
+  numScaled.fetch_sub(1, std::memory_order_release);
+}
+
+/// Executes it, or has it wait. An error: it has no number, or the communicator has failed.
+StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
+  auto isExecuted = calls.tryNow(*call);
+  if (isExecuted.ok() && !*isExecuted && call->entersEarly)
+    isExecuted = insistOn(*call);
+  if (!isExecuted.ok()) {
+    if (calls.hasNumber(*call) || isExecuted.status().code() == StatusCode::Mismatch)
+      fabric.fail(isExecuted.status());
+    return isExecuted.status();
+  }
+  if (*isExecuted)
+    return packedRequest(call->kernel, call->inDaemon);
+  if (call->entersEarly)
+    return Status(StatusCode::Again,
+                  "call " + call->name +
+                      " has to wait before it can wait for its stream: its id has calls that wait, "
+                      "or no lane is free; ids that have lanes: " +
+                      table.holders(call->kernel));
+  daemon::RequestId request = 0;
+  {
+    std::lock_guard lock(mutex);
+    request = kFirstDeferred + numDeferred++;
+    deferred[request] = {};
+  }
+  call->request = request;
+  if (const uint32_t missing = calls.missingFor(*call); missing != 0)
+    call->awaited = static_cast<uint32_t>(std::countr_zero(missing));
+  calls.enqueue(std::move(call));
+  numWaiting.store(static_cast<uint32_t>(calls.numWaiting()), std::memory_order_relaxed);
+  daemonOf(0).attend();
+  return request;
+}
+
+/// A call that cannot wait in the queue, since a stream does: other ranks may leave lanes that they
+/// do not need, and calls of its id that wait may go on.
+StatusOr<bool> ResidentRank::insistOn(Started &call) {
+  for (Deadline usual(kLanePatience); !usual.passed();) {
+    sleepFor(20us);
+    if (Status gone = executeWaiting(); !gone.ok()) {
+      fabric.fail(gone);
+      return fabric.failure();
+    }
+    auto isExecuted = calls.tryNow(call);
+    if (!isExecuted.ok() || *isExecuted)
+      return isExecuted;
+  }
+  return false;
+}
+
+Status ResidentRank::letBegin(const Order &order, const Scaling &scaling,
+                              daemon::RequestId request) {
+  auto found = place(request);
+  if (!found.ok())
+    return found.status();
+  if (scaling.elements != 0) {
+    OnDevice on(options.device);
+    if (Status scaled = options.inputs->scaleIn(*order.after, scaling); !scaled.ok())
+      return scaled;
+  }
+  return daemonOf(found->first).letBegin(*order.after, found->second);
+}
+
+void ResidentRank::noteStarted(const Started &call) {
+  std::lock_guard lock(mutex);
+  if (sequences.size() >= kMostSequences && !sequences.contains(call.id))
+    forgetOldSequences();
+  auto &sequence = sequences[call.id];
+  if (!sequence)
+    sequence = std::make_unique<Sequence>();
+  sequence->name = call.name;
+  sequence->last = call.shape->spec;
+  ++sequence->submitted;
+  sequence->open.push_back(call.shape);
+  sequence->moved.resize(std::max(sequence->moved.size(), call.shape->bytesOfBlocks.size()));
+}
+
+/// It was refused.
+void ResidentRank::forgetStarted(uint64_t id) {
+  std::lock_guard lock(mutex);
+  if (auto found = sequences.find(id); found != sequences.end() && found->second->submitted != 0) {
+    --found->second->submitted;
+    if (!found->second->open.empty())
+      found->second->open.pop_back();
+  }
+}
+
+/// With the lock: half of those that are over and have no lane.
+void ResidentRank::forgetOldSequences() {
+  size_t left = sequences.size() / 2;
+  for (auto next = sequences.begin(); next != sequences.end() && left != 0;) {
+    const auto here = next++;
+    const Sequence &sequence = *here->second;
+    if (!sequence.isIdle() || !calls.forget(here->first))
+      continue;
+    past.submitted += sequence.submitted;
+    past.completed += sequence.completed;
+    past.failed += sequence.failed;
+    sequences.erase(here);
+    --left;
+  }
+}
+
+// --- what waits ---
+
+bool ResidentRank::hasWork() const {
+  if (numWaiting.load(std::memory_order_relaxed) != 0)
+    return true;
+  if (fabric.failed())
+    return false;
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire) &&
+        set->daemon(share->kernel).isShortOfNumbers())
+      return true;
+  return table.isAnyWanted();
+}
+
+/// Unless somebody else is at it.
+std::vector<ResidentRank::Call *> ResidentRank::tryToAdvance() {
+  if (!hasWork())
+    return {};
+  std::unique_lock lock(starting, std::try_to_lock);
+  return lock.owns_lock() ? advance(std::move(lock)) : std::vector<Call *>();
+}
+
+/// With the lock.
+Status ResidentRank::executeWaiting() {
+  std::vector<std::unique_ptr<LaneCall>> executed;
+  Status status = fabric.failed() ? Status() : calls.advance(executed);
+  std::lock_guard known(mutex);
+  for (const auto &each : executed) {
+    const auto &call = static_cast<const Started &>(*each);
+    if (auto found = deferred.find(call.request); found != deferred.end())
+      found->second.placed = packedRequest(call.kernel, call.inDaemon);
+  }
+  return status;
+}
+
+/// With the lock: what other communicators of the process lack.
+void ResidentRank::giveNumbersBack() {
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire) &&
+        daemonOf(share->kernel).isShortOfNumbers() && daemonOf(share->kernel).wantsNumbers())
+      lanes.giveNumbersBack(share->kernel);
+}
+
+/// Executes what can be, ends what cannot be executed any more; callbacks that are to be called.
+std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> lock) {
+  Status status = executeWaiting();
+  giveNumbersBack();
+  if (status.ok() && !fabric.failed())
+    status = lookAtQueue();
+  if (!status.ok())
+    fabric.fail(status);
+  std::vector<std::unique_ptr<LaneCall>> over;
+  if (fabric.failed() || isEnding)
+    over = calls.takeAll();
+  numWaiting.store(static_cast<uint32_t>(calls.numWaiting()), std::memory_order_relaxed);
+  lock.unlock();
+  return endAll(std::move(over), fabric.failed() ? fabric.failure()
+                                                 : Status(StatusCode::Aborted,
+                                                          "the communicator is being destroyed"));
+}
+
+/// Deadlines, peers that will never come, and long waits of what waits.
+Status ResidentRank::lookAtQueue() {
+  const auto now = Clock::now();
+  if (now < nextLook)
+    return {};
+  nextLook = now + kLookEvery;
+  std::vector<bool> isGone(fabric.numRanks(), false);
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
+    isGone[r] = r != fabric.rank() && (fabric.hasLeft(r) || fabric.isDead(r));
+    if (isGone[r])
+      table.forget(r);
+  }
+  for (const auto &each : calls.queue()) {
+    auto &call = static_cast<Started &>(*each);
+    const std::string on = " on rank " + std::to_string(fabric.rank());
+    if (const auto lost = calls.lostPeerOf(call, [&](uint32_t r) { return isGone[r]; })) {
+      const std::string peer = std::to_string(*lost);
+      return {StatusCode::PeerFailed,
+              (fabric.hasLeft(*lost) ? "rank " + peer + " has destroyed its communicator; "
+                                     : "the process of rank " + peer + " is gone; ") +
+                  describe(edgeOf(call, *lost))};
+    }
+    if (call.deadline() < now)
+      return {StatusCode::Timeout, "collective " + call.name + " did not end" + on +
+                                       " before its deadline: " + describeWaiting(call)};
+    if (!call.isReported && now - call.since > longWait()) {
+      call.isReported = true;
+      reportLongWait("collective " + call.name + " has been in flight" + on + " for " +
+                     describeLongWait() + " and goes on: " + describeWaiting(call));
+    }
+  }
+  return {};
+}
+
+/// That a rank has not started it.
+transport::WaitEdge ResidentRank::edgeOf(const Started &call, uint32_t peer) const {
+  transport::WaitEdge edge;
+  edge.collective = call.id;
+  edge.ordinal = lanes.ordinalOf(calls.numberOf(call).value_or(0));
+  edge.reason = transport::WaitReason::Announce;
+  edge.peer = peer;
+  edge.since = call.sinceTicks;
+  return edge;
+}
+
+/// Of all that waits for other ranks. Nothing, if somebody starts a call just now.
+std::vector<transport::WaitEdge> ResidentRank::edgesOfWaiting() {
+  std::vector<transport::WaitEdge> edges;
+  std::unique_lock lock(starting, std::try_to_lock);
+  if (!lock.owns_lock())
+    return edges;
+  for (const auto &each : calls.queue()) {
+    const auto &call = static_cast<const Started &>(*each);
+    for (uint32_t r = 0, missing = calls.missingFor(call); missing >> r != 0; ++r)
+      if ((missing >> r & 1) != 0)
+        edges.push_back(edgeOf(call, r));
+  }
+  return edges;
+}
+
+std::string ResidentRank::describe(const transport::WaitEdge &edge) {
+  return insight::describeWait(
+      fabric.rank(), edge, [this](uint64_t id) { return lookUp(id); }, TickScale(), ticks());
+}
+
+std::string ResidentRank::describeWaiting(const Started &call) {
+  if (!calls.hasNumber(call))
+    return "it waits for an earlier call of its id, or for a lane; ids that have lanes: " +
+           table.holders(call.kernel);
+  const uint32_t missing = calls.missingFor(call);
+  return missing == 0 ? "it waits for room in the resident daemon"
+                      : describe(edgeOf(call, static_cast<uint32_t>(std::countr_zero(missing))));
+}
+
+/// Without a lock.
+std::vector<ResidentRank::Call *> ResidentRank::endAll(std::vector<std::unique_ptr<LaneCall>> all,
+                                                       const Status &outcome) {
+  std::vector<Call *> ends;
+  for (const auto &each : all) {
+    const auto &call = static_cast<const Started &>(*each);
+    {
+      std::lock_guard lock(mutex);
+      if (auto found = deferred.find(call.request); found != deferred.end())
+        found->second.outcome = outcome;
+    }
+    ended(call.id, outcome, Clock::now() - call.since);
+    if (call.callback)
+      ends.push_back(new Call{this, call.callback, call.request, outcome.code(), call.name,
+                              call.callbackNeverBlocks});
+    endScaled(call.scaling, true);
+  }
+  return ends;
+}
+
+// --- waiting ---
+
+/// Of a call that had to wait: `placed` is its request in a daemon, or 0: it has ended well. Else
+/// InProgress: it waits; or how it ended, or what there is to say of it.
+Status ResidentRank::findPlaced(daemon::RequestId request, daemon::RequestId &placed) {
+  std::lock_guard lock(mutex);
+  placed = 0;
+  auto found = deferred.find(request);
+  if (found == deferred.end()) {
+    if (request - kFirstDeferred >= numDeferred)
+      return invalid("there is no request " + std::to_string(request));
+    return fabric.failed() ? fabric.failure() : Status();
+  }
+  const Deferred &known = found->second;
+  if (known.outcome) {
+    const Status outcome = *known.outcome;
+    deferred.erase(found);
+    return outcome;
+  }
+  placed = known.placed;
+  return placed != 0 ? Status()
+                     : Status(StatusCode::InProgress,
+                              "request " + std::to_string(request) + " is in flight");
+}
+
+void ResidentRank::forgetDeferred(daemon::RequestId request) {
+  std::lock_guard lock(mutex);
+  deferred.erase(request);
+}
+
+Status ResidentRank::wait(daemon::RequestId request) {
+  if (request < kFirstDeferred)
+    return waitInDaemon(request);
+  for (;;) {
+    comeBy();
+    daemon::RequestId placed = 0;
+    Status found = findPlaced(request, placed);
+    if (found.ok() && placed != 0) {
+      found = waitInDaemon(placed);
+      forgetDeferred(request);
+    }
+    if (found.code() != StatusCode::InProgress)
+      return found;
+    yieldProcessor();
+  }
+}
+
+Status ResidentRank::waitInDaemon(daemon::RequestId request) {
+  auto found = place(request);
+  if (!found.ok())
+    return found.status();
+  resident::ResidentDaemon &daemon = daemonOf(found->first);
+  while (!daemon.awaitEnd(found->second, kSlice))
+    comeBy();
+  return daemon.settle(found->second);
+}
+
+Status ResidentRank::test(daemon::RequestId request) {
+  comeBy();
+  if (request < kFirstDeferred)
+    return testInDaemon(request, request);
+  daemon::RequestId placed = 0;
+  if (Status found = findPlaced(request, placed); !found.ok() || placed == 0)
+    return found;
+  Status outcome = testInDaemon(placed, request);
+  if (outcome.code() != StatusCode::InProgress)
+    forgetDeferred(request);
+  return outcome;
+}
+
+/// given: as the user has it.
+Status ResidentRank::testInDaemon(daemon::RequestId request, daemon::RequestId given) {
+  auto found = place(request);
+  if (!found.ok())
+    return found.status();
+  resident::ResidentDaemon &daemon = daemonOf(found->first);
+  if (daemon.isComplete(found->second) || !daemon.failure().ok())
+    return daemon.settle(found->second);
+  daemon.goOn();
+  return {StatusCode::InProgress, "request " + std::to_string(given) + " is in flight"};
+}
+
+Status ResidentRank::holdStream(cudaStream_t stream, daemon::RequestId request) {
+  auto found = place(request);
+  return found.ok() ? daemonOf(found->first).holdStream(stream, found->second) : found.status();
+}
+
+} // namespace occl::cuda

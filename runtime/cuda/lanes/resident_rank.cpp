@@ -1,0 +1,237 @@
+#include "runtime/cuda/lanes/resident_calls.h"
+
+#include "runtime/base/deadline.h"
+#include "runtime/base/per_thread.h"
+#include "runtime/base/thread.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// For a device that does not react to its daemon, and, in destroy, for what has no deadline.
+constexpr std::chrono::milliseconds kDrainPatience = 10s, kEndlessPatience = 30s;
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+} // namespace
+
+namespace {
+/// Of this file alone, so that the library does not name the pointer to others.
+struct Innermost;
+} // namespace
+
+/// The callbacks that this thread is in, a list on its stack.
+struct ResidentRank::CallScope {
+  explicit CallScope(const ResidentRank &rank) : rank(rank), outer(innermost()) {
+    innermost() = this;
+  }
+  ~CallScope() { innermost() = outer; }
+
+  static const CallScope *&innermost() { return pointerOfThisThread<Innermost, const CallScope>(); }
+  const ResidentRank &rank;
+  const CallScope *const outer;
+};
+
+ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
+                           const ShapeContext &context)
+    : fabric(fabric), options(options), context(context),
+      table(*options.board, fabric.rank(), fabric.numRanks(),
+            OrderedGeometry::numLanes(context.numRanks, context.memory.bytes()),
+            [&fabric] { return fabric.failed() ? fabric.failure() : Status(); }),
+      lanes(
+          context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },
+          [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; },
+          [this](LaneName lane) { return calls.isIdle(lane); }),
+      engine(std::make_unique<Engine>(*this)), calls(table, *engine),
+      seenLeft(fabric.numRanks(), false) {
+  for (uint32_t k = 0; k < resident::kNumKernels; ++k)
+    shares[k] = std::make_unique<Share>(*this, k);
+}
+
+StatusOr<std::unique_ptr<ResidentRank>>
+ResidentRank::make(daemon::Fabric &fabric, const Options &options, const ShapeContext &context) {
+  std::unique_ptr<ResidentRank> rank(new ResidentRank(fabric, options, context));
+  auto set = resident::ResidentSet::of(options.scheduler.get(),
+                                       {options.device, options.numExecutors,
+                                        options.scheduler->options.preemption, options.isStrict});
+  if (!set.ok())
+    return set.status();
+  rank->set = std::move(*set);
+  // Somebody has to answer when other ranks ask.
+  if (Status attached = rank->attach(0); !attached.ok())
+    return attached;
+  return rank;
+}
+
+ResidentRank::~ResidentRank() { detach(); }
+
+bool ResidentRank::detach() {
+  std::unique_lock lock(starting);
+  isEnding = true;
+  callAll(advance(std::move(lock)));
+  bool haveLeft = true;
+  for (auto &share : shares)
+    if (share->isAttached.exchange(false, std::memory_order_relaxed))
+      haveLeft &= daemonOf(share->kernel).detach(*share);
+  while (callsUnderWay.load(std::memory_order_acquire) != 0 ||
+         endsUnderWay.load(std::memory_order_acquire) != 0 ||
+         numScaled.load(std::memory_order_acquire) != 0)
+    sleepFor(100us);
+  return haveLeft;
+}
+
+/// Somebody is kept who keeps the daemons.
+void ResidentRank::abandon() { (void)new std::shared_ptr<resident::ResidentSet>(set); }
+
+uint64_t ResidentRank::countOpen() {
+  std::lock_guard lock(mutex);
+  uint64_t open = 0;
+  for (const auto &[id, sequence] : sequences)
+    open += sequence->submitted - sequence->completed - sequence->failed;
+  return open;
+}
+
+void ResidentRank::drain() {
+  // Every request ends at its deadline, if it has one and the device reacts.
+  std::chrono::milliseconds patience = kEndlessPatience;
+  const auto allow = [&](std::chrono::milliseconds given) {
+    if (given < kNoDeadline)
+      patience = std::max(patience, given + kDrainPatience);
+  };
+  allow(options.timeout);
+  allow(std::chrono::milliseconds(longestTimeout.load(std::memory_order_relaxed)));
+  Deadline deadline(patience);
+  while (countOpen() != 0 && !deadline.passed())
+    sleepFor(50us);
+  while (callsUnderWay.load(std::memory_order_acquire) != 0)
+    sleepFor(50us);
+}
+
+Status ResidentRank::attach(uint32_t kernel) {
+  Share &share = *shares[kernel];
+  if (share.isAttached.load(std::memory_order_relaxed))
+    return {};
+  Status attached = daemonOf(kernel).attach(share);
+  if (attached.ok() && isTracing)
+    attached = daemonOf(kernel).startMarks();
+  share.isAttached.store(attached.ok(), std::memory_order_release);
+  return attached;
+}
+
+StatusOr<resident::ResidentDaemon *> ResidentRank::attachedDaemon(uint32_t kernel) {
+  if (!shares[kernel]->isAttached.load(std::memory_order_acquire)) {
+    std::lock_guard lock(registering);
+    if (Status attached = attach(kernel); !attached.ok())
+      return attached;
+  }
+  return &daemonOf(kernel);
+}
+
+void ResidentRank::lookAfter() {
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire))
+      daemonOf(share->kernel).lookAfter(*share);
+}
+
+void ResidentRank::settleComplete() {
+  for (const auto &share : shares)
+    if (share->isAttached.load(std::memory_order_acquire))
+      daemonOf(share->kernel).settleComplete();
+}
+
+// --- requests ---
+
+StatusOr<std::pair<uint32_t, uint64_t>> ResidentRank::place(daemon::RequestId request) {
+  const auto kernel = static_cast<uint32_t>(request % resident::kNumKernels);
+  const uint64_t number = request / resident::kNumKernels;
+  if (number == 0 || !daemonOf(kernel).isKnown(number - 1))
+    return invalid("there is no request " + std::to_string(request));
+  return std::pair(kernel, number - 1);
+}
+
+void ResidentRank::ended(uint64_t id, const Status &outcome, std::chrono::nanoseconds after) {
+  {
+    std::lock_guard lock(mutex);
+    auto found = sequences.find(id);
+    if (found == sequences.end())
+      return;
+    Sequence &known = *found->second;
+    ++(outcome.ok() ? known.completed : known.failed);
+    known.noteEnd(outcome.ok());
+    if (outcome.ok()) {
+      const auto time = static_cast<uint64_t>(after.count());
+      known.finishNs += time;
+      known.longestFinishNs = std::max(known.longestFinishNs, time);
+    }
+  }
+  forgetWaits();
+}
+
+// --- callbacks ---
+
+/// Those that never block one at a time, by whoever comes; the others by threads that are there for
+/// it.
+void ResidentRank::take(Call *call) {
+  if (!call->neverBlocks)
+    return options.scheduler->callbacks.add({callBackOnThread, call, 0});
+  callsUnderWay.fetch_add(1, std::memory_order_relaxed); // this function
+  std::unique_lock lock(mutex);
+  callbacks.emplace_back(call);
+  const bool isOthers = std::exchange(isCalling, true);
+  if (isOthers) {
+    lock.unlock();
+    callsUnderWay.fetch_sub(1, std::memory_order_release);
+    return;
+  }
+  while (!callbacks.empty()) {
+    std::unique_ptr<Call> next = std::move(callbacks.front());
+    callbacks.pop_front();
+    lock.unlock();
+    callBack(std::move(next));
+    lock.lock();
+  }
+  isCalling = false;
+  lock.unlock();
+  callsUnderWay.fetch_sub(1, std::memory_order_release);
+}
+
+void ResidentRank::callAll(const std::vector<Call *> &ended) {
+  for (Call *call : ended)
+    take(call);
+}
+
+void ResidentRank::callBackOnThread(void *call, uint32_t) {
+  std::unique_ptr<Call> taken(static_cast<Call *>(call));
+  ResidentRank &rank = *taken->rank;
+  rank.callBack(std::move(taken));
+}
+
+void ResidentRank::callBack(std::unique_ptr<Call> call) {
+  {
+    CallScope scope(*this);
+    Status status = call->callback.invoke(call->callback.function, call->request, call->outcome,
+                                          call->callback.user);
+    if (!status.ok())
+      fabric.fail({StatusCode::CallbackFailed, "the callback of collective " + call->collective +
+                                                   " threw an exception on rank " +
+                                                   std::to_string(fabric.rank()) + ": " +
+                                                   status.message()});
+  }
+  callsUnderWay.fetch_sub(1, std::memory_order_release);
+}
+
+bool ResidentRank::isCallingBack() const {
+  for (const CallScope *scope = CallScope::innermost(); scope; scope = scope->outer)
+    if (&scope->rank == this)
+      return true;
+  return false;
+}
+
+} // namespace occl::cuda

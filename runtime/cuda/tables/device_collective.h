@@ -1,0 +1,183 @@
+// What executes a collective on a device: plain structures that the host fills in and
+// kernels read. In-stream execution hands a DeviceCollective to its kernel as an argument; a
+// resident one keeps an array of them.
+//
+// Ranks. Each has one allocation of device memory, its arena, which all other ranks map. At its
+// begin lie the records, one for each of the communicator's connectors and rank that writes it;
+// behind them the slots of transfers, arena blocks, scratch and the memory of occlMemAlloc.
+//
+// Connectors have numbers that all ranks know, their slots (ordered_connectors.h). Rank w stores in
+// record (slot, w) of every other rank's arena where its arena blocks lie. Ranks come in any order:
+// who executes an invocation polls for the records of the others as its first wait.
+//
+// Invocations are numbered from 0, in the order in which a rank executes them; the next one of a
+// collective begins on a rank when the one before is finished there. Invocation n uses arena block
+// n % ring of each rank. Nothing is cleared: counters and flags go on from n - ring
+// (Invocation::firstTile = n / ring * numTiles). When a rank begins invocation n it stores n + 1
+// into `begun` of its records. Before it does anything else it waits until all ranks
+// - have begun n + 1 - ring, and so have finished n - ring, which used the same arena blocks;
+// - of a direct program: have begun n, so that their buffers may be accessed, and have said where
+//   these are. There are two places for that, used in turn: who says it for n + 2 has seen that all
+//   have begun n + 1, and so have read what was said for n.
+#pragma once
+
+#include "runtime/base/data_type.h"
+#include "runtime/base/host_device.h"
+#include "runtime/cuda/tables/adoption.h"
+#include "runtime/cuda/tables/limits.h"
+
+#include <cstdint>
+
+namespace occl::cuda {
+
+/// Connectors that a communicator has on devices: those of calls in streams, and of each lane.
+inline constexpr uint32_t kMostConnectors = 1 + 4 * 64;
+/// The most arena blocks of a collective.
+inline constexpr uint32_t kMaxRing = 4;
+inline constexpr uint64_t kBlockAlignment = 256;
+/// With ordered connectors an invocation's words and flags differ by less than 2^kWordShift and
+/// kOrderedFlags, and a block is cleared once in so many uses.
+inline constexpr uint32_t kWordShift = 20;
+inline constexpr uint32_t kOrderedFlags = 256;
+inline constexpr uint32_t kUsesUncleared = 1u << 22;
+/// Thread blocks of a call, at most.
+inline constexpr uint32_t kOrderedOrdinals = 128;
+
+/// Places for what a rank says of an invocation: with connectors of its own a collective uses two
+/// of them in turn, see above; ordered connectors use all, see ordered_connectors.h.
+inline constexpr uint32_t kOwnTurns = 2, kOrderedTurns = 8;
+
+/// What one rank tells another of one collective. Zero: nothing yet. Control words, each with one
+/// writer.
+struct alignas(128) RankRecord {
+  /// 1 + where the writer's arena blocks begin, in bytes from the begin of its arena.
+  uint64_t where;
+  /// Invocations begun.
+  uint64_t begun;
+  /// Direct programs: by turn, of input and output: see bufferWord().
+  uint64_t buffers[kOrderedTurns][2];
+  /// Ordered connectors: by turn, see signatureWord().
+  uint64_t signatures[kOrderedTurns];
+  /// What the writer's resident daemon has come to: resident::announcement().
+  uint64_t announced;
+};
+
+/// In which invocation a buffer lies so many bytes (below 2^40) from the begin of its rank's arena.
+OCCL_INLINE uint64_t bufferWord(uint64_t number, uint64_t offset) {
+  return ((number + 1) << 40) | offset;
+}
+/// Whether the word is of that invocation.
+OCCL_INLINE bool isOfInvocation(uint64_t bufferWord, uint64_t number) {
+  return bufferWord >> 40 == ((number + 1) & 0xffffff);
+}
+OCCL_INLINE uint64_t offsetIn(uint64_t bufferWord) { return bufferWord & ((1ull << 40) - 1); }
+
+/// Which invocation has that signature: what all ranks must call alike.
+OCCL_INLINE uint64_t signatureWord(uint64_t number, uint16_t signature) {
+  return (number + 1) << 16 | signature;
+}
+OCCL_INLINE bool isSignatureOf(uint64_t word, uint64_t number) {
+  return word >> 16 == ((number + 1) & 0xffffffffffff);
+}
+
+/// Bytes of an arena that the records take.
+inline constexpr uint64_t kRecordBytes = uint64_t(kMostConnectors) * kMaxRanks * sizeof(RankRecord);
+
+/// In whichever rank's arena: what rank `writer` says of a collective.
+OCCL_INLINE RankRecord *recordIn(char *arena, uint32_t slot, uint32_t writer) {
+  return reinterpret_cast<RankRecord *>(arena) + uint64_t(slot) * kMaxRanks + writer;
+}
+
+/// The tables of thread blocks that are straight (runtime/interpreter/straight.h), in-stream
+/// kernels' own. Those of block b lie b * stride bytes from `images`, in each at the same offsets:
+/// steps, then pieces, operands and obstacles.
+struct StraightImages {
+  const char *images = nullptr; // null: some thread block of the rank is not straight
+  uint32_t stride = 0;
+  uint16_t piecesAt = 0;
+  uint16_t operandsAt = 0; // up to there in shared memory
+  uint16_t obstaclesAt = 0;
+  uint16_t maxSteps = 0;    // a step without pieces comes after the last one of a block with fewer
+  uint16_t maxOperands = 0; // likewise, one without a place
+  uint16_t numThreads = 0;  // of the largest step, a multiple of 32
+  bool isWide = false;      // LL128
+};
+/// The place of an operand that is none.
+inline constexpr uint32_t kNoPlace = ~0u;
+
+/// A collective of one rank, bound. The pointers are to device memory as this rank maps it.
+struct DeviceCollective {
+  /// The image of thread block b (block_image.h) lies b * imageStride bytes from here.
+  const char *images = nullptr;
+  uint32_t imageStride = 0;
+  uint32_t numBlocks = 0;
+  uint32_t slot = 0;
+  uint32_t rank = 0;
+  uint32_t numRanks = 0;
+  /// Bit r: rank r has no thread block. It says nothing, and nobody waits for it.
+  uint32_t idleRanks = 0;
+  uint32_t ring = 1; // a power of two
+  uint64_t numTiles = 1;
+  /// The program accesses other ranks' buffers.
+  bool isDirect = false;
+  /// Of protocol LL or LL128: for kernels with Protocols::Lines.
+  bool hasLines = false;
+  /// Floats and sum: for kernels with a FixedFold.
+  bool isFloatSum = false;
+  /// For others.
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  StraightImages straight;
+  char *arenas[kMaxRanks] = {};
+  /// From one arena block of a rank to the next.
+  uint64_t ringStrides[kMaxRanks] = {};
+  /// Bytes of a rank's blocks all together; its scratch lies behind them.
+  uint64_t ringBytes[kMaxRanks] = {};
+  /// This rank's progress words of an arena block, from the block's begin.
+  uint64_t progressOffset = 0;
+  /// Of this rank, by thread block: the number of the next invocation.
+  uint64_t *ordinals = nullptr;
+  /// So many: numBlocks, or, of ordered connectors, kOrderedOrdinals.
+  uint32_t numOrdinals = 0;
+  /// Its connectors are ordered ones, see ordered_connectors.h.
+  bool isOrdered = false;
+  /// With ordered connectors: of kind, plan, count, type, operation and root.
+  uint16_t signature = 0;
+  /// A rank may begin invocation n when all others have begun n + 1 - lead; at most `ring`.
+  uint32_t lead = 1;
+  /// With ordered connectors: bytes of a block in which lines of LL lie, from so many on.
+  uint64_t linesOffset = 0, linesBytes = 0;
+  /// With ordered connectors, of a resident daemon: the last call before which this rank has
+  /// cleared lines.
+  uint64_t *cleared = nullptr;
+  /// In-stream kernels' own; of one thread block, none.
+  Adoptions adoptions;
+
+  /// Which of its arena blocks an invocation uses, and how many before it have used that.
+  /// Without divisions, which take a device longer than a load.
+  OCCL_INLINE uint64_t blockOf(uint64_t number) const { return number & (ring - 1); }
+  OCCL_INLINE uint64_t earlierIn(uint64_t number) const { return number >> (ring / 2); }
+  /// Which of the places in the records of the other ranks is an invocation's.
+  OCCL_INLINE uint32_t turnOf(uint64_t number) const {
+    return number & (isOrdered ? kOrderedTurns - 1 : kOwnTurns - 1);
+  }
+  /// Whether a rank that has begun so many invocations lets this one begin `number`.
+  OCCL_INLINE bool letsBegin(uint64_t begun, uint64_t number) const {
+    return begun + lead >= number + 2;
+  }
+  /// Invocation::wordBase and flagBase with ordered connectors.
+  OCCL_INLINE uint64_t wordBaseOf(uint64_t number) const { return (number + 1) << kWordShift; }
+  OCCL_INLINE uint64_t flagBaseOf(uint64_t number) const {
+    return earlierIn(number) * kOrderedFlags;
+  }
+  /// With ordered connectors: whether this rank clears the lines of the block that an invocation
+  /// has used, before it says that the next one begins. So each block is cleared long before flags,
+  /// of which LL has 32 bits, come again.
+  OCCL_INLINE bool clearsLines(uint64_t number) const {
+    return (earlierIn(number) & (kUsesUncleared - 1)) == kUsesUncleared - 1;
+  }
+};
+static_assert(kMaxRing == 4, "see earlierIn()");
+static_assert(uint64_t(kUsesUncleared) * kOrderedFlags <= 1ull << 31, "flags of LL come again");
+
+} // namespace occl::cuda

@@ -1,0 +1,78 @@
+#include "runtime/cuda/tables/straight_images.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/interpreter/straight_tables.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace occl::cuda {
+
+using namespace interpreter;
+
+namespace {
+
+constexpr uint64_t kAlignment = 128, kWarp = 32;
+
+template <class T>
+void copyTo(std::vector<char> &image, uint64_t offset, const std::vector<T> &table) {
+  if (!table.empty())
+    std::memcpy(image.data() + offset, table.data(), table.size() * sizeof(T));
+}
+
+/// Room for the largest of each table, and a step without pieces.
+StraightImages layOut(const std::vector<StraightTables> &blocks) {
+  size_t steps = 0, pieces = 0, operands = 0;
+  uint32_t threads = 0;
+  for (const StraightTables &tables : blocks) {
+    steps = std::max(steps, tables.steps.size());
+    pieces = std::max(pieces, tables.pieces.size());
+    operands = std::max(operands, tables.operands.size());
+    threads = std::max(threads, tables.numThreads);
+  }
+  StraightImages layout;
+  layout.maxSteps = static_cast<uint16_t>(steps);
+  layout.maxOperands = static_cast<uint16_t>(operands);
+  // A lane for each operand makes its address, one for each unit of a step takes it through.
+  layout.numThreads = static_cast<uint16_t>(
+      std::max(alignUp(threads, kWarp), alignUp(std::max<uint64_t>(operands, 1), kWarp)));
+  layout.piecesAt = static_cast<uint16_t>(steps * sizeof(StraightStep));
+  layout.operandsAt = static_cast<uint16_t>(layout.piecesAt + pieces * sizeof(StraightPiece));
+  layout.obstaclesAt =
+      static_cast<uint16_t>(layout.operandsAt + operands * sizeof(StraightOperand));
+  layout.stride =
+      static_cast<uint32_t>(alignUp(layout.obstaclesAt + operands * sizeof(Obstacle), kAlignment));
+  return layout;
+}
+
+} // namespace
+
+StraightTablesOnDevice makeStraightImages(const Program &program) {
+  std::vector<StraightTables> blocks;
+  for (uint32_t b = 0; b < program.numBlocks; ++b) {
+    auto tables = makeStraightTables(program, b);
+    if (!tables)
+      return {};
+    blocks.push_back(std::move(*tables));
+  }
+  if (blocks.empty())
+    return {};
+  StraightTablesOnDevice made;
+  made.layout = layOut(blocks);
+  made.layout.isWide = program.line.bytes != kWordLineBytes;
+  for (StraightTables &tables : blocks) {
+    tables.steps.resize(made.layout.maxSteps); // without pieces
+    StraightOperand none;
+    none.place = kNoPlace;
+    tables.operands.resize(made.layout.maxOperands, none);
+    std::vector<char> image(made.layout.stride);
+    copyTo(image, 0, tables.steps);
+    copyTo(image, made.layout.piecesAt, tables.pieces);
+    copyTo(image, made.layout.operandsAt, tables.operands);
+    copyTo(image, made.layout.obstaclesAt, tables.obstacles);
+    made.bytes.insert(made.bytes.end(), image.begin(), image.end());
+  }
+  return made;
+}
+
+} // namespace occl::cuda

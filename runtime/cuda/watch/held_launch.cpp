@@ -1,0 +1,37 @@
+#include "runtime/cuda/watch/held_launch.h"
+
+#include "runtime/cuda/device/cuda_calls.h"
+
+namespace occl::cuda {
+
+StreamMark::StreamMark(int device) : device(device) {
+  OnDevice on(device);
+  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+}
+
+StreamMark::~StreamMark() {
+  OnDevice on(device);
+  cudaEventDestroy(event);
+}
+
+void StreamMark::put(cudaStream_t stream) {
+  cudaEventRecord(event, stream);
+  isPut.store(true, std::memory_order_release);
+}
+
+bool StreamMark::isPassed() const {
+  OnDevice on(device);
+  return isPut.load(std::memory_order_acquire) && cudaEventQuery(event) != cudaErrorNotReady;
+}
+
+StatusOr<std::shared_ptr<StreamMark>> hold(HeldStreams &held, int device, cudaStream_t stream) {
+  unsigned long long which = 0;
+  Status status = toStatus(cudaStreamGetId(stream, &which), "asking which stream it is");
+  if (!status.ok())
+    return status;
+  auto mark = std::make_shared<StreamMark>(device);
+  held.enterUntil(which, [mark] { return mark->isPassed(); });
+  return mark;
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,132 @@
+#include "runtime/cuda/watch/host_watch.h"
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/long_wait.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/watch/describe_giving_up.h"
+#include "runtime/cuda/watch/waiting.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+constexpr auto kPeriod = std::chrono::milliseconds(2);
+/// Asking the system about a process costs a read.
+constexpr uint32_t kPeriodsPerLookAtProcesses = 10;
+
+} // namespace
+
+StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, int device,
+                                                      Describing describe) {
+  std::unique_ptr<HostWatch> watch(new HostWatch(fabric, device, std::move(describe)));
+  OnDevice on(device);
+  Status status = on.status();
+  void *pinned = nullptr, *word = nullptr;
+  if (status.ok())
+    status = toStatus(cudaHostAlloc(&pinned, sizeof(HostWords), cudaHostAllocMapped),
+                      "allocating pinned memory");
+  if (status.ok()) {
+    watch->words = new (pinned) HostWords;
+    waitingOnDevices().add(device, *watch->words);
+    status = toStatus(cudaMalloc(&word, sizeof(uint32_t)), "allocating device memory");
+  }
+  if (status.ok()) {
+    watch->hasGivenUp = static_cast<uint32_t *>(word);
+    status = clearNow(word, sizeof(uint32_t));
+  }
+  if (!status.ok())
+    return status;
+  try {
+    watch->thread = Thread([watch = watch.get()] { watch->run(); });
+  } catch (const std::system_error &error) {
+    return Status(StatusCode::SystemError, std::string("starting a thread: ") + error.what());
+  }
+  return watch;
+}
+
+HostWatch::~HostWatch() {
+  {
+    std::lock_guard lock(mutex);
+    isEnding = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+  OnDevice on(device);
+  if (words)
+    waitingOnDevices().remove(*words);
+  if (isAbandoned)
+    return;
+  if (hasGivenUp)
+    cudaFree(hasGivenUp);
+  if (words)
+    cudaFreeHost(words);
+}
+
+void HostWatch::endAll() { storeShared(&words->abort, 1, std::memory_order_release); }
+
+void HostWatch::run() {
+  std::unique_lock lock(mutex);
+  for (uint32_t round = 0; !isEnding; ++round) {
+    lock.unlock();
+    if (fabric.failed())
+      endAll();
+    else
+      look();
+    describe.lookAfter();
+    if (round % kPeriodsPerLookAtProcesses == 0 && fabric.ranks().acrossProcesses() &&
+        !fabric.failed())
+      for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+        if (r != fabric.rank() && !fabric.hasLeft(r) && fabric.isDead(r))
+          failBecauseOf(r);
+    lock.lock();
+    changed.wait_for(lock, kPeriod, [&] { return isEnding; });
+  }
+}
+
+void HostWatch::failBecauseOf(uint32_t rank) {
+  std::string text = "the process of rank " + std::to_string(rank) + " is gone (seen by rank " +
+                     std::to_string(fabric.rank()) + ")";
+  if (std::string wait = describe.waitFor(rank); !wait.empty())
+    text += "; " + wait;
+  fabric.fail({StatusCode::PeerFailed, text});
+}
+
+void HostWatch::look() {
+  if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
+    fabric.fail({codeOf(words->givingUp), describe.givingUp(words->givingUp) + describeDevice()});
+  uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
+  if (awaited != 0)
+    lookForLongWaits(awaited - 1);
+  if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1) &&
+      leftRanks.isStillAwaited(awaited - 1, SteadyClock::now()))
+    fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(awaited - 1) +
+                                             " has destroyed its communicator; rank " +
+                                             std::to_string(fabric.rank()) + " waits for it"});
+  storeShared(&words->waitsFor, 0, std::memory_order_release);
+}
+
+void HostWatch::lookForLongWaits(uint32_t awaited) {
+  for (const LongWaits::Found &wait : longWaits.look(*words, awaited, longWait()))
+    reportLongWait("collective " + describe.collective(wait.place) +
+                   " has waited in a stream of rank " + std::to_string(fabric.rank()) + " for " +
+                   describeLongWait() + " and goes on; this rank waits for " +
+                   describeAwaited(wait, fabric.rank()) + describeDevice());
+}
+
+/// What keeps things from starting, to follow a report.
+std::string HostWatch::describeDevice() const {
+  return describeConnections(device, waitingOnDevices().count(device),
+                             connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))) +
+         describeLaunchBlocking(std::getenv("CUDA_LAUNCH_BLOCKING")) +
+         describeLazyLoading(std::getenv("CUDA_MODULE_LOADING"));
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,69 @@
+// Watches a rank's kernels from the host: ends them when the communicator fails, and makes it fail
+// when one of them gives up or waits for a rank that is gone.
+#pragma once
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thread.h"
+#include "runtime/cuda/tables/bound.h"
+#include "runtime/cuda/watch/watched_waits.h"
+#include "runtime/daemon/fabric.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace occl::cuda {
+
+class HostWatch {
+public:
+  /// In words, by any thread: what a thread block that gave up stood at; and what else is known to
+  /// wait for a rank, "" if nothing does.
+  struct Describing {
+    std::function<std::string(const GivingUp &)> givingUp;
+    /// The call whose shape has that place.
+    std::function<std::string(uint32_t place)> collective;
+    std::function<std::string(uint32_t rank)> waitFor;
+    /// Called now and then: what else of the rank needs a thread that no call of CUDA holds up.
+    std::function<void()> lookAfter;
+  };
+  /// SystemError.
+  static StatusOr<std::unique_ptr<HostWatch>> start(daemon::Fabric &fabric, int device,
+                                                    Describing describe);
+  /// Ends its thread; nothing of this rank is executed any more.
+  ~HostWatch();
+
+  /// Of a collective's kernels.
+  WaitBound bound(uint32_t place, uint64_t timeoutNanoseconds) const {
+    return {words, hasGivenUp, timeoutNanoseconds, place};
+  }
+  /// Makes everything that waits leave.
+  void endAll();
+  /// Something of this rank may still be executed: what kernels have of it is never freed.
+  void abandon() { isAbandoned = true; }
+
+private:
+  HostWatch(daemon::Fabric &fabric, int device, Describing describe)
+      : fabric(fabric), device(device), describe(std::move(describe)), leftRanks(fabric.numRanks()),
+        longWaits(fabric.rank()) {}
+  void run();
+  void look();
+  void failBecauseOf(uint32_t rank);
+  void lookForLongWaits(uint32_t awaited);
+  std::string describeDevice() const;
+
+  daemon::Fabric &fabric;
+  const int device;
+  const Describing describe;
+  HostWords *words = nullptr; // the same address here and there
+  uint32_t *hasGivenUp = nullptr;
+  LeftRanks leftRanks; // of its thread
+  LongWaits longWaits; // of its thread
+  Mutex mutex;
+  ConditionVariable changed;
+  bool isEnding = false, isAbandoned = false;
+  Thread thread;
+};
+
+} // namespace occl::cuda
