@@ -117,6 +117,8 @@ occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size
 const char *occlCommGetLastError(occlComm_t comm) {
   if (!comm || !comm->process.isThisProcess())
     return "";
+  if (comm->gpu)
+    comm->gpu->failIfGivenUp();
   Status failure = comm->daemon->failure();
   if (failure.ok())
     return "";

@@ -321,7 +321,7 @@ OCCL_API const char *occlGetErrorString(occlResult_t result);
  * such call. */
 OCCL_API const char *occlGetLastError(void);
 /* Why the communicator failed, if it did: names collective, rank, instruction and source line. ""
- * if it did not. */
+ * if it did not. As soon as a stream has ended whose calls a failure left undone, it is known. */
 OCCL_API const char *occlCommGetLastError(occlComm_t comm);
 
 #ifdef __cplusplus

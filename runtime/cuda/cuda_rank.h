@@ -51,6 +51,7 @@ public:
   void *allocate(uint64_t bytes) override;
   bool release(void *block) override;
   const DeviceRankOptions &settings() const override { return options; }
+  void failIfGivenUp() override { watch->failIfGivenUp(); }
   StreamTransfers &streamTransfers() { return *transfers; }
 
 private:

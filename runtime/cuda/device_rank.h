@@ -130,6 +130,10 @@ public:
   /// Whether the calling thread is inside a callback of this rank.
   virtual bool isCallingBack() const = 0;
 
+  /// The communicator fails if a kernel of a stream has given up: once a stream has come behind it,
+  /// that is known here.
+  virtual void failIfGivenUp() = 0;
+
   /// Who waits for whom on all ranks, as daemon::RankInsight::report().
   virtual std::string report() = 0;
   /// "'grad3' (id 3)".

@@ -514,9 +514,10 @@ TEST_F(Started, RefusedCallsTakeNoPlace) {
       return "buffers that overlap were taken";
     const float scalar = 2;
     wrong = what->on(rank);
+    wrong.op = occlMax;
     wrong.scalar = &scalar;
     if (occlStart(comms[rank], &wrong, nullptr, nullptr, &request) != occlInvalidArgument)
-      return "a scalar was taken";
+      return "a scalar was taken for maxima";
     const occlCall_t right = what->on(rank);
     if (occlStart(comms[rank], &right, nullptr, nullptr, &request) != occlSuccess)
       return failed("occlStart");

@@ -61,6 +61,17 @@ public:
                ? ""
                : std::string("in the stream: ") + occlGetLastError();
   }
+  /// Behind the stream, which does not wait for it.
+  std::string start(uint64_t id) {
+    return startKnown(comm, id, on.input(false), on.output(false) + id * kBytes, nullptr, nullptr,
+                      &request, &streams[id]) == occlSuccess
+               ? ""
+               : std::string("after the stream: ") + occlGetLastError();
+  }
+  std::string waitForStarted() {
+    return occlWait(comm, request) == occlSuccess ? end()
+                                                  : std::string("occlWait: ") + occlGetLastError();
+  }
   bool isHeld(uint64_t id) const { return cudaStreamQuery(streams[id]) == cudaErrorNotReady; }
   /// Whether a kernel that needs the whole device runs to its end within that time. It is left
   /// where it is if not.
@@ -105,6 +116,8 @@ public:
   std::string wrong;
 
 private:
+  occlRequest_t request = 0;
+
   /// An all-reduce of what is 1 on rank 0 and 2 on rank 1; its tables are on the device afterwards.
   void registerOne(uint64_t id) {
     uint32_t rank = 0;
@@ -272,6 +285,30 @@ TEST(Strict, AKilledRankLetsTheStreamGoOn) {
       },
       true);
 }
+
+/// What is started and not waited for in a stream holds up nothing of the program, neither what
+/// waits for the whole device nor what frees memory.
+std::string waitForDevice(StrictRank &self, uint32_t rank) {
+  char *memory = nullptr;
+  cudaMalloc(reinterpret_cast<void **>(&memory), 1 << 20);
+  if (rank == 1)
+    std::this_thread::sleep_for(5 * kLate);
+  if (std::string wrong = self.start(0); !wrong.empty())
+    return wrong;
+  for (uint32_t i = 0; rank == 0 && i < 3; ++i) {
+    std::this_thread::sleep_for(i * 20ms);
+    const auto begin = Clock::now();
+    if ((i < 2 ? cudaDeviceSynchronize() : cudaFree(memory)) != cudaSuccess)
+      return "CUDA has failed";
+    if (Clock::now() - begin > kLate)
+      return (i < 2 ? "cudaDeviceSynchronize" : "cudaFree") + std::string(" waited for rank 1");
+  }
+  return self.waitForStarted();
+}
+TEST(Strict, WhatWaitsForTheDeviceDoesNotWaitForWhatIsStarted) {
+  inTwo("strict-idle", 1, true, waitForDevice);
+}
+TEST(Strict, WithoutStrictModeItDoesNotEither) { inTwo("lax-idle", 1, false, waitForDevice); }
 
 /// cudaFree waits for the stream, and what is to be launched for cudaFree: a deadline ends both, if
 /// executors did not happen to be there.

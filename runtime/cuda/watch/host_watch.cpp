@@ -99,9 +99,13 @@ void HostWatch::failBecauseOf(uint32_t rank) {
   fabric.fail({StatusCode::PeerFailed, text});
 }
 
-void HostWatch::look() {
+void HostWatch::failIfGivenUp() {
   if (loadShared(&words->givingUp.isValid, std::memory_order_acquire) != 0)
     fabric.fail({codeOf(words->givingUp), describe.givingUp(words->givingUp) + describeDevice()});
+}
+
+void HostWatch::look() {
+  failIfGivenUp();
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
   if (awaited != 0)
     lookForLongWaits(awaited - 1);

@@ -38,6 +38,9 @@ public:
   WaitBound bound(uint32_t place, uint64_t timeoutNanoseconds) const {
     return {words, hasGivenUp, timeoutNanoseconds, place};
   }
+  /// The communicator fails if one of its kernels has given up, which is known to any thread whose
+  /// stream has come behind that kernel: before this watch's thread has looked.
+  void failIfGivenUp();
   /// Makes everything that waits leave.
   void endAll();
   /// Something of this rank may still be executed: what kernels have of it is never freed.
