@@ -5,9 +5,9 @@
  * order. Nothing is registered before: any count, type, operation and buffer will do. OCCL chooses
  * one of the plans that come with it, or the caller gives one of its own (made by `occlc compile`).
  *
- * Beside this header: occl_types.h, results, element types and settings; occl_collectives.h, a
- * function for each kind of collective; occl_insight.h, counters, reports and traces;
- * occl_transfer.h, sends and receives.
+ * Beside this header: occl_types.h, results, element types, settings and what a call is;
+ * occl_collectives.h, a function for each kind of collective; occl_insight.h, counters, reports and
+ * traces; occl_transfer.h, sends and receives.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
  * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from
@@ -43,7 +43,6 @@ extern "C" {
 #define OCCL_VERSION_MINOR 1
 
 typedef struct occlComm *occlComm_t;
-typedef struct occlPlan *occlPlan_t;
 /* A collective that occlStart has started, or a group of transfers. 0 is never one. */
 typedef uint64_t occlRequest_t;
 
@@ -133,71 +132,6 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
 
 /* --- Collectives. */
 
-struct CUstream_st;
-
-/* What a call does. */
-typedef enum {
-  occlKindPlan = 0, /* what a plan of the caller's own does */
-  occlKindAllReduce = 1,
-  occlKindAllGather = 2,
-  occlKindReduceScatter = 3,
-  occlKindBroadcast = 4,
-  occlKindReduce = 5,
-  occlKindAllToAll = 6,
-  occlKindGather = 7,
-  occlKindScatter = 8
-} occlKind_t;
-
-/* A call. Nothing is registered before. */
-typedef struct {
-  size_t size;     /* sizeof(occlCall_t) */
-  occlKind_t kind; /* else than occlKindPlan: OCCL chooses one of the plans that come with it, for 1
-                      to 32 ranks on hosts and 1 to 8 on devices, by kind, bytes and number of
-                      ranks alone */
-  occlPlan_t plan; /* of kind occlKindPlan, else NULL. It may be destroyed after the call */
-  const void *sendBuffer;
-  void *recvBuffer;
-  uint64_t count; /* elements of one part, may be 0: all-reduce, broadcast, reduce, scan: of the
-                     buffer; all-gather, gather: of the input; reduce-scatter, scatter: of the
-                     output; all-to-all: of what goes to one rank; with parts of different sizes:
-                     of a chunk */
-  occlDataType_t dataType;
-  occlRedOp_t op;     /* ignored where nothing is reduced; a scan has no occlAvg */
-  uint32_t root;      /* of broadcast, reduce, gather and scatter; else 0 */
-  uint64_t id;        /* of occlStart: the sequence; any number below 2^63 */
-  int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives the
-                         collective counts on all, as soon as that rank has started it */
-  uint32_t timeoutMs; /* deadline, from the call on; 0: the communicator's, OCCL_NO_TIMEOUT: none */
-  const char *name;   /* for reports; may be NULL */
-  uint32_t callbacksNeverBlock; /* of occlStart, 1: its callback returns at once, so whoever
-                                   completes the collective runs it: a thread of the library or one
-                                   inside occlWait, occlTest, occlStart, occlCall, occlCommAbort or
-                                   a function of occl_transfer.h.
-                                   One at a time, in the order in which collectives ended; faster by
-                                   a change of thread. One that blocks all the same holds up the
-                                   other callbacks of its rank */
-  const void *scalar; /* pre-multiplied sum: with occlSum, an element of type dataType in host
-                         memory, of any alignment, read before the call returns. Each element of
-                         this rank's input is multiplied by it before it is reduced, also where a
-                         plan of the caller's own copies it to an output beside. Ranks may have
-                         different ones, or NULL: nothing is multiplied. Not with plans that run in
-                         place only: occlInvalidArgument */
-  struct CUstream_st *const *after; /* of occlStart with occlDeviceCuda: NULL, what writes the input
-                                       is complete; else the stream (a cudaStream_t, not captured)
-                                       after whose work so far the call begins, which its timeout
-                                       counts from. Ignored on hosts and by occlCall */
-  const void *deviceScalar; /* with occlDeviceCuda, instead of scalar: one in memory that the rank's
-                               device can read, also pinned memory of the host; any alignment. It is
-                               read in the order of the stream of occlCall, in a graph at each
-                               replay, or of `after`; by occlStart without a stream before that
-                               returns. Else NULL */
-} occlCall_t;
-#define OCCL_CALL_INITIALIZER                                                                      \
-  {                                                                                                \
-    sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL, \
-        0, NULL, NULL, NULL                                                                        \
-  }
-
 /* On hosts, where stream is NULL: executes the call, and returns when it has ended on this rank and
  * its buffers are the caller's again. With occlDeviceCuda it is the next work of the stream (a
  * cudaStream_t; NULL: the default one), and buffers are memory of the rank's device. The calls of a
@@ -236,8 +170,11 @@ typedef struct {
  *
  * Calls of several communicators in conflicting orders, in several streams, complete as long as
  * - fewer streams of the process than CUDA_DEVICE_MAX_CONNECTIONS (8, at most 32) wait on the
- *   device, counting those that wait for an event behind such a stream. With 1, as some programs
- *   set it, all ranks keep one order;
+ *   device, counting those that wait for an event behind such a stream. A call that other ranks
+ *   have not made yet, in a stream in which nothing of the communicator waits, is refused with
+ *   occlAgain while all others but one are known to wait (it takes a kernel some 10 ms to say so):
+ *   call again when one has ended. With 1, as some programs set it, all ranks keep one order, and
+ *   nothing is refused;
  * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
  *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
  * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for

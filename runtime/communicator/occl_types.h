@@ -1,4 +1,5 @@
-/* Results, element types, operations, and the settings of a communicator. Part of occl.h. */
+/* Results, element types, operations, the settings of a communicator, and what a call is. Part of
+ * occl.h. */
 #ifndef OCCL_TYPES_H
 #define OCCL_TYPES_H
 
@@ -134,5 +135,71 @@ typedef struct {
 } occlConfig_t;
 #define OCCL_CONFIG_INITIALIZER                                                                    \
   { sizeof(occlConfig_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+struct CUstream_st;
+typedef struct occlPlan *occlPlan_t;
+
+/* What a call does. */
+typedef enum {
+  occlKindPlan = 0, /* what a plan of the caller's own does */
+  occlKindAllReduce = 1,
+  occlKindAllGather = 2,
+  occlKindReduceScatter = 3,
+  occlKindBroadcast = 4,
+  occlKindReduce = 5,
+  occlKindAllToAll = 6,
+  occlKindGather = 7,
+  occlKindScatter = 8
+} occlKind_t;
+
+/* A call. Nothing is registered before. */
+typedef struct {
+  size_t size;     /* sizeof(occlCall_t) */
+  occlKind_t kind; /* else than occlKindPlan: OCCL chooses one of the plans that come with it, for 1
+                      to 32 ranks on hosts and 1 to 8 on devices, by kind, bytes and number of
+                      ranks alone */
+  occlPlan_t plan; /* of kind occlKindPlan, else NULL. It may be destroyed after the call */
+  const void *sendBuffer;
+  void *recvBuffer;
+  uint64_t count; /* elements of one part, may be 0: all-reduce, broadcast, reduce, scan: of the
+                     buffer; all-gather, gather: of the input; reduce-scatter, scatter: of the
+                     output; all-to-all: of what goes to one rank; with parts of different sizes:
+                     of a chunk */
+  occlDataType_t dataType;
+  occlRedOp_t op;     /* ignored where nothing is reduced; a scan has no occlAvg */
+  uint32_t root;      /* of broadcast, reduce, gather and scatter; else 0 */
+  uint64_t id;        /* of occlStart: the sequence; any number below 2^63 */
+  int32_t priority;   /* larger is more urgent; default 0. The highest that a rank gives the
+                         collective counts on all, as soon as that rank has started it */
+  uint32_t timeoutMs; /* deadline, from the call on; 0: the communicator's, OCCL_NO_TIMEOUT: none */
+  const char *name;   /* for reports; may be NULL */
+  uint32_t callbacksNeverBlock; /* of occlStart, 1: its callback returns at once, so whoever
+                                   completes the collective runs it: a thread of the library or one
+                                   inside occlWait, occlTest, occlStart, occlCall, occlCommAbort or
+                                   a function of occl_transfer.h.
+                                   One at a time, in the order in which collectives ended; faster by
+                                   a change of thread. One that blocks all the same holds up the
+                                   other callbacks of its rank */
+  const void *scalar; /* pre-multiplied sum: with occlSum, an element of type dataType in host
+                         memory, of any alignment, read before the call returns. Each element of
+                         this rank's input is multiplied by it before it is reduced, also where a
+                         plan of the caller's own copies it to an output beside. Ranks may have
+                         different ones, or NULL: nothing is multiplied. Not with plans that run in
+                         place only: occlInvalidArgument */
+  struct CUstream_st *const *after; /* of occlStart with occlDeviceCuda: NULL, what writes the input
+                                       is complete; else the stream (a cudaStream_t, not captured)
+                                       after whose work so far the call begins, which its timeout
+                                       counts from. Ignored on hosts and by occlCall */
+  const void *deviceScalar; /* with occlDeviceCuda, instead of scalar: one in memory that the rank's
+                               device can read, also pinned memory of the host; any alignment. It is
+                               read in the order of the stream of occlCall, in a graph at each
+                               replay, or of `after`; by occlStart without a stream before that
+                               returns. Else NULL */
+} occlCall_t;
+#define OCCL_CALL_INITIALIZER                                                                      \
+  {                                                                                                \
+    sizeof(occlCall_t), occlKindPlan, NULL, NULL, NULL, 0, occlFloat32, occlSum, 0, 0, 0, 0, NULL, \
+        0, NULL, NULL, NULL                                                                        \
+  }
 
 #endif /* OCCL_TYPES_H */

@@ -85,11 +85,25 @@ Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
   if (!status.ok())
     return status;
   const bool isFirst = numCalls == settings.firstCall;
-  if (isFirst || turn.stream == lastStream)
-    return {};
+  const bool isSameStream = !isFirst && turn.stream == lastStream;
+  status = checkConnections(isSameStream);
+  if (!status.ok() || isFirst || isSameStream)
+    return status;
   hasStreams = true;
   turn.waitsOnDevice = !hasEvent && !hasGraphs;
   return hasEvent ? turns.begin(stream) : Status();
+}
+
+/// One connection must be left for what other calls wait for, which may be this one: if all ranks
+/// have begun it, it waits for nobody. Which replays have begun the host does not know.
+Status OrderedCalls::checkConnections(bool isSameStream) const {
+  Status status = watch.checkConnections(isSameStream);
+  if (status.ok() || hasGraphs)
+    return {};
+  auto haveBegun = connectors->haveOthersBegun(numCalls);
+  if (!haveBegun.ok())
+    return haveBegun.status();
+  return *haveBegun ? Status() : status;
 }
 
 /// The call is in its stream, and nobody can take it out.

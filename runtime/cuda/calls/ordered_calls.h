@@ -90,6 +90,7 @@ private:
     bool waitsOnDevice = false;
   };
   Status takeTurn(cudaStream_t stream, Turn &turn);
+  Status checkConnections(bool isSameStream) const;
   Status endTurn(cudaStream_t stream, const Turn &turn);
   std::chrono::milliseconds timeoutOf(const daemon::CollectiveSpec &spec) const {
     return spec.timeout.count() != 0 ? spec.timeout : settings.timeout;

@@ -4,6 +4,7 @@
 #include "runtime/daemon/plan_scaling.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -104,6 +105,19 @@ StatusOr<std::vector<uint64_t>> OrderedConnectors::ordinals() const {
   if (!read.ok())
     return read;
   return now;
+}
+
+StatusOr<bool> OrderedConnectors::haveOthersBegun(uint64_t number) const {
+  std::array<RankRecord, kMaxRanks> records;
+  char *arena = context.memory.arena(context.rank);
+  Status read = context.memory.download(
+      records.data(), reinterpret_cast<const char *>(recordIn(arena, slot, 0)), sizeof records);
+  if (!read.ok())
+    return read;
+  for (uint32_t r = 0; r < context.numRanks; ++r)
+    if (r != context.rank && records[r].begun < number + 1)
+      return false;
+  return true;
 }
 
 StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &context,

@@ -44,6 +44,8 @@ public:
   void describe(DeviceCollective &device) const;
   /// DeviceCollective::ordinals as the device has them now.
   StatusOr<std::vector<uint64_t>> ordinals() const;
+  /// Whether all other ranks have begun that call, as the device knows it now.
+  StatusOr<bool> haveOthersBegun(uint64_t number) const;
   /// A word of the device, the number of the first call at first: of resident daemons, see
   /// DeviceCollective::cleared and resident::CollectiveAddresses::done.
   uint64_t *clearedWord() const { return numbers + kOrderedOrdinals; }

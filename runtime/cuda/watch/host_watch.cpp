@@ -25,7 +25,9 @@ constexpr uint32_t kPeriodsPerLookAtProcesses = 10;
 
 StatusOr<std::unique_ptr<HostWatch>> HostWatch::start(daemon::Fabric &fabric, int device,
                                                       Describing describe) {
-  std::unique_ptr<HostWatch> watch(new HostWatch(fabric, device, std::move(describe)));
+  std::unique_ptr<HostWatch> watch(
+      new HostWatch(fabric, device, connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")),
+                    std::move(describe)));
   OnDevice on(device);
   Status status = on.status();
   void *pinned = nullptr, *word = nullptr;
@@ -107,28 +109,39 @@ void HostWatch::failIfGivenUp() {
 void HostWatch::look() {
   failIfGivenUp();
   uint32_t awaited = loadShared(&words->waitsFor, std::memory_order_acquire);
+  const auto now = SteadyClock::now();
   if (awaited != 0)
-    lookForLongWaits(awaited - 1);
+    lookForLongWaits(awaited - 1, now);
+  if (awaited != 0 || isWaiting) {
+    const uint32_t waiting = longWaits.numWaiting(now);
+    isWaiting = waiting != 0;
+    waitingOnDevices().setWaiting(*words, waiting);
+  }
   if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1) &&
-      leftRanks.isStillAwaited(awaited - 1, SteadyClock::now()))
+      leftRanks.isStillAwaited(awaited - 1, now))
     fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(awaited - 1) +
                                              " has destroyed its communicator; rank " +
                                              std::to_string(fabric.rank()) + " waits for it"});
   storeShared(&words->waitsFor, 0, std::memory_order_release);
 }
 
-void HostWatch::lookForLongWaits(uint32_t awaited) {
-  for (const LongWaits::Found &wait : longWaits.look(*words, awaited, longWait()))
+void HostWatch::lookForLongWaits(uint32_t awaited, SteadyClock::time_point now) {
+  for (const LongWaits::Found &wait : longWaits.look(*words, awaited, longWait(), now))
     reportLongWait("collective " + describe.collective(wait.place) +
                    " has waited in a stream of rank " + std::to_string(fabric.rank()) + " for " +
                    describeLongWait() + " and goes on; this rank waits for " +
                    describeAwaited(wait, fabric.rank()) + describeDevice());
 }
 
+Status HostWatch::checkConnections(bool mayQueueBehindOwn) const {
+  if (mayQueueBehindOwn && waitingOnDevices().waitingNow(*words) != 0)
+    return {};
+  return cuda::checkConnections(device, waitingOnDevices().waitingNow(device), connections);
+}
+
 /// What keeps things from starting, to follow a report.
 std::string HostWatch::describeDevice() const {
-  return describeConnections(device, waitingOnDevices().count(device),
-                             connectionsFrom(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))) +
+  return describeConnections(device, waitingOnDevices().count(device), connections) +
          describeLaunchBlocking(std::getenv("CUDA_LAUNCH_BLOCKING")) +
          describeLazyLoading(std::getenv("CUDA_MODULE_LOADING"));
 }

@@ -41,28 +41,35 @@ public:
   /// The communicator fails if one of its kernels has given up, which is known to any thread whose
   /// stream has come behind that kernel: before this watch's thread has looked.
   void failIfGivenUp();
+  /// Whether a call that waits in a stream would leave a connection of the device for what others
+  /// wait for; Again: it would not, as far as kernels have said that they wait, which takes them
+  /// some milliseconds. mayQueueBehindOwn: the stream is that of the rank's last call, so if calls
+  /// of the rank wait it is held already.
+  Status checkConnections(bool mayQueueBehindOwn) const;
   /// Makes everything that waits leave.
   void endAll();
   /// Something of this rank may still be executed: what kernels have of it is never freed.
   void abandon() { isAbandoned = true; }
 
 private:
-  HostWatch(daemon::Fabric &fabric, int device, Describing describe)
-      : fabric(fabric), device(device), describe(std::move(describe)), leftRanks(fabric.numRanks()),
-        longWaits(fabric.rank()) {}
+  HostWatch(daemon::Fabric &fabric, int device, uint32_t connections, Describing describe)
+      : fabric(fabric), device(device), connections(connections), describe(std::move(describe)),
+        leftRanks(fabric.numRanks()), longWaits(fabric.rank()) {}
   void run();
   void look();
   void failBecauseOf(uint32_t rank);
-  void lookForLongWaits(uint32_t awaited);
+  void lookForLongWaits(uint32_t awaited, SteadyClock::time_point now);
   std::string describeDevice() const;
 
   daemon::Fabric &fabric;
   const int device;
+  const uint32_t connections; // of this process with the device
   const Describing describe;
   HostWords *words = nullptr; // the same address here and there
   uint32_t *hasGivenUp = nullptr;
-  LeftRanks leftRanks; // of its thread
-  LongWaits longWaits; // of its thread
+  LeftRanks leftRanks;    // of its thread
+  LongWaits longWaits;    // of its thread
+  bool isWaiting = false; // of its thread: what waitingOnDevices() has been told
   Mutex mutex;
   ConditionVariable changed;
   bool isEnding = false, isAbandoned = false;

@@ -23,12 +23,19 @@ uint64_t lastWait(const HostWords &words, uint32_t place) {
 
 void WaitingOnDevices::add(int device, const HostWords &words) {
   std::lock_guard lock(mutex);
-  ranks.emplace_back(device, &words);
+  ranks.push_back({device, &words});
 }
 
 void WaitingOnDevices::remove(const HostWords &words) {
   std::lock_guard lock(mutex);
-  std::erase_if(ranks, [&](const auto &rank) { return rank.second == &words; });
+  std::erase_if(ranks, [&](const Rank &rank) { return rank.words == &words; });
+}
+
+void WaitingOnDevices::setWaiting(const HostWords &words, uint32_t calls) {
+  std::lock_guard lock(mutex);
+  for (Rank &rank : ranks)
+    if (rank.words == &words)
+      rank.waiting = calls;
 }
 
 void WaitingOnDevices::setHeld(int device, const void *who, uint32_t streams) {
@@ -45,13 +52,31 @@ uint32_t WaitingOnDevices::count(int device) {
   for (const auto &[where, number] : held)
     streams += where.first == device ? number : 0;
   std::vector<uint64_t> times;
-  for (const auto &[where, words] : ranks)
-    for (uint32_t place = 0; where == device && place < kMaxShapes; ++place)
-      if (uint64_t time = lastWait(*words, place); time != 0)
+  for (const Rank &rank : ranks)
+    for (uint32_t place = 0; rank.device == device && place < kMaxShapes; ++place)
+      if (uint64_t time = lastWait(*rank.words, place); time != 0)
         times.push_back(time);
   const uint64_t latest = times.empty() ? 0 : *std::ranges::max_element(times);
   return streams + static_cast<uint32_t>(std::ranges::count_if(
                        times, [&](uint64_t time) { return latest - time <= kRecent; }));
+}
+
+uint32_t WaitingOnDevices::waitingNow(int device) {
+  std::lock_guard lock(mutex);
+  uint32_t waiting = 0;
+  for (const auto &[where, number] : held)
+    waiting += where.first == device ? number : 0;
+  for (const Rank &rank : ranks)
+    waiting += rank.device == device ? rank.waiting : 0;
+  return waiting;
+}
+
+uint32_t WaitingOnDevices::waitingNow(const HostWords &words) {
+  std::lock_guard lock(mutex);
+  for (const Rank &rank : ranks)
+    if (rank.words == &words)
+      return rank.waiting;
+  return 0;
 }
 
 WaitingOnDevices &waitingOnDevices() {
@@ -82,16 +107,40 @@ std::string describeLazyLoading(const char *value) {
          "run, and what is launched after it for both. Launch each kernel once before, or set it";
 }
 
+namespace {
+
+/// "8 collectives ..."
+std::string countAgainst(int device, uint32_t waiting, uint32_t connections) {
+  return std::to_string(waiting) + " collectives of this process wait on device " +
+         std::to_string(device) + ", and CUDA_DEVICE_MAX_CONNECTIONS is " +
+         std::to_string(connections);
+}
+
+std::string whatToDoWithFewConnections() {
+  return "Enqueue collectives in the same order on all ranks, or in fewer streams, or set the "
+         "variable higher (at most " +
+         std::to_string(kMostConnections) + ") before CUDA starts";
+}
+
+} // namespace
+
 std::string describeConnections(int device, uint32_t waiting, uint32_t connections) {
   if (waiting < connections)
     return "";
-  return "; " + std::to_string(waiting) + " collectives of this process wait on device " +
-         std::to_string(device) + ", and CUDA_DEVICE_MAX_CONNECTIONS is " +
-         std::to_string(connections) +
-         ": when so many streams have work behind one that waits, nothing starts in other streams. "
-         "Enqueue collectives in the same order on all ranks, or in fewer streams, or set the "
-         "variable higher (at most " +
-         std::to_string(kMostConnections) + ") before CUDA starts";
+  return "; " + countAgainst(device, waiting, connections) +
+         ": when so many streams have work behind one that waits, nothing starts in other "
+         "streams. " +
+         whatToDoWithFewConnections();
+}
+
+Status checkConnections(int device, uint32_t waiting, uint32_t connections) {
+  if (connections == 1 || waiting + 1 < connections)
+    return {};
+  return {StatusCode::Again,
+          countAgainst(device, waiting, connections) +
+              ": a call in one more stream could leave no connection for what they wait for. Call "
+              "again when one of them has ended. " +
+              whatToDoWithFewConnections()};
 }
 
 } // namespace occl::cuda

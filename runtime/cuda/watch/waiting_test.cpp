@@ -71,6 +71,39 @@ TEST(Waiting, TheLimitIsNamedWhenItIsReached) {
       << text;
 }
 
+TEST(Waiting, WhatWaitsNowIsTheSumOfWhatRanksSay) {
+  auto first = std::make_unique<HostWords>(), second = std::make_unique<HostWords>();
+  WaitingOnDevices all;
+  all.add(0, *first);
+  all.add(1, *second);
+  first->waiting[0] = 1000 * kMillisecond; // some time ago, for all that is known
+  EXPECT_EQ(all.waitingNow(0), 0u);
+  int who = 0;
+  all.setWaiting(*first, 3);
+  all.setWaiting(*second, 1);
+  all.setHeld(0, &who, 2);
+  EXPECT_EQ(all.waitingNow(0), 5u);
+  EXPECT_EQ(all.waitingNow(*first), 3u);
+  EXPECT_EQ(all.waitingNow(1), 1u);
+  all.setWaiting(*first, 0);
+  EXPECT_EQ(all.waitingNow(0), 2u);
+  all.remove(*second);
+  EXPECT_EQ(all.waitingNow(1), 0u);
+}
+
+TEST(Waiting, TheCallThatWouldTakeTheLastConnectionIsRefused) {
+  EXPECT_TRUE(checkConnections(0, 6, 8).ok());
+  const Status refused = checkConnections(2, 7, 8);
+  EXPECT_EQ(refused.code(), StatusCode::Again);
+  EXPECT_NE(refused.message().find("7 collectives of this process wait on device 2, and "
+                                   "CUDA_DEVICE_MAX_CONNECTIONS is 8"),
+            std::string::npos)
+      << refused.message();
+  // One connection executes everything in the order of the host.
+  EXPECT_TRUE(checkConnections(0, 0, 1).ok());
+  EXPECT_TRUE(checkConnections(0, 5, 1).ok());
+}
+
 TEST(Waiting, KernelsThatAreLoadedLateAreNamed) {
   EXPECT_EQ(describeLazyLoading("EAGER"), "");
   EXPECT_NE(describeLazyLoading("LAZY").find("CUDA_MODULE_LOADING"), std::string::npos);

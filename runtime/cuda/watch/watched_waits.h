@@ -55,16 +55,21 @@ public:
   /// Those that have come to last so long since the last call. To be called every few milliseconds
   /// while kernels say that they wait, whomever for: `awaited`, which waitsFor of the words has.
   std::vector<Found> look(const HostWords &words, uint32_t awaited,
-                          std::chrono::nanoseconds atLeast);
+                          std::chrono::nanoseconds atLeast, SteadyClock::time_point now);
+  /// How many have gone on waiting until now, as far as look() has seen it.
+  uint32_t numWaiting(SteadyClock::time_point now) const;
 
 private:
   /// Nanoseconds, WarpWatch's.
   static constexpr uint64_t kSilent = 10'000'000;
+  /// A kernel that waits says so more often, and look() is called more often.
+  static constexpr auto kRecent = std::chrono::milliseconds(20);
 
   struct Seen {
     uint64_t first = 0, last = 0; // by the device's clock
     bool isFound = false;
     uint32_t awaited = 0;
+    SteadyClock::time_point changed; // `last`, by the host's clock
   };
   const uint32_t rank;
   std::vector<Seen> seen = std::vector<Seen>(kMaxShapes);

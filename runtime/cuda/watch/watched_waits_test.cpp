@@ -44,7 +44,8 @@ protected:
     for (auto now = begin; now < end; now += 2ms) {
       words->waiting[place] = static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
       const auto round = static_cast<size_t>((now - begin) / 2ms);
-      for (const LongWaits::Found &one : waits.look(*words, awaited[round % awaited.size()], 1s))
+      for (const LongWaits::Found &one :
+           waits.look(*words, awaited[round % awaited.size()], 1s, kStart + now))
         found.push_back(one);
     }
     return found;
@@ -55,7 +56,7 @@ protected:
 };
 
 TEST_F(Long, AreFoundOnceEach) {
-  EXPECT_TRUE(waits.look(*words, kPeer, 1s).empty());
+  EXPECT_TRUE(waits.look(*words, kPeer, 1s, kStart + 100s).empty());
   EXPECT_TRUE(wait(7, 100s, 100s + 900ms).empty());
   EXPECT_EQ(wait(7, 100s + 900ms, 103s), (Waits{{7, kPeer}}));
   EXPECT_TRUE(wait(7, 103s, 105s).empty());
@@ -75,8 +76,19 @@ TEST_F(Long, ManyShortWaitsAreNoLongOne) {
 TEST_F(Long, AWordThatComesLateDoesNotEndAWait) {
   EXPECT_TRUE(wait(7, 100s, 100s + 500ms).empty());
   words->waiting[7] = 100'100'000'000;
-  EXPECT_TRUE(waits.look(*words, kPeer, 1s).empty());
+  EXPECT_TRUE(waits.look(*words, kPeer, 1s, kStart + 100s).empty());
   EXPECT_EQ(wait(7, 100s + 500ms, 102s).size(), 1u);
+}
+
+TEST_F(Long, WhatWaitsNowIsCounted) {
+  EXPECT_EQ(waits.numWaiting(kStart + 100s), 0u);
+  wait(7, 100s, 101s);
+  EXPECT_EQ(waits.numWaiting(kStart + 101s), 1u);
+  wait(9, 101s, 101s + 4ms);
+  EXPECT_EQ(waits.numWaiting(kStart + 101s + 4ms), 2u);
+  wait(9, 101s + 4ms, 102s);
+  EXPECT_EQ(waits.numWaiting(kStart + 102s), 1u); // the first is over
+  EXPECT_EQ(waits.numWaiting(kStart + 103s), 0u);
 }
 
 /// Thread blocks that wait for others of their rank have the last word most of the time.
