@@ -5,9 +5,11 @@
 #include "plan/relabel.h"
 #include "plan/verifier.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 // Made by the rule embedded_plans: the archive's first byte, and that after its last.
@@ -17,11 +19,11 @@ namespace occl::plan_library {
 
 namespace {
 
-constexpr std::array<const char *, kNumKinds> kNames = {"allreduce", "allgather", "reducescatter",
-                                                        "broadcast", "reduce",    "alltoall",
-                                                        "gather",    "scatter"};
+constexpr std::array<std::string_view, kNumKinds> kNames = {
+    "allreduce", "allgather", "reducescatter", "broadcast",
+    "reduce",    "alltoall",  "gather",        "scatter"};
 
-constexpr std::array<const char *, kNumClasses> kClasses = {
+constexpr std::array<std::string_view, kNumClasses> kClasses = {
     "host-registered", "host-ordinary",       "device-registered",
     "device-ordinary", "resident-registered", "resident-ordinary"};
 
@@ -52,7 +54,7 @@ Status check(const Wanted &wanted) {
 
 } // namespace
 
-const char *nameOf(Kind kind) { return kNames[static_cast<size_t>(kind)]; }
+const char *nameOf(Kind kind) { return kNames[static_cast<size_t>(kind)].data(); }
 
 PlanLibrary::PlanLibrary(std::span<const uint8_t> bytes) : bytes(bytes) {}
 
@@ -79,16 +81,34 @@ StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
   return loaded;
 }
 
-StatusOr<const Entry *> PlanLibrary::find(const Wanted &wanted) {
-  if (!archive)
-    archive = std::make_unique<const StatusOr<Archive>>(Archive::read(bytes));
+Status PlanLibrary::readArchive() {
+  archive = std::make_unique<const StatusOr<Archive>>(Archive::read(bytes));
   if (!archive->ok())
     return archive->status();
-  for (const Entry &entry : (**archive).entries())
-    if (entry.numRanks == wanted.numRanks && wanted.bytes <= entry.maxBytes &&
-        entry.collective == nameOf(wanted.kind) &&
-        entry.planClass == kClasses[static_cast<size_t>(wanted.where)])
-      return &entry;
+  for (const Entry &entry : (**archive).entries()) {
+    const auto where = std::ranges::find(kClasses, entry.planClass);
+    const auto kind = std::ranges::find(kNames, entry.collective);
+    if (where == kClasses.end() || kind == kNames.end())
+      continue; // of a later version
+    BySize &sizes = index[static_cast<size_t>(where - kClasses.begin())]
+                         [static_cast<size_t>(kind - kNames.begin())];
+    if (sizes.size() <= entry.numRanks)
+      sizes.resize(entry.numRanks + 1);
+    sizes[entry.numRanks].push_back(&entry);
+  }
+  return {};
+}
+
+StatusOr<const Entry *> PlanLibrary::find(const Wanted &wanted) {
+  if (!archive)
+    (void)readArchive();
+  if (!archive->ok())
+    return archive->status();
+  const BySize &sizes = index[static_cast<size_t>(wanted.where)][static_cast<size_t>(wanted.kind)];
+  if (wanted.numRanks < sizes.size())
+    for (const Entry *entry : sizes[wanted.numRanks])
+      if (wanted.bytes <= entry->maxBytes)
+        return entry;
   return Status(StatusCode::InvalidArgument,
                 textOf(wanted) + ": OCCL comes with no plan for parts of " +
                     std::to_string(wanted.bytes) +

@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan_library/archive.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -87,13 +88,17 @@ public:
 
 private:
   using Key = std::tuple<uint32_t, uint64_t, uint32_t>; // blob, first byte in it, root
+  /// By size, the smallest first, for each number of ranks.
+  using BySize = std::vector<std::vector<const Entry *>>;
 
+  Status readArchive();
   StatusOr<const Entry *> find(const Wanted &wanted);
   StatusOr<ChosenPlan> load(const Entry &entry, const Wanted &wanted);
 
   std::span<const uint8_t> bytes;
   Mutex mutex;
   std::unique_ptr<const StatusOr<Archive>> archive; // read at the first choice
+  std::array<std::array<BySize, kNumKinds>, kNumClasses> index;
   std::map<Key, ChosenPlan> chosen;
 };
 

@@ -308,7 +308,6 @@ std::string waitForDevice(StrictRank &self, uint32_t rank) {
 TEST(Strict, WhatWaitsForTheDeviceDoesNotWaitForWhatIsStarted) {
   inTwo("strict-idle", 1, true, waitForDevice);
 }
-TEST(Strict, WithoutStrictModeItDoesNotEither) { inTwo("lax-idle", 1, false, waitForDevice); }
 
 /// cudaFree waits for the stream, and what is to be launched for cudaFree: a deadline ends both, if
 /// executors did not happen to be there.

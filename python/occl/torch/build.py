@@ -72,7 +72,10 @@ def _compile(output: Path, headers: Path, python_headers: str) -> None:
         *_pybind_abi(), f"-I{SOURCES}", f"-I{headers}", f"-isystem{root / 'include'}",
         f"-isystem{root / 'include' / 'torch' / 'csrc' / 'api' / 'include'}",
         f"-isystem{python_headers}", str(unit), "-o", str(partial),
-        f"-L{root / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10", "-ldl", "-lpthread"]
+        f"-L{root / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10", "-ldl", "-lpthread",
+        # By its file: compilers that find but an archive would give the extension a second copy of
+        # what torch has, and its streams would crash.
+        "-l:libstdc++.so.6"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:

@@ -75,21 +75,34 @@ void Shape::describe(const plan::Plan &plan) {
     device.arenas[r] = context.memory.arena(r);
 }
 
+/// All of it is one piece, and comes to the device by one copy: words of adoptions, which begin as
+/// zeroes, the images of thread blocks, and those of straight ones.
 Status Shape::takeOwnMemory() {
-  Status status = device.numBlocks > 1 ? takeAdoptions() : Status();
-  return status.ok() ? uploadImages() : status;
+  constexpr uint64_t kAlignment = 256;
+  auto images = blockImages();
+  if (!images.ok())
+    return images.status();
+  const uint64_t adoptions = device.numBlocks > 1 ? Adoptions::bytesFor(device.numBlocks) : 0;
+  const uint64_t imagesAt = alignUp(adoptions, kAlignment);
+  const uint64_t straightAt = alignUp(imagesAt + images->size(), kAlignment);
+  std::vector<char> all(straightAt + straight.bytes.size());
+  std::ranges::copy(*images, all.begin() + static_cast<ptrdiff_t>(imagesAt));
+  std::ranges::copy(straight.bytes, all.begin() + static_cast<ptrdiff_t>(straightAt));
+  auto memory = take(all.size());
+  if (!memory.ok())
+    return memory.status();
+  if (adoptions != 0)
+    device.adoptions.memory = *memory;
+  device.images = *memory + imagesAt;
+  if (!straight.bytes.empty()) {
+    device.straight = straight.layout;
+    device.straight.images = *memory + straightAt;
+  }
+  return context.memory.upload(*memory, all.data(), all.size());
 }
 
-Status Shape::takeAdoptions() {
-  uint64_t bytes = Adoptions::bytesFor(device.numBlocks);
-  auto adoptions = take(bytes);
-  if (!adoptions.ok())
-    return adoptions.status();
-  device.adoptions.memory = *adoptions;
-  return context.memory.clear(*adoptions, bytes);
-}
-
-Status Shape::uploadImages() {
+/// `imageStride` apart.
+StatusOr<std::vector<char>> Shape::blockImages() {
   std::vector<std::vector<char>> images;
   uint64_t stride = 0;
   for (uint32_t b = 0; b < device.numBlocks; ++b) {
@@ -97,31 +110,15 @@ Status Shape::uploadImages() {
     stride = std::max<uint64_t>(stride, alignUp(images.back().size(), 128));
   }
   if (stride > kTableBytes)
-    return {StatusCode::InvalidArgument,
-            "a thread block's tables of " + std::to_string(stride) + " bytes exceed the " +
-                std::to_string(kTableBytes) +
-                " of a device's shared memory: use more thread blocks"};
+    return Status(StatusCode::InvalidArgument,
+                  "a thread block's tables of " + std::to_string(stride) + " bytes exceed the " +
+                      std::to_string(kTableBytes) +
+                      " of a device's shared memory: use more thread blocks");
+  device.imageStride = static_cast<uint32_t>(stride);
   std::vector<char> all(stride * device.numBlocks);
   for (uint32_t b = 0; b < device.numBlocks; ++b)
     std::ranges::copy(images[b], all.begin() + static_cast<ptrdiff_t>(b * stride));
-  auto memory = take(all.size());
-  if (!memory.ok())
-    return memory.status();
-  device.images = *memory;
-  device.imageStride = static_cast<uint32_t>(stride);
-  Status uploaded = context.memory.upload(*memory, all.data(), all.size());
-  return uploaded.ok() ? uploadStraightImages() : uploaded;
-}
-
-Status Shape::uploadStraightImages() {
-  if (straight.bytes.empty())
-    return {};
-  auto memory = take(straight.bytes.size());
-  if (!memory.ok())
-    return memory.status();
-  device.straight = straight.layout;
-  device.straight.images = *memory;
-  return context.memory.upload(*memory, straight.bytes.data(), straight.bytes.size());
+  return all;
 }
 
 StatusOr<char *> Shape::take(uint64_t bytes) {

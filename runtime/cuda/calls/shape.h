@@ -64,9 +64,7 @@ protected:
   std::vector<ArenaSpace::Piece> taken;
 
 private:
-  Status takeAdoptions();
-  Status uploadImages();
-  Status uploadStraightImages();
+  StatusOr<std::vector<char>> blockImages();
 
   StraightTablesOnDevice straight;
   uint32_t inputDivisor = 1;
