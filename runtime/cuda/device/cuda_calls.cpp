@@ -1,5 +1,6 @@
 #include "runtime/cuda/device/cuda_calls.h"
 
+#include "runtime/base/atomic.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/thread.h"
@@ -27,12 +28,17 @@ Status toStatus(cudaError_t error, const char *what) {
           std::string(what) + ": " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error)};
 }
 
-Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *operations,
-                              uint32_t number) {
-  // The driver's own: the library must load where there is none.
-  using Call = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
+namespace {
+
+using StreamOperations = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
+
+/// The driver's own: the library must load where there is none. Once found it stays.
+StatusOr<StreamOperations> findStreamOperations() {
   constexpr unsigned kVersion = 12000;
-  void *call = nullptr;
+  static Atomic<void *> known{nullptr};
+  void *call = known.load(std::memory_order_acquire);
+  if (call)
+    return reinterpret_cast<StreamOperations>(call);
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   Status status = toStatus(cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", &call, kVersion,
                                                             cudaEnableDefault, &found),
@@ -40,8 +46,19 @@ Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *ope
   if (!status.ok())
     return status;
   if (found != cudaDriverEntryPointSuccess)
-    return {StatusCode::SystemError, "this driver has no stream memory operations"};
-  const CUresult result = reinterpret_cast<Call>(call)(stream, number, operations, 0);
+    return Status(StatusCode::SystemError, "this driver has no stream memory operations");
+  known.store(call, std::memory_order_release);
+  return reinterpret_cast<StreamOperations>(call);
+}
+
+} // namespace
+
+Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *operations,
+                              uint32_t number) {
+  auto call = findStreamOperations();
+  if (!call.ok())
+    return call.status();
+  const CUresult result = (*call)(stream, number, operations, 0);
   if (result == CUDA_SUCCESS)
     return {};
   return {StatusCode::SystemError, "stream memory operations: the driver's error " +
