@@ -3,7 +3,7 @@
 #include "bench/gpu/interpreter_run.h"
 #include "plan/names.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/exec/conformance/reference.h"
 #include "runtime/loader/plan_loader.h"
 
 #include <cstdio>

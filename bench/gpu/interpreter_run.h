@@ -5,7 +5,7 @@
 #include "bench/gpu/kernel_arguments.h"
 #include "plan/plan.h"
 #include "runtime/base/status.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <memory>
 #include <string>

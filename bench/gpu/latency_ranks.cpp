@@ -1,6 +1,6 @@
 #include "bench/gpu/latency_ranks.h"
 
-#include "runtime/communicator/handles.h"
+#include "runtime/api/capi/handles.h"
 
 #include <cstdio>
 #include <cstdlib>

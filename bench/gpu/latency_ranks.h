@@ -2,7 +2,7 @@
 // as many devices as there are, several on one if need be; and plans from the command line.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <cuda_runtime.h>
 

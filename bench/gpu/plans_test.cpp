@@ -1,7 +1,7 @@
 // The plans that only measure are right all the same.
 #include "bench/gpu/plans.h"
 #include "plan/verifier.h"
-#include "runtime/interpreter/conformance/conformance.h"
+#include "runtime/exec/conformance/conformance.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/gpu/kernel_arguments.h"
-#include "runtime/interpreter/target_cuda.cuh"
+#include "runtime/exec/cuda/target_cuda.cuh"
 
 #include <cstdint>
 

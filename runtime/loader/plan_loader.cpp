@@ -3,7 +3,7 @@
 #include "plan/hash.h"
 #include "plan/reader.h"
 #include "plan/verifier.h"
-#include "runtime/base/mutex.h"
+#include "runtime/sync/mutex.h"
 
 #include <sys/stat.h>
 

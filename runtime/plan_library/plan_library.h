@@ -4,9 +4,9 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/plan_library/archive.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <map>

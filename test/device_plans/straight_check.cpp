@@ -6,8 +6,8 @@
 #include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/tables/limits.h"
 #include "runtime/cuda/tables/straight_images.h"
-#include "runtime/interpreter/bind.h"
-#include "runtime/interpreter/straight.h"
+#include "runtime/exec/bind/bind.h"
+#include "runtime/exec/step/straight.h"
 
 #include <cstdint>
 #include <cstdio>

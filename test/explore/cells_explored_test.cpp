@@ -1,8 +1,8 @@
 // Announce cells under made-up schedules: of a rank that gives its cell back and one that comes
 // back to the id, one sees the other.
-#include "runtime/base/thread.h"
-#include "runtime/daemon/announce_cells.h"
-#include "runtime/transport/segment.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/invocation/announce_cells.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/explore.h"
 #include "test/explore/fabrics.h"
 

@@ -1,9 +1,9 @@
 // The explorer itself: it finds what is there, and nothing else.
 #include "test/explore/explore.h"
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/mutex.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 
 #include <gtest/gtest.h>
 

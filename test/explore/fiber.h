@@ -1,7 +1,7 @@
 // A thread of an exploration: a context of its own on the one real thread.
 #pragma once
 
-#include "runtime/base/explored.h"
+#include "runtime/sync/explored.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // explored.h, answered by the schedule that runs.
-#include "runtime/base/explored.h"
+#include "runtime/sync/explored.h"
 #include "test/explore/scheduler.h"
 
 #include <utility>

@@ -1,7 +1,7 @@
 // The last steps of a schedule, for people.
 #pragma once
 
-#include "runtime/base/explored.h"
+#include "runtime/sync/explored.h"
 
 #include <array>
 #include <cstdint>

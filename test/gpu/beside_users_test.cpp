@@ -1,7 +1,7 @@
 // What the user's own kernels and lateness do to communicators: nothing but waiting, and errors
 // that say what they are. Two ranks that are processes, skipped where there is no device.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/occl_insight.h"
+#include "runtime/api/occl_insight.h"
 #include "test/gpu/processes_on_devices.h"
 #include "test/gpu/user_kernels.h"
 

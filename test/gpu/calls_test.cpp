@@ -2,7 +2,7 @@
 // other in the same connectors. Ranks are threads, on as many devices as there are. Skipped where
 // there is no device.
 #include "plan/testing/example_plans.h"
-#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/exec/conformance/reference.h"
 #include "test/gpu/block_plans.h"
 #include "test/gpu/checked_rank.h"
 #include "test/gpu/ranks_on_devices.h"

@@ -2,7 +2,7 @@
 // submits in another order.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <cstdint>
 #include <functional>

@@ -4,8 +4,8 @@
 #include "plan/names.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/exec/conformance/reference.h"
 
 #include <algorithm>
 #include <chrono>

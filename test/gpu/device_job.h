@@ -2,8 +2,8 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "runtime/api/occl.h"
 #include "runtime/base/data_type.h"
-#include "runtime/communicator/occl.h"
 
 #include <cuda_runtime.h>
 

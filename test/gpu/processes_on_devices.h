@@ -1,7 +1,7 @@
 // Tests of ranks that are processes, on as many devices as there are.
 #pragma once
 
-#include "runtime/communicator/testing/processes.h"
+#include "runtime/api/testing/processes.h"
 #include "test/gpu/device_job.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // devices as there are, several on one if need be. Skipped where there is no device.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/occl_insight.h"
+#include "runtime/api/occl_insight.h"
 #include "test/gpu/chaos_job.h"
 #include "test/gpu/ranks_on_devices.h"
 

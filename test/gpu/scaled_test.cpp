@@ -1,8 +1,8 @@
 // Pre-multiplied sums, and averages whose inputs are divided, on devices. Ranks are threads, on as
 // many devices as there are. Skipped where there is no device.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/exec/conformance/reference.h"
 #include "test/gpu/block_plans.h"
 #include "test/gpu/ranks_on_devices.h"
 

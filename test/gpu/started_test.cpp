@@ -1,7 +1,7 @@
 // Calls of occlStart on devices: any kinds, counts, types and orders, more ids than there are
 // lanes, in the order of streams and without; what ranks that do not do their part get. Ranks are
 // threads, on as many devices as there are. Skipped where there is no device.
-#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/exec/conformance/reference.h"
 #include "test/gpu/ranks_on_devices.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // What traces and counters say of the resident daemons of CUDA devices, ranks being threads: with
 // the host's times, in the order of things. Skipped where there is no device.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/occl_insight.h"
+#include "runtime/api/occl_insight.h"
 #include "test/gpu/ranks_on_devices.h"
 
 #include <gtest/gtest.h>

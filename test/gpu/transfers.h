@@ -1,7 +1,7 @@
 // What tests of transfers on devices share: what is sent, its data, and ranks that are threads.
 #pragma once
 
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 #include "test/gpu/ranks_on_devices.h"
 
 #include <gtest/gtest.h>

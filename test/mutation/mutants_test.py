@@ -94,7 +94,7 @@ class EntriesTest(unittest.TestCase):
         files = read_all(root, HERE)
         self.assertIn("plan/verify/races.cpp", files)
         daemon = read_all(root, os.path.join(HERE, "daemon"), set())
-        self.assertIn("runtime/base/doorbell.h", daemon)
+        self.assertIn("runtime/sync/doorbell.h", daemon)
         for file, (text, mutants) in (*files.items(), *daemon.items()):
             self.assertGreater(len(mutate(text, mutants)), len(text), file)
 

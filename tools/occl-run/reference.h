@@ -4,7 +4,7 @@
 
 #include "plan/chunking_of.h"
 #include "plan/plan.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <cstdint>
 #include <optional>

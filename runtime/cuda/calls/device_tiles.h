@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 #include "plan/plan.h"
 #include "runtime/base/data_type.h"
 #include "runtime/cuda/tables/device_collective.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 #include <string>

@@ -11,8 +11,8 @@
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/tables/straight_images.h"
-#include "runtime/daemon/collective.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
+#include "runtime/invocation/collective.h"
 
 #include <cstdint>
 #include <memory>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "runtime/base/atomic.h"
-#include "runtime/base/mutex.h"
-#include "runtime/cuda/resident/executor.h"
-#include "runtime/cuda/resident/submission_side.h"
-#include "runtime/interpreter/conformance/simulation.h"
+#include "runtime/cuda/resident/executor/executor.h"
+#include "runtime/cuda/resident/submission/submission_side.h"
+#include "runtime/exec/conformance/simulation.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <deque>

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/resident/resident_daemon.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 #include <memory>
