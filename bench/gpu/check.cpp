@@ -1,7 +1,7 @@
 #include "bench/gpu/check.h"
 
 #include "bench/gpu/interpreter_run.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/reference.h"
 #include "runtime/loader/plan_loader.h"

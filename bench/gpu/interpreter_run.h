@@ -3,7 +3,7 @@
 
 #include "bench/gpu/device_group.h"
 #include "bench/gpu/kernel_arguments.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/bind/bind.h"
 

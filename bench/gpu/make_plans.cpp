@@ -1,7 +1,7 @@
 // make_plans <directory>: writes the plans that measure steps, copies_<ranks>x1.cbor.
 #include "bench/gpu/plans.h"
-#include "plan/verifier.h"
-#include "plan/writer.h"
+#include "plan/io/writer.h"
+#include "plan/verify/verifier.h"
 
 #include <cstdio>
 

@@ -1,7 +1,7 @@
 #include "bench/gpu/measure.h"
 
 #include "bench/gpu/measurement.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 #include "bench/gpu/plans.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <string>
 #include <vector>

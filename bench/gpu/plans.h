@@ -2,7 +2,7 @@
 // for nobody. Its thread blocks share nothing, each has a channel of its own.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // The plans that only measure are right all the same.
 #include "bench/gpu/plans.h"
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 #include "runtime/exec/conformance/conformance.h"
 
 #include <gtest/gtest.h>

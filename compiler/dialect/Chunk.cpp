@@ -3,7 +3,7 @@
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

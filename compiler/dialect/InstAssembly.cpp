@@ -1,7 +1,7 @@
 #include "compiler/dialect/InstAssembly.h"
 
 #include "compiler/dialect/Inst.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include "llvm/ADT/StringSwitch.h"
 

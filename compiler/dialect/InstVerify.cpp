@@ -3,7 +3,7 @@
 #include "compiler/dialect/Connections.h"
 #include "compiler/dialect/Inst.h"
 #include "compiler/dialect/ProgramHeader.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -2,7 +2,7 @@
 // on.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include "llvm/ADT/SmallVector.h"
 

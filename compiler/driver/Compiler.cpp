@@ -10,7 +10,7 @@
 #include "compiler/frontend/TopologyReader.h"
 #include "compiler/interchange/SynthesisFrontend.h"
 #include "mlir/Parser/Parser.h"
-#include "plan/parallel.h"
+#include "support/parallel.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"

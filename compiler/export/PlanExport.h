@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/dialect/Inst.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 namespace occl::exporter {
 

@@ -1,8 +1,8 @@
 // Builds a topology from its declaration.
 #include "compiler/frontend/Elaborator.h"
 #include "compiler/topology/Machines.h"
-#include "plan/limits.h"
-#include "plan/suggestion.h"
+#include "plan/model/limits.h"
+#include "support/suggestion.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/ChunkEmitter.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <deque>
 #include <optional>

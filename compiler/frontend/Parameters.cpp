@@ -1,6 +1,6 @@
 // The parameters of the algorithm: from -D, or from their defaults.
 #include "compiler/frontend/Elaborator.h"
-#include "plan/suggestion.h"
+#include "support/suggestion.h"
 
 #include <algorithm>
 #include <charconv>

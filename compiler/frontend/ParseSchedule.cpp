@@ -1,5 +1,5 @@
 #include "compiler/frontend/ParserState.h"
-#include "plan/suggestion.h"
+#include "support/suggestion.h"
 
 #include <algorithm>
 

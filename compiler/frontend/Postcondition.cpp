@@ -1,6 +1,6 @@
 #include "compiler/frontend/Elaborator.h"
 #include "compiler/frontend/Provenance.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // What a program asks of its schedule: versions for ranges of sizes, instances, and hints.
 #include "compiler/frontend/Elaborator.h"
 
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // The limits that `occlc limits` prints are those that programs meet: at each of them a program is
 // right, and one above it the error names the number. What a program cannot reach in a test
-// (instructions, operands in all) plan/limits_test.cpp has with lower limits.
+// (instructions, operands in all) plan/io/limits_test.cpp has with lower limits.
 #include "compiler/frontend/Layout.h"
 #include "compiler/frontend/Testing.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // chunks (Instruction::final). Found by following the values through one execution.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 namespace occl::interchange {
 

@@ -1,7 +1,7 @@
 #include "compiler/interchange/MscclExport.h"
 
 #include "compiler/interchange/MscclLower.h"
-#include "plan/printer.h"
+#include "plan/io/printer.h"
 
 #include <algorithm>
 #include <map>

@@ -3,9 +3,9 @@
 #include "compiler/interchange/Annotate.h"
 #include "compiler/interchange/MscclParse.h"
 #include "compiler/interchange/SourceHash.h"
-#include "plan/limits.h"
-#include "plan/printer.h"
-#include "plan/verifier.h"
+#include "plan/io/printer.h"
+#include "plan/model/limits.h"
+#include "plan/verify/verifier.h"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 #include "compiler/frontend/ChunkEmitter.h"
 #include "compiler/interchange/MscclXml.h"
 #include "compiler/interchange/Reporter.h"
-#include "plan/plan.h"
-#include "plan/verifier.h"
+#include "plan/model/plan.h"
+#include "plan/verify/verifier.h"
 
 #include <functional>
 #include <optional>

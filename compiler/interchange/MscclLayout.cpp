@@ -1,6 +1,6 @@
 // Which collective an MSCCL XML file means, and how large its buffers are.
 #include "compiler/interchange/MscclImport.h"
-#include "plan/suggestion.h"
+#include "support/suggestion.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 #include "compiler/interchange/MscclLower.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <algorithm>
 

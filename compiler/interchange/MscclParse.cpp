@@ -1,7 +1,7 @@
 #include "compiler/interchange/MscclParse.h"
 
-#include "plan/limits.h"
-#include "plan/suggestion.h"
+#include "plan/model/limits.h"
+#include "support/suggestion.h"
 
 #include <algorithm>
 #include <charconv>

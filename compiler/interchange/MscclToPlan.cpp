@@ -2,7 +2,7 @@
 // is waited for by the step that follows. Reductions in a row into one place become one.
 #include "compiler/interchange/MscclImport.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/frontend/SourceManager.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "compiler/frontend/Elaborate.h"
 #include "compiler/frontend/Parser.h"
 #include "compiler/frontend/Program.h"
-#include "plan/suggestion.h"
+#include "support/suggestion.h"
 
 #include <algorithm>
 #include <map>

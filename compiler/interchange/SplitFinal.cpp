@@ -1,6 +1,6 @@
 #include "compiler/interchange/SplitFinal.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Makes reductions that complete some of their chunks and not others into several.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <vector>
 

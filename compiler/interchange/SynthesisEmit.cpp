@@ -1,7 +1,7 @@
 #include "compiler/interchange/Synthesis.h"
 
-#include "plan/collective.h"
-#include "plan/limits.h"
+#include "plan/model/collective.h"
+#include "plan/model/limits.h"
 
 #include <algorithm>
 #include <cctype>

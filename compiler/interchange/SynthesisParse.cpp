@@ -1,7 +1,7 @@
 #include "compiler/interchange/Synthesis.h"
 
 #include "compiler/diagnostics/JsonPlace.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // One execution of a plan on what is known of its values besides their content.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 #include <unordered_map>

@@ -2,7 +2,7 @@
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
 #include "compiler/passes/Passes.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <numeric>
 

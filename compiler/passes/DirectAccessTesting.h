@@ -5,8 +5,8 @@
 #include "compiler/analysis/Testing.h"
 #include "compiler/passes/DirectTransfers.h"
 #include "compiler/passes/SignalPlacement.h"
-#include "plan/builder.h"
-#include "plan/verifier.h"
+#include "plan/model/builder.h"
+#include "plan/verify/verifier.h"
 
 #include "llvm/ADT/STLExtras.h"
 

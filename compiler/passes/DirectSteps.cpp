@@ -1,7 +1,7 @@
 #include "compiler/passes/DirectSteps.h"
 
 #include "compiler/analysis/Dependences.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/analysis/Dependences.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"

@@ -3,7 +3,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
 #include "compiler/passes/ThreadBlocks.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 #include "runtime/invocation/collective.h"
 
-#include "plan/chunking_of.h"
-#include "plan/collective.h"
+#include "plan/model/chunking_of.h"
+#include "plan/model/collective.h"
 #include "runtime/invocation/plan_scaling.h"
 
 #include <algorithm>

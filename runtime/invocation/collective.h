@@ -3,8 +3,8 @@
 // a sequence may have any shapes.
 #pragma once
 
-#include "plan/aliasing.h"
-#include "plan/plan.h"
+#include "plan/model/aliasing.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/control/records/announce.h"
 #include "runtime/exec/bind/bind.h"

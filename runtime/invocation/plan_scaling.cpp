@@ -1,6 +1,6 @@
 #include "runtime/invocation/plan_scaling.h"
 
-#include "plan/collective.h"
+#include "plan/model/collective.h"
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 // rank, or divide them for an average of floats.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/data_type.h"
 
 namespace occl::daemon {

@@ -3,7 +3,7 @@
 // packed, and unpacked and verified at their first use.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan_library/archive.h"
 #include "runtime/sync/mutex.h"

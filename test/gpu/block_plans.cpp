@@ -1,6 +1,6 @@
 #include "test/gpu/block_plans.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <utility>
 #include <vector>

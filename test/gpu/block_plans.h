@@ -1,7 +1,7 @@
 // All-reduces of many thread blocks a rank, as the compiler makes them with --instances.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 // byte of their outputs on the device.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "test/gpu/device_data.h"
 #include "test/gpu/device_job.h"
 

@@ -1,7 +1,7 @@
 #include "test/gpu/device_job.h"
 
-#include "plan/chunking_of.h"
-#include "plan/names.h"
+#include "plan/model/chunking_of.h"
+#include "plan/model/names.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"

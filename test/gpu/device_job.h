@@ -1,7 +1,7 @@
 // One collective on one rank of a communicator on devices, against the reference.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/api/occl.h"
 #include "runtime/base/data_type.h"
 

@@ -1,6 +1,6 @@
 // Calls in which some ranks have nothing to do, in streams and graphs. Ranks are threads, three at
 // least. Skipped where there is no device.
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 #include "plan/testing/example_plans.h"
 #include "test/gpu/ranks_on_devices.h"
 

@@ -13,7 +13,7 @@ nothing that a test could see is left out, by *.leftout:
 
     [searches]
     why    = a search ends later: the same verdict
-    file   = plan/verify/happens_before.cpp
+    file   = plan/verify/checks/happens_before.cpp
     breaks =
         false: seen[next]
 
@@ -32,9 +32,10 @@ from conditions import breaks_of
 Mutant = namedtuple("Mutant", "name what file begin end before after why_left_out is_mistake")
 
 # What the compiler rewrites, schedules and synchronizes by, and what the verifier proves; not what only explains.
-PATTERNS = ["compiler/passes/*.cpp", "compiler/analysis/*.cpp", "compiler/export/PlanExport.cpp", "compiler/export/RemoteOrders.cpp",
-            "plan/verify/*.cpp", "plan/verifier.cpp", "plan/collective.cpp", "plan/postcondition.cpp"]
-OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/explain.cpp", "plan/verify/finding.cpp"]
+PATTERNS = ["compiler/passes/*.cpp", "compiler/passes/*/*.cpp", "compiler/analysis/*.cpp", "compiler/export/PlanExport.cpp",
+            "compiler/export/RemoteOrders.cpp", "plan/verify/checks/*.cpp", "plan/verify/verifier.cpp", "plan/model/collective.cpp",
+            "plan/transform/postcondition.cpp"]
+OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/checks/explain.cpp", "plan/verify/checks/finding.cpp"]
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.
 OTHERS += [f"compiler/passes/{name}.cpp" for name in ("Channels", "InstAssignThreadBlocks", "InstSchedule", "ThreadBlocks")]
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]

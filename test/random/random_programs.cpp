@@ -13,7 +13,7 @@
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/Frontend.h"
 #include "plan/testing/parts.h"
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 #include "test/random/generator.h"
 #include "test/random/plan_execution.h"
 

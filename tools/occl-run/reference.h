@@ -2,8 +2,8 @@
 // verifier or runtime, only the plan's data and the formula of chunk sizes.
 #pragma once
 
-#include "plan/chunking_of.h"
-#include "plan/plan.h"
+#include "plan/model/chunking_of.h"
+#include "plan/model/plan.h"
 #include "runtime/api/occl.h"
 
 #include <cstdint>

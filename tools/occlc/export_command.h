@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/interchange/MscclExport.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <CLI/CLI.hpp>
 

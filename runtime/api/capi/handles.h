@@ -1,7 +1,7 @@
 // What the C interface's handles point to.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/api/capi/watching.h"
 #include "runtime/api/occl.h"
 #include "runtime/base/process_identity.h"

@@ -1,6 +1,6 @@
-#include "plan/hash.h"
-#include "plan/reader.h"
-#include "plan/verifier.h"
+#include "plan/io/reader.h"
+#include "plan/model/hash.h"
+#include "plan/verify/verifier.h"
 #include "runtime/api/capi/error.h"
 #include "runtime/api/capi/handles.h"
 

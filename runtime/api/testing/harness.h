@@ -1,7 +1,7 @@
 // For the end-to-end tests: ranks that are threads, collectives on random data, and a reference.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/api/occl.h"
 #include "runtime/api/occl_insight.h"
 #include "runtime/base/data_type.h"

@@ -1,7 +1,7 @@
 // How chunks are cut into tiles on devices.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/exec/bind/bind.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // buffers, in the order in which they are made. See ordered_connectors.h for what they share.
 #pragma once
 
-#include "plan/aliasing.h"
+#include "plan/model/aliasing.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/calls/stream_turns.h"

@@ -1,6 +1,6 @@
 #include "runtime/exec/bind/binder.h"
 
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 #include "runtime/base/cache_line.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // From a verified plan to what the interpreter executes. Host only.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/data_type.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/step/invocation.h"

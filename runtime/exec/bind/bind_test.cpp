@@ -1,7 +1,7 @@
 #include "runtime/exec/bind/bind.h"
 
-#include "plan/builder.h"
-#include "plan/chunking_of.h"
+#include "plan/model/builder.h"
+#include "plan/model/chunking_of.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 
@@ -132,7 +132,7 @@ uint32_t numEnds(const Binding &binding) {
   return most;
 }
 
-/// Elements of a buffer of so many chunks, as plan/chunking.h has it, without overflow.
+/// Elements of a buffer of so many chunks, as plan/model/chunking.h has it, without overflow.
 unsigned __int128 elementsOf(const plan::Plan &plan, uint64_t count, uint64_t chunks,
                              uint64_t elementBytes) {
   using Wide = unsigned __int128;

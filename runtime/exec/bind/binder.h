@@ -1,7 +1,7 @@
 // How bind() goes about it; for bind.cpp and its parts alone.
 #pragma once
 
-#include "plan/chunking_of.h"
+#include "plan/model/chunking_of.h"
 #include "runtime/base/cache_line.h"
 #include "runtime/exec/bind/bind.h"
 

@@ -3,7 +3,7 @@
 // well.
 #include "runtime/exec/bind/bind.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <gtest/gtest.h>
 

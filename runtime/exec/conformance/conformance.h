@@ -1,7 +1,7 @@
 // Does an execution of a plan give what its collective is defined to give?
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/exec/conformance/reference.h"
 #include "runtime/exec/conformance/simulation.h"
 

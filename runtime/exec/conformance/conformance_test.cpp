@@ -1,6 +1,6 @@
 // Every program, with every data type and operation, in both alias modes, at awkward counts and on
 // several numbers of ranks, against the reference.
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"
 

@@ -1,6 +1,6 @@
 // Protocols LL and LL128: every program gives the reference's bytes, with the lines of hosts and of
 // devices, and in memory that holds the lines of earlier invocations.
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"

@@ -1,7 +1,7 @@
 // Calls of different plans, protocols, counts and types, one after the other in the same arena
 // blocks, of which nothing is cleared, as ordered connectors have them (runtime/cuda/
 // ordered_connectors.h): numbers, flags, which block and who may begin are DeviceCollective's.
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/executor.h"

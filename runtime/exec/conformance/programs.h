@@ -2,7 +2,7 @@
 // destinations, one and several chunks a message, scratch, dependencies.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <span>
 

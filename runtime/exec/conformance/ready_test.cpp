@@ -2,7 +2,7 @@
 // look everything up.
 #include "runtime/exec/step/ready_tables.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/executor.h"

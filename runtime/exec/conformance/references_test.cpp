@@ -1,7 +1,7 @@
 // Slots that refer to the sender's buffers, mapped or to be read from another process: every
 // program gives the reference's bytes, nothing is read after its sender has finished, and memory
 // that is gone is an error.
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"

@@ -1,6 +1,6 @@
 #include "runtime/exec/conformance/simulation.h"
 
-#include "plan/chunking_of.h"
+#include "plan/model/chunking_of.h"
 #include "runtime/exec/host/line_step.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/exec/step/step.h"

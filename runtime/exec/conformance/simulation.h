@@ -4,7 +4,7 @@
 // Thread safety: as the interpreter's: one thread at a time for each thread block.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/exec/bind/bind.h"
 #include "runtime/exec/conformance/guarded_buffer.h"
 #include "runtime/exec/host/peer_memory.h"

@@ -1,7 +1,7 @@
 // The interpreter's target for host threads: a thread block is one thread.
 #pragma once
 
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 #include "runtime/exec/host/lines_host.h"
 #include "runtime/exec/host/peer_memory.h"
 #include "runtime/exec/reduce/fold_host.h"

@@ -32,8 +32,8 @@
 // kept: a receiver that finds the failure after it has read publishes nothing of it.
 #pragma once
 
-#include "plan/chunking.h"
-#include "plan/plan.h"
+#include "plan/model/chunking.h"
+#include "plan/model/plan.h"
 #include "runtime/base/data_type.h"
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 // flag and data come together is the target's business.
 #pragma once
 
-#include "plan/chunking.h"
+#include "plan/model/chunking.h"
 #include "runtime/exec/step/invocation.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // One step at a time: what it waits for, that it stores nothing while it waits, what it publishes.
 #include "runtime/exec/step/step.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 #include "runtime/exec/conformance/simulation.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/sync/doorbell.h"

@@ -1,7 +1,7 @@
 // What is known of a collective when something is said about it.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 #include <functional>

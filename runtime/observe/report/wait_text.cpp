@@ -1,6 +1,6 @@
 #include "runtime/observe/report/wait_text.h"
 
-#include "plan/printer.h"
+#include "plan/io/printer.h"
 
 #include <cstdio>
 #include <utility>

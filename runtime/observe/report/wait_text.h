@@ -1,7 +1,7 @@
 // Waits in words.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "runtime/observe/trace/trace_writer.h"
 
-#include "plan/printer.h"
-#include "plan/trace_names.h"
+#include "plan/io/printer.h"
+#include "plan/model/trace_names.h"
 #include "runtime/control/records/wait_edges.h"
 #include "runtime/observe/report/wait_text.h"
 

@@ -1,7 +1,7 @@
 #include "runtime/observe/trace/trace_writer.h"
 
+#include "plan/model/trace_names.h"
 #include "plan/testing/example_plans.h"
-#include "plan/trace_names.h"
 #include "runtime/control/records/wait_edges.h"
 
 #include <gtest/gtest.h>

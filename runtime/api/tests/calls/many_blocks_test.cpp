@@ -1,5 +1,5 @@
 // Plans with more thread blocks a rank than there are executors to run them.
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 #include "runtime/api/testing/harness.h"
 #include "runtime/api/testing/steps.h"
 

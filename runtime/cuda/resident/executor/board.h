@@ -18,7 +18,7 @@
 // and leaving) and hand_over.h.
 #pragma once
 
-#include "plan/chunking.h"
+#include "plan/model/chunking.h"
 #include "runtime/exec/step/invocation.h"
 
 #include <cstdint>

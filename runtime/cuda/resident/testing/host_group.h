@@ -2,7 +2,7 @@
 // executors and the interpreter's host target: real plans, real data. For tests.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/cuda/resident/executor/executor.h"
 #include "runtime/cuda/resident/submission/submission_side.h"
 #include "runtime/exec/conformance/simulation.h"

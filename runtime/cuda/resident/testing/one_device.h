@@ -2,7 +2,7 @@
 // and measurements where there is a GPU.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/resident/resident_daemon.h"
 #include "runtime/exec/bind/bind.h"
