@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/analysis/StepWeights.h"
-#include "compiler/dialect/Connections.h"
-#include "compiler/dialect/Instruction.h"
+#include "compiler/dialect/inst/Connections.h"
+#include "compiler/dialect/inst/Instruction.h"
 #include "support/parallel.h"
 
 #include "llvm/ADT/SmallVector.h"

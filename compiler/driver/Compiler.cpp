@@ -1,14 +1,14 @@
 #include "compiler/driver/Compiler.h"
 
 #include "compiler/analysis/ProgramIO.h"
-#include "compiler/dialect/ChunkProgram.h"
-#include "compiler/dialect/Inst.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
+#include "compiler/dialect/inst/Inst.h"
 #include "compiler/driver/Printing.h"
 #include "compiler/driver/Weights.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
-#include "compiler/frontend/TopologyReader.h"
-#include "compiler/interchange/SynthesisFrontend.h"
+#include "compiler/frontend/elaborate/TopologyReader.h"
+#include "compiler/interchange/synthesis/SynthesisFrontend.h"
 #include "mlir/Parser/Parser.h"
 #include "support/parallel.h"
 

@@ -1,7 +1,7 @@
 // inst IR to plans.
 #pragma once
 
-#include "compiler/dialect/Inst.h"
+#include "compiler/dialect/inst/Inst.h"
 #include "plan/model/plan.h"
 
 namespace occl::exporter {

@@ -1,8 +1,8 @@
 #include "compiler/frontend/Frontend.h"
 
 #include "compiler/frontend/ChunkDialectEmitter.h"
-#include "compiler/frontend/Elaborate.h"
-#include "compiler/frontend/Program.h"
+#include "compiler/frontend/elaborate/Elaborate.h"
+#include "compiler/frontend/sema/Program.h"
 #include "support/suggestion.h"
 
 #include <cstdio>

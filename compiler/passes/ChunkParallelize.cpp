@@ -1,6 +1,6 @@
-#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 #include "plan/model/limits.h"
 

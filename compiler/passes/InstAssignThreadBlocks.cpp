@@ -1,8 +1,8 @@
 #include "compiler/analysis/ListScheduler.h"
-#include "compiler/passes/Channels.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
-#include "compiler/passes/ThreadBlocks.h"
+#include "compiler/passes/blocks/Channels.h"
+#include "compiler/passes/blocks/ThreadBlocks.h"
 #include "plan/model/limits.h"
 
 #include <algorithm>

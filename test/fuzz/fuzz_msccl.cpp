@@ -1,6 +1,6 @@
 // Any bytes as an MSCCL XML file: it must be refused with a reason, or become a plan that is
 // proved.
-#include "compiler/interchange/MscclImport.h"
+#include "compiler/interchange/msccl/MscclImport.h"
 #include "plan/verify/verifier.h"
 
 #include <cstddef>

@@ -4,7 +4,7 @@ Most are found in the sources of PATTERNS, see conditions.py. Those that put a p
 
     [any-owner]
     what = two thread blocks may own an end
-    file = compiler/passes/ThreadBlocks.cpp
+    file = compiler/passes/blocks/ThreadBlocks.cpp
     find = blockOf(a) >= 0
     with = (!BROKEN && @)
 
@@ -37,7 +37,7 @@ PATTERNS = ["compiler/passes/*.cpp", "compiler/passes/*/*.cpp", "compiler/analys
             "plan/transform/postcondition.cpp"]
 OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/checks/explain.cpp", "plan/verify/checks/finding.cpp"]
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.
-OTHERS += [f"compiler/passes/{name}.cpp" for name in ("Channels", "InstAssignThreadBlocks", "InstSchedule", "ThreadBlocks")]
+OTHERS += [f"compiler/passes/{name}.cpp" for name in ("InstAssignThreadBlocks", "InstSchedule", "blocks/Channels", "blocks/ThreadBlocks")]
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]
 # What is broken by hand, in daemon/*.mutants.
 OTHERS += ["runtime/*"]

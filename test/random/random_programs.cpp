@@ -5,8 +5,8 @@
 //
 // A failure prints the program, its options, and the seed that makes this program alone.
 
-#include "compiler/dialect/Chunk.h"
-#include "compiler/dialect/Inst.h"
+#include "compiler/dialect/chunk/Chunk.h"
+#include "compiler/dialect/inst/Inst.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/driver/Tactics.h"
 #include "compiler/export/PlanExport.h"

@@ -2,7 +2,7 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Printing.h"
-#include "compiler/interchange/MscclImport.h"
+#include "compiler/interchange/msccl/MscclImport.h"
 #include "plan/model/limits.h"
 #include "plan/verify/verifier.h"
 #include "tools/occlc/output.h"
