@@ -3,7 +3,7 @@
 #include "runtime/control/records/segment.h"
 #include "runtime/invocation/announce_cells.h"
 #include "runtime/sync/thread.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 #include "test/explore/fabrics.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "runtime/api/testing/harness.h"
 #include "runtime/sched/policy/calibration.h"
 #include "runtime/sync/thread.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/doorbell.h"
 #include "runtime/sync/thread.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

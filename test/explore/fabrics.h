@@ -4,7 +4,7 @@
 #include "runtime/control/fabric.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/shared_bell.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <cstdint>
 #include <memory>

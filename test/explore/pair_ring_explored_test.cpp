@@ -2,7 +2,7 @@
 // what was written, in order, and nothing of it is written over before.
 #include "runtime/sync/thread.h"
 #include "runtime/transfer/pair_ring.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

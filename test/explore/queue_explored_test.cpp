@@ -10,7 +10,7 @@
 #include "runtime/sync/light_mutex.h"
 #include "runtime/sync/mutex.h"
 #include "runtime/sync/thread.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

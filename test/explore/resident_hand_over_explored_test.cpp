@@ -5,7 +5,7 @@
 #include "runtime/cuda/resident/testing/host_target.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/thread.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "runtime/cuda/watch/held_streams.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/thread.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Reductions of very many operands: each comes to stand where it did among few, and the time is
-// near linear. What the rules do to small programs: test/passes/inst-fuse*.mlir.
+// near linear. What the rules do to small programs: test/passes/inst/inst-fuse*.mlir.
 #include "compiler/passes/fusion/FusionRules.h"
 
 #include "compiler/analysis/Testing.h"
