@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What threads share goes through runtime/base, so that test/explore sees every access of it.
+"""What threads share goes through runtime/sync, so that test/explore sees every access of it.
 
 Fails if a source of the runtime names the standard library's or the system's means itself.
 """
@@ -52,7 +52,7 @@ def main():
             if found and str(path) in ALLOWED:
                 used.add(str(path))
             elif found:
-                wrong.append(f"{path}:{number}: {found.group()}: use runtime/base")
+                wrong.append(f"{path}:{number}: {found.group()}: use runtime/sync")
     if seen < 50:
         wrong.append(f"only {seen} sources were found")
     wrong += [f"{path} is allowed what it does not use" for path in set(ALLOWED) - used]
