@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Pages of docs/ are short enough to be read: at most 2,500 words a page and 80 a paragraph, with a
+diagram, and in the field's terms.
+
+A paragraph is what stands between blank lines; an item of a list, a row of a table and a block of
+code are one each. A mermaid diagram is none. Runs in the root of the tree; docs/decisions is not
+looked at. A page that is exempt from a rule which it keeps is an error, too, so the list only
+shrinks."""
+
+import pathlib
+import re
+import sys
+
+PAGE_WORDS = 2500
+PARAGRAPH_WORDS = 80
+
+# Page: the rules that it need not keep, and why.
+EXEMPT: dict[str, tuple[set[str], str]] = {
+    name: (rules, "not yet rewritten")
+    for name, rules in {
+        "architecture.md": {"paragraph", "diagram", "words"},
+        "compiler.md": {"page", "paragraph", "diagram", "words"},
+        "cost_model.md": {"paragraph", "diagram", "words"},
+        "insight.md": {"paragraph", "diagram", "words"},
+        "interchange.md": {"paragraph", "diagram"},
+        "interpreter.md": {"page", "paragraph", "diagram", "words"},
+        "language.md": {"page", "paragraph", "diagram", "words"},
+        "nccl.md": {"paragraph", "diagram"},
+        "performance.md": {"paragraph", "words"},
+        "plan.md": {"page", "paragraph", "diagram", "words"},
+        "progress.md": {"page", "paragraph", "diagram", "words"},
+        "python.md": {"paragraph", "diagram"},
+        "runtime.md": {"page", "paragraph", "diagram", "words"},
+        "testing.md": {"page", "paragraph", "diagram", "words"},
+        "tools.md": {"paragraph", "diagram"},
+        "topology.md": {"paragraph", "diagram"},
+        "torch.md": {"paragraph", "diagram", "words"},
+    }.items()
+}
+
+# A word that only this project used, and the one that readers know.
+PRIVATE = {
+    r"straight (blocks?|kernels?|programs?|ones?|plans?)": "run-to-completion",
+    r"(in|plain) lines": "LL or LL128",
+    r"fold(s|ed|ing)?": "reduce",
+    r"clerk": "control warp",
+    r"in vain": "without progress",
+    r"lookout": "watcher block",
+    r"adopt(er|s|ed|ion)": "consolidate",
+    r"resident (daemons?|collectives?|kernels?)": "persistent kernel, or pre-posted buffers",
+    r"leases?": "pre-posted buffers",
+    r"made ready|ready steps": "resolved",
+    r"(announce )?cells?": "directory entry",
+    r"announce(s|d|ments?)?|announcing": "publish, descriptor",
+    r"standing": "scheduling key",
+    r"obstacles?": "blocking condition",
+    r"ledger": "scheduling cache",
+    r"tenants?": "client",
+    r"intake": "submission polling",
+    r"hand(ed|s|ing)? over": "direct dispatch",
+    r"gives? up|gave up|giving up": "time out, abort",
+    r"tactics": "tuning",
+}
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+CODE_SPAN = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"\]\([^)]*\)")
+NEW_PARAGRAPH = re.compile(r"\s*(\||[-*] |\d+\. |#)")
+
+
+def count(text: str) -> int:
+    return sum(1 for word in text.split() if re.search(r"\w", word))
+
+
+def paragraphs(text: str) -> list[str]:
+    """The page without diagrams and headings, cut where paragraphs begin."""
+    found: list[str] = []
+    is_open = False
+    is_code = False
+    for line in text.split("\n"):
+        if line.startswith("```"):
+            is_code = not is_code
+            is_open = False
+            continue
+        if not line.strip() or line.startswith("#"):
+            is_open = is_open and is_code
+            continue
+        if not is_open or (not is_code and NEW_PARAGRAPH.match(line)):
+            found.append("")
+        found[-1] += line + "\n"
+        is_open = True
+    return found
+
+
+def prose(text: str) -> str:
+    """Without code, which has the names that the sources have, and without where links lead."""
+    text = FENCE.sub("", text)
+    text = "\n".join(line for line in text.split("\n") if not line.startswith("    "))
+    return LINK.sub("]", CODE_SPAN.sub("", text))
+
+
+def broken_rules(text: str) -> dict[str, list[str]]:
+    broken: dict[str, list[str]] = {}
+    has_diagram = "```mermaid\n" in text or re.search(r"!\[[^\]]*\]\([^)]*\.svg\)", text)
+    text = FENCE.sub(lambda block: "" if block[1] == "mermaid" else block[0], text)
+    if count(text) > PAGE_WORDS:
+        broken["page"] = [f"{count(text)} words, of at most {PAGE_WORDS}"]
+    long = [each for each in paragraphs(text) if count(each) > PARAGRAPH_WORDS]
+    if long:
+        broken["paragraph"] = [
+            f"{count(each)} words in one paragraph, of at most {PARAGRAPH_WORDS}: "
+            f"{' '.join(each.split()[:8])} ..."
+            for each in long
+        ]
+    if not has_diagram:
+        broken["diagram"] = ["has neither a mermaid diagram nor an SVG"]
+    words = [
+        f'"{hit[0]}": say {instead}'
+        for private, instead in PRIVATE.items()
+        for hit in re.finditer(rf"\b({private})\b", prose(text), re.I)
+    ]
+    if words:
+        broken["words"] = words
+    return broken
+
+
+def main() -> int:
+    wrong = []
+    pages = sorted(pathlib.Path("docs").glob("*.md"))
+    for page in pages:
+        exempt, _ = EXEMPT.get(page.name, (set(), ""))
+        broken = broken_rules(page.read_text(encoding="utf-8"))
+        wrong += [
+            f"{page}: {message}"
+            for rule, messages in broken.items()
+            if rule not in exempt
+            for message in messages
+        ]
+        wrong += [
+            f"{page}: keeps rule '{rule}': take it out of EXEMPT"
+            for rule in sorted(exempt - set(broken))
+        ]
+    wrong += [
+        f"{name}: is in EXEMPT, and not in docs" for name in EXEMPT if not pathlib.Path("docs", name).exists()
+    ]
+    if len(pages) < 20:
+        wrong.append(f"only {len(pages)} pages were found")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
