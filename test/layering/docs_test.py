@@ -30,7 +30,6 @@ EXEMPT: dict[str, tuple[set[str], str]] = {
         "plan.md": {"page", "paragraph", "diagram", "words"},
         "progress.md": {"page", "paragraph", "diagram", "words"},
         "python.md": {"paragraph", "diagram"},
-        "runtime.md": {"page", "paragraph", "diagram", "words"},
         "testing.md": {"page", "paragraph", "diagram", "words"},
         "tools.md": {"paragraph", "diagram"},
         "topology.md": {"paragraph", "diagram"},
