@@ -23,7 +23,6 @@ EXEMPT: dict[str, tuple[set[str], str]] = {
         "cost_model.md": {"paragraph", "diagram", "words"},
         "insight.md": {"paragraph", "diagram", "words"},
         "interchange.md": {"paragraph", "diagram"},
-        "interpreter.md": {"page", "paragraph", "diagram", "words"},
         "language.md": {"page", "paragraph", "diagram", "words"},
         "nccl.md": {"paragraph", "diagram"},
         "performance.md": {"paragraph", "words"},
