@@ -28,7 +28,6 @@ EXEMPT: dict[str, tuple[set[str], str]] = {
         "plan.md": {"page", "paragraph", "diagram", "words"},
         "progress.md": {"page", "paragraph", "diagram", "words"},
         "python.md": {"paragraph", "diagram"},
-        "testing.md": {"page", "paragraph", "diagram", "words"},
         "tools.md": {"paragraph", "diagram"},
         "topology.md": {"paragraph", "diagram"},
         "torch.md": {"paragraph", "diagram", "words"},
