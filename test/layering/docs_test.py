@@ -47,6 +47,10 @@ PRIVATE = {
     r"tactics": "tuning",
 }
 
+# A sentence whose subject is a relative clause: readers look for a noun first. Questions are none.
+RELATIVE_SUBJECT = re.compile(
+    r"(?:^|[.;:!?)] +|[*]{2} ?|^- |\| )((?:Who|Whoever|What) [^.?!:|]*)[.!:|]", re.M
+)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 CODE_SPAN = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\]\([^)]*\)")
@@ -102,6 +106,10 @@ def broken_rules(text: str) -> dict[str, list[str]]:
         f'"{hit[0]}": say {instead}'
         for private, instead in PRIVATE.items()
         for hit in re.finditer(rf"\b({private})\b", prose(text), re.I)
+    ]
+    words += [
+        f'"{hit[1][:40]} ...": begin with a noun'
+        for hit in RELATIVE_SUBJECT.finditer(re.sub(r"^#.*$", "", prose(text), flags=re.M))
     ]
     if words:
         broken["words"] = words
