@@ -51,6 +51,11 @@ PRIVATE = {
 RELATIVE_SUBJECT = re.compile(
     r"(?:^|[.;:!?)] +|[*]{2} ?|^- |\| )((?:Who|Whoever|What) [^.?!:|]*)[.!:|]", re.M
 )
+# Words of mermaid's own as names of nodes; what ends a statement, in the text of a message.
+DIAGRAM_TRAP = re.compile(
+    r"(?:^ *|> *)(?:call|click|end|style|class) *(?:--|-\.|==|&)|-->? *(?:call|end)$|: [^\"\n]*;",
+    re.M,
+)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 CODE_SPAN = re.compile(r"`[^`\n]+`")
 LINK = re.compile(r"\]\([^)]*\)")
@@ -91,6 +96,7 @@ def prose(text: str) -> str:
 def broken_rules(text: str) -> dict[str, list[str]]:
     broken: dict[str, list[str]] = {}
     has_diagram = "```mermaid\n" in text or re.search(r"!\[[^\]]*\]\([^)]*\.svg\)", text)
+    diagrams = [block[2] for block in FENCE.finditer(text) if block[1] == "mermaid"]
     text = FENCE.sub(lambda block: "" if block[1] == "mermaid" else block[0], text)
     if count(text) > PAGE_WORDS:
         broken["page"] = [f"{count(text)} words, of at most {PAGE_WORDS}"]
@@ -102,6 +108,9 @@ def broken_rules(text: str) -> dict[str, list[str]]:
             )
     if not has_diagram:
         broken["diagram"] = ["has neither a mermaid diagram nor an SVG"]
+    traps = [trap[0].strip() for each in diagrams for trap in DIAGRAM_TRAP.finditer(each)]
+    if traps:
+        broken["diagram"] = [f'mermaid does not read "{trap}" as it is meant' for trap in traps]
     words = [
         f'"{hit[0]}": say {instead}'
         for private, instead in PRIVATE.items()
@@ -133,9 +142,12 @@ def main() -> int:
             for rule in sorted(exempt - set(broken))
         ]
     wrong += [
-        f"{name}: is in EXEMPT, and not in docs" for name in EXEMPT if not pathlib.Path("docs", name).exists()
+        f"{name}: is in EXEMPT, and not in docs"
+        for name in EXEMPT
+        if not pathlib.Path("docs", name).exists()
     ]
-    rows = len(re.findall(r"^\| ", pathlib.Path("docs/glossary.md").read_text(encoding="utf-8"), re.M)) - 1
+    glossary = pathlib.Path("docs/glossary.md").read_text(encoding="utf-8")
+    rows = len(re.findall(r"^\| ", glossary, re.M)) - 1
     if not 0 < rows <= GLOSSARY_ROWS:
         wrong.append(f"docs/glossary.md: has {rows} rows, of at most {GLOSSARY_ROWS}")
     if len(pages) < 20:
