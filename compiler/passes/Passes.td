@@ -1,5 +1,5 @@
 // All passes. Each runs on a module with one program and is the file of the same name. They form the phases of
-// compiler/driver/Pipeline.h in the order in which they stand here; docs/compiler.md explains them.
+// compiler/driver/Pipeline.h in the order in which they stand here; docs/compiler-passes.md explains them.
 #ifndef OCCL_COMPILER_PASSES_PASSES_TD
 #define OCCL_COMPILER_PASSES_PASSES_TD
 

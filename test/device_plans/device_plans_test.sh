@@ -1,6 +1,6 @@
 #!/bin/bash
 # device_plans_test.sh <occlc> <straight_check> <device_plans.tsv> <ranks>: the plans in lines of the table compile and are straight
-# (docs/gpu.md, "In streams") up to the size that the table gives them; interpreted, they would take ten times as long. Calls of them fit into the
+# (docs/gpu-kernels.md) up to the size that the table gives them; interpreted, they would take ten times as long. Calls of them fit into the
 # memory that the calls of a communicator share.
 set -euo pipefail
 occlc=$1 check=$2 table=$3 ranks=$4

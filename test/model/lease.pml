@@ -1,4 +1,4 @@
-/* Leases (docs/runtime.md, resident collectives): the owner of a collective has a ring of K blocks and says once
+/* Leases (docs/memory.md, pre-posted rings): the owner of a collective has a ring of K blocks and says once
  * where it is. A reader that knows the ring polls its blocks without waiting for announcements. When the owner
  * has registered the collective anew, its invocations use other blocks, which only the announcements
  * name, and who polls the ring in vain must find that out. Each reader registers anew when it likes, too, and

@@ -16,7 +16,7 @@ __device__ inline uint32_t laneOfWarp() { return threadIdx.x % 32; }
 /// How the begin is told. Release: after all that happened before on this rank, as this lane knows
 /// it; one fence for all its words. Relaxed: for a kernel that begins when what it relies on is
 /// over in its stream. What that has stored is in memory, and what it has loaded it has: see
-/// docs/gpu.md.
+/// docs/gpu-kernels.md.
 enum class Telling { Release, Relaxed };
 
 /// Tells the other ranks that this one has begun invocation `number`: it has finished the one

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Pages of docs/ are short enough to be read: at most 2,500 words a page and 80 a paragraph, with a
+diagram, and in the field's terms.
+
+A paragraph is what stands between blank lines; an item of a list, a row of a table and a block of
+code are one each. A mermaid diagram is none. Runs in the root of the tree; docs/decisions is not
+looked at. A page that is exempt from a rule which it keeps is an error, too, so the list only
+shrinks."""
+
+import pathlib
+import re
+import sys
+
+PAGE_WORDS = 2500
+PARAGRAPH_WORDS = 80
+GLOSSARY_ROWS = 60
+
+# Page: the rules that it need not keep, and why.
+EXEMPT: dict[str, tuple[set[str], str]] = {
+    "language.md": ({"page", "code"}, "a reference, with its grammar and whole programs"),
+    "plan.md": ({"page", "code"}, "a reference, with a whole plan"),
+    "progress.md": ({"page"}, "a proof"),
+    "topology.md": ({"code"}, "a whole topology, which a test reads"),
+}
+
+# A word that only this project used, and the one that readers know.
+PRIVATE = {
+    r"straight (blocks?|kernels?|programs?|ones?|plans?)": "run-to-completion",
+    r"(in|plain) lines": "LL or LL128",
+    r"fold(s|ed|ing)?": "reduce",
+    r"clerk": "control warp",
+    r"in vain": "without progress",
+    r"lookout": "watcher block",
+    r"adopt(er|s|ed|ion)": "consolidate",
+    r"resident (daemons?|collectives?|kernels?)": "persistent kernel, or pre-posted buffers",
+    r"leases?": "pre-posted buffers",
+    r"made ready|ready steps": "resolved",
+    r"(announce )?cells?": "directory entry",
+    r"announce(s|d|ments?)?|announcing": "publish, descriptor",
+    r"standing": "scheduling key",
+    r"obstacles?": "blocking condition",
+    r"ledger": "scheduling cache",
+    r"tenants?": "client",
+    r"intake": "submission polling",
+    r"hand(ed|s|ing)? over": "direct dispatch",
+    r"gives? up|gave up|giving up": "time out, abort",
+    r"tactics": "tuning",
+}
+
+# A sentence whose subject is a relative clause: readers look for a noun first. Questions are none.
+RELATIVE_SUBJECT = re.compile(
+    r"(?:^|[.;:!?)] +|[*]{2} ?|^- |\| )((?:Who|Whoever|What) [^.?!:|]*)[.!:|]", re.M
+)
+# Words of mermaid's own as names of nodes; what ends a statement, in the text of a message.
+DIAGRAM_TRAP = re.compile(
+    r"(?:^ *|> *)(?:call|click|end|style|class) *(?:--|-\.|==|&)|-->? *(?:call|end)$|: [^\"\n]*;",
+    re.M,
+)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+CODE_SPAN = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"\]\([^)]*\)")
+NEW_PARAGRAPH = re.compile(r"\s*(\||[-*] |\d+\. |#)")
+
+
+def count(text: str) -> int:
+    return sum(1 for word in text.split() if re.search(r"\w", word))
+
+
+def paragraphs(text: str) -> list[tuple[bool, str]]:
+    """The page without headings, cut where paragraphs begin; and whether each is fenced code."""
+    found: list[list] = []
+    is_open = False
+    is_code = False
+    for line in text.split("\n"):
+        if line.startswith("```"):
+            is_code = not is_code
+            is_open = False
+            continue
+        if not is_code and (not line.strip() or line.startswith("#")):
+            is_open = False
+            continue
+        if not is_open or (not is_code and NEW_PARAGRAPH.match(line)):
+            found.append([is_code, ""])
+        found[-1][1] += line + "\n"
+        is_open = True
+    return [(code, each) for code, each in found]
+
+
+def prose(text: str) -> str:
+    """Without code, which has the names that the sources have, and without where links lead."""
+    text = FENCE.sub("", text)
+    text = "\n".join(line for line in text.split("\n") if not line.startswith("    "))
+    return LINK.sub("]", CODE_SPAN.sub("", text))
+
+
+def broken_rules(text: str) -> dict[str, list[str]]:
+    broken: dict[str, list[str]] = {}
+    has_diagram = "```mermaid\n" in text or re.search(r"!\[[^\]]*\]\([^)]*\.svg\)", text)
+    diagrams = [block[2] for block in FENCE.finditer(text) if block[1] == "mermaid"]
+    text = FENCE.sub(lambda block: "" if block[1] == "mermaid" else block[0], text)
+    if count(text) > PAGE_WORDS:
+        broken["page"] = [f"{count(text)} words, of at most {PAGE_WORDS}"]
+    for is_code, each in paragraphs(text):
+        if count(each) > PARAGRAPH_WORDS:
+            broken.setdefault("code" if is_code else "paragraph", []).append(
+                f"{count(each)} words in one paragraph, of at most {PARAGRAPH_WORDS}: "
+                f"{' '.join(each.split()[:8])} ..."
+            )
+    if not has_diagram:
+        broken["diagram"] = ["has neither a mermaid diagram nor an SVG"]
+    traps = [trap[0].strip() for each in diagrams for trap in DIAGRAM_TRAP.finditer(each)]
+    if traps:
+        broken["diagram"] = [f'mermaid does not read "{trap}" as it is meant' for trap in traps]
+    words = [
+        f'"{hit[0]}": say {instead}'
+        for private, instead in PRIVATE.items()
+        for hit in re.finditer(rf"\b({private})\b", prose(text), re.I)
+    ]
+    words += [
+        f'"{hit[1][:40]} ...": begin with a noun'
+        for hit in RELATIVE_SUBJECT.finditer(re.sub(r"^#.*$", "", prose(text), flags=re.M))
+    ]
+    if words:
+        broken["words"] = words
+    return broken
+
+
+def main() -> int:
+    wrong = []
+    pages = sorted(pathlib.Path("docs").glob("*.md"))
+    for page in pages:
+        exempt, _ = EXEMPT.get(page.name, (set(), ""))
+        broken = broken_rules(page.read_text(encoding="utf-8"))
+        wrong += [
+            f"{page}: {message}"
+            for rule, messages in broken.items()
+            if rule not in exempt
+            for message in messages
+        ]
+        wrong += [
+            f"{page}: keeps rule '{rule}': take it out of EXEMPT"
+            for rule in sorted(exempt - set(broken))
+        ]
+    wrong += [
+        f"{name}: is in EXEMPT, and not in docs"
+        for name in EXEMPT
+        if not pathlib.Path("docs", name).exists()
+    ]
+    glossary = pathlib.Path("docs/glossary.md").read_text(encoding="utf-8")
+    rows = len(re.findall(r"^\| ", glossary, re.M)) - 1
+    if not 0 < rows <= GLOSSARY_ROWS:
+        wrong.append(f"docs/glossary.md: has {rows} rows, of at most {GLOSSARY_ROWS}")
+    if len(pages) < 20:
+        wrong.append(f"only {len(pages)} pages were found")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
