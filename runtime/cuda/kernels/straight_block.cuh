@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/cuda/kernels/in_stream_begin.cuh"
-#include "runtime/interpreter/straight_cuda.cuh"
+#include "runtime/exec/cuda/straight_cuda.cuh"
 
 #include <cstdint>
 
