@@ -1,5 +1,5 @@
 // Transfers between two ranks (transfer/transfer.h) on the task board. They need nothing that
-// admission gives: docs/decisions/transfers.md.
+// admission gives: docs/decisions/hosts/transfers.md.
 #pragma once
 
 #include "runtime/invocation/collective.h"

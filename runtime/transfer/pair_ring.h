@@ -1,6 +1,6 @@
 // The ring of an ordered pair of ranks, of which each side has one end. Transfers follow each other
 // in it, each a line and then, unless the line says where the data lie, the data, padded to whole
-// lines. It lies with the source; docs/decisions/transfers.md says why it is as it is.
+// lines. It lies with the source; docs/decisions/hosts/transfers.md says why it is as it is.
 //
 // Positions count bytes, in 64 bits, so that they do not wrap around in the life of a machine.
 // Bytes below the tail may be read: the tail is stored with release after they were written. Bytes

@@ -1,4 +1,4 @@
-/* Transfers of two ranks on devices (docs/decisions/device-transfers.md): each sends PIECES to the other one in each of ROUNDS groups,
+/* Transfers of two ranks on devices (docs/decisions/gpu/device-transfers.md): each sends PIECES to the other one in each of ROUNDS groups,
  * through SLOTS slots. A group is a kernel of BLOCKS thread blocks, for which the device has ROOM at a time. A block takes the next
  * piece of any direction whose slot is ready. It may leave at any time, unless it is the last that has not ended; then another one of
  * its kernel finds room. Memory is sequentially consistent: the code fences before each word that it stores for the other rank.

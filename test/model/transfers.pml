@@ -1,4 +1,4 @@
-/* Transfers of two ranks through the rings of their pairs (docs/decisions/transfers.md), in groups and one after the other.
+/* Transfers of two ranks through the rings of their pairs (docs/decisions/hosts/transfers.md), in groups and one after the other.
  *
  * Each rank has N transfers to the other one and N from it; SMALL has a bit for each that is small. A ring has ROOM places. A small
  * transfer takes two of them, for its line and its data; another one takes one, for its line, which refers to the sender's buffer.

@@ -25,7 +25,7 @@ struct OrderedGeometry {
   /// programs of LL128 have lines of LL, and no part is for their own.
   static OrderedGeometry forMemory(uint32_t numRanks, uint64_t memoryBytes, bool hasWideLines);
 
-  /// Of a lane (docs/decisions/lanes.md) for programs of lines, or of protocol Simple: there is
+  /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is
   /// room for all plans of algorithms/resident_plans.tsv.
   static OrderedGeometry forLane(uint32_t numRanks, bool hasLines, bool hasWideLines);
   /// So many there are of each kernel, in device memory of so many bytes a rank: 1 to 64.

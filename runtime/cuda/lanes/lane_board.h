@@ -1,5 +1,5 @@
 // Which id has which lane, agreed by all ranks of a communicator in memory that they share. See
-// docs/decisions/lanes.md. No CUDA here.
+// docs/decisions/gpu/lanes.md. No CUDA here.
 #pragma once
 
 #include "runtime/cuda/tables/limits.h"

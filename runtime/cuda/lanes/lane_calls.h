@@ -1,6 +1,6 @@
 // The calls of a rank that are executed in lanes: which lane each is for, and the queue of those
 // that have to wait for one, or for room in the window of their daemon. Knows nothing of CUDA, nor
-// of what executes them. See docs/decisions/lanes.md.
+// of what executes them. See docs/decisions/gpu/lanes.md.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -1,4 +1,4 @@
-// One rank's side of the board of lanes: docs/decisions/lanes.md has the protocol.
+// One rank's side of the board of lanes: docs/decisions/gpu/lanes.md has the protocol.
 #pragma once
 
 #include "runtime/base/status.h"

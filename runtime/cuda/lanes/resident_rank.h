@@ -1,5 +1,5 @@
 // A communicator's rank on its device's resident daemons: what occlStart, occlWait and callbacks
-// come to on CUDA devices. Calls are executed in lanes: docs/decisions/lanes.md.
+// come to on CUDA devices. Calls are executed in lanes: docs/decisions/gpu/lanes.md.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -1,4 +1,4 @@
-// The kernel that scales a rank's input: see docs/decisions/premultiplied-sums.md.
+// The kernel that scales a rank's input: see docs/decisions/hosts/premultiplied-sums.md.
 #pragma once
 
 #include "runtime/base/data_type.h"

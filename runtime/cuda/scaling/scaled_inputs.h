@@ -1,5 +1,5 @@
 // Memory for the scaled inputs of a rank's calls, and how they come there. The user's buffer is
-// read by one small kernel, and by nobody else: docs/decisions/premultiplied-sums.md.
+// read by one small kernel, and by nobody else: docs/decisions/hosts/premultiplied-sums.md.
 #pragma once
 
 #include "runtime/base/status.h"

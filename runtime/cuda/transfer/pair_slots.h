@@ -1,5 +1,5 @@
 // Where the transfers of each ordered pair of ranks lie in device memory: see
-// docs/decisions/device-transfers.md. Plain numbers, the same on host and device.
+// docs/decisions/gpu/device-transfers.md. Plain numbers, the same on host and device.
 //
 // A transfer is one or more pieces. Piece g of a pair, counted over all its transfers, lies in slot
 // g % numSlots, and is that slot's use g / numSlots. The source writes it once `emptied`, which

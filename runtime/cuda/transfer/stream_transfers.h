@@ -1,4 +1,4 @@
-// A rank's transfers as work of streams: docs/decisions/device-transfers.md.
+// A rank's transfers as work of streams: docs/decisions/gpu/device-transfers.md.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -1,6 +1,6 @@
 // Transfers in a stream: one kernel is one group of a rank. Its thread blocks take pieces of any
 // direction as they become possible, so that one of them, wherever it finds room, could do all; see
-// docs/decisions/device-transfers.md.
+// docs/decisions/gpu/device-transfers.md.
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/kernels/bound.cuh"
 #include "runtime/cuda/tables/replay_word.h"

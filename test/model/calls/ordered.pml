@@ -1,4 +1,4 @@
-/* Ordered connectors (docs/decisions/ordered-connectors.md): the calls of a communicator that are work of a stream. Each rank makes
+/* Ordered connectors (docs/decisions/gpu/ordered-connectors.md): the calls of a communicator that are work of a stream. Each rank makes
  * the same calls, 1, 2, ..., one after the other; in each call a plan says who sends to whom. What is sent lies at the receiver, one
  * line a sender in block n % RING, whose flag is the call's number as far as a word has room: n % MODULUS here.
  *
