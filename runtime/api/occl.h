@@ -177,9 +177,9 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
  *   nothing is refused;
  * - none of the streams is the legacy default stream or waits for it (streams of cudaStreamCreate
  *   do): CUDA runs those one after the other. Nor does CUDA do so with branches of a graph;
- * - the kernels that wait find room on the device beside what else runs there: see docs/gpu.md for
- *   how much LL and LL128 plans take, and occlConfig_t::streams; all communicators, and with MPS
- *   all processes, count together. A kernel that needs every multiprocessor gets them when nothing
+ * - the device has a multiprocessor for each stream that waits, beside what else runs there, and no
+ *   more streams are in use than occlConfig_t::streams says; all communicators, and with MPS all
+ *   processes, count together. A kernel that needs every multiprocessor gets them when nothing
  *   waits;
  * - threads that make calls are not held up by what waits: cudaFree, cudaMalloc and
  *   cudaDeviceSynchronize may wait for it, as may the first launch of any kernel of the program

@@ -38,6 +38,8 @@ struct DeviceRankOptions {
   std::optional<bool> isStrict;
   /// The number of the first call: for tests of what happens after very many.
   uint64_t firstCall = 0;
+  /// Nanoseconds after which thread blocks of calls make way, for tests; 0: as their data say.
+  uint64_t leaveAfter = 0;
   /// All buffers of calls are memory of allocate(); the same on all ranks.
   bool registeredBuffers = false;
   /// In how many streams of the device this process has calls at a time; positive (early_start.h).

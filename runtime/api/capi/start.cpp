@@ -107,6 +107,8 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
       settings.cuda->streams = given.streams;
     if (const char *first = std::getenv("OCCL_FIRST_CALL"))
       settings.cuda->firstCall = std::strtoull(first, nullptr, 10);
+    if (const char *after = std::getenv("OCCL_LEAVE_AFTER_US"))
+      settings.cuda->leaveAfter = std::strtoull(after, nullptr, 10) * 1000;
     settings.cuda->registeredBuffers = given.registeredBuffers != 0;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;

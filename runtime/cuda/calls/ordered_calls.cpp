@@ -273,6 +273,8 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
     arguments.collective.numOrdinals = 0;
   arguments.bound = watch.bound(known.place, static_cast<uint64_t>(timeout.count()) * 1'000'000);
   arguments.bound.leaveAfter = known.shape->leaveAfter(arguments.bound.timeout);
+  if (settings.leaveAfter != 0 && arguments.bound.leaveAfter != 0)
+    arguments.bound.leaveAfter = settings.leaveAfter;
   const uint32_t early =
       mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer());
   return toStatus(static_cast<cudaError_t>(launchInStream(arguments, early, stream)),

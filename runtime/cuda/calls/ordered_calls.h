@@ -30,7 +30,8 @@ public:
     int device;
     uint32_t streams; // as DeviceRankOptions
     std::chrono::milliseconds timeout;
-    uint64_t firstCall; // its number
+    uint64_t firstCall;  // its number
+    uint64_t leaveAfter; // as DeviceRankOptions
   };
   /// All outlive it.
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,

@@ -153,7 +153,7 @@ StatusOr<InputScale> Shape::scaleBy(const InputFactor &factor, bool isCaptured) 
 /// it would with the better choice made beforehand, whether the others are late or wait for room.
 uint64_t Shape::leaveAfter(uint64_t timeout) const {
   constexpr uint64_t kAtLeast = 20'000'000, kBytesPerNanosecond = 16;
-  if (device.numBlocks <= 1 || device.straight.images != nullptr)
+  if (device.numBlocks <= 1)
     return 0;
   return std::min(kAtLeast + largestBuffer() / kBytesPerNanosecond, timeout / 4);
 }

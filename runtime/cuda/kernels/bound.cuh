@@ -8,23 +8,24 @@
 
 namespace occl::cuda {
 
-/// What a warp that waits is to do: go on, or end with the whole invocation because everything is
-/// to or because it is late, or leave to others what it has to do.
-enum class Verdict : uint32_t { GoOn, Abort, Late, Leave };
+/// What a warp that waits is to do: go on, or leave to others what it has to do, or end with the
+/// whole invocation because everything is to or because it is late. Of several warps of a thread
+/// block the largest counts.
+enum class Verdict : uint32_t { GoOn, Leave, Abort, Late };
 
 /// Counts polls in vain of one warp; all lanes call together.
 class WarpWatch {
 public:
-  __device__ explicit WarpWatch(const WaitBound &bound) : bound(bound) {}
+  /// Verdict::Leave is no verdict unless it may leave.
+  __device__ explicit WarpWatch(const WaitBound &bound, bool mayLeave = true)
+      : bound(bound), mayLeave(mayLeave) {}
 
-  /// After each poll in vain. `peer`: the rank that this lane waits for, or ~0u.
-  __device__ Verdict inVain(uint32_t peer) { return isDue() ? look(peer) : Verdict::GoOn; }
   /// Between two polls something has been done.
   __device__ void progressed() { stuckSince = 0; }
 
-  /// The same for whom finding out the peer takes longer: after each poll in vain, and, if so,
-  /// look().
+  /// After each poll in vain; if so, look().
   __device__ bool isDue() { return polls++ % kPollsPerLook == 0; }
+  /// `peer`: the rank that this lane waits for, or ~0u.
   __device__ Verdict look(uint32_t peer) {
     uint64_t now = __shfl_sync(~0u, deviceClock(), 0);
     if (begin == 0)
@@ -38,7 +39,7 @@ public:
       return Verdict::Late;
     if (now - begin > kLong)
       sayThatItWaits(peer, now);
-    if (bound.leaveAfter != 0 && now - stuckSince > bound.leaveAfter)
+    if (mayLeave && bound.leaveAfter != 0 && now - stuckSince > bound.leaveAfter)
       return Verdict::Leave;
     return Verdict::GoOn;
   }
@@ -54,6 +55,7 @@ private:
   static constexpr uint64_t kLong = 10'000'000;
 
   const WaitBound &bound;
+  const bool mayLeave;
   uint64_t begin = 0, stuckSince = 0;
   uint32_t polls = 1;
 };
@@ -68,14 +70,19 @@ __device__ inline void giveUp(const WaitBound &bound, GivingUp what) {
   *static_cast<volatile uint32_t *>(&bound.host->givingUp.isValid) = 1;
 }
 
-/// All lanes of a warp, after a poll in vain; the lane of `stuck` says where.
-__device__ inline Verdict afterVainPoll(const WaitBound &bound, WarpWatch &watch,
-                                        const GivingUp &stuck) {
+/// All lanes of a warp that waits in vain; the lane of `stuck` says where.
+__device__ inline Verdict lookAround(const WaitBound &bound, WarpWatch &watch,
+                                     const GivingUp &stuck) {
   bool isStuck = stuck.obstacle.reason != interpreter::BlockReason::None;
-  Verdict verdict = watch.inVain(isStuck ? stuck.obstacle.peer : ~0u);
+  Verdict verdict = watch.look(isStuck ? stuck.obstacle.peer : ~0u);
   if (verdict == Verdict::Late && isStuck)
     giveUp(bound, stuck);
   return verdict;
+}
+/// The same after a poll in vain, when it is due.
+__device__ inline Verdict afterVainPoll(const WaitBound &bound, WarpWatch &watch,
+                                        const GivingUp &stuck) {
+  return watch.isDue() ? lookAround(bound, watch, stuck) : Verdict::GoOn;
 }
 
 } // namespace occl::cuda

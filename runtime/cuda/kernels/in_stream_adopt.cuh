@@ -4,10 +4,10 @@
 #pragma once
 
 #include "runtime/base/system_words.cuh"
+#include "runtime/cuda/kernels/adoption_desk.cuh"
 #include "runtime/cuda/kernels/block_run.cuh"
 #include "runtime/cuda/kernels/in_stream_begin.cuh"
 #include "runtime/cuda/kernels/in_stream_end.cuh"
-#include "runtime/cuda/tables/adoption.h"
 #include "runtime/cuda/tables/awaited_peer.h"
 
 #include <cstdint>
@@ -32,10 +32,8 @@ __device__ __forceinline__ TakenUp takeUp(const InStreamArguments &arguments,
                                           const WaitBound &bound) {
   awaitEarlierWork();
   const bool tells = blockIdx.x == 0;
-  WaitBound first = bound;
-  first.leaveAfter = tells ? 0 : bound.leaveAfter;
   TakenUp taken;
-  taken.verdict = claimNumber(arguments.collective, arguments.number, first, taken.number);
+  taken.verdict = claimNumber(arguments.collective, arguments.number, bound, taken.number, !tells);
   if (taken.verdict == Verdict::GoOn && tells)
     tellBegin(arguments, taken.number, arguments.buffers);
   if (taken.verdict == Verdict::GoOn)
@@ -139,77 +137,6 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
   return Verdict::GoOn;
 }
 
-/// The word of an invocation, of which only its rank's kernels know.
-class AdoptionDesk {
-public:
-  __device__ AdoptionDesk(const DeviceCollective &collective, uint64_t number)
-      : number(number), word(collective.adoptions.word(number, collective.numBlocks)),
-        left(collective.adoptions.left(number, collective.numBlocks)) {}
-
-  /// Having left, `block` is not to be touched any more.
-  __device__ Parting part(uint32_t block, const BlockContext &context) {
-    uint32_t parting = 0;
-    if (threadIdx.x == 0) {
-      parting = static_cast<uint32_t>(tryParting());
-      if (parting == static_cast<uint32_t>(Parting::Leave)) {
-        left[block].context = context;
-        releaseWord(&left[block].owner, number + 1);
-      }
-    }
-    return static_cast<Parting>(__shfl_sync(~0u, parting, 0));
-  }
-
-  /// Whether thread block `block` has left, and its steps are not finished; then where it stood.
-  __device__ bool hasLeft(uint32_t block, BlockContext &context) const {
-    uint64_t owner = acquireWord(&left[block].owner);
-    bool isHere = __all_sync(~0u, owner == number + 1);
-    if (isHere)
-      context = left[block].context;
-    return isHere;
-  }
-  __device__ void save(uint32_t block, const BlockContext &context) {
-    if (threadIdx.x == 0)
-      left[block].context = context;
-    __syncwarp();
-  }
-  __device__ void finish(uint32_t block) {
-    if (threadIdx.x == 0)
-      storeWord(&left[block].owner, 0);
-    ++finished;
-  }
-  /// Whether the adopter has finished all that left, and is none any more.
-  __device__ bool end() {
-    uint32_t isFree = 0;
-    if (threadIdx.x == 0) {
-      uint64_t last = adoptedWord(number, finished);
-      isFree = swap(last, kFreeWord) == last;
-    }
-    return __shfl_sync(~0u, isFree, 0) != 0;
-  }
-
-private:
-  __device__ Parting tryParting() {
-    uint64_t seen = loadWord(word);
-    for (;;) {
-      PartingOffer offer = offerParting(seen, number);
-      if (offer.parting == Parting::Stay)
-        return offer.parting;
-      uint64_t before = swap(seen, offer.next);
-      if (before == seen)
-        return offer.parting;
-      seen = before;
-    }
-  }
-  __device__ uint64_t swap(uint64_t expected, uint64_t next) {
-    return atomicCAS(reinterpret_cast<unsigned long long *>(word), expected, next);
-  }
-
-  const uint64_t number;
-  uint64_t *const word;
-  LeftBlock *const left;
-  uint32_t finished = 0; // of those that left
-};
-
 /// Takes the steps of one thread block, or, as the adopter, of all that have left.
 template <class Target> class Visits {
 public:
@@ -248,9 +175,9 @@ private:
       if (!isDone)
         isDone = visit(blockIdx.x, own.context, hasMoved, stuck);
       for (uint32_t block = 0; isAdopter && block < collective.numBlocks; ++block) {
-        BlockContext context;
-        if (block == blockIdx.x || !desk.hasLeft(block, context))
+        if (block == blockIdx.x || !__all_sync(~0u, desk.hasLeft(block)))
           continue;
+        BlockContext context = desk.contextOf(block);
         if (visit(block, context, hasMoved, stuck))
           desk.finish(block);
         else

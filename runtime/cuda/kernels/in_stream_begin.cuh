@@ -29,13 +29,14 @@ __device__ inline void letLaterWorkStart() {
 /// this rank have finished those before, which may be in other streams. All lanes of a warp, after
 /// awaitEarlierWork(). GoOn: it is taken.
 __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_t given,
-                                     const WaitBound &bound, uint64_t &number) {
+                                     const WaitBound &bound, uint64_t &number,
+                                     bool mayLeave = true) {
   if (given == kAnyNumber) {
     number = replayNumber(loadWord(collective.ordinals + blockIdx.x));
     return Verdict::GoOn;
   }
   number = given;
-  WarpWatch watch(bound);
+  WarpWatch watch(bound, mayLeave);
   for (;;) {
     bool isReached = true;
     for (uint32_t b = laneOfWarp(); b < collective.numOrdinals; b += 32)
@@ -69,9 +70,10 @@ __device__ __noinline__ inline void refuseReplay(const DeviceCollective &collect
 /// As takeNumber(), by one warp of the thread block; of a captured call it has it to itself from
 /// then on, until it is counted. Late: another replay of the call has it.
 __device__ inline Verdict claimNumber(const DeviceCollective &collective, uint64_t given,
-                                      const WaitBound &bound, uint64_t &number) {
+                                      const WaitBound &bound, uint64_t &number,
+                                      bool mayLeave = true) {
   if (given != kAnyNumber)
-    return takeNumber(collective, given, bound, number);
+    return takeNumber(collective, given, bound, number, mayLeave);
   uint64_t word = 0;
   if (laneOfWarp() == 0)
     word = atomicOr(reinterpret_cast<unsigned long long *>(collective.ordinals + blockIdx.x),

@@ -136,7 +136,8 @@ Status CudaRank::start() {
   watch = std::move(*watching);
   ordered = std::make_unique<OrderedCalls>(
       fabric, context(), *watch, *scaledInputs,
-      OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall});
+      OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall,
+                             options.leaveAfter});
   auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
   if (!streamed.ok())
     return streamed.status();

@@ -1,9 +1,10 @@
-// What the tables of straight blocks say gives what the collective is defined to give, also in
-// memory that holds the lines of earlier invocations, and on some ranks beside blocks that are
-// interpreted.
+// What the tables of straight blocks say gives what the collective is defined to give, warp by warp
+// and round by round in any order, also in memory that holds the lines of earlier invocations, in
+// place, and on some ranks beside blocks that are interpreted.
 #include "runtime/exec/step/straight_tables.h"
 
 #include "plan/testing/example_plans.h"
+#include "runtime/base/cache_line.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"
 #include "runtime/exec/host/target_host.h"
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <random>
@@ -23,62 +25,110 @@ namespace {
 
 using plan::Protocol;
 
-/// Executes a straight block step by step, as a device does, but for the threads.
+/// Executes a straight block as the warps of a device do that stop again and again: all that is
+/// kept from one turn to the next is its context.
 class StraightBlock {
 public:
-  StraightBlock(const Invocation &invocation, StraightTables tables)
-      : invocation(invocation), program(*invocation.program), tables(std::move(tables)) {}
+  StraightBlock(const Invocation &invocation, StraightTables tables, uint64_t seed)
+      : invocation(invocation), program(*invocation.program), tables(std::move(tables)),
+        numThreads(static_cast<uint32_t>(alignUp(this->tables.numThreads, kWarp))), random(seed) {}
 
-  bool isFinished() const { return next == tables.steps.size(); }
-  /// False: a line has not come, and nothing was done.
-  bool step(HostTarget &target) {
-    const StraightStep &step = tables.steps[next];
-    for (uint32_t p = 0; p < step.numPieces; ++p)
-      if (!hasArrived(tables.pieces[step.firstPiece + p]))
+  bool isFinished() const { return context.instruction == tables.steps.size(); }
+  /// A round of some warp. False: one of its lines has not come, and nothing was done.
+  bool turn(HostTarget &target) {
+    StraightRounds rounds(context.tile);
+    const auto warp = static_cast<uint32_t>(random() % (numThreads / kWarp));
+    const uint32_t done = rounds.of(warp);
+    if (done != StraightRounds::kAll) {
+      const uint32_t first = done * numThreads + warp * kWarp;
+      if (!take(first, target))
         return false;
-    for (uint32_t p = 0; p < step.numPieces; ++p)
-      fold(tables.pieces[step.firstPiece + p], target);
-    ++next;
-    return true;
+      rounds.set(warp, first + numThreads < step().numUnits() ? done + 1 : StraightRounds::kAll);
+    }
+    bool isThrough = true;
+    for (uint32_t w = 0; w < numThreads / kWarp; ++w)
+      isThrough &= rounds.of(w) == StraightRounds::kAll;
+    context = isThrough ? straightContext(context.instruction + 1, {})
+                        : straightContext(context.instruction, rounds);
+    return done != StraightRounds::kAll || isThrough;
   }
 
 private:
+  static constexpr uint32_t kWarp = StraightRounds::kWarpThreads;
+  static constexpr uint32_t kUnits = 8; // a line of LL128, and never of two pieces
+
+  const StraightStep &step() const { return tables.steps[context.instruction]; }
+
+  /// Some units of a piece.
+  struct Part {
+    const StraightPiece *piece;
+    uint64_t begin, bytes; // of the data
+    uint64_t inLines;
+  };
+  /// Of those from `unit` on; null: there is nothing.
+  Part partAt(uint32_t unit) const {
+    const uint32_t number = unit / step().unitsEach, inPiece = unit % step().unitsEach;
+    if (number >= step().numPieces)
+      return {};
+    const StraightPiece &piece = tables.pieces[step().firstPiece + number];
+    if (inPiece >= piece.units)
+      return {};
+    const bool isWide = program.line.bytes != kWordLineBytes;
+    const uint64_t each = isWide ? program.line.dataBytes : kUnits * 8;
+    const uint64_t begin = inPiece / kUnits * each;
+    return {&piece, begin, std::min<uint64_t>(each, piece.bytes - begin), uint64_t(inPiece) * 16};
+  }
   const StraightOperand &operandOf(const StraightPiece &piece, uint32_t i) const {
     return tables.operands[piece.firstOperand + i];
   }
-  char *addressOf(const StraightOperand &operand) const {
-    return invocation.places[operand.place] + operand.offsetAfter(invocation.firstTile);
+  char *addressOf(const StraightOperand &operand, const Part &part) const {
+    return invocation.places[operand.place] + operand.offsetAfter(invocation.firstTile) +
+           (operand.isLines() ? part.inLines : part.begin);
   }
-  bool hasArrived(const StraightPiece &piece) const {
-    for (uint32_t s = 0; s < piece.numSources; ++s) {
-      const StraightOperand &source = operandOf(piece, s);
-      if (source.isLines() && !lines::arrived(program.line, addressOf(source), piece.bytes,
+
+  /// A warp's units from `first` on: all of them, or none.
+  bool take(uint32_t first, HostTarget &target) const {
+    for (uint32_t unit = first; unit < first + kWarp; unit += kUnits)
+      if (Part part = partAt(unit); part.piece && !hasArrived(part))
+        return false;
+    for (uint32_t unit = first; unit < first + kWarp; unit += kUnits)
+      if (Part part = partAt(unit); part.piece)
+        fold(part, target);
+    return true;
+  }
+  bool hasArrived(const Part &part) const {
+    for (uint32_t s = 0; s < part.piece->numSources; ++s) {
+      const StraightOperand &source = operandOf(*part.piece, s);
+      if (source.isLines() && !lines::arrived(program.line, addressOf(source, part), part.bytes,
                                               source.flagAfter(invocation.firstTile)))
         return false;
     }
     return true;
   }
-  void fold(const StraightPiece &piece, HostTarget &target) const {
+  void fold(const Part &part, HostTarget &target) const {
+    const StraightPiece &piece = *part.piece;
     uint32_t number = piece.numSources + piece.numDestinations;
-    std::vector<std::vector<char>> data(number, std::vector<char>(piece.bytes + 16u));
+    std::vector<std::vector<char>> data(number, std::vector<char>(part.bytes + 16u));
     for (uint32_t i = 0; i < number; ++i) {
       const StraightOperand &operand = operandOf(piece, i);
-      target.pointers()[i] = operand.isLines() ? data[i].data() : addressOf(operand);
+      target.pointers()[i] = operand.isLines() ? data[i].data() : addressOf(operand, part);
       if (operand.isLines() && i < piece.numSources)
-        lines::unpack(program.line, addressOf(operand), data[i].data(), piece.bytes);
+        lines::unpack(program.line, addressOf(operand, part), data[i].data(), part.bytes);
     }
-    target.fold(program, piece.numSources, piece.numDestinations,
-                piece.bytes / program.elementBytes, piece.divisor);
+    target.fold(program, piece.numSources, piece.numDestinations, part.bytes / program.elementBytes,
+                piece.divisor);
     for (uint32_t i = piece.numSources; i < number; ++i)
       if (const StraightOperand &operand = operandOf(piece, i); operand.isLines())
-        lines::pack(program.line, data[i].data(), addressOf(operand), piece.bytes,
+        lines::pack(program.line, data[i].data(), addressOf(operand, part), part.bytes,
                     operand.flagAfter(invocation.firstTile));
   }
 
   const Invocation &invocation;
   const Program &program;
   const StraightTables tables;
-  size_t next = 0;
+  const uint32_t numThreads;
+  std::mt19937_64 random;
+  BlockContext context;
 };
 
 BindRequest requestFor(const SimulationOptions &options, uint32_t rank) {
@@ -99,18 +149,18 @@ BindRequest requestFor(const SimulationOptions &options, uint32_t rank) {
 class Executor {
 public:
   Executor(Simulation &simulation, const Program &grouped, uint32_t rank, uint32_t index,
-           bool maybe)
+           bool maybe, uint64_t seed)
       : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
         index(index) {
     auto tables = makeStraightTables(grouped, index);
     if (tables && maybe)
-      block.emplace(invocation, std::move(*tables));
+      block.emplace(invocation, std::move(*tables), seed);
   }
   bool isStraight() const { return block.has_value(); }
   bool isFinished() const { return block ? block->isFinished() : finished; }
   bool step(HostTarget &target) {
     if (block)
-      return block->step(target);
+      return block->turn(target);
     StepResult result = runBlock(invocation, index, context, target, 1);
     finished = result.status == StepStatus::Finished;
     return result.slices != 0 || finished;
@@ -139,14 +189,14 @@ Status runTurns(Simulation &simulation, const plan::Plan &plan, const Simulation
     grouped.push_back(*bound);
     for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
       open.push_back(std::make_unique<Executor>(simulation, grouped[r]->program(), r, b,
-                                                r == 0 || seed % 3 != 0));
+                                                r == 0 || seed % 3 != 0, random()));
       straight += open.back()->isStraight();
     }
   }
   for (uint64_t inVain = 0; !open.empty();) {
     std::swap(open[random() % open.size()], open.back());
     inVain = open.back()->step(*target) ? 0 : inVain + 1;
-    if (inVain > 1000 * (open.size() + 1))
+    if (inVain > 100'000 * (open.size() + 1))
       return {StatusCode::Deadlock, "nothing moves"};
     if (open.back()->isFinished())
       open.pop_back();
@@ -203,6 +253,19 @@ std::optional<StraightTables> tablesOf(plan::Plan plan, Protocol protocol, uint6
                                      0));
   EXPECT_TRUE(bound.ok()) << bound.status().message();
   return bound.ok() ? makeStraightTables((*bound)->program(), 0) : std::nullopt;
+}
+
+TEST(StraightRounds, EachWarpHasItsOwn) {
+  StraightRounds rounds;
+  for (uint32_t w = 0; w < StraightRounds::kMaxWarps; ++w)
+    EXPECT_EQ(rounds.of(w), 0u);
+  for (uint32_t w = 0; w < StraightRounds::kMaxWarps; ++w)
+    rounds.set(w, w % 2 == 0 ? w / 2 : StraightRounds::kAll);
+  rounds.set(3, 8);
+  const StraightRounds again(straightContext(7, rounds).tile);
+  for (uint32_t w = 0; w < StraightRounds::kMaxWarps; ++w)
+    EXPECT_EQ(again.of(w), w == 3 ? 8 : w % 2 == 0 ? w / 2 : StraightRounds::kAll);
+  EXPECT_EQ(straightContext(7, rounds).instruction, 7u);
 }
 
 TEST(StraightTables, SendToAllIsOneStepAndFoldAnother) {

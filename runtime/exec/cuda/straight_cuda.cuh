@@ -148,33 +148,36 @@ __device__ __forceinline__ bool takeThrough(StraightUnit<kHeld> (&mine)[kUnits],
   return true;
 }
 
-/// Takes this thread's units of a step through it, so many at a time; the same ones of all lanes of
-/// a warp. False: gave up.
+/// Takes this thread's units of a step through it, from unit `first` on, so many at a time; the
+/// same ones of all lanes of a warp. mayWait(operand, first): first, the first unit of the round
+/// that the warp is in. False: gave up, with nothing of that round stored.
 template <class Fold, bool kWide, uint32_t kUnits, uint32_t kHeld, class MayWait>
 __device__ __forceinline__ bool takeUnits(const StraightTask &task, uint32_t thread,
-                                          uint32_t numThreads, const MayWait &mayWait) {
+                                          uint32_t numThreads, uint32_t first,
+                                          const MayWait &mayWait) {
   const uint32_t numUnits = task.step.numUnits();
 #pragma unroll 1
-  for (uint32_t first = 0; first < numUnits; first += kUnits * numThreads) {
+  for (; first < numUnits; first += kUnits * numThreads) {
     StraightUnit<kHeld> mine[kUnits];
 #pragma unroll
     for (uint32_t u = 0; u < kUnits; ++u)
       mine[u] = unitOf<kWide, kHeld>(task, first + u * numThreads + thread);
-    if (!takeThrough<Fold>(mine, task.words, mayWait))
+    if (!takeThrough<Fold>(mine, task.words,
+                           [&](uint32_t missing) { return mayWait(missing, first); }))
       return false;
   }
   return true;
 }
 
-/// The same, with as many units in flight as registers hold: of many sources one.
+/// All of a step, with as many units in flight as registers hold: of many sources one.
 template <class Fold, bool kWide, class MayWait>
 __device__ __forceinline__ bool takeStep(const StraightTask &task, uint32_t thread,
                                          uint32_t numThreads, const MayWait &mayWait) {
   constexpr uint32_t kFewSources = 2;
   if (task.step.maxSources > kFewSources || task.step.numUnits() <= numThreads)
-    return takeUnits<Fold, kWide, 1, kHeldSources>(task, thread, numThreads, mayWait);
+    return takeUnits<Fold, kWide, 1, kHeldSources>(task, thread, numThreads, 0, mayWait);
   return takeUnits<Fold, kWide, kHeldSources / kFewSources, kFewSources>(task, thread, numThreads,
-                                                                         mayWait);
+                                                                         0, mayWait);
 }
 
 } // namespace occl::interpreter::cuda

@@ -3,8 +3,9 @@
 // Then nobody needs to interpret: on a device every thread has units of 16 bytes of each step and
 // takes them through by itself, and a barrier lies between two steps.
 //
-// A step that has begun waits in its place. So straight blocks are for who does not preempt: see
-// ReadyBlock for who does.
+// A step that has begun waits in its place, warp by warp. A thread block that has waited for long
+// stops at the next barrier: then all its warps stand in one step, each so many rounds into it, and
+// any other thread block with as many threads can go on from there (StraightRounds).
 #pragma once
 
 #include "runtime/base/host_device.h"
@@ -68,5 +69,35 @@ inline constexpr uint32_t kMaxStraightThreads = 480;
 inline constexpr uint32_t kMaxStraightUnits = 8 * kMaxStraightThreads;
 /// Of data, in the least dense lines: for BindRequest::lineStepBytes.
 inline constexpr uint32_t kMaxStraightStepBytes = 8 * kMaxStraightUnits;
+
+/// How far the warps of a thread block have come in a step. In a round each thread has one unit,
+/// unit i of the step being that of thread i % numThreads in round i / numThreads. A warp does a
+/// round whole or not at all, so what it has not done others can do, and no unit twice: in place
+/// the second time would fold results.
+class StraightRounds {
+public:
+  static constexpr uint32_t kWarpThreads = 32;
+  static constexpr uint32_t kMaxWarps = kMaxStraightThreads / kWarpThreads;
+  static constexpr uint32_t kAll = 15; // no step has as many
+
+  StraightRounds() = default;
+  OCCL_HOST_DEVICE explicit StraightRounds(uint64_t word) : bits(word) {}
+  OCCL_HOST_DEVICE uint64_t word() const { return bits; }
+  /// Of warp `warp`, kAll if it is through.
+  OCCL_HOST_DEVICE uint32_t of(uint32_t warp) const { return bits >> 4 * warp & kAll; }
+  OCCL_HOST_DEVICE void set(uint32_t warp, uint32_t rounds) {
+    bits = (bits & ~(uint64_t(kAll) << 4 * warp)) | uint64_t(rounds) << 4 * warp;
+  }
+
+private:
+  uint64_t bits = 0; // four for each warp
+};
+static_assert(4 * StraightRounds::kMaxWarps <= 64);
+static_assert(kMaxStraightUnits / kMaxStraightThreads < StraightRounds::kAll);
+
+/// Where a straight block stands that has stopped: in step `instruction`, so many rounds into it.
+OCCL_HOST_DEVICE inline BlockContext straightContext(uint32_t step, StraightRounds rounds) {
+  return {rounds.word(), step, 0};
+}
 
 } // namespace occl::interpreter

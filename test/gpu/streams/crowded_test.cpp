@@ -20,7 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Three collectives are more than 132 multiprocessors have room for.
 constexpr uint32_t kBlocks = 48;
-constexpr uint64_t kCount = 48 * 64, kBytes = kCount * sizeof(uint32_t);
 constexpr uint32_t kComms = 5, kStreams = 6;
 constexpr uint32_t kRounds = 3;
 
@@ -28,9 +27,14 @@ plan::Plan crowded(plan::Protocol protocol) {
   return oneShotInBlocks(2, kBlocks, protocol, Adding::AfterNext);
 }
 
+/// Thread blocks that are straight: each is as large as a multiprocessor has room for.
+plan::Plan straight(plan::Protocol protocol) { return oneShotInBlocks(2, kBlocks, protocol); }
+
 struct Shape {
   const char *name;
   plan::Plan (*make)();
+  uint64_t each; // elements of a thread block
+  bool inPlace = false;
 };
 
 class Crowded : public RanksOnDevices, public testing::WithParamInterface<Shape> {
@@ -40,8 +44,9 @@ protected:
     if (IsSkipped())
       return;
     what = one(GetParam().make());
-    what.count = kCount;
+    what.count = kBlocks * GetParam().each;
     what.type = DataType::Int32;
+    bytes = what.count * sizeof(uint32_t);
   }
   void TearDown() override {
     for (cudaStream_t stream : streams)
@@ -53,14 +58,16 @@ protected:
 
   /// So many communicators of two ranks, each with its buffers, and the ranks with their streams.
   void startComms(uint32_t number) {
-    startMany(number, 2, smallConfig(), {what});
+    occlConfig_t config = smallConfig();
+    config.arenaBytes = 256 << 20;
+    startMany(number, 2, config, {what});
     for (uint32_t r = 0; r < 2; ++r) {
       use(r);
       for (uint32_t c = 0; c < number; ++c) {
         void *memory = nullptr;
-        ASSERT_EQ(occlMemAlloc(commOf(r, c), (1 + kStreams) * kBytes, &memory), occlSuccess)
+        ASSERT_EQ(occlMemAlloc(commOf(r, c), (1 + kStreams) * bytes, &memory), occlSuccess)
             << occlGetLastError();
-        ASSERT_EQ(cudaMemset(memory, static_cast<int>(1 + r), kBytes), cudaSuccess);
+        ASSERT_EQ(cudaMemset(memory, static_cast<int>(1 + r), bytes), cudaSuccess);
         buffers.push_back(static_cast<char *>(memory));
       }
       for (uint32_t s = 0; s < kStreams; ++s) {
@@ -77,13 +84,15 @@ protected:
     return buffers[rank * (buffers.size() / 2) + comm];
   }
   char *output(uint32_t rank, uint32_t comm, uint32_t number = 0) const {
-    return input(rank, comm) + (1 + number) * kBytes;
+    return input(rank, comm) + (1 + number) * bytes;
   }
   std::string call(uint32_t rank, uint32_t comm, cudaStream_t stream, uint32_t number = 0,
                    uint32_t timeoutMs = 0) {
+    const bool inPlace = GetParam().inPlace;
     char *sum = output(rank, comm, number);
-    cudaMemsetAsync(sum, 0x7f, kBytes, stream);
-    return callInStream(commOf(rank, comm), what, input(rank, comm), sum, stream, timeoutMs);
+    cudaMemsetAsync(sum, inPlace ? static_cast<int>(1 + rank) : 0x7f, bytes, stream);
+    return callInStream(commOf(rank, comm), what, inPlace ? sum : input(rank, comm), sum, stream,
+                        timeoutMs);
   }
   /// All streams of a rank are empty within a bound, and the communicators' first outputs are sums.
   std::string finish(uint32_t rank, uint32_t numComms, uint32_t numOutputs = 1) {
@@ -101,13 +110,14 @@ protected:
   }
 
   Case what;
+  uint64_t bytes = 0;
 
 private:
   std::string check(uint32_t rank, uint32_t comm, uint32_t number) const {
     if (*occlCommGetLastError(commOf(rank, comm)) != 0)
       return occlCommGetLastError(commOf(rank, comm));
-    std::vector<uint32_t> host(kCount);
-    cudaMemcpyAsync(host.data(), output(rank, comm, number), kBytes, cudaMemcpyDefault,
+    std::vector<uint32_t> host(what.count);
+    cudaMemcpyAsync(host.data(), output(rank, comm, number), bytes, cudaMemcpyDefault,
                     onDevices[rank]->stream());
     if (std::string wrong = onDevices[rank]->synchronize(); !wrong.empty())
       return wrong;
@@ -212,7 +222,9 @@ TEST_P(Crowded, AMissingRankIsNamedInBoundedTime) {
   auto begin = Clock::now();
   std::string failure = failureOf(1);
   EXPECT_NE(failure.find("rank 0 gave up in call 1, '"), std::string::npos) << failure;
-  EXPECT_NE(failure.find("_in_blocks' of 3072 elements"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("_in_blocks' of " + std::to_string(what.count) + " elements"),
+            std::string::npos)
+      << failure;
   EXPECT_NE(failure.find("waits for "), std::string::npos) << failure;
   EXPECT_NE(failure.find("rank 1"), std::string::npos) << failure;
   EXPECT_LT(Clock::now() - begin, 4s);
@@ -236,9 +248,15 @@ TEST_P(Crowded, AbortEndsWhatHasMadeWay) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, Crowded,
-    testing::Values(Shape{"simple", [] { return crowded(plan::Protocol::Simple); }},
-                    Shape{"lines", [] { return crowded(plan::Protocol::LL); }},
-                    Shape{"direct", [] { return directInBlocks(2, kBlocks); }}),
+    testing::Values(Shape{"simple", [] { return crowded(plan::Protocol::Simple); }, 64},
+                    Shape{"lines", [] { return crowded(plan::Protocol::LL); }, 64},
+                    Shape{"direct", [] { return directInBlocks(2, kBlocks); }, 64},
+                    Shape{"straight", [] { return straight(plan::Protocol::LL); }, 960},
+                    Shape{"straight_in_place", [] { return straight(plan::Protocol::LL); }, 960,
+                          true},
+                    Shape{"straight_wide", [] { return straight(plan::Protocol::LL128); }, 4096},
+                    Shape{"straight_wide_in_place", [] { return straight(plan::Protocol::LL128); },
+                          4096, true}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace
