@@ -27,7 +27,7 @@ plan::Plan crowded(plan::Protocol protocol) {
   return oneShotInBlocks(2, kBlocks, protocol, Adding::AfterNext);
 }
 
-/// Thread blocks that are straight: each is as large as a multiprocessor has room for.
+/// Thread blocks that are straight, and so large that a multiprocessor has room for one.
 plan::Plan straight(plan::Protocol protocol) { return oneShotInBlocks(2, kBlocks, protocol); }
 
 struct Shape {
@@ -58,9 +58,7 @@ protected:
 
   /// So many communicators of two ranks, each with its buffers, and the ranks with their streams.
   void startComms(uint32_t number) {
-    occlConfig_t config = smallConfig();
-    config.arenaBytes = 256 << 20;
-    startMany(number, 2, config, {what});
+    startMany(number, 2, smallConfig(), {what});
     for (uint32_t r = 0; r < 2; ++r) {
       use(r);
       for (uint32_t c = 0; c < number; ++c) {
@@ -251,8 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Shape{"simple", [] { return crowded(plan::Protocol::Simple); }, 64},
                     Shape{"lines", [] { return crowded(plan::Protocol::LL); }, 64},
                     Shape{"direct", [] { return directInBlocks(2, kBlocks); }, 64},
-                    Shape{"straight", [] { return straight(plan::Protocol::LL); }, 960},
-                    Shape{"straight_in_place", [] { return straight(plan::Protocol::LL); }, 960,
+                    Shape{"straight", [] { return straight(plan::Protocol::LL); }, 640},
+                    Shape{"straight_in_place", [] { return straight(plan::Protocol::LL); }, 640,
                           true},
                     Shape{"straight_wide", [] { return straight(plan::Protocol::LL128); }, 4096},
                     Shape{"straight_wide_in_place", [] { return straight(plan::Protocol::LL128); },
