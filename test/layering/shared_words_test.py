@@ -22,7 +22,8 @@ ALLOWED = {
     "runtime/cuda/device/cuda_calls.cpp": "a thread that is left behind where a call of CUDA never returns",
     "runtime/cuda/kernels/in_stream_begin.cuh": "device code",
     "runtime/cuda/kernels/in_stream_straight.cuh": "device code",
-<<<<<<< ours
+    "runtime/cuda/kernels/in_stream_straight_adopt.cuh": "device code",
+    "runtime/cuda/kernels/straight_block.cuh": "device code",
     "runtime/cuda/resident/kernel/warp_target.cuh": "device code",
     "runtime/observe/counters/counters.h": "one writer at a time, and nobody waits for a value",
     "runtime/observe/counters/collective_counters.h": "a time that is shown, and nobody waits for it",
@@ -32,19 +33,6 @@ ALLOWED = {
     "runtime/exec/cuda/block_vote.cuh": "device code",
     "runtime/exec/cuda/target_cuda.cuh": "device code",
     "runtime/exec/cuda/lines_cuda.cuh": "device code",
-=======
-    "runtime/cuda/kernels/in_stream_straight_adopt.cuh": "device code",
-    "runtime/cuda/kernels/straight_block.cuh": "device code",
-    "runtime/cuda/resident/warp_target.cuh": "device code",
-    "runtime/insight/counters.h": "one writer at a time, and nobody waits for a value",
-    "runtime/insight/collective_counters.h": "a time that is shown, and nobody waits for it",
-    "runtime/insight/report_signal.cpp": "a signal handler may access nothing but such words",
-    "runtime/insight/trace.cpp": "a ring for each real thread, which fibers would share",
-    "runtime/insight/trace_ring.h": "a ring for each real thread, which fibers would share",
-    "runtime/interpreter/block_vote.cuh": "device code",
-    "runtime/interpreter/target_cuda.cuh": "device code",
-    "runtime/interpreter/lines_cuda.cuh": "device code",
->>>>>>> theirs
 }
 
 
