@@ -3,7 +3,7 @@
 
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/task_board.h"
-#include "runtime/interpreter/line_step.h"
+#include "runtime/interpreter/step_driver.h"
 
 namespace occl::daemon {
 
@@ -49,7 +49,9 @@ private:
     const OpenInvocation &invocation = *task.invocation;
     return invocation.transfers
                ? invocation.end->run(*invocation.transfers, context, maxSlices)
-               : interpreter::runOnHost(invocation.view, task.block, context, target, maxSlices);
+               : interpreter::runOnHost(invocation.view, task.block,
+                                        invocation.collective->binding->steps(task.block), context,
+                                        target, maxSlices);
   }
   template <class Target>
   interpreter::StepResult runTraced(interpreter::BlockContext &context, Target &target,

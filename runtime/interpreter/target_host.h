@@ -195,13 +195,12 @@ private:
       return;
     if (numSources == 1 && divisor <= 1)
       return copyToAll(pointers, numDestinations, elements * program.elementBytes);
-    table.functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
+    foldTable().functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
         pointers, numSources, numDestinations, elements, divisor);
   }
 
   static constexpr uint32_t kMostBells = 32;
 
-  const FoldTable &table = foldTable();
   bool ringsAreLate = false;
   uint32_t numBells = 0;
   Doorbell *bells[kMostBells];

@@ -4,7 +4,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/interpreter/conformance/conformance.h"
 #include "runtime/interpreter/conformance/programs.h"
-#include "runtime/interpreter/line_step.h"
+#include "runtime/interpreter/step_driver.h"
 #include "runtime/interpreter/step.h"
 #include "runtime/interpreter/target_host.h"
 
@@ -38,14 +38,14 @@ protected:
           SimulationOptions options = given;
           options.lines = policy;
           options.placement = placement;
-          options.hostLineSteps |= seed % 2 == 0;
+          options.hostSteps |= seed % 2 == 0;
           Status status = checkCollective(plan, options, seed, [&](Simulation &simulation) {
             return runRandomly(simulation, seed, 3);
           });
           ASSERT_TRUE(status.ok())
               << status.message() << "\n  " << ranks << " ranks, " << options.count
               << " elements of " << nameOf(options.type) << ", " << nameOf(options.op) << ", "
-              << nameOf(protocol) << (options.hostLineSteps ? ", in steps of hosts" : "")
+              << nameOf(protocol) << (options.hostSteps ? ", in steps of hosts" : "")
               << ", lines of " << policy.wideLineBytes << ", seed " << seed;
         }
     }
@@ -82,7 +82,7 @@ TEST_P(Lines, SeveralInstructionsAStep) {
                                          .op = op,
                                          .inPlace = inPlace,
                                          .misalignment = count % 4,
-                                         .hostLineSteps = true},
+                                         .hostSteps = true},
                                         count));
     }
 }
@@ -171,11 +171,12 @@ TEST_P(LineSteps, ASliceIsThereWhenAllItsLinesAre) {
 TEST_P(LineSteps, AStepOfSeveralStoresNothingBeforeAllIsThereAndNamesWhatIsMissing) {
   plan::Plan plan = plan::testing::allToAll(3);
   plan.protocol = GetParam();
-  auto made = Simulation::make(plan, {.count = 6, .type = DataType::Int32, .hostLineSteps = true});
+  auto made = Simulation::make(plan, {.count = 6, .type = DataType::Int32, .hostSteps = true});
   ASSERT_TRUE(made.ok()) << made.status().message();
   Simulation &ranks = **made;
   auto run = [&](uint32_t rank) {
-    return runOnHost(ranks.invocation(rank), 0, ranks.context(rank, 0), target, 100);
+    return runOnHost(ranks.invocation(rank), 0, ranks.binding(rank).steps(0),
+                     ranks.context(rank, 0), target, 100);
   };
   auto waiting = [&](const Obstacle &obstacle) {
     return waitingInstruction(ranks.binding(0).program(), 0, ranks.context(0, 0).instruction,

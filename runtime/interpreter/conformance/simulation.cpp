@@ -2,8 +2,7 @@
 
 #include "plan/chunking_of.h"
 #include "runtime/base/deadline.h"
-#include "runtime/interpreter/line_step.h"
-#include "runtime/interpreter/step.h"
+#include "runtime/interpreter/step_driver.h"
 #include "runtime/interpreter/target_host.h"
 
 #include <atomic>
@@ -30,13 +29,12 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
                              .referenceBytes = options.referenceBytes,
                              .slotsOffset = options.slotsOffset,
                              .stepOperands = options.stepOperands,
-                             .hostLineSteps = options.hostLineSteps});
+                             .hostSteps = options.hostSteps});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
     simulation->allocate(simulation->ranks[r], plan, options);
   }
-  simulation->hostLineSteps = options.hostLineSteps;
   if (options.blocks.empty())
     simulation->restart();
   else
@@ -160,9 +158,8 @@ std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
 
 StepResult runTurn(Simulation &simulation, uint32_t rank, uint32_t block, HostTarget &target,
                    uint32_t maxSlices) {
-  const auto run = simulation.hasHostLineSteps() ? runOnHost : runBlock<HostTarget>;
-  return run(simulation.invocation(rank), block, simulation.context(rank, block), target,
-             maxSlices);
+  return runOnHost(simulation.invocation(rank), block, simulation.binding(rank).steps(block),
+                   simulation.context(rank, block), target, maxSlices);
 }
 
 /// Something that can happen next: a turn of a thread block, or (block kAnnounce) all announcements
