@@ -13,7 +13,7 @@ using interpreter::StepStatus;
 std::unique_ptr<Lane> Lane::make(const IdState &id, const Fabric &fabric) {
   const Collective &collective = *id.resident;
   const interpreter::Binding &binding = *collective.binding;
-  if (binding.program().numBlocks != 1 || !binding.steps(0))
+  if (binding.program().numBlocks != 1 || !binding.steps(0)->isPlain())
     return nullptr;
   std::unique_ptr<Lane> lane(new Lane);
   const uint32_t own = fabric.rank();

@@ -44,7 +44,7 @@ struct BindRequest {
   /// In lines such steps have at most so many bytes of data; 0: each instruction is one. For
   /// executors that take all slices of an instruction in one step (straight.h).
   uint32_t lineStepBytes = 0;
-  /// For hosts: thread blocks of plain lines have step tables, in which consecutive instructions
+  /// For hosts: thread blocks have step tables, in which consecutive instructions of plain lines
   /// that need not wait apart are one step. Not with stepOperands.
   bool hostSteps = false;
 };
@@ -84,7 +84,7 @@ public:
   const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
   /// The other ranks whose buffers this one accesses directly: ascending.
   const std::vector<uint32_t> &directRanks() const { return accessedRanks; }
-  /// Of a thread block; null if it has none.
+  /// Of a thread block; null unless it was bound with BindRequest::hostSteps.
   const StepTable *steps(uint32_t block) const {
     return stepTables.empty() ? nullptr : stepTables[block].get();
   }

@@ -119,9 +119,8 @@ void Binder::groupInstructions() {
 void Binder::makeStepTables() {
   if (!request.hostSteps)
     return;
-  for (const BoundBlock &block : binding->blocks)
-    binding->stepTables.push_back(
-        arePlainLines(block) ? std::make_unique<StepTable>(binding->bound, block) : nullptr);
+  for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b)
+    binding->stepTables.push_back(std::make_unique<StepTable>(binding->bound, b));
 }
 
 bool Binder::isToBeGrouped(const BoundBlock &block) const {

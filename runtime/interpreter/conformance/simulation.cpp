@@ -158,8 +158,11 @@ std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
 
 StepResult runTurn(Simulation &simulation, uint32_t rank, uint32_t block, HostTarget &target,
                    uint32_t maxSlices) {
-  return runOnHost(simulation.invocation(rank), block, simulation.binding(rank).steps(block),
-                   simulation.context(rank, block), target, maxSlices);
+  const Invocation &invocation = simulation.invocation(rank);
+  BlockContext &context = simulation.context(rank, block);
+  const StepTable *steps = simulation.binding(rank).steps(block);
+  return steps ? runOnHost(invocation, *steps, context, target, maxSlices)
+               : runBlock(invocation, block, context, target, maxSlices);
 }
 
 /// Something that can happen next: a turn of a thread block, or (block kAnnounce) all announcements

@@ -34,9 +34,9 @@ public:
   DrivenRanks(Simulation &simulation, uint64_t seed, bool leaves)
       : simulation(simulation), random(seed), leaves(leaves), ranks(simulation.numRanks()) {}
 
-  bool haveTables() const {
+  bool haveOneBlock() const {
     for (uint32_t r = 0; r < ranks.size(); ++r)
-      if (simulation.numBlocks(r) != 1 || !simulation.binding(r).steps(0))
+      if (simulation.numBlocks(r) != 1)
         return false;
     return true;
   }
@@ -65,7 +65,7 @@ private:
     if (!rank.driver)
       rank.driver.emplace(*simulation.binding(r).steps(0), simulation.invocation(r), context,
                           rank.target);
-    const bool isFresh = context.instruction == 0;
+    const bool isFresh = context.instruction == 0 && context.tile == 0 && context.slice == 0;
     const uint32_t before = rank.driver->slices();
     const StepStatus status = rank.driver->advance(before + 1);
     rank.driver->ring();
@@ -73,7 +73,7 @@ private:
     rank.isFinished = status == StepStatus::Finished;
     if (rank.isFinished) {
       numWhole += isFresh;
-      EXPECT_EQ(rank.driver->context().tile, 1u);
+      EXPECT_EQ(rank.driver->context().tile, simulation.binding(r).program().numTiles);
       rank.driver.reset();
     } else if (leaves && random() % 4 == 0) {
       context = rank.driver->context();
@@ -91,14 +91,14 @@ private:
 
 class Driver : public testing::TestWithParam<Protocol> {
 protected:
-  /// False if it has no tables.
+  /// False if it has several thread blocks.
   bool check(plan::Plan plan, const SimulationOptions &options, uint64_t seed, bool leaves) {
     plan.protocol = GetParam();
-    bool hasTables = false;
+    bool isChecked = false;
     Status status = checkCollective(plan, options, seed, [&](Simulation &simulation) {
       DrivenRanks ranks(simulation, seed, leaves);
-      hasTables = ranks.haveTables();
-      if (!hasTables)
+      isChecked = ranks.haveOneBlock();
+      if (!isChecked)
         return runRandomly(simulation, seed, 1);
       const uint32_t invocations = options.inPlace ? 1 : 5; // the first one changes the input
       for (uint32_t invocation = 0; invocation < invocations; ++invocation) {
@@ -113,7 +113,7 @@ protected:
     });
     EXPECT_TRUE(status.ok()) << status.message() << "\n  " << plan.name << ", " << options.count
                              << " elements, seed " << seed;
-    return hasTables;
+    return isChecked;
   }
 
   uint32_t numWhole = 0, numLeft = 0;
@@ -132,6 +132,24 @@ TEST_P(Driver, ProgramsGiveTheReference) {
     EXPECT_GT(numWhole, 100u);
     EXPECT_EQ(numLeft > 20, leaves) << numLeft;
   }
+}
+
+/// Small tiles and slices: a driver is left in the middle of a message.
+TEST_P(Driver, TilesAndSlices) {
+  for (const NamedProgram &program : programs())
+    for (uint32_t n : {2u, 5u})
+      for (uint64_t count : {64, 1500, 5003})
+        for (uint32_t slices : {1u, 3u})
+          for (bool refers : {false, true})
+            check(program.make(n),
+                  {.count = count,
+                   .type = DataType::Int32,
+                   .tiles = {1000, slices},
+                   .misalignment = 4,
+                   .referenceBytes = refers ? 1u : 0u,
+                   .hostSteps = true},
+                  count * 8 + n, true);
+  EXPECT_GT(numLeft, 1000u);
 }
 
 TEST_P(Driver, AllTypesAndOperations) {
@@ -158,22 +176,23 @@ TEST_P(Driver, ManyOperands) {
                         count + n, true));
 }
 
-/// None in lines, too much for a slice, words to wait for.
-TEST_P(Driver, NotForAll) {
-  auto hasTable = [](const plan::Plan &plan, uint64_t count) {
+/// None in lines, too much for a slice.
+TEST_P(Driver, WhichIsNothingButLines) {
+  auto isPlain = [](const plan::Plan &plan, uint64_t count) {
     auto binding = bind(plan, {.count = count, .hostSteps = true});
     EXPECT_TRUE(binding.ok()) << binding.status().message();
-    return (*binding)->steps(0) != nullptr;
+    return (*binding)->steps(0)->isPlain();
   };
   plan::Plan plan = plan::testing::oneShotAllReduce(2);
-  EXPECT_FALSE(hasTable(plan, 16));
+  EXPECT_FALSE(isPlain(plan, 16));
   plan.protocol = GetParam();
-  EXPECT_TRUE(hasTable(plan, 16));
-  EXPECT_TRUE(hasTable(plan, 0));
-  EXPECT_FALSE(hasTable(plan, 100000));
+  EXPECT_EQ(isPlain(plan, 16), GetParam() != Protocol::Simple);
+  EXPECT_EQ(isPlain(plan, 0), GetParam() != Protocol::Simple);
+  EXPECT_FALSE(isPlain(plan, 100000));
 }
 
-INSTANTIATE_TEST_SUITE_P(Protocols, Driver, testing::Values(Protocol::LL, Protocol::LL128));
+INSTANTIATE_TEST_SUITE_P(Protocols, Driver,
+                         testing::Values(Protocol::Simple, Protocol::LL, Protocol::LL128));
 
 } // namespace
 } // namespace occl::interpreter::conformance
