@@ -5,7 +5,7 @@
 #include "nccl/errors.h"
 #include "nccl/red_ops.h"
 #include "nccl/registration.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <atomic>
 #include <condition_variable>

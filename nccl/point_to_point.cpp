@@ -2,7 +2,7 @@
 #include "nccl/comm.h"
 #include "nccl/group.h"
 #include "nccl/streams/streams.h"
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 
 namespace occl::nccl {
 

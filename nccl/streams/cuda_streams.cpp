@@ -2,7 +2,7 @@
 // that loads this library and makes none needs none.
 #include "nccl/comm.h"
 #include "nccl/streams/streams.h"
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 
 #include <dlfcn.h>
 #include <string>
