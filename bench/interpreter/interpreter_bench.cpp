@@ -6,7 +6,7 @@
 #include "runtime/exec/conformance/simulation.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/exec/reduce/fold_host.h"
-#include "runtime/exec/step/step.h"
+#include "runtime/exec/host/step_driver.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +49,8 @@ template <class Work> double timeOf(Work &&work) {
 
 std::unique_ptr<Simulation> simulate(const plan::Plan &plan, uint64_t bytes,
                                      const TilePolicy &tiles) {
-  auto made = Simulation::make(plan, {.count = bytes / sizeof(float), .tiles = tiles});
+  auto made =
+      Simulation::make(plan, {.count = bytes / sizeof(float), .tiles = tiles, .hostSteps = true});
   if (!made.ok()) {
     std::fprintf(stderr, "%s\n", made.status().message().c_str());
     std::exit(1);
@@ -66,8 +67,8 @@ uint64_t runToEnd(Simulation &simulation, HostTarget &target) {
     open = false;
     for (uint32_t r = 0; r < simulation.numRanks(); ++r)
       for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
-        StepResult result =
-            runBlock(simulation.invocation(r), b, simulation.context(r, b), target, ~0u);
+        StepResult result = runOnHost(simulation.invocation(r), *simulation.binding(r).steps(b),
+                                      simulation.context(r, b), target, ~0u);
         slices += result.slices;
         open |= result.status != StepStatus::Finished;
       }
@@ -92,10 +93,14 @@ void benchSteps() {
 
   auto simulation = simulate(plan::testing::ringAllReduce(8), 4096, {});
   simulation->announceAll();
-  runBlock(simulation->invocation(0), 0, simulation->context(0, 0), *target, ~0u);
+  const StepTable &steps = *simulation->binding(0).steps(0);
+  auto run = [&] {
+    runOnHost(simulation->invocation(0), steps, simulation->context(0, 0), *target, ~0u);
+  };
+  run();
   double seconds = timeOf([&] {
     for (int i = 0; i < 1000; ++i)
-      stepBlock(simulation->invocation(0), 0, simulation->context(0, 0), *target);
+      run();
   });
   std::printf("  %-42s %10.1f\n", "poll in vain (ring)", seconds * 1e6);
 }

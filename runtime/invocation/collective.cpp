@@ -210,7 +210,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
     request.op = ReduceOp::Sum;
   request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;
   request.headsDistance = place.headsDistance;
-  request.hostLineSteps = true;
+  request.hostSteps = true;
   request.lines.sliceBytes = kLineSliceBytes;
   auto binding = interpreter::bind(*spec.plan, request);
   if (!binding.ok())
@@ -231,8 +231,6 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   const interpreter::Program &program = collective->binding->program();
   collective->firstStepRingsReaders =
       program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;
-  if (collective->mayBeResident)
-    collective->flat = interpreter::FlatLines::make(program);
   collective->spec = std::move(spec);
   countBytes(*collective);
   collective->beginsAtOnce = collective->bytesSent + collective->bytesReceived <= kBytesAtOnce;

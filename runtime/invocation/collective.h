@@ -8,7 +8,6 @@
 #include "runtime/base/status.h"
 #include "runtime/control/records/announce.h"
 #include "runtime/exec/bind/bind.h"
-#include "runtime/exec/host/flat_lines.h"
 #include "runtime/observe/counters/collective_counters.h"
 #include "runtime/sync/atomic.h"
 
@@ -78,7 +77,7 @@ struct BlockBytes {
   uint64_t sent = 0, received = 0;
 };
 
-/// A shape of one rank. Immutable but for `unreclaimed`, `leases` and what `flat` works in.
+/// A shape of one rank. Immutable but for `unreclaimed` and `leases`.
 struct Collective {
   CollectiveSpec spec;
   /// Of the calls that have this shape.
@@ -100,8 +99,6 @@ struct Collective {
   bool mayBeResident = false;
   /// The first step of its one thread block rings all readers.
   bool firstStepRingsReaders = false;
-  /// If its one thread block is such.
-  std::unique_ptr<interpreter::FlatLines> flat;
   /// Small: who submits it with a callback makes the first visit.
   bool beginsAtOnce = false;
   /// What an average of floats divides each input by, so that it is bound as a sum; else 1.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace occl::daemon {
 
@@ -219,8 +220,9 @@ void Admission::setOptions(OpenInvocation &invocation, const Submission &submiss
   invocation.priority = options.priority;
   invocation.timeout = options.timeout;
   invocation.callbacksNeverBlock = options.callbacksNeverBlock;
-  const char *name = options.name ? options.name : "";
-  invocation.name = name;
+  const std::string_view name = options.name ? options.name : "";
+  if (invocation.name != name) // mostly it is that of the one before
+    invocation.name = name;
   IdState &id = *invocation.id;
   if (id.name != name)
     id.name = name;

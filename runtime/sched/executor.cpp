@@ -151,11 +151,8 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
   interpreter::Obstacle recorded; // polling again finds mostly the same one
   bool mustRing = patience == Patience::Alone || patience == Patience::First;
   uint32_t looksWhileIdle = 0;
-  // What goes in lines is small: the next slices are done before anybody would have woken.
-  target.putOffRings(invocation.view.program->line.bytes != 0);
   for (;; recorder.lookAgain()) {
     auto step = recorder.run(context, target, kQuantumSlices);
-    target.ringNow();
     if (step.slices != 0) {
       outcome.moved = true;
       polling = {};

@@ -8,6 +8,8 @@
 
 namespace occl::daemon {
 
+using interpreter::StepStatus;
+
 // Here, as here a Lane is complete.
 IdState::IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
 IdState::~IdState() = default;
@@ -15,7 +17,7 @@ IdState::~IdState() = default;
 std::unique_ptr<Lane> Lane::make(const IdState &id, const Fabric &fabric) {
   const Collective &collective = *id.resident;
   const interpreter::Binding &binding = *collective.binding;
-  if (!collective.flat)
+  if (binding.program().numBlocks != 1 || !binding.steps(0)->isPlain())
     return nullptr;
   std::unique_ptr<Lane> lane(new Lane);
   const uint32_t own = fabric.rank();
@@ -59,13 +61,13 @@ void Lane::prepare(interpreter::Invocation &view, uint64_t ordinal, const void *
 }
 
 bool LaneRun::run() {
-  if (!flat.advance() && !await()) {
+  if (driver.advance() == StepStatus::Blocked && !await()) {
     leave();
     return false;
   }
-  flat.ring();
+  driver.ring();
   const Ticks total = elapsed(invocation.times.submitted, ticks());
-  task.meter.madeAlone(flat.slices(), total > waiting ? total - waiting : 0, numWaits, waiting);
+  task.meter.madeAlone(driver.slices(), total > waiting ? total - waiting : 0, numWaits, waiting);
   if (!core.device->board.completeInLane(invocation, total)) {
     leave();
     return false;
@@ -80,7 +82,7 @@ bool LaneRun::run() {
 }
 
 bool LaneRun::await() {
-  const bool hasRung = flat.ring() && invocation.collective->firstStepRingsReaders;
+  const bool hasRung = driver.ring() && invocation.collective->firstStepRingsReaders;
   if (!hasRung)
     core.ringReaders(*invocation.collective);
   waitBegin = ticks();
@@ -88,8 +90,8 @@ bool LaneRun::await() {
     if (core.fabric->failed() || core.device->board.hasSubmissions() || !mayStay())
       return false;
     offers.haveBegun() ? yieldProcessor() : relax();
-    const bool isOver = flat.advance();
-    if (!isOver && !flat.ring())
+    const bool isOver = driver.advance() == StepStatus::Finished;
+    if (!isOver && !driver.ring())
       continue;
     const Ticks now = ticks();
     ++numWaits;
@@ -111,14 +113,14 @@ bool LaneRun::mayStay() {
 
 /// What an executor would have left behind.
 void LaneRun::leave() {
-  task.context = flat.context();
+  task.context = driver.context();
   invocation.own.expect();
   const Ticks begin = invocation.times.submitted;
   invocation.times.reset(begin);
   if (waitBegin == 0)
     waitBegin = begin;
-  if (flat.slices() != 0)
-    task.meter.ran(flat.slices(), begin, std::max(begin, waitBegin - waiting));
+  if (driver.slices() != 0)
+    task.meter.ran(driver.slices(), begin, std::max(begin, waitBegin - waiting));
   const auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
   core.device->board.leaveLane(invocation, coarseNow() + timeout);
   core.device->submissions.open();

@@ -3,8 +3,8 @@
 //
 // What an executor would do for such an invocation is the same each time, but for the ordinal and
 // the user's buffers: its memory is that of the one before, the readers know where it lies, its one
-// thread block is a few steps in lines. So it is looked up once (Lane, FlatLines), and done without
-// deciding anything (LaneRun).
+// thread block is a few steps in lines. So it is looked up once (Lane), and the driver of the steps
+// is called inline (LaneRun).
 //
 // It leaves nothing out that anybody else can see. The same words are changed under the same locks
 // in the same order as by admission, task board and executor: an invocation in the lane is
@@ -12,7 +12,7 @@
 // who is in it may leave it at any look: an executor goes on with the claimed task.
 #pragma once
 
-#include "runtime/exec/host/flat_lines.h"
+#include "runtime/exec/host/step_driver.h"
 #include "runtime/invocation/open_invocation.h"
 #include "runtime/sched/offers.h"
 
@@ -62,7 +62,7 @@ class LaneRun {
 public:
   explicit LaneRun(OpenInvocation &invocation)
       : invocation(invocation), core(*invocation.core), task(invocation.tasks[0]),
-        flat(*invocation.collective->flat, invocation.view) {}
+        driver(*invocation.collective->binding->steps(0), invocation.view, {}, target) {}
 
   /// True: it is complete, and over with everything that belongs to it, the communicator perhaps
   /// included. False: it did not end as fast as that, or something else is to be done; all is as if
@@ -82,7 +82,8 @@ private:
   OpenInvocation &invocation;
   Core &core;
   BlockTask &task;
-  interpreter::FlatRun flat;
+  interpreter::HostTarget target;
+  interpreter::StepDriver driver;
   Polling polling;
   Offers offers;
   uint32_t numWaits = 0;

@@ -1,7 +1,7 @@
 // What is counted, and recorded while somebody traces, of one visit of a task by an executor.
 #pragma once
 
-#include "runtime/exec/host/line_step.h"
+#include "runtime/exec/host/step_driver.h"
 #include "runtime/sched/core.h"
 #include "runtime/sched/task_board.h"
 
@@ -19,9 +19,8 @@ public:
     task.meter.visit(visit.queueLength);
   }
 
-  /// Runs as interpreter::runBlock does, and counts what it did.
-  template <class Target>
-  interpreter::StepResult run(interpreter::BlockContext &context, Target &target,
+  /// Runs as interpreter::runOnHost does, and counts what it did.
+  interpreter::StepResult run(interpreter::BlockContext &context, interpreter::HostTarget &target,
                               uint32_t maxSlices) {
     interpreter::StepResult result =
         isTraced ? runTraced(context, target, maxSlices) : runUntraced(context, target, maxSlices);
@@ -43,17 +42,16 @@ public:
   void end(VisitOutcome &outcome);
 
 private:
-  template <class Target>
-  interpreter::StepResult runUntraced(interpreter::BlockContext &context, Target &target,
-                                      uint32_t maxSlices) {
+  interpreter::StepResult runUntraced(interpreter::BlockContext &context,
+                                      interpreter::HostTarget &target, uint32_t maxSlices) {
     const OpenInvocation &invocation = *task.invocation;
-    return invocation.transfers
-               ? invocation.end->run(*invocation.transfers, context, maxSlices)
-               : interpreter::runOnHost(invocation.view, task.block, context, target, maxSlices);
+    if (invocation.transfers)
+      return invocation.end->run(*invocation.transfers, context, maxSlices);
+    const interpreter::StepTable &steps = *invocation.collective->binding->steps(task.block);
+    return interpreter::runOnHost(invocation.view, steps, context, target, maxSlices);
   }
-  template <class Target>
-  interpreter::StepResult runTraced(interpreter::BlockContext &context, Target &target,
-                                    uint32_t maxSlices) {
+  interpreter::StepResult runTraced(interpreter::BlockContext &context,
+                                    interpreter::HostTarget &target, uint32_t maxSlices) {
     interpreter::StepResult result;
     uint32_t slices = 0;
     do {

@@ -87,7 +87,7 @@ byte ended;
   (phase[MINE] == Reading || phase[MINE] == Checking || phase[MINE] == Entering || phase[MINE] == Storing)
 #define IS_OPEN (phase[MINE] != Idle && phase[MINE] != Settling && phase[MINE] != Failed)
 
-inline read() { /* HostTarget::fold */
+inline read() { /* StepDriver::foldPiece */
   isRight = isRight && held[AT(stage, THEIRS)] == ordinal[MINE]
 }
 
@@ -123,7 +123,7 @@ proctype Steps(byte r, c) { /* Executor::visitClaimed */
   :: atomic { /* Fabric::failed */ !dead[r] && phase[MINE] == Begun && HAS_BEGUN && !failed[r] -> phase[MINE] = Entering }
   :: atomic { /* none: -DBREAK_BEGIN */ !dead[r] && phase[MINE] == Entering -> accessing[r]++; phase[MINE] = Storing }
 #else
-  :: atomic { /* Slice::poll, Fabric::beginAccess */ !dead[r] && phase[MINE] == Begun && HAS_BEGUN -> accessing[r]++; phase[MINE] = Entering }
+  :: atomic { /* StepDriver::arrived, Fabric::beginAccess */ !dead[r] && phase[MINE] == Begun && HAS_BEGUN -> accessing[r]++; phase[MINE] = Entering }
   :: atomic { /* Fabric::beginAccess, Fabric::endAccess */
       !dead[r] && phase[MINE] == Entering ->
       if
@@ -132,41 +132,41 @@ proctype Steps(byte r, c) { /* Executor::visitClaimed */
       fi
     }
 #endif
-  :: atomic { /* Slice::fold */
+  :: atomic { /* StepDriver::executeSlice */
       !dead[r] && phase[MINE] == Storing && !isUsers[THEIRS] && held[AT(1, THEIRS)] != ordinal[MINE] ->
       held[AT(1, THEIRS)] = ordinal[MINE] /* the first half */
     }
-  :: atomic { /* Slice::fold, Slice::publish, Fabric::endAccess */
+  :: atomic { /* StepDriver::executeSlice, StepDriver::publish, Fabric::endAccess */
       !dead[r] && phase[MINE] == Storing && (isUsers[THEIRS] || held[AT(1, THEIRS)] == ordinal[MINE]) ->
       assert(!isUsers[THEIRS]); /* the other half */
       stored[THEIRS] = ordinal[MINE] + 1;
       accessing[r]--;
       phase[MINE] = Done
     }
-  :: atomic { /* Slice::poll, TaskBoard::release */
+  :: atomic { /* StepDriver::arrived, TaskBoard::release */
       !dead[r] && phase[MINE] == Done && stored[MINE] > ordinal[MINE] ->
       assert(held[AT(1, MINE)] == ordinal[MINE]);
       complete()
     }
 #else
-  :: atomic { /* Slice::publish, Slice::referenceOfSlice */
+  :: atomic { /* StepDriver::publish, StepDriver::referenceOfSlice */
       phase[MINE] == Begun && !failed[r] ->
       referred[AT(0, MINE)] = ordinal[MINE] + 1;
       phase[MINE] = Sent
     }
-  :: atomic { /* Slice::poll, Slice::followReference, PeerMemory::read */
+  :: atomic { /* StepDriver::arrived, StepDriver::followReference, PeerMemory::read */
       phase[MINE] == Sent && !failed[r] && MAY_RECEIVE ->
       seen = failed[NEXT];
       read(); /* the first half */
       phase[MINE] = Reading
     }
-  :: atomic { /* PeerMemory::read, HostTarget::fold */
+  :: atomic { /* PeerMemory::read, StepDriver::foldPiece */
       phase[MINE] == Reading ->
       read(); /* the other half */
       assert(!isUsers[MINE]);
       phase[MINE] = Checking
     }
-  :: atomic { /* Slice::sourcesWereKept, PeerMemory::mayHaveChanged, Slice::publish, Executor::run */
+  :: atomic { /* StepDriver::sourcesWereKept, PeerMemory::mayHaveChanged, StepDriver::publish, Executor::run */
       phase[MINE] == Checking ->
       if
       :: SOURCE_FAILED -> failed[r] = true; phase[MINE] = Sent

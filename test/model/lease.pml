@@ -79,7 +79,7 @@ active proctype Owner() { /* Admission::submit */
     :: else -> takeBlock()
     fi;
     d_step { /* AnnounceCell::publish */ recordAt[n % K] = at; recordOf[n % K] = n + 1 };
-    d_step { /* Slice::publish */ data[at] = n; flags[at] = FLAG(n) };
+    d_step { /* StepDriver::copy */ data[at] = n; flags[at] = FLAG(n) };
     n++
   :: else -> break
   od;

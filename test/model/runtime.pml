@@ -331,7 +331,7 @@ inline release(r) { /* TaskBoard::release, TaskQueue::release */
 /* The slice: the program's buffers are the program's again once the invocation is complete, the
  * peer's memory is there as long as this rank has not finished, and invocations of one collective
  * run one after another. */
-inline touch(r) { /* stepSlice, Slice::fold, Slice::publish */
+inline touch(r) { /* StepDriver::advance, StepDriver::executeSlice, StepDriver::publish */
   assert(state[INVOCATION(r, invocation)] != COMPLETE);
   assert(block == 0 || failed[PEER(r)] || failed[r] || !reclaimed[INVOCATION(PEER(r), invocation)]);
 #ifdef TWICE
@@ -407,14 +407,14 @@ inline carryOut(r) { /* Executor::visitClaimed */
   :: !mustSettle && holds ->
     TOGETHER { /* Executor::visitClaimed */
 #if defined(HELP) || defined(ABORT)
-    d_step { /* Executor::run, stepSlice */
+    d_step { /* Executor::run, StepDriver::advance */
       if
       :: moved -> touch(r)
       :: else
       fi
     };
 #endif
-    atomic { /* HostTarget::ringNow, TaskBoard::release */
+    atomic { /* StepDriver::ringAll, TaskBoard::release */
 #ifndef BREAK_DATA_RING
       if
       :: moved && block == 0 -> ring(PEER(r)) /* block 1 has nothing for the peer */

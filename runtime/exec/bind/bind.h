@@ -5,6 +5,7 @@
 #include "runtime/base/data_type.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/step/invocation.h"
+#include "runtime/exec/step/step_table.h"
 
 #include <cstdint>
 #include <memory>
@@ -43,9 +44,9 @@ struct BindRequest {
   /// In lines such steps have at most so many bytes of data; 0: each instruction is one. For
   /// executors that take all slices of an instruction in one step (straight.h).
   uint32_t lineStepBytes = 0;
-  /// In lines, consecutive instructions of one slice that wait for nothing else and store nothing
-  /// else become one step: see line_step.h. Not with stepOperands.
-  bool hostLineSteps = false;
+  /// For hosts: thread blocks have step tables, in which consecutive instructions of plain lines
+  /// that need not wait apart are one step. Not with stepOperands.
+  bool hostSteps = false;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
@@ -83,6 +84,10 @@ public:
   const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
   /// The other ranks whose buffers this one accesses directly: ascending.
   const std::vector<uint32_t> &directRanks() const { return accessedRanks; }
+  /// Of a thread block; null unless it was bound with BindRequest::hostSteps.
+  const StepTable *steps(uint32_t block) const {
+    return stepTables.empty() ? nullptr : stepTables[block].get();
+  }
   /// Index in Plan::instructions of an instruction of a thread block of this rank.
   uint32_t planInstruction(uint32_t block, uint32_t instruction) const {
     return firstInstructions[block] + instruction;
@@ -104,7 +109,8 @@ private:
   std::vector<uint64_t> chunkBegins;
   std::vector<uint64_t> arenaSizes, controlSizes, counterSizes, headSizes; // by rank
   std::vector<uint32_t> usedArenas, accessedRanks;
-  std::vector<uint32_t> firstInstructions; // by thread block
+  std::vector<uint32_t> firstInstructions;                  // by thread block
+  std::vector<std::unique_ptr<const StepTable>> stepTables; // likewise; empty: not for hosts
   uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;
 };
 

@@ -1,7 +1,6 @@
 // What is known of a step before it runs: the control words that it waits for and stores, the
 // places that it uses, which instructions make one step.
 #include "runtime/exec/bind/binder.h"
-#include "runtime/exec/step/plain_lines.h"
 
 #include <span>
 
@@ -117,8 +116,15 @@ void Binder::groupInstructions() {
       groupSteps(block);
 }
 
+void Binder::makeStepTables() {
+  if (!request.hostSteps)
+    return;
+  for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b)
+    binding->stepTables.push_back(std::make_unique<StepTable>(binding->bound, b));
+}
+
 bool Binder::isToBeGrouped(const BoundBlock &block) const {
-  if (request.hostLineSteps)
+  if (request.hostSteps)
     return arePlainLines(block);
   if (request.stepOperands == 0 || request.referenceBytes != 0)
     return false;
@@ -177,7 +183,7 @@ bool Binder::waitsForLines(const BoundInstruction &bound) const {
 
 /// What a step is in lines at most: all pieces count as the largest.
 bool Binder::fitsInLines(uint32_t leader, uint32_t next) const {
-  if (!hasLines() || request.hostLineSteps)
+  if (!hasLines() || request.hostSteps)
     return true;
   uint64_t largest = 0;
   for (uint32_t i = leader; i <= next; ++i)
@@ -200,7 +206,7 @@ bool Binder::mayJoin(uint32_t leader, uint32_t next) const {
   const BoundInstruction &step = instructions[leader], &member = instructions[next];
   if (!mayBeGrouped(step) || !mayBeGrouped(member) ||
       step.numInstructions == kMaxStepInstructions ||
-      (!request.hostLineSteps &&
+      (!request.hostSteps &&
        step.numStepOperands + member.numStepOperands > int(request.stepOperands)) ||
       ((member.numAcquires != 0 || waitsForLines(member)) &&
        (step.numReleases != 0 || step.published)) ||

@@ -43,6 +43,7 @@ public:
     resolveSteps();
     finish();
     groupInstructions();
+    makeStepTables();
     return std::shared_ptr<const Binding>(std::move(binding));
   }
 
@@ -97,6 +98,7 @@ private:
   void resolveDependencies(const plan::Instruction &instruction, uint32_t block);
   void pushNeed(BoundInstruction &bound, uint32_t rank, uint32_t connection);
   void groupInstructions();
+  void makeStepTables();
   bool isToBeGrouped(const BoundBlock &block) const;
   void groupSteps(const BoundBlock &block);
   bool mayBeGrouped(const BoundInstruction &bound) const;

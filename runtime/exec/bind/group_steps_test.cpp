@@ -230,9 +230,9 @@ private:
   }
 
   bool mayJoin(uint32_t first, uint32_t next) const {
-    if (request.hostLineSteps ? !isPlain() : inLines() || !isOneSlice())
+    if (request.hostSteps ? !isPlain() : inLines() || !isOneSlice())
       return false;
-    if (!request.hostLineSteps && (next - first + 1) * 2 > request.stepOperands)
+    if (!request.hostSteps && (next - first + 1) * 2 > request.stepOperands)
       return false;
     for (uint32_t i = first; i < next; ++i)
       if ((waits(next) && tells(i)) || storeOneWord(i, next) || mayConflict(i, next))
@@ -256,10 +256,10 @@ TEST(GroupSteps, WhatNeedNotWaitApartAndNothingElse) {
     if (block.pick(2) == 0)
       request.stepOperands = block.pick(3) == 0 ? 4 : 64;
     else
-      request.hostLineSteps = true;
+      request.hostSteps = true;
     if (block.pick(3) == 0)
       request.tiles.messageBytes = 256; // several tiles
-    if (request.hostLineSteps && block.pick(4) != 0)
+    if (request.hostSteps && block.pick(4) != 0)
       block.plan.protocol = plan::Protocol::LL128;
     auto bound = bind(block.plan, request);
     ASSERT_TRUE(bound.ok()) << bound.status().message();

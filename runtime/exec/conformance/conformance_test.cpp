@@ -15,13 +15,16 @@ constexpr TilePolicy kSmallTiles = {.messageBytes = 1000, .slicesPerMessage = 1}
 
 class Conformance : public testing::TestWithParam<NamedProgram> {
 protected:
-  /// In every alias mode that the plan is valid for, and every placement.
+  /// In every alias mode that the plan is valid for, and every placement; by the driver of hosts
+  /// and slice by slice as on devices.
   void check(const plan::Plan &plan, SimulationOptions options, uint64_t seed,
              uint32_t maxSlices = 3) {
-    for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
-      options.placement = placement;
-      checkAliasModes(plan, options, seed, maxSlices);
-    }
+    for (bool hostSteps : {true, false})
+      for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+        options.hostSteps = hostSteps;
+        options.placement = placement;
+        checkAliasModes(plan, options, seed, maxSlices);
+      }
   }
 
   void checkAliasModes(const plan::Plan &plan, SimulationOptions options, uint64_t seed,
@@ -37,7 +40,7 @@ protected:
                                << options.count << " elements of " << nameOf(options.type) << ", "
                                << nameOf(options.op) << (inPlace ? ", in place" : "")
                                << (options.placement == Placement::AtSource ? "" : ", pushed")
-                               << ", seed " << seed;
+                               << (options.hostSteps ? ", on hosts" : "") << ", seed " << seed;
     }
   }
   /// The reference has its in-place form nowhere to look up: the input is gone.

@@ -4,9 +4,8 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"
-#include "runtime/exec/host/line_step.h"
 #include "runtime/exec/host/target_host.h"
-#include "runtime/exec/step/step.h"
+#include "runtime/exec/host/step_driver.h"
 
 #include <gtest/gtest.h>
 
@@ -38,15 +37,14 @@ protected:
           SimulationOptions options = given;
           options.lines = policy;
           options.placement = placement;
-          options.hostLineSteps |= seed % 2 == 0;
+          options.hostSteps = true;
           Status status = checkCollective(plan, options, seed, [&](Simulation &simulation) {
             return runRandomly(simulation, seed, 3);
           });
           ASSERT_TRUE(status.ok())
               << status.message() << "\n  " << ranks << " ranks, " << options.count
               << " elements of " << nameOf(options.type) << ", " << nameOf(options.op) << ", "
-              << nameOf(protocol) << (options.hostLineSteps ? ", in steps of hosts" : "")
-              << ", lines of " << policy.wideLineBytes << ", seed " << seed;
+              << nameOf(protocol) << ", lines of " << policy.wideLineBytes << ", seed " << seed;
         }
     }
   }
@@ -77,30 +75,26 @@ TEST_P(Lines, SeveralInstructionsAStep) {
         continue; // the reference of a shift in place has its input nowhere to look up
       for (uint64_t count : {0, 1, 15, 200})
         for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg})
-          ASSERT_NO_FATAL_FAILURE(check(ranks,
-                                        {.count = count,
-                                         .op = op,
-                                         .inPlace = inPlace,
-                                         .misalignment = count % 4,
-                                         .hostLineSteps = true},
-                                        count));
+          ASSERT_NO_FATAL_FAILURE(check(
+              ranks, {.count = count, .op = op, .inPlace = inPlace, .misalignment = count % 4},
+              count));
     }
 }
 
 TEST_P(Lines, FlagsOfEarlierInvocationsAreTakenForNothing) {
   for (Protocol protocol : kProtocols) {
     plan::Plan plan = make(GetParam(), 3, protocol);
-    auto status =
-        checkCollective(plan, {.count = 1501, .type = DataType::Int32, .tiles = {1000, 1}}, 7,
-                        [&](Simulation &simulation) {
-                          for (uint64_t invocation = 0; invocation < 5; ++invocation) {
-                            if (invocation != 0)
-                              simulation.next();
-                            if (Status run = runRandomly(simulation, invocation, 2); !run.ok())
-                              return run;
-                          }
-                          return Status();
-                        });
+    auto status = checkCollective(
+        plan, {.count = 1501, .type = DataType::Int32, .tiles = {1000, 1}, .hostSteps = true}, 7,
+        [&](Simulation &simulation) {
+          for (uint64_t invocation = 0; invocation < 5; ++invocation) {
+            if (invocation != 0)
+              simulation.next();
+            if (Status run = runRandomly(simulation, invocation, 2); !run.ok())
+              return run;
+          }
+          return Status();
+        });
     ASSERT_TRUE(status.ok()) << status.message();
   }
 }
@@ -109,8 +103,11 @@ TEST_P(Lines, ThreadsGiveTheReference) {
   for (Protocol protocol : kProtocols) {
     plan::Plan plan = make(GetParam(), 4, protocol);
     for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
-      SimulationOptions options = {
-          .count = 9011, .type = DataType::Int32, .tiles = {2000, 1}, .placement = placement};
+      SimulationOptions options = {.count = 9011,
+                                   .type = DataType::Int32,
+                                   .tiles = {2000, 1},
+                                   .placement = placement,
+                                   .hostSteps = true};
       Status status = checkCollective(
           plan, options, 3, [](Simulation &simulation) { return runInThreads(simulation, 60s); });
       ASSERT_TRUE(status.ok()) << status.message();
@@ -127,13 +124,15 @@ protected:
   void SetUp() override {
     plan::Plan plan = aggregatedAllReduce(2);
     plan.protocol = GetParam();
-    simulation = std::move(*Simulation::make(plan, {.count = 64, .type = DataType::Int32}));
+    simulation = std::move(
+        *Simulation::make(plan, {.count = 64, .type = DataType::Int32, .hostSteps = true}));
     simulation->announceAll();
     std::memset(simulation->input(0), 1, simulation->inputBytes(0));
     std::memset(simulation->input(1), 2, simulation->inputBytes(1));
   }
   StepResult step(uint32_t rank) {
-    return stepBlock(simulation->invocation(rank), 0, simulation->context(rank, 0), target);
+    return runOnHost(simulation->invocation(rank), *simulation->binding(rank).steps(0),
+                     simulation->context(rank, 0), target, 1);
   }
   char *lines(uint32_t rank) { return simulation->arena(rank); }
 
@@ -171,11 +170,12 @@ TEST_P(LineSteps, ASliceIsThereWhenAllItsLinesAre) {
 TEST_P(LineSteps, AStepOfSeveralStoresNothingBeforeAllIsThereAndNamesWhatIsMissing) {
   plan::Plan plan = plan::testing::allToAll(3);
   plan.protocol = GetParam();
-  auto made = Simulation::make(plan, {.count = 6, .type = DataType::Int32, .hostLineSteps = true});
+  auto made = Simulation::make(plan, {.count = 6, .type = DataType::Int32, .hostSteps = true});
   ASSERT_TRUE(made.ok()) << made.status().message();
   Simulation &ranks = **made;
   auto run = [&](uint32_t rank) {
-    return runOnHost(ranks.invocation(rank), 0, ranks.context(rank, 0), target, 100);
+    return runOnHost(ranks.invocation(rank), *ranks.binding(rank).steps(0), ranks.context(rank, 0),
+                     target, 100);
   };
   auto waiting = [&](const Obstacle &obstacle) {
     return waitingInstruction(ranks.binding(0).program(), 0, ranks.context(0, 0).instruction,

@@ -7,10 +7,11 @@
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"
 #include "runtime/exec/host/target_host.h"
-#include "runtime/exec/step/step.h"
+#include "runtime/exec/host/step_driver.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <sys/wait.h>
@@ -39,7 +40,8 @@ TEST_P(References, GiveTheReference) {
                                          .tiles = {1000, slices},
                                          .misalignment = 4,
                                          .referenceBytes = 1,
-                                         .mapped = mapped};
+                                         .mapped = mapped,
+                                         .hostSteps = true};
             Status status = checkCollective(plan, options, count, [&](Simulation &simulation) {
               return runRandomly(simulation, count + slices, 2);
             });
@@ -56,7 +58,8 @@ TEST_P(References, ThreadsGiveTheReference) {
                                  .type = DataType::Int32,
                                  .tiles = {2000, 1},
                                  .referenceBytes = 1,
-                                 .mapped = mapped};
+                                 .mapped = mapped,
+                                 .hostSteps = true};
     Status status = checkCollective(
         plan, options, 3, [](Simulation &simulation) { return runInThreads(simulation, 60s); });
     ASSERT_TRUE(status.ok()) << status.message();
@@ -71,15 +74,18 @@ INSTANTIATE_TEST_SUITE_P(Programs, References,
 class OneMessage : public testing::Test {
 protected:
   void start(bool mapped) {
-    auto made = Simulation::make(
-        plan::testing::chainBroadcast(2, 1),
-        {.count = 100, .type = DataType::Int32, .referenceBytes = 1, .mapped = mapped});
+    auto made = Simulation::make(plan::testing::chainBroadcast(2, 1), {.count = 100,
+                                                                       .type = DataType::Int32,
+                                                                       .referenceBytes = 1,
+                                                                       .mapped = mapped,
+                                                                       .hostSteps = true});
     ASSERT_TRUE(made.ok()) << made.status().message();
     simulation = std::move(*made);
     simulation->announceAll();
   }
   StepResult run(uint32_t rank) {
-    return runBlock(simulation->invocation(rank), 0, simulation->context(rank, 0), target, 100);
+    return runOnHost(simulation->invocation(rank), *simulation->binding(rank).steps(0),
+                     simulation->context(rank, 0), target, 100);
   }
 
   HostTarget target;
@@ -139,25 +145,22 @@ TEST_F(OneMessage, AReferenceBeyondTheMappedMemoryIsAnError) {
   EXPECT_EQ(run(1).status, StepStatus::PeerLost);
 }
 
-/// The sender fails while its receiver reads, and its program stores something else.
-struct FailingTarget : HostTarget {
-  void fold(const Program &program, unsigned numSources, unsigned numDestinations,
-            uint64_t elements, uint64_t divisor) {
-    failAndReuse();
-    HostTarget::fold(program, numSources, numDestinations, elements, divisor);
-  }
-  bool read(const PeerMemory &memory, Reference reference, char *to, uint64_t bytes) {
-    failAndReuse();
-    return HostTarget::read(memory, reference, to, bytes);
-  }
-  void failAndReuse() {
-    failedBy.store(1);
-    std::memset(buffer, 7, bytes);
+/// Rank `from` fails while rank `reader` reads its buffer: the word that says so lies in what is
+/// stored first to the reader's output.
+class FailsMeanwhile {
+public:
+  FailsMeanwhile(Simulation &simulation, uint32_t reader, uint32_t from) {
+    Invocation &invocation = simulation.invocation(reader);
+    char *word = simulation.output(reader);
+    std::memset(word, 0, sizeof(Atomic<uint32_t>));
+    memory = {invocation.peerMemory[0], invocation.peerMemory[1]};
+    memory[from].failedBy = reinterpret_cast<const Atomic<uint32_t> *>(word);
+    invocation.peerMemory = memory.data();
+    EXPECT_FALSE(memory[from].mayHaveChanged());
   }
 
-  Atomic<uint32_t> failedBy{0};
-  char *buffer = nullptr;
-  uint64_t bytes = 0;
+private:
+  std::array<PeerMemory, 2> memory;
 };
 
 TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
@@ -165,14 +168,9 @@ TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
     ASSERT_NO_FATAL_FAILURE(start(mapped));
     std::memset(simulation->input(0), 3, 400);
     EXPECT_EQ(run(0).status, StepStatus::Blocked);
-    FailingTarget failing;
-    failing.buffer = simulation->input(0);
-    failing.bytes = 400;
-    Invocation &receiver = simulation->invocation(1);
-    PeerMemory memory[] = {receiver.peerMemory[0], receiver.peerMemory[1]};
-    memory[0].failedBy = &failing.failedBy;
-    receiver.peerMemory = memory;
-    StepResult result = runBlock(receiver, 0, simulation->context(1, 0), failing, 100);
+    FailsMeanwhile fails(*simulation, 1, 0);
+    std::memset(simulation->input(0), 7, 400);
+    StepResult result = run(1);
     EXPECT_EQ(simulation->output(1)[399], 7) << "it has read what was stored later";
     EXPECT_EQ(result.status, StepStatus::PeerLost) << mapped;
     EXPECT_EQ(result.obstacle.peer, 0u);
@@ -182,19 +180,16 @@ TEST_F(OneMessage, WhatIsReadOfARankThatFailsIsNotPublished) {
 }
 
 TEST(DirectAccess, WhatIsReadOfARankThatFailsIsNotPublished) {
-  auto made =
-      Simulation::make(plan::testing::directAllReduce(2), {.count = 100, .type = DataType::Int32});
+  auto made = Simulation::make(plan::testing::directAllReduce(2),
+                               {.count = 100, .type = DataType::Int32, .hostSteps = true});
   ASSERT_TRUE(made.ok()) << made.status().message();
   Simulation &simulation = **made;
   simulation.announceAll();
-  FailingTarget failing;
-  failing.buffer = simulation.input(1);
-  failing.bytes = 400;
-  Invocation &reader = simulation.invocation(0);
-  PeerMemory memory[2];
-  memory[1].failedBy = &failing.failedBy;
-  reader.peerMemory = memory;
-  StepResult result = runBlock(reader, 0, simulation.context(0, 0), failing, 100);
+  std::memset(simulation.input(1), 7, 400);
+  FailsMeanwhile fails(simulation, 0, 1);
+  HostTarget target;
+  StepResult result = runOnHost(simulation.invocation(0), *simulation.binding(0).steps(0),
+                                simulation.context(0, 0), target, 100);
   EXPECT_EQ(result.status, StepStatus::PeerLost);
   EXPECT_EQ(result.obstacle.peer, 1u);
   EXPECT_EQ(result.slices, 0u);

@@ -1,9 +1,8 @@
 #include "runtime/exec/conformance/simulation.h"
 
 #include "plan/model/chunking_of.h"
-#include "runtime/exec/host/line_step.h"
 #include "runtime/exec/host/target_host.h"
-#include "runtime/exec/step/step.h"
+#include "runtime/exec/host/step_driver.h"
 #include "runtime/sync/deadline.h"
 
 #include <atomic>
@@ -30,13 +29,12 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
                              .referenceBytes = options.referenceBytes,
                              .slotsOffset = options.slotsOffset,
                              .stepOperands = options.stepOperands,
-                             .hostLineSteps = options.hostLineSteps});
+                             .hostSteps = options.hostSteps});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
     simulation->allocate(simulation->ranks[r], plan, options);
   }
-  simulation->hostLineSteps = options.hostLineSteps;
   if (options.blocks.empty())
     simulation->restart();
   else
@@ -160,9 +158,11 @@ std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
 
 StepResult runTurn(Simulation &simulation, uint32_t rank, uint32_t block, HostTarget &target,
                    uint32_t maxSlices) {
-  const auto run = simulation.hasHostLineSteps() ? runOnHost : runBlock<HostTarget>;
-  return run(simulation.invocation(rank), block, simulation.context(rank, block), target,
-             maxSlices);
+  const Invocation &invocation = simulation.invocation(rank);
+  BlockContext &context = simulation.context(rank, block);
+  const StepTable *steps = simulation.binding(rank).steps(block);
+  return steps ? runOnHost(invocation, *steps, context, target, maxSlices)
+               : runBlock(invocation, block, context, target, maxSlices);
 }
 
 /// Something that can happen next: a turn of a thread block, or (block kAnnounce) all announcements

@@ -33,7 +33,7 @@ struct SimulationOptions {
   bool mapped = true;
   /// As in BindRequest.
   uint32_t stepOperands = 0;
-  bool hostLineSteps = false;
+  bool hostSteps = false;
   /// As in BindRequest.
   uint64_t slotsOffset = 0;
   /// By rank: an arena block that others may have used before, which stays as it is, with the
@@ -49,8 +49,6 @@ public:
   static StatusOr<std::unique_ptr<Simulation>> make(const plan::Plan &plan,
                                                     const SimulationOptions &options);
 
-  /// As options said.
-  bool hasHostLineSteps() const { return hostLineSteps; }
   uint32_t numRanks() const { return static_cast<uint32_t>(ranks.size()); }
   uint32_t numBlocks(uint32_t rank) const { return ranks[rank].binding->program().numBlocks; }
   const Binding &binding(uint32_t rank) const { return *ranks[rank].binding; }
@@ -96,7 +94,6 @@ private:
   void allocate(Rank &rank, const plan::Plan &plan, const SimulationOptions &options);
 
   std::vector<Rank> ranks;
-  bool hostLineSteps = false;
 };
 
 /// Executes everything in one thread: again and again one random block of a random rank, at most

@@ -3,13 +3,11 @@
 
 #include "plan/model/limits.h"
 #include "runtime/exec/host/lines_host.h"
-#include "runtime/exec/host/peer_memory.h"
 #include "runtime/exec/reduce/fold_host.h"
 #include "runtime/exec/step/invocation.h"
 #include "runtime/exec/step/ready.h"
 #include "runtime/exec/step/slice.h"
 #include "runtime/sync/atomic.h"
-#include "runtime/sync/doorbell.h"
 
 #include <cstdint>
 #include <span>
@@ -40,19 +38,9 @@ public:
   /// Ranks announce themselves while thread blocks run.
   static constexpr bool kKnowsAllPlaces = false;
 
-  static constexpr bool kHasReferences = true;
-  /// Words that a tail orders.
-  static uint64_t load(const uint64_t *word) { return loadShared(word, std::memory_order_relaxed); }
-  static void store(uint64_t *word, uint64_t value) {
-    storeShared(word, value, std::memory_order_relaxed);
-  }
-  static char *mapped(const PeerMemory &memory, Reference reference, uint64_t bytes) {
-    return memory.at(reference, bytes);
-  }
-  static bool read(const PeerMemory &memory, Reference reference, char *to, uint64_t bytes) {
-    return memory.read(reference, to, bytes);
-  }
-  static bool mayHaveChanged(const PeerMemory &memory) { return memory.mayHaveChanged(); }
+  /// Slices with references, and waking sleepers, are the driver's (step_driver.h).
+  static constexpr bool kHasReferences = false;
+  static constexpr bool kHasDoorbells = false;
 
   /// Room for the addresses of an instruction's operands.
   char **pointers() { return addresses; }
@@ -127,35 +115,6 @@ public:
     lines::pack(format, from, to, bytes, flag);
   }
 
-  static constexpr bool kHasDoorbells = true;
-  /// From now on doorbells are rung by ringNow() only, which the caller calls before it waits or
-  /// leaves; or each at once.
-  void putOffRings(bool areLate) { ringsAreLate = areLate; }
-  /// Orders everything published before it with the rings after it.
-  void fenceBeforeRings() const {
-    if (!ringsAreLate)
-      threadFence(std::memory_order_seq_cst);
-  }
-  void ring(Doorbell *bell) {
-    if (bell == nullptr)
-      return;
-    if (!ringsAreLate)
-      return bell->ringFenced();
-    if (numBells == kMostBells)
-      ringNow();
-    bells[numBells++] = bell;
-  }
-  /// What was put off. One fence for all: a fence waits until other processors have given up the
-  /// lines of all stores before it, and goes on with what can be read meanwhile if it comes late.
-  void ringNow() {
-    if (numBells == 0)
-      return;
-    threadFence(std::memory_order_seq_cst);
-    for (Doorbell *bell : std::span(bells, numBells))
-      bell->ringFenced();
-    numBells = 0;
-  }
-
 private:
   /// Sources and destinations with a value are lines.
   bool foldReadyLines(const Program &program, std::span<const FoldPiece> steps,
@@ -195,16 +154,10 @@ private:
       return;
     if (numSources == 1 && divisor <= 1)
       return copyToAll(pointers, numDestinations, elements * program.elementBytes);
-    table.functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
+    foldTable().functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)](
         pointers, numSources, numDestinations, elements, divisor);
   }
 
-  static constexpr uint32_t kMostBells = 32;
-
-  const FoldTable &table = foldTable();
-  bool ringsAreLate = false;
-  uint32_t numBells = 0;
-  Doorbell *bells[kMostBells];
   char *addresses[plan::limits::kMaxOperands];
   /// In a union so that no constructor runs: clearing takes as long as a step.
   union {

@@ -3,7 +3,7 @@
 
 #include "plan/model/builder.h"
 #include "runtime/exec/conformance/simulation.h"
-#include "runtime/exec/host/target_host.h"
+#include "runtime/exec/host/step_driver.h"
 #include "runtime/sync/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -36,12 +36,21 @@ plan::Plan sendAndAdd(uint32_t depth) {
   return std::move(builder).take();
 }
 
-class Step : public testing::Test {
+/// By the driver of hosts, or slice by slice as on devices.
+class Step : public testing::TestWithParam<bool> {
 protected:
+  StepResult run(uint32_t rank, uint32_t block, uint32_t maxSlices) {
+    const Invocation &invocation = simulation->invocation(rank);
+    BlockContext &context = simulation->context(rank, block);
+    return GetParam() ? runOnHost(invocation, *simulation->binding(rank).steps(block), context,
+                                  target, maxSlices)
+                      : runBlock(invocation, block, context, target, maxSlices);
+  }
   /// Tiles of 32 elements.
   void start(uint32_t depth, uint64_t count, uint32_t slices = 1) {
-    auto made = Simulation::make(sendAndAdd(depth),
-                                 {.count = count, .type = DataType::Int32, .tiles = {128, slices}});
+    auto made = Simulation::make(
+        sendAndAdd(depth),
+        {.count = count, .type = DataType::Int32, .tiles = {128, slices}, .hostSteps = GetParam()});
     ASSERT_TRUE(made.ok()) << made.status().message();
     simulation = std::move(*made);
     for (uint32_t r = 0; r < 2; ++r)
@@ -50,9 +59,7 @@ protected:
         std::memcpy(simulation->input(r) + i * 4, &value, 4);
       }
   }
-  StepResult step(uint32_t rank, uint32_t block) {
-    return stepBlock(simulation->invocation(rank), block, simulation->context(rank, block), target);
-  }
+  StepResult step(uint32_t rank, uint32_t block) { return run(rank, block, 1); }
   uint64_t tail() { return word(&ConnectionEnd::tailOffset); }
   uint64_t head() { return word(&ConnectionEnd::headsOffset); }
   uint64_t word(uint64_t ConnectionEnd::*offset) {
@@ -71,7 +78,7 @@ protected:
   std::unique_ptr<Simulation> simulation;
 };
 
-TEST_F(Step, NamesWhatItWaitsFor) {
+TEST_P(Step, NamesWhatItWaitsFor) {
   start(2, 10);
   expectBlocked(step(1, 0), BlockReason::Announce, 0, 0);
   simulation->announceAll();
@@ -87,7 +94,7 @@ TEST_F(Step, NamesWhatItWaitsFor) {
   EXPECT_EQ(last, 27);
 }
 
-TEST_F(Step, SendsWithoutTheReceiverUntilTheSlotsAreFull) {
+TEST_P(Step, SendsWithoutTheReceiverUntilTheSlotsAreFull) {
   start(2, 200);
   EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
   EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
@@ -121,7 +128,7 @@ std::string everything(Simulation &simulation) {
   return all;
 }
 
-TEST_F(Step, ABlockedStepChangesNothing) {
+TEST_P(Step, ABlockedStepChangesNothing) {
   start(1, 64);
   for (uint32_t r = 0; r < 2; ++r)
     std::memset(simulation->output(r), 0x55, simulation->outputBytes(r));
@@ -143,7 +150,7 @@ TEST_F(Step, ABlockedStepChangesNothing) {
   expectNothing(1, 1, BlockReason::Dependency);
 }
 
-TEST_F(Step, ReturnsNoCreditThatNobodyWaitsFor) {
+TEST_P(Step, ReturnsNoCreditThatNobodyWaitsFor) {
   start(2, 96); // three tiles: only the first message's slot is used again
   simulation->announceAll();
   for (int tile = 0; tile < 3; ++tile) {
@@ -153,7 +160,7 @@ TEST_F(Step, ReturnsNoCreditThatNobodyWaitsFor) {
   }
 }
 
-TEST_F(Step, CountsAllSlicesAtTheLastOne) {
+TEST_P(Step, CountsAllSlicesAtTheLastOne) {
   start(2, 2, 4); // two elements: one slice is enough
   simulation->announceAll();
   EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
@@ -161,9 +168,10 @@ TEST_F(Step, CountsAllSlicesAtTheLastOne) {
   EXPECT_EQ(simulation->context(0, 0).tile, 1u);
 }
 
-TEST_F(Step, SendsSliceBySlice) {
-  auto made =
-      Simulation::make(sendAndAdd(1), {.count = 100, .type = DataType::Int32, .tiles = {512, 4}});
+TEST_P(Step, SendsSliceBySlice) {
+  auto made = Simulation::make(
+      sendAndAdd(1),
+      {.count = 100, .type = DataType::Int32, .tiles = {512, 4}, .hostSteps = GetParam()});
   simulation = std::move(*made);
   for (uint64_t slice = 1; slice <= 3; ++slice) {
     EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
@@ -172,7 +180,7 @@ TEST_F(Step, SendsSliceBySlice) {
   }
 }
 
-TEST_F(Step, EmptyMessagesAreMessages) {
+TEST_P(Step, EmptyMessagesAreMessages) {
   start(2, 0);
   simulation->announceAll();
   expectBlocked(step(1, 0), BlockReason::Data, 0, 0);
@@ -181,17 +189,20 @@ TEST_F(Step, EmptyMessagesAreMessages) {
   EXPECT_EQ(step(1, 0).status, StepStatus::Progressed);
 }
 
-TEST_F(Step, RunsUntilBlockedOrTheLimit) {
+TEST_P(Step, RunsUntilBlockedOrTheLimit) {
   start(4, 320);
-  StepResult result = runBlock(simulation->invocation(0), 0, simulation->context(0, 0), target, 3);
+  StepResult result = run(0, 0, 3);
   EXPECT_EQ(result.status, StepStatus::Progressed);
   EXPECT_EQ(result.slices, 3u);
-  result = runBlock(simulation->invocation(0), 0, simulation->context(0, 0), target, 100);
+  result = run(0, 0, 100);
   EXPECT_EQ(result.status, StepStatus::Blocked);
   EXPECT_EQ(result.slices, 1u);
 }
 
-TEST_F(Step, RingsThoseWhoMayWaitForWhatItPublished) {
+/// Nobody sleeps on devices.
+class HostStep : public Step {};
+
+TEST_P(HostStep, RingsThoseWhoMayWaitForWhatItPublished) {
   start(1, 64);
   Doorbell bells[2];
   Doorbell *pointers[] = {&bells[0], &bells[1]};
@@ -211,6 +222,10 @@ TEST_F(Step, RingsThoseWhoMayWaitForWhatItPublished) {
   step(1, 0);
   EXPECT_EQ(bells[0].word.load(), 1u); // the last credit is nobody's
 }
+
+INSTANTIATE_TEST_SUITE_P(Hosts, HostStep, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Engines, Step, testing::Bool(),
+                         [](const auto &info) { return info.param ? "Driver" : "Slices"; });
 
 } // namespace
 } // namespace occl::interpreter
