@@ -65,3 +65,29 @@ TEST(Environment, SettingsThatMeanNothingAreNamedOnceAndMessagesGoWhereTheyAreTo
   });
   EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
 }
+
+TEST(Environment, SaysWhereTheProcessThatMakesAnIdListens) {
+  struct Case {
+    const char *interface, *family;
+    char number; // of the family in the id
+  };
+  for (const Case &each : {Case{"=lo", "AF_INET", 4}, Case{"lo", "AF_INET", 4},
+                           Case{"^nothing,=x", "AF_INET", 4}, Case{"no_such_interface", "", 0}}) {
+    Processes processes(1, [&](uint32_t) -> std::string {
+      setenv("NCCL_SOCKET_IFNAME", each.interface, 1);
+      setenv("NCCL_SOCKET_FAMILY", each.family, 1);
+      ncclUniqueId id;
+      if (ncclGetUniqueId(&id) != ncclSuccess)
+        return ncclGetLastError(nullptr);
+      if (id.internal[56] != each.number)
+        return "the family is " + std::to_string(id.internal[56]);
+      const bool hasPort = id.internal[58] || id.internal[59];
+      const std::string address(id.internal + 60, 4);
+      if (hasPort != (each.number != 0) ||
+          (std::string(each.interface).ends_with("lo") && address != std::string("\x7f\0\0\1", 4)))
+        return "another address or port";
+      return "";
+    });
+    EXPECT_EQ(processes.join(0), 0) << each.interface << ": " << processes.wrong(0);
+  }
+}

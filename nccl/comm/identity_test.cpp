@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace occl::nccl::testing;
 
@@ -69,27 +67,6 @@ TEST(UniqueId, HasTheDocumentedBytesAndDiffers) {
   const ncclUniqueId elsewhere = makeId();
   unsetenv("NCCL_HOSTID");
   EXPECT_NE(std::memcmp(first.internal + 8, elsewhere.internal + 8, 16), 0);
-}
-
-TEST(UniqueId, SaysWhereItsProcessListens) {
-  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-  setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
-  bounded([] { // in a child: a process listens once
-    const pid_t child = fork();
-    if (child == 0) {
-      ncclUniqueId id;
-      const char loopback[4] = {127, 0, 0, 1};
-      const bool isRight = ncclGetUniqueId(&id) == ncclSuccess && id.internal[56] == 4 &&
-                           (id.internal[58] || id.internal[59]) &&
-                           std::memcmp(id.internal + 60, loopback, 4) == 0;
-      _exit(isRight ? 0 : 1);
-    }
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-  });
-  unsetenv("NCCL_SOCKET_IFNAME");
-  unsetenv("NCCL_SOCKET_FAMILY");
 }
 
 TEST(UniqueId, OfTheEnvironmentIsMadeByEachRankItself) {

@@ -1,4 +1,5 @@
-"""H10: memory is given back to the device (cudaFree) between collectives in opposite orders."""
+"""H10: memory is given back to the device (cudaFree) between collectives in opposite orders. On CPUs
+only the orders are left of it."""
 import torch
 import torch.distributed as dist
 
