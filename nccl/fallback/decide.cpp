@@ -49,8 +49,9 @@ struct Account {
     text += "\n";
     for (const std::string &line : others)
       text += "  " + line + "\n";
-    for (const auto &[function, what] : refused)
-      text += "  " + function + ", " + std::to_string(what.first) + " times: " + what.second + "\n";
+    for (const auto &[what, times] : refused)
+      text += "  refused: " + what + ", " + std::to_string(times.first) +
+              " times: " + times.second + "\n";
     std::fputs(text.c_str(), stderr);
   }
 
@@ -74,7 +75,10 @@ std::atomic<bool> inUse = false;
 
 } // namespace
 
-Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made) {
+namespace {
+
+/// `made` is null without an error if it is to be OCCL's.
+Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<OtherComm> &made) {
   auto isAborted = [&] { return what.comm->isAborted(); };
   Attendance attendance(what.id, what.numRanks, what.rank, what.wish, isAborted);
   Attendance::Decision decision;
@@ -82,6 +86,7 @@ Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made) {
       attendance.decide([&](FromRank &prepared) { return prepare(what, prepared); }, decision);
   if (!outcome.ok() || !decision.isOther)
     return outcome;
+  why = decision.why;
   const OtherNccl *nccl = nullptr;
   outcome = openOther(nccl);
   auto failure = [&]() -> Outcome {
@@ -91,17 +96,27 @@ Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made) {
     outcome = OtherComm::make(*nccl, what.comm->config, what.numRanks, what.rank, decision.id,
                               failure, made);
   outcome = attendance.finish(outcome);
+  if (!outcome.ok() && made) // another rank has none
+    made->abort();
+  return outcome;
+}
+
+} // namespace
+
+Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made) {
+  std::string why;
+  const Outcome outcome = decideAndMake(what, why, made);
+  const std::string self =
+      "rank " + std::to_string(what.rank) + " of " + std::to_string(what.numRanks);
   if (!outcome.ok()) {
-    if (made)
-      made->abort();
     made = nullptr;
-    return outcome;
+    noteRefused(self, outcome.text);
+  } else if (made) {
+    inUse = true;
+    noteUse(what.numRanks, what.rank, what.comm->device, why);
+    log(LogLevel::Info, self + " goes to " + made->nccl.title() + ": " + why);
   }
-  inUse = true;
-  noteUse(what.numRanks, what.rank, what.comm->device, decision.why);
-  log(LogLevel::Info, "rank " + std::to_string(what.rank) + " of " + std::to_string(what.numRanks) +
-                          " goes to " + nccl->title() + ": " + decision.why);
-  return {};
+  return outcome;
 }
 
 void noteUse(uint32_t numRanks, uint32_t rank, int device, const std::string &why) {
@@ -116,11 +131,11 @@ void noteUse(uint32_t numRanks, uint32_t rank, int device, const std::string &wh
                       ", device " + std::to_string(device) + ": " + why);
 }
 
-void noteRefused(const std::string &function, const std::string &why) {
+void noteRefused(const std::string &what, const std::string &why) {
   Account &to = account.get();
   std::lock_guard lock(to.mutex);
   to.begin();
-  auto &noted = to.refused[function];
+  auto &noted = to.refused[what];
   ++noted.first;
   noted.second = why;
 }

@@ -21,8 +21,8 @@ Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made);
 /// For the account that OCCL_NCCL_FALLBACK=list asks for, on standard error at the end of the
 /// process: a communicator of OCCL's, or, with a reason, of the other library's.
 void noteUse(uint32_t numRanks, uint32_t rank, int device, const std::string &why);
-/// A function that could not be executed: it has the reason.
-void noteRefused(const std::string &function, const std::string &why);
+/// A function that could not be executed, or a communicator that could not be made.
+void noteRefused(const std::string &what, const std::string &why);
 
 /// Whether ncclMemAlloc is the other library's: from this process's first communicator of it on, or
 /// from the beginning, with OCCL_NCCL_FALLBACK=all, which opens it.

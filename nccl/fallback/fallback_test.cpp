@@ -392,7 +392,7 @@ TEST(Fallback, NeedsTheProcessThatMadeTheId) {
 
 TEST(Fallback, IsListedAtTheEnd) {
   const std::string path = ::testing::TempDir() + "occl_nccl_list";
-  const SharedId ofOther, ofOwn;
+  const SharedId ofOther, ofFailing;
   Processes processes(2, [&](uint32_t r) -> std::string {
     const int rank = static_cast<int>(r);
     becomeMachine(rank);
@@ -408,6 +408,11 @@ TEST(Fallback, IsListedAtTheEnd) {
       return wrong;
     int devices = 0;
     ncclDevCommCreate(own, nullptr, &devices);
+    setenv("OTHER_NCCL_FAIL", "0", 1);
+    ncclComm_t failing = nullptr;
+    ncclCommInitRank(&failing, 2, ofFailing.get(rank), rank);
+    if (std::string wrong = expectFailure(failing, ncclSystemError, {}); !wrong.empty())
+      return wrong;
     ncclCommAbort(other);
     std::exit(0);
   });
@@ -418,7 +423,8 @@ TEST(Fallback, IsListedAtTheEnd) {
     for (const std::string &part :
          {std::string("1 communicators of OCCL's, 1 of another NCCL, " + kOther + " (2.27.3)\n"),
           "  rank " + std::to_string(rank) + " of 2, device 0: ranks are on several machines",
-          std::string("  ncclDevCommCreate, 1 times: OCCL does not implement")})
+          std::string("  refused: ncclDevCommCreate, 1 times: OCCL does not implement"),
+          "  refused: rank " + std::to_string(rank) + " of 2, 1 times: rank 0 on "})
       EXPECT_NE(said.find(part), std::string::npos) << said;
   }
 }
