@@ -3,6 +3,8 @@
 #include "nccl/base/threads.h"
 #include "nccl/fallback/other_comm.h"
 
+#include <utility>
+
 namespace occl::nccl {
 
 Comm::~Comm() {
@@ -37,7 +39,6 @@ Outcome Comm::begin(Connect connect) {
       occlCommSize(made.own, &withRanks);
       occlCommRank(made.own, &asRank);
     }
-    self->executor = made;
     if (made.own || made.other) {
       self->numRanks = withRanks;
       self->rank = asRank;
@@ -45,6 +46,7 @@ Outcome Comm::begin(Connect connect) {
     }
     if (self->aborted && made.other) // which has seen nobody in it
       made.other->abort();
+    self->executor = std::exchange(made, {}); // from here on it ends with the communicator
     self->state = outcome.ok() ? State::Connected : State::Failed;
     if (self->error.ok())
       self->error = outcome;
@@ -148,6 +150,13 @@ void Comm::abort() {
   }
   if (other) // which may take a while
     other->abort();
+}
+
+void Comm::destroyOther() {
+  std::shared_ptr<OtherComm> last; // ends without the lock
+  std::lock_guard lock(mutex);
+  if (inFlight == 0)
+    last = std::exchange(executor.other, nullptr);
 }
 
 Outcome Comm::endOperations() {

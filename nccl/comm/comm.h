@@ -68,6 +68,9 @@ public:
   /// wait for this one to come hear that it does not.
   void abort();
   bool isAborted() const { return aborted; }
+  /// When nobody calls it any more: destroys the other library's communicator on this thread,
+  /// unless an operation is in flight that will do so.
+  void destroyOther();
   /// Ends what is in flight, on all ranks; waits until it has connected, for no operation. The
   /// communicator can only be shrunk, aborted and destroyed.
   Outcome endOperations();

@@ -18,7 +18,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
       return {};
     // What is in flight, and what the group of this thread has of it, ends as it would.
     std::shared_ptr<Comm> last;
-    return take(comm, last);
+    Outcome taken = take(comm, last);
+    if (taken.ok() && !isInGroup())
+      last->destroyOther();
+    return taken;
   }));
 }
 OCCL_NCCL_SECOND_NAME(ncclCommDestroy);

@@ -93,8 +93,9 @@ Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<Oth
     return isAborted() ? invalidUsage("the communicator was aborted") : attendance.othersFailure();
   };
   if (outcome.ok())
-    outcome = OtherComm::make(*nccl, what.comm->config, what.numRanks, what.rank, decision.id,
-                              failure, made);
+    outcome =
+        OtherComm::make(*nccl, what.comm->config,
+                        {what.numRanks, what.rank, what.comm->device, decision.id}, failure, made);
   outcome = attendance.finish(outcome);
   if (!outcome.ok() && made) // another rank has none
     made->abort();

@@ -131,10 +131,40 @@ TEST(Fallback, OfRanksOnSeveralMachinesDoesEverything) {
   for (int rank = 0; rank < 3; ++rank) {
     const std::string calls = contents(log + std::to_string(rank));
     EXPECT_EQ(calls.find("ncclGetUniqueId") != std::string::npos, rank == 0);
-    const std::string right = "ncclCommInitRankConfig, not blocking\nncclAllReduce\n"
+    const std::string right = "ncclCommInitRankConfig\nncclAllReduce\n"
                               "ncclGroupStart\nncclRedOpCreatePreMulSum\nncclAllReduce\n"
                               "ncclRedOpDestroy\nncclAllGather\nncclSend\nncclRecv\nncclGroupEnd\n"
                               "ncclReduceScatter\nncclReduce\nncclBroadcast\nncclAlltoAll\n"
+                              "ncclCommFinalize\nncclCommDestroy\n";
+    EXPECT_NE(calls.find(right), std::string::npos) << calls;
+  }
+}
+
+TEST(Fallback, BlocksAsTheProgramWantsIt) {
+  const std::string log = ::testing::TempDir() + "other_nccl_log_of_config";
+  const SharedId id;
+  Processes processes(2, [&](uint32_t r) -> std::string {
+    const int rank = static_cast<int>(r);
+    becomeMachine(rank);
+    std::remove((log + std::to_string(rank)).c_str());
+    setenv("OTHER_NCCL_LOG", (log + std::to_string(rank)).c_str(), 1);
+    ncclConfig_t config = kNcclConfigInitializer;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr;
+    if (ncclCommInitRankConfig(&comm, 2, id.get(rank), rank, &config) != ncclSuccess)
+      return where("ncclCommInitRankConfig");
+    ncclResult_t state = ncclInternalError;
+    if (ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclSuccess)
+      return where("ncclCommGetAsyncError"); // never in progress
+    std::string wrong = allReduce(comm, rank, 2);
+    ncclCommDestroy(comm);
+    return wrong;
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(processes.join(static_cast<uint32_t>(rank)), 0)
+        << processes.wrong(static_cast<uint32_t>(rank));
+    const std::string calls = contents(log + std::to_string(rank));
+    const std::string right = "ncclCommInitRankConfig, not blocking\nncclAllReduce\n"
                               "ncclCommFinalize\nncclCommDestroy\n";
     EXPECT_NE(calls.find(right), std::string::npos) << calls;
   }

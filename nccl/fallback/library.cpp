@@ -22,7 +22,7 @@ namespace occl::nccl {
 namespace {
 
 constexpr const char *kName = "libnccl.so.2";
-constexpr int kLeastVersion = 21400; // communicators that do not block, so that a failure ends them
+constexpr int kLeastVersion = 21400; // ncclCommInitRankConfig
 
 // The search needs RTLD_DEEPBIND: the other library calls functions by names that this one, which
 // was loaded first, has as well. Sanitizers do not let anybody use it.

@@ -1,17 +1,21 @@
 #include "nccl/fallback/other_comm.h"
 
+#include "nccl/base/threads.h"
+#include "nccl/streams/streams.h"
+
 #include <chrono>
-#include <thread>
+#include <condition_variable>
+#include <mutex>
 
 namespace occl::nccl {
 
 namespace {
 
-/// As the program has given it, but not blocking.
+/// As the program has given it.
 ncclConfig_t configFor(const Config &config) {
   ncclConfig_t made = config.values;
   made.size = sizeof(made);
-  made.blocking = 0;
+  made.blocking = config.isBlocking;
   made.netName = config.netName.empty() ? nullptr : config.netName.c_str();
   made.commName = config.commName.empty() ? nullptr : config.commName.c_str();
   return made;
@@ -57,21 +61,60 @@ Outcome OtherComm::finish(ncclResult_t result, const Failure &failure,
   return outcome;
 }
 
-Outcome OtherComm::make(const OtherNccl &nccl, const Config &config, uint32_t numRanks,
-                        uint32_t rank, const ncclUniqueId &id, const Failure &failure,
-                        std::shared_ptr<OtherComm> &made) {
-  made.reset(new OtherComm(nccl));
+namespace {
+
+/// Between the thread that is in the other library and the one that waits for it, and may give up.
+struct Making {
+  std::mutex mutex;
+  std::condition_variable changed;
+  ncclComm_t comm = nullptr;
+  Outcome outcome;
+  bool isDone = false, isAbandoned = false;
+};
+
+void initialize(Making &making, const OtherNccl &nccl, const Config &config,
+                const OtherComm::Place &place) {
+  Outcome outcome = streams().makeCurrent(place.device);
+  ncclComm_t comm = nullptr;
   ncclConfig_t with = configFor(config);
-  const ncclResult_t result = nccl.ncclCommInitRankConfig(&made->comm, static_cast<int>(numRanks),
-                                                          id, static_cast<int>(rank), &with);
-  return finish(result, failure, made);
+  if (outcome.ok())
+    outcome = nccl.outcomeOf(nccl.ncclCommInitRankConfig(
+        &comm, static_cast<int>(place.numRanks), place.id, static_cast<int>(place.rank), &with));
+  std::lock_guard lock(making.mutex);
+  if (making.isAbandoned && comm)
+    nccl.ncclCommAbort(comm);
+  making.comm = comm;
+  making.outcome = outcome;
+  making.isDone = true;
+  making.changed.notify_all();
+}
+
+} // namespace
+
+Outcome OtherComm::make(const OtherNccl &nccl, const Config &config, const Place &place,
+                        const Failure &failure, std::shared_ptr<OtherComm> &made) {
+  auto making = std::make_shared<Making>();
+  startThread([=, &nccl] { initialize(*making, nccl, config, place); });
+  constexpr auto kGlance = std::chrono::milliseconds(2);
+  std::unique_lock lock(making->mutex);
+  while (!making->changed.wait_for(lock, kGlance, [&] { return making->isDone; }))
+    if (Outcome outcome = failure(); !outcome.ok()) {
+      making->isAbandoned = true;
+      return outcome;
+    }
+  const Outcome outcome = making->outcome;
+  if (!outcome.ok() && outcome.result != ncclInProgress)
+    return outcome; // of a communicator that could not be made nothing is left
+  made.reset(new OtherComm(nccl, config.isBlocking));
+  made->comm = making->comm;
+  return finish(outcome.result, failure, made);
 }
 
 Outcome OtherComm::split(int colour, int key, const Config &config, const Failure &failure,
                          std::shared_ptr<OtherComm> &made) {
   if (!nccl.ncclCommSplit)
     return invalidUsage(nccl.title() + " has no ncclCommSplit");
-  made.reset(new OtherComm(nccl));
+  made.reset(new OtherComm(nccl, config.isBlocking));
   ncclConfig_t with = configFor(config);
   const ncclResult_t result = nccl.ncclCommSplit(comm, colour, key, &made->comm, &with);
   // Of a rank without colour, and before there is one, no communicator can be asked but the parent.
@@ -90,7 +133,7 @@ Outcome OtherComm::shrink(const std::vector<int> &excluded, int flags, const Con
                           const Failure &failure, std::shared_ptr<OtherComm> &made) {
   if (!nccl.ncclCommShrink)
     return invalidUsage(nccl.title() + " has no ncclCommShrink");
-  made.reset(new OtherComm(nccl));
+  made.reset(new OtherComm(nccl, config.isBlocking));
   ncclConfig_t with = configFor(config);
   std::vector<int> list = excluded;
   const ncclResult_t result = nccl.ncclCommShrink(comm, list.data(), static_cast<int>(list.size()),
@@ -102,7 +145,8 @@ OtherComm::~OtherComm() {
   if (!comm || aborted)
     return;
   // A communicator that does not block is destroyed when it is known to have ended.
-  settle(finalized ? ncclInProgress : nccl.ncclCommFinalize(comm));
+  if (!isBlocking)
+    settle(finalized ? ncclInProgress : nccl.ncclCommFinalize(comm));
   nccl.ncclCommDestroy(comm);
 }
 

@@ -11,18 +11,23 @@
 
 namespace occl::nccl {
 
-/// It is made such that none of its calls blocks for ever, whatever the program has asked for, so
-/// that what others say can end it; calls that go on in the background are waited for here. Ends
-/// with the last that holds it. Thread safety: as of the other library's communicators.
+/// As blocking as the program wants it. What calls of one that does not block leave in the
+/// background is waited for here. Ends with the last that holds it. Thread safety: as of the other
+/// library's communicators.
 class OtherComm {
 public:
   /// Asked again and again while it is made: an error ends it.
   using Failure = std::function<Outcome()>;
 
-  /// Waits until all ranks have it.
-  static Outcome make(const OtherNccl &nccl, const Config &config, uint32_t numRanks, uint32_t rank,
-                      const ncclUniqueId &id, const Failure &failure,
-                      std::shared_ptr<OtherComm> &made);
+  struct Place {
+    uint32_t numRanks, rank;
+    int device;
+    ncclUniqueId id;
+  };
+  /// Waits until all ranks have it, or for a failure: then a thread stays in the other library for
+  /// as long as that waits for the others.
+  static Outcome make(const OtherNccl &nccl, const Config &config, const Place &place,
+                      const Failure &failure, std::shared_ptr<OtherComm> &made);
   ~OtherComm();
   OtherComm(const OtherComm &) = delete;
   OtherComm &operator=(const OtherComm &) = delete;
@@ -44,12 +49,13 @@ public:
   ncclComm_t handle() const { return comm; }
 
 private:
-  OtherComm(const OtherNccl &nccl) : nccl(nccl) {}
+  OtherComm(const OtherNccl &nccl, bool isBlocking) : nccl(nccl), isBlocking(isBlocking) {}
   Outcome settle(ncclResult_t result, const Failure &failure) const;
   /// Of a call that has stored into made->comm. Null with an error, or without a communicator.
   static Outcome finish(ncclResult_t result, const Failure &failure,
                         std::shared_ptr<OtherComm> &made);
 
+  const bool isBlocking;
   ncclComm_t comm = nullptr;
   std::atomic<bool> aborted = false, finalized = false;
 };

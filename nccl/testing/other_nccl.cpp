@@ -206,7 +206,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int numRanks, ncclUniqueId
   if (failing && std::atoi(failing) == rank)
     return ncclSystemError;
   *comm = join(id.internal, numRanks, rank);
-  return *comm ? ncclInProgress : ncclSystemError;
+  if (!*comm)
+    return ncclSystemError;
+  if (config && config->blocking == 0)
+    return ncclInProgress;
+  await([&] { return (*comm)->shared->numPresent == numRanks; });
+  return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
