@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <set>
+#include <thread>
 
 using namespace occl::nccl::testing;
 
@@ -178,6 +180,38 @@ TEST(Init, InAnyOrderOfCommunicatorsOnEachRank) {
       EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
     }
   });
+}
+
+TEST(Init, LeavesNeitherFilesNorThreadsBehind) {
+  auto count = [](const char *folder) {
+    const std::filesystem::directory_iterator entries(folder);
+    return std::distance(begin(entries), end(entries));
+  };
+  auto once = [] {
+    const ncclUniqueId id = makeId();
+    eachRank(2, [&](int rank) {
+      ncclComm_t comm = nullptr;
+      ASSERT_EQ(ncclCommInitRank(&comm, 2, id, rank), ncclSuccess);
+      EXPECT_EQ(allReduceOnce(comm), "");
+      EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+    });
+  };
+  once(); // what the process has one of is there now
+  for (const char *folder : {"/proc/self/fd", "/proc/self/task"}) {
+    // Threads end a little later than what they have done is seen.
+    auto settled = [&] {
+      auto least = count(folder);
+      for (int i = 0; i < 20; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        least = std::min(least, count(folder));
+      }
+      return least;
+    };
+    const auto before = settled();
+    for (int i = 0; i < 20; ++i)
+      once();
+    EXPECT_LE(settled(), before) << folder;
+  }
 }
 
 TEST(Init, RanksMayShareADevice) {

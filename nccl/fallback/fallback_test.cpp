@@ -420,6 +420,25 @@ TEST(Fallback, NeedsTheProcessThatMadeTheId) {
     EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
 }
 
+TEST(Fallback, EndsIfTheProcessThatMadeTheIdDoes) {
+  const SharedId id;
+  Processes processes(3, [&](uint32_t r) -> std::string {
+    const int rank = static_cast<int>(r) - 1; // the first is none
+    becomeMachine(rank);
+    const ncclUniqueId shared = id.get(rank + 1);
+    if (rank < 0) {
+      usleep(200000); // so that the others are there
+      return "";
+    }
+    ncclComm_t comm = nullptr;
+    if (ncclCommInitRank(&comm, 3, shared, rank) != ncclSuccess)
+      return where("ncclCommInitRank");
+    return expectFailure(comm, ncclRemoteError, {"the process that made the id has ended"});
+  });
+  for (uint32_t r = 0; r < 3; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+}
+
 TEST(Fallback, IsListedAtTheEnd) {
   const std::string path = ::testing::TempDir() + "occl_nccl_list";
   const SharedId ofOther, ofFailing;
