@@ -7,7 +7,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <sched.h>
 #include <string>
 #include <unistd.h>
 
@@ -89,5 +91,22 @@ TEST(Environment, SaysWhereTheProcessThatMakesAnIdListens) {
       return "";
     });
     EXPECT_EQ(processes.join(0), 0) << each.interface << ": " << processes.wrong(0);
+  }
+}
+
+TEST(Environment, OfAContainerIsAnotherMachine) {
+  for (const bool isContainer : {false, true}) {
+    Processes processes(1, [&](uint32_t) -> std::string {
+      ncclUniqueId before, after;
+      if (ncclGetUniqueId(&before) != ncclSuccess)
+        return ncclGetLastError(nullptr);
+      if (isContainer && unshare(CLONE_NEWNET) != 0)
+        return ""; // it takes privileges
+      if (ncclGetUniqueId(&after) != ncclSuccess)
+        return ncclGetLastError(nullptr);
+      const bool isSame = std::memcmp(before.internal + 8, after.internal + 8, 16) == 0;
+      return isSame != isContainer ? "" : "the machine is wrong";
+    });
+    EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
   }
 }

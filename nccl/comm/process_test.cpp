@@ -124,6 +124,31 @@ TEST(Processes, HearOfOneThatIsKilled) {
     EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
 }
 
+TEST(Processes, HearOfOneThatEndsBeforeAllHaveCome) {
+  for (const bool isKilled : {true, false}) {
+    const SharedId id;
+    Processes processes(2, [&](uint32_t r) -> std::string {
+      const int rank = static_cast<int>(r);
+      ncclComm_t comm = nullptr;
+      if (ncclCommInitRank(&comm, 3, id.get(rank), rank) != ncclSuccess) // the third does not come
+        return where("ncclCommInitRank");
+      if (rank == 1) {
+        usleep(100000);
+        if (isKilled)
+          raise(SIGKILL);
+        return ncclCommAbort(comm) == ncclSuccess ? "" : where("ncclCommAbort");
+      }
+      float value = 0;
+      const ncclResult_t result =
+          ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, comm, nullptr);
+      const std::string text = ncclGetLastError(nullptr);
+      return result == ncclRemoteError && text.find("rank 1 on ") != std::string::npos ? "" : text;
+    });
+    EXPECT_EQ(processes.join(1), isKilled ? -1 : 0);
+    EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
+  }
+}
+
 TEST(Processes, ExitWithCommunicatorsThatTheyLeak) {
   Processes processes(1, [&](uint32_t) -> std::string {
     ncclComm_t alone = nullptr, waiting = nullptr;

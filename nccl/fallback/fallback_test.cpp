@@ -292,6 +292,17 @@ TEST(Fallback, WithoutALibraryIsAnErrorOfAllThatSaysSo) {
   });
 }
 
+TEST(Fallback, IsNotForIdsThatNoProcessHasMade) {
+  auto prepare = [](int) {
+    setenv("NCCL_COMM_ID", ("127.0.0.1:" + std::to_string(getppid())).c_str(), 1);
+    setenv("OCCL_NCCL_FALLBACK", "all", 1);
+    setLibrary(kOther);
+  };
+  eachProcess(2, prepare, [](ncclComm_t comm, int) {
+    return expectFailure(comm, ncclInvalidUsage, {"with NCCL_COMM_ID"});
+  });
+}
+
 TEST(Fallback, IsForbiddenByZero) {
   auto prepare = [](int rank) {
     becomeMachine(rank);
