@@ -2,7 +2,6 @@
 
 #include "plan/chunking_of.h"
 #include "plan/collective.h"
-#include "runtime/daemon/lane.h"
 #include "runtime/daemon/plan_scaling.h"
 
 #include <algorithm>
@@ -185,9 +184,6 @@ std::string describe(uint64_t sequence, const std::string &name) {
   return "'" + name + "'" +
          (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
 }
-
-IdState::IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
-IdState::~IdState() = default;
 
 std::string IdState::describe() const {
   return daemon::describe(id, name.empty() ? plan->name : name);

@@ -8,7 +8,7 @@
 #include "runtime/daemon/fabric.h"
 #include "runtime/daemon/options.h"
 #include "runtime/daemon/request_table.h"
-#include "runtime/daemon/room_wait.h"
+#include "runtime/daemon/room_waits.h"
 #include "runtime/daemon/stats.h"
 #include "runtime/daemon/task_board.h"
 #include "runtime/insight/trace.h"

@@ -5,6 +5,7 @@
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
 #include "runtime/daemon/rank_insight.h"
+#include "runtime/daemon/room_wait.h"
 #include "runtime/daemon/shrink.h"
 #include "runtime/daemon/split.h"
 #include "runtime/daemon/transfers.h"

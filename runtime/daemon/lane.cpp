@@ -8,6 +8,10 @@
 
 namespace occl::daemon {
 
+// Here, as here a Lane is complete.
+IdState::IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), leases(numRanks) {}
+IdState::~IdState() = default;
+
 std::unique_ptr<Lane> Lane::make(const IdState &id, const Fabric &fabric) {
   const Collective &collective = *id.resident;
   const interpreter::Binding &binding = *collective.binding;

@@ -5,9 +5,6 @@
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/core.h"
 
-#include <algorithm>
-#include <mutex>
-
 namespace occl::daemon {
 
 namespace {
@@ -16,25 +13,6 @@ namespace {
 constexpr uint32_t kLooksAwake = 200;
 
 } // namespace
-
-void RoomWaits::set(const void *call, const std::string &text) {
-  std::lock_guard lock(mutex);
-  auto found = std::ranges::find(waits, call, &Wait::call);
-  if (found == waits.end())
-    waits.push_back({call, text});
-  else
-    found->text = text;
-}
-
-void RoomWaits::remove(const void *call) {
-  std::lock_guard lock(mutex);
-  std::erase_if(waits, [&](const Wait &wait) { return wait.call == call; });
-}
-
-std::string RoomWaits::describe() {
-  std::lock_guard lock(mutex);
-  return waits.empty() ? "" : waits.front().text;
-}
 
 std::chrono::milliseconds RoomWait::waited() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(coarseNow() - since);

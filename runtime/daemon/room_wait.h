@@ -3,37 +3,17 @@
 #pragma once
 
 #include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace occl::daemon {
 
 class Admission;
 struct Core;
 struct Submission;
-
-/// Calls of a rank that have waited for some time, for its reports. Thread safety: any.
-class RoomWaits {
-public:
-  /// `text`: what is missing, and who holds it.
-  void set(const void *call, const std::string &text);
-  void remove(const void *call);
-  /// Of the one that waits for longest; "" if none does.
-  std::string describe();
-
-private:
-  struct Wait {
-    const void *call = nullptr;
-    std::string text;
-  };
-  Mutex mutex;
-  std::vector<Wait> waits;
-};
 
 /// Of one call, from its first refusal until it is admitted or given up. Used by its thread.
 class RoomWait {
