@@ -79,9 +79,9 @@ random:
 
 soak:
 	@tools/setup.sh
-	@$(BAZEL) build //test/chaos:soak_test //runtime/communicator:life_cycle_test
+	@$(BAZEL) build //test/chaos:soak_test //runtime/api/tests/communicator:life_cycle_test
 	@OCCL_SOAK_OPERATIONS=$(OPERATIONS) $(BIN)/test/chaos/soak_test
-	@OCCL_LIFE_CYCLE_IDS=$(OPERATIONS) $(BIN)/runtime/communicator/life_cycle_test --gtest_filter='*Thousand*'
+	@OCCL_LIFE_CYCLE_IDS=$(OPERATIONS) $(BIN)/runtime/api/tests/communicator/life_cycle_test --gtest_filter='*Thousand*'
 
 faults:
 	@tools/setup.sh

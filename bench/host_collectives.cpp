@@ -5,7 +5,7 @@
 // finds the caches as it left them itself. A barrier comes before every operation; its time is that
 // of the slowest rank. Rank 0 prints one row of a Markdown table for each size.
 #include "bench/collective_kind.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 #include "tools/demo/plans_by_size.h"
 
 #include <CLI/CLI.hpp>

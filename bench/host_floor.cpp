@@ -7,7 +7,7 @@
 // it included, and how often it has left the processor.
 //
 //   mpirun --oversubscribe -n 8 host_floor [plan for 8 ranks]
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <algorithm>
 #include <array>

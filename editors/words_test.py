@@ -14,7 +14,7 @@ def read(path):
 
 
 def words_of_the_language():
-    tokens = read("compiler/frontend/Token.def")
+    tokens = read("compiler/frontend/syntax/Token.def")
     words = re.findall(r'^OCCL_KEYWORD\(\w+, "(\w+)"\)', tokens, re.M) + re.findall(
         r'^OCCL_RESERVED\("(\w+)"\)', tokens, re.M)
     assert len(words) > 20, "Token.def has another form than this test expects"

@@ -3,10 +3,10 @@
 //
 //   interpreter_bench [seconds a row, default 0.2]
 #include "plan/testing/example_plans.h"
-#include "runtime/interpreter/conformance/simulation.h"
-#include "runtime/interpreter/fold_host.h"
-#include "runtime/interpreter/step.h"
-#include "runtime/interpreter/target_host.h"
+#include "runtime/exec/conformance/simulation.h"
+#include "runtime/exec/host/target_host.h"
+#include "runtime/exec/reduce/fold_host.h"
+#include "runtime/exec/step/step.h"
 
 #include <algorithm>
 #include <cstdio>

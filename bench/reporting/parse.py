@@ -92,7 +92,7 @@ def training_row(header: list[str], values: list[str], ranks: str) -> Iterator[R
 
 
 def submission_row(header: list[str], values: list[str], ranks: str) -> Iterator[Row]:
-    """bench/gpu:submit_latency; 0 where a way was not measured."""
+    """bench/gpu/latency:submit_latency; 0 where a way was not measured."""
     where = {"case": "allreduce, from host to host", "ranks": ranks, "bytes": values[0]}
     for name, after, value in zip(header[1:], header[2:] + [""], values[1:]):
         if name == "99 %" or not is_figure(value) or float(value) == 0:
@@ -104,7 +104,7 @@ def submission_row(header: list[str], values: list[str], ranks: str) -> Iterator
 
 
 def late_row(_header: list[str], values: list[str], ranks: str) -> Iterator[Row]:
-    """bench/gpu:late_peer."""
+    """bench/gpu/latency:late_peer."""
     mode, late, *times = values
     for metric, value in zip(("p10", "time", "p90"), times):
         yield from time_row(

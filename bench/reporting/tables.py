@@ -61,7 +61,7 @@ EIGHT = Table(
     title="All-reduce on 8 GPUs",
     text="""Microseconds for one all-reduce. The kernels of OCCL in this tree have not been
 measured on 8 GPUs, so OCCL's column is empty. What is known is what to compare with: NCCL in a
-CUDA graph, and kernels written by hand for this shape (`bench/gpu/probe.cu`) in a loop on the
+CUDA graph, and kernels written by hand for this shape (`bench/gpu/kernels/probe.cu`) in a loop on the
 device, without launches.""",
     views=(
         View(

@@ -1,7 +1,7 @@
 // Calls of the C interface in measurements: an error ends the program.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <cstdint>
 #include <cstdio>

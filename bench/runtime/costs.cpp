@@ -3,8 +3,8 @@
 // still waiting, reading a submission, writing a completion.
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/handles.h"
-#include "runtime/interpreter/invocation.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/exec/step/invocation.h"
 #include "runtime/queue/completion_queue.h"
 #include "runtime/queue/submission_queue.h"
 

@@ -4,7 +4,7 @@
 // that has started it. Data and flag travel together (LL128).
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/handles.h"
+#include "runtime/api/capi/handles.h"
 
 #include <algorithm>
 #include <atomic>

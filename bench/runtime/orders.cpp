@@ -3,8 +3,8 @@
 // threads of one process.
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/handles.h"
-#include "runtime/scheduler/calibration.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/sched/policy/calibration.h"
 
 #include <algorithm>
 #include <array>

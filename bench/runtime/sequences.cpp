@@ -2,8 +2,8 @@
 // time of a start. Two ranks that are threads of this process; all numbers are of one rank.
 #include "bench/runtime/checked.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/handles.h"
-#include "runtime/communicator/testing/resident_memory.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/testing/resident_memory.h"
 
 #include <algorithm>
 #include <chrono>

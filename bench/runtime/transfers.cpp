@@ -5,8 +5,8 @@
 //   pairwise  every rank exchanges with each other one, in a group for each
 //   pingpong  rank 0 sends to rank 1, which sends back; half of the time
 #include "bench/runtime/checked.h"
-#include "runtime/communicator/occl_collectives.h"
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_collectives.h"
+#include "runtime/api/occl_transfer.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,8 +2,8 @@
 // ranks start the 161 gradient all-reduces in the same order, last layer first, as the backward
 // pass has them; one rank is late with each. Writes for every iteration and collective how often it
 // was preempted, how many visits moved nothing, and how long the task queue was when it came in.
-#include "runtime/communicator/occl.h"
-#include "runtime/communicator/occl_insight.h"
+#include "runtime/api/occl.h"
+#include "runtime/api/occl_insight.h"
 #include "tools/demo/plans_by_size.h"
 #include "tools/demo/resnet50.h"
 

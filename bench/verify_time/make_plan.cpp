@@ -5,8 +5,8 @@
 //   make_plan <ranks> <chunks a channel> <file.plan.json or .cbor>
 //
 // 1,024 ranks and 122 chunks are 998,448 instructions.
-#include "plan/builder.h"
-#include "plan/writer.h"
+#include "plan/io/writer.h"
+#include "plan/model/builder.h"
 
 #include <cstdio>
 #include <cstdlib>

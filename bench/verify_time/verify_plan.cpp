@@ -1,8 +1,8 @@
 // Reads and verifies a plan, as `occlc verify` does, and says how long each took: for profiles.
 //
 //   verify_plan <file>
-#include "plan/reader.h"
-#include "plan/verifier.h"
+#include "plan/io/reader.h"
+#include "plan/verify/verifier.h"
 
 #include <chrono>
 #include <cstdio>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "compiler/analysis/StepWeights.h"
-#include "compiler/dialect/Connections.h"
-#include "compiler/dialect/Instruction.h"
-#include "plan/parallel.h"
+#include "compiler/dialect/inst/Connections.h"
+#include "compiler/dialect/inst/Instruction.h"
+#include "support/parallel.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -58,7 +58,7 @@ inline size_t numSteps(const Program &program) {
   return number;
 }
 
-/// Calls fn(r) for the number of each rank, of several at a time (plan/parallel.h): what it does
+/// Calls fn(r) for the number of each rank, of several at a time (support/parallel.h): what it does
 /// with one must not touch what it writes with another.
 template <typename Function> void forEachRankAtOnce(const Program &program, Function fn) {
   plan::parallelFor(program.ranks.size(), numSteps(program),

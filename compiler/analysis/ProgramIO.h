@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/analysis/Program.h"
-#include "compiler/dialect/Inst.h"
+#include "compiler/dialect/inst/Inst.h"
 
 namespace occl::analysis {
 

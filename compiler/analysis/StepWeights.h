@@ -1,7 +1,7 @@
 // How long steps take, as far as those who choose among schedules need to know: in any one unit.
 #pragma once
 
-#include "compiler/dialect/Instruction.h"
+#include "compiler/dialect/inst/Instruction.h"
 
 #include "llvm/ADT/ArrayRef.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/cost/StepCosts.h"
-#include "plan/status.h"
+#include "support/status.h"
 
 #include <array>
 #include <functional>

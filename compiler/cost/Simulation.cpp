@@ -1,6 +1,6 @@
 #include "compiler/cost/Simulation.h"
 
-#include "plan/trace_names.h"
+#include "plan/model/trace_names.h"
 
 #include <algorithm>
 

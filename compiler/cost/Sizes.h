@@ -1,7 +1,7 @@
 // Sizes to predict for if nobody asked for one.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "compiler/cost/StepCosts.h"
 
-#include "plan/chunking_of.h"
+#include "plan/model/chunking_of.h"
 
 #include <algorithm>
 #include <bit>

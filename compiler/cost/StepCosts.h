@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/topology/Topology.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 namespace occl::cost {
 

@@ -1,8 +1,8 @@
 // How a runtime cuts chunks into tiles. Internal to compiler/cost.
 #pragma once
 
-#include "plan/chunking_of.h"
-#include "plan/plan.h"
+#include "plan/model/chunking_of.h"
+#include "plan/model/plan.h"
 
 #include <algorithm>
 

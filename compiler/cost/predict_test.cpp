@@ -1,7 +1,7 @@
 #include "compiler/cost/Predict.h"
 
 #include "compiler/topology/Machines.h"
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "compiler/cost/StepCosts.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <gtest/gtest.h>
 

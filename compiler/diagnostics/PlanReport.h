@@ -3,7 +3,7 @@
 
 #include "compiler/diagnostics/Report.h"
 #include "compiler/diagnostics/SourceText.h"
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "compiler/dialect/Hints.h"
 
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 #include "compiler/dialect/ProgramHeader.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 

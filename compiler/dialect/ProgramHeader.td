@@ -5,7 +5,7 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/CommonAttrConstraints.td"
 
-// The sizes are in chunks and have one entry a rank. Fields mean what they mean in plan/plan.h.
+// The sizes are in chunks and have one entry a rank. Fields mean what they mean in plan/model/plan.h.
 //   parameter_names, parameter_values  of the algorithm, in order of declaration
 //   requirements  of a collective that the plan's verifier does not know by name, flat: rank, output chunk, count,
 //                 number of contributions, then rank and chunk of each contribution

@@ -4,7 +4,7 @@
 
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/Diagnostics.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <cstdint>
 

@@ -4,8 +4,8 @@
 #include "compiler/driver/Pipeline.h"
 #include "compiler/frontend/Frontend.h"
 #include "compiler/topology/Topology.h"
-#include "plan/plan.h"
-#include "plan/verifier.h"
+#include "plan/model/plan.h"
+#include "plan/verify/verifier.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

@@ -1,7 +1,7 @@
 #include "compiler/driver/Pipeline.h"
 
 #include "compiler/analysis/ProgramIO.h"
-#include "compiler/dialect/ChunkProgram.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"

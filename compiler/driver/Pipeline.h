@@ -3,7 +3,7 @@
 
 #include "compiler/analysis/StepWeights.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <cstdint>
 #include <optional>

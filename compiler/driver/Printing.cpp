@@ -2,7 +2,7 @@
 
 #include "compiler/diagnostics/PlanReport.h"
 #include "compiler/diagnostics/SourceText.h"
-#include "compiler/frontend/DiagnosticReports.h"
+#include "compiler/frontend/diagnostics/DiagnosticReports.h"
 #include "mlir/IR/Location.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/driver/Compiler.h"
-#include "compiler/frontend/Diagnostics.h"
+#include "compiler/frontend/diagnostics/Diagnostics.h"
 
 #include "mlir/IR/Diagnostics.h"
 

@@ -1,8 +1,8 @@
 #include "compiler/driver/Weights.h"
 
 #include "compiler/cost/StepCosts.h"
-#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/ProgramHeader.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 
 #include "llvm/ADT/STLExtras.h"
 

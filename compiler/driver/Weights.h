@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/analysis/StepWeights.h"
-#include "compiler/dialect/Chunk.h"
+#include "compiler/dialect/chunk/Chunk.h"
 #include "compiler/topology/Topology.h"
 
 #include <utility>

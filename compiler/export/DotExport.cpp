@@ -1,6 +1,6 @@
 #include "compiler/export/DotExport.h"
 
-#include "plan/printer.h"
+#include "plan/io/printer.h"
 
 #include <ostream>
 #include <vector>

@@ -1,7 +1,7 @@
 // Plans as pictures.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <iosfwd>
 

@@ -3,7 +3,7 @@
 #include "compiler/cost/Predict.h"
 #include "compiler/cost/Units.h"
 #include "compiler/export/WaitText.h"
-#include "plan/printer.h"
+#include "plan/io/printer.h"
 
 #include <ostream>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/topology/Topology.h"
-#include "plan/plan.h"
-#include "plan/status.h"
+#include "plan/model/plan.h"
+#include "support/status.h"
 
 #include <iosfwd>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "compiler/analysis/ProgramIO.h"
 #include "compiler/dialect/ProgramHeader.h"
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 using namespace mlir;
 

@@ -1,8 +1,8 @@
 // inst IR to plans.
 #pragma once
 
-#include "compiler/dialect/Inst.h"
-#include "plan/plan.h"
+#include "compiler/dialect/inst/Inst.h"
+#include "plan/model/plan.h"
 
 namespace occl::exporter {
 

@@ -1,6 +1,6 @@
 #include "compiler/export/RemoteOrders.h"
 
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 #include "compiler/export/RemoteOrders.h"
 
-#include "plan/builder.h"
-#include "plan/verifier.h"
+#include "plan/model/builder.h"
+#include "plan/verify/verifier.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "compiler/cost/Predict.h"
 #include "compiler/cost/Units.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 
 #include <algorithm>
 #include <iomanip>

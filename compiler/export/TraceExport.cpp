@@ -2,8 +2,8 @@
 
 #include "compiler/cost/Predict.h"
 #include "compiler/export/WaitText.h"
-#include "plan/printer.h"
-#include "plan/trace_names.h"
+#include "plan/io/printer.h"
+#include "plan/model/trace_names.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "compiler/export/WaitText.h"
 
-#include "plan/printer.h"
+#include "plan/io/printer.h"
 
 namespace occl::exporter {
 

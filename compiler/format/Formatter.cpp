@@ -2,7 +2,7 @@
 
 #include "compiler/format/Pieces.h"
 #include "compiler/format/Spacing.h"
-#include "compiler/frontend/Parser.h"
+#include "compiler/frontend/syntax/Parser.h"
 
 #include <algorithm>
 

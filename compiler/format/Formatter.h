@@ -1,8 +1,8 @@
 // The one layout of .coll source.
 #pragma once
 
-#include "compiler/frontend/Diagnostics.h"
-#include "compiler/frontend/SourceManager.h"
+#include "compiler/frontend/diagnostics/Diagnostics.h"
+#include "compiler/frontend/diagnostics/SourceManager.h"
 
 #include <optional>
 #include <string>

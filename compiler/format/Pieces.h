@@ -1,7 +1,7 @@
 // What a formatter moves around: the tokens of a file and the comments between them.
 #pragma once
 
-#include "compiler/frontend/Lexer.h"
+#include "compiler/frontend/syntax/Lexer.h"
 
 #include <cstdint>
 #include <string_view>

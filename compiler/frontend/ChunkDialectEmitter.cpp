@@ -1,6 +1,6 @@
 #include "compiler/frontend/ChunkDialectEmitter.h"
 
-#include "compiler/dialect/Chunk.h"
+#include "compiler/dialect/chunk/Chunk.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/SmallVector.h"

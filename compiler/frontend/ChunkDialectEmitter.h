@@ -1,9 +1,9 @@
 // Elaborated operations as a program of the chunk dialect.
 #pragma once
 
-#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
-#include "compiler/frontend/ChunkEmitter.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
+#include "compiler/frontend/memory/ChunkEmitter.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -1,9 +1,9 @@
 #include "compiler/frontend/Frontend.h"
 
 #include "compiler/frontend/ChunkDialectEmitter.h"
-#include "compiler/frontend/Elaborate.h"
-#include "compiler/frontend/Program.h"
-#include "plan/suggestion.h"
+#include "compiler/frontend/elaborate/Elaborate.h"
+#include "compiler/frontend/sema/Program.h"
+#include "support/suggestion.h"
 
 #include <cstdio>
 
@@ -25,7 +25,8 @@ const AlgorithmDecl *chooseAlgorithm(const Module &module, const std::string &wa
       names.empty() ? "'" + file + "' has no algorithm"
       : wanted.empty()
           ? "'" + file + "' has several algorithms; choose one with --algorithm: " + list
-          : "'" + file + "' has no algorithm '" + wanted + "'" + plan::didYouMean(plan::suggest(wanted, names));
+          : "'" + file + "' has no algorithm '" + wanted + "'" +
+                plan::didYouMean(plan::suggest(wanted, names));
   diagnostics.error(DiagnosticCode::NoAlgorithm, {}, message);
   return nullptr;
 }

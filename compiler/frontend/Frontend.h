@@ -1,8 +1,8 @@
 // The frontend as a whole: from the text of a .coll file to the chunk dialect.
 #pragma once
 
-#include "compiler/frontend/DeclaredTopology.h"
-#include "compiler/frontend/Diagnostics.h"
+#include "compiler/frontend/diagnostics/Diagnostics.h"
+#include "compiler/frontend/sema/DeclaredTopology.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -1,5 +1,5 @@
 // The examples in docs/language.md are programs that compile.
-#include "compiler/frontend/Testing.h"
+#include "compiler/frontend/elaborate/Testing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Damaged programs: whatever the text, the frontend ends soon, with errors or with a result.
-#include "compiler/frontend/Testing.h"
+#include "compiler/frontend/elaborate/Testing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Damaged files are rejected or imported; nothing else. What is imported has been proved.
-#include "compiler/interchange/MscclImport.h"
-#include "compiler/interchange/Synthesis.h"
+#include "compiler/interchange/msccl/MscclImport.h"
+#include "compiler/interchange/synthesis/Synthesis.h"
 
 #include <gtest/gtest.h>
 

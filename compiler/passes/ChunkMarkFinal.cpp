@@ -1,6 +1,6 @@
 #include "compiler/analysis/AccessMap.h"
-#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/ProgramHeader.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 
 namespace occl::passes {

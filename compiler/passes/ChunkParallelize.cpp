@@ -1,8 +1,8 @@
-#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <numeric>
 

@@ -1,9 +1,9 @@
 #include "compiler/analysis/ListScheduler.h"
-#include "compiler/passes/Channels.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
-#include "compiler/passes/ThreadBlocks.h"
-#include "plan/limits.h"
+#include "compiler/passes/blocks/Channels.h"
+#include "compiler/passes/blocks/ThreadBlocks.h"
+#include "plan/model/limits.h"
 
 #include <algorithm>
 #include <set>

@@ -1,8 +1,8 @@
 #include "compiler/analysis/ListScheduler.h"
-#include "compiler/passes/DeadStores.h"
-#include "compiler/passes/FusionRules.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
+#include "compiler/passes/fusion/DeadStores.h"
+#include "compiler/passes/fusion/FusionRules.h"
 
 namespace occl::passes {
 #define GEN_PASS_DEF_INSTFUSE

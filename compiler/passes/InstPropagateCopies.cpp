@@ -1,9 +1,9 @@
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/analysis/Dependences.h"
 #include "compiler/analysis/ListScheduler.h"
-#include "compiler/passes/DeadStores.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
+#include "compiler/passes/fusion/DeadStores.h"
 
 namespace occl::passes {
 #define GEN_PASS_DEF_INSTPROPAGATECOPIES

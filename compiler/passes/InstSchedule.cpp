@@ -1,7 +1,7 @@
 #include "compiler/analysis/ListScheduler.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace occl::passes {

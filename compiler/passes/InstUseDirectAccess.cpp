@@ -1,7 +1,7 @@
-#include "compiler/passes/DirectTransfers.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/ProgramPass.h"
-#include "compiler/passes/SignalPlacement.h"
+#include "compiler/passes/direct/DirectTransfers.h"
+#include "compiler/passes/direct/SignalPlacement.h"
 
 namespace occl::passes {
 #define GEN_PASS_DEF_INSTUSEDIRECTACCESS

@@ -1,9 +1,9 @@
 #include "compiler/analysis/AccessMap.h"
 #include "compiler/analysis/Dependences.h"
 #include "compiler/analysis/ProgramIO.h"
-#include "compiler/dialect/ChunkProgram.h"
 #include "compiler/dialect/Hints.h"
 #include "compiler/dialect/ProgramHeader.h"
+#include "compiler/dialect/chunk/ChunkProgram.h"
 #include "compiler/passes/Passes.h"
 
 namespace occl::passes {

@@ -1,8 +1,8 @@
 // The passes of Passes.td: constructors, option structs, registration.
 #pragma once
 
-#include "compiler/dialect/Chunk.h"
-#include "compiler/dialect/Inst.h"
+#include "compiler/dialect/chunk/Chunk.h"
+#include "compiler/dialect/inst/Inst.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

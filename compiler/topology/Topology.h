@@ -8,7 +8,7 @@
 // Thread safety: immutable once built; concurrent reads are safe.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What the environment decides, which a process reads once: each test in a child, and nothing of
 // the interface in this process.
 #include "nccl/nccl_abi.h"
-#include "runtime/communicator/testing/processes.h"
+#include "runtime/api/testing/processes.h"
 
 #include <gtest/gtest.h>
 

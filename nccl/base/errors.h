@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nccl/nccl_abi.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <exception>
 #include <new>

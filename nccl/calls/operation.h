@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nccl/base/errors.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <array>
 #include <cstdint>

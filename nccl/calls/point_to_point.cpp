@@ -2,7 +2,7 @@
 #include "nccl/calls/group.h"
 #include "nccl/comm/handles.h"
 #include "nccl/streams/streams.h"
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 
 namespace occl::nccl {
 

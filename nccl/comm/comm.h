@@ -6,7 +6,7 @@
 #include "nccl/calls/red_ops.h"
 #include "nccl/calls/registration.h"
 #include "nccl/comm/config.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <atomic>
 #include <condition_variable>

@@ -1,7 +1,7 @@
 // Ranks that are processes, and the shared library as programs load it.
 #include "nccl/nccl_abi.h"
 #include "nccl/testing/shared_id.h"
-#include "runtime/communicator/testing/processes.h"
+#include "runtime/api/testing/processes.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // by NCCL_HOSTID to be on several machines.
 #include "nccl/abi/later.h"
 #include "nccl/testing/shared_id.h"
-#include "runtime/communicator/testing/processes.h"
+#include "runtime/api/testing/processes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Which other NCCL is found.
 #include "nccl/fallback/library.h"
-#include "runtime/communicator/testing/processes.h"
+#include "runtime/api/testing/processes.h"
 
 #include <gtest/gtest.h>
 

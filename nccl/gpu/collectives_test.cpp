@@ -1,7 +1,7 @@
 // Every collective, type and operation on device memory, in and out of place, compared with plain
 // loops on the host.
 #include "nccl/gpu/device_ranks.h"
-#include "runtime/interpreter/conformance/reference.h"
+#include "runtime/exec/conformance/reference.h"
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 #include "nccl/comm/comm.h"
 #include "nccl/fallback/pass_on.h"
 #include "nccl/streams/streams.h"
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 
 #include <dlfcn.h>
 #include <string>

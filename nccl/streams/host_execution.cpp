@@ -5,7 +5,7 @@
 #include "nccl/streams/host_streams.h"
 #include "nccl/streams/streams.h"
 
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 
 #include <algorithm>
 #include <climits>

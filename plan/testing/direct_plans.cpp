@@ -1,6 +1,6 @@
 #include "plan/testing/direct_plans.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 namespace occl::plan::testing {
 

@@ -1,7 +1,7 @@
 // Correct plans with direct access, written by hand: see example_plans.h.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 namespace occl::plan::testing {
 

@@ -1,6 +1,6 @@
 #include "plan/testing/example_plans.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <functional>
 

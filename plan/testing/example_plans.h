@@ -2,7 +2,7 @@
 // takes any number of ranks from 1 on. Source locations point into files that do not exist.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 namespace occl::plan::testing {
 

@@ -1,7 +1,7 @@
 // Changes plans as mistakes of a compiler would.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <random>
 #include <string>

@@ -2,7 +2,7 @@
 // the race proof of verifyPlan is tested against. Shares no code with the verifier.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <optional>
 #include <utility>

@@ -1,7 +1,7 @@
 // A plan apart from its flat arrays, to be changed and put together again.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 // with the verifier.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <random>
 #include <string>

@@ -1,7 +1,7 @@
 // Checks what verifyPlan says of a plan by other means.
 #pragma once
 
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 
 #include <random>
 #include <string>

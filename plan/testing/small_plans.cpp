@@ -1,6 +1,6 @@
 #include "plan/testing/small_plans.h"
 
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 
 namespace occl::plan::testing {
 

@@ -1,7 +1,7 @@
 // For tests of the verifier: a plan of a few instructions, from its head to the verifier's words.
 #pragma once
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 
 #include <string>
 

@@ -16,7 +16,7 @@ import occl
 from occl import _abi, _dtypes, _library
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = ROOT / "runtime/communicator"
+HEADERS = ROOT / "runtime/api"
 STRUCTURES = {"occlCall_t": _abi.Call, "occlConfig_t": _abi.Config, "occlStats_t": _abi.Stats,
               "occlCollectiveStats_t": _abi.CollectiveStats, "occlBlockStats_t": _abi.BlockStats}
 

@@ -3,17 +3,17 @@
 // built without a CUDA toolkit, makeDeviceRank() says so.
 #pragma once
 
-#include "runtime/base/deadline.h"
 #include "runtime/base/status.h"
+#include "runtime/control/fabric.h"
 #include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/scaling/input_scale.h"
-#include "runtime/daemon/collective.h"
-#include "runtime/daemon/device.h"
-#include "runtime/daemon/fabric.h"
-#include "runtime/daemon/request_table.h"
-#include "runtime/daemon/transfers.h"
-#include "runtime/insight/known_collective.h"
-#include "runtime/insight/trace.h"
+#include "runtime/invocation/collective.h"
+#include "runtime/observe/report/known_collective.h"
+#include "runtime/observe/trace/trace.h"
+#include "runtime/queue/request_table.h"
+#include "runtime/rank/transfers.h"
+#include "runtime/sched/device.h"
+#include "runtime/sync/deadline.h"
 
 #include <array>
 #include <chrono>

@@ -1,9 +1,9 @@
 #include "runtime/loader/plan_loader.h"
 
-#include "plan/hash.h"
-#include "plan/reader.h"
-#include "plan/verifier.h"
-#include "runtime/base/mutex.h"
+#include "plan/io/reader.h"
+#include "plan/model/hash.h"
+#include "plan/verify/verifier.h"
+#include "runtime/sync/mutex.h"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 // Plans that may be executed: read from a file, verified, immutable, shared.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace occl::loader {
 /// A plan that verifyPlan has accepted.
 struct LoadedPlan {
   plan::Plan plan;
-  /// Of what it does, equal on all ranks that loaded the same plan (plan/hash.h).
+  /// Of what it does, equal on all ranks that loaded the same plan (plan/model/hash.h).
   uint64_t hash = 0;
 };
 

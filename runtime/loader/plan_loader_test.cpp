@@ -1,8 +1,8 @@
 #include "runtime/loader/plan_loader.h"
 
-#include "plan/hash.h"
+#include "plan/io/writer.h"
+#include "plan/model/hash.h"
 #include "plan/testing/example_plans.h"
-#include "plan/writer.h"
 
 #include <gtest/gtest.h>
 

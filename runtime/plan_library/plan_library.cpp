@@ -1,9 +1,9 @@
 #include "runtime/plan_library/plan_library.h"
 
-#include "plan/hash.h"
-#include "plan/reader.h"
-#include "plan/relabel.h"
-#include "plan/verifier.h"
+#include "plan/io/reader.h"
+#include "plan/model/hash.h"
+#include "plan/transform/relabel.h"
+#include "plan/verify/verifier.h"
 
 #include <array>
 #include <mutex>

@@ -3,10 +3,10 @@
 // packed, and unpacked and verified at their first use.
 #pragma once
 
-#include "plan/plan.h"
-#include "runtime/base/mutex.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan_library/archive.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <map>

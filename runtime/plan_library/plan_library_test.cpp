@@ -1,6 +1,6 @@
 #include "runtime/plan_library/plan_library.h"
 
-#include "plan/hash.h"
+#include "plan/model/hash.h"
 #include "plan/testing/random_execution.h"
 
 #include <gtest/gtest.h>

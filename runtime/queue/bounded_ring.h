@@ -1,9 +1,9 @@
 // A ring with any number of producers and consumers, for free slots that are used again in turn.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/thread.h"
 #include "runtime/queue/ring_position.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/thread.h"
 
 #include <bit>
 #include <cstdint>

@@ -1,10 +1,10 @@
 // The plain form: entries, and a head and a tail that say which of them are valid.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/thread.h"
 #include "runtime/queue/completion_queue.h"
 #include "runtime/queue/ring_position.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/thread.h"
 
 #include <bit>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // The form without order: a slot holds an entry or 0, and one compare-and-swap fills it.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/per_thread.h"
 #include "runtime/queue/completion_queue.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/per_thread.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,9 +1,9 @@
 // The ring whose words say themselves whether they are valid.
 #pragma once
 
-#include "runtime/base/atomic.h"
 #include "runtime/queue/completion_queue.h"
 #include "runtime/queue/ring_position.h"
+#include "runtime/sync/atomic.h"
 
 #include <bit>
 #include <cstdint>

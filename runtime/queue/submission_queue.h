@@ -1,8 +1,8 @@
 // From those who submit to the executors: a ring with one producer and one consumer at a time.
 #pragma once
 
-#include "runtime/base/atomic.h"
 #include "runtime/queue/ring_position.h"
+#include "runtime/sync/atomic.h"
 
 #include <bit>
 #include <cstddef>

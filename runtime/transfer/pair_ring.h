@@ -10,8 +10,8 @@
 // and the caller's buffer is accessed.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/transport/segment.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/sync/atomic.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,10 +4,10 @@
 
 #include "runtime/base/data_type.h"
 #include "runtime/base/status.h"
-#include "runtime/daemon/fabric.h"
-#include "runtime/interpreter/step.h"
+#include "runtime/control/fabric.h"
+#include "runtime/control/records/pair_id.h"
+#include "runtime/exec/step/step.h"
 #include "runtime/transfer/pair_ring.h"
-#include "runtime/transport/pair_id.h"
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 // Many operations in random orders on one set of communicators: memory stays as it is. Environment:
 // OCCL_SOAK_OPERATIONS, all ranks together; `make soak` runs a million.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/resident_memory.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/resident_memory.h"
+#include "runtime/api/testing/steps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // straight_check <plan> <bytes>...: fails unless all ranks' thread blocks are straight for parts of
 // so many bytes of floats, bound as communicators on devices bind them, and unless calls of them
 // fit into the memory that the calls of a communicator share.
-#include "plan/reader.h"
+#include "plan/io/reader.h"
 #include "runtime/cuda/calls/device_tiles.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/tables/limits.h"
 #include "runtime/cuda/tables/straight_images.h"
-#include "runtime/interpreter/bind.h"
-#include "runtime/interpreter/straight.h"
+#include "runtime/exec/bind/bind.h"
+#include "runtime/exec/step/straight.h"
 
 #include <cstdint>
 #include <cstdio>

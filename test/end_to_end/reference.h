@@ -6,7 +6,7 @@
 // the inputs are divided or their sum.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Callbacks under made-up schedules: they submit again, wait for each other, and throw.
-#include "runtime/base/atomic.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
-#include "runtime/daemon/callback_threads.h"
+#include "runtime/queue/callback_threads.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/mutex.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

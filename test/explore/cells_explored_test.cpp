@@ -1,9 +1,9 @@
 // Announce cells under made-up schedules: of a rank that gives its cell back and one that comes
 // back to the id, one sees the other.
-#include "runtime/base/thread.h"
-#include "runtime/daemon/announce_cells.h"
-#include "runtime/transport/segment.h"
-#include "test/explore/explore.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/invocation/announce_cells.h"
+#include "runtime/sync/thread.h"
+#include "test/explore/explorer/explore.h"
 #include "test/explore/fabrics.h"
 
 #include <gtest/gtest.h>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "plan/testing/example_plans.h"
-#include "runtime/base/thread.h"
-#include "runtime/communicator/handles.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/scheduler/calibration.h"
-#include "test/explore/explore.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/sched/policy/calibration.h"
+#include "runtime/sync/thread.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

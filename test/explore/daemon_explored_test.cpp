@@ -1,7 +1,7 @@
 // Whole communicators under made-up schedules: what users do, in few steps.
-#include "runtime/base/mutex.h"
-#include "runtime/base/thread.h"
-#include "runtime/communicator/testing/harness.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

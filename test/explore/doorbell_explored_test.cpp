@@ -1,9 +1,9 @@
 // No wake-up is lost, whatever the order of sleeping and ringing; and the test would see it if one
 // were.
-#include "runtime/base/atomic.h"
-#include "runtime/base/doorbell.h"
-#include "runtime/base/thread.h"
-#include "test/explore/explore.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/doorbell.h"
+#include "runtime/sync/thread.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Whole communicators under made-up schedules: what has ended on a rank is its user's, and what has
 // been given back is somebody else's.
 #include "plan/testing/direct_plans.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // Fabrics of two ranks that are threads, for tests that explore them.
 #pragma once
 
-#include "runtime/bootstrap/shared_bell.h"
-#include "runtime/daemon/fabric.h"
-#include "runtime/transport/segment.h"
-#include "test/explore/explore.h"
+#include "runtime/control/fabric.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/control/shm/shared_bell.h"
+#include "test/explore/explorer/explore.h"
 
 #include <cstdint>
 #include <memory>

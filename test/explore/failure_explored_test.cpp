@@ -1,7 +1,7 @@
 // Failures under made-up schedules, while a damaged rank takes back the words that tell of them:
 // for whoever has seen one it stays.
 #include "runtime/base/status.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/fabrics.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // Whole communicators under made-up schedules: what a helper hands over when it leaves, and what a
 // submission that is refused gives back.
-#include "runtime/base/clock.h"
-#include "runtime/base/thread.h"
-#include "runtime/communicator/handles.h"
-#include "runtime/daemon/executor.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/sched/executor.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

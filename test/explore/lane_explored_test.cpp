@@ -1,7 +1,7 @@
 // Small collectives that their callers run in the lane, under made-up schedules: it is left at each
 // look, for whatever reason, and nobody else can tell the difference.
-#include "runtime/base/thread.h"
-#include "runtime/communicator/handles.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

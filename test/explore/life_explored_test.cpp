@@ -1,8 +1,8 @@
 // Whole communicators under made-up schedules: what the daemon does when nobody waits, and what
 // comes back, ends and begins anew.
-#include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

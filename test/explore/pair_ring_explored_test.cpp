@@ -1,8 +1,8 @@
 // The ring of a pair alone, a small one, under all schedules with two preemptions: what is read is
 // what was written, in order, and nothing of it is written over before.
-#include "runtime/base/thread.h"
+#include "runtime/sync/thread.h"
 #include "runtime/transfer/pair_ring.h"
-#include "test/explore/explore.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

@@ -1,16 +1,16 @@
 // The queues, the request table and the announce records under all small schedules.
-#include "runtime/base/atomic.h"
-#include "runtime/base/light_mutex.h"
-#include "runtime/base/mutex.h"
-#include "runtime/base/thread.h"
-#include "runtime/daemon/request_table.h"
+#include "runtime/control/records/announce_table.h"
+#include "runtime/control/records/failure_word.h"
+#include "runtime/control/records/wait_edges.h"
 #include "runtime/queue/bounded_ring.h"
 #include "runtime/queue/completion_queue.h"
+#include "runtime/queue/request_table.h"
 #include "runtime/queue/submission_queue.h"
-#include "runtime/transport/announce_table.h"
-#include "runtime/transport/failure_word.h"
-#include "runtime/transport/wait_edges.h"
-#include "test/explore/explore.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/light_mutex.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

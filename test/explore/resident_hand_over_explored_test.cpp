@@ -1,11 +1,11 @@
 // Tasks that are handed to executors of a resident daemon: whatever the order in which they wait,
 // look, take other tasks and leave, each task is one executor's, once; and the test would see it if
 // it were not.
-#include "runtime/base/atomic.h"
-#include "runtime/base/thread.h"
-#include "runtime/cuda/resident/hand_over.h"
+#include "runtime/cuda/resident/executor/hand_over.h"
 #include "runtime/cuda/resident/testing/host_target.h"
-#include "test/explore/explore.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/thread.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

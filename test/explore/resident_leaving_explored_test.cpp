@@ -2,13 +2,13 @@
 // with one that stays and, in strict mode, without: the daemon's own code, and a device that can
 // begin nothing that was launched when as many streams waited as it has connections. Whatever the
 // order, everything ends; and the test would see it if it did not.
-#include "runtime/base/atomic.h"
-#include "runtime/base/thread.h"
-#include "runtime/cuda/resident/executor.h"
-#include "runtime/cuda/resident/submission_side.h"
+#include "runtime/cuda/resident/executor/executor.h"
+#include "runtime/cuda/resident/submission/submission_side.h"
 #include "runtime/cuda/resident/testing/host_target.h"
 #include "runtime/cuda/watch/held_streams.h"
-#include "test/explore/explore.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/thread.h"
+#include "test/explore/explorer/explore.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Calls of one sequence that have two shapes in turn, under made-up schedules: one of the shapes
 // has the sequence's ring of blocks, the other takes a block each time.
-#include "runtime/communicator/handles.h"
+#include "runtime/api/capi/handles.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

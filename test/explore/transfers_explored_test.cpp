@@ -1,6 +1,6 @@
 // Sends and receives under made-up schedules: of two ranks in groups, in opposite orders, through
 // the ring and by reference, and with whoever sleeps while something comes.
-#include "runtime/communicator/occl_transfer.h"
+#include "runtime/api/occl_transfer.h"
 #include "test/explore/communicators.h"
 
 #include <gtest/gtest.h>

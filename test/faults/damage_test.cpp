@@ -5,11 +5,11 @@
 // OCCL_DAMAGE_TRIALS: how many of the random ones.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/occl_transfer.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
-#include "runtime/transport/segment.h"
+#include "runtime/api/occl_transfer.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
+#include "runtime/control/records/segment.h"
 #include "test/faults/shared_files.h"
 #include "test/faults/shared_record.h"
 
@@ -61,7 +61,7 @@ std::vector<Piece> writablePieces(bool own) {
 
 uint64_t roundUp(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-/// Of the own segment, by what lies where (runtime/transport/segment.h).
+/// Of the own segment, by what lies where (runtime/control/records/segment.h).
 Target inOwn(uint64_t from, uint64_t bytes) {
   for (const Piece &piece : writablePieces(true))
     if (piece.offset <= from && from + bytes <= piece.offset + piece.bytes)

@@ -4,9 +4,9 @@
 //
 // OCCL_FAULTS_STRIDE: each so many-th step, for all kinds of faults; `make faults` takes all.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
 #include "test/faults/at_once.h"
 #include "test/faults/fault_points.h"
 #include "test/faults/shared_record.h"
@@ -96,7 +96,7 @@ bool leadsToData(const faults::Record &record) {
 }
 
 /// Starts all in an order of its own, waits, and calls the last one; if it is in lines in the end
-/// in the lane (runtime/daemon/lane.h). The first error.
+/// in the lane (runtime/sched/lane.h). The first error.
 occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
   std::vector<occlRequest_t> requests;
   for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0))

@@ -2,7 +2,7 @@
 
 #include "test/faults/shared_ranges.h"
 
-#include "runtime/base/explored.h"
+#include "runtime/sync/explored.h"
 
 #include <csignal>
 #include <cstdio>

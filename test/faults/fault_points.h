@@ -1,4 +1,4 @@
-// Faults at a chosen point of a process. Built for exploration (runtime/base/explored.h), every
+// Faults at a chosen point of a process. Built for exploration (runtime/sync/explored.h), every
 // access to a shared word calls a hook; here the threads are real, and run one at a time. Points
 // are: stores and read-modify-writes to memory that other processes map, each before it happens,
 // and the system calls that set up and tear down. Between two of them nothing changes that another

@@ -1,6 +1,6 @@
 // explored.h over real threads, of which one runs at a time: who holds `turn`. The first thread has
 // it from the start; sleeping and waiting give it away.
-#include "runtime/base/explored.h"
+#include "runtime/sync/explored.h"
 #include "test/faults/passing.h"
 
 #include <algorithm>

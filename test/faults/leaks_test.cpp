@@ -1,9 +1,9 @@
 // Whatever happens to a communicator: when it has been destroyed, no thread, file or shared memory
 // of it is left.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
 
 #include <gtest/gtest.h>
 

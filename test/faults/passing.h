@@ -1,7 +1,7 @@
 // What the hooks tell about the points that a process passes; see fault_points.h.
 #pragma once
 
-#include "runtime/base/explored.h"
+#include "runtime/sync/explored.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,10 @@
 // another process can see, so between any two slices. Meanwhile the sender fails, and stores
 // something else to what the receiver has still to read: that is never taken for the broadcast's.
 #include "plan/testing/example_plans.h"
-#include "runtime/base/thread.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
+#include "runtime/sync/thread.h"
 #include "test/faults/fault_points.h"
 #include "test/faults/resuming.h"
 #include "test/faults/reused_buffers.h"

@@ -3,9 +3,9 @@
 //
 // OCCL_FAULTS_STRIDE: each so many-th step; `make faults` takes all.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
 #include "test/faults/at_once.h"
 #include "test/faults/fault_points.h"
 #include "test/faults/resuming.h"

@@ -2,9 +2,9 @@
 // returned.
 //
 // OCCL_FAULTS_ABORTS: how many; OCCL_TEST_SEED: the seed that was printed.
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
 #include "test/faults/at_once.h"
 #include "test/faults/reused_buffers.h"
 #include "test/faults/shared_record.h"

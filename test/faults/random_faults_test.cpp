@@ -1,9 +1,9 @@
 // Processes that are killed or stopped at any moment, set-up included: the others get an error soon
 // that says what they waited for, and go on without the lost one.
 #include "plan/testing/example_plans.h"
-#include "runtime/communicator/testing/harness.h"
-#include "runtime/communicator/testing/processes.h"
-#include "runtime/communicator/testing/steps.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

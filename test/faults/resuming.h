@@ -1,7 +1,7 @@
 // For tests of processes that are stopped and go on.
 #pragma once
 
-#include "runtime/communicator/testing/processes.h"
+#include "runtime/api/testing/processes.h"
 
 #include <chrono>
 #include <cstdint>

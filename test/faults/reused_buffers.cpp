@@ -2,7 +2,7 @@
 
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <utility>
@@ -138,7 +138,7 @@ namespace {
 constexpr uint32_t kFillings = 3; // of a round
 
 /// The last one, which is in lines, kFillings times: so it comes into the lane
-/// (runtime/daemon/lane.h).
+/// (runtime/sched/lane.h).
 std::string exchangeInTurn(std::vector<Exchange> &all, uint32_t round, occlResult_t &result) {
   for (Exchange &each : all) {
     result = each.call();

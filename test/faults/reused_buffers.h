@@ -2,8 +2,8 @@
 // succeeds must have come with the right data, and what the program stores afterwards stays.
 #pragma once
 
-#include "runtime/communicator/occl.h"
-#include "runtime/communicator/testing/harness.h"
+#include "runtime/api/occl.h"
+#include "runtime/api/testing/harness.h"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #include "test/faults/shared_files.h"
 
-#include "runtime/transport/segment.h"
+#include "runtime/control/records/segment.h"
 
 #include <cinttypes>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Any text as a .coll file: it must end soon, with errors or with a program.
-#include "compiler/frontend/Testing.h"
+#include "compiler/frontend/elaborate/Testing.h"
 
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 // Any bytes as an MSCCL XML file: it must be refused with a reason, or become a plan that is
 // proved.
-#include "compiler/interchange/MscclImport.h"
-#include "plan/verifier.h"
+#include "compiler/interchange/msccl/MscclImport.h"
+#include "plan/verify/verifier.h"
 
 #include <cstddef>
 #include <cstdlib>

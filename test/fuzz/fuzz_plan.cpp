@@ -1,9 +1,9 @@
 // Any bytes as a plan file, JSON or CBOR: it must be refused or read; what is read must be refused
 // or proved, and what is proved must be written and read again as the same plan.
-#include "plan/hash.h"
-#include "plan/reader.h"
-#include "plan/verifier.h"
-#include "plan/writer.h"
+#include "plan/io/reader.h"
+#include "plan/io/writer.h"
+#include "plan/model/hash.h"
+#include "plan/verify/verifier.h"
 
 #include <cstddef>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Any text as an algorithm of SCCL or TACCL: it must be refused with a reason, or be emitted.
-#include "compiler/frontend/Testing.h"
-#include "compiler/interchange/Synthesis.h"
+#include "compiler/frontend/elaborate/Testing.h"
+#include "compiler/interchange/synthesis/Synthesis.h"
 
 #include <cstddef>
 #include <cstdlib>

@@ -4,14 +4,15 @@
 set -euo pipefail
 destination=${1:?usage: stage.sh <directory>}
 bazel=${BAZEL:-bazel}
-mapfile -t tests < <($bazel query --output=label 'kind(cc_test, //test/gpu:*)' 2>/dev/null)
-$bazel build "${tests[@]}" //runtime/cuda/resident:resident_check
+mapfile -t tests < <($bazel query --output=label 'kind(cc_test, //test/gpu/...)' 2>/dev/null)
+$bazel build "${tests[@]}" //runtime/cuda/resident/testing:resident_check
 rm -rf "$destination"
 mkdir -p "$destination"
 for label in "${tests[@]}"; do
-  install -m 755 "bazel-bin/test/gpu/${label#*:}" "$destination/"
+  path=${label#//}
+  install -m 755 "bazel-bin/${path/://}" "$destination/"
 done
-install -m 755 bazel-bin/runtime/cuda/resident/resident_check test/gpu/run.sh "$destination/"
+install -m 755 bazel-bin/runtime/cuda/resident/testing/resident_check test/gpu/run.sh "$destination/"
 strip "$destination"/*_test "$destination/resident_check"
 git rev-parse --short HEAD > "$destination/commit"
 du -sh "$destination"

@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-ALLOWED = re.compile(r"nccl/.*|runtime/communicator/occl(_\w+)?\.h")
+ALLOWED = re.compile(r"nccl/.*|runtime/api/occl(_\w+)?\.h")
 
 
 def main() -> int:

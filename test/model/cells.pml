@@ -1,4 +1,4 @@
-/* Announce cells that go from one collective to another (runtime/daemon/announce_cells.h): two ranks
+/* Announce cells that go from one collective to another (runtime/invocation/announce_cells.h): two ranks
  * or three, one id X that each submits the same number of times and deregisters when it likes, and
  * another id that takes what X has left. A rank has one cell, so giving it back and taking it for the
  * other id is one step.

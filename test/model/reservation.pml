@@ -1,4 +1,4 @@
-/* Reservation at submission (runtime/daemon/reservation.cpp): two ranks submit the same collectives, each by
+/* Reservation at submission (runtime/rank/reservation.cpp): two ranks submit the same collectives, each by
  * two threads, in opposite orders. An invocation needs slots of the arena and a request, and has either both
  * or nothing; a submission for which something is missing is refused, says who holds it, and is made again.
  * An invocation can run once both ranks have admitted it. Its request comes back when it is finished and

@@ -4,7 +4,7 @@ Most are found in the sources of PATTERNS, see conditions.py. Those that put a p
 
     [any-owner]
     what = two thread blocks may own an end
-    file = compiler/passes/ThreadBlocks.cpp
+    file = compiler/passes/blocks/ThreadBlocks.cpp
     find = blockOf(a) >= 0
     with = (!BROKEN && @)
 
@@ -13,7 +13,7 @@ nothing that a test could see is left out, by *.leftout:
 
     [searches]
     why    = a search ends later: the same verdict
-    file   = plan/verify/happens_before.cpp
+    file   = plan/verify/checks/happens_before.cpp
     breaks =
         false: seen[next]
 
@@ -32,11 +32,12 @@ from conditions import breaks_of
 Mutant = namedtuple("Mutant", "name what file begin end before after why_left_out is_mistake")
 
 # What the compiler rewrites, schedules and synchronizes by, and what the verifier proves; not what only explains.
-PATTERNS = ["compiler/passes/*.cpp", "compiler/analysis/*.cpp", "compiler/export/PlanExport.cpp", "compiler/export/RemoteOrders.cpp",
-            "plan/verify/*.cpp", "plan/verifier.cpp", "plan/collective.cpp", "plan/postcondition.cpp"]
-OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/explain.cpp", "plan/verify/finding.cpp"]
+PATTERNS = ["compiler/passes/*.cpp", "compiler/passes/*/*.cpp", "compiler/analysis/*.cpp", "compiler/export/PlanExport.cpp",
+            "compiler/export/RemoteOrders.cpp", "plan/verify/checks/*.cpp", "plan/verify/verifier.cpp", "plan/model/collective.cpp",
+            "plan/transform/postcondition.cpp"]
+OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/checks/explain.cpp", "plan/verify/checks/finding.cpp"]
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.
-OTHERS += [f"compiler/passes/{name}.cpp" for name in ("Channels", "InstAssignThreadBlocks", "InstSchedule", "ThreadBlocks")]
+OTHERS += [f"compiler/passes/{name}.cpp" for name in ("InstAssignThreadBlocks", "InstSchedule", "blocks/Channels", "blocks/ThreadBlocks")]
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]
 # What is broken by hand, in daemon/*.mutants.
 OTHERS += ["runtime/*"]

@@ -92,9 +92,9 @@ class EntriesTest(unittest.TestCase):
     def test_all_fit(self):
         root = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])
         files = read_all(root, HERE)
-        self.assertIn("plan/verify/races.cpp", files)
+        self.assertIn("plan/verify/checks/races.cpp", files)
         daemon = read_all(root, os.path.join(HERE, "daemon"), set())
-        self.assertIn("runtime/base/doorbell.h", daemon)
+        self.assertIn("runtime/sync/doorbell.h", daemon)
         for file, (text, mutants) in (*files.items(), *daemon.items()):
             self.assertGreater(len(mutate(text, mutants)), len(text), file)
 

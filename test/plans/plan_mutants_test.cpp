@@ -4,11 +4,11 @@
 //   plan_mutants_test <occlc> <folder of the algorithms>
 //
 // OCCL_TEST_MUTANTS: mutants of each plan (default 200); OCCL_TEST_SEED: the seed.
-#include "plan/reader.h"
+#include "plan/io/reader.h"
 #include "plan/testing/mutants.h"
 #include "plan/testing/parts.h"
 #include "plan/testing/replay.h"
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // than a depth allows. Written from docs/plan.md alone; shares no code with the verifier.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "test/random/expressions.h"
 #include "test/random/generator.h"
 

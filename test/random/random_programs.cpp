@@ -5,15 +5,15 @@
 //
 // A failure prints the program, its options, and the seed that makes this program alone.
 
-#include "compiler/dialect/Chunk.h"
-#include "compiler/dialect/Inst.h"
+#include "compiler/dialect/chunk/Chunk.h"
+#include "compiler/dialect/inst/Inst.h"
 #include "compiler/driver/Pipeline.h"
 #include "compiler/driver/Tactics.h"
 #include "compiler/export/PlanExport.h"
 #include "compiler/export/RemoteOrders.h"
 #include "compiler/frontend/Frontend.h"
 #include "plan/testing/parts.h"
-#include "plan/verifier.h"
+#include "plan/verify/verifier.h"
 #include "test/random/generator.h"
 #include "test/random/plan_execution.h"
 

@@ -26,7 +26,7 @@ step() { # title, command...
   echo "== $title: $((SECONDS - start)) s"
 }
 
-export PYTHONPATH=$PWD/python OCCL_LIBRARY=$library OCCL_INCLUDE=$PWD/runtime/communicator
+export PYTHONPATH=$PWD/python OCCL_LIBRARY=$library OCCL_INCLUDE=$PWD/runtime/api
 export SEED=${SEED:-$RANDOM$RANDOM} OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
 echo "SEED=$SEED"
 

@@ -1,6 +1,6 @@
 #include "tools/demo/plans_by_size.h"
 
-#include "runtime/communicator/handles.h"
+#include "runtime/api/capi/handles.h"
 
 namespace occl::demo {
 

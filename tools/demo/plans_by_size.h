@@ -1,7 +1,7 @@
 // Plans of one collective from files, of which a call takes the first that is meant for its size.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <cstdint>
 #include <string>

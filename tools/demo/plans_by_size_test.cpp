@@ -1,7 +1,7 @@
 #include "tools/demo/plans_by_size.h"
 
+#include "plan/io/writer.h"
 #include "plan/testing/example_plans.h"
-#include "plan/writer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // What data-parallel training does with its gradients, one process a rank (start it by occl-run):
 // in every iteration each rank starts the all-reduce of all 161 gradient tensors of ResNet-50, in
 // place, in a random order of its own, waits for all, and checks every element.
-#include "runtime/communicator/occl.h"
-#include "runtime/communicator/occl_insight.h"
+#include "runtime/api/occl.h"
+#include "runtime/api/occl_insight.h"
 #include "tools/demo/gradients.h"
 #include "tools/demo/plans_by_size.h"
 #include "tools/demo/progress_bar.h"

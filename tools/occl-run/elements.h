@@ -2,7 +2,7 @@
 // which it checks.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <cstddef>
 #include <cstdint>

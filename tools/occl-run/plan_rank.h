@@ -1,7 +1,7 @@
 // One rank of a plan run.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "tools/occl-run/plan_run.h"
 #include "tools/occl-run/reference.h"
 #include "tools/occl-run/scoreboard.h"

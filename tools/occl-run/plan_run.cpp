@@ -1,6 +1,6 @@
 #include "tools/occl-run/plan_run.h"
 
-#include "plan/reader.h"
+#include "plan/io/reader.h"
 #include "tools/occl-run/elements.h"
 #include "tools/occl-run/launcher.h"
 #include "tools/occl-run/plan_rank.h"

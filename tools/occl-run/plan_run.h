@@ -1,7 +1,7 @@
 // Executes a plan on real data, checks the result, measures the time.
 #pragma once
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <chrono>
 #include <cstdint>

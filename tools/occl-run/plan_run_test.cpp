@@ -1,7 +1,7 @@
 // Runs plans from disk on real data by occl-run, in processes and in threads, against its
 // reference.
+#include "plan/io/writer.h"
 #include "plan/testing/example_plans.h"
-#include "plan/writer.h"
 #include "tools/occl-run/testing.h"
 
 #include <cstdlib>

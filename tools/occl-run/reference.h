@@ -2,9 +2,9 @@
 // verifier or runtime, only the plan's data and the formula of chunk sizes.
 #pragma once
 
-#include "plan/chunking_of.h"
-#include "plan/plan.h"
-#include "runtime/communicator/occl.h"
+#include "plan/model/chunking_of.h"
+#include "plan/model/plan.h"
+#include "runtime/api/occl.h"
 
 #include <cstdint>
 #include <optional>

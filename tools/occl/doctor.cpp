@@ -4,7 +4,7 @@
 #include "tools/occl/programs.h"
 #include "tools/occl/report.h"
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <CLI/CLI.hpp>
 

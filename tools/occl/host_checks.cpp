@@ -1,6 +1,6 @@
 #include "tools/occl/host_checks.h"
 
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 #include "tools/occl-run/launcher.h"
 
 #include <fmt/format.h>

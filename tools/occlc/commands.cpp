@@ -1,8 +1,8 @@
 #include "tools/occlc/commands.h"
 
 #include "compiler/export/DotExport.h"
-#include "plan/limits.h"
-#include "plan/writer.h"
+#include "plan/io/writer.h"
+#include "plan/model/limits.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"

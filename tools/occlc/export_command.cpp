@@ -1,7 +1,7 @@
 #include "tools/occlc/export_command.h"
 
 #include "compiler/driver/Printing.h"
-#include "compiler/interchange/MscclImport.h"
+#include "compiler/interchange/msccl/MscclImport.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/plan_file.h"
 #include "tools/occlc/words.h"

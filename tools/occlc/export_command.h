@@ -1,8 +1,8 @@
 // occlc export: plans as files of other tools.
 #pragma once
 
-#include "compiler/interchange/MscclExport.h"
-#include "plan/plan.h"
+#include "compiler/interchange/msccl/MscclExport.h"
+#include "plan/model/plan.h"
 
 #include <CLI/CLI.hpp>
 

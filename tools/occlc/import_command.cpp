@@ -2,9 +2,9 @@
 
 #include "compiler/driver/Compiler.h"
 #include "compiler/driver/Printing.h"
-#include "compiler/interchange/MscclImport.h"
-#include "plan/limits.h"
-#include "plan/verifier.h"
+#include "compiler/interchange/msccl/MscclImport.h"
+#include "plan/model/limits.h"
+#include "plan/verify/verifier.h"
 #include "tools/occlc/output.h"
 
 #include <iostream>

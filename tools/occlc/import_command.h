@@ -1,7 +1,7 @@
 // occlc import: plans from the files of other tools.
 #pragma once
 
-#include "compiler/interchange/Promise.h"
+#include "compiler/interchange/common/Promise.h"
 
 #include <CLI/CLI.hpp>
 

@@ -7,8 +7,8 @@
 #include "tools/occlc/trace.h"
 
 #include "compiler/driver/Printing.h"
-#include "plan/limits.h"
-#include "plan/parallel.h"
+#include "plan/model/limits.h"
+#include "support/parallel.h"
 #include "tools/occlc/export_command.h"
 #include "tools/occlc/import_command.h"
 #include "tools/occlc/words.h"

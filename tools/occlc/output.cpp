@@ -1,7 +1,7 @@
 #include "tools/occlc/output.h"
 
 #include "compiler/driver/Printing.h"
-#include "plan/writer.h"
+#include "plan/io/writer.h"
 
 #include <iostream>
 

@@ -1,7 +1,7 @@
 #include "tools/occlc/plan_file.h"
 
 #include "compiler/driver/Printing.h"
-#include "plan/reader.h"
+#include "plan/io/reader.h"
 #include "tools/occlc/output.h"
 
 namespace occl::tools {

@@ -1,8 +1,8 @@
 // Plans that were written before.
 #pragma once
 
-#include "plan/plan.h"
-#include "plan/verifier.h"
+#include "plan/model/plan.h"
+#include "plan/verify/verifier.h"
 
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/topology/Topology.h"
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 
 #include <CLI/CLI.hpp>
 

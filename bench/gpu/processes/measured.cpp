@@ -1,7 +1,7 @@
 #include "bench/gpu/processes/measured.h"
 
-#include "runtime/communicator/handles.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/occl.h"
 
 #include <algorithm>
 #include <chrono>

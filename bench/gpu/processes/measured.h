@@ -3,7 +3,7 @@
 
 #include "bench/gpu/processes/nccl.h"
 #include "bench/gpu/processes/together.h"
-#include "runtime/communicator/occl.h"
+#include "runtime/api/occl.h"
 
 #include <functional>
 #include <memory>

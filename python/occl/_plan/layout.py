@@ -10,7 +10,7 @@ _GRAIN_BYTES = 128
 
 
 class Chunking:
-    """The rule of plan/chunking.h: a part of `count` elements in `chunks` chunks."""
+    """The rule of plan/model/chunking.h: a part of `count` elements in `chunks` chunks."""
 
     __slots__ = ("count", "chunks", "grain")
 

@@ -1,8 +1,8 @@
 // How chunks are cut into tiles on devices.
 #pragma once
 
-#include "plan/plan.h"
-#include "runtime/interpreter/bind.h"
+#include "plan/model/plan.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 

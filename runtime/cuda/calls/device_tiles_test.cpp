@@ -1,6 +1,6 @@
 #include "runtime/cuda/calls/device_tiles.h"
 
-#include "plan/builder.h"
+#include "plan/model/builder.h"
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 

@@ -1,7 +1,5 @@
 #include "runtime/cuda/calls/ordered_calls.h"
 
-#include "runtime/base/deadline.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/kernels/early_start.h"
@@ -9,6 +7,8 @@
 #include "runtime/cuda/tables/replay_word.h"
 #include "runtime/cuda/transfer/transfer_table.h"
 #include "runtime/cuda/watch/held_launch.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <functional>

@@ -2,14 +2,14 @@
 // buffers, in the order in which they are made. See ordered_connectors.h for what they share.
 #pragma once
 
-#include "plan/aliasing.h"
-#include "runtime/base/mutex.h"
+#include "plan/model/aliasing.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/calls/stream_turns.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/watch/held_streams.h"
 #include "runtime/cuda/watch/host_watch.h"
+#include "runtime/sync/mutex.h"
 
 #include <cuda_runtime.h>
 

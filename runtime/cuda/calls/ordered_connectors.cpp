@@ -1,7 +1,7 @@
 #include "runtime/cuda/calls/ordered_connectors.h"
 
 #include "runtime/cuda/calls/device_tiles.h"
-#include "runtime/daemon/plan_scaling.h"
+#include "runtime/invocation/plan_scaling.h"
 
 #include <algorithm>
 #include <cstddef>

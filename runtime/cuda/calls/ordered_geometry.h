@@ -1,10 +1,10 @@
 // How ordered connectors (ordered_connectors.h) divide a rank's memory, and what fits: no CUDA.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/data_type.h"
 #include "runtime/cuda/tables/device_collective.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 #include <string>

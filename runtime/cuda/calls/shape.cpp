@@ -3,8 +3,8 @@
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/tables/block_image.h"
-#include "runtime/daemon/plan_scaling.h"
-#include "runtime/interpreter/straight.h"
+#include "runtime/exec/step/straight.h"
+#include "runtime/invocation/plan_scaling.h"
 
 #include <algorithm>
 #include <string>

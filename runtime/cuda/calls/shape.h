@@ -4,15 +4,15 @@
 // (ordered_connectors.h).
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/device/arena_space.h"
 #include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/tables/straight_images.h"
-#include "runtime/daemon/collective.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
+#include "runtime/invocation/collective.h"
 
 #include <cstdint>
 #include <memory>

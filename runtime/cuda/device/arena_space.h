@@ -1,8 +1,8 @@
 // What of a rank's arena is taken. Offsets only: knows neither devices nor their memory.
 #pragma once
 
-#include "runtime/base/mutex.h"
-#include "runtime/transport/arena.h"
+#include "runtime/memory/arena.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <optional>

@@ -2,8 +2,8 @@
 // in the arena of the rank's segment, and is zero at first.
 #pragma once
 
-#include "runtime/base/atomic.h"
 #include "runtime/cuda/device/peer_paths.h"
+#include "runtime/sync/atomic.h"
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
 #include "runtime/cuda/device/cuda_calls.h"
 
-#include "runtime/base/deadline.h"
-#include "runtime/base/mutex.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 
 #include <memory>
 #include <mutex>

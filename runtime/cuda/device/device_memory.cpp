@@ -1,11 +1,11 @@
 #include "runtime/cuda/device/device_memory.h"
 
 #include "runtime/base/cache_line.h"
-#include "runtime/base/deadline.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/device/linked_devices.h"
 #include "runtime/cuda/tables/device_collective.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -2,11 +2,11 @@
 // communicator is made: between ranks of one process as addresses, between processes as handles.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/cuda/device/control_block.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
 
 #include <cuda_runtime.h>
 

@@ -1,5 +1,5 @@
 // Whether lines of protocol LL128 arrive as they must on the paths between the devices of a
-// communicator (runtime/interpreter/lines_cuda.cuh): only where any two are joined by NVLink. Each
+// communicator (runtime/exec/cuda/lines_cuda.cuh): only where any two are joined by NVLink. Each
 // rank says what it knows of its own device, and all come to the same answer from what all have
 // said.
 #pragma once

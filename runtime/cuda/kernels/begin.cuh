@@ -5,7 +5,7 @@
 #include "runtime/base/system_words.cuh"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/tables/limits.h"
-#include "runtime/interpreter/invocation.h"
+#include "runtime/exec/step/invocation.h"
 
 #include <cstdint>
 

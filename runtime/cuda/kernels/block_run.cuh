@@ -4,9 +4,9 @@
 
 #include "runtime/cuda/tables/block_image.h"
 #include "runtime/cuda/tables/limits.h"
-#include "runtime/interpreter/ready.h"
-#include "runtime/interpreter/step.h"
-#include "runtime/interpreter/target_cuda.cuh"
+#include "runtime/exec/cuda/target_cuda.cuh"
+#include "runtime/exec/step/ready.h"
+#include "runtime/exec/step/step.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The kernel of in-stream execution for straight blocks (runtime/interpreter/straight.h). Workers,
+// The kernel of in-stream execution for straight blocks (runtime/exec/step/straight.h). Workers,
 // all warps but the last one, take their units through the steps. The last one is the clerk, who
 // does what nobody here waits for: tells the other ranks that the invocation has begun, lets the
 // stream's next kernel start, and counts the invocation when it is over.
@@ -8,8 +8,8 @@
 #include "runtime/cuda/kernels/in_stream_begin.cuh"
 #include "runtime/cuda/kernels/in_stream_end.cuh"
 #include "runtime/cuda/kernels/in_stream_kernels.h"
-#include "runtime/interpreter/block_vote.cuh"
-#include "runtime/interpreter/straight_cuda.cuh"
+#include "runtime/exec/cuda/block_vote.cuh"
+#include "runtime/exec/cuda/straight_cuda.cuh"
 
 #include <cstdint>
 

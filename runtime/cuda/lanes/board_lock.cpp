@@ -1,6 +1,6 @@
 #include "runtime/cuda/lanes/board_lock.h"
 
-#include "runtime/base/thread.h"
+#include "runtime/sync/thread.h"
 
 #include <chrono>
 

@@ -2,8 +2,8 @@
 // communicator fail, one that is stopped is waited for.
 #pragma once
 
-#include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
+#include "runtime/sync/atomic.h"
 
 #include <cstdint>
 #include <functional>

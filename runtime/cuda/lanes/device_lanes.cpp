@@ -1,6 +1,6 @@
 #include "runtime/cuda/lanes/device_lanes.h"
 
-#include "runtime/cuda/resident/kernel.h"
+#include "runtime/cuda/resident/kernel/kernel.h"
 
 #include <algorithm>
 #include <mutex>

@@ -2,7 +2,7 @@
 // in the resident daemons.
 #pragma once
 
-#include "plan/aliasing.h"
+#include "plan/model/aliasing.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/lanes/lane_table.h"

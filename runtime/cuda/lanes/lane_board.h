@@ -2,8 +2,8 @@
 // docs/decisions/lanes.md. No CUDA here.
 #pragma once
 
-#include "runtime/base/atomic.h"
 #include "runtime/cuda/tables/limits.h"
+#include "runtime/sync/atomic.h"
 
 #include <cstdint>
 

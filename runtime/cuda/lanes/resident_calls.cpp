@@ -3,11 +3,11 @@
 #include "runtime/cuda/lanes/resident_calls.h"
 
 #include "runtime/base/long_wait.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
-#include "runtime/insight/wait_report.h"
-#include "runtime/insight/wait_text.h"
+#include "runtime/observe/report/wait_report.h"
+#include "runtime/observe/report/wait_text.h"
+#include "runtime/sync/thread.h"
 
 #include <bit>
 #include <mutex>

@@ -1,14 +1,14 @@
 // What a rank on devices says about itself: who waits for whom, counters.
 #include "runtime/cuda/lanes/resident_calls.h"
-#include "runtime/cuda/resident/device_clock.h"
-#include "runtime/cuda/resident/mark_events.h"
+#include "runtime/cuda/resident/trace/device_clock.h"
+#include "runtime/cuda/resident/trace/mark_events.h"
 #include "runtime/cuda/watch/waiting.h"
 
 #include "runtime/base/long_wait.h"
-#include "runtime/daemon/ask_ranks.h"
-#include "runtime/insight/wait_report.h"
-#include "runtime/insight/wait_text.h"
-#include "runtime/transport/failure_word.h"
+#include "runtime/control/records/failure_word.h"
+#include "runtime/observe/report/ask_ranks.h"
+#include "runtime/observe/report/wait_report.h"
+#include "runtime/observe/report/wait_text.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 #include "runtime/cuda/lanes/resident_calls.h"
 
-#include "runtime/base/deadline.h"
-#include "runtime/base/per_thread.h"
-#include "runtime/base/thread.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/per_thread.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <mutex>

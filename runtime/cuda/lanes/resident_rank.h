@@ -2,22 +2,22 @@
 // come to on CUDA devices. Calls are executed in lanes: docs/decisions/lanes.md.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tick_clock.h"
+#include "runtime/control/fabric.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/lanes/device_lanes.h"
 #include "runtime/cuda/lanes/lane_calls.h"
 #include "runtime/cuda/resident/resident_set.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
-#include "runtime/daemon/deadlock.h"
-#include "runtime/daemon/device.h"
-#include "runtime/daemon/fabric.h"
-#include "runtime/daemon/request_table.h"
-#include "runtime/insight/known_collective.h"
-#include "runtime/insight/trace.h"
+#include "runtime/observe/deadlock/deadlock.h"
+#include "runtime/observe/report/known_collective.h"
+#include "runtime/observe/trace/trace.h"
+#include "runtime/queue/request_table.h"
+#include "runtime/sched/device.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/mutex.h"
 
 #include <array>
 #include <chrono>

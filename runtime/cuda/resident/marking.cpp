@@ -1,8 +1,8 @@
 // A resident daemon's marks: executors record them from one start to another, so they leave when
 // that begins and when somebody reads them. Meanwhile the clocks of device and host are compared.
-#include "runtime/base/deadline.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/resident/resident_daemon.h"
+#include "runtime/sync/deadline.h"
 
 #include <limits>
 #include <mutex>

@@ -1,7 +1,7 @@
 #include "runtime/cuda/resident/resident_daemon.h"
 
-#include "runtime/base/deadline.h"
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/deadline.h"
 
 #include <algorithm>
 #include <mutex>

@@ -2,22 +2,22 @@
 // executes collectives submitted in any order, of any number of tenants.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/deadline.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/base/thread.h"
-#include "runtime/cuda/resident/clock_probe.h"
-#include "runtime/cuda/resident/device_clock.h"
-#include "runtime/cuda/resident/kernel.h"
-#include "runtime/cuda/resident/mark_events.h"
-#include "runtime/cuda/resident/marks.h"
-#include "runtime/cuda/resident/resident_collective.h"
-#include "runtime/cuda/resident/submission_side.h"
-#include "runtime/cuda/resident/tenant.h"
+#include "runtime/cuda/resident/executor/marks.h"
+#include "runtime/cuda/resident/kernel/kernel.h"
+#include "runtime/cuda/resident/kernel/resident_collective.h"
+#include "runtime/cuda/resident/submission/submission_side.h"
+#include "runtime/cuda/resident/submission/tenant.h"
+#include "runtime/cuda/resident/trace/clock_probe.h"
+#include "runtime/cuda/resident/trace/device_clock.h"
+#include "runtime/cuda/resident/trace/mark_events.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/watch/held_streams.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 
 #include <cuda_runtime.h>
 

@@ -1,6 +1,6 @@
 #include "runtime/cuda/resident/resident_set.h"
 
-#include "runtime/base/mutex.h"
+#include "runtime/sync/mutex.h"
 
 #include <chrono>
 #include <map>

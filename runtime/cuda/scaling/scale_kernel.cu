@@ -1,6 +1,6 @@
 #include "runtime/cuda/scaling/scale_kernel.h"
 
-#include "runtime/interpreter/scale.h"
+#include "runtime/exec/reduce/scale.h"
 
 #include <cuda_runtime.h>
 

@@ -1,8 +1,8 @@
 #include "runtime/cuda/scaling/scaled_inputs.h"
 
-#include "runtime/base/deadline.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <bit>

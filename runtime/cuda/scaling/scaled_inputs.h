@@ -2,11 +2,11 @@
 // read by one small kernel, and by nobody else: docs/decisions/premultiplied-sums.md.
 #pragma once
 
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/device/arena_space.h"
 #include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/scaling/scale_kernel.h"
+#include "runtime/sync/mutex.h"
 
 #include <cuda_runtime.h>
 

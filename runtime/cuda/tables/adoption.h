@@ -13,7 +13,7 @@
 #pragma once
 
 #include "runtime/base/host_device.h"
-#include "runtime/interpreter/invocation.h"
+#include "runtime/exec/step/invocation.h"
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/tables/limits.h"
-#include "runtime/interpreter/ready_tables.h"
+#include "runtime/exec/step/ready_tables.h"
 
 #include <cstring>
 #include <map>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "runtime/base/host_device.h"
-#include "runtime/interpreter/invocation.h"
-#include "runtime/interpreter/ready.h"
+#include "runtime/exec/step/invocation.h"
+#include "runtime/exec/step/ready.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,9 +1,9 @@
 // Executing each thread block from an image of its own gives what executing the program gives.
 #include "plan/testing/example_plans.h"
 #include "runtime/cuda/tables/block_image.h"
-#include "runtime/interpreter/conformance/conformance.h"
-#include "runtime/interpreter/step.h"
-#include "runtime/interpreter/target_host.h"
+#include "runtime/exec/conformance/conformance.h"
+#include "runtime/exec/host/target_host.h"
+#include "runtime/exec/step/step.h"
 
 #include <gtest/gtest.h>
 

@@ -88,7 +88,7 @@ OCCL_INLINE RankRecord *recordIn(char *arena, uint32_t slot, uint32_t writer) {
   return reinterpret_cast<RankRecord *>(arena) + uint64_t(slot) * kMaxRanks + writer;
 }
 
-/// The tables of thread blocks that are straight (runtime/interpreter/straight.h), in-stream
+/// The tables of thread blocks that are straight (runtime/exec/step/straight.h), in-stream
 /// kernels' own. Those of block b lie b * stride bytes from `images`, in each at the same offsets:
 /// steps, then pieces, operands and obstacles.
 struct StraightImages {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/cuda/tables/device_collective.h"
-#include "runtime/interpreter/slice.h"
+#include "runtime/exec/step/slice.h"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #include "runtime/cuda/tables/straight_images.h"
 
 #include "runtime/base/cache_line.h"
-#include "runtime/interpreter/straight_tables.h"
+#include "runtime/exec/step/straight_tables.h"
 
 #include <algorithm>
 #include <cstring>

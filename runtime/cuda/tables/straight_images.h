@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/cuda/tables/device_collective.h"
-#include "runtime/interpreter/invocation.h"
+#include "runtime/exec/step/invocation.h"
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cuda/transfer/transfer_table.h"
-#include "runtime/daemon/transfers.h"
+#include "runtime/rank/transfers.h"
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 #include "runtime/cuda/transfer/part_lists.h"
 
-#include "runtime/base/mutex.h"
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/mutex.h"
 
 #include <algorithm>
 #include <bit>

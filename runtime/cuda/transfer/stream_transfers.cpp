@@ -1,12 +1,12 @@
 #include "runtime/cuda/transfer/stream_transfers.h"
 
-#include "runtime/base/atomic.h"
 #include "runtime/base/data_type.h"
-#include "runtime/base/deadline.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/tables/replay_word.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,16 +1,16 @@
 // A rank's transfers as work of streams: docs/decisions/device-transfers.md.
 #pragma once
 
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
+#include "runtime/control/fabric.h"
 #include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/transfer/group_layout.h"
 #include "runtime/cuda/transfer/part_lists.h"
 #include "runtime/cuda/watch/held_launch.h"
 #include "runtime/cuda/watch/held_streams.h"
 #include "runtime/cuda/watch/host_watch.h"
-#include "runtime/daemon/fabric.h"
-#include "runtime/daemon/transfers.h"
+#include "runtime/rank/transfers.h"
+#include "runtime/sync/mutex.h"
 
 #include <cuda_runtime.h>
 

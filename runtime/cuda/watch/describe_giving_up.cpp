@@ -1,7 +1,7 @@
 #include "runtime/cuda/watch/describe_giving_up.h"
 
 #include "runtime/cuda/tables/replay_word.h"
-#include "runtime/insight/wait_text.h"
+#include "runtime/observe/report/wait_text.h"
 
 namespace occl::cuda {
 

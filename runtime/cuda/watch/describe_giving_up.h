@@ -3,7 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cuda/tables/host_words.h"
-#include "runtime/daemon/collective.h"
+#include "runtime/invocation/collective.h"
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 // Work that waits, put into a stream of the user's: the stream counts as held (held_streams.h).
 #pragma once
 
-#include "runtime/base/atomic.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/watch/held_streams.h"
+#include "runtime/sync/atomic.h"
 
 #include <cuda_runtime.h>
 

@@ -10,8 +10,8 @@
 // hardware likewise, but nobody sees them here.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/mutex.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,10 +1,10 @@
 #include "runtime/cuda/watch/host_watch.h"
 
-#include "runtime/base/atomic.h"
 #include "runtime/base/long_wait.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/watch/describe_giving_up.h"
 #include "runtime/cuda/watch/waiting.h"
+#include "runtime/sync/atomic.h"
 
 #include <chrono>
 #include <cstdlib>

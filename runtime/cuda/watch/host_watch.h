@@ -2,12 +2,12 @@
 // when one of them gives up or waits for a rank that is gone.
 #pragma once
 
-#include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "runtime/base/thread.h"
+#include "runtime/control/fabric.h"
 #include "runtime/cuda/tables/bound.h"
 #include "runtime/cuda/watch/watched_waits.h"
-#include "runtime/daemon/fabric.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
 
 #include <cstdint>
 #include <functional>

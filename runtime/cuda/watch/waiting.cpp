@@ -1,6 +1,6 @@
 #include "runtime/cuda/watch/waiting.h"
 
-#include "runtime/base/atomic.h"
+#include "runtime/sync/atomic.h"
 
 #include <algorithm>
 #include <cstdlib>

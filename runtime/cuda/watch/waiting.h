@@ -6,8 +6,8 @@
 // kernels that wait for long say so in host memory.
 #pragma once
 
-#include "runtime/base/mutex.h"
 #include "runtime/cuda/tables/host_words.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 #include "runtime/cuda/watch/watched_waits.h"
 
-#include "runtime/base/atomic.h"
+#include "runtime/sync/atomic.h"
 
 namespace occl::cuda {
 

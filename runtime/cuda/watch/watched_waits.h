@@ -1,8 +1,8 @@
 // What a rank's host makes of what its kernels say of their waits. Knows nothing of CUDA.
 #pragma once
 
-#include "runtime/base/clock.h"
 #include "runtime/cuda/tables/host_words.h"
+#include "runtime/sync/clock.h"
 
 #include <chrono>
 #include <cstdint>

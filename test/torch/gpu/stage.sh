@@ -17,7 +17,7 @@ rm -rf "$destination"
 mkdir -p "$destination/include" "$destination/python/occl" "$destination/test"
 install -m 755 "$library" "$destination/liboccl.so.0"
 strip "$destination/liboccl.so.0"
-install -m 644 runtime/communicator/occl*.h "$destination/include/"
+install -m 644 runtime/api/occl*.h "$destination/include/"
 cp -r python/occl/*.py python/occl/torch "$destination/python/occl/"
 cp -r test/torch/{harness,operations,training}.py test/torch/hangs test/torch/gpu "$destination/test/"
 find "$destination" -name __pycache__ -prune -exec rm -r {} +

@@ -1,9 +1,9 @@
 #include "runtime/cuda/resident/testing/host_group.h"
 
-#include "runtime/base/deadline.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/resident/testing/host_target.h"
-#include "runtime/interpreter/target_host.h"
+#include "runtime/exec/host/target_host.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
 
 #include <cstdlib>
 #include <cstring>

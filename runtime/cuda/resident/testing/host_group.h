@@ -2,12 +2,12 @@
 // executors and the interpreter's host target: real plans, real data. For tests.
 #pragma once
 
-#include "plan/plan.h"
-#include "runtime/base/atomic.h"
-#include "runtime/base/mutex.h"
-#include "runtime/cuda/resident/executor.h"
-#include "runtime/cuda/resident/submission_side.h"
-#include "runtime/interpreter/conformance/simulation.h"
+#include "plan/model/plan.h"
+#include "runtime/cuda/resident/executor/executor.h"
+#include "runtime/cuda/resident/submission/submission_side.h"
+#include "runtime/exec/conformance/simulation.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/mutex.h"
 
 #include <cstdint>
 #include <deque>

@@ -1,10 +1,10 @@
 // The target of resident executors that are threads of the host, for tests.
 #pragma once
 
-#include "runtime/base/atomic.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/thread.h"
-#include "runtime/cuda/resident/board.h"
+#include "runtime/cuda/resident/executor/board.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/thread.h"
 
 #include <bit>
 #include <chrono>

@@ -1,9 +1,9 @@
 #include "runtime/cuda/resident/testing/one_device.h"
 
 #include "runtime/base/cache_line.h"
-#include "runtime/base/thread.h"
 #include "runtime/cuda/device/cuda_calls.h"
 #include "runtime/cuda/tables/block_image.h"
+#include "runtime/sync/thread.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,10 +2,10 @@
 // and measurements where there is a GPU.
 #pragma once
 
-#include "plan/plan.h"
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/cuda/resident/resident_daemon.h"
-#include "runtime/interpreter/bind.h"
+#include "runtime/exec/bind/bind.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,9 +1,9 @@
 // resident_check [name...]: tests of resident daemons on one GPU, with several ranks on it. Each is
 // bounded; run it under a timeout all the same.
 #include "plan/testing/example_plans.h"
-#include "runtime/base/deadline.h"
 #include "runtime/cuda/resident/testing/one_device.h"
 #include "runtime/cuda/resident/testing/orders.h"
+#include "runtime/sync/deadline.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,0 +1,10 @@
+#include "bench/gpu/kernels/interpreter_kernel.cuh"
+
+namespace occl::bench {
+
+int launchAny(const LoopArguments &arguments, uint32_t blocks, uint32_t localRanks, void *stream) {
+  return launch<CudaTarget<interpreter::cuda::AnyFold, Protocols::Simple>>(arguments, blocks,
+                                                                           localRanks, stream);
+}
+
+} // namespace occl::bench

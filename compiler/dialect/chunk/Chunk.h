@@ -1,0 +1,20 @@
+// The chunk dialect: what moves. ChunkOps.td documents the ops.
+#pragma once
+
+#include "compiler/dialect/Properties.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+
+#include "compiler/dialect/chunk/ChunkDialect.h.inc"
+#include "compiler/dialect/chunk/ChunkInterfaces.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "compiler/dialect/chunk/ChunkTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "compiler/dialect/chunk/ChunkOps.h.inc"

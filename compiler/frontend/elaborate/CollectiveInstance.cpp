@@ -1,0 +1,172 @@
+#include "compiler/frontend/elaborate/Elaborator.h"
+
+#include "plan/model/limits.h"
+
+#include <algorithm>
+
+namespace occl::frontend {
+namespace {
+
+/// Collectives whose postcondition the verifier of plans knows by name.
+constexpr std::string_view kStandardNames[] = {"allreduce", "allgather", "reducescatter",
+                                               "broadcast", "reduce",    "alltoall"};
+
+} // namespace
+
+std::optional<int64_t> Elaborator::collectiveParameter(std::string_view name) const {
+  const std::vector<Param> &params = algorithm.collective->params;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].name == name)
+      return stack[collectiveFrame + i].scalar;
+  return std::nullopt;
+}
+
+bool Elaborator::instantiateCollective() {
+  const CollectiveDecl &collective = *algorithm.collective;
+  info.collective = collective.name;
+  info.isStandard = collective.nameRange.file == program.modules[0]->file &&
+                    std::find(std::begin(kStandardNames), std::end(kStandardNames),
+                              collective.name) != std::end(kStandardNames);
+  if (!bindCollectiveArguments())
+    return false;
+  frame = collectiveFrame;
+  bool good =
+      checkNumRanks() && executeBindings() && sizeBuffers() && chooseModes() && readPrecondition();
+  frame = 0;
+  return good;
+}
+
+bool Elaborator::bindCollectiveArguments() {
+  const std::vector<Param> &params = algorithm.collective->params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Expr *argument = algorithm.collectiveArguments[i];
+    // Arguments are expressions of the algorithm's parameters, defaults of the collective's.
+    frame = argument ? 0 : collectiveFrame;
+    Value value;
+    bool good = evaluate(argument ? *argument : *params[i].defaultValue, params[i].type, value);
+    frame = 0;
+    if (!good)
+      return false;
+    stack[collectiveFrame + i] = value;
+  }
+  int64_t ranks = *collectiveParameter("ranks");
+  if (ranks < 1 || ranks > plan::limits::kMaxRanks) {
+    error(DiagnosticCode::BadSize, algorithm.collectiveRange,
+          "a collective has 1 to " + std::to_string(plan::limits::kMaxRanks) + " ranks, not " +
+              std::to_string(ranks));
+    return false;
+  }
+  info.numRanks = static_cast<uint32_t>(ranks);
+  setBudget(info.numRanks);
+  int64_t root = collectiveParameter("root").value_or(0);
+  if (root < 0 || root >= ranks) {
+    error(DiagnosticCode::RankOutOfRange, algorithm.collectiveRange,
+          "the root " + std::to_string(root) + " is none of the ranks 0 to " +
+              std::to_string(ranks - 1));
+    return false;
+  }
+  info.root = static_cast<uint32_t>(root);
+  return true;
+}
+
+bool Elaborator::executeBindings() {
+  for (const Stmt *statement : algorithm.collective->bindings) {
+    if (statement->kind == StmtKind::Let)
+      bind(statement->slot, statement->expr);
+    bool good = statement->kind == StmtKind::Let ? slot(statement->slot).type != Type::Error
+                                                 : executeAssert(*statement);
+    if (good)
+      continue;
+    diagnostics.noteLast(algorithm.collectiveRange, "in the collective of this algorithm");
+    return false;
+  }
+  return true;
+}
+
+bool Elaborator::evaluatePerRank(const RankItem &item, int64_t low, int64_t high,
+                                 std::vector<int64_t> &out) {
+  for (uint32_t rank = 0; rank < info.numRanks; ++rank) {
+    slot(item.slot).type = Type::Int;
+    slot(item.slot).scalar = rank;
+    int64_t value;
+    if (!evaluateScalar(*item.expr, value))
+      return false;
+    if (value < low || value > high) {
+      error(DiagnosticCode::BadSize, item.expr->range,
+            std::to_string(value) + " is not in the range " + std::to_string(low) + " to " +
+                std::to_string(high) + " (rank " + std::to_string(rank) + ")")
+          .note(algorithm.collectiveRange, "in the collective of this algorithm");
+      return false;
+    }
+    out.push_back(value);
+  }
+  return true;
+}
+
+bool Elaborator::sizeBuffers() {
+  const CollectiveDecl &collective = *algorithm.collective;
+  constexpr int64_t kMaxChunks = plan::limits::kMaxChunks;
+  std::vector<int64_t> inputs, outputs, offsets(info.numRanks, 0);
+  if (!evaluatePerRank(collective.input, 0, kMaxChunks, inputs) ||
+      !evaluatePerRank(collective.output, 0, kMaxChunks, outputs))
+    return false;
+  if (collective.inplace.range.isValid()) {
+    offsets.clear();
+    if (!evaluatePerRank(collective.inplace, -kMaxChunks, kMaxChunks, offsets))
+      return false;
+  }
+  int64_t part = collectiveParameter("chunks").value_or(0);
+  if (collective.part && !evaluateScalar(*collective.part, part))
+    return false;
+  info.inputChunks.assign(inputs.begin(), inputs.end());
+  info.outputChunks.assign(outputs.begin(), outputs.end());
+  info.inPlaceOffsets.assign(offsets.begin(), offsets.end());
+  if (part < 1 || part > kMaxChunks) {
+    error(DiagnosticCode::BadSize, algorithm.collectiveRange,
+          "a part has 1 to " + std::to_string(kMaxChunks) + " chunks, not " + std::to_string(part));
+    return false;
+  }
+  info.partChunks = static_cast<uint32_t>(part);
+  return checkSizes(info.inputChunks, info.outputChunks);
+}
+
+bool Elaborator::checkSizes(const std::vector<uint32_t> &inputs,
+                            const std::vector<uint32_t> &outputs) {
+  uint64_t total = 0;
+  for (const std::vector<uint32_t> *sizes : {&inputs, &outputs})
+    for (uint32_t size : *sizes) {
+      total += size;
+      if (size % info.partChunks == 0)
+        continue;
+      error(DiagnosticCode::BadSize, algorithm.collectiveRange,
+            "a buffer of " + std::to_string(size) + " chunks does not consist of whole parts of " +
+                std::to_string(info.partChunks) + " chunks");
+      return false;
+    }
+  if (total > kMaxLocations) {
+    error(DiagnosticCode::BadSize, algorithm.collectiveRange,
+          "all buffers of all ranks together have " + std::to_string(total) + " chunks; at most " +
+              std::to_string(kMaxLocations) +
+              " are possible: cut buffers into fewer chunks, or take fewer ranks");
+    return false;
+  }
+  layout.setBuffers(inputs, outputs, info.inPlaceOffsets);
+  return true;
+}
+
+bool Elaborator::chooseModes() {
+  bool canBeInPlace = algorithm.collective->inplace.range.isValid();
+  info.outOfPlace = algorithm.outOfPlace;
+  info.inPlace = algorithm.inPlace && canBeInPlace;
+  bool claimsInPlace = algorithm.modesRange.isValid() && algorithm.inPlace;
+  if (!claimsInPlace || canBeInPlace)
+    return true;
+  error(DiagnosticCode::BadModes, algorithm.modesRange,
+        "'" + info.collective +
+            "' cannot be called in place: it does not say where the input lies "
+            "in the output")
+      .note(algorithm.collective->nameRange, "declared here, without 'inplace'");
+  return false;
+}
+
+} // namespace occl::frontend

@@ -1,0 +1,58 @@
+#include "compiler/interchange/common/Annotate.h"
+
+#include "compiler/interchange/common/SplitFinal.h"
+#include "compiler/interchange/common/ValueFlow.h"
+
+#include <algorithm>
+
+namespace occl::interchange {
+
+namespace {
+
+/// Calls visit(rank, chunk) for each output chunk that the collective promises to be a reduction.
+template <typename Visitor> void visitReductions(const plan::Plan &plan, Visitor visit) {
+  bool isAtRoot = plan.collective == "reduce";
+  if (isAtRoot || plan.collective == "allreduce" || plan.collective == "reducescatter") {
+    for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+      for (uint32_t chunk = 0; chunk < plan.ranks[rank].outputChunks; ++chunk)
+        if (!isAtRoot || rank == plan.root)
+          visit(rank, chunk);
+    return;
+  }
+  for (const plan::Requirement &requirement : plan.requirements)
+    for (uint32_t i = 0; i < requirement.count && requirement.numContributions > 1; ++i)
+      visit(requirement.rank, requirement.outputChunk + i);
+}
+
+} // namespace
+
+void annotate(plan::Plan &plan) {
+  ValueFlow flow(plan);
+  flow.run();
+  plan.uniformChunks = flow.mixesExtents();
+  const std::vector<uint64_t> &first = flow.firstResults();
+  std::vector<bool> completes(first.back());
+  visitReductions(plan, [&](uint32_t rank, uint32_t chunk) {
+    uint32_t reduction = flow.outputAt(rank, chunk).reduction;
+    if (reduction == ValueFlow::kNone)
+      return;
+    completes[reduction] = true;
+    plan.average &= !flow.isReducedFurther(reduction);
+  });
+  if (!plan.average)
+    completes.assign(completes.size(), false);
+  bool isMixed = false;
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    plan::Instruction &instruction = plan.instructions[i];
+    uint32_t extent = flow.extents()[i];
+    instruction.extent = plan.uniformChunks || extent == ValueFlow::kNone ? 0 : extent;
+    auto begin = completes.begin() + static_cast<ptrdiff_t>(first[i]);
+    auto complete = std::count(begin, begin + instruction.count, true);
+    instruction.final = complete == instruction.count;
+    isMixed |= complete != 0 && !instruction.final;
+  }
+  if (isMixed)
+    plan = splitFinal(plan, completes);
+}
+
+} // namespace occl::interchange

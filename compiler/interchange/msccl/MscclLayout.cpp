@@ -1,0 +1,242 @@
+// Which collective an MSCCL XML file means, and how large its buffers are.
+#include "compiler/interchange/msccl/MscclImport.h"
+#include "support/suggestion.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace occl::interchange::msccl {
+
+using frontend::DiagnosticCode;
+using plan::OperandKind;
+
+namespace {
+
+/// A collective that the format knows by name. Buffers are in whole buffers of the collective:
+/// `input` and `output` say whether they have one part for each rank.
+struct KnownCollective {
+  std::string_view xmlName, planName;
+  bool manyInputs, manyOutputs;
+};
+constexpr KnownCollective kCollectives[] = {{"allreduce", "allreduce", false, false},
+                                            {"allgather", "allgather", false, true},
+                                            {"reduce_scatter", "reducescatter", true, false},
+                                            {"reducescatter", "reducescatter", true, false},
+                                            {"alltoall", "alltoall", true, true},
+                                            {"broadcast", "broadcast", false, false},
+                                            {"reduce", "reduce", false, false}};
+
+bool uses(const Gpu &gpu, OperandKind buffer) {
+  for (const ThreadBlock &block : gpu.threadBlocks)
+    for (const Step &step : block.steps) {
+      const StepShape &shape = shapeOf(step.type);
+      if ((shape.readsSource && step.source.buffer == buffer) ||
+          (shape.writesDestination && step.destination.buffer == buffer))
+        return true;
+    }
+  return !gpu.copies.empty();
+}
+
+class LayoutFinder {
+public:
+  LayoutFinder(const Algorithm &algorithm, const ImportOptions &options, const Promise &promised,
+               Reporter &reporter)
+      : algorithm(algorithm), options(options), promised(promised), reporter(reporter) {}
+
+  std::optional<BufferLayout> run() {
+    layout.ranks.resize(algorithm.numGpus);
+    for (size_t r = 0; r < layout.ranks.size(); ++r)
+      layout.ranks[r].scratchChunks = algorithm.gpus[r].scratchChunks;
+    if (!chooseModes())
+      return std::nullopt;
+    bool good = promised ? takePromise() : takeNamed();
+    return good ? std::optional(std::move(layout)) : std::nullopt;
+  }
+
+private:
+  bool chooseModes() {
+    layout.inPlace = algorithm.inPlace;
+    layout.outOfPlace = algorithm.outOfPlace.value_or(!algorithm.inPlace);
+    if (layout.inPlace || layout.outOfPlace)
+      return true;
+    reporter.error(DiagnosticCode::ImportBadValue, algorithm.offset, "outofplace",
+                   "the algorithm is neither for calls in place nor for calls out of place");
+    return false;
+  }
+
+  bool takeNamed() {
+    if (algorithm.collective == "custom") {
+      takeCustom();
+      return true;
+    }
+    for (const KnownCollective &known : kCollectives)
+      if (known.xmlName == algorithm.collective)
+        return takeKnown(known);
+    std::string name = algorithm.collective;
+    std::vector<std::string_view> names;
+    for (const KnownCollective &known : kCollectives)
+      names.push_back(known.xmlName);
+    std::string meant = plan::suggest(name, names);
+    frontend::Diagnostic &error = reporter.error(
+        DiagnosticCode::ImportUnknownCollective, algorithm.offset, name.empty() ? "" : "coll",
+        (name.empty() ? "the file does not say which collective this is"
+                      : "what the collective '" + name + "' promises is not known") +
+            "; say it with --implements" + plan::didYouMean(meant));
+    if (!meant.empty())
+      error.fixIt(error.range, "coll=\"" + meant + "\"");
+    return false;
+  }
+
+  bool takeKnown(const KnownCollective &known) {
+    layout.collective = known.planName;
+    uint32_t n = algorithm.numGpus, perLoop = algorithm.chunksPerLoop;
+    uint32_t inputParts = known.manyInputs ? n : 1, outputParts = known.manyOutputs ? n : 1;
+    layout.partsOfBuffer = std::max(inputParts, outputParts);
+    for (const Gpu &gpu : algorithm.gpus) {
+      if (algorithm.chunksPerLoop == 0)
+        perLoop = std::max({perLoop, gpu.inputChunks / inputParts * layout.partsOfBuffer,
+                            gpu.outputChunks / outputParts * layout.partsOfBuffer});
+    }
+    if (perLoop == 0 || perLoop % layout.partsOfBuffer != 0) {
+      reporter.error(DiagnosticCode::ImportBadSizes, algorithm.offset, "nchunksperloop",
+                     "a buffer of " + std::to_string(perLoop) + " chunks cannot be the " +
+                         std::to_string(layout.partsOfBuffer) + " equal parts of " +
+                         algorithm.collective);
+      return false;
+    }
+    layout.partChunks = perLoop / layout.partsOfBuffer;
+    layout.root = chooseRoot();
+    for (uint32_t r = 0; r < n; ++r)
+      if (!sizeRank(r, inputParts * layout.partChunks, outputParts * layout.partChunks))
+        return false;
+    return true;
+  }
+
+  /// The file may leave out (0) a buffer that is not used, as where input and output are one.
+  bool sizeRank(uint32_t r, uint32_t input, uint32_t output) {
+    const Gpu &gpu = algorithm.gpus[r];
+    for (auto [attribute, has, needs] : {std::tuple("i_chunks", gpu.inputChunks, input),
+                                         std::tuple("o_chunks", gpu.outputChunks, output)}) {
+      if (has == 0 || has == needs)
+        continue;
+      reporter.error(DiagnosticCode::ImportBadSizes, gpu.offset, attribute,
+                     "gpu " + std::to_string(r) + " has " + attribute + "=\"" +
+                         std::to_string(has) + "\", but this " + algorithm.collective + " of " +
+                         std::to_string(layout.partsOfBuffer * layout.partChunks) + " chunks has " +
+                         std::to_string(needs) + " there");
+      return false;
+    }
+    plan::RankPlan &rank = layout.ranks[r];
+    rank.inputChunks = input;
+    rank.outputChunks = output;
+    // Only the root must have these; others have them if they use them.
+    if (layout.collective == "broadcast" && r != layout.root && !uses(gpu, OperandKind::Input))
+      rank.inputChunks = 0;
+    if (layout.collective == "reduce" && r != layout.root && !uses(gpu, OperandKind::Output))
+      rank.outputChunks = 0;
+    auto part = static_cast<int32_t>(layout.partChunks);
+    if (layout.collective == "allgather")
+      rank.inPlaceOffset = static_cast<int32_t>(r) * part;
+    if (layout.collective == "reducescatter")
+      rank.inPlaceOffset = -static_cast<int32_t>(r) * part;
+    return true;
+  }
+
+  /// The format does not say: the only rank that never receives (broadcast) or sends (reduce).
+  uint32_t chooseRoot() const {
+    if (options.root)
+      return *options.root;
+    if (layout.collective != "broadcast" && layout.collective != "reduce")
+      return 0;
+    std::vector<uint32_t> candidates;
+    for (const Gpu &gpu : algorithm.gpus) {
+      bool isActive = false;
+      for (const ThreadBlock &block : gpu.threadBlocks)
+        for (const Step &step : block.steps)
+          isActive |= layout.collective == "broadcast" ? shapeOf(step.type).receives
+                                                       : shapeOf(step.type).sends;
+      if (!isActive)
+        candidates.push_back(static_cast<uint32_t>(gpu.id));
+    }
+    return candidates.size() == 1 ? candidates[0] : 0;
+  }
+
+  /// Buffers of any size. A part is what all of them are multiples of.
+  void takeCustom() {
+    layout.collective = "custom";
+    layout.hasPostcondition = false;
+    warnOfAliases();
+    uint32_t part = algorithm.chunksPerLoop;
+    for (uint32_t r = 0; r < algorithm.numGpus; ++r) {
+      const Gpu &gpu = algorithm.gpus[r];
+      layout.ranks[r].inputChunks = gpu.inputChunks;
+      layout.ranks[r].outputChunks = gpu.outputChunks;
+      part = std::gcd(std::gcd(part, gpu.inputChunks), gpu.outputChunks);
+    }
+    layout.partChunks = std::max(part, 1u);
+  }
+
+  /// Nobody says where the input would lie in the output.
+  void warnOfAliases() {
+    if (layout.inPlace)
+      reporter.warn(frontend::DiagnosticCode::ImportSeparate, algorithm.offset, "inplace",
+                    "where the input of this collective lies in its output is not said: the plan "
+                    "is for separate buffers only");
+    layout.inPlace = false;
+    layout.outOfPlace = true;
+  }
+
+  bool takePromise() {
+    const frontend::ProgramInfo &promise = *promised;
+    if (promise.numRanks != algorithm.numGpus)
+      return rejectPromise(algorithm.offset, "ngpus",
+                           "it has " + std::to_string(promise.numRanks) + " ranks, the algorithm " +
+                               std::to_string(algorithm.numGpus));
+    layout.collective = promise.collective;
+    layout.partChunks = promise.partChunks;
+    layout.root = promise.root;
+    if (!promise.inPlace)
+      warnOfAliases();
+    uint32_t largest = 0;
+    for (uint32_t r = 0; r < promise.numRanks; ++r) {
+      const Gpu &gpu = algorithm.gpus[r];
+      plan::RankPlan &rank = layout.ranks[r];
+      rank.inputChunks = promise.inputChunks[r];
+      rank.outputChunks = promise.outputChunks[r];
+      rank.inPlaceOffset = promise.inPlaceOffsets[r];
+      largest = std::max({largest, rank.inputChunks, rank.outputChunks});
+      for (auto [attribute, has, needs] :
+           {std::tuple("i_chunks", gpu.inputChunks, rank.inputChunks),
+            std::tuple("o_chunks", gpu.outputChunks, rank.outputChunks)})
+        if (has > needs)
+          return rejectPromise(gpu.offset, attribute,
+                               "on rank " + std::to_string(r) + " it has " + std::to_string(needs) +
+                                   " chunks there, the algorithm " + std::to_string(has));
+    }
+    layout.partsOfBuffer = std::max(1u, largest / layout.partChunks);
+    return true;
+  }
+
+  bool rejectPromise(uint32_t offset, std::string_view attribute, const std::string &reason) {
+    reporter.error(DiagnosticCode::ImportWrongPromise, offset, attribute,
+                   "the collective '" + promised->collective +
+                       "' does not fit this algorithm: " + reason);
+    return false;
+  }
+
+  const Algorithm &algorithm;
+  const ImportOptions &options;
+  const Promise &promised;
+  Reporter &reporter;
+  BufferLayout layout;
+};
+
+} // namespace
+
+std::optional<BufferLayout> layOut(const Algorithm &algorithm, const ImportOptions &options,
+                                   const Promise &promise, Reporter &reporter) {
+  return LayoutFinder(algorithm, options, promise, reporter).run();
+}
+
+} // namespace occl::interchange::msccl

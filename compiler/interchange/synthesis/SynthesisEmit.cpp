@@ -1,0 +1,344 @@
+#include "compiler/interchange/synthesis/Synthesis.h"
+
+#include "plan/model/collective.h"
+#include "plan/model/limits.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <map>
+#include <numeric>
+
+namespace occl::interchange::synthesis {
+
+using frontend::BufferKind;
+using frontend::ChunkRange;
+using frontend::DiagnosticCode;
+using frontend::ProgramInfo;
+using frontend::SourceRange;
+
+namespace {
+
+constexpr uint64_t kMaxStates = 1u << 22; // pairs of rank and address
+
+/// What a rank has of an address: contributions, by number of the chunk, and where.
+struct State {
+  std::vector<uint32_t> chunks; // ascending
+  BufferKind buffer = BufferKind::Input;
+  uint32_t index = 0;
+};
+
+class Emitter {
+public:
+  Emitter(const Algorithm &algorithm, frontend::FileId file, frontend::ChunkEmitter &emitter,
+          frontend::DiagnosticEngine &diagnostics)
+      : algorithm(algorithm), file(file), emitter(emitter), diagnostics(diagnostics) {}
+
+  std::optional<ProgramInfo> run() {
+    if (!placeChunks())
+      return std::nullopt;
+    for (const std::vector<Send> &step : algorithm.steps)
+      if (!emitStep(step))
+        return std::nullopt;
+    if (!finish())
+      return std::nullopt;
+    describe();
+    return std::move(info);
+  }
+
+private:
+  SourceRange whole() const { return {file, 0, 1}; }
+
+  bool fail(DiagnosticCode code, SourceRange place, const std::string &message) {
+    diagnostics.error(code, place, message);
+    return false;
+  }
+
+  SourceRange placeOf(const Chunk &chunk) const {
+    return placeInJson(algorithm.text, file,
+                       "collective.chunks[" + std::to_string(chunk.number) + "]");
+  }
+
+  /// Addresses that a rank has at the beginning are its input, in order; at the end, its output.
+  bool placeChunks() {
+    std::map<uint32_t, uint32_t> numbers;
+    for (const Chunk &chunk : algorithm.chunks)
+      numbers.try_emplace(chunk.address);
+    for (auto &[address, number] : numbers)
+      number = numAddresses++;
+    if (uint64_t{numAddresses} * algorithm.numRanks > kMaxStates)
+      return fail(DiagnosticCode::ImportTooLarge, whole(),
+                  std::to_string(numAddresses) + " addresses on " +
+                      std::to_string(algorithm.numRanks) + " ranks are too many");
+    addressNumbers = std::move(numbers);
+    states.resize(size_t{numAddresses} * algorithm.numRanks);
+    wanted.resize(states.size());
+    for (uint32_t c = 0; c < algorithm.chunks.size(); ++c) {
+      const Chunk &chunk = algorithm.chunks[c];
+      uint32_t address = addressNumbers.at(chunk.address);
+      if (chunk.before.size() != 1)
+        return fail(DiagnosticCode::SynthesisUnsupported, placeOf(chunk),
+                    "chunk " + std::to_string(c) + " starts on " +
+                        std::to_string(chunk.before.size()) +
+                        " ranks; each must start on exactly one");
+      State &state = at(chunk.before[0], address);
+      if (!state.chunks.empty())
+        return fail(DiagnosticCode::SynthesisUnsupported, placeOf(chunk),
+                    "rank " + std::to_string(chunk.before[0]) +
+                        " starts with two chunks at address " + std::to_string(chunk.address));
+      state.chunks = {c};
+      for (uint32_t rank : chunk.after)
+        wanted[rank * size_t{numAddresses} + address].push_back(c);
+    }
+    numberBuffers();
+    return true;
+  }
+
+  void numberBuffers() {
+    info.numRanks = algorithm.numRanks;
+    info.inputChunks.assign(info.numRanks, 0);
+    info.outputChunks.assign(info.numRanks, 0);
+    scratchSizes.assign(info.numRanks, 0);
+    outputIndex.assign(states.size(), kNone);
+    for (uint32_t rank = 0; rank < info.numRanks; ++rank)
+      for (uint32_t address = 0; address < numAddresses; ++address) {
+        State &state = at(rank, address);
+        if (!state.chunks.empty())
+          state.index = info.inputChunks[rank]++;
+        size_t key = rank * size_t{numAddresses} + address;
+        if (!wanted[key].empty())
+          outputIndex[key] = info.outputChunks[rank]++;
+      }
+    inputIndex = states;
+  }
+
+  State &at(uint32_t rank, uint32_t address) {
+    return states[rank * size_t{numAddresses} + address];
+  }
+
+  /// Sends whose target is sent on in the same step go through scratch: the old value goes on.
+  bool emitStep(const std::vector<Send> &step) {
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> before; // of sources
+    for (const Send &send : step) {
+      auto number = addressNumbers.find(send.address);
+      if (number == addressNumbers.end())
+        return fail(DiagnosticCode::JsonWrongMember, send.place,
+                    "no chunk has address " + std::to_string(send.address));
+      const State &source = at(send.source, number->second);
+      if (source.chunks.empty())
+        return fail(DiagnosticCode::SynthesisWrong, send.place,
+                    "rank " + std::to_string(send.source) + " sends address " +
+                        std::to_string(send.address) + ", which it does not have in this step");
+      before[{send.source, number->second}] = source.chunks;
+    }
+    struct Delayed {
+      const Send *send;
+      uint32_t temporary;
+    };
+    std::vector<Delayed> delayed;
+    for (const Send &send : step) {
+      uint32_t address = addressNumbers.at(send.address);
+      const State source = at(send.source, address);
+      frontend::ChunkHandle value =
+          emitter.read({send.source, source.buffer, source.index, 1}, send.place);
+      if (before.contains({send.target, address})) {
+        uint32_t temporary = scratchSizes[send.target]++;
+        emitter.copy(value, {send.target, BufferKind::Scratch, temporary, 1}, send.place);
+        delayed.push_back({&send, temporary});
+      } else if (!arrive(send, address, before[{send.source, address}], value)) {
+        return false;
+      }
+    }
+    for (const Delayed &one : delayed) {
+      uint32_t address = addressNumbers.at(one.send->address);
+      frontend::ChunkHandle value =
+          emitter.read({one.send->target, BufferKind::Scratch, one.temporary, 1}, one.send->place);
+      if (!arrive(*one.send, address, before[{one.send->source, address}], value))
+        return false;
+    }
+    return true;
+  }
+
+  /// New contributions are added, a larger sum replaces a smaller one, and what is there already
+  /// changes nothing.
+  bool arrive(const Send &send, uint32_t address, const std::vector<uint32_t> &chunks,
+              frontend::ChunkHandle value) {
+    State &target = at(send.target, address);
+    std::vector<uint32_t> all;
+    std::set_union(target.chunks.begin(), target.chunks.end(), chunks.begin(), chunks.end(),
+                   std::back_inserter(all));
+    if (all.size() == target.chunks.size())
+      return true;
+    bool adds = all.size() == target.chunks.size() + chunks.size() && !target.chunks.empty();
+    if (!adds && all.size() != chunks.size())
+      return fail(DiagnosticCode::SynthesisWrong, send.place,
+                  "what rank " + std::to_string(send.target) + " gets and what it has of address " +
+                      std::to_string(send.address) +
+                      " have some contributions in common and others not: they would count twice");
+    ChunkRange old{send.target, target.buffer, target.index, 1};
+    ChunkRange fresh = locate(send.target, address);
+    if (adds) {
+      frontend::ChunkHandle operands[] = {emitter.read(old, send.place), value};
+      emitter.reduce(operands, fresh, send.place);
+    } else {
+      emitter.copy(value, fresh, send.place);
+    }
+    target = {std::move(all), fresh.buffer, fresh.index};
+    return true;
+  }
+
+  /// Where a rank keeps what comes: at its end if it has one, else in scratch. Never in the input.
+  ChunkRange locate(uint32_t rank, uint32_t address) {
+    size_t key = rank * size_t{numAddresses} + address;
+    const State &state = states[key];
+    if (outputIndex[key] != kNone)
+      return {rank, BufferKind::Output, outputIndex[key], 1};
+    if (!state.chunks.empty() && state.buffer == BufferKind::Scratch)
+      return {rank, BufferKind::Scratch, state.index, 1};
+    return {rank, BufferKind::Scratch, scratchSizes[rank]++, 1};
+  }
+
+  bool finish() {
+    for (uint32_t rank = 0; rank < info.numRanks; ++rank)
+      for (uint32_t address = 0; address < numAddresses; ++address) {
+        size_t key = rank * size_t{numAddresses} + address;
+        if (wanted[key].empty())
+          continue;
+        State &state = states[key];
+        if (state.chunks != wanted[key])
+          return fail(DiagnosticCode::SynthesisWrong,
+                      placeInJson(algorithm.text, file, "collective.chunks"),
+                      "rank " + std::to_string(rank) + " has " +
+                          std::to_string(state.chunks.size()) + " contributions to output chunk " +
+                          std::to_string(outputIndex[key]) + " at the end, but the collective '" +
+                          algorithm.collective + "' promises " +
+                          std::to_string(wanted[key].size()) + " (or others)");
+        if (state.buffer == BufferKind::Input) {
+          ChunkRange source{rank, BufferKind::Input, state.index, 1};
+          emitter.copy(emitter.read(source, whole()),
+                       {rank, BufferKind::Output, outputIndex[key], 1}, whole());
+        }
+      }
+    return true;
+  }
+
+  void describe() {
+    info.name = algorithm.name;
+    info.scratchChunks.assign(scratchSizes.begin(), scratchSizes.end());
+    info.parameters = {{"ranks", info.numRanks}};
+    info.inPlaceOffsets.assign(info.numRanks, 0);
+    std::string name = algorithm.collective.substr(0, algorithm.collective.find_first_of("(,"));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::erase(name, '_');
+    info.isStandard = isStandard(name);
+    bool isTaken = plan::standardCollectiveOf(name).has_value() && !info.isStandard;
+    info.collective = name.empty() || isTaken ? "custom" : name;
+    info.inPlace = info.isStandard && name != "alltoall";
+    if (!info.isStandard)
+      describeOwn();
+  }
+
+  /// Whether the chunks' places are those of the standard collective of that name.
+  bool isStandard(const std::string &name) {
+    std::optional<plan::StandardCollective> collective = plan::standardCollectiveOf(name);
+    if (!collective)
+      return false;
+    plan::Plan model;
+    model.numRanks = info.numRanks;
+    uint32_t largest = 0;
+    for (uint32_t r = 0; r < info.numRanks; ++r)
+      largest = std::max({largest, info.inputChunks[r], info.outputChunks[r]});
+    bool manyParts = name == "allgather" || name == "reducescatter" || name == "alltoall";
+    model.partChunks = std::max(1u, manyParts ? largest / info.numRanks : largest);
+    if (name == "broadcast" || name == "reduce")
+      for (uint32_t r = 0; r < info.numRanks; ++r)
+        if ((name == "broadcast" ? info.inputChunks[r] : info.outputChunks[r]) > 0)
+          model.root = r;
+    auto part = static_cast<int32_t>(model.partChunks);
+    for (uint32_t r = 0; r < info.numRanks; ++r) {
+      int32_t shift = static_cast<int32_t>(r) * part;
+      int32_t offset = name == "allgather" ? shift : name == "reducescatter" ? -shift : 0;
+      model.ranks.push_back({.inputChunks = info.inputChunks[r],
+                             .outputChunks = info.outputChunks[r],
+                             .inPlaceOffset = offset});
+    }
+    if (!plan::checkSizes(model, *collective).empty() || !meetsGoals(model, *collective))
+      return false;
+    info.partChunks = model.partChunks;
+    info.root = model.root;
+    for (uint32_t r = 0; r < info.numRanks; ++r)
+      info.inPlaceOffsets[r] = model.ranks[r].inPlaceOffset;
+    return true;
+  }
+
+  bool meetsGoals(const plan::Plan &model, plan::StandardCollective collective) {
+    for (size_t key = 0; key < states.size(); ++key) {
+      if (outputIndex[key] == kNone)
+        continue;
+      auto rank = static_cast<uint32_t>(key / numAddresses);
+      auto goal = plan::goalOf(model, collective, rank, outputIndex[key]);
+      std::vector<plan::Contribution> has = contributions(key);
+      if (!goal || has.size() != (goal->ofAllRanks ? info.numRanks : 1))
+        return false;
+      for (const plan::Contribution &one : has)
+        if (one.chunk != goal->contribution.chunk ||
+            (!goal->ofAllRanks && one.rank != goal->contribution.rank))
+          return false;
+    }
+    return true;
+  }
+
+  std::vector<plan::Contribution> contributions(size_t key) const {
+    std::vector<plan::Contribution> result;
+    for (uint32_t c : wanted[key]) {
+      uint32_t rank = algorithm.chunks[c].before[0];
+      result.push_back({rank, inputIndex[rank * size_t{numAddresses} + key % numAddresses].index});
+    }
+    return result;
+  }
+
+  void describeOwn() {
+    uint32_t part = 0;
+    for (uint32_t r = 0; r < info.numRanks; ++r)
+      part = std::gcd(std::gcd(part, info.inputChunks[r]), info.outputChunks[r]);
+    info.partChunks = std::max(part, 1u);
+    for (size_t key = 0; key < states.size(); ++key) {
+      if (outputIndex[key] == kNone)
+        continue;
+      std::vector<plan::Contribution> has = contributions(key);
+      for (uint64_t number : {uint64_t{key / numAddresses}, uint64_t{outputIndex[key]}, uint64_t{1},
+                              uint64_t{has.size()}})
+        info.requirements.push_back(static_cast<int32_t>(number));
+      for (const plan::Contribution &one : has) {
+        info.requirements.push_back(static_cast<int32_t>(one.rank));
+        info.requirements.push_back(static_cast<int32_t>(one.chunk));
+      }
+    }
+  }
+
+  static constexpr uint32_t kNone = ~0u;
+
+  const Algorithm &algorithm;
+  frontend::FileId file;
+  frontend::ChunkEmitter &emitter;
+  frontend::DiagnosticEngine &diagnostics;
+  ProgramInfo info;
+  std::map<uint32_t, uint32_t> addressNumbers; // addresses, numbered through in order
+  uint32_t numAddresses = 0;
+  // Of each rank and address: rank * numAddresses + address.
+  std::vector<State> states, inputIndex;
+  std::vector<std::vector<uint32_t>> wanted;
+  std::vector<uint32_t> outputIndex;
+  std::vector<uint32_t> scratchSizes; // of each rank
+};
+
+} // namespace
+
+std::optional<ProgramInfo> emit(const Algorithm &algorithm, frontend::FileId file,
+                                frontend::ChunkEmitter &emitter,
+                                frontend::DiagnosticEngine &diagnostics) {
+  return Emitter(algorithm, file, emitter, diagnostics).run();
+}
+
+} // namespace occl::interchange::synthesis

@@ -1,0 +1,32 @@
+#include "compiler/interchange/synthesis/SynthesisFrontend.h"
+
+#include "compiler/frontend/ChunkDialectEmitter.h"
+#include "compiler/interchange/common/SourceHash.h"
+#include "compiler/interchange/synthesis/Synthesis.h"
+
+namespace occl::interchange::synthesis {
+
+using namespace frontend;
+
+mlir::OwningOpRef<mlir::ModuleOp> compileFileToChunks(mlir::MLIRContext &context,
+                                                      SourceManager &sources,
+                                                      const std::string &path,
+                                                      DiagnosticEngine &diagnostics) {
+  std::string reason;
+  std::optional<FileId> file = sources.addFile(path, reason);
+  if (!file) {
+    diagnostics.error(DiagnosticCode::ImportUnreadable, {},
+                      "cannot read '" + path + "': " + reason);
+    return {};
+  }
+  std::optional<Algorithm> algorithm = parse(sources, *file, diagnostics);
+  if (!algorithm)
+    return {};
+  ChunkDialectEmitter emitter(context, sources, *file);
+  std::optional<ProgramInfo> info = emit(*algorithm, *file, emitter, diagnostics);
+  if (!info)
+    return {};
+  return emitter.finish(*info, hashOf(sources.text(*file), 0, info->root, info->collective));
+}
+
+} // namespace occl::interchange::synthesis

@@ -1,0 +1,117 @@
+#include "plan/io/cbor_decoder.h"
+
+namespace occl::plan {
+
+namespace {
+
+enum MajorType : unsigned { Unsigned, Negative, Bytes, Text, Array, Map, Tag, Simple };
+
+} // namespace
+
+Status CborDecoder::run() {
+  do {
+    itemStart = position;
+    if (!item() || !closeFinished()) {
+      const std::string &cause = message.empty() ? assembler.error() : message;
+      return Status::error("byte " + std::to_string(itemStart) + ": " + cause);
+    }
+  } while (!levels.empty());
+  if (position == bytes.size())
+    return {};
+  message = "something follows the plan";
+  return Status::error("byte " + std::to_string(position) + ": " + message);
+}
+
+bool CborDecoder::item() {
+  if (position == bytes.size())
+    return fail("the plan is cut off");
+  auto first = static_cast<unsigned char>(bytes[position++]);
+  unsigned major = first >> 5, info = first & 31;
+  bool isKey = !levels.empty() && levels.back().isMap && levels.back().remaining % 2 == 0;
+  if (!levels.empty())
+    --levels.back().remaining;
+  if (isKey && major != Text)
+    return fail("the key is not a text string");
+  if (major == Simple)
+    return simple(info);
+  uint64_t value = 0;
+  if (!argument(info, value))
+    return false;
+  switch (major) {
+  case Unsigned:
+    return assembler.unsignedInteger(value);
+  case Negative:
+    if (value > INT64_MAX)
+      return assembler.real();
+    return assembler.negativeInteger(static_cast<int64_t>(~value));
+  case Text: {
+    if (value > bytes.size() - position)
+      return fail("the plan is cut off in a string of " + std::to_string(value) + " bytes");
+    std::string_view text = bytes.substr(position, value);
+    position += value;
+    return isKey ? assembler.key(text) : assembler.string(text);
+  }
+  case Array:
+    return container(value, false);
+  case Map:
+    return container(value, true);
+  default:
+    return fail(major == Tag ? "plans have no tags" : "plans have no byte strings");
+  }
+}
+
+bool CborDecoder::argument(unsigned info, uint64_t &value) {
+  if (info < 24) {
+    value = info;
+    return true;
+  }
+  if (info > 27)
+    return fail(info == 31 ? "plans have no items of indefinite length" : "this is not CBOR");
+  size_t width = size_t{1} << (info - 24);
+  if (width > bytes.size() - position)
+    return fail("the plan is cut off");
+  for (size_t i = 0; i < width; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[position++]);
+  return true;
+}
+
+bool CborDecoder::simple(unsigned info) {
+  switch (info) {
+  case 20:
+  case 21:
+    return assembler.boolean(info == 21);
+  case 22:
+    return assembler.null();
+  case 25:
+  case 26:
+  case 27:
+    return assembler.real();
+  default:
+    return fail("this is not CBOR that plans use");
+  }
+}
+
+bool CborDecoder::container(uint64_t size, bool isMap) {
+  // Every item has at least a byte: a size beyond that is refused before anybody believes it.
+  if (size > (bytes.size() - position) / (isMap ? 2 : 1))
+    return fail("the plan is cut off, or declares " + std::to_string(size) +
+                (isMap ? " members" : " elements") + " that are not there");
+  levels.push_back({isMap ? 2 * size : size, isMap});
+  return isMap ? assembler.startObject() : assembler.startArray();
+}
+
+bool CborDecoder::closeFinished() {
+  while (!levels.empty() && levels.back().remaining == 0) {
+    if (!(levels.back().isMap ? assembler.endObject() : assembler.endArray()))
+      return false;
+    levels.pop_back();
+  }
+  return true;
+}
+
+bool CborDecoder::fail(const std::string &what) {
+  message = what;
+  return false;
+}
+
+} // namespace occl::plan

@@ -1,0 +1,185 @@
+#include "plan/io/printer.h"
+
+#include "plan/model/names.h"
+
+#include <algorithm>
+#include <ostream>
+
+namespace occl::plan {
+
+namespace {
+
+/// Lists longer than this are cut in the middle.
+constexpr size_t kMaxListed = 8;
+
+std::string rangeText(std::string_view buffer, uint32_t first, uint32_t count) {
+  std::string text = std::string(buffer) + "[" + std::to_string(first);
+  return text + (count == 1 ? "]" : ".." + std::to_string(uint64_t{first} + count) + "]");
+}
+
+/// "rank 3" or "ranks 1, 2 and 3".
+std::string ranksText(std::span<const uint32_t> ranks) {
+  if (ranks.size() == 1)
+    return "rank " + std::to_string(ranks[0]);
+  std::string text = "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i == kMaxListed && ranks.size() > kMaxListed + 1) {
+      i = ranks.size() - 1;
+      text += ", ...";
+    }
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+std::string channelText(const Connection &connection) {
+  return connection.isCounter ? "" : " (channel " + std::to_string(connection.channel) + ")";
+}
+
+std::string operandText(const Plan &plan, const Operand &operand, uint32_t count, bool isSource,
+                        bool namesRank) {
+  if (operand.kind != OperandKind::Connection)
+    return rangeText(nameOf(operand.kind), operand.index, count) +
+           (namesRank ? " of rank " + std::to_string(operand.rank) : "");
+  const Connection &connection = plan.connections[operand.index];
+  std::string peers = isSource ? "rank " + std::to_string(connection.source)
+                               : ranksText(plan.destinationsOf(connection));
+  return peers + channelText(connection);
+}
+
+std::string operandsText(const Plan &plan, std::span<const Operand> operands, uint32_t count,
+                         bool isSource, bool namesRank) {
+  std::string text;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (i == kMaxListed && operands.size() > kMaxListed + 1) {
+      i = operands.size() - 1;
+      text += isSource ? " + ..." : ", ...";
+    }
+    text += (i == 0     ? ""
+             : isSource ? " + "
+                        : ", ") +
+            operandText(plan, operands[i], count, isSource, namesRank);
+  }
+  return text;
+}
+
+void printHead(const Plan &plan, std::ostream &out) {
+  out << "plan " << plan.name << ": " << plan.collective << " for " << plan.numRanks << " ranks, "
+      << plan.partChunks << " chunks a part, protocol " << nameOf(plan.protocol) << ", depth "
+      << plan.depth << "\n";
+  out << "valid " << (plan.outOfPlace ? "out of place" : "")
+      << (plan.outOfPlace && plan.inPlace ? " and " : "") << (plan.inPlace ? "in place" : "");
+  if (plan.uniformChunks)
+    out << ", for counts that " << plan.partChunks << " divides";
+  if (!plan.average)
+    out << ", not for averages";
+  out << "; source hash " << plan.sourceHash << "\n";
+  for (const auto &[name, value] : plan.parameters)
+    out << "  " << name << " = " << value << "\n";
+}
+
+void printBlock(const Plan &plan, std::ostream &out, const RankPlan &rank, uint32_t number,
+                const PlanNotes *notes) {
+  const ThreadBlock &block = plan.threadBlocks[rank.firstThreadBlock + number];
+  out << "  thread block " << number << ":";
+  if (notes)
+    out << " " << notes->ofBlock(rank.firstThreadBlock + number);
+  out << "\n";
+  for (uint32_t position = 0; position < block.numInstructions; ++position) {
+    uint32_t index = block.firstInstruction + position;
+    const Instruction &instruction = plan.instructions[index];
+    out << "    " << position << ": " << describeAction(plan, instruction);
+    for (const Dependency &dependency : plan.dependenciesOf(instruction))
+      out << ", after " << dependency.threadBlock << ":" << dependency.instruction;
+    std::string where = describeLocation(plan, instruction.location);
+    out << (where.empty() ? "" : "  // ") << where << "\n";
+    if (notes)
+      out << "       " << notes->ofInstruction(index) << "\n";
+  }
+}
+
+void printRank(const Plan &plan, std::ostream &out, uint32_t rank, const PrintOptions &options) {
+  const RankPlan &rankPlan = plan.ranks[rank];
+  out << "rank " << rank << ": input " << rankPlan.inputChunks << ", output "
+      << rankPlan.outputChunks << ", scratch " << rankPlan.scratchChunks << " chunks\n";
+  for (uint32_t number = 0; number < rankPlan.numThreadBlocks; ++number)
+    if (number == options.threadBlock.value_or(number))
+      printBlock(plan, out, rankPlan, number, options.notes);
+}
+
+} // namespace
+
+Place placeOf(const Plan &plan, uint32_t index) {
+  // The last thread block that starts at or before the instruction: empty ones start there too, but
+  // earlier in order.
+  auto block = std::upper_bound(
+      plan.threadBlocks.begin(), plan.threadBlocks.end(), index,
+      [](uint32_t i, const ThreadBlock &block) { return i < block.firstInstruction; });
+  auto blockIndex = static_cast<uint32_t>(block - plan.threadBlocks.begin() - 1);
+  auto rank =
+      std::upper_bound(plan.ranks.begin(), plan.ranks.end(), blockIndex,
+                       [](uint32_t b, const RankPlan &rank) { return b < rank.firstThreadBlock; });
+  auto rankIndex = static_cast<uint32_t>(rank - plan.ranks.begin() - 1);
+  return {rankIndex, blockIndex - plan.ranks[rankIndex].firstThreadBlock,
+          index - plan.threadBlocks[blockIndex].firstInstruction};
+}
+
+std::string describePlace(const Place &place) {
+  return "rank " + std::to_string(place.rank) + ", thread block " +
+         std::to_string(place.threadBlock) + ", instruction " + std::to_string(place.instruction);
+}
+
+std::string describeLocation(const Plan &plan, uint32_t location) {
+  if (location >= plan.locations.size() || plan.locations[location].file >= plan.files.size())
+    return "";
+  const Location &where = plan.locations[location];
+  return plan.files[where.file] + ":" + std::to_string(where.line) + ":" +
+         std::to_string(where.column);
+}
+
+std::string describeAction(const Plan &plan, const Instruction &instruction) {
+  std::string name = mnemonic(instruction.opcode);
+  bool namesRank = instruction.opcode == Opcode::LoadReduceStore;
+  auto text = [&](std::span<const Operand> operands, bool isSource) {
+    return operandsText(plan, operands, instruction.count, isSource, namesRank);
+  };
+  std::string sources = text(plan.sourcesOf(instruction), true);
+  std::string destinations = text(plan.destinationsOf(instruction), false);
+  if (instruction.opcode == Opcode::Signal)
+    return name + " to " + destinations;
+  if (instruction.opcode == Opcode::Wait)
+    return name + " for signal " + std::to_string(instruction.value) + " of " + sources;
+  if (isControl(instruction.opcode))
+    return name + " " + std::to_string(instruction.value);
+  name += " " + sources + " -> " + destinations;
+  return instruction.final ? name + ", final" : name;
+}
+
+std::string describe(const Plan &plan, const Place &place) {
+  const RankPlan &rank = plan.ranks[place.rank];
+  const ThreadBlock &block = plan.threadBlocks[rank.firstThreadBlock + place.threadBlock];
+  const Instruction &instruction = plan.instructions[block.firstInstruction + place.instruction];
+  std::string where = describeLocation(plan, instruction.location);
+  return describePlace(place) + ": " + describeAction(plan, instruction) +
+         (where.empty() ? "" : ", at " + where);
+}
+
+std::string describe(const Plan &plan, uint32_t instruction) {
+  return describe(plan, placeOf(plan, instruction));
+}
+
+std::string describeConnection(const Plan &plan, const Connection &connection) {
+  std::string ends = "rank " + std::to_string(connection.source) + " to " +
+                     ranksText(plan.destinationsOf(connection));
+  return ends +
+         (connection.isCounter ? ", counter" : ", channel " + std::to_string(connection.channel));
+}
+
+void printPlan(const Plan &plan, std::ostream &out, const PrintOptions &options) {
+  printHead(plan, out);
+  for (uint32_t rank = 0; rank < plan.numRanks; ++rank)
+    if (rank == options.rank.value_or(rank))
+      printRank(plan, out, rank, options);
+}
+
+} // namespace occl::plan

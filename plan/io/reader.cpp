@@ -1,0 +1,119 @@
+#include "plan/io/reader.h"
+
+#include "plan/io/assembler.h"
+#include "plan/io/cbor_decoder.h"
+#include "plan/io/read_code.h"
+#include "plan/model/limits.h"
+#include "support/text_check.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace occl::plan {
+
+namespace {
+
+using nlohmann::json;
+
+/// Hands the events of nlohmann's JSON parser on.
+class JsonEvents : public json::json_sax_t {
+public:
+  explicit JsonEvents(PlanAssembler &assembler) : assembler(assembler) {}
+
+  bool null() override { return assembler.null(); }
+  bool boolean(bool value) override { return assembler.boolean(value); }
+  bool number_integer(number_integer_t value) override { return assembler.negativeInteger(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return assembler.unsignedInteger(value);
+  }
+  bool number_float(number_float_t, const string_t &) override { return assembler.real(); }
+  bool string(string_t &value) override { return assembler.string(value); }
+  bool binary(binary_t &) override { return assembler.null(); }
+  bool start_object(size_t) override { return assembler.startObject(); }
+  bool key(string_t &name) override { return assembler.key(name); }
+  bool end_object() override { return assembler.endObject(); }
+  bool start_array(size_t) override { return assembler.startArray(); }
+  bool end_array() override { return assembler.endArray(); }
+  bool parse_error(size_t position, const std::string &token, const json::exception &) override {
+    syntaxError = "byte " + std::to_string(position) + ": this is not JSON, or is cut off, near '" +
+                  printable(token) + "'";
+    return false;
+  }
+
+  std::string syntaxError;
+
+private:
+  PlanAssembler &assembler;
+};
+
+Status failure(const std::string &text, ReadCode code) {
+  return Status::error(text + " [" + nameOf(code) + "]");
+}
+
+Status parseJson(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
+  JsonEvents events(assembler);
+  if (json::sax_parse(bytes.begin(), bytes.end(), &events))
+    return {};
+  if (events.syntaxError.empty())
+    return failure(origin + assembler.error(), assembler.errorCode());
+  return failure(origin + events.syntaxError, ReadCode::BadJson);
+}
+
+Status parseCbor(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
+  CborDecoder decoder(bytes, assembler);
+  Status status = decoder.run();
+  return status ? status : failure(origin + status.message(), decoder.errorCode());
+}
+
+/// `origin` begins every message.
+Status parse(std::string_view bytes, PlanAssembler &assembler, const std::string &origin) {
+  size_t start = bytes.find_first_not_of(" \t\r\n");
+  if (start != std::string_view::npos && bytes[start] == '{')
+    return parseJson(bytes, assembler, origin);
+  if (!bytes.empty() && static_cast<unsigned char>(bytes[0]) >> 5 == 5)
+    return parseCbor(bytes, assembler, origin);
+  return failure(origin + "this is no plan: neither a JSON object nor a CBOR map",
+                 ReadCode::NoPlan);
+}
+
+} // namespace
+
+Expected<Plan> readPlan(std::string_view bytes, const std::string &origin, const Limits &limits) {
+  // The standard library and nlohmann report lack of memory by exceptions, and those end here.
+  try {
+    PlanAssembler assembler(limits);
+    Status status = parse(bytes, assembler, origin + ": ");
+    if (!status)
+      return status;
+    return std::move(assembler).take();
+  } catch (const std::exception &cause) {
+    return failure(origin + ": cannot read the plan: " + cause.what(), ReadCode::Unreadable);
+  }
+}
+
+Expected<Plan> readPlanFile(const std::string &path, const Limits &limits) {
+  std::error_code problem;
+  if (!std::filesystem::is_regular_file(path, problem))
+    return failure(path + ": there is no such file, or it is not a regular file",
+                   ReadCode::Unreadable);
+  uintmax_t size = std::filesystem::file_size(path, problem);
+  if (problem || size > limits.fileBytes)
+    return failure(path + ": the file has more than " + std::to_string(limits.fileBytes) +
+                       " bytes or cannot be read",
+                   ReadCode::Unreadable);
+  std::ifstream file(path, std::ios::binary);
+  try {
+    std::string bytes(size, '\0');
+    file.read(bytes.data(), static_cast<std::streamsize>(size));
+    if (!file)
+      return failure(path + ": the file cannot be read: check its permissions",
+                     ReadCode::Unreadable);
+    return readPlan(bytes, path, limits);
+  } catch (const std::exception &) {
+    return failure(path + ": there is not enough memory for its " + std::to_string(size) + " bytes",
+                   ReadCode::Unreadable);
+  }
+}
+
+} // namespace occl::plan

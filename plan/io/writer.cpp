@@ -1,0 +1,259 @@
+#include "plan/io/writer.h"
+
+#include "plan/io/emit.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+namespace occl::plan {
+
+namespace {
+
+/// Collects bytes and hands them to a stream in large pieces.
+class Buffer {
+public:
+  explicit Buffer(std::ostream &stream) : stream(stream), bytes(kSize) {}
+
+  void put(char byte) {
+    if (used == kSize)
+      flush();
+    bytes[used++] = byte;
+  }
+  void put(std::string_view text) {
+    if (text.size() > kSize - used) {
+      flush();
+      if (text.size() > kSize) {
+        stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+        return;
+      }
+    }
+    text.copy(bytes.data() + used, text.size());
+    used += text.size();
+  }
+  void flush() {
+    stream.write(bytes.data(), static_cast<std::streamsize>(used));
+    used = 0;
+  }
+
+private:
+  static constexpr size_t kSize = 1 << 16;
+  std::ostream &stream;
+  std::vector<char> bytes;
+  size_t used = 0;
+};
+
+class JsonEmitter {
+public:
+  explicit JsonEmitter(Buffer &out) : out(out) {}
+
+  void beginObject(size_t size, Layout layout) { begin('{', '}', size, layout); }
+  void beginArray(size_t size, Layout layout) { begin('[', ']', size, layout); }
+  void end() {
+    Level level = levels.back();
+    levels.pop_back();
+    if (level.layout == Layout::Lines && !level.isEmpty)
+      newLine();
+    out.put(level.close);
+    if (levels.empty())
+      out.put('\n');
+  }
+
+  void key(std::string_view name) {
+    separate();
+    quote(name);
+    out.put(": ");
+    afterKey = true;
+  }
+  void value(std::string_view text) {
+    separate();
+    quote(text);
+  }
+  void value(bool truth) {
+    separate();
+    out.put(truth ? std::string_view("true") : "false");
+  }
+  void value(uint64_t number) { writeNumber(number); }
+  void value(int64_t number) { writeNumber(number); }
+
+private:
+  struct Level {
+    char close;
+    Layout layout;
+    bool isEmpty;
+  };
+
+  void begin(char open, char close, size_t, Layout layout) {
+    separate();
+    out.put(open);
+    levels.push_back({close, layout, true});
+  }
+
+  /// What stands between the previous key or element and the next one.
+  void separate() {
+    if (std::exchange(afterKey, false) || levels.empty())
+      return;
+    Level &level = levels.back();
+    bool isFirst = std::exchange(level.isEmpty, false);
+    if (!isFirst)
+      out.put(',');
+    if (level.layout == Layout::Lines)
+      newLine();
+    else if (!isFirst)
+      out.put(' ');
+  }
+
+  void newLine() {
+    out.put('\n');
+    for (const Level &level : levels)
+      if (level.layout == Layout::Lines)
+        out.put(' ');
+  }
+
+  void quote(std::string_view text) {
+    auto isPlain = [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; };
+    if (std::all_of(text.begin(), text.end(), isPlain)) {
+      out.put('"');
+      out.put(text);
+      out.put('"');
+      return;
+    }
+    using nlohmann::json;
+    out.put(json(text).dump(-1, ' ', true, json::error_handler_t::replace));
+  }
+
+  template <typename Number> void writeNumber(Number number) {
+    separate();
+    char digits[24];
+    char *end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+    out.put(std::string_view(digits, end));
+  }
+
+  Buffer &out;
+  std::vector<Level> levels;
+  bool afterKey = false;
+};
+
+class CborEmitter {
+public:
+  explicit CborEmitter(Buffer &out) : out(out) {}
+
+  void beginObject(size_t size, Layout) { head(5, size); }
+  void beginArray(size_t size, Layout) { head(4, size); }
+  void end() {}
+  void key(std::string_view name) { value(name); }
+  void value(std::string_view text) {
+    head(3, text.size());
+    out.put(text);
+  }
+  void value(bool truth) { out.put(static_cast<char>(truth ? 0xf5 : 0xf4)); }
+  void value(uint64_t number) { head(0, number); }
+  void value(int64_t number) {
+    if (number < 0)
+      head(1, ~static_cast<uint64_t>(number));
+    else
+      head(0, static_cast<uint64_t>(number));
+  }
+
+private:
+  /// A data item's first bytes: major type and argument, in the shortest form.
+  void head(unsigned majorType, uint64_t argument) {
+    unsigned first = majorType << 5;
+    unsigned width = argument < 24         ? 0
+                     : argument <= 0xff    ? 1
+                     : argument <= 0xffff  ? 2
+                     : argument >> 32 == 0 ? 4
+                                           : 8;
+    if (width == 0) {
+      out.put(static_cast<char>(first | argument));
+      return;
+    }
+    unsigned code = width == 1 ? 24 : width == 2 ? 25 : width == 4 ? 26 : 27;
+    out.put(static_cast<char>(first | code));
+    for (unsigned byte = width; byte-- > 0;)
+      out.put(static_cast<char>(argument >> (8 * byte)));
+  }
+
+  Buffer &out;
+};
+
+template <typename Emitter> void emit(const Plan &plan, std::ostream &stream) {
+  Buffer buffer(stream);
+  Emitter emitter(buffer);
+  PlanEmitter<Emitter>(plan, emitter).run();
+  buffer.flush();
+}
+
+} // namespace
+
+Status writePlan(const Plan &plan, Format format, std::ostream &out) {
+  if (format == Format::Json)
+    emit<JsonEmitter>(plan, out);
+  else
+    emit<CborEmitter>(plan, out);
+  if (!out)
+    return Status::error("cannot write plan '" + plan.name + "': the stream failed");
+  return {};
+}
+
+StagedPlanFile::StagedPlanFile(std::string path) : path(std::move(path)) {
+  std::error_code failure;
+  std::filesystem::file_status old = std::filesystem::status(this->path, failure);
+  isSpecial = std::filesystem::exists(old) && !std::filesystem::is_regular_file(old);
+  draft = isSpecial ? this->path : this->path + ".partial";
+}
+
+StagedPlanFile::~StagedPlanFile() {
+  std::error_code failure;
+  if (isWritten && !isSpecial)
+    std::filesystem::remove(draft, failure);
+}
+
+void StagedPlanFile::write(const Plan &plan) {
+  if (!isSpecial)
+    result = writeDraft(plan);
+}
+
+Status StagedPlanFile::writeDraft(const Plan &plan) {
+  std::ofstream file(draft, std::ios::binary | std::ios::trunc);
+  if (!file)
+    return Status::error("cannot open '" + path + "' for writing: check folder and permissions");
+  isWritten = true;
+  Format format = path.ends_with(".cbor") ? Format::Cbor : Format::Json;
+  Status status = writePlan(plan, format, file);
+  file.close();
+  return status && file ? Status() : cannotWrite();
+}
+
+Status StagedPlanFile::publish(const Plan &plan) {
+  if (isSpecial)
+    return writeDraft(plan);
+  if (!result)
+    return result;
+  std::error_code failure;
+  std::filesystem::rename(draft, path, failure);
+  isWritten = static_cast<bool>(failure);
+  return failure ? cannotWrite() : Status();
+}
+
+Status StagedPlanFile::cannotWrite() const {
+  return Status::error("cannot write '" + path + "': is the disk full?");
+}
+
+Status writePlanFile(const Plan &plan, const std::string &path) {
+  StagedPlanFile file(path);
+  file.write(plan);
+  return file.publish(plan);
+}
+
+std::string encodePlan(const Plan &plan, Format format) {
+  std::ostringstream out;
+  Status status = writePlan(plan, format, out);
+  return status ? std::move(out).str() : std::string();
+}
+
+} // namespace occl::plan

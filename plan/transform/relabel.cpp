@@ -1,0 +1,181 @@
+#include "plan/transform/relabel.h"
+
+#include "plan/model/builder.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace occl::plan {
+
+namespace {
+
+class Relabelling {
+public:
+  Relabelling(const Plan &plan, uint32_t root)
+      : plan(plan), root(root), shift((root + plan.numRanks - plan.root) % plan.numRanks) {}
+
+  Expected<Plan> run() && {
+    copyHeader();
+    for (const Connection &connection : plan.connections)
+      addConnection(connection);
+    for (uint32_t r = 0; r < plan.numRanks; ++r)
+      addRank(plan.ranks[oldRank(r)]);
+    for (const Requirement &requirement : plan.requirements)
+      addRequirement(requirement);
+    for (const Witness &witness : plan.witnesses) {
+      std::vector<Place> places(plan.placesOf(witness).begin(), plan.placesOf(witness).end());
+      for (Place &place : places)
+        place.rank = newRank(place.rank);
+      builder.addWitness(places);
+    }
+    if (isTorn)
+      return Status::error("plan " + plan.name + " of " + plan.collective +
+                           " cannot be relabelled for root " + std::to_string(root) +
+                           ": an instruction accesses the parts of several ranks at once; compile "
+                           "it for this root");
+    return std::move(builder).take();
+  }
+
+private:
+  uint32_t newRank(uint32_t rank) const { return (rank + shift) % plan.numRanks; }
+  uint32_t oldRank(uint32_t rank) const { return (rank + plan.numRanks - shift) % plan.numRanks; }
+
+  void copyHeader() {
+    Plan &header = builder.header();
+    header.schemaVersion = plan.schemaVersion;
+    header.name = plan.name;
+    header.collective = plan.collective;
+    header.parameters = plan.parameters;
+    for (auto &[name, value] : header.parameters)
+      if (name == "root")
+        value = root;
+    header.sourceHash = plan.sourceHash;
+    header.partChunks = plan.partChunks;
+    header.root = root;
+    header.outOfPlace = plan.outOfPlace;
+    header.inPlace = plan.inPlace;
+    header.uniformChunks = plan.uniformChunks;
+    header.hasPostcondition = plan.hasPostcondition;
+    header.average = plan.average;
+    header.protocol = plan.protocol;
+    header.depth = plan.depth;
+    header.minBytes = plan.minBytes;
+    header.maxBytes = plan.maxBytes;
+    header.files = plan.files;
+    header.locations = plan.locations;
+  }
+
+  void addConnection(const Connection &connection) {
+    std::vector<uint32_t> destinations;
+    for (uint32_t destination : plan.destinationsOf(connection))
+      destinations.push_back(newRank(destination));
+    std::ranges::sort(destinations);
+    if (connection.isCounter) {
+      builder.addCounter(newRank(connection.source), destinations);
+      return;
+    }
+    uint32_t index =
+        builder.addConnection(newRank(connection.source), connection.channel, destinations);
+    if (connection.isOrdered)
+      builder.markOrdered(index);
+  }
+
+  void addRank(const RankPlan &rank) {
+    RankPlan sizes = rank;
+    sizes.inPlaceOffset = newOffset(rank);
+    builder.beginRank(sizes);
+    for (const ThreadBlock &block : plan.threadBlocksOf(rank)) {
+      builder.beginThreadBlock();
+      for (const Instruction &instruction : plan.instructionsOf(block)) {
+        std::vector<Operand> sources = operands(instruction, plan.sourcesOf(instruction));
+        std::vector<Operand> destinations = operands(instruction, plan.destinationsOf(instruction));
+        builder.addInstruction(instruction, sources, destinations,
+                               plan.dependenciesOf(instruction));
+      }
+    }
+  }
+
+  /// Whether a buffer of an old rank has a part for each rank.
+  bool hasParts(uint32_t chunks) const {
+    bool isGathered = plan.collective == "gather" || plan.collective == "scatter";
+    return isGathered && plan.numRanks > 1 && chunks == plan.numRanks * plan.partChunks;
+  }
+
+  /// Where a chunk of a buffer that has a part for each rank goes.
+  uint32_t moved(uint32_t chunk) const {
+    return newRank(chunk / plan.partChunks) * plan.partChunks + chunk % plan.partChunks;
+  }
+
+  /// The first chunk of `count` from `chunk` on; their parts move together, or the plan is torn.
+  uint32_t movedRange(uint32_t chunk, uint32_t count) {
+    uint32_t first = moved(chunk);
+    if (count > 0 && moved(chunk + count - 1) != first + count - 1)
+      isTorn = true;
+    return first;
+  }
+
+  /// Of gather and scatter: in place, a rank's own part lies where it is in the root's buffer, so
+  /// that the offset is as many parts as the rank's number.
+  int32_t newOffset(const RankPlan &rank) const {
+    auto old = static_cast<int32_t>(&rank - plan.ranks.data());
+    int32_t sign = plan.collective == "gather" ? 1 : plan.collective == "scatter" ? -1 : 0;
+    auto part = sign * static_cast<int32_t>(plan.partChunks);
+    if (rank.inPlaceOffset != old * part)
+      return rank.inPlaceOffset; // one's own way
+    return static_cast<int32_t>(newRank(static_cast<uint32_t>(old))) * part;
+  }
+
+  std::vector<Operand> operands(const Instruction &instruction, std::span<const Operand> old) {
+    std::vector<Operand> result(old.begin(), old.end());
+    for (Operand &operand : result) {
+      if (operand.kind == OperandKind::Connection)
+        continue;
+      const RankPlan &owner = plan.ranks[operand.rank];
+      if ((operand.kind == OperandKind::Input && hasParts(owner.inputChunks)) ||
+          (operand.kind == OperandKind::Output && hasParts(owner.outputChunks)))
+        operand.index = movedRange(operand.index, instruction.count);
+      operand.rank = newRank(operand.rank);
+    }
+    return result;
+  }
+
+  void addRequirement(const Requirement &requirement) {
+    bool isTarget = hasParts(plan.ranks[requirement.rank].outputChunks);
+    // A requirement of several parts is taken apart, chunk by chunk: they need not stay neighbours.
+    for (uint32_t i = 0; i < requirement.count; ++i) {
+      std::vector<Contribution> contributions;
+      for (Contribution c : plan.contributionsOf(requirement)) {
+        uint32_t chunk = c.chunk + i;
+        if (hasParts(plan.ranks[c.rank].inputChunks))
+          chunk = moved(chunk);
+        contributions.push_back({newRank(c.rank), chunk});
+      }
+      uint32_t chunk = requirement.outputChunk + i;
+      builder.addRequirement({.rank = newRank(requirement.rank),
+                              .outputChunk = isTarget ? moved(chunk) : chunk,
+                              .count = 1},
+                             contributions);
+    }
+  }
+
+  const Plan &plan;
+  uint32_t root, shift;
+  PlanBuilder builder;
+  bool isTorn = false;
+};
+
+} // namespace
+
+Expected<Plan> relabelled(const Plan &plan, uint32_t root) {
+  if (root >= plan.numRanks)
+    return Status::error("there is no root " + std::to_string(root) + " in a plan of " +
+                         std::to_string(plan.numRanks) + " ranks");
+  const std::string &of = plan.collective;
+  if (of != "broadcast" && of != "reduce" && of != "gather" && of != "scatter")
+    return Status::error("a plan of " + of + " has no root");
+  if (root == plan.root)
+    return plan;
+  return Relabelling(plan, root).run();
+}
+
+} // namespace occl::plan

@@ -1,0 +1,212 @@
+// occlCall and occlStart.
+#include "runtime/api/capi/error.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/capi/transfer_group.h"
+#include "runtime/api/capi/user_callback.h"
+
+#include "runtime/base/data_type.h"
+#include "runtime/control/records/pair_id.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+constexpr uint32_t kNumKinds = occlKindScatter + 1;
+
+Status checkCall(const occlCall_t &given) {
+  if (static_cast<uint32_t>(given.kind) >= kNumKinds)
+    return invalid("kind " + std::to_string(given.kind) + " is unknown");
+  if ((given.kind == occlKindPlan) != (given.plan != nullptr))
+    return invalid(given.plan ? "a plan is given, so kind must be occlKindPlan"
+                              : "kind occlKindPlan needs a plan");
+  if (Status checked =
+          checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
+      !checked.ok())
+    return checked;
+  if (given.scalar && given.deviceScalar)
+    return invalid("scalar and deviceScalar must not both be given");
+  return (given.scalar || given.deviceScalar) && given.op != occlSum
+             ? invalid("a scalar is for occlSum alone")
+             : Status();
+}
+
+/// What binds the call's shape. Nothing of it depends on this rank.
+StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &given,
+                                        Way way = Way::Called) {
+  daemon::CollectiveSpec spec;
+  spec.count = given.count;
+  spec.type = static_cast<DataType>(given.dataType);
+  spec.op = static_cast<ReduceOp>(given.op);
+  const uint64_t bytes = given.count * sizeOf(spec.type);
+  if (given.kind != occlKindPlan) {
+    auto chosen = choosePlan(comm, given.kind, bytes, given.root, way);
+    if (!chosen.ok())
+      return chosen.status();
+    spec.plan = std::move(chosen->plan);
+    spec.planHash = chosen->hash;
+    return spec;
+  }
+  const plan::Plan &plan = *given.plan->plan;
+  if (bytes < plan.minBytes || bytes > plan.maxBytes)
+    return invalid("the plan is not meant for " + std::to_string(bytes) + " bytes, but for " +
+                   std::to_string(plan.minBytes) + " to " + std::to_string(plan.maxBytes));
+  spec.plan = given.plan->plan;
+  spec.planHash = given.plan->hash;
+  return spec;
+}
+
+/// The caller's struct as this version knows it, with what the daemon takes of it.
+class Call {
+public:
+  /// Not copied if it is of this version.
+  Status read(const occlCall_t *from) {
+    given = from;
+    if (from->size != sizeof(occlCall_t)) {
+      copy = OCCL_CALL_INITIALIZER;
+      if (!copySized(copy, from))
+        return invalid("call->size is not set; start from OCCL_CALL_INITIALIZER");
+      given = &copy;
+    }
+    if (Status checked = checkCall(*given); !checked.ok())
+      return checked;
+    signature.planHash = given->plan ? given->plan->hash : 0;
+    signature.count = given->count;
+    signature.root = given->plan ? 0 : given->root;
+    signature.kind = static_cast<uint8_t>(given->kind);
+    signature.type = static_cast<DataType>(given->dataType);
+    signature.op = static_cast<ReduceOp>(given->op);
+    options.priority = given->priority;
+    options.timeout = timeoutOf(given->timeoutMs);
+    options.name = given->name;
+    options.callbacksNeverBlock = given->callbacksNeverBlock != 0;
+    return {};
+  }
+
+  Status readOnHost(const occlCall_t *from) {
+    Status status = read(from);
+    return status.ok() && given->deviceScalar
+               ? invalid("deviceScalar is for occlDeviceCuda; the communicator is on hosts")
+               : status;
+  }
+
+  daemon::Submission submission(uint64_t sequence) const {
+    return {.id = sequence,
+            .input = given->sendBuffer,
+            .output = given->recvBuffer,
+            .signature = &signature,
+            .options = &options,
+            .factor = given->scalar};
+  }
+  const occlCall_t &operator*() const { return *given; }
+
+private:
+  const occlCall_t *given = nullptr;
+  occlCall_t copy; // if it is of another version
+  daemon::Signature signature;
+  daemon::CallOptions options;
+};
+
+StatusOr<daemon::CollectiveSpec> specOnDevice(const occlComm &comm, const Call &given, Way way) {
+  const occlCall_t &call = *given;
+  auto spec = specOf(comm, call, way);
+  if (!spec.ok())
+    return spec.status();
+  spec->name = call.name ? call.name : "";
+  spec->timeout = timeoutOf(call.timeoutMs);
+  spec->id = call.id;
+  spec->priority = call.priority;
+  spec->callbacksNeverBlock = call.callbacksNeverBlock != 0;
+  return spec;
+}
+
+Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *stream) {
+  Call given;
+  if (Status read = given.read(&call); !read.ok())
+    return read;
+  auto spec = specOnDevice(comm, given, Way::Called);
+  if (!spec.ok())
+    return spec.status();
+  return comm.gpu->callInStream(*spec,
+                                {.input = (*given).sendBuffer,
+                                 .output = (*given).recvBuffer,
+                                 .factor = {(*given).scalar, (*given).deviceScalar}},
+                                stream);
+}
+
+StatusOr<daemon::RequestId> startOnDevice(const occlComm &comm, const Call &given,
+                                          const daemon::Callback &callback) {
+  auto spec = specOnDevice(comm, given, Way::Started);
+  if (!spec.ok())
+    return spec.status();
+  const occlCall_t &call = *given;
+  cuda::DeviceRank::Start start = {.spec = *spec,
+                                   .kind = static_cast<uint8_t>(call.kind),
+                                   .root = call.plan ? 0 : call.root,
+                                   .input = call.sendBuffer,
+                                   .output = call.recvBuffer,
+                                   .factor = {call.scalar, call.deviceScalar},
+                                   .after = {},
+                                   .callback = callback};
+  if (call.after)
+    start.after = *call.after;
+  return comm.gpu->start(start);
+}
+
+} // namespace
+
+occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stream) {
+  if (!comm || !call)
+    return reportInvalid("occlCall", "comm and call must not be NULL");
+  return guarded("occlCall", comm, [&]() -> Status {
+    if (comm->gpu)
+      return callOnDevice(*comm, *call, stream);
+    if (stream)
+      return invalid("stream must be NULL: the communicator is on hosts");
+    if (TransferGroup *group = TransferGroup::current()) {
+      group->refuse(invalid("occlCall was called inside of the group"));
+      return invalid("occlCall is no part of a group: call it before occlGroupStart or after "
+                     "occlGroupEnd, or use occlStart");
+    }
+    Call given;
+    if (Status read = given.readOnHost(call); !read.ok())
+      return read;
+    daemon::Submission submission = given.submission(daemon::kCallSequence);
+    submission.isOwn = true;
+    return comm->daemon->call(submission, [&] { return specOf(*comm, *given); });
+  });
+}
+
+occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback, void *user,
+                       occlRequest_t *request) {
+  if (!comm || !call)
+    return reportInvalid("occlStart", "comm and call must not be NULL");
+  if (!callback && !request)
+    return reportInvalid("occlStart", "callback and request must not both be NULL");
+  return guarded("occlStart", comm, [&]() -> Status {
+    Call given;
+    if (Status read = comm->gpu ? given.read(call) : given.readOnHost(call); !read.ok())
+      return read;
+    if ((*given).id >= transport::kFirstReservedId)
+      return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");
+    const daemon::Callback ending = callback ? wrapped(callback, user) : daemon::Callback();
+    auto started = [&] {
+      if (comm->gpu)
+        return startOnDevice(*comm, given, ending);
+      daemon::Submission submission = given.submission((*given).id);
+      submission.callback = ending;
+      return comm->daemon->start(submission, [&] { return specOf(*comm, *given); });
+    }();
+    if (!started.ok())
+      return started.status();
+    if (request)
+      *request = *started;
+    return {};
+  });
+}

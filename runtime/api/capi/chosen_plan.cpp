@@ -1,0 +1,36 @@
+// Which of the plans that come with OCCL serves a call.
+#include "runtime/api/capi/handles.h"
+
+namespace occl::communicator {
+
+namespace {
+
+using plan_library::PlanClass;
+
+/// Never by what a rank's buffers are: ranks would choose differently. Those of threads of one
+/// process can all be accessed.
+PlanClass classOf(const occlComm &comm, Way way) {
+  if (comm.gpu && way == Way::Started)
+    return comm.gpu->settings().registeredBuffers ? PlanClass::ResidentRegistered
+                                                  : PlanClass::ResidentOrdinary;
+  if (comm.gpu)
+    return comm.gpu->settings().registeredBuffers ? PlanClass::DeviceRegistered
+                                                  : PlanClass::DeviceOrdinary;
+  return comm.daemon->fabric().sharesAddresses() ? PlanClass::HostRegistered
+                                                 : PlanClass::HostOrdinary;
+}
+
+} // namespace
+
+StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
+                                              uint32_t root, Way way) {
+  plan_library::Wanted wanted;
+  wanted.kind = static_cast<plan_library::Kind>(kind - occlKindAllReduce);
+  wanted.numRanks = comm.daemon->numRanks();
+  wanted.bytes = bytes;
+  wanted.root = root;
+  wanted.where = classOf(comm, way);
+  return plan_library::PlanLibrary::ofProcess().choose(wanted);
+}
+
+} // namespace occl::communicator

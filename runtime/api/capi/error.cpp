@@ -1,0 +1,121 @@
+#include "runtime/api/capi/error.h"
+
+#include "runtime/base/data_type.h"
+#include "runtime/sync/deadline.h"
+
+namespace occl::communicator {
+
+namespace {
+
+static_assert(static_cast<int>(StatusCode::Success) == occlSuccess);
+static_assert(static_cast<int>(StatusCode::Again) == occlAgain);
+static_assert(static_cast<int>(StatusCode::InProgress) == occlInProgress);
+static_assert(static_cast<int>(StatusCode::InvalidArgument) == occlInvalidArgument);
+static_assert(static_cast<int>(StatusCode::InvalidPlan) == occlInvalidPlan);
+static_assert(static_cast<int>(StatusCode::Mismatch) == occlMismatch);
+static_assert(static_cast<int>(StatusCode::Timeout) == occlTimeout);
+static_assert(static_cast<int>(StatusCode::Aborted) == occlAborted);
+static_assert(static_cast<int>(StatusCode::PeerFailed) == occlPeerFailed);
+static_assert(static_cast<int>(StatusCode::Deadlock) == occlDeadlock);
+static_assert(static_cast<int>(StatusCode::SystemError) == occlSystemError);
+static_assert(static_cast<int>(StatusCode::InternalError) == occlInternalError);
+static_assert(static_cast<int>(StatusCode::CallbackFailed) == occlCallbackFailed);
+
+static_assert(static_cast<int>(DataType::Uint8) == occlUint8);
+static_assert(static_cast<int>(DataType::Int32) == occlInt32);
+static_assert(static_cast<int>(DataType::Int64) == occlInt64);
+static_assert(static_cast<int>(DataType::Float16) == occlFloat16);
+static_assert(static_cast<int>(DataType::Bfloat16) == occlBfloat16);
+static_assert(static_cast<int>(DataType::Float32) == occlFloat32);
+static_assert(static_cast<int>(DataType::Float64) == occlFloat64);
+static_assert(static_cast<int>(DataType::Float8E4m3) == occlFloat8E4m3);
+static_assert(static_cast<int>(DataType::Float8E5m2) == occlFloat8E5m2);
+static_assert(static_cast<int>(DataType::Int8) == occlInt8);
+static_assert(static_cast<int>(DataType::Uint32) == occlUint32);
+static_assert(static_cast<int>(DataType::Uint64) == occlUint64);
+static_assert(kNumDataTypes == occlUint64 + 1);
+
+static_assert(static_cast<int>(ReduceOp::Sum) == occlSum);
+static_assert(static_cast<int>(ReduceOp::Prod) == occlProd);
+static_assert(static_cast<int>(ReduceOp::Min) == occlMin);
+static_assert(static_cast<int>(ReduceOp::Max) == occlMax);
+static_assert(static_cast<int>(ReduceOp::Avg) == occlAvg);
+
+std::string &lastError() {
+  thread_local std::string text;
+  return text;
+}
+
+} // namespace
+
+occlResult_t report(const Status &status) {
+  if (!status.ok() && status.code() != StatusCode::InProgress)
+    lastError() = status.message();
+  return static_cast<occlResult_t>(status.code());
+}
+
+occlResult_t reportInvalid(const char *function, const std::string &text) {
+  return report({StatusCode::InvalidArgument, std::string(function) + ": " + text});
+}
+
+occlResult_t reportForked(const char *function) {
+  return reportInvalid(function, "this communicator belongs to the process that forked this one; a "
+                                 "forked child has no part in it and makes its own");
+}
+
+Status checkArguments(occlDataType_t dataType, occlRedOp_t op, uint64_t count,
+                      uint32_t callbacksNeverBlock) {
+  constexpr uint64_t kMaxCount = uint64_t{1} << 58;
+  const auto invalid = [](std::string text) {
+    return Status(StatusCode::InvalidArgument, std::move(text));
+  };
+  if (static_cast<unsigned>(dataType) >= kNumDataTypes)
+    return invalid("dataType " + std::to_string(dataType) + " is unknown");
+  if (static_cast<unsigned>(op) >= kNumReduceOps)
+    return invalid("op " + std::to_string(op) + " is unknown");
+  if (callbacksNeverBlock > 1)
+    return invalid("callbacksNeverBlock must be 0 or 1");
+  if (count > kMaxCount)
+    return invalid("count " + std::to_string(count) + " is more than 2^58");
+  return {};
+}
+
+std::chrono::milliseconds timeoutOf(uint32_t timeoutMs) {
+  return timeoutMs == OCCL_NO_TIMEOUT ? kNoDeadline : std::chrono::milliseconds(timeoutMs);
+}
+
+} // namespace occl::communicator
+
+const char *occlGetLastError(void) { return occl::communicator::lastError().c_str(); }
+
+const char *occlGetErrorString(occlResult_t result) {
+  switch (result) {
+  case occlSuccess:
+    return "success";
+  case occlAgain:
+    return "no resource is free now";
+  case occlInProgress:
+    return "in progress";
+  case occlInvalidArgument:
+    return "invalid argument";
+  case occlInvalidPlan:
+    return "invalid plan";
+  case occlMismatch:
+    return "ranks disagree about a collective";
+  case occlTimeout:
+    return "a deadline passed";
+  case occlAborted:
+    return "aborted";
+  case occlPeerFailed:
+    return "a rank is gone";
+  case occlDeadlock:
+    return "the ranks wait for each other";
+  case occlSystemError:
+    return "the operating system refused";
+  case occlInternalError:
+    return "internal error";
+  case occlCallbackFailed:
+    return "a callback threw an exception";
+  }
+  return "unknown result";
+}

@@ -1,0 +1,61 @@
+// Between the runtime's Status and the C interface's results.
+#pragma once
+
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/occl.h"
+#include "runtime/base/status.h"
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace occl::communicator {
+
+/// The result of a call; remembers the text of an error for occlGetLastError() of this thread.
+/// occlInProgress has no text: it is the everyday answer of occlTest.
+occlResult_t report(const Status &status);
+
+/// "<function>: <text>" as an InvalidArgument.
+occlResult_t reportInvalid(const char *function, const std::string &text);
+
+/// For a communicator of the process that this one was forked from.
+occlResult_t reportForked(const char *function);
+
+/// Of any call. InvalidArgument.
+Status checkArguments(occlDataType_t dataType, occlRedOp_t op, uint64_t count,
+                      uint32_t callbacksNeverBlock);
+/// As the interface has a collective's deadline; 0 is the communicator's.
+std::chrono::milliseconds timeoutOf(uint32_t timeoutMs);
+
+/// Runs call(), which returns a Status, and reports it. No exception passes into C.
+template <class Call> occlResult_t guarded(Call call) {
+  try {
+    return report(call());
+  } catch (const std::bad_alloc &) {
+    return report({StatusCode::SystemError, "out of memory"});
+  } catch (const std::exception &error) {
+    return report({StatusCode::InternalError, error.what()});
+  }
+}
+
+/// The same for a function that is given a communicator.
+template <class Call> occlResult_t guarded(const char *function, occlComm_t comm, Call call) {
+  return comm->process.isThisProcess() ? guarded(std::move(call)) : reportForked(function);
+}
+
+/// What a caller's extensible struct says, as far as both sides know it: a later or earlier version
+/// of it has another size. Nothing if its size is not set.
+template <class T> bool copySized(T &to, const T *from) {
+  constexpr size_t kMostBytes = 4096;
+  if (from->size < sizeof(size_t) || from->size > kMostBytes)
+    return false;
+  size_t known = from->size < sizeof(T) ? from->size : sizeof(T);
+  __builtin_memcpy(&to, from, known);
+  to.size = sizeof(T);
+  return true;
+}
+
+} // namespace occl::communicator

@@ -1,0 +1,64 @@
+// What the C interface's handles point to.
+#pragma once
+
+#include "plan/model/plan.h"
+#include "runtime/api/capi/watching.h"
+#include "runtime/api/occl.h"
+#include "runtime/base/process_identity.h"
+#include "runtime/cuda/device_rank.h"
+#include "runtime/plan_library/plan_library.h"
+#include "runtime/rank/daemon.h"
+#include "runtime/sync/mutex.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct occlPlan {
+  std::shared_ptr<const occl::plan::Plan> plan;
+  uint64_t hash = 0;
+};
+
+struct occlComm {
+  /// OCCL_TRACE is for the communicators that come first: in those made of them other ranks have
+  /// the same numbers.
+  /// onDevice: of a communicator on devices, else null.
+  occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst,
+           std::unique_ptr<occl::cuda::DeviceRank> onDevice = nullptr);
+  /// Nothing is in flight.
+  ~occlComm() { watching.end(); }
+
+  std::string report() { return gpu ? gpu->report() : daemon->insight().report(); }
+  /// "'grad3' (id 3)".
+  std::string nameOf(uint64_t id) { return gpu ? gpu->nameOf(id) : daemon->lookUp(id).name; }
+  /// Of sequences; ascending.
+  std::vector<uint64_t> sequences() { return gpu ? gpu->ids() : daemon->sequences(); }
+
+  /// As daemon::RankInsight, with what devices do.
+  occl::Status startTrace(const std::string &pattern);
+  occl::Status stopTrace();
+
+  /// In a process that was forked from this one the communicator must not be touched: its threads
+  /// are not there, and its memory is that of a rank which goes on.
+  const occl::ProcessMark process;
+  std::unique_ptr<occl::daemon::Daemon> daemon;
+  const std::unique_ptr<occl::cuda::DeviceRank> gpu;
+  occl::communicator::Watching watching;
+  occl::Mutex failureMutex;
+  std::string failureText; // once it has failed; for occlCommGetLastError
+};
+
+namespace occl::communicator {
+
+/// A handle to a plan that verifyPlan has accepted; the caller destroys it.
+occlPlan_t adoptPlan(plan::Plan verified);
+
+/// By occlCall, or by occlStart: on devices other kernels execute the one than the other.
+enum class Way { Called, Started };
+/// The plan of a call of this kind, other than occlKindPlan: the same on all ranks that say the
+/// same. `bytes`: of one part.
+StatusOr<plan_library::ChosenPlan> choosePlan(const occlComm &comm, occlKind_t kind, uint64_t bytes,
+                                              uint32_t root, Way way);
+
+} // namespace occl::communicator

@@ -1,0 +1,145 @@
+#include "runtime/api/capi/error.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/occl_insight.h"
+#include "runtime/observe/report/report_signal.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+void fill(occlStats_t &to, const daemon::Stats &from, const daemon::DeviceStats &device) {
+  to.submitted = from.submitted;
+  to.completed = from.completed;
+  to.failed = from.failed;
+  to.preemptions = from.preemptions;
+  to.contextLoads = from.contextLoads;
+  to.contextSaves = from.contextSaves;
+  to.quits = device.quits;
+  to.restarts = device.restarts;
+  to.bytesSent = from.bytesSent;
+  to.bytesReceived = from.bytesReceived;
+  to.maxQueueLength = from.maxQueueLength;
+  to.meanQueueLength = to.contextLoads == 0 ? 0
+                                            : static_cast<double>(from.queueLengthSum.load()) /
+                                                  static_cast<double>(to.contextLoads);
+}
+
+void fill(occlStats_t &to, const cuda::RankCounts &from) {
+  to.submitted = from.submitted;
+  to.completed = from.completed;
+  to.failed = from.failed;
+  to.preemptions = from.preemptions;
+  to.contextLoads = from.visits;
+  to.contextSaves = from.moves;
+  to.quits = from.quits;
+  to.restarts = from.starts;
+  to.bytesSent = from.bytesSent;
+  to.bytesReceived = from.bytesReceived;
+  to.maxQueueLength = from.longestQueue;
+  to.meanQueueLength =
+      from.visits == 0 ? 0
+                       : static_cast<double>(from.queueLengths) / static_cast<double>(from.visits);
+}
+
+} // namespace
+
+Status occlComm::startTrace(const std::string &pattern) {
+  Status status;
+  if (gpu && !daemon->insight().isTracing())
+    status = gpu->startTrace();
+  return status.ok() ? daemon->insight().startTrace(pattern) : status;
+}
+
+Status occlComm::stopTrace() {
+  if (!gpu || !daemon->insight().isTracing())
+    return daemon->insight().stopTrace();
+  auto recording = gpu->stopTrace();
+  Status written = daemon->insight().stopTrace(recording.ok() ? std::move(*recording)
+                                                              : insight::Trace::Recording(),
+                                               [this](uint64_t id) { return gpu->lookUp(id); });
+  return recording.ok() ? written : recording.status();
+}
+
+occlResult_t occlCommRank(occlComm_t comm, uint32_t *rank) {
+  if (!comm || !rank)
+    return reportInvalid("occlCommRank", "comm and rank must not be NULL");
+  return guarded("occlCommRank", comm, [&]() -> Status {
+    *rank = comm->daemon->rank();
+    return {};
+  });
+}
+
+occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks) {
+  if (!comm || !numRanks)
+    return reportInvalid("occlCommSize", "comm and numRanks must not be NULL");
+  return guarded("occlCommSize", comm, [&]() -> Status {
+    *numRanks = comm->daemon->numRanks();
+    return {};
+  });
+}
+
+occlResult_t occlCommGetStats(occlComm_t comm, occlStats_t *stats) {
+  if (!comm || !stats || stats->size < sizeof(size_t))
+    return reportInvalid("occlCommGetStats",
+                         "comm and stats must not be NULL, and stats->size must be set");
+  return guarded("occlCommGetStats", comm, [&]() -> Status {
+    occlStats_t known{};
+    if (comm->gpu)
+      fill(known, comm->gpu->totals());
+    else
+      fill(known, comm->daemon->stats(), comm->daemon->device()->stats);
+    known.size = std::min(stats->size, sizeof known);
+    std::memcpy(stats, &known, known.size);
+    return {};
+  });
+}
+
+occlResult_t occlCommReport(occlComm_t comm, char *buffer, size_t capacity, size_t *length) {
+  if (!comm || (!buffer && capacity != 0))
+    return reportInvalid("occlCommReport",
+                         "comm must not be NULL, nor buffer unless capacity is 0");
+  return guarded("occlCommReport", comm, [&]() -> Status {
+    std::string text = comm->report();
+    if (length)
+      *length = text.size();
+    if (capacity != 0)
+      buffer[text.copy(buffer, capacity - 1)] = '\0';
+    return {};
+  });
+}
+
+const char *occlCommGetLastError(occlComm_t comm) {
+  if (!comm || !comm->process.isThisProcess())
+    return "";
+  if (comm->gpu)
+    comm->gpu->failIfGivenUp();
+  Status failure = comm->daemon->failure();
+  if (failure.ok())
+    return "";
+  std::lock_guard lock(comm->failureMutex);
+  if (comm->failureText.empty()) // what was returned stays as it is
+    comm->failureText = failure.message();
+  return comm->failureText.c_str();
+}
+
+occlResult_t occlReportOnSignal(int signal, const char *path) {
+  return guarded([&] { return insight::reportOnSignal(signal, path ? path : ""); });
+}
+
+occlResult_t occlTraceStart(occlComm_t comm, const char *path) {
+  if (!comm || !path)
+    return reportInvalid("occlTraceStart", "comm and path must not be NULL");
+  return guarded("occlTraceStart", comm, [&] { return comm->startTrace(path); });
+}
+
+occlResult_t occlTraceStop(occlComm_t comm) {
+  if (!comm)
+    return reportInvalid("occlTraceStop", "comm must not be NULL");
+  return guarded("occlTraceStop", comm, [&] { return comm->stopTrace(); });
+}

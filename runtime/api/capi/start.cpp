@@ -1,0 +1,400 @@
+// How communicators begin and end.
+#include "runtime/api/capi/error.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/capi/live_handles.h"
+#include "runtime/control/bootstrap/bootstrap.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/rank/device_registry.h"
+#include "runtime/sync/deadline.h"
+
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+static_assert(static_cast<int>(scheduler::OrderKind::Priority) == occlOrderPriority);
+static_assert(static_cast<int>(scheduler::OrderKind::Fifo) == occlOrderFifo);
+static_assert(static_cast<int>(scheduler::OrderKind::Newest) == occlOrderNewest);
+static_assert(static_cast<int>(scheduler::BudgetKind::FrontHeavy) == occlBudgetFrontHeavy);
+static_assert(static_cast<int>(scheduler::BudgetKind::Flat) == occlBudgetFlat);
+static_assert(static_cast<int>(scheduler::BudgetKind::NoPolling) == occlBudgetNoPolling);
+
+/// A configuration with its defaults applied.
+struct Settings {
+  daemon::Options options;
+  daemon::DeviceRequest device;
+  uint64_t segmentBytes = 0, heapBytes = 0;
+  std::optional<cuda::DeviceRankOptions> cuda;
+};
+
+Status invalid(const char *what) { return {StatusCode::InvalidArgument, what}; }
+
+Status checkRanges(const occlConfig_t &given) {
+  constexpr uint32_t kMaxWorkers = 256;
+  constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
+  constexpr uint32_t kMaxStreams = 1024;
+  if (given.preemption > 2)
+    return invalid("config->preemption must be 1 (on), 2 (off) or 0 (on)");
+  if (given.workers > kMaxWorkers)
+    return invalid("config->workers must be at most 256");
+  if (given.maxInFlight > daemon::RequestTable::kMaxCapacity)
+    return invalid("config->maxInFlight must be at most 2^20");
+  if (given.arenaBytes > kMaxArenaBytes)
+    return invalid("config->arenaBytes must be at most 2^40");
+  if (given.orderPolicy > occlOrderNewest)
+    return invalid("config->orderPolicy is none of occlOrderPolicy_t");
+  if (given.budgetPolicy > occlBudgetNoPolling)
+    return invalid("config->budgetPolicy is none of occlBudgetPolicy_t");
+  if (given.heapBytes > kMaxArenaBytes)
+    return invalid("config->heapBytes must be at most 2^40");
+  if (given.deviceKind > occlDeviceCuda)
+    return invalid("config->deviceKind is none of occlDeviceKind_t");
+  if (given.strict > 2)
+    return invalid("config->strict must be 1 (on), 2 (off) or 0 (off)");
+  if (given.registeredBuffers > 1)
+    return invalid("config->registeredBuffers must be 0 or 1");
+  if (given.streams > kMaxStreams)
+    return invalid("config->streams must be at most 1024");
+  return {};
+}
+
+StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
+  occlConfig_t given = OCCL_CONFIG_INITIALIZER;
+  if (config && !copySized(given, config))
+    return invalid("config->size is not set; start from OCCL_CONFIG_INITIALIZER");
+  Status inRange = checkRanges(given);
+  if (!inRange.ok())
+    return inRange;
+  Settings settings;
+  daemon::Options &options = settings.options;
+  if (given.timeoutMs != 0 && given.timeoutMs != OCCL_NO_TIMEOUT)
+    options.timeout = options.setUpTimeout = std::chrono::milliseconds(given.timeoutMs);
+  if (given.preemption != 0)
+    settings.device.preemption = given.preemption != 2;
+  if (given.workers != 0)
+    settings.device.workers = given.workers;
+  if (given.spinMicroseconds != 0)
+    settings.device.spin = std::chrono::microseconds(given.spinMicroseconds);
+  if (given.orderPolicy != 0)
+    settings.device.order = static_cast<scheduler::OrderKind>(given.orderPolicy);
+  if (given.budgetPolicy != 0)
+    settings.device.budget = static_cast<scheduler::BudgetKind>(given.budgetPolicy);
+  if (given.maxInFlight != 0)
+    options.maxInFlight = given.maxInFlight;
+  constexpr uint64_t kDefaultArenaBytes = 256 << 20;
+  constexpr uint64_t kDefaultHeapBytes = 1 << 30;
+  uint64_t arenaBytes = given.arenaBytes != 0 ? given.arenaBytes : kDefaultArenaBytes;
+  settings.heapBytes = given.heapBytes != 0 ? given.heapBytes : kDefaultHeapBytes;
+  if (given.deviceKind == occlDeviceCuda) {
+    Status usable = cuda::checkDevice(given.device);
+    if (!usable.ok())
+      return usable;
+    settings.cuda.emplace();
+    settings.cuda->device = given.device;
+    settings.cuda->bytes = arenaBytes + settings.heapBytes;
+    settings.cuda->timeout = options.timeout;
+    if (given.workers != 0)
+      settings.cuda->executors = given.workers;
+    if (given.strict != 0)
+      settings.cuda->isStrict = given.strict == 1;
+    if (given.streams != 0)
+      settings.cuda->streams = given.streams;
+    if (const char *first = std::getenv("OCCL_FIRST_CALL"))
+      settings.cuda->firstCall = std::strtoull(first, nullptr, 10);
+    settings.cuda->registeredBuffers = given.registeredBuffers != 0;
+    settings.device.workers.reset(); // of the device, not of the host
+    options.isOnDevice = true;
+    arenaBytes = cuda::hostBytesForDevices();
+    settings.heapBytes = 0;
+  }
+  settings.segmentBytes = transport::Segment::bytesFor(arenaBytes, settings.heapBytes);
+  return settings;
+}
+
+std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
+                                  std::unique_ptr<daemon::Fabric> fabric,
+                                  const daemon::Options &options,
+                                  std::unique_ptr<cuda::DeviceRank> gpu) {
+  return std::make_unique<occlComm>(
+      std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options), true,
+      std::move(gpu));
+}
+
+/// On devices one after the other, from the first rank's on; all null without devices.
+StatusOr<std::vector<std::unique_ptr<cuda::DeviceRank>>>
+makeDeviceRanks(const std::vector<std::unique_ptr<daemon::Fabric>> &fabrics,
+                const std::vector<std::shared_ptr<daemon::Device>> &devices,
+                const Settings &settings) {
+  std::vector<std::unique_ptr<cuda::DeviceRank>> ranks(fabrics.size());
+  if (!settings.cuda)
+    return ranks;
+  for (uint32_t r = 0; r < fabrics.size(); ++r) {
+    cuda::DeviceRankOptions options = *settings.cuda;
+    options.device = (options.device + r) % cuda::numDevices();
+    options.scheduler = devices[r];
+    auto made = cuda::makeDeviceRank(*fabrics[r], options);
+    if (!made.ok())
+      return made.status();
+    ranks[r] = std::move(*made);
+  }
+  for (auto &rank : ranks)
+    if (Status connected = rank->connect(); !connected.ok())
+      return connected;
+  return ranks;
+}
+
+/// The one of a process; null without devices.
+StatusOr<std::unique_ptr<cuda::DeviceRank>>
+joinDevices(daemon::Fabric &fabric, const std::shared_ptr<daemon::Device> &device,
+            const Settings &settings, const Deadline &deadline) {
+  if (!settings.cuda)
+    return std::unique_ptr<cuda::DeviceRank>();
+  cuda::DeviceRankOptions options = *settings.cuda;
+  options.scheduler = device;
+  auto rank = cuda::makeDeviceRank(fabric, options);
+  if (!rank.ok())
+    return rank.status();
+  Status status = fabric.meet(deadline);
+  if (status.ok())
+    status = (*rank)->connect();
+  if (status.ok())
+    status = fabric.meet(deadline);
+  if (!status.ok())
+    return status;
+  return rank;
+}
+
+uint32_t orderOf(const daemon::Device &device) {
+  return static_cast<uint32_t>(device.options.order);
+}
+
+StatusOr<std::vector<std::shared_ptr<daemon::Device>>>
+makeDevices(uint32_t number, const daemon::DeviceRequest &request) {
+  std::vector<std::shared_ptr<daemon::Device>> devices;
+  for (uint32_t d = 0; d < number; ++d) {
+    auto device = daemon::makeDevice(request, false);
+    if (!device.ok())
+      return device.status();
+    devices.push_back(std::move(*device));
+  }
+  return devices;
+}
+
+Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
+  auto settings = settingsFrom(config);
+  if (!settings.ok())
+    return settings.status();
+  auto devices = makeDevices(numRanks, settings->device);
+  if (!devices.ok())
+    return devices.status();
+  std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
+  for (const auto &device : *devices)
+    bells.push_back(device->sharedBell);
+  auto groups = bootstrap::formThreadGroup(bells, settings->segmentBytes);
+  if (!groups.ok())
+    return groups.status();
+  std::vector<std::unique_ptr<daemon::Fabric>> fabrics;
+  for (auto &group : *groups) {
+    fabrics.push_back(std::make_unique<daemon::Fabric>(std::move(group), settings->heapBytes));
+    Status formatted = fabrics.back()->format(orderOf(*(*devices)[fabrics.size() - 1]));
+    if (!formatted.ok())
+      return formatted;
+  }
+  for (auto &fabric : fabrics) {
+    Status connected = fabric->connect();
+    if (!connected.ok())
+      return connected;
+  }
+  auto gpus = makeDeviceRanks(fabrics, *devices, *settings);
+  if (!gpus.ok())
+    return gpus.status();
+  for (uint32_t r = 0; r < numRanks; ++r)
+    comms[r] =
+        startOn((*devices)[r], std::move(fabrics[r]), settings->options, std::move((*gpus)[r]))
+            .release();
+  return {};
+}
+
+Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occlConfig_t *config) {
+  auto settings = settingsFrom(config);
+  if (!settings.ok())
+    return settings.status();
+  Deadline deadline(settings->options.setUpTimeout);
+  daemon::PlaceInProcess place(identity.name);
+  auto device = place.device(settings->device);
+  if (!device.ok())
+    return device.status();
+  bootstrap::ProcessGroupOptions options;
+  options.numRanks = identity.numRanks;
+  options.rank = identity.rank;
+  options.name = identity.name;
+  options.segmentBytes = settings->segmentBytes;
+  options.timeout = settings->options.setUpTimeout;
+  options.job = bootstrap::jobFromEnvironment();
+  options.bell = (*device)->sharedBell;
+  auto group = bootstrap::formProcessGroup(options);
+  if (!group.ok())
+    return group.status();
+  auto fabric =
+      daemon::makeFabric(std::move(*group), orderOf(**device), deadline, settings->heapBytes);
+  if (!fabric.ok())
+    return fabric.status();
+  auto gpu = joinDevices(**fabric, *device, *settings, deadline);
+  if (!gpu.ok())
+    return gpu.status();
+  *comm =
+      startOn(std::move(*device), std::move(*fabric), settings->options, std::move(*gpu)).release();
+  return {};
+}
+
+/// Of a communicator of ranks of another one: without a configuration, the other's. On the other's
+/// device in any case.
+StatusOr<Settings> settingsWithin(const occlComm &parent, const occlConfig_t *config) {
+  auto settings = settingsFrom(config);
+  if (!settings.ok())
+    return settings;
+  if (!config) {
+    settings->options = parent.daemon->options();
+    settings->segmentBytes = parent.daemon->segmentBytes();
+    settings->heapBytes = parent.daemon->heap().size();
+    if (parent.gpu)
+      settings->cuda = parent.gpu->settings();
+  }
+  if (settings->cuda.has_value() != (parent.gpu != nullptr))
+    return invalid("config->deviceKind must be that of the communicator that is divided or shrunk");
+  if (parent.gpu)
+    settings->cuda->device = parent.gpu->settings().device;
+  Status fits = daemon::checkSettings(settings->device, *parent.daemon->device());
+  if (!fits.ok())
+    return fits;
+  return settings;
+}
+
+/// The handle of a communicator made of another one; its ranks meet if they are on devices.
+Status join(std::unique_ptr<daemon::Daemon> daemon, const Settings &settings, occlComm_t *newComm) {
+  auto gpu = joinDevices(daemon->fabric(), daemon->device(), settings,
+                         Deadline(settings.options.setUpTimeout));
+  if (!gpu.ok())
+    return gpu.status();
+  *newComm = new occlComm(std::move(daemon), false, std::move(*gpu));
+  return {};
+}
+
+Status split(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
+             occlComm_t *newComm) {
+  auto settings = settingsWithin(*comm, config);
+  if (!settings.ok())
+    return settings.status();
+  auto divided = comm->daemon->split({colour, key, settings->segmentBytes, settings->heapBytes},
+                                     settings->options);
+  if (!divided.ok())
+    return divided.status();
+  return *divided ? join(std::move(*divided), *settings, newComm) : Status();
+}
+
+Status shrink(occlComm_t comm, std::span<const uint32_t> exclude, const occlConfig_t *config,
+              occlComm_t *newComm) {
+  auto settings = settingsWithin(*comm, config);
+  if (!settings.ok())
+    return settings.status();
+  daemon::ShrinkRequest request;
+  request.excluded.resize(comm->daemon->numRanks(), false);
+  for (uint32_t rank : exclude) {
+    if (rank >= comm->daemon->numRanks() || rank == comm->daemon->rank())
+      return {StatusCode::InvalidArgument,
+              "exclude holds rank " + std::to_string(rank) +
+                  (rank == comm->daemon->rank() ? ", which calls; a rank that is to be left out "
+                                                  "destroys its communicator"
+                                                : ", which there is not")};
+    request.excluded[rank] = true;
+  }
+  request.segmentBytes = settings->segmentBytes;
+  request.heapBytes = settings->heapBytes;
+  request.timeout = settings->options.setUpTimeout;
+  auto smaller = comm->daemon->shrink(request, settings->options);
+  if (!smaller.ok())
+    return smaller.status();
+  return join(std::move(*smaller), *settings, newComm);
+}
+
+} // namespace
+
+occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config) {
+  if (!comms || numRanks == 0 || numRanks > bootstrap::kMaxRanks)
+    return reportInvalid("occlCommInitAll", "comms must not be NULL and numRanks must be 1 to " +
+                                                std::to_string(bootstrap::kMaxRanks));
+  return guarded([&] { return initAll(comms, numRanks, config); });
+}
+
+occlResult_t occlCommInitRank(occlComm_t *comm, uint32_t numRanks, uint32_t rank, const char *name,
+                              const occlConfig_t *config) {
+  if (!comm || !name)
+    return reportInvalid("occlCommInitRank", "comm and name must not be NULL");
+  return guarded([&] { return initRank(comm, {rank, numRanks, name}, config); });
+}
+
+occlResult_t occlCommInitFromEnv(occlComm_t *comm, const occlConfig_t *config) {
+  if (!comm)
+    return reportInvalid("occlCommInitFromEnv", "comm must not be NULL");
+  return guarded([&]() -> Status {
+    auto identity = bootstrap::identityFromEnvironment();
+    if (!identity.ok())
+      return identity.status();
+    return initRank(comm, *identity, config);
+  });
+}
+
+occlResult_t occlCommSplit(occlComm_t comm, int32_t colour, int32_t key, const occlConfig_t *config,
+                           occlComm_t *newComm) {
+  if (!comm || !newComm)
+    return reportInvalid("occlCommSplit", "comm and newComm must not be NULL");
+  *newComm = nullptr;
+  return guarded("occlCommSplit", comm, [&] { return split(comm, colour, key, config, newComm); });
+}
+
+occlResult_t occlCommShrink(occlComm_t comm, const uint32_t *exclude, uint32_t numExclude,
+                            const occlConfig_t *config, occlComm_t *newComm) {
+  if (!comm || !newComm || (!exclude && numExclude != 0))
+    return reportInvalid("occlCommShrink", "comm, newComm and exclude must not be NULL");
+  *newComm = nullptr;
+  return guarded("occlCommShrink", comm,
+                 [&] { return shrink(comm, std::span(exclude, numExclude), config, newComm); });
+}
+
+occlResult_t occlCommDestroy(occlComm_t comm) {
+  // In a forked child there is nothing to end. The copy of its memory goes with the child: freeing
+  // parts of it would need locks that threads of the parent may have held.
+  if (comm && !comm->process.isThisProcess())
+    return occlSuccess;
+  if (comm && (comm->daemon->isCallingBack() || (comm->gpu && comm->gpu->isCallingBack())))
+    return reportInvalid("occlCommDestroy", "called from a callback of the same communicator");
+  if (!comm)
+    return occlSuccess;
+  comm->daemon->drain(); // meanwhile it may be aborted
+  if (comm->gpu)
+    comm->gpu->drain();
+  liveHandles().remove(comm);
+  delete comm;
+  return occlSuccess;
+}
+
+occlResult_t occlCommAbort(occlComm_t comm) {
+  if (!comm || !liveHandles().hold(comm))
+    return reportInvalid("occlCommAbort",
+                         comm ? "this communicator has been destroyed, or belongs to the process "
+                                "that forked this one"
+                              : "comm must not be NULL");
+  occlResult_t result = guarded([&]() -> Status {
+    comm->daemon->fail({StatusCode::Aborted, "occlCommAbort was called on rank " +
+                                                 std::to_string(comm->daemon->rank())});
+    return {};
+  });
+  liveHandles().letGo(comm);
+  return result;
+}

@@ -1,0 +1,64 @@
+#include "runtime/api/capi/stats_text.h"
+
+#include <array>
+#include <cstdio>
+
+namespace occl::communicator {
+
+namespace {
+
+constexpr std::array<const char *, occlNumWaitReasons> kReasons = {"announce",   "data",   "credit",
+                                                                   "dependency", "signal", "begin"};
+
+double micros(uint64_t nanoseconds, uint64_t times) {
+  return times == 0 ? 0 : static_cast<double>(nanoseconds) / 1e3 / static_cast<double>(times);
+}
+
+double perInvocation(uint64_t count, uint64_t times) {
+  return times == 0 ? 0 : static_cast<double>(count) / static_cast<double>(times);
+}
+
+/// "data 12.3 us (40), credit ...": the time and number of waits an invocation.
+std::string describeBlockWaits(const occlBlockStats_t &blocks, uint64_t times) {
+  std::string text;
+  for (size_t r = 0; r < kReasons.size(); ++r) {
+    if (blocks.waits[r] == 0)
+      continue;
+    char wait[96];
+    std::snprintf(wait, sizeof wait, "%s%s %.1f us (%.1f)", text.empty() ? "" : ", ", kReasons[r],
+                  micros(blocks.waitNs[r], times), perInvocation(blocks.waits[r], times));
+    text += wait;
+  }
+  return text.empty() ? "none" : text;
+}
+
+} // namespace
+
+std::string describeStats(uint32_t rank, uint32_t numRanks,
+                          const std::vector<NamedStats> &collectives) {
+  char line[512];
+  std::snprintf(line, sizeof line,
+                "OCCL: rank %u of %u: means over the invocations; waits are sums over the thread "
+                "blocks, their number in brackets\n"
+                "%8s %10s %10s %10s %10s %9s %9s %9s %9s  %s\n",
+                rank, numRanks, "times", "total us", "start us", "annce us", "run us", "visits",
+                "preempted", "slices", "queue", "collective: waits");
+  std::string text = line;
+  for (const NamedStats &stats : collectives) {
+    const occlCollectiveStats_t &collective = stats.collective;
+    const occlBlockStats_t &blocks = stats.blocks;
+    uint64_t times = collective.completed;
+    if (collective.submitted == 0)
+      continue;
+    std::snprintf(line, sizeof line, "%8llu %10.1f %10.1f %10.1f %10.1f %9.1f %9.1f %9.1f %9.1f  ",
+                  static_cast<unsigned long long>(times), micros(collective.finishNs, times),
+                  micros(collective.startNs, times), micros(collective.announceNs, times),
+                  micros(blocks.runningNs, times), perInvocation(blocks.contextLoads, times),
+                  perInvocation(blocks.preemptions, times), perInvocation(blocks.slices, times),
+                  perInvocation(collective.queueLengths, times));
+    text += line + stats.name + ": " + describeBlockWaits(blocks, times) + "\n";
+  }
+  return text;
+}
+
+} // namespace occl::communicator

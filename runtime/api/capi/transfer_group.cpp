@@ -1,0 +1,140 @@
+#include "runtime/api/capi/transfer_group.h"
+
+#include "runtime/sync/per_thread.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace occl::communicator {
+
+namespace {
+
+struct Groups; // of this file alone, so the pointer is no symbol of the library
+
+TransferGroup *&ofThisThread() { return pointerOfThisThread<Groups, TransferGroup>(); }
+
+} // namespace
+
+TransferGroup *TransferGroup::current() {
+  TransferGroup *&group = ofThisThread();
+  if (group && !group->process.isThisProcess())
+    group = nullptr; // its memory is the parent's
+  return group;
+}
+
+TransferGroup::Outside::Outside() : before(std::exchange(ofThisThread(), nullptr)) {}
+
+TransferGroup::Outside::~Outside() {
+  hasLeftOne();
+  ofThisThread() = before;
+}
+
+bool TransferGroup::Outside::hasLeftOne() {
+  std::unique_ptr<TransferGroup> left(std::exchange(ofThisThread(), nullptr));
+  return left != nullptr;
+}
+
+void TransferGroup::enter() {
+  if (!current())
+    ofThisThread() = new TransferGroup;
+  ++ofThisThread()->depth;
+}
+
+Status TransferGroup::leave() {
+  TransferGroup *group = current();
+  if (!group)
+    return {StatusCode::InvalidArgument, "occlGroupEnd: there is no group; call occlGroupStart"};
+  if (--group->depth != 0)
+    return {};
+  std::unique_ptr<TransferGroup> last(std::exchange(ofThisThread(), nullptr));
+  return last->run();
+}
+
+StatusOr<daemon::RequestId> TransferGroup::leaveAsync(occlComm &comm,
+                                                      const daemon::Callback &callback,
+                                                      bool callbackNeverBlocks) {
+  TransferGroup *group = current();
+  if (!group)
+    return Status(StatusCode::InvalidArgument, "there is no group; call occlGroupStart");
+  if (--group->depth != 0) {
+    group->refuse(
+        {StatusCode::InvalidArgument, "occlGroupEndAsync was called inside of the group"});
+    return Status(StatusCode::InvalidArgument,
+                  "the group is inside of another one; only the outermost ends so");
+  }
+  std::unique_ptr<TransferGroup> last(std::exchange(ofThisThread(), nullptr));
+  return last->start(comm, callback, callbackNeverBlocks);
+}
+
+void TransferGroup::add(occlComm &comm, std::span<const daemon::Transfer> transfers, void *stream) {
+  auto member = std::ranges::find(members, &comm, &Member::comm);
+  if (member == members.end())
+    member = members.insert(members.end(), {&comm, {}, {}});
+  member->transfers.insert(member->transfers.end(), transfers.begin(), transfers.end());
+  if (std::ranges::find(member->streams, stream) == member->streams.end())
+    member->streams.push_back(stream);
+}
+
+void TransferGroup::refuse(const Status &why) {
+  if (refused.ok())
+    refused = why;
+}
+
+Status TransferGroup::check() const {
+  if (!refused.ok())
+    return refused;
+  for (const auto &member : members)
+    if (!member.comm->process.isThisProcess())
+      return {StatusCode::InvalidArgument,
+              "the group has calls of the process that forked this one"};
+  return {};
+}
+
+StatusOr<daemon::RequestId> TransferGroup::start(occlComm &comm, const daemon::Callback &callback,
+                                                 bool callbackNeverBlocks) {
+  if (Status checked = check(); !checked.ok())
+    return checked;
+  std::span<const daemon::Transfer> transfers;
+  for (const auto &member : members) {
+    if (member.comm != &comm)
+      return Status(StatusCode::InvalidArgument,
+                    "the group has calls of another communicator; occlGroupEnd ends such a group");
+    transfers = member.transfers;
+  }
+  return comm.daemon->start(transfers, callback, callbackNeverBlocks);
+}
+
+/// Those on devices become work of their streams. Of the others all are begun before one is waited
+/// for.
+Status TransferGroup::run() {
+  if (Status checked = check(); !checked.ok())
+    return checked;
+  std::vector<cuda::DeviceTransfers> onDevices;
+  std::vector<const Member *> onHosts;
+  for (const Member &member : members)
+    if (member.comm->gpu)
+      onDevices.push_back({member.comm->gpu.get(), member.transfers, member.streams});
+    else
+      onHosts.push_back(&member);
+  Status first;
+  if (!onDevices.empty())
+    first = cuda::transferInStreams(onDevices);
+  if (first.code() == StatusCode::InvalidArgument) // nothing of the group has begun
+    return first;
+  if (onHosts.size() == 1 && onDevices.empty())
+    return onHosts[0]->comm->daemon->run(onHosts[0]->transfers);
+  std::vector<daemon::Exchange> exchanges(onHosts.size());
+  std::vector<bool> haveBegun(onHosts.size());
+  for (size_t i = 0; i < onHosts.size(); ++i) {
+    const Status begun = onHosts[i]->comm->daemon->begin(exchanges[i], onHosts[i]->transfers);
+    haveBegun[i] = begun.ok();
+    first = first.ok() ? begun : first;
+  }
+  for (size_t i = 0; i < onHosts.size(); ++i)
+    if (haveBegun[i])
+      if (Status ended = onHosts[i]->comm->daemon->wait(exchanges[i]); first.ok())
+        first = ended;
+  return first;
+}
+
+} // namespace occl::communicator

@@ -1,0 +1,176 @@
+#include "runtime/control/bootstrap/bootstrap.h"
+#include "runtime/control/bootstrap/name.h"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
+namespace occl::bootstrap {
+namespace {
+
+/// Where one launcher puts what we need. localSize may be nullptr: the launcher does not say.
+struct Launcher {
+  const char *title;
+  const char *rank;
+  const char *size;
+  const char *localSize; // ranks (or, for Slurm, hosts: see numHosts) on this machine
+  const char *numHosts;
+  /// Together they tell this job from all others on the machine; the first must be set.
+  std::initializer_list<const char *> job;
+};
+
+const Launcher kLaunchers[] = {
+    {"torchrun",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_WORLD_SIZE",
+     nullptr,
+     {"MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+    {"mpirun",
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     nullptr,
+     {"PMIX_NAMESPACE"}},
+    {"srun",
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     nullptr,
+     "SLURM_STEP_NUM_NODES",
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+};
+
+Status invalid(std::string message) { return {StatusCode::InvalidArgument, std::move(message)}; }
+
+StatusOr<uint32_t> readNumber(EnvironmentLookup lookup, const char *variable) {
+  const char *text = lookup(variable);
+  if (!text)
+    return invalid(std::string("environment variable ") + variable + " is not set");
+  uint32_t value = 0;
+  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+  if (error != std::errc() || *end != 0 || end == text)
+    return invalid(std::string("environment variable ") + variable + " is '" + text +
+                   "', expected a number");
+  return value;
+}
+
+StatusOr<Identity> readRankAndSize(EnvironmentLookup lookup, const char *rank, const char *size) {
+  auto rankValue = readNumber(lookup, rank);
+  if (!rankValue.ok())
+    return rankValue.status();
+  auto sizeValue = readNumber(lookup, size);
+  if (!sizeValue.ok())
+    return sizeValue.status();
+  if (*sizeValue == 0 || *sizeValue > kMaxRanks)
+    return invalid(std::string(size) + " is " + std::to_string(*sizeValue) + ", expected 1 to " +
+                   std::to_string(kMaxRanks));
+  if (*rankValue >= *sizeValue)
+    return invalid(std::string(rank) + " is " + std::to_string(*rankValue) +
+                   ", expected less than " + size + ", which is " + std::to_string(*sizeValue));
+  return Identity{*rankValue, *sizeValue, ""};
+}
+
+/// FNV-1a: short names for whatever the launcher's variables hold.
+uint64_t hashText(uint64_t hash, std::string_view text) {
+  for (unsigned char byte : text)
+    hash = (hash ^ byte) * 0x100000001b3ull;
+  return hash;
+}
+
+constexpr uint64_t kHashOfNothing = 0xcbf29ce484222325ull;
+
+uint64_t hashJob(EnvironmentLookup lookup, const Launcher &launcher) {
+  uint64_t hash = kHashOfNothing;
+  for (const char *variable : launcher.job) {
+    const char *value = lookup(variable);
+    hash = hashText(hashText(hash, value ? value : ""), "\n");
+  }
+  return hash;
+}
+
+StatusOr<std::string> jobName(EnvironmentLookup lookup, const Launcher &launcher) {
+  const char *first = *launcher.job.begin();
+  if (!lookup(first))
+    return invalid(std::string(launcher.title) + " started this process (" + launcher.rank +
+                   " is set), but " + first + " is not set");
+  uint64_t hash = hashJob(lookup, launcher);
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return std::string(launcher.title) + "-" + text;
+}
+
+Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint32_t numRanks) {
+  if (launcher.localSize && lookup(launcher.localSize)) {
+    auto local = readNumber(lookup, launcher.localSize);
+    if (!local.ok())
+      return local.status();
+    if (*local != numRanks)
+      return invalid("this machine has " + std::to_string(*local) + " of " +
+                     std::to_string(numRanks) + " ranks (" + launcher.localSize +
+                     "); all must be on one machine");
+  }
+  if (launcher.numHosts && lookup(launcher.numHosts)) {
+    auto hosts = readNumber(lookup, launcher.numHosts);
+    if (!hosts.ok())
+      return hosts.status();
+    if (*hosts != 1)
+      return invalid("the ranks are on " + std::to_string(*hosts) + " machines (" +
+                     launcher.numHosts + "); all must be on one machine");
+  }
+  return {};
+}
+
+const char *ownEnvironment(const char *variable) { return std::getenv(variable); }
+
+StatusOr<Identity> fromLauncher(EnvironmentLookup lookup, const Launcher &launcher) {
+  auto identity = readRankAndSize(lookup, launcher.rank, launcher.size);
+  if (!identity.ok())
+    return identity;
+  if (Status status = checkOneMachine(lookup, launcher, identity->numRanks); !status.ok())
+    return status;
+  auto name = jobName(lookup, launcher);
+  if (!name.ok())
+    return name.status();
+  identity->name = *name;
+  return identity;
+}
+
+} // namespace
+
+StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup) {
+  if (lookup("OCCL_RANK") || lookup("OCCL_SIZE") || lookup("OCCL_JOB")) {
+    auto identity = readRankAndSize(lookup, "OCCL_RANK", "OCCL_SIZE");
+    if (!identity.ok())
+      return identity;
+    const char *job = lookup("OCCL_JOB");
+    if (!job)
+      return invalid("environment variable OCCL_JOB is not set, but OCCL_RANK is");
+    if (Status status = checkName(job); !status.ok())
+      return invalid("environment variable OCCL_JOB: " + status.message());
+    identity->name = job;
+    return identity;
+  }
+  for (const Launcher &launcher : kLaunchers)
+    if (lookup(launcher.rank) && lookup(launcher.size))
+      return fromLauncher(lookup, launcher);
+  return invalid("nothing says which rank this process is: start it by `occl-run -n <ranks>`, "
+                 "torchrun, mpirun or srun, or set OCCL_RANK, OCCL_SIZE and OCCL_JOB");
+}
+
+StatusOr<Identity> identityFromEnvironment() { return identityFromEnvironment(ownEnvironment); }
+
+uint64_t jobFromEnvironment(EnvironmentLookup lookup) {
+  if (const char *job = lookup("OCCL_JOB"))
+    return hashText(hashText(kHashOfNothing, "OCCL\n"), job) | 1;
+  for (const Launcher &launcher : kLaunchers)
+    if (lookup(launcher.rank) && lookup(launcher.size) && lookup(*launcher.job.begin()))
+      return hashText(hashJob(lookup, launcher), launcher.title) | 1;
+  return 0;
+}
+
+uint64_t jobFromEnvironment() { return jobFromEnvironment(ownEnvironment); }
+
+} // namespace occl::bootstrap

@@ -1,0 +1,147 @@
+#include "runtime/control/bootstrap/bootstrap.h"
+
+#include <gtest/gtest.h>
+#include <map>
+
+namespace occl::bootstrap {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Variables *current = nullptr;
+
+StatusOr<Identity> identify(Variables variables) {
+  current = &variables;
+  return identityFromEnvironment([](const char *variable) -> const char * {
+    auto found = current->find(variable);
+    return found == current->end() ? nullptr : found->second.c_str();
+  });
+}
+
+void expectError(Variables variables, const std::string &part) {
+  auto identity = identify(std::move(variables));
+  ASSERT_FALSE(identity.ok());
+  EXPECT_EQ(identity.status().code(), StatusCode::InvalidArgument);
+  EXPECT_NE(identity.status().message().find(part), std::string::npos)
+      << identity.status().message();
+}
+
+const Variables kTorchrun = {{"RANK", "2"},
+                             {"WORLD_SIZE", "4"},
+                             {"LOCAL_WORLD_SIZE", "4"},
+                             {"MASTER_ADDR", "localhost"},
+                             {"MASTER_PORT", "29500"},
+                             {"TORCHELASTIC_RUN_ID", "a"}};
+const Variables kMpirun = {{"OMPI_COMM_WORLD_RANK", "1"},
+                           {"OMPI_COMM_WORLD_SIZE", "2"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                           {"PMIX_NAMESPACE", "77"}};
+const Variables kSrun = {{"SLURM_PROCID", "7"},
+                         {"SLURM_NTASKS", "8"},
+                         {"SLURM_JOB_ID", "123"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_STEP_NUM_NODES", "1"}};
+
+Variables with(Variables variables, const std::string &name, const std::string &value) {
+  variables[name] = value;
+  return variables;
+}
+
+Variables without(Variables variables, const std::string &name) {
+  variables.erase(name);
+  return variables;
+}
+
+TEST(Environment, readsOwnVariables) {
+  auto identity = identify({{"OCCL_RANK", "3"}, {"OCCL_SIZE", "8"}, {"OCCL_JOB", "job-1"}});
+  ASSERT_TRUE(identity.ok()) << identity.status().message();
+  EXPECT_EQ(identity->rank, 3u);
+  EXPECT_EQ(identity->numRanks, 8u);
+  EXPECT_EQ(identity->name, "job-1");
+}
+
+TEST(Environment, ownVariablesComeBeforeALauncher) {
+  Variables variables = kMpirun;
+  variables.insert({{"OCCL_RANK", "0"}, {"OCCL_SIZE", "1"}, {"OCCL_JOB", "inner"}});
+  auto identity = identify(variables);
+  ASSERT_TRUE(identity.ok());
+  EXPECT_EQ(identity->name, "inner");
+}
+
+TEST(Environment, readsTorchrun) {
+  auto identity = identify(kTorchrun);
+  ASSERT_TRUE(identity.ok()) << identity.status().message();
+  EXPECT_EQ(identity->rank, 2u);
+  EXPECT_EQ(identity->numRanks, 4u);
+  EXPECT_EQ(identity->name.rfind("torchrun-", 0), 0u);
+}
+
+TEST(Environment, namesOfTorchrunJobsDifferByPortRunAndRestart) {
+  std::string base = identify(kTorchrun)->name;
+  EXPECT_EQ(identify(with(kTorchrun, "RANK", "0"))->name, base);
+  EXPECT_NE(identify(with(kTorchrun, "MASTER_PORT", "29501"))->name, base);
+  EXPECT_NE(identify(with(kTorchrun, "TORCHELASTIC_RUN_ID", "b"))->name, base);
+  EXPECT_NE(identify(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "1"))->name, base);
+}
+
+TEST(Environment, readsMpirunAndSrun) {
+  auto mpirun = identify(kMpirun);
+  ASSERT_TRUE(mpirun.ok()) << mpirun.status().message();
+  EXPECT_EQ(mpirun->rank, 1u);
+  auto srun = identify(kSrun);
+  ASSERT_TRUE(srun.ok()) << srun.status().message();
+  EXPECT_EQ(srun->numRanks, 8u);
+  EXPECT_NE(mpirun->name, srun->name);
+}
+
+uint64_t jobOf(Variables variables) {
+  current = &variables;
+  return jobFromEnvironment([](const char *variable) -> const char * {
+    auto found = current->find(variable);
+    return found == current->end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Environment, jobsAreToldApart) {
+  EXPECT_EQ(jobOf({}), 0u);
+  EXPECT_EQ(jobOf({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), 0u) << "nothing says which job";
+  for (const Variables &launched : {kTorchrun, kMpirun, kSrun}) {
+    EXPECT_NE(jobOf(launched), 0u);
+    EXPECT_EQ(jobOf(with(launched, "OCCL_JOB", "a")), jobOf({{"OCCL_JOB", "a"}}));
+  }
+  EXPECT_EQ(jobOf(kTorchrun), jobOf(with(kTorchrun, "RANK", "0")));
+  EXPECT_NE(jobOf(kTorchrun), jobOf(with(kTorchrun, "MASTER_PORT", "29501")));
+  EXPECT_NE(jobOf(kMpirun), jobOf(with(kMpirun, "PMIX_NAMESPACE", "78")));
+  EXPECT_NE(jobOf(kSrun), jobOf(with(kSrun, "SLURM_STEP_ID", "1")));
+  EXPECT_NE(jobOf({{"OCCL_JOB", "a"}}), jobOf({{"OCCL_JOB", "b"}}));
+}
+
+TEST(Environment, refusesSeveralMachines) {
+  expectError(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "2 of 4 ranks (LOCAL_WORLD_SIZE)");
+  expectError(with(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "1"), "1 of 2 ranks");
+  expectError(with(kSrun, "SLURM_STEP_NUM_NODES", "2"), "on 2 machines");
+}
+
+TEST(Environment, saysWhatIsMissing) {
+  expectError({}, "occl-run");
+  expectError({{"OCCL_RANK", "0"}}, "OCCL_SIZE is not set");
+  expectError({{"OCCL_RANK", "0"}, {"OCCL_SIZE", "1"}}, "OCCL_JOB is not set");
+  expectError(without(kTorchrun, "MASTER_PORT"), "MASTER_PORT is not set");
+  expectError(without(kMpirun, "PMIX_NAMESPACE"), "PMIX_NAMESPACE is not set");
+}
+
+TEST(Environment, saysWhatIsWrong) {
+  Variables own = {{"OCCL_RANK", "0"}, {"OCCL_SIZE", "2"}, {"OCCL_JOB", "j"}};
+  expectError(with(own, "OCCL_RANK", "2"), "OCCL_RANK is 2, expected less than OCCL_SIZE");
+  expectError(with(own, "OCCL_RANK", "-1"), "'-1', expected a number");
+  expectError(with(own, "OCCL_RANK", ""), "'', expected a number");
+  expectError(with(own, "OCCL_RANK", "1x"), "'1x', expected a number");
+  expectError(with(own, "OCCL_SIZE", "99999999999"), "expected a number");
+  expectError(with(own, "OCCL_SIZE", "0"), "expected 1 to");
+  expectError(with(own, "OCCL_SIZE", "4000000"), "expected 1 to");
+  expectError(with(own, "OCCL_JOB", "a/b"), "'a/b', expected 1 to 64 of");
+  expectError(with(own, "OCCL_JOB", std::string(65, 'a')), "expected 1 to 64 of");
+}
+
+} // namespace
+} // namespace occl::bootstrap

@@ -1,0 +1,190 @@
+#include "runtime/control/fabric.h"
+
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/read_once.h"
+
+#include <string>
+#include <utility>
+
+namespace occl::daemon {
+
+Fabric::Fabric(std::unique_ptr<bootstrap::Group> joined, uint64_t heapBytes)
+    : group(std::move(joined)), heapBytes(heapBytes), memory(group->numRanks()),
+      segments(group->numRanks()), bells(group->numRanks(), nullptr) {}
+
+Status Fabric::format(uint32_t orderPolicy) {
+  auto segment = transport::Segment::format(group->segment(rank()), rank(), numRanks(), heapBytes);
+  if (!segment.ok())
+    return segment.status();
+  segments[rank()] = *segment;
+  sharedHeap = std::make_unique<transport::SharedHeap>(segment->heap());
+  own().header().orderPolicy = orderPolicy;
+  watched.store(&failureWord(rank()), std::memory_order_release);
+  return {};
+}
+
+Status Fabric::connect(const Deadline &deadline) {
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    auto segment = transport::Segment::open(group->segment(r), r, numRanks());
+    if (!segment.ok())
+      return segment.status();
+    if (Status allowed = group->allowStores(r, segment->sharedPages()); !allowed.ok())
+      return allowed;
+    uint32_t theirs = readOnce(segment->header().orderPolicy), mine = own().header().orderPolicy;
+    if (theirs != mine)
+      return {StatusCode::Mismatch, "rank " + std::to_string(r) + " has order policy " +
+                                        std::to_string(theirs) + ", rank " +
+                                        std::to_string(rank()) + " has " + std::to_string(mine) +
+                                        "; use the same config->orderPolicy on all ranks"};
+    segments[r] = *segment;
+    bells[r] = r == rank() ? nullptr : &group->bell(r);
+    std::span<std::byte> heap = segment->heap();
+    memory[r] = {reinterpret_cast<char *>(heap.data()), heap.size(), 0, &failureWord(r)};
+  }
+  if (!group->acrossProcesses())
+    return {};
+  findReadable();
+  Status met = meet(deadline);
+  allReadAll = true;
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    allReadAll &= of(r).header().readsPeers.load(std::memory_order_acquire) != 0;
+  return met;
+}
+
+void Fabric::findReadable() {
+  bool readsAll = true;
+  for (uint32_t r = 0; r < numRanks(); ++r) {
+    memory[r].process = group->process(r).pid;
+    readsAll &= interpreter::canRead(memory[r].process, readOnce(of(r).header().magicAddress),
+                                     transport::SegmentHeader::kMagic);
+  }
+  own().header().readsPeers.store(readsAll, std::memory_order_release);
+}
+
+interpreter::Reference Fabric::referenceTo(const void *buffer, uint64_t bytes) const {
+  if (sharesAddresses())
+    return 0;
+  if (auto offset = sharedHeap->offsetOf(buffer, bytes))
+    return interpreter::kMappedReference | *offset;
+  return allReadAll ? reinterpret_cast<interpreter::Reference>(buffer) : 0;
+}
+
+Status Fabric::allowHeapStores(uint32_t r) const { return group->allowStores(r, of(r).heap()); }
+
+bool Fabric::hasLeft(uint32_t r) const {
+  return of(r).header().state.load(std::memory_order_acquire) == transport::SegmentHeader::Left;
+}
+
+std::string Fabric::describeGone(uint32_t r) const {
+  const std::string rank = "rank " + std::to_string(r);
+  return hasLeft(r) ? rank + " has destroyed its communicator"
+                    : "the process of " + rank + " is gone";
+}
+
+void Fabric::leave() {
+  own().header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
+  for (Doorbell *bell : bells)
+    if (bell)
+      bell->ring();
+}
+
+void Fabric::tell(uint32_t r, uint32_t failedBy) {
+  uint32_t none = 0;
+  failureWord(r).compare_exchange_strong(none, failedBy, std::memory_order_seq_cst);
+  group->bell(r).ring();
+}
+
+void Fabric::fail(const Status &cause) {
+  own().header().failure.writeCause(cause);
+  // Rank 0's word decides whose cause is the first.
+  uint32_t decided = 0;
+  uint32_t mine = rank() + 1;
+  if (failureWord(0).compare_exchange_strong(decided, mine, std::memory_order_acq_rel))
+    decided = mine;
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    tell(r, decided);
+  remember(decided); // after the own word: see PeerMemory::failedBy
+}
+
+bool Fabric::remember(uint32_t failedBy) const {
+  if (watched.load(std::memory_order_relaxed) != &seen) {
+    uint32_t none = 0;
+    seen.compare_exchange_strong(none, failedBy, std::memory_order_acq_rel);
+    watched.store(&seen, std::memory_order_release);
+  }
+  return true;
+}
+
+bool Fabric::spreadFailureOf(uint32_t from) {
+  uint32_t failedBy = failureWord(from).load(std::memory_order_acquire);
+  if (from == rank() && failed())
+    failedBy = seen.load(std::memory_order_acquire);
+  if (failedBy == 0)
+    return false;
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    if (failureWord(r).load(std::memory_order_acquire) == 0)
+      tell(r, failedBy);
+  return remember(failedBy);
+}
+
+bool Fabric::beginAccess() {
+  own().header().accessing.fetch_add(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  if (!failed())
+    return true;
+  endAccess();
+  return false;
+}
+
+void Fabric::endAccess() {
+  own().header().accessing.fetch_sub(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  if (!failed())
+    return;
+  for (Doorbell *bell : bells)
+    if (bell)
+      bell->ringFenced();
+}
+
+bool Fabric::isAccessing(uint32_t r) const {
+  threadFence(std::memory_order_seq_cst); // its failure word is set: one of us sees the other
+  return of(r).header().accessing.load(std::memory_order_acquire) != 0 && !isDead(r);
+}
+
+Status Fabric::failure() const {
+  if (!failed())
+    return {};
+  if (Status known = seenCause.readCause(); !known.ok())
+    return known;
+  Status cause = causeOf(seen.load(std::memory_order_acquire));
+  if (cause.ok()) // perhaps it is just being written: this is not remembered
+    return {StatusCode::PeerFailed, "rank " +
+                                        std::to_string(seen.load(std::memory_order_relaxed) - 1) +
+                                        " failed without saying why"};
+  seenCause.writeCause(cause);
+  Status first = seenCause.readCause(); // of another thread, which may still be writing
+  return first.ok() ? cause : first;
+}
+
+/// Success if that rank has said nothing.
+Status Fabric::causeOf(uint32_t failedBy) const {
+  if (failedBy > numRanks())
+    return {StatusCode::InternalError, "the failure word of this rank's segment is damaged"};
+  return of(failedBy - 1).header().failure.readCause();
+}
+
+StatusOr<std::unique_ptr<Fabric>> makeFabric(std::unique_ptr<bootstrap::Group> group,
+                                             uint32_t orderPolicy, const Deadline &deadline,
+                                             uint64_t heapBytes) {
+  auto fabric = std::make_unique<Fabric>(std::move(group), heapBytes);
+  Status status = fabric->format(orderPolicy);
+  if (status.ok())
+    status = fabric->meet(deadline);
+  if (status.ok())
+    status = fabric->connect(deadline);
+  if (!status.ok())
+    return status;
+  return fabric;
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,152 @@
+#include "runtime/control/membership/agreement.h"
+
+#include "runtime/sync/thread.h"
+
+#include <chrono>
+#include <string>
+
+namespace occl::daemon {
+
+namespace {
+
+using transport::RankSet;
+using transport::ShrinkBoard;
+
+constexpr auto kLookPeriod = std::chrono::milliseconds(1);
+constexpr uint64_t kConfirmed = 1, kRefused = 2;
+
+uint64_t pack(uint32_t attempt, uint64_t value) { return uint64_t{attempt} << 32 | value; }
+uint32_t attemptIn(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
+uint32_t valueIn(uint64_t word) { return static_cast<uint32_t>(word); }
+
+ShrinkBoard &boardOf(const Fabric &fabric, uint32_t r) { return fabric.of(r).header().shrink; }
+
+/// All ranks write it.
+transport::ShrinkDecision &decisionOf(const Fabric &fabric) { return fabric.of(0).words().shrink; }
+
+/// More often than this no word changes under correct ranks once a deadline has passed.
+constexpr uint32_t kMostLateTries = 10000;
+
+/// The set that belongs to an attempt.
+template <class Sets> auto &ofAttempt(Sets &sets, uint32_t attempt) {
+  return sets[attempt % ShrinkBoard::kGenerations];
+}
+
+} // namespace
+
+Status Agreement::leftOut(const std::string &why) {
+  outcome = {StatusCode::PeerFailed, "rank " + std::to_string(fabric.rank()) +
+                                         " is not a member of the smaller communicator: " + why};
+  return outcome;
+}
+
+StatusOr<std::vector<uint32_t>> Agreement::agree(const std::vector<bool> &excluded,
+                                                 const SegmentOffer &offer,
+                                                 const Deadline &deadline) {
+  if (!outcome.ok())
+    return outcome;
+  ++current;
+  ShrinkBoard &own = boardOf(fabric, fabric.rank());
+  ofAttempt(own.excluded, current).store(excluded);
+  ofAttempt(own.offer, current).store(offer.handle.place, std::memory_order_relaxed);
+  ofAttempt(own.offerNonce, current).store(offer.handle.nonce, std::memory_order_relaxed);
+  ofAttempt(own.offeredBytes, current).store(offer.bytes, std::memory_order_relaxed);
+  own.entered.store(current, std::memory_order_release);
+  return awaitDecision(deadline);
+}
+
+SegmentOffer Agreement::offerOf(uint32_t member) const {
+  const ShrinkBoard &board = boardOf(fabric, member);
+  return {{ofAttempt(board.offer, current).load(std::memory_order_relaxed),
+           ofAttempt(board.offerNonce, current).load(std::memory_order_relaxed)},
+          ofAttempt(board.offeredBytes, current).load(std::memory_order_relaxed)};
+}
+
+StatusOr<std::vector<uint32_t>> Agreement::awaitDecision(const Deadline &deadline) {
+  const auto &decision = decisionOf(fabric).decision;
+  for (uint32_t lateTries = 0; lateTries < kMostLateTries;) {
+    uint64_t decided = decision.load(std::memory_order_acquire);
+    if (attemptIn(decided) >= current)
+      return readDecision(decided);
+    const bool isLate = deadline.passed();
+    lateTries += isLate;
+    if (!propose(decided, isLate))
+      sleepFor(kLookPeriod);
+  }
+  return leftOut("the decision about the members is overwritten again and again");
+}
+
+bool Agreement::isExcluded(uint32_t r) const {
+  for (uint32_t by = 0; by < fabric.numRanks(); ++by) {
+    const ShrinkBoard &board = boardOf(fabric, by);
+    if (board.entered.load(std::memory_order_acquire) == current &&
+        ofAttempt(board.excluded, current).contains(r))
+      return true;
+  }
+  return false;
+}
+
+/// Proposes those who have answered if it is time to; also a rank that is not among them.
+bool Agreement::propose(uint64_t decided, bool isLate) {
+  std::vector<bool> members(fabric.numRanks(), false);
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
+    bool hasAnswered = boardOf(fabric, r).entered.load(std::memory_order_acquire) == current;
+    bool isOut = isExcluded(r) || fabric.isGone(r);
+    if (!hasAnswered && !isOut && !isLate)
+      return false;
+    members[r] = hasAnswered && !isOut;
+  }
+  ofAttempt(boardOf(fabric, fabric.rank()).proposed, current).store(members);
+  decisionOf(fabric).decision.compare_exchange_strong(decided, pack(current, fabric.rank() + 1),
+                                                      std::memory_order_acq_rel);
+  return true;
+}
+
+StatusOr<std::vector<uint32_t>> Agreement::readDecision(uint64_t decided) {
+  uint32_t proposer = valueIn(decided) - 1;
+  if (proposer >= fabric.numRanks())
+    return leftOut("the decision about the members is damaged");
+  std::vector<uint32_t> members;
+  bool isMember = false;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    if (ofAttempt(boardOf(fabric, proposer).proposed, current).contains(r)) {
+      members.push_back(r);
+      isMember |= r == fabric.rank();
+    }
+  // If the decision is still the same, what was read was whole.
+  threadFence(std::memory_order_acquire);
+  if (attemptIn(decided) == current && isMember &&
+      decisionOf(fabric).decision.load(std::memory_order_relaxed) == decided)
+    return members;
+  return leftOut("rank " + std::to_string(proposer) +
+                 " went on without it, since it was excluded or did not answer in time");
+}
+
+bool Agreement::conclude(const std::vector<uint32_t> &members, bool formed,
+                         const Deadline &deadline) {
+  ShrinkBoard &own = boardOf(fabric, fabric.rank());
+  if (formed)
+    own.joined.store(current, std::memory_order_release);
+  auto &verdict = decisionOf(fabric).verdict;
+  for (uint32_t tries = 0; tries < kMostLateTries;) {
+    uint64_t seen = verdict.load(std::memory_order_acquire);
+    if (attemptIn(seen) >= current)
+      return seen == pack(current, kConfirmed);
+    bool allJoined = formed, isOver = !formed || deadline.passed();
+    for (uint32_t r : members)
+      if (boardOf(fabric, r).joined.load(std::memory_order_acquire) < current) {
+        allJoined = false;
+        isOver |= fabric.isGone(r);
+      }
+    if (allJoined || isOver) {
+      verdict.compare_exchange_strong(seen, pack(current, allJoined ? kConfirmed : kRefused),
+                                      std::memory_order_acq_rel);
+      ++tries;
+    } else {
+      sleepFor(kLookPeriod);
+    }
+  }
+  return false;
+}
+
+} // namespace occl::daemon

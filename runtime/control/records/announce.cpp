@@ -1,0 +1,109 @@
+#include "runtime/control/records/announce.h"
+
+#include "runtime/sync/read_once.h"
+
+namespace occl::transport {
+
+namespace {
+
+static_assert(sizeof(AnnounceRecord) == 64);
+
+/// Fields of a word, from its low end on.
+class Packer {
+public:
+  Packer &add(uint64_t value, unsigned bits) {
+    const uint64_t most = (uint64_t{1} << bits) - 1;
+    word |= (value < most ? value : most) << used;
+    used += bits;
+    return *this;
+  }
+  uint64_t word = 0;
+
+private:
+  unsigned used = 0;
+};
+
+class Unpacker {
+public:
+  explicit Unpacker(uint64_t word) : word(word) {}
+  uint64_t next(unsigned bits) {
+    const uint64_t value = word & ((uint64_t{1} << bits) - 1);
+    word >>= bits;
+    return value;
+  }
+
+private:
+  uint64_t word;
+};
+
+} // namespace
+
+void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
+                           const BufferAddresses &buffers, Urgency urgency) {
+  AnnounceRecord &record = records[ordinal % kRecords];
+  record.packedUrgency.store(AnnounceRecord::pack(urgency), std::memory_order_relaxed);
+  record.planHash = traits.planHash;
+  record.count = traits.count;
+  record.packedRest = Packer()
+                          .add(arenaOffset, AnnounceRecord::kOffsetBits)
+                          .add(traits.dataType, AnnounceRecord::kTypeBits)
+                          .add(traits.op, AnnounceRecord::kOpBits)
+                          .add(traits.kind, AnnounceRecord::kKindBits)
+                          .add(traits.root, AnnounceRecord::kRootBits)
+                          .word;
+  record.buffers = buffers;
+  record.sequence.store(ordinal + 1, std::memory_order_release);
+}
+
+Announcement AnnounceRecord::read() const {
+  Announcement said;
+  Unpacker rest(readOnce(packedRest));
+  said.arenaOffset = rest.next(kOffsetBits);
+  said.traits = {readOnce(planHash), readOnce(count)};
+  said.traits.dataType = static_cast<uint32_t>(rest.next(kTypeBits));
+  said.traits.op = static_cast<uint32_t>(rest.next(kOpBits));
+  said.traits.kind = static_cast<uint32_t>(rest.next(kKindBits));
+  said.traits.root = static_cast<uint32_t>(rest.next(kRootBits));
+  for (size_t i = 0; i < buffers.size(); ++i)
+    said.buffers[i] = readOnce(buffers[i]);
+  return said;
+}
+
+void AnnounceCell::renew() {
+  for (AnnounceRecord &record : records)
+    record.sequence.store(0, std::memory_order_relaxed);
+  lease.valid.store(0, std::memory_order_relaxed);
+  done.store(0, std::memory_order_relaxed);
+  begun.store(0, std::memory_order_relaxed);
+  first.store(kUnknown, std::memory_order_relaxed);
+}
+
+void AnnounceCell::beginAt(uint64_t ordinal) {
+  done.store(ordinal, std::memory_order_release);
+  begun.store(ordinal, std::memory_order_release);
+  first.store(ordinal, std::memory_order_release);
+}
+
+void AnnounceCell::publishLease(uint64_t arenaOffset, const CollectiveTraits &traits) {
+  lease.arenaOffset = arenaOffset;
+  lease.traits = traits;
+  lease.valid.store(1, std::memory_order_release);
+}
+
+std::optional<uint64_t> AnnounceCell::leaseFor(const CollectiveTraits &traits) const {
+  if (lease.valid.load(std::memory_order_acquire) == 0 || lease.traits != traits)
+    return std::nullopt;
+  return readOnce(lease.arenaOffset);
+}
+
+const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {
+  const AnnounceRecord &record = records[ordinal % kRecords];
+  return record.sequence.load(std::memory_order_acquire) == ordinal + 1 ? &record : nullptr;
+}
+
+std::optional<Urgency> AnnounceCell::urgencyOf(uint64_t ordinal) const {
+  const AnnounceRecord *record = find(ordinal);
+  return record ? std::optional(record->urgency()) : std::nullopt;
+}
+
+} // namespace occl::transport

@@ -1,0 +1,26 @@
+// What a rank says to the others when its communicator is divided. One record a rank: those of the
+// next division are written when everyone has read those of the last.
+#pragma once
+
+#include "runtime/sync/atomic.h"
+
+#include <cstdint>
+
+namespace occl::transport {
+
+struct SplitRecord {
+  /// Number of the division + 1 (they count from 0) once all below is valid.
+  alignas(64) Atomic<uint64_t> published{0};
+  /// Divisions whose records this rank needs no more.
+  Atomic<uint64_t> done{0};
+  /// Number + 1 of the last division that this rank gave up.
+  Atomic<uint64_t> abandoned{0};
+
+  int32_t colour = 0;
+  int32_t key = 0;
+  uint64_t segmentBytes = 0; // of its segment in the new group
+  uint64_t offer = 0;        // bootstrap::SubgroupOffer::handle(); nothing without a colour
+  uint64_t offerNonce = 0;
+};
+
+} // namespace occl::transport

@@ -1,0 +1,98 @@
+#include "runtime/control/shm/lockable_file.h"
+
+#include "runtime/base/process_identity.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/mutex.h"
+#include "runtime/sync/thread.h"
+
+#include <cerrno>
+#include <chrono>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace occl::bootstrap {
+namespace {
+
+/// What this process holds of which files.
+struct HeldFiles {
+  struct Entry {
+    uint32_t bytes = 0;
+    std::vector<Descriptor> unused; // to be closed with the last byte
+  };
+  Mutex mutex;
+  std::map<LockableFile::Id, Entry> byId;
+};
+
+/// Its mutex is held while a byte is taken or let go and while a file is closed.
+HeldFiles &heldFiles() {
+  static constinit PerProcess<HeldFiles> files;
+  return files.get();
+}
+
+struct flock oneByte(short type, uint32_t byte) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = byte;
+  range.l_len = 1;
+  return range;
+}
+
+} // namespace
+
+LockableFile::LockableFile(LockableFile &&other) noexcept
+    : file(std::move(other.file)), id(other.id), held(std::exchange(other.held, std::nullopt)) {}
+
+int LockableFile::hold(uint32_t byte) {
+  HeldFiles &files = heldFiles();
+  std::lock_guard lock(files.mutex);
+  HeldFiles::Entry &entry = files.byId[id];
+  struct flock range = oneByte(F_WRLCK, byte);
+  if (fcntl(file.get(), F_SETLK, &range) != 0) {
+    int error = errno == EACCES ? EAGAIN : errno;
+    if (entry.bytes == 0)
+      files.byId.erase(id);
+    return error;
+  }
+  ++entry.bytes;
+  held = byte;
+  return 0;
+}
+
+bool LockableFile::isHeldByOthers(uint32_t byte) const {
+  struct flock range = oneByte(F_WRLCK, byte);
+  return fcntl(file.get(), F_GETLK, &range) != 0 || range.l_type != F_UNLCK;
+}
+
+bool LockableFile::isLetGoSoon(uint32_t byte) const {
+  for (const Deadline end(std::chrono::milliseconds(200)); isHeldByOthers(byte);) {
+    if (end.passed())
+      return false;
+    sleepFor(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+LockableFile::~LockableFile() {
+  if (!file.valid())
+    return;
+  HeldFiles &files = heldFiles();
+  std::lock_guard lock(files.mutex);
+  auto found = files.byId.find(id);
+  if (found == files.byId.end()) { // also in a forked child
+    Descriptor closed(std::move(file));
+    return;
+  }
+  if (held) {
+    struct flock range = oneByte(F_UNLCK, *held);
+    (void)fcntl(file.get(), F_SETLK, &range);
+    --found->second.bytes;
+  }
+  found->second.unused.push_back(std::move(file));
+  if (found->second.bytes == 0)
+    files.byId.erase(found);
+}
+
+} // namespace occl::bootstrap

@@ -1,0 +1,268 @@
+#include "runtime/cuda/rank/cuda_rank.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/linked_devices.h"
+#include "runtime/cuda/kernels/in_stream.h"
+#include "runtime/cuda/watch/describe_giving_up.h"
+#include "runtime/invocation/plan_scaling.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+/// In destroy: for what is in flight without a deadline, and then for the device to have done what
+/// it was given.
+constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
+                                    kEndPatience = std::chrono::seconds(2);
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
+  return reinterpret_cast<ControlBlock *>(fabric.of(rank).arena());
+}
+
+/// What all ranks write: it lies in the shared arena of rank 0's segment, zero at first.
+LaneBoard &laneBoardOf(const daemon::Fabric &fabric) {
+  return *reinterpret_cast<LaneBoard *>(fabric.of(0).sharedArena());
+}
+
+} // namespace
+
+Status checkDevice(uint32_t device) {
+  int number = 0;
+  Status counted = toStatus(cudaGetDeviceCount(&number), "looking for CUDA devices");
+  if (!counted.ok())
+    return invalid(counted.message() + "; is there a driver?");
+  if (device >= static_cast<uint32_t>(number))
+    return invalid("config->device is " + std::to_string(device) + "; this process has " +
+                   std::to_string(number) + " CUDA devices");
+  return {};
+}
+
+uint32_t numDevices() {
+  int number = 0;
+  return cudaGetDeviceCount(&number) == cudaSuccess ? static_cast<uint32_t>(number) : 0;
+}
+
+uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(LaneBoard)); }
+
+Status transferInStreams(std::span<const DeviceTransfers> groups) {
+  std::vector<StreamTransfers::Request> requests;
+  for (const DeviceTransfers &group : groups) {
+    requests.push_back(
+        {&static_cast<CudaRank *>(group.rank)->streamTransfers(), group.transfers, {}});
+    for (void *stream : group.streams)
+      requests.back().streams.push_back(static_cast<cudaStream_t>(stream));
+  }
+  return StreamTransfers::run(requests);
+}
+
+StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,
+                                                     const DeviceRankOptions &options) {
+  return CudaRank::make(fabric, options);
+}
+
+StatusOr<std::unique_ptr<DeviceRank>> CudaRank::make(daemon::Fabric &fabric,
+                                                     const DeviceRankOptions &options) {
+  if (fabric.numRanks() > kMaxRanks)
+    return invalid("a communicator on devices has at most " + std::to_string(kMaxRanks) +
+                   " ranks, not " + std::to_string(fabric.numRanks()));
+  std::unique_ptr<CudaRank> rank(new CudaRank(fabric, options));
+  Status started = rank->start();
+  if (!started.ok())
+    return started;
+  return std::unique_ptr<DeviceRank>(std::move(rank));
+}
+
+Status CudaRank::start() {
+  Status status = checkDevice(options.device);
+  if (status.ok())
+    status = checkBuiltFor(device());
+  if (!status.ok())
+    return status;
+  int blocks = 0;
+  status = toStatus(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device()),
+                    "asking for the number of multiprocessors");
+  maxBlocks = static_cast<uint32_t>(blocks);
+  if (!status.ok())
+    return status;
+  OnDevice on(device());
+  status = toStatus(static_cast<cudaError_t>(loadInStream()), "loading the interpreter");
+  if (status.ok())
+    status = toStatus(static_cast<cudaError_t>(loadScaling()), "loading a kernel");
+  if (!status.ok())
+    return status;
+  std::vector<ControlBlock *> blocksOfRanks;
+  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
+    blocksOfRanks.push_back(controlBlockOf(fabric, r));
+  auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
+  if (!made.ok())
+    return made.status();
+  memory = std::move(*made);
+  const auto pairs =
+      PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), memory->bytes() - kRecordBytes);
+  status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.wordBytes());
+  if (!status.ok())
+    return status;
+  const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);
+  space = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared);
+  scaledInputs = std::make_unique<ScaledInputs>(*memory, *space, fabric.rank(), maxBlocks);
+  auto resident = ResidentRank::make(fabric,
+                                     {device(), options.executors, options.isStrict,
+                                      options.timeout, options.scheduler, options.firstCall,
+                                      &laneBoardOf(fabric), scaledInputs.get()},
+                                     context());
+  if (!resident.ok())
+    return resident.status();
+  residents = std::move(*resident);
+  auto watching =
+      HostWatch::start(fabric, device(),
+                       {[this](const GivingUp &where) { return describe(where); },
+                        [this](uint32_t place) { return describeShape(place); },
+                        [this](uint32_t rank) { return residents->describeWaitFor(rank); },
+                        [this] { residents->lookAfter(); }});
+  if (!watching.ok())
+    return watching.status();
+  watch = std::move(*watching);
+  ordered = std::make_unique<OrderedCalls>(
+      fabric, context(), *watch, *scaledInputs,
+      OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall});
+  auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
+  if (!streamed.ok())
+    return streamed.status();
+  transfers = std::move(*streamed);
+  return {};
+}
+
+/// The kernels of this rank end before its memory goes. CUDA frees nothing before the device has
+/// done all that it was given, by whomever: if it does not get round to that in time, what kernels
+/// may still access stays until the process ends.
+CudaRank::~CudaRank() {
+  // Others on the same device that wait for this rank leave, too.
+  fabric.leave();
+  const bool haveLeft = !residents || residents->detach();
+  if (watch)
+    watch->endAll();
+  OnDevice on(device());
+  const bool isIdle = haveLeft && awaitIdle(device(), kEndPatience);
+  if (!isIdle)
+    abandon();
+  watch.reset();
+  residents.reset();
+  ordered.reset();
+  transfers.reset();
+}
+
+void CudaRank::abandon() {
+  std::fprintf(
+      stderr,
+      "occl: rank %u: CUDA device %d is busy %lld ms after its communicator was destroyed; "
+      "%llu MiB of it stay taken until the process ends. Destroy communicators when what "
+      "was launched before has ended\n",
+      fabric.rank(), device(), static_cast<long long>(kEndPatience.count()),
+      static_cast<unsigned long long>(memory ? memory->bytes() >> 20 : 0));
+  if (watch)
+    watch->abandon();
+  if (memory)
+    memory->abandon();
+  if (residents)
+    residents->abandon();
+  if (transfers)
+    transfers->abandon();
+  if (ordered)
+    ordered->abandon();
+}
+
+void CudaRank::drain() {
+  residents->drain();
+  Deadline deadline(
+      std::max(kDrainPatience, std::max(ordered->longestTimeout(), transfers->longestTimeout()) +
+                                   std::chrono::milliseconds(1000)));
+  const auto await = [&](auto &calls) {
+    for (auto isOver = calls.isOver();
+         isOver.ok() && !*isOver && !fabric.failed() && !deadline.passed(); isOver = calls.isOver())
+      sleepFor(std::chrono::microseconds(50));
+  };
+  await(*ordered);
+  await(*transfers);
+}
+
+Status CudaRank::connect() { return memory->connect(); }
+
+ShapeContext CudaRank::context() {
+  return {*memory, *space, fabric.rank(), fabric.numRanks(), maxBlocks};
+}
+
+Status CudaRank::checkNotCaptured(cudaStream_t stream) const {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  OnDevice on(device());
+  Status asked = toStatus(cudaStreamIsCapturing(stream, &capture), "looking at the stream");
+  if (!asked.ok() || capture == cudaStreamCaptureStatusNone)
+    return asked;
+  return invalid("the stream is captured: each replay of a graph would need a start of its own. "
+                 "Use occlCall there, which becomes a node of the graph");
+}
+
+StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
+  daemon::CollectiveSpec spec = call.spec;
+  if (!daemon::reduces(*spec.plan)) // then ranks may say what they like
+    spec.op = ReduceOp::Sum;
+  ResidentRank::Order order = {.spec = spec,
+                               .signature = {spec.planHash, spec.count, call.root, call.kind,
+                                             static_cast<uint8_t>(spec.type),
+                                             static_cast<uint8_t>(spec.op)},
+                               .input = call.input,
+                               .output = call.output,
+                               .factor = call.factor,
+                               .after = {},
+                               .callback = call.callback};
+  if (call.after) {
+    order.after = static_cast<cudaStream_t>(*call.after);
+    if (Status usable = checkNotCaptured(*order.after); !usable.ok())
+      return usable;
+  }
+  return residents->start(order);
+}
+
+Status CudaRank::holdStream(void *stream, daemon::RequestId request) {
+  auto held = static_cast<cudaStream_t>(stream);
+  Status usable = checkNotCaptured(held);
+  return usable.ok() ? residents->holdStream(held, request) : usable;
+}
+
+std::string CudaRank::describe(const GivingUp &where) {
+  if (where.place == kTransferPlace)
+    return transfers->describe(where);
+  const auto called = ordered->reported(where.place);
+  return called ? describeGivingUp(where, *called, fabric.rank())
+                : "rank " + std::to_string(fabric.rank()) + " gave up in a call that is long over";
+}
+
+std::string CudaRank::describeShape(uint32_t place) {
+  if (place == kTransferPlace)
+    return "of sends and receives";
+  const auto called = ordered->reported(place);
+  return called ? describeCall(*called) : "that is long over";
+}
+
+void *CudaRank::allocate(uint64_t bytes) {
+  auto offset = space->lend(bytes);
+  return offset ? memory->arena(fabric.rank()) + *offset : nullptr;
+}
+
+bool CudaRank::release(void *block) {
+  auto offset = memory->offsetOf(block, 0);
+  return offset && space->takeBack(*offset);
+}
+
+} // namespace occl::cuda

@@ -1,0 +1,80 @@
+// DeviceRank where there is CUDA.
+#pragma once
+
+#include "runtime/cuda/calls/ordered_calls.h"
+#include "runtime/cuda/device/arena_space.h"
+#include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/device_rank.h"
+#include "runtime/cuda/lanes/resident_rank.h"
+#include "runtime/cuda/scaling/scaled_inputs.h"
+#include "runtime/cuda/transfer/stream_transfers.h"
+#include "runtime/cuda/watch/host_watch.h"
+#include "runtime/sync/mutex.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace occl::cuda {
+
+class CudaRank : public DeviceRank {
+public:
+  static StatusOr<std::unique_ptr<DeviceRank>> make(daemon::Fabric &fabric,
+                                                    const DeviceRankOptions &options);
+  ~CudaRank() override;
+
+  void drain() override;
+  Status connect() override;
+  Status callInStream(const daemon::CollectiveSpec &spec, const Buffers &buffers,
+                      void *stream) override {
+    return ordered->call(spec,
+                         {static_cast<char *>(const_cast<void *>(buffers.input)),
+                          static_cast<char *>(buffers.output)},
+                         buffers.factor, static_cast<cudaStream_t>(stream));
+  }
+  StatusOr<daemon::RequestId> start(const Start &call) override;
+  Status holdStream(void *stream, daemon::RequestId request) override;
+  Status wait(daemon::RequestId request) override { return residents->wait(request); }
+  Status test(daemon::RequestId request) override { return residents->test(request); }
+  bool isCallingBack() const override { return residents->isCallingBack(); }
+  std::string report() override { return residents->report(); }
+  std::string nameOf(uint64_t id) override { return residents->nameOf(id); }
+  std::vector<uint64_t> ids() override { return residents->ids(); }
+  StatusOr<CollectiveCounts> counts(uint64_t id) override { return residents->counts(id); }
+  RankCounts totals() override { return residents->totals(); }
+  insight::KnownCollective lookUp(uint64_t id) override { return residents->lookUp(id); }
+  Status startTrace() override { return residents->startTrace(); }
+  StatusOr<insight::Trace::Recording> stopTrace() override { return residents->stopTrace(); }
+  void *allocate(uint64_t bytes) override;
+  bool release(void *block) override;
+  const DeviceRankOptions &settings() const override { return options; }
+  void failIfGivenUp() override { watch->failIfGivenUp(); }
+  StreamTransfers &streamTransfers() { return *transfers; }
+
+private:
+  CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
+      : fabric(fabric), options(options) {}
+  Status start();
+  void abandon();
+  int device() const { return static_cast<int>(options.device); }
+  ShapeContext context();
+  Status checkNotCaptured(cudaStream_t stream) const;
+  std::string describe(const GivingUp &where);
+  std::string describeShape(uint32_t place);
+
+  daemon::Fabric &fabric;
+  const DeviceRankOptions options;
+  uint32_t maxBlocks = 0;
+  std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<ArenaSpace> space;
+  std::unique_ptr<ScaledInputs> scaledInputs;
+  std::unique_ptr<HostWatch> watch;
+  std::unique_ptr<ResidentRank> residents;
+  std::unique_ptr<OrderedCalls> ordered;
+  std::unique_ptr<StreamTransfers> transfers;
+};
+
+} // namespace occl::cuda

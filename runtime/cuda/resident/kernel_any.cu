@@ -1,9 +1,0 @@
-#include "runtime/cuda/resident/kernel.cuh"
-
-namespace occl::cuda::resident {
-
-const Kernel &anyKernel() {
-  return residentKernel<ResidentTarget<interpreter::cuda::AnyFold, Protocols::Simple>>();
-}
-
-} // namespace occl::cuda::resident

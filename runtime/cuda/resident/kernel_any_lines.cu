@@ -1,9 +1,0 @@
-#include "runtime/cuda/resident/kernel.cuh"
-
-namespace occl::cuda::resident {
-
-const Kernel &anyLinesKernel() {
-  return residentKernel<ResidentTarget<interpreter::cuda::AnyFold, Protocols::Lines>>();
-}
-
-} // namespace occl::cuda::resident

@@ -1,0 +1,117 @@
+// From a verified plan to what the interpreter executes. Host only.
+#pragma once
+
+#include "plan/model/plan.h"
+#include "runtime/base/data_type.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/step/invocation.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace occl::interpreter {
+
+/// How chunks are cut. All ranks must use the same.
+struct TilePolicy {
+  /// The largest message of a tile has about so many bytes.
+  uint64_t messageBytes = 64 << 10;
+  uint32_t slicesPerMessage = 1;
+};
+
+struct BindRequest {
+  uint32_t rank = 0;
+  uint64_t count = 0; // elements of one part
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  TilePolicy tiles = {};
+  Placement placement = Placement::AtSource; // all ranks must use the same
+  LinePolicy lines = {};
+  /// Slices of so many bytes or more may be references; 0: none. All ranks must use the same.
+  uint64_t referenceBytes = 0;
+  /// Heads lie so many bytes behind the begin of the arena block that they belong to, where all
+  /// ranks may write, instead of in it; 0: in it. All ranks must use the same.
+  uint64_t headsDistance = 0;
+  /// Slots begin so many bytes behind the begin of an arena block, a multiple of 128, however few
+  /// tails, heads and signals lie before them: so that programs which use the same block one after
+  /// the other have the same kind of memory in the same place. All ranks must use the same.
+  uint64_t slotsOffset = 0;
+  /// Consecutive instructions that need not wait apart become one step of at most so many operands;
+  /// 0: each is a step. A rank's own business. For executors that know all places before they run a
+  /// thread block.
+  uint32_t stepOperands = 0;
+  /// In lines such steps have at most so many bytes of data; 0: each instruction is one. For
+  /// executors that take all slices of an instruction in one step (straight.h).
+  uint32_t lineStepBytes = 0;
+  /// In lines, consecutive instructions of one slice that wait for nothing else and store nothing
+  /// else become one step: see line_step.h. Not with stepOperands.
+  bool hostLineSteps = false;
+};
+
+/// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
+class Binding {
+public:
+  Binding(const Binding &) = delete;
+  Binding &operator=(const Binding &) = delete;
+
+  const Program &program() const { return bound; }
+  /// Bytes of rank r's arena block of one invocation: the same on every rank that asks. The first
+  /// controlBytes(r) of them must be zero before rank r announces the block; a multiple of 64. A
+  /// block starts at a multiple of 128.
+  uint64_t arenaBytes(uint32_t r) const { return arenaSizes[r]; }
+  uint64_t controlBytes(uint32_t r) const { return controlSizes[r]; }
+  /// Bytes of heads outside of rank r's arena block, which must be zero before it is announced: so
+  /// many from BindRequest::headsDistance on, no more than the block has.
+  uint64_t headBytes(uint32_t r) const { return headSizes[r]; }
+  /// Bytes of tails and heads, at the begin of the control bytes. The rest of these are lines,
+  /// which need not be zero if they were written by earlier invocations with smaller flagBase.
+  uint64_t counterBytes(uint32_t r) const { return counterSizes[r]; }
+  /// Whether arena blocks are nothing but lines, of all ranks.
+  bool hasOnlyLines() const;
+  /// Of invocation `ordinal` of a collective: flags repeat themselves after 2^31 and more, and the
+  /// low half of none is 0.
+  uint64_t flagBase(uint64_t ordinal) const;
+  /// Of one invocation; uninitialised memory will do.
+  uint64_t scratchBytes() const { return scratchSize; }
+  /// Zeroed at the start of an invocation.
+  uint64_t progressBytes() const { return bound.numBlocks * kControlStride; }
+  uint32_t numEnds() const { return static_cast<uint32_t>(ends.size()); }
+  /// Of the user's buffers.
+  uint64_t inputBytes() const { return inputSize; }
+  uint64_t outputBytes() const { return outputSize; }
+  /// The ranks whose arenas or buffers this one uses: ascending.
+  const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
+  /// The other ranks whose buffers this one accesses directly: ascending.
+  const std::vector<uint32_t> &directRanks() const { return accessedRanks; }
+  /// Index in Plan::instructions of an instruction of a thread block of this rank.
+  uint32_t planInstruction(uint32_t block, uint32_t instruction) const {
+    return firstInstructions[block] + instruction;
+  }
+
+private:
+  friend class Binder;
+  Binding() = default;
+
+  Program bound;
+  std::vector<BoundBlock> blocks;
+  std::vector<BoundInstruction> instructions;
+  std::vector<BoundOperand> operands;
+  std::vector<BoundAcquire> acquires;
+  std::vector<BoundRelease> releases;
+  std::vector<BoundNeed> needs;
+  std::vector<ConnectionEnd> ends;
+  std::vector<uint32_t> peers, drains;
+  std::vector<uint64_t> chunkBegins;
+  std::vector<uint64_t> arenaSizes, controlSizes, counterSizes, headSizes; // by rank
+  std::vector<uint32_t> usedArenas, accessedRanks;
+  std::vector<uint32_t> firstInstructions; // by thread block
+  uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;
+};
+
+/// The plan must have been accepted by verifyPlan and outlive only this call. InvalidArgument if
+/// the request does not fit the plan (the rank, a count that uniformChunks forbids, buffers of
+/// any rank beyond 2^62 bytes, more than 2^31 slices of a connection in lines); InvalidPlan if it
+/// uses what this interpreter does not execute (gates).
+StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request);
+
+} // namespace occl::interpreter

@@ -1,0 +1,274 @@
+// Steps made ready in protocols LL and LL128, on CUDA devices: as lines_cuda.cuh, for several
+// pieces at once, each of chunks side by side. Every thread has 16 bytes of a row of lines, of all
+// sources of one piece; nothing is stored before all lines of all pieces have arrived.
+#pragma once
+
+#include "runtime/exec/cuda/lines_cuda.cuh"
+#include "runtime/exec/step/ready.h"
+
+#include <cstdint>
+
+namespace occl::interpreter::cuda {
+
+/// How often a step looks before it is blocked.
+inline constexpr uint32_t kReadyLooks = 16;
+
+/// A step as the first warp hands it to the others; all in shared memory.
+struct ReadyLines {
+  ReadyStep step;
+  const Program *program;
+  const FoldPiece *pieces;
+  const ReadyWord *words;
+  uint32_t missing; // after a failure: the position of a source that has not arrived
+};
+
+/// The part of a piece that a thread has: 8 bytes of data with a flag for each half (LL), or 16, of
+/// which the last 8 of a line are the flag (LL128).
+struct ReadyUnit {
+  uint32_t unit;
+  uint32_t bytes = 0; // of data
+  uint64_t begin;     // of the data, in the piece
+  bool wide, hasFlag;
+
+  ReadyUnit() = default;
+  __device__ ReadyUnit(const LineFormat &line, uint32_t unit, uint64_t pieceBytes)
+      : unit(unit), wide(line.bytes != kWordLineBytes) {
+    constexpr uint32_t kUnitsPerLine = 8;
+    uint32_t inLine = unit % kUnitsPerLine;
+    hasFlag = !wide || inLine + 1 == kUnitsPerLine;
+    begin =
+        wide ? uint64_t(unit / kUnitsPerLine) * line.dataBytes + inLine * 16 : uint64_t(unit) * 8;
+    uint32_t most = wide && !hasFlag ? 16 : 8;
+    if (begin < pieceBytes)
+      bytes = static_cast<uint32_t>(detail::smaller(pieceBytes - begin, most));
+  }
+
+  __device__ bool arrived(const uint4 &raw, uint64_t flag) const {
+    if (wide)
+      return !hasFlag || (raw.z | static_cast<uint64_t>(raw.w) << 32) == flag;
+    return raw.y == static_cast<uint32_t>(flag) && raw.w == static_cast<uint32_t>(flag);
+  }
+  __device__ uint4 loadLine(const char *lines) const { return loadOfLine(lines + unit * 16); }
+  /// Data as a line would hold it.
+  __device__ uint4 rawOf(ulonglong2 value) const {
+    auto half = [](uint64_t word, uint32_t shift) { return static_cast<uint32_t>(word >> shift); };
+    if (!wide)
+      return {half(value.x, 0), 0, half(value.x, 32), 0};
+    return {half(value.x, 0), half(value.x, 32), half(value.y, 0), half(value.y, 32)};
+  }
+  __device__ ulonglong2 dataOf(const uint4 &raw) const {
+    if (!wide)
+      return {raw.x | static_cast<uint64_t>(raw.z) << 32, 0};
+    return {raw.x | static_cast<uint64_t>(raw.y) << 32, raw.z | static_cast<uint64_t>(raw.w) << 32};
+  }
+  __device__ void storeLine(char *lines, uint64_t flag, ulonglong2 value) const {
+    auto low = static_cast<uint32_t>(flag);
+    uint4 raw = {static_cast<uint32_t>(value.x), low, static_cast<uint32_t>(value.x >> 32), low};
+    if (wide) {
+      uint64_t second = hasFlag ? flag : value.y;
+      raw = {static_cast<uint32_t>(value.x), static_cast<uint32_t>(value.x >> 32),
+             static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)};
+    }
+    storeOfLine(lines + unit * 16, raw);
+  }
+
+  /// Of a buffer, of any alignment.
+  __device__ ulonglong2 loadData(const char *buffer) const {
+    const char *from = buffer + begin;
+    ulonglong2 value = {0, 0};
+    if (reinterpret_cast<uintptr_t>(from) % 8 == 0 && bytes % 8 == 0) {
+      if (bytes != 0)
+        value.x = *reinterpret_cast<const uint64_t *>(from);
+      if (bytes > 8)
+        value.y = *reinterpret_cast<const uint64_t *>(from + 8);
+      return value;
+    }
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; ++i) {
+      uint64_t byte = static_cast<uint64_t>(static_cast<uint8_t>(from[i])) << i % 8 * 8;
+      value.x |= i < 8 ? byte : 0;
+      value.y |= i < 8 ? 0 : byte;
+    }
+    return value;
+  }
+  __device__ void storeData(char *buffer, ulonglong2 value) const {
+    char *to = buffer + begin;
+    if (reinterpret_cast<uintptr_t>(to) % 8 == 0 && bytes % 8 == 0) {
+      if (bytes != 0)
+        *reinterpret_cast<uint64_t *>(to) = value.x;
+      if (bytes > 8)
+        *reinterpret_cast<uint64_t *>(to + 8) = value.y;
+      return;
+    }
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; ++i)
+      to[i] = static_cast<char>((i < 8 ? value.x : value.y) >> i % 8 * 8);
+  }
+
+  __device__ ulonglong2 load(const ReadyWord &source) const {
+    return source.value != 0 ? dataOf(loadLine(source.address)) : loadData(source.address);
+  }
+  __device__ void store(const ReadyWord &destination, ulonglong2 value) const {
+    if (destination.value != 0)
+      storeLine(destination.address, destination.value, value);
+    else
+      storeData(destination.address, value);
+  }
+};
+
+/// Sources that a thread holds in registers. Those beyond are loaded when they are used: lines stay
+/// as they are until the step is over.
+inline constexpr uint32_t kHeldSources = 8;
+
+/// What is done with the sources of a piece.
+struct PieceFold {
+  uint32_t numSources;
+  uint32_t divisor;
+  DataType type;
+  ReduceOp op;
+
+  __device__ bool isCopy() const { return numSources == 1 && divisor <= 1; }
+};
+
+/// Both words of a unit, folded over all sources; the first ones are held.
+template <class Element, class Operation, uint32_t kHeld>
+__device__ __forceinline__ ulonglong2 foldHeld(const ReadyUnit &unit, const PieceFold &piece,
+                                               const ReadyWord *words, const uint4 (&held)[kHeld]) {
+  using Word = Lanes<Element, uint64_t>;
+  ulonglong2 first = unit.dataOf(held[0]);
+  Word low(first.x), high(first.y);
+#pragma unroll
+  for (uint32_t s = 1; s < kHeld; ++s)
+    if (s < piece.numSources) {
+      ulonglong2 next = unit.dataOf(held[s]);
+      low.template apply<Operation>(Word(next.x));
+      high.template apply<Operation>(Word(next.y));
+    }
+#pragma unroll 1
+  for (uint32_t s = kHeld; s < piece.numSources; ++s) {
+    ulonglong2 next = unit.load(inShared(words)[s]);
+    low.template apply<Operation>(Word(next.x));
+    high.template apply<Operation>(Word(next.y));
+  }
+  return {low.pack(piece.divisor), high.pack(piece.divisor)};
+}
+
+/// As Fold, which is FixedFold or AnyFold: one thread's unit.
+template <class Fold> struct FoldReadyUnit;
+template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element, Operation>> {
+  static constexpr bool kUsesHeld = true;
+  template <uint32_t kHeld>
+  __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
+                                                   const ReadyWord *words,
+                                                   const uint4 (&held)[kHeld]) {
+    return foldHeld<Element, Operation>(unit, piece, words, held);
+  }
+};
+/// A call for each type and operation, which loads all sources again.
+template <> struct FoldReadyUnit<AnyFold> {
+  static constexpr bool kUsesHeld = false;
+  template <class Element, class Operation>
+  __device__ __noinline__ static ulonglong2 call(ReadyUnit unit, PieceFold piece,
+                                                 const ReadyWord *words) {
+    using Word = Lanes<Element, uint64_t>;
+    ulonglong2 next = unit.load(inShared(words)[0]);
+    Word low(next.x), high(next.y);
+#pragma unroll 1
+    for (uint32_t s = 1; s < piece.numSources; ++s) {
+      next = unit.load(inShared(words)[s]);
+      low.template apply<Operation>(Word(next.x));
+      high.template apply<Operation>(Word(next.y));
+    }
+    return {low.pack(piece.divisor), high.pack(piece.divisor)};
+  }
+  struct Visitor {
+    const ReadyUnit &unit;
+    const PieceFold &piece;
+    const ReadyWord *words;
+    template <class Element, class Operation> __device__ ulonglong2 operator()() const {
+      return call<Element, Operation>(unit, piece, words);
+    }
+  };
+  template <uint32_t kHeld>
+  __device__ __forceinline__ static ulonglong2 run(const ReadyUnit &unit, const PieceFold &piece,
+                                                   const ReadyWord *words, const uint4 (&)[kHeld]) {
+    return dispatchFold(piece.type, piece.op, Visitor{unit, piece, words});
+  }
+};
+
+/// Whether what a look found in lines is used as it is, or must be loaded again first: LL128 only
+/// (lines_cuda.cuh), and not what is loaded again anyway.
+template <class Fold>
+__device__ __forceinline__ bool mustReload(const ReadyUnit &unit, const PieceFold &fold) {
+  return unit.wide && (FoldReadyUnit<Fold>::kUsesHeld || fold.isCopy());
+}
+
+/// All lanes of some warps, a unit of the step for each thread. False: something is missing, and
+/// nothing was stored.
+template <class Fold, class Vote>
+__device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread,
+                                               const Vote &vote) {
+  const ReadyStep step = task.step;
+  const Program &program = *inShared(task.program);
+  uint32_t number = thread * step.reciprocal >> 22, inPiece = thread - number * step.unitsEach;
+  const FoldPiece piece = inShared(task.pieces)[number < step.numPieces ? number : 0];
+  const bool active = number < step.numPieces && inPiece < piece.units;
+  const ReadyWord *words = inShared(task.words) + piece.firstPointer;
+  const ReadyUnit unit(program.line, inPiece, piece.elements * program.elementBytes);
+  const uint32_t numSources = active ? piece.numSources : 0;
+  uint4 held[kHeldSources];
+#pragma unroll
+  for (uint32_t s = 0; s < kHeldSources; ++s) {
+    if (s >= numSources)
+      break;
+    if (words[s].value == 0)
+      held[s] = unit.rawOf(unit.loadData(words[s].address));
+  }
+  const PieceFold fold = {piece.numSources, piece.divisor, program.type, program.op};
+  auto loadLines = [&] {
+#pragma unroll
+    for (uint32_t s = 0; s < kHeldSources; ++s) {
+      if (s >= numSources)
+        break;
+      if (words[s].value != 0)
+        held[s] = unit.loadLine(words[s].address);
+    }
+  };
+  uint32_t missing = ~0u;
+#pragma unroll 1
+  for (uint32_t look = 0; look < kReadyLooks; ++look) {
+    missing = ~0u;
+    loadLines();
+#pragma unroll
+    for (uint32_t s = 0; s < kHeldSources; ++s) {
+      if (s >= numSources)
+        break;
+      if (words[s].value != 0 && !unit.arrived(held[s], words[s].value))
+        missing = s;
+    }
+#pragma unroll 1
+    for (uint32_t s = kHeldSources; s < numSources; ++s)
+      if (words[s].value != 0 && !unit.arrived(unit.loadLine(words[s].address), words[s].value))
+        missing = s;
+    if (__all_sync(~0u, missing == ~0u)) {
+      if (mustReload<Fold>(unit, fold))
+        loadLines();
+      break;
+    }
+  }
+  if (missing != ~0u)
+    atomicExch(&task.missing, piece.firstPointer + missing);
+  if (!vote(missing == ~0u))
+    return false;
+  if (!active)
+    return true;
+  ulonglong2 value = unit.dataOf(held[0]);
+  if (!fold.isCopy())
+    value = FoldReadyUnit<Fold>::run(unit, fold, words, held);
+#pragma unroll 1
+  for (uint32_t d = 0; d < piece.numDestinations; ++d)
+    unit.store(words[piece.numSources + d], value);
+  return true;
+}
+
+} // namespace occl::interpreter::cuda

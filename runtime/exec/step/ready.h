@@ -1,0 +1,337 @@
+// Steps made ready: for a target where looking things up costs more than doing them. What a thread
+// block does on a tile is written out once, as addresses and values; then a step is a short
+// straight piece of code: look at these words, fold from here to there, store those words.
+//
+// It is the same transaction as step.h's, for thread blocks whose instructions have chunks side by
+// side: see isReadyForm(). Each slice is a step of its own.
+//
+// Steps may overlap. While a step's data moves, the threads that call make the next tile ready and
+// look whether the next step has what it needs. If so, it begins at once, and the releases of the
+// one before are stored while it moves its own data. If not, they are stored before anybody waits
+// for anything. So a chain of messages that have come moves data all the time. Where a step does
+// not repeat itself this costs more than it gains: who looks notices late that the data has moved.
+#pragma once
+
+#include "runtime/base/host_device.h"
+#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/step.h"
+
+#include <cstdint>
+
+namespace occl::interpreter {
+
+/// How an address and a value of a thread block follow from tile and invocation: a control word and
+/// what is waited for or stored there, or an operand and, of lines, its flag.
+struct alignas(16) ReadySource {
+  uint64_t offset = 0; // from the place
+  uint64_t stride = 0; // from a message's slot, or a buffer's tile, to the next
+  int64_t value = 0;   // on tile 0; control words: if not positive, there is nothing to wait for
+  uint64_t limit = ~0ull;
+  uint32_t perTile = 0; // of the value, and of the message's number
+  uint32_t message = 0; // on tile 0
+  uint32_t mask = 0;    // of numbers: which slot, or which tile
+  /// Twice the place, plus 1 for a buffer, which has no value.
+  uint16_t placeAndKind = 0;
+  uint16_t slices = 1; // of a message: so much do the flags of two messages differ by
+};
+
+/// What a source comes to. A release that is not stored has no address.
+struct alignas(16) ReadyWord {
+  char *address = nullptr;
+  uint64_t value = 0;
+
+  OCCL_HOST_DEVICE uint64_t *word() const { return reinterpret_cast<uint64_t *>(address); }
+};
+
+/// A step, kept with its first instruction, if it is the first slice of that; else behind those of
+/// all instructions. Words are named by their position.
+struct alignas(16) ReadyStep {
+  uint16_t firstAcquire = 0, numAcquires = 0;
+  uint16_t firstRelease = 0, numReleases = 0;
+  uint16_t numPieces = 0; // from the step's own on; 0: it moves no data
+  uint16_t nextInstruction = 0;
+  uint16_t nextSlice = 0;  // of that
+  uint16_t moreSlices = 0; // of a first slice: where the step of the second one is
+  /// Logarithm of numPieces, rounded up.
+  uint8_t pieceBits = 0;
+  /// The target's foldsAlone().
+  bool isAlone = false;
+  /// Lines: units of the largest piece, a multiple of 8; and 2^22 / that, rounded up.
+  uint16_t unitsEach = 8;
+  uint32_t reciprocal = 0;
+};
+
+/// The tables of a thread block, in memory that all its threads share. Sources and words: all
+/// acquires, then all releases, then all operands.
+struct ReadyTables {
+  const ReadySource *sources = nullptr;
+  const Obstacle *obstacles = nullptr; // by source: what it is to wait for it
+  ReadyStep *steps = nullptr;
+  FoldPiece *pieces = nullptr; // by step
+  uint32_t numInstructions = 0;
+  uint32_t numSteps = 0;
+  uint32_t numSources = 0;
+  uint32_t firstOperand = 0; // among the sources
+};
+
+/// The largest slice of a step in lines.
+inline constexpr uint32_t kMaxReadyUnits = 480;
+
+/// Units of 16 bytes of so many bytes in lines. An empty slice has a line too.
+OCCL_HOST_DEVICE inline uint32_t unitsInLines(const LineFormat &line, uint64_t bytes) {
+  bytes = bytes == 0 ? 1 : bytes;
+  if (line.bytes == kWordLineBytes)
+    return static_cast<uint32_t>((bytes + 7) / 8);
+  return static_cast<uint32_t>((bytes + line.dataBytes - 1) / line.dataBytes) * (line.bytes / 16);
+}
+
+/// Where the addresses and values of a tile are kept, and the tables that go with them.
+struct ReadyRoom {
+  ReadyWord *words = nullptr; // as many as sources
+  ReadyStep *steps = nullptr;
+  FoldPiece *pieces = nullptr;
+};
+
+/// Bytes of a second room, in which the next tile is made ready while the one before goes on.
+OCCL_HOST_DEVICE inline uint32_t secondRoomBytes(const ReadyTables &tables) {
+  return tables.numSources * uint32_t(sizeof(ReadyWord)) +
+         tables.numSteps * uint32_t(sizeof(ReadyStep) + sizeof(FoldPiece));
+}
+
+/// One thread block of an invocation. All threads of a target's block call its functions together,
+/// each on an object of its own. All places of the invocation must be set. Thread safety: as
+/// stepBlock().
+///
+/// kOverlaps: steps overlap. Known when compiled: it takes registers.
+template <class Target, bool kOverlaps = false> class ReadyBlock {
+public:
+  /// words: room for as many as sources; if steps overlap, and for secondRoomBytes() behind them.
+  /// isMeasured: the same tables have served a run before, with buffers that were aligned as these.
+  OCCL_HOST_DEVICE ReadyBlock(const Invocation &invocation, const Program &program,
+                              const ReadyTables &tables, ReadyWord *words, Target &target,
+                              bool isMeasured = false)
+      : invocation(invocation), program(program), tables(tables), words(words), target(target),
+        hasPieces(isMeasured) {
+    if constexpr (kOverlaps)
+      copyTables();
+  }
+
+  /// A new invocation: places and numbers are others. Buffers are aligned as before.
+  OCCL_HOST_DEVICE void restart() { readyTile = kNoTile; }
+  /// Before the first run: the tables say what measuring them would.
+  OCCL_HOST_DEVICE void takeAsMeasured() { hasPieces = true; }
+
+  /// Steps until the block is finished or blocked, or `maxSteps` are done (then Progressed). All
+  /// releases of steps that are done have been stored.
+  OCCL_HOST_DEVICE StepResult run(BlockContext &context, uint32_t maxSteps) {
+    StepResult result;
+    for (;; ++result.slices) {
+      if (isOver(context)) {
+        result.status = StepStatus::Finished;
+        break;
+      }
+      if (result.slices == maxSteps)
+        break;
+      if (context.tile != readyTile) {
+        if constexpr (kOverlaps)
+          publish();
+        makeReady(context.tile);
+      }
+      if (!step(context, result.obstacle)) {
+        result.status = StepStatus::Blocked;
+        break;
+      }
+    }
+    if constexpr (kOverlaps) {
+      publish();
+      hasArrived = false;
+    }
+    return result;
+  }
+
+private:
+  static constexpr uint64_t kNoTile = ~0ull;
+
+  OCCL_HOST_DEVICE bool isOver(const BlockContext &context) const {
+    return context.tile == program.numTiles || tables.numInstructions == 0;
+  }
+
+  /// In turn, by tile.
+  OCCL_HOST_DEVICE ReadyRoom room(uint64_t tile) const {
+    if (!kOverlaps || tile % 2 == 0)
+      return {words, tables.steps, tables.pieces};
+    ReadyWord *second = words + tables.numSources;
+    auto *steps = reinterpret_cast<ReadyStep *>(second + tables.numSources);
+    return {second, steps, reinterpret_cast<FoldPiece *>(steps + tables.numSteps)};
+  }
+  OCCL_HOST_DEVICE void copyTables() {
+    const ReadyRoom second = room(1);
+    for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads()) {
+      second.steps[i] = tables.steps[i];
+      second.pieces[i] = tables.pieces[i];
+    }
+    target.barrier();
+  }
+
+  /// Addresses and values on a tile.
+  OCCL_HOST_DEVICE void makeReady(uint64_t tile) {
+    readyTile = tile;
+    const ReadyRoom made = room(tile);
+    target.barrier(); // those of the tile before in this room are no longer in use
+    for (uint32_t i = target.thread(); i < tables.numSources; i += target.numThreads())
+      target.setWord(made.words[i], ready(target.tableEntry(tables.sources[i]), i, tile));
+    target.barrier();
+    if (hasPieces && program.numTiles == 1)
+      return;
+    hasPieces = true;
+    for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads())
+      measure(made.pieces[i], made.words, tile);
+    target.barrier();
+    for (uint32_t i = target.thread(); i < tables.numSteps; i += target.numThreads())
+      measure(made.steps[i], made.pieces + i);
+    target.barrier();
+  }
+
+  /// What lies in earlier invocations is neither waited for nor stored: see Slice.
+  OCCL_HOST_DEVICE ReadyWord ready(const ReadySource &source, uint32_t i, uint64_t tile) const {
+    char *base = target.acquire(invocation.places + source.placeAndKind / 2) + source.offset;
+    if (source.placeAndKind % 2 != 0)
+      return {base + (tile & source.mask) * source.stride, 0};
+    uint64_t earlier = invocation.firstTile * source.perTile;
+    uint64_t number = tile * source.perTile;
+    int64_t value = source.value + static_cast<int64_t>(number * source.slices);
+    uint64_t slot = (source.message + number + earlier) & source.mask;
+    ReadyWord ready = {base + slot * source.stride, 0};
+    if (static_cast<uint64_t>(value) > source.limit)
+      ready.address = nullptr;
+    if (value > 0)
+      ready.value = static_cast<uint64_t>(value) + earlier * source.slices;
+    if (value > 0)
+      ready.value += i >= tables.firstOperand ? invocation.flagBase : invocation.wordBase;
+    return ready;
+  }
+
+  OCCL_HOST_DEVICE void measure(FoldPiece &piece, const ReadyWord *words, uint64_t tile) const {
+    piece.elements = program.numTiles == 1
+                         ? piece.allElements
+                         : detail::inTile(piece.allElements, tile, program.tileElements);
+    uint32_t bits = 0;
+    for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
+      bits |=
+          static_cast<uint32_t>(reinterpret_cast<uintptr_t>(words[piece.firstPointer + o].address));
+    piece.misalignment = bits & 15;
+    if (program.line.bytes != 0)
+      piece.units = unitsInLines(program.line, piece.elements * program.elementBytes);
+  }
+  OCCL_HOST_DEVICE void measure(ReadyStep &step, const FoldPiece *pieces) const {
+    uint32_t units = 8;
+    for (uint32_t i = 0; i < step.numPieces; ++i)
+      units = pieces[i].units > units ? pieces[i].units : units;
+    step.unitsEach = static_cast<uint16_t>((units + 7) / 8 * 8);
+    step.reciprocal = (1u << 22) / step.unitsEach + 1;
+    step.isAlone = target.foldsAlone(program, step, pieces);
+  }
+
+  /// Of the steps of the tile, that which the context stands at.
+  OCCL_HOST_DEVICE uint32_t indexOf(const BlockContext &context) const {
+    if (context.slice == 0)
+      return context.instruction;
+    return target.tableEntry(tables.steps[context.instruction]).moreSlices + context.slice - 1;
+  }
+
+  /// False: something is missing, and nothing was stored.
+  OCCL_HOST_DEVICE bool step(BlockContext &context, Obstacle &obstacle) {
+    const ReadyRoom here = room(context.tile);
+    const uint32_t index = indexOf(context);
+    const ReadyStep now = target.tableEntry(here.steps[index]);
+    uint32_t missing = ~0u;
+    const bool hasAll = (kOverlaps && hasArrived) || now.numAcquires == 0 ||
+                        target.arrived(here.words, now.firstAcquire, now.numAcquires, missing);
+    hasArrived = false;
+    if (!hasAll || (now.numPieces != 0 && !move(context, here, now, index, missing))) {
+      if (missing != ~0u)
+        obstacle = tables.obstacles[missing];
+      return false;
+    }
+    target.barrier();
+    if constexpr (kOverlaps) {
+      publish();
+      unpublished = here.words + now.firstRelease;
+      numUnpublished = now.numReleases;
+      if (!hasArrived)
+        publish();
+    } else {
+      release(here.words + now.firstRelease, now.numReleases);
+    }
+    advance(context, now);
+    return true;
+  }
+
+  OCCL_HOST_DEVICE void advance(BlockContext &context, const ReadyStep &done) const {
+    context.instruction = done.nextInstruction;
+    context.slice = done.nextSlice;
+    if (context.instruction == tables.numInstructions) {
+      context.instruction = 0;
+      ++context.tile;
+    }
+  }
+
+  /// A step's data. False, with nothing stored: of lines, some have not come.
+  OCCL_HOST_DEVICE bool move(const BlockContext &context, const ReadyRoom &here,
+                             const ReadyStep &now, uint32_t index, uint32_t &missing) {
+    if constexpr (kOverlaps) {
+      if (!now.isAlone) {
+        target.beginFold(program, now, here.pieces + index, here.words);
+        publish();
+        BlockContext next = context;
+        advance(next, now);
+        hasArrived = lookAhead(next);
+        target.endFold();
+        return true;
+      }
+      publish();
+    }
+    return target.foldReady(program, now, here.pieces + index, here.words, missing);
+  }
+
+  /// While others fold: whether the step at `next` moves data and has what it needs, before they
+  /// have finished.
+  OCCL_HOST_DEVICE bool lookAhead(const BlockContext &next) {
+    if (isOver(next))
+      return false;
+    if (next.tile != readyTile)
+      makeReady(next.tile);
+    const ReadyRoom there = room(next.tile);
+    const ReadyStep then = target.tableEntry(there.steps[indexOf(next)]);
+    return then.numPieces != 0 &&
+           target.arrivesMeanwhile(there.words, then.firstAcquire, then.numAcquires);
+  }
+
+  /// Stores the releases of the step before.
+  OCCL_HOST_DEVICE void publish() {
+    release(unpublished, numUnpublished);
+    numUnpublished = 0;
+  }
+  OCCL_HOST_DEVICE void release(const ReadyWord *releases, uint32_t number) const {
+    for (uint32_t i = target.thread(); i < number; i += target.numThreads()) {
+      const ReadyWord release = target.tableEntry(releases[i]);
+      if (release.address != nullptr)
+        target.release(release.word(), release.value);
+    }
+  }
+
+  const Invocation &invocation;
+  const Program &program;
+  const ReadyTables tables;
+  ReadyWord *const words;
+  Target &target;
+  uint64_t readyTile = kNoTile;
+  bool hasPieces; // lengths and alignments are in the tables
+  /// The next step has what it needs.
+  bool hasArrived = false;
+  /// Releases of the step before.
+  const ReadyWord *unpublished = nullptr;
+  uint32_t numUnpublished = 0;
+};
+
+} // namespace occl::interpreter

@@ -1,0 +1,35 @@
+// The tables of steps made ready, from a bound program. Host code.
+#pragma once
+
+#include "runtime/exec/step/ready.h"
+
+#include <vector>
+
+namespace occl::interpreter {
+
+/// Whether all instructions of a block have chunks side by side, without references, and are one
+/// slice each or there is one tile.
+bool isReadyForm(const Program &program, const BoundBlock &block);
+
+struct ReadyBlockTables {
+  std::vector<ReadySource> sources;
+  std::vector<Obstacle> obstacles;
+  std::vector<ReadyStep> steps;
+  std::vector<FoldPiece> pieces;
+  uint32_t numInstructions = 0;
+  uint32_t firstOperand = 0;
+
+  /// Refers to these tables.
+  ReadyTables view();
+};
+
+/// Of a block with isReadyForm().
+ReadyBlockTables makeReadyTables(const Program &program, uint32_t block);
+
+/// Measures steps and pieces beforehand, as ReadyBlock would for places that are multiples of
+/// `alignment` bytes. False, and all is as before, if not all of that can be known: more than one
+/// tile; lines; a step of at most `aloneBytes`, which a target may want to fold alone.
+bool measureBeforehand(const Program &program, uint32_t alignment, uint64_t aloneBytes,
+                       ReadyBlockTables &tables);
+
+} // namespace occl::interpreter

@@ -1,0 +1,159 @@
+#include "runtime/exec/step/straight_tables.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/exec/step/ready.h"
+
+#include <algorithm>
+
+namespace occl::interpreter {
+
+namespace {
+
+class Maker {
+public:
+  Maker(const Program &program, uint32_t block) : program(program), bound(program.blocks[block]) {}
+
+  std::optional<StraightTables> make() && {
+    if (program.line.bytes == 0 || program.numTiles != 1 || bound.numDrains != 0)
+      return {};
+    for (uint32_t i = 0; i < bound.numInstructions; i += instructionAt(i).numInstructions)
+      if (!step(i))
+        return {};
+    if (tables.steps.size() > kMaxStraightSteps)
+      return {};
+    return std::move(tables);
+  }
+
+private:
+  const BoundInstruction &instructionAt(uint32_t i) const {
+    return program.instructions[bound.firstInstruction + i];
+  }
+
+  /// False: it has control words, data of another kind, or too much.
+  bool step(uint32_t first) {
+    const BoundInstruction &leader = instructionAt(first);
+    if (waits(leader) || publishes(leader))
+      return false;
+    StraightStep step;
+    step.firstPiece = static_cast<uint16_t>(tables.pieces.size());
+    step.instruction = static_cast<uint16_t>(first);
+    for (uint32_t i = first; i < first + leader.numInstructions; ++i)
+      if (!pieces(instructionAt(i)))
+        return false;
+    step.numPieces = static_cast<uint16_t>(tables.pieces.size() - step.firstPiece);
+    uint32_t units = 0;
+    for (uint32_t p = step.firstPiece; p < tables.pieces.size(); ++p) {
+      units = std::max<uint32_t>(units, tables.pieces[p].units);
+      step.maxSources = std::max(step.maxSources, tables.pieces[p].numSources);
+    }
+    step.unitsEach = static_cast<uint16_t>(std::max<uint32_t>(alignUp(units, 8), 8));
+    step.reciprocal = (1u << 22) / step.unitsEach + 1;
+    if (step.numUnits() > kMaxStraightUnits)
+      return false;
+    tables.numThreads = std::max(tables.numThreads, std::min(step.numUnits(), kMaxStraightThreads));
+    tables.steps.push_back(step);
+    return true;
+  }
+
+  /// Credit that has been there from the start is nothing to wait for.
+  bool waits(const BoundInstruction &leader) const {
+    for (uint32_t a = 0; a < leader.numAcquires; ++a) {
+      const BoundAcquire &acquire = program.acquires[leader.firstAcquire + a];
+      if (acquire.reason != BlockReason::Credit || acquire.value + acquire.isSliced > 0)
+        return true;
+    }
+    return false;
+  }
+  bool publishes(const BoundInstruction &leader) const {
+    for (uint32_t r = 0; r < leader.numReleases; ++r) {
+      const BoundRelease &release = program.releases[leader.firstRelease + r];
+      if (release.isStored && release.value + 1 <= release.limit)
+        return true;
+    }
+    return leader.published;
+  }
+
+  /// One for each slice.
+  bool pieces(const BoundInstruction &instruction) {
+    if (instruction.count == 0 || instruction.numSources == 0 ||
+        instruction.numSources > kMaxStraightSources || instruction.numDestinations > 255 ||
+        !instruction.contiguous || instruction.refers != 0)
+      return false;
+    uint64_t begin = 0;
+    for (uint32_t slice = 0; slice == 0 || begin < instruction.elements; ++slice) {
+      uint64_t end = std::min(begin + instruction.sliceElements, instruction.elements);
+      if (!piece(instruction, {slice, begin, end}))
+        return false;
+      begin = end;
+    }
+    return true;
+  }
+
+  /// Of a message: which, and its elements.
+  struct SliceOf {
+    uint32_t number;
+    uint64_t begin, end;
+  };
+
+  bool piece(const BoundInstruction &instruction, const SliceOf &slice) {
+    uint64_t bytes = (slice.end - slice.begin) * program.elementBytes;
+    if (tables.pieces.size() == kMaxStraightPieces ||
+        unitsInLines(program.line, bytes) > kMaxStraightThreads)
+      return false;
+    StraightPiece piece;
+    piece.firstOperand = static_cast<uint16_t>(tables.operands.size());
+    piece.numSources = static_cast<uint8_t>(instruction.numSources);
+    piece.numDestinations = static_cast<uint8_t>(instruction.numDestinations);
+    piece.bytes = static_cast<uint16_t>(bytes);
+    piece.units = static_cast<uint16_t>(unitsInLines(program.line, bytes));
+    piece.divisor = instruction.divides ? program.numRanks : 1;
+    tables.pieces.push_back(piece);
+    for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
+      if (!operand(instruction, program.operands[instruction.firstOperand + o], slice))
+        return false;
+    return tables.operands.size() <= kMaxStraightOperands;
+  }
+
+  bool operand(const BoundInstruction &instruction, const BoundOperand &from,
+               const SliceOf &slice) {
+    StraightOperand operand;
+    operand.offset = from.offset;
+    operand.place = from.place;
+    Obstacle obstacle;
+    if (from.kind != plan::OperandKind::Connection) {
+      if (from.rank != program.rank)
+        return false;
+      operand.offset += slice.begin * program.elementBytes;
+    } else {
+      if (from.slotBytes == 0 || program.depth > 1u << 16 || program.slicesPerMessage > UINT16_MAX)
+        return false;
+      const ConnectionEnd &end = program.ends[from.end];
+      obstacle = {BlockReason::Data, end.connection, program.peers[end.firstPeer]};
+      // The last slice counts for all that the message does not have.
+      uint64_t done =
+          slice.end == instruction.elements ? program.slicesPerMessage : uint64_t(slice.number) + 1;
+      operand.offset += slice.number * from.slotBytes;
+      operand.flag = static_cast<uint32_t>(from.message * program.slicesPerMessage + done);
+      operand.perTile = from.messagesPerTile;
+      operand.message = from.message;
+      operand.mask = static_cast<uint16_t>(program.depth - 1);
+      operand.slices = static_cast<uint16_t>(program.slicesPerMessage);
+      operand.stride = static_cast<uint32_t>(program.slicesPerMessage * from.slotBytes);
+    }
+    tables.operands.push_back(operand);
+    tables.obstacles.push_back(obstacle);
+    return true;
+  }
+
+  const Program &program;
+  const BoundBlock &bound;
+  StraightTables tables;
+};
+
+} // namespace
+
+std::optional<StraightTables> makeStraightTables(const Program &program, uint32_t block) {
+  return Maker(program, block).make();
+}
+
+} // namespace occl::interpreter

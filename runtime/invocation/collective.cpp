@@ -1,0 +1,242 @@
+#include "runtime/invocation/collective.h"
+
+#include "plan/model/chunking_of.h"
+#include "plan/model/collective.h"
+#include "runtime/invocation/plan_scaling.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+/// Smaller slices cost less to copy twice than to look up and acknowledge.
+constexpr uint64_t kReferenceBytes = 16 << 10;
+
+/// A message of a KiB in lines is one slice: such ones are done several at a time.
+constexpr uint32_t kLineSliceBytes = 1 << 10;
+
+/// What takes less time than to wake a thread for it.
+constexpr uint64_t kBytesAtOnce = 4 << 10;
+
+/// As plans call the collectives of which the API has kinds, in the order of those.
+constexpr std::string_view kKinds[] = {"allreduce", "allgather", "reducescatter", "broadcast",
+                                       "reduce",    "alltoall",  "gather",        "scatter"};
+
+std::vector<uint32_t> listOf(const std::vector<bool> &isListed) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t r = 0; r < isListed.size(); ++r)
+    if (isListed[r])
+      ranks.push_back(r);
+  return ranks;
+}
+
+/// The API's value: 0 for what is none of the standard collectives.
+uint32_t kindOf(const plan::Plan &plan) {
+  const auto *found = std::ranges::find(kKinds, std::string_view(plan.collective));
+  return found == std::end(kKinds) ? 0 : static_cast<uint32_t>(found - std::begin(kKinds)) + 1;
+}
+
+/// Calls visit(accessor, operand, isStored) for each operand of an instruction that lies with
+/// another rank.
+template <typename Visit> void forEachDirectAccess(const plan::Plan &plan, Visit visit) {
+  for (uint32_t r = 0; r < plan.numRanks; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
+        if (instruction.opcode != plan::Opcode::LoadReduceStore)
+          continue;
+        for (bool isStored : {false, true})
+          for (const plan::Operand &operand :
+               isStored ? plan.destinationsOf(instruction) : plan.sourcesOf(instruction))
+            if (operand.rank != r)
+              visit(r, operand, isStored);
+      }
+}
+
+/// Between processes memory of others can be read whatever becomes of it, and who has read it finds
+/// out whether that was still what it should be: only who stores is waited for after a failure.
+DirectAccess directAccessOf(const plan::Plan &plan, const BindPlace &place) {
+  DirectAccess found;
+  std::vector<bool> accesses(plan.numRanks, false), awaited = accesses, storesTo = accesses;
+  forEachDirectAccess(plan, [&](uint32_t accessor, const plan::Operand &operand, bool isStored) {
+    found.exists = true;
+    found.reachesScratch |= operand.kind == plan::OperandKind::Scratch;
+    if (accessor == place.rank) {
+      found.byThisRank = true;
+      storesTo[operand.rank] = storesTo[operand.rank] || isStored;
+    }
+    if (operand.rank == place.rank) {
+      accesses[accessor] = true;
+      awaited[accessor] = awaited[accessor] || isStored || !place.acrossProcesses;
+    }
+  });
+  found.accessors = listOf(accesses);
+  found.awaited = listOf(awaited);
+  found.storedTo = listOf(storesTo);
+  return found;
+}
+
+/// needs[r][q]: rank r ends no invocation without one of rank q, directly or by way of others.
+/// Nothing moves where there are no elements.
+std::vector<std::vector<bool>> needsOf(const plan::Plan &plan, uint64_t count) {
+  const uint32_t n = plan.numRanks;
+  std::vector<std::vector<bool>> needs(n, std::vector<bool>(n, false));
+  if (count == 0)
+    return needs;
+  for (uint32_t r = 0; r < n; ++r)
+    for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
+      for (const plan::Instruction &instruction : plan.instructionsOf(block))
+        for (const plan::Operand &source : plan.sourcesOf(instruction))
+          if (source.kind == plan::OperandKind::Connection)
+            needs[r][plan.connections[source.index].source] = true;
+  forEachDirectAccess(plan, [&](uint32_t accessor, const plan::Operand &operand, bool) {
+    needs[accessor][operand.rank] = true;
+  });
+  for (uint32_t by = 0; by < n; ++by)
+    for (uint32_t r = 0; r < n; ++r)
+      for (uint32_t q = 0; needs[r][by] && q < n; ++q)
+        needs[r][q] = needs[r][q] || needs[by][q];
+  return needs;
+}
+
+void findCompared(Collective &collective, const plan::Plan &plan, uint32_t rank, uint64_t count) {
+  const auto needs = needsOf(plan, count);
+  const uint32_t n = plan.numRanks;
+  std::vector<bool> compares(n, false), reads(n, false);
+  for (uint32_t neighbour : {(rank + 1) % n, (rank + n - 1) % n}) {
+    if (neighbour == rank)
+      continue;
+    compares[neighbour] = !needs[rank][neighbour];
+    reads[neighbour] = !needs[neighbour][rank];
+  }
+  for (uint32_t reader : collective.readers)
+    reads[reader] = true;
+  collective.compared = listOf(compares);
+  collective.recordReaders = listOf(reads);
+}
+
+/// The destinations of this rank's sends, and its accessors.
+std::vector<uint32_t> readersOf(const plan::Plan &plan, uint32_t rank,
+                                const std::vector<uint32_t> &accessors) {
+  std::vector<bool> reads(plan.numRanks, false);
+  for (uint32_t accessor : accessors)
+    reads[accessor] = true;
+  for (const plan::Connection &connection : plan.connections)
+    if (connection.source == rank)
+      for (uint32_t destination : plan.destinationsOf(connection))
+        reads[destination] = true;
+  return listOf(reads);
+}
+
+void countBytes(Collective &collective) {
+  for (uint32_t b = 0; b < collective.binding->program().numBlocks; ++b) {
+    const BlockBytes &bytes =
+        collective.bytesOfBlocks.emplace_back(bytesOf(collective.binding->program(), b));
+    collective.bytesSent += bytes.sent;
+    collective.bytesReceived += bytes.received;
+  }
+}
+
+/// Whom the first step of a thread block rings whenever it is executed; ascending.
+std::vector<uint32_t> rungByFirstStep(const interpreter::Program &program, uint32_t block) {
+  std::vector<bool> areRung(program.numRanks, false);
+  const interpreter::BoundBlock &bound = program.blocks[block];
+  if (bound.numInstructions != 0) {
+    const auto &step = program.instructions[bound.firstInstruction];
+    for (const auto &release : std::span(program.releases + step.firstRelease, step.numReleases))
+      for (uint32_t p = 0; release.limit == ~0ull && p < release.numPeers; ++p)
+        areRung[program.peers[release.firstPeer + p]] = true;
+  }
+  return listOf(areRung);
+}
+
+} // namespace
+
+BlockBytes bytesOf(const interpreter::Program &program, uint32_t block) {
+  const interpreter::BoundBlock &bound = program.blocks[block];
+  BlockBytes moved;
+  for (uint32_t i = 0; i < bound.numInstructions; ++i) {
+    const auto &instruction = program.instructions[bound.firstInstruction + i];
+    uint64_t bytes = instruction.elements * program.elementBytes;
+    for (uint32_t o = 0; o < uint32_t{instruction.numSources} + instruction.numDestinations; ++o) {
+      const auto &operand = program.operands[instruction.firstOperand + o];
+      bool isMessage = operand.kind == plan::OperandKind::Connection;
+      if (!isMessage && operand.rank == program.rank)
+        continue;
+      if (o < instruction.numSources)
+        moved.received += bytes;
+      else
+        moved.sent += bytes * (isMessage ? program.ends[operand.end].numPeers : 1);
+    }
+  }
+  return moved;
+}
+
+std::string nameOfKind(uint32_t kind) {
+  return kind - 1 < std::size(kKinds) ? std::string(kKinds[kind - 1]) : "a plan of its own";
+}
+
+std::string describe(uint64_t sequence, const std::string &name) {
+  return "'" + name + "'" +
+         (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
+}
+
+std::string IdState::describe() const {
+  return daemon::describe(id, name.empty() ? plan->name : name);
+}
+
+std::string Collective::describe(uint64_t sequence, const std::string &name) const {
+  return daemon::describe(sequence, name.empty() ? spec.plan->name : name);
+}
+
+std::array<uint64_t, 3> Collective::accessedBytes(uint32_t r) const {
+  const plan::RankPlan &peer = spec.plan->ranks[r];
+  const uint64_t elementBytes = sizeOf(spec.type);
+  const auto chunking = plan::chunkingOf(*spec.plan, spec.count, elementBytes);
+  return {chunking.beginInBuffer(peer.inputChunks) * elementBytes,
+          chunking.beginInBuffer(peer.outputChunks) * elementBytes, 0};
+}
+
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place) {
+  const uint32_t rank = place.rank;
+  interpreter::BindRequest request = {
+      .rank = rank, .count = spec.count, .type = spec.type, .op = spec.op};
+  const bool isDividedBefore = dividesInputs(*spec.plan, spec.op, spec.type);
+  if (isDividedBefore)
+    request.op = ReduceOp::Sum;
+  request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;
+  request.headsDistance = place.headsDistance;
+  request.hostLineSteps = true;
+  request.lines.sliceBytes = kLineSliceBytes;
+  auto binding = interpreter::bind(*spec.plan, request);
+  if (!binding.ok())
+    return binding.status();
+  auto collective = std::make_unique<Collective>();
+  collective->binding = *binding;
+  collective->inputDivisor = isDividedBefore ? spec.plan->numRanks : 1;
+  collective->mayHaveFactor = mayHaveFactor(*spec.plan);
+  uint32_t op = reduces(*spec.plan) ? static_cast<uint32_t>(spec.op) : 0;
+  collective->traits = {spec.planHash, spec.count, static_cast<uint32_t>(spec.type), op};
+  collective->traits.kind = kindOf(*spec.plan);
+  collective->traits.root = spec.plan->root;
+  collective->direct = directAccessOf(*spec.plan, place);
+  collective->readers = readersOf(*spec.plan, rank, collective->direct.accessors);
+  findCompared(*collective, *spec.plan, rank, spec.count);
+  collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
+  collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->direct.exists;
+  const interpreter::Program &program = collective->binding->program();
+  collective->firstStepRingsReaders =
+      program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;
+  if (collective->mayBeResident)
+    collective->flat = interpreter::FlatLines::make(program);
+  collective->spec = std::move(spec);
+  countBytes(*collective);
+  collective->beginsAtOnce = collective->bytesSent + collective->bytesReceived <= kBytesAtOnce;
+  return collective;
+}
+
+} // namespace occl::daemon

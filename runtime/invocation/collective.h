@@ -1,0 +1,209 @@
+// What a rank knows of collectives. A shape is a plan bound to a count, a type and an operation; a
+// sequence is what pairs calls: the k-th of a rank belongs to the k-th of the others. The calls of
+// a sequence may have any shapes.
+#pragma once
+
+#include "plan/model/aliasing.h"
+#include "plan/model/plan.h"
+#include "runtime/base/status.h"
+#include "runtime/control/records/announce.h"
+#include "runtime/exec/bind/bind.h"
+#include "runtime/exec/host/flat_lines.h"
+#include "runtime/observe/counters/collective_counters.h"
+#include "runtime/sync/atomic.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace occl::daemon {
+
+class Lane;
+struct OpenInvocation;
+
+/// What a shape is made of; id, name, priority, timeout and callbacksNeverBlock are of collectives
+/// registered on devices.
+struct CollectiveSpec {
+  uint64_t id = 0;
+  std::string name; // for reports; may be empty
+  std::shared_ptr<const plan::Plan> plan;
+  uint64_t planHash = 0;
+  uint64_t count = 0; // elements of one part
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+  int32_t priority = 0;
+  std::chrono::milliseconds timeout{0};
+  bool callbacksNeverBlock = false;
+};
+
+/// What a plan accesses in the buffers of other ranks, without messages. Lists are ascending.
+struct DirectAccess {
+  bool exists = false;             // on any rank
+  bool reachesScratch = false;     // of another rank
+  bool byThisRank = false;         // to buffers of others
+  std::vector<uint32_t> accessors; // ranks that access this rank's buffers
+  /// Of these, those that this rank waits for after a failure (Core::settleFailure).
+  std::vector<uint32_t> awaited;
+  std::vector<uint32_t> storedTo; // ranks to whose buffers this rank stores
+};
+
+/// The sequence of the calls that have no id.
+inline constexpr uint64_t kCallSequence = ~uint64_t{0};
+
+/// What a call says about its shape; the same on all ranks.
+struct Signature {
+  uint64_t planHash = 0; // of a plan of the caller's own; 0 if it is chosen
+  uint64_t count = 0;
+  uint32_t root = 0;
+  uint8_t kind = 0; // the API's value
+  DataType type = DataType::Float32;
+  ReduceOp op = ReduceOp::Sum;
+
+  bool operator==(const Signature &) const = default;
+};
+
+/// How one call is treated, whatever its shape.
+struct CallOptions {
+  int32_t priority = 0;
+  std::chrono::milliseconds timeout{0};
+  bool callbacksNeverBlock = false;
+  const char *name = nullptr; // for reports
+};
+
+/// What a thread block moves to and from other ranks in one invocation.
+struct BlockBytes {
+  uint64_t sent = 0, received = 0;
+};
+
+/// A shape of one rank. Immutable but for `unreclaimed`, `leases` and what `flat` works in.
+struct Collective {
+  CollectiveSpec spec;
+  /// Of the calls that have this shape.
+  Signature signature;
+  std::shared_ptr<const interpreter::Binding> binding;
+  transport::CollectiveTraits traits;
+  /// Ranks that read this rank's arena block or access its buffers, and so read its announce
+  /// record; ascending.
+  std::vector<uint32_t> readers;
+  DirectAccess direct;
+  /// Neighbours of this rank, (rank +- 1) mod numRanks, whose calls its own can end without: it
+  /// looks at their records all the same. So all ranks are compared, over one another.
+  std::vector<uint32_t> compared;
+  /// `readers`, and who compares itself with this rank: they read its record.
+  std::vector<uint32_t> recordReaders;
+  std::vector<BlockBytes> bytesOfBlocks;
+  uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
+  /// Its arena blocks are small and nothing but lines: see IdState::resident.
+  bool mayBeResident = false;
+  /// The first step of its one thread block rings all readers.
+  bool firstStepRingsReaders = false;
+  /// If its one thread block is such.
+  std::unique_ptr<interpreter::FlatLines> flat;
+  /// Small: who submits it with a callback makes the first visit.
+  bool beginsAtOnce = false;
+  /// What an average of floats divides each input by, so that it is bound as a sum; else 1.
+  uint32_t inputDivisor = 1;
+  /// Its calls may have a factor for their input: it reduces, and runs out of place.
+  bool mayHaveFactor = false;
+  /// How its callers' buffers may lie.
+  plan::Aliasing aliasing;
+  /// Invocations that refer to it; under the admission's lock.
+  uint32_t unreclaimed = 0;
+  /// Sequences in which it is resident; likewise.
+  uint32_t leases = 0;
+
+  /// "'name' (id 7)" as one of a sequence; "'name'" of kCallSequence. An empty name is the plan's.
+  std::string describe(uint64_t sequence, const std::string &name = "") const;
+  /// Of rank r's input and output; nothing of its scratch.
+  std::array<uint64_t, 3> accessedBytes(uint32_t r) const;
+};
+
+/// "'name' (id 7)"; "'name'" of kCallSequence.
+std::string describe(uint64_t sequence, const std::string &name);
+
+/// "allreduce" of a kind of the API; of 0, or what is none, "a plan of its own".
+std::string nameOfKind(uint32_t kind);
+
+/// What thread block `block` moves.
+BlockBytes bytesOf(const interpreter::Program &program, uint32_t block);
+
+/// Where a rank is that binds a plan.
+struct BindPlace {
+  uint32_t rank = 0;
+  /// From a block of the arena to its heads: transport::Segment::sharedArena().
+  uint64_t headsDistance = 0;
+  /// Then it refers to large messages, and awaits only who stores.
+  bool acrossProcesses = false;
+};
+
+/// Binds the plan. Errors: those of bind().
+StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place);
+
+/// A sequence: an id's announce cells, ordinals and invocations; lives while it has a cell.
+/// `nextOrdinal` invocations of it have been before.
+struct IdState {
+  IdState(uint64_t id, uint32_t numRanks);
+  ~IdState();
+
+  const uint64_t id;
+  /// In the own segment; from the first submission on, see AnnounceCells.
+  transport::AnnounceCell *cell = nullptr;
+  /// In the peers' segments, once found.
+  std::vector<Atomic<const transport::AnnounceCell *>> peerCells;
+
+  /// Where the peers' leased rings lie, once found, as long as `resident` is: each invocation would
+  /// touch some pages of every peer's segment for it.
+  std::vector<Atomic<char *>> leases;
+  /// How often one of them has turned out to be old.
+  Atomic<uint32_t> leasesForgotten{0};
+
+  // Under the admission's lock.
+  /// Known as long as it has a cell, and has found out with what the others count.
+  uint64_t nextOrdinal = 0;
+  bool isCounted = false;
+  bool isActive = false;  // may be submitted: its cell is not on its way to another sequence
+  bool isRetired = false; // AnnounceCells looks after it
+  /// While it is active: the one submitted next after it, and the one before it.
+  IdState *newer = nullptr, *older = nullptr;
+  /// All ranks are through with all invocations below it.
+  uint64_t settledBelow = 0;
+  /// By ordinal % kRecords: invocations whose record and memory are not yet free.
+  std::array<OpenInvocation *, transport::AnnounceCell::kRecords> unreclaimed{};
+  /// Of its last invocation, for reports; no plan before the first. An empty name is the plan's.
+  std::string name;
+  std::shared_ptr<const plan::Plan> plan;
+  /// "'name' (id 7)"; it has a plan.
+  std::string describe() const;
+  /// Resident: a ring of arena blocks is its own as long as the sequence has its cell, whose lease
+  /// says where. Only the first shape that may be is; others reserve a block for each invocation.
+  Collective *resident = nullptr;
+  bool hasLease = false;
+  uint64_t ringOffset = 0, ringBytes = 0;
+  /// By block of the ring: its last invocation that was of the resident shape. Flags wrap around;
+  /// if that was long ago the lines in the block may have those of today. All ranks count alike: an
+  /// invocation after such a gap takes a block of its own, and the ring's is cleared before it is
+  /// announced. Whoever reads the ring's block after it has read what this one sent, if anything.
+  static constexpr uint64_t kLongestGap = 1 << 16;
+  std::array<uint64_t, transport::AnnounceCell::kRecords> usedAt{};
+  bool isRingFresh() const {
+    return nextOrdinal - usedAt[nextOrdinal % usedAt.size()] <= kLongestGap;
+  }
+  /// Who reads the ring, or records of invocations in it, whatever is resident by now.
+  std::vector<uint32_t> ringReaders;
+  /// All of them have finished so many invocations, or more.
+  uint64_t finishedByReaders = 0;
+  /// While it is resident, and may be null.
+  std::unique_ptr<Lane> lane;
+
+  /// Its `submitted` and their number under the admission's lock, the rest as it says.
+  insight::CollectiveCounters counters;
+
+  // Under the task board's lock: invocation i + 1 starts when i is finished on this rank.
+  OpenInvocation *running = nullptr;
+  OpenInvocation *firstWaiting = nullptr, *lastWaiting = nullptr;
+};
+
+} // namespace occl::daemon

@@ -1,0 +1,61 @@
+#include "runtime/invocation/open_invocation.h"
+
+namespace occl::daemon {
+
+namespace {
+
+using interpreter::BlockReason;
+
+std::string what(const interpreter::Obstacle &obstacle) {
+  std::string peer = "rank " + std::to_string(obstacle.peer);
+  switch (obstacle.reason) {
+  case BlockReason::None:
+    break;
+  case BlockReason::Announce:
+    return peer + ", which has not submitted it, or not begun it";
+  case BlockReason::Data:
+    return "data from " + peer;
+  case BlockReason::Credit:
+    return peer + " to read what it was sent";
+  case BlockReason::Dependency:
+    return "thread block " + std::to_string(obstacle.what) + " of the same rank";
+  case BlockReason::Signal:
+    return "a signal from " + peer;
+  }
+  return "an executor";
+}
+
+/// "transfer 5, 100 elements of float32,". There may be no such one when all have been read since.
+std::string describeTransfer(const OpenInvocation &invocation, uint32_t number) {
+  const std::vector<transfer::Part> &parts = invocation.transfers->parts;
+  if (number >= parts.size())
+    return "what was sent";
+  return "transfer " + std::to_string(invocation.ordinal + number) + ", " +
+         std::to_string(parts[number].count) + " elements of " + nameOf(parts[number].type) + ",";
+}
+
+} // namespace
+
+std::string describeObstacle(const BlockTask &task) {
+  return describeObstacle(*task.invocation, task.block, task.instruction, task.obstacle);
+}
+
+std::string describeObstacle(const OpenInvocation &invocation, uint32_t block,
+                             uint32_t instructionNumber, const interpreter::Obstacle &obstacle) {
+  if (invocation.transfers)
+    return describeTransfer(invocation, instructionNumber) + " waits for " + what(obstacle);
+  const Collective &collective = *invocation.collective;
+  const plan::Plan &plan = *collective.spec.plan;
+  const plan::Instruction &instruction =
+      plan.instructions[collective.binding->planInstruction(block, instructionNumber)];
+  std::string text = "thread block " + std::to_string(block) + ", instruction " +
+                     std::to_string(instructionNumber) + " (" + plan::mnemonic(instruction.opcode) +
+                     ")";
+  if (instruction.location != plan::kNoLocation) {
+    const plan::Location &location = plan.locations[instruction.location];
+    text += " at " + plan.files[location.file] + ":" + std::to_string(location.line);
+  }
+  return text + " waits for " + what(obstacle);
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,32 @@
+#include "runtime/invocation/workspace_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace occl::daemon {
+
+WorkspacePool::~WorkspacePool() {
+  for (auto &[bytes, stack] : stacks)
+    for (std::byte *block : stack)
+      std::free(block);
+}
+
+uint64_t WorkspacePool::classOf(uint64_t bytes) {
+  return std::bit_ceil(std::max<uint64_t>(bytes, 256));
+}
+
+std::byte *WorkspacePool::acquire(uint64_t bytes) {
+  std::vector<std::byte *> &stack = stacks[classOf(bytes)];
+  if (stack.empty())
+    return static_cast<std::byte *>(std::aligned_alloc(kAlignment, classOf(bytes)));
+  std::byte *block = stack.back();
+  stack.pop_back();
+  return block;
+}
+
+void WorkspacePool::release(std::byte *block, uint64_t bytes) {
+  stacks[classOf(bytes)].push_back(block);
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,45 @@
+#include "runtime/observe/report/ask_ranks.h"
+
+#include "runtime/sync/clock.h"
+#include "runtime/sync/thread.h"
+
+#include <chrono>
+
+namespace occl::daemon {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Executors that wait sleep no longer than 20 ms, and look every 5 ms while they do not sleep; the
+/// daemons of a rank on a device look every 5 ms, too, and have their kernels leave first.
+constexpr auto kPatience = 50ms;
+constexpr auto kBetweenLooks = 200us;
+
+} // namespace
+
+std::vector<insight::RankReport> askRanks(const Fabric &fabric,
+                                          const std::function<void()> &publishOwn) {
+  std::vector<insight::RankReport> ranks(fabric.numRanks());
+  std::vector<uint32_t> numbers(fabric.numRanks());
+  for (uint32_t r = 0; r < numbers.size(); ++r) {
+    numbers[r] = fabric.of(r).words().askForReport();
+    if (fabric.hasLeft(r))
+      ranks[r].note = "has destroyed its communicator";
+    else if (fabric.isDead(r))
+      ranks[r].note = "is gone: its process does not exist any more";
+  }
+  publishOwn();
+  auto begin = SteadyClock::now();
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    const transport::SegmentHeader &header = fabric.of(r).header();
+    do
+      ranks[r].isFresh = header.hasAnswered(numbers[r]);
+    while (!ranks[r].isFresh && ranks[r].note.empty() && SteadyClock::now() - begin < kPatience &&
+           (sleepFor(kBetweenLooks), true));
+    ranks[r].edges = header.waitEdges.read().edges;
+  }
+  return ranks;
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,81 @@
+#include "runtime/observe/report/output.h"
+
+#include "runtime/sync/deadline.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace occl::insight {
+
+namespace {
+
+/// A pipe whose reader has stopped must not stop those who end a communicator. Standard error is
+/// others' as well, so it cannot be told not to block; but a pipe that is ready has so much room.
+Status writeAll(int file, std::string_view text, const std::string &what,
+                std::chrono::milliseconds patience) {
+  struct stat info;
+  const bool isRegular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+  const size_t most = isRegular ? text.size() : PIPE_BUF;
+  for (Deadline deadline(patience); !text.empty();) {
+    pollfd ready{file, POLLOUT, 0};
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+    int found = poll(&ready, 1, static_cast<int>(left.count()));
+    if (found == 0)
+      return {StatusCode::SystemError, "writing " + what + ": nobody has read it for " +
+                                           std::to_string(patience.count()) + " ms"};
+    ssize_t written = found < 0 ? -1 : write(file, text.data(), std::min(most, text.size()));
+    if (written < 0 && errno != EINTR && errno != EAGAIN)
+      return systemError("writing " + what, errno);
+    if (written > 0)
+      text.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+} // namespace
+
+std::string pathOf(std::string_view pattern, uint32_t rank, uint32_t numRanks) {
+  std::string path;
+  bool hasRank = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == 'r')
+      path += std::to_string(rank);
+    else if (next == 'p')
+      path += std::to_string(getpid());
+    else if (next == '%')
+      path += '%';
+    else
+      next = '\0', path += pattern[i];
+    hasRank |= next == 'r';
+    i += next != '\0';
+  }
+  if (!hasRank && numRanks > 1)
+    path += "." + std::to_string(rank);
+  return path;
+}
+
+Status append(const std::string &path, std::string_view text, std::chrono::milliseconds patience) {
+  if (path.empty())
+    return writeAll(STDERR_FILENO, text, "to standard error", patience);
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (file < 0)
+    return systemError("opening '" + path + "'", errno);
+  Status written = writeAll(file, text, "'" + path + "'", patience);
+  close(file);
+  return written;
+}
+
+void complain(const Status &status) {
+  constexpr std::chrono::milliseconds kPatience{50}; // it may be standard error that is the matter
+  if (!status.ok())
+    (void)append("", "OCCL: " + status.message() + "\n", kPatience).ok();
+}
+
+} // namespace occl::insight

@@ -1,0 +1,239 @@
+#include "runtime/observe/report/report_signal.h"
+
+#include "runtime/observe/report/output.h"
+#include "runtime/sync/mutex.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace occl::insight {
+
+namespace {
+
+// What the handler uses: set before it is installed, and never given back.
+std::atomic<int> wakeFile{-1};
+std::array<std::atomic<const struct sigaction *>, NSIG> formerActions;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void wake() {
+  uint64_t one = 1;
+  (void)!write(wakeFile, &one, sizeof one);
+}
+
+/// Forgets rings; true if there were any.
+bool takeWake() {
+  uint64_t count = 0;
+  return read(wakeFile, &count, sizeof count) == sizeof count;
+}
+
+void onSignal(int signal, siginfo_t *info, void *context) {
+  int savedError = errno;
+  wake();
+  const struct sigaction &former = *formerActions[static_cast<size_t>(signal)].load();
+  if ((former.sa_flags & SA_SIGINFO) != 0)
+    former.sa_sigaction(signal, info, context);
+  else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN)
+    former.sa_handler(signal);
+  errno = savedError;
+}
+
+class Service {
+public:
+  Status arm(int signal, const std::string &newPattern);
+  void add(std::shared_ptr<const Reporter> reporter);
+  void remove(const std::shared_ptr<const Reporter> &reporter);
+
+private:
+  void startThread();
+  void stopThread();
+  void loop();
+  void reportAll(std::unique_lock<Mutex> &lock);
+
+  Mutex lifeMutex; // one change of the thread's life at a time
+  std::thread thread;
+  bool armed = false; // under lifeMutex
+
+  Mutex mutex; // guards all below; not held while a report is made and written
+  ConditionVariable isWritten;
+  const Reporter *reporting = nullptr; // whose report that is
+  std::vector<std::shared_ptr<const Reporter>> reporters;
+  std::string pattern;
+  bool stopping = false;
+};
+
+/// Never destroyed: communicators may live as long as the process.
+Service &service() {
+  static Service *const service = new Service;
+  return *service;
+}
+
+Status Service::arm(int signal, const std::string &newPattern) {
+  std::lock_guard life(lifeMutex);
+  if (wakeFile < 0)
+    wakeFile = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wakeFile < 0)
+    return systemError("making an eventfd for reports", errno);
+  {
+    std::lock_guard lock(mutex);
+    pattern = newPattern;
+  }
+  struct sigaction present {};
+  if (signal <= 0 || signal >= NSIG || sigaction(signal, nullptr, &present) != 0)
+    return {StatusCode::InvalidArgument, "there is no signal " + std::to_string(signal)};
+  bool isOurs = (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == onSignal;
+  if (!isOurs) {
+    formerActions[static_cast<size_t>(signal)] = new struct sigaction(present);
+    struct sigaction ours {};
+    ours.sa_sigaction = onSignal;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigemptyset(&ours.sa_mask);
+    if (sigaction(signal, &ours, nullptr) != 0)
+      return {StatusCode::InvalidArgument,
+              "signal " + std::to_string(signal) + " cannot be handled: " + std::strerror(errno)};
+  }
+  armed = true;
+  startThread();
+  return {};
+}
+
+/// Under lifeMutex.
+void Service::startThread() {
+  {
+    std::lock_guard lock(mutex);
+    if (!armed || thread.joinable() || reporters.empty())
+      return;
+    stopping = false;
+  }
+  takeWake();
+  // Signals are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread = std::thread([this] { loop(); });
+  } catch (const std::system_error &) {
+    // Without the thread there are no reports by signal; everything else works.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// Under lifeMutex.
+void Service::stopThread() {
+  {
+    std::lock_guard lock(mutex);
+    if (!thread.joinable() || !reporters.empty())
+      return;
+    stopping = true;
+  }
+  wake();
+  thread.join();
+}
+
+void Service::add(std::shared_ptr<const Reporter> reporter) {
+  std::lock_guard life(lifeMutex);
+  {
+    std::lock_guard lock(mutex);
+    reporters.push_back(std::move(reporter));
+  }
+  startThread();
+}
+
+void Service::remove(const std::shared_ptr<const Reporter> &reporter) {
+  {
+    std::unique_lock lock(mutex);
+    std::erase(reporters, reporter);
+    isWritten.wait(lock, [&] { return reporting != reporter.get(); });
+  }
+  std::lock_guard life(lifeMutex);
+  stopThread();
+}
+
+void Service::loop() {
+  for (;;) {
+    pollfd file{wakeFile, POLLIN, 0};
+    poll(&file, 1, -1);
+    bool isAsked = takeWake();
+    std::unique_lock lock(mutex);
+    if (stopping)
+      return;
+    if (isAsked)
+      reportAll(lock);
+  }
+}
+
+void writeReport(const Reporter &reporter, const std::string &pattern) {
+  std::string path = pattern.empty() ? "" : pathOf(pattern, reporter.rank, reporter.numRanks);
+  Status written = append(path, "OCCL: rank " + std::to_string(reporter.rank) + " of " +
+                                    std::to_string(reporter.numRanks) + ", process " +
+                                    std::to_string(getpid()) + ", reports:\n" + reporter.report());
+  if (!path.empty())
+    complain(written);
+}
+
+/// Under the mutex, but while it writes. Who is removed meanwhile waits for its own report only.
+void Service::reportAll(std::unique_lock<Mutex> &lock) {
+  const auto all = reporters;
+  for (const auto &reporter : all) {
+    if (std::ranges::find(reporters, reporter) == reporters.end())
+      continue;
+    reporting = reporter.get();
+    const std::string to = pattern;
+    lock.unlock();
+    writeReport(*reporter, to);
+    lock.lock();
+    reporting = nullptr;
+    isWritten.notify_all();
+  }
+}
+
+} // namespace
+
+Status reportOnSignal(int signal, const std::string &pattern) {
+  return service().arm(signal, pattern);
+}
+
+int signalNamed(const std::string &name) {
+  if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos) {
+    long number = std::strtol(name.c_str(), nullptr, 10);
+    return number < NSIG ? static_cast<int>(number) : 0;
+  }
+  std::string shortName = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char *abbreviation = sigabbrev_np(signal);
+    if (abbreviation && shortName == abbreviation)
+      return signal;
+  }
+  return 0;
+}
+
+Status reportAsEnvironmentSays() {
+  const char *name = std::getenv("OCCL_REPORT_SIGNAL");
+  if (!name || *name == '\0')
+    return {};
+  int signal = signalNamed(name);
+  if (signal == 0)
+    return {StatusCode::InvalidArgument,
+            std::string("OCCL_REPORT_SIGNAL=") + name + " names no signal; use USR1, or a number"};
+  const char *file = std::getenv("OCCL_REPORT_FILE");
+  return reportOnSignal(signal, file ? file : "");
+}
+
+ReporterRegistration::ReporterRegistration(Reporter given)
+    : reporter(std::make_shared<const Reporter>(std::move(given))) {
+  service().add(reporter);
+}
+
+ReporterRegistration::~ReporterRegistration() { service().remove(reporter); }
+
+} // namespace occl::insight

@@ -1,0 +1,59 @@
+#include "runtime/observe/report/wait_report.h"
+
+#include "runtime/control/records/pair_id.h"
+#include "runtime/observe/report/wait_text.h"
+
+namespace occl::insight {
+
+using transport::WaitEdge;
+using transport::WaitReason;
+
+std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &lookUp,
+                         const TickScale &scale, Ticks now) {
+  bool isOwn = edge.reason == WaitReason::Dependency;
+  std::string text = "rank " + std::to_string(rank) + " waits for " +
+                     (isOwn ? "itself (thread block " + std::to_string(edge.thing)
+                            : "rank " + std::to_string(edge.peer) + " (" + toString(edge.reason)) +
+                     ") in ";
+  if (const auto pair = transport::pairOf(edge.collective)) {
+    text += "transfer " + std::to_string(edge.ordinal) + " " + transport::describe(*pair);
+  } else {
+    KnownCollective known = lookUp(edge.collective);
+    text += "collective " + known.name + ", invocation " + std::to_string(edge.ordinal) + ", " +
+            describePosition(known.plan.get(), {rank, edge.block, edge.instruction});
+  }
+  if (edge.since != 0)
+    text += ", for " + describeDuration(scale.nanoseconds(elapsed(edge.since, now)));
+  return text;
+}
+
+std::string describeRanks(std::span<const uint32_t> ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+std::string describeWaits(std::span<const RankReport> ranks, std::span<const MissingRanks> missing,
+                          const LookUp &lookUp, Ticks now) {
+  std::string text;
+  TickScale scale;
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    for (const WaitEdge &edge : ranks[r].edges) {
+      text += describeWait(r, edge, lookUp, scale, now);
+      text += ranks[r].isFresh ? "\n" : "; it does not answer\n";
+    }
+    if (!ranks[r].note.empty())
+      text += "rank " + std::to_string(r) + " " + ranks[r].note + "\n";
+    else if (ranks[r].edges.empty())
+      text += "rank " + std::to_string(r) + " waits for nobody\n";
+  }
+  for (const MissingRanks &invocation : missing)
+    if (!invocation.ranks.empty())
+      text += "collective " + lookUp(invocation.collective).name + ", invocation " +
+              std::to_string(invocation.ordinal) + ": not submitted by " +
+              describeRanks(invocation.ranks) + "\n";
+  return text;
+}
+
+} // namespace occl::insight

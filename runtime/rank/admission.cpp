@@ -1,0 +1,225 @@
+#include "runtime/rank/admission.h"
+
+#include "runtime/control/records/pair_id.h"
+#include "runtime/sched/lane.h"
+#include "runtime/sync/atomic.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+/// Of an arena of so many bytes the part that is for rings, which stay as long as their sequences:
+/// what is in flight never waits for them.
+uint64_t ringBytesOf(uint64_t arenaBytes) {
+  constexpr uint64_t kMost = 1 << 20;
+  return std::min(kMost,
+                  arenaBytes / 8 / transport::Arena::kAlignment * transport::Arena::kAlignment);
+}
+
+} // namespace
+
+Admission::Admission(Core &core)
+    : core(core), cells(*core.fabric),
+      mostActive(std::max<size_t>(64, transport::Segment::kCells / 2 / core.fabric->numRanks())),
+      arena(core.fabric->own().arenaBytes() - ringBytesOf(core.fabric->own().arenaBytes())),
+      rings(core.fabric->own().arenaBytes() - arena.size()) {}
+
+Admission::~Admission() {
+  while (oldest)
+    forget(*oldest);
+}
+
+StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) {
+  if (spec.plan->numRanks != core.fabric->numRanks())
+    return Status(StatusCode::InvalidPlan,
+                  "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
+                      " ranks, the communicator has " + std::to_string(core.fabric->numRanks()));
+  auto shape =
+      makeCollective(std::move(spec), {core.fabric->rank(), core.fabric->own().arenaBytes(),
+                                       !core.fabric->sharesAddresses()});
+  if (!shape.ok())
+    return shape;
+  if ((*shape)->direct.reachesScratch && !core.fabric->sharesAddresses())
+    return Status(StatusCode::InvalidPlan,
+                  "plan '" + (*shape)->spec.plan->name +
+                      "' accesses the scratch of other ranks directly, which ranks that are "
+                      "processes of their own cannot; compile it without --direct");
+  for (uint32_t r : (*shape)->direct.storedTo)
+    if (Status allowed = core.fabric->allowHeapStores(r); !allowed.ok())
+      return allowed;
+  return shape;
+}
+
+/// Under the lock: what has to be before anything of the shape is submitted.
+Status Admission::makeReady(const Collective &shape) {
+  const uint64_t need = shape.binding->arenaBytes(core.fabric->rank());
+  if (!arena.canEverFit(need))
+    return invalid("plan '" + shape.spec.plan->name + "' needs " + std::to_string(need) +
+                   " bytes of the arena, which has " + std::to_string(arena.size()) +
+                   "; set arenaBytes higher");
+  for (uint32_t r : shape.direct.awaited)
+    core.awaitAfterFailure(r);
+  return {};
+}
+
+Status Admission::learnShape(const Signature &signature, CollectiveSpec spec) {
+  auto shape = bindShape(std::move(spec));
+  if (!shape.ok())
+    return shape.status();
+  (*shape)->signature = signature;
+  std::lock_guard lock(mutex);
+  if (Status ready = makeReady(**shape); !ready.ok())
+    return ready;
+  shapes.add(std::move(*shape));
+  return {};
+}
+
+IdState &Admission::sequenceOf(uint64_t id) {
+  if (IdState *known = find(id))
+    return *known;
+  lastFound =
+      ids.emplace(id, std::make_unique<IdState>(id, core.fabric->numRanks())).first->second.get();
+  return *lastFound;
+}
+
+insight::KnownCollective Admission::lookUp(uint64_t id) {
+  if (const auto pair = transport::pairOf(id))
+    return {"transfers " + transport::describe(*pair), nullptr};
+  if (id == transport::kTransferGroups)
+    return {"groups of transfers", nullptr};
+  insight::KnownCollective known{
+      id == kCallSequence ? "the communicator's calls" : "id " + std::to_string(id), nullptr};
+  std::lock_guard lock(mutex);
+  auto found = ids.find(id);
+  if (found == ids.end() || !found->second->plan)
+    return known;
+  const IdState &sequence = *found->second;
+  known = {sequence.describe(), sequence.plan};
+  for (const OpenInvocation *invocation : sequence.unreclaimed)
+    if (invocation && !invocation->finished.load(std::memory_order_acquire))
+      known = {invocation->collective->describe(id, invocation->name),
+               invocation->collective->spec.plan};
+  return known;
+}
+
+std::vector<uint64_t> Admission::sequences() {
+  std::vector<uint64_t> found;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[id, sequence] : ids)
+      if (sequence->plan)
+        found.push_back(id);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+IdState *Admission::find(uint64_t id) {
+  if (lastFound && lastFound->id == id)
+    return lastFound;
+  auto found = ids.find(id);
+  return found == ids.end() ? nullptr : lastFound = found->second.get();
+}
+
+StatusOr<Admitted> Admission::submit(const Submission &submission) {
+  std::unique_lock lock(mutex);
+  Collective *shape = shapes.find(*submission.signature);
+  if (!shape)
+    return Status(StatusCode::InProgress, "the shape is not known");
+  auto admitted = isScaled(*shape, submission)
+                      ? submitScaled(lock, *shape, submission)
+                      : submit(sequenceOf(submission.id), *shape, submission);
+  if (IdState *id = admitted.ok() ? nullptr : find(submission.id))
+    dropIfUnused(*id);
+  return admitted;
+}
+
+StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submission &submission) {
+  Status buffers = checkBuffers(shape, submission);
+  if (!buffers.ok())
+    return buffers;
+  if (submission.callback && !submission.options->callbacksNeverBlock)
+    if (Status thread = core.device->callbacks.ensureThread(); !thread.ok())
+      return thread;
+  id.counters.ensure(shape.binding->program().numBlocks);
+  auto reserved = reserve(id, shape, submission);
+  if (!reserved.ok())
+    return reserved.status();
+  OpenInvocation &invocation = **reserved;
+  Admitted admitted{&invocation, invocation.request, nullptr, {}};
+  prepare(invocation, *core.fabric, submission.input, submission.output);
+  if (submission.isOwn && invocation.isResident)
+    keepLane(id);
+  auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
+  const bool hasWaited = submission.since != SteadyClock::time_point{};
+  invocation.deadline = (hasWaited ? submission.since : coarseNow()) + timeout;
+  invocation.times.reset(ticks());
+  id.counters.submitted.add(1);
+  if (core.trace.isOn())
+    core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
+                              invocation.times.submitted));
+  announce(invocation, core.countOpen(invocation.hasCallback, submission.isOwn));
+  compare(invocation);
+  // From a callback it would be an executor more on the same stack, for whose work there is one.
+  if (submission.isOwn || (submission.callback && shape.beginsAtOnce && !core.isCallingBack()))
+    admitted.claimed = core.device->board.startClaimed(invocation, admitted.visit);
+  if (admitted.claimed)
+    return admitted;
+  core.device->board.submit(invocation); // as many slots as there may be open: never full
+  // From here on the invocation may be complete.
+  core.ringReaders(shape);
+  return admitted;
+}
+
+void Admission::compare(const OpenInvocation &invocation) {
+  if (invocation.collective->compared.empty())
+    return;
+  if (Status same = compareNeighbours(invocation, *core.fabric); !same.ok())
+    core.fabric->fail(same);
+}
+
+void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
+  transport::BufferAddresses buffers{};
+  const interpreter::Invocation &view = invocation.view;
+  if (invocation.collective->direct.accessors.empty()) {
+    // Nobody asks where they lie.
+  } else if (!core.fabric->sharesAddresses()) {
+    const interpreter::Binding &binding = *invocation.collective->binding;
+    buffers[0] = core.fabric->referenceTo(view.places[0], binding.inputBytes());
+    buffers[1] = core.fabric->referenceTo(view.places[1], binding.outputBytes());
+  } else {
+    std::transform(view.places, view.places + buffers.size(), buffers.begin(),
+                   [](char *address) { return reinterpret_cast<uint64_t>(address); });
+  }
+  invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
+                               invocation.collective->traits, buffers, {invocation.priority, turn});
+}
+
+bool Admission::isShared(const void *buffer, uint64_t bytes) const {
+  return bytes == 0 || core.fabric->heap().offsetOf(buffer, bytes);
+}
+
+Status Admission::checkBuffers(const Collective &collective, const Submission &submission) const {
+  const void *input = submission.input, *output = submission.output;
+  const auto describe = [&] {
+    const char *name = submission.options->name;
+    return collective.describe(submission.id, name ? name : "");
+  };
+  if (!collective.aliasing.accepts(input, output))
+    return invalid("collective " + describe() + ": " +
+                   collective.aliasing.complaint(input, output));
+  if (collective.direct.exists && !core.fabric->sharesAddresses() &&
+      !(isShared(input, collective.binding->inputBytes()) &&
+        isShared(output, collective.binding->outputBytes())))
+    return invalid("collective " + describe() +
+                   ": its plan accesses buffers directly, and between processes that takes buffers "
+                   "of occlMemAlloc; use such, or a plan compiled without --direct");
+  return {};
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,324 @@
+#include "runtime/rank/daemon.h"
+
+#include "runtime/sched/executor.h"
+#include "runtime/sched/lane.h"
+
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+/// In destroy, for what has no deadline; for what has one to be ended by it.
+constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
+                                    kDrainGrace = std::chrono::seconds(1);
+
+} // namespace
+
+Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
+               const Options &options)
+    : core(std::move(device), std::move(fabric), options), admission(core), transfers(core),
+      watchdog(
+          core, [this](uint64_t id) { return admission.lookUp(id); }, [this] { admission.tidy(); }),
+      splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
+  core.nameOf = [this](uint64_t id) { return admission.lookUp(id).name; };
+  core.device->attach(core, watchdog);
+}
+
+/// Where deadlines end nothing, time does.
+void Daemon::drain() {
+  InsideWait inside(*this);
+  Executor executor(*core.device);
+  const std::chrono::milliseconds given = core.options.timeout;
+  const auto patience =
+      given < kNoDeadline ? std::max(kDrainPatience, given + kDrainGrace) : kDrainPatience;
+  Deadline deadline(patience);
+  executor.runUntil([&] { return !core.hasOpen() || deadline.passed(); });
+  if (core.hasOpen())
+    fail({StatusCode::Aborted, "rank " + std::to_string(core.fabric->rank()) +
+                                   " has destroyed its communicator, and what it had in flight has "
+                                   "not ended within " +
+                                   std::to_string(patience.count()) + " ms"});
+  executor.runUntil([&] { return !core.hasOpen(); });
+}
+
+Daemon::~Daemon() {
+  drain();
+  core.device->detach(core);
+  core.fabric->leave();
+}
+
+StatusOr<RequestId> Daemon::submit(const Submission &submission) {
+  const Callback &callback = submission.callback;
+  if (core.fabric->failed())
+    return failure();
+  auto admitted = admission.submit(submission);
+  if (!admitted.ok())
+    return admitted.status();
+  if (admitted->claimed) {
+    begin(*admitted);
+    return admitted->request;
+  }
+  // The admission has ended with a fence: what it published and what is read here are in order.
+  if (core.fabric->failed())
+    core.settleFailure();
+  wakeFor(static_cast<bool>(callback));
+  return admitted->request;
+}
+
+/// Who submits makes the first visit; the rest, if there is any, is the workers'.
+void Daemon::begin(const Admitted &admitted) {
+  Device &device = *core.device;
+  Executor(device).beginClaimed(*admitted.claimed, admitted.visit);
+  if (!device.submissions.areOpen())
+    return;
+  // Whoever has looked meanwhile has found it claimed, and may be asleep.
+  threadFence(std::memory_order_seq_cst);
+  wakeFor(true);
+}
+
+Status Daemon::run(const Submission &submission) {
+  if (core.fabric->failed())
+    return failure();
+  if (OpenInvocation *invocation = admission.enterLane(submission)) {
+    LaneRun lane(*invocation);
+    return lane.run() ? Status() : goOn(*invocation, lane);
+  }
+  Device &device = *core.device;
+  InsideWait inside(*this);
+  auto admitted = admission.submit(submission);
+  if (!admitted.ok())
+    return admitted.status();
+  Executor executor(device);
+  beginOwn(executor, admitted->claimed, admitted->visit);
+  OwnResult &result = admitted->invocation->own;
+  executor.runUntil([&] { return result.isThere(); });
+  return result.take() == StatusCode::Success ? Status() : failure();
+}
+
+/// Of what its caller waits for: with the task, or as all do.
+void Daemon::beginOwn(Executor &executor, BlockTask *claimed, const scheduler::Visit &visit) {
+  if (claimed)
+    return executor.runClaimed(*claimed, visit);
+  if (core.fabric->failed())
+    core.settleFailure();
+  core.device->bell.ringFenced(); // executors that are stuck with something else
+}
+
+Status Daemon::run(std::span<const Transfer> given) {
+  if (core.fabric->failed())
+    return failure();
+  Exchange exchange;
+  InsideWait inside(*this);
+  scheduler::Visit visit;
+  BlockTask *claimed = transfers.begin(exchange, given, &visit);
+  Executor executor(*core.device);
+  beginOwn(executor, claimed, visit);
+  executor.runUntil([&] { return exchange.isOver(); });
+  return exchange.result() == StatusCode::Success ? Status() : failure();
+}
+
+Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
+  if (core.fabric->failed())
+    return failure();
+  transfers.begin(exchange, given);
+  if (core.fabric->failed())
+    core.settleFailure();
+  wakeFor(true); // this thread may be waiting for another communicator
+  return {};
+}
+
+Status Daemon::wait(Exchange &exchange) {
+  {
+    InsideWait inside(*this);
+    Executor(*core.device).runUntil([&] { return exchange.isOver(); });
+  }
+  return exchange.result() == StatusCode::Success ? Status() : failure();
+}
+
+StatusOr<RequestId> Daemon::start(std::span<const Transfer> given, const Callback &callback,
+                                  bool callbackNeverBlocks) {
+  if (core.fabric->failed())
+    return failure();
+  auto started = transfers.start(given, callback, callbackNeverBlocks);
+  if (!started.ok())
+    return started;
+  if (core.fabric->failed())
+    core.settleFailure();
+  wakeFor(static_cast<bool>(callback));
+  return started;
+}
+
+Status Daemon::call(Submission &call, const SpecOf &specOf) {
+  RoomWait room(core, admission, call);
+  for (;;) {
+    Status ended = run(call);
+    if (ended.code() == StatusCode::InProgress)
+      ended = learnShape(call, specOf);
+    else if (ended.code() == StatusCode::Again)
+      ended = awaitRoom(room, call, ended);
+    else
+      return ended;
+    if (!ended.ok())
+      return ended;
+  }
+}
+
+StatusOr<RequestId> Daemon::start(const Submission &call, const SpecOf &specOf) {
+  for (;;) {
+    auto submitted = submit(call);
+    if (submitted.ok())
+      return submitted;
+    if (submitted.status().code() == StatusCode::Again)
+      if (Status holders = admission.checkHolders(call, false); !holders.ok()) {
+        fail(holders);
+        return failure();
+      }
+    if (submitted.status().code() != StatusCode::InProgress)
+      return submitted;
+    if (Status known = learnShape(call, specOf); !known.ok())
+      return known;
+  }
+}
+
+Status Daemon::learnShape(const Submission &call, const SpecOf &specOf) {
+  auto spec = specOf();
+  if (!spec.ok())
+    return spec.status();
+  return admission.learnShape(*call.signature, std::move(*spec));
+}
+
+/// What is missing comes back as this rank, or a peer, goes on with earlier calls.
+Status Daemon::awaitRoom(RoomWait &room, Submission &call, const Status &refusal) {
+  if (Status inVain = room.look(refusal.message()); !inVain.ok()) {
+    fail(inVain);
+    return failure();
+  }
+  call.since = room.begin();
+  bool hasMoved = false;
+  {
+    InsideWait inside(*this);
+    hasMoved = Executor(*core.device).lookAtAll();
+  }
+  core.device->tick();
+  if (!hasMoved)
+    room.pause();
+  return {};
+}
+
+/// With an invocation that has left the lane.
+Status Daemon::goOn(OpenInvocation &invocation, const LaneRun &lane) {
+  InsideWait inside(*this);
+  Executor executor(*core.device);
+  executor.goOnClaimed(lane.claimed(), lane.waitingSince());
+  executor.runUntil([&] { return invocation.own.isThere(); });
+  return invocation.own.take() == StatusCode::Success ? Status() : failure();
+}
+
+void Daemon::wakeFor(bool hasCallback) {
+  Device &device = *core.device;
+  device.bell.ringFenced(); // executors that are stuck with something else
+  if (device.helpers.load(std::memory_order_relaxed) != 0)
+    return;
+  if (hasCallback && device.lingering.load(std::memory_order_relaxed) != 0)
+    device.workBell.ringAll();
+  else
+    device.workBell.ringFenced();
+}
+
+Daemon::InsideWait::InsideWait(Daemon &daemon) : device(*daemon.core.device) {
+  device.helpers.fetch_add(1, std::memory_order_seq_cst);
+}
+
+Daemon::InsideWait::~InsideWait() {
+  device.helpers.fetch_sub(1, std::memory_order_seq_cst);
+  // Who submits looks for helpers after a fence.
+  fenceAfterUpdate();
+  if (!device.submissions.areOpen())
+    return;
+  device.handOver();
+  if (device.helpers.load(std::memory_order_relaxed) != 0)
+    return;
+  // Whatever else is open is the workers' now.
+  if (device.openWithCallback.load(std::memory_order_relaxed) != 0)
+    device.workBell.ringAll();
+  else
+    device.workBell.ring();
+}
+
+Status Daemon::wait(RequestId request) {
+  switch (core.requests.phase(request)) {
+  case RequestTable::Phase::Never:
+    return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
+  case RequestTable::Phase::InFlight: {
+    InsideWait inside(*this);
+    Executor(*core.device).runUntil([&] {
+      return core.requests.phase(request) != RequestTable::Phase::InFlight;
+    });
+    break;
+  }
+  case RequestTable::Phase::Complete:
+  case RequestTable::Phase::Forgotten:
+    break;
+  }
+  return take(request);
+}
+
+Status Daemon::take(RequestId request) {
+  auto result = core.requests.take(request);
+  if (result == StatusCode::Success)
+    return {};
+  // An invocation fails only together with its communicator; so does one whose result somebody else
+  // has taken.
+  return failure();
+}
+
+Status Daemon::test(RequestId request) {
+  using Phase = RequestTable::Phase;
+  if (core.requests.phase(request) == Phase::InFlight)
+    if (Executor(*core.device).lookAtAll())
+      core.device->handOver();
+  switch (core.requests.phase(request)) {
+  case Phase::Never:
+    return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
+  case Phase::InFlight:
+    core.device->tick();
+    return {StatusCode::InProgress, "request " + std::to_string(request) + " is in flight"};
+  case Phase::Complete:
+  case Phase::Forgotten:
+    break;
+  }
+  return take(request);
+}
+
+StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
+                                                const Options &options) {
+  if (core.fabric->failed())
+    return failure();
+  auto fabric = splitter.split(request, Deadline(options.setUpTimeout));
+  if (!fabric.ok())
+    return fabric.status();
+  if (!*fabric)
+    return std::unique_ptr<Daemon>();
+  return std::make_unique<Daemon>(core.device, std::move(*fabric), options);
+}
+
+StatusOr<std::unique_ptr<Daemon>> Daemon::shrink(const ShrinkRequest &request,
+                                                 const Options &options) {
+  auto fabric = shrinker.shrink(request);
+  if (!fabric.ok())
+    return fabric.status();
+  return std::make_unique<Daemon>(core.device, std::move(*fabric), options);
+}
+
+void Daemon::fail(const Status &cause) {
+  core.fabric->fail(cause);
+  core.settleFailure();
+}
+
+} // namespace occl::daemon

@@ -1,0 +1,370 @@
+// The part of admission that reserves what an invocation needs and takes it back.
+#include "runtime/rank/admission.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace occl::daemon {
+
+namespace {
+
+using transport::AnnounceCell;
+
+/// Of the sequence, as far as rank r says.
+uint64_t finishedBy(IdState &id, const Fabric &fabric, uint32_t r) {
+  const AnnounceCell *cell = peerCell(id, fabric, r);
+  return std::max(id.settledBelow, cell ? cell->done.load(std::memory_order_acquire) : 0);
+}
+
+/// Of these ranks the first that is gone and has not finished `atLeast` invocations, or nothing.
+const uint32_t *firstGoneBehind(IdState &id, const Fabric &fabric,
+                                const std::vector<uint32_t> &ranks, uint64_t atLeast) {
+  const auto isBehind = [&](uint32_t r) { return finishedBy(id, fabric, r) < atLeast; };
+  for (const uint32_t &r : ranks)
+    if (isBehind(r) && fabric.isGone(r) && isBehind(r)) // it may have finished, then gone
+      return &r;
+  return nullptr;
+}
+
+/// The first reader that has not finished the invocation, or nothing.
+const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
+  for (const uint32_t &reader : invocation.collective->recordReaders)
+    if (finishedBy(*invocation.id, fabric, reader) <= invocation.ordinal)
+      return &reader;
+  return nullptr;
+}
+
+} // namespace
+
+std::string Admission::describe(const IdState &id) {
+  if (id.id == kCallSequence)
+    return "the communicator's calls";
+  if (!id.plan)
+    return "id " + std::to_string(id.id);
+  return "collective " + id.describe();
+}
+
+std::string Admission::noRecord(const IdState &id) {
+  return "a record: " + std::to_string(AnnounceCell::kRecords) + " invocations of " + describe(id) +
+         " are under way";
+}
+
+bool Admission::canReclaim(const OpenInvocation &invocation) const {
+  return invocation.finished.load(std::memory_order_acquire) && invocation.own.isNobodys() &&
+         (invocation.isResident || !firstReaderBehind(invocation, *core.fabric));
+}
+
+void Admission::reclaim(OpenInvocation &invocation) {
+  const Collective &collective = *invocation.collective;
+  uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
+  if (bytes != 0 && !invocation.isResident)
+    arena.release(invocation.arenaOffset, bytes);
+  forget(invocation);
+}
+
+void Admission::forget(OpenInvocation &invocation) {
+  giveBack(invocation.scaled);
+  workspaces.release(invocation.workspace,
+                     workspaceBytes(*invocation.collective, core.fabric->numRanks()));
+  invocation.id->unreclaimed[invocation.ordinal % AnnounceCell::kRecords] = nullptr;
+  --invocation.collective->unreclaimed;
+  if (nextToSweep == &invocation)
+    nextToSweep = invocation.next;
+  (invocation.previous ? invocation.previous->next : oldest) = invocation.next;
+  (invocation.next ? invocation.next->previous : newest) = invocation.previous;
+  idle.push_back(&invocation);
+}
+
+bool Admission::reclaimAll() {
+  bool any = false;
+  for (OpenInvocation *invocation = oldest; invocation;) {
+    OpenInvocation *next = invocation->next;
+    if (canReclaim(*invocation)) {
+      reclaim(*invocation);
+      any = true;
+    }
+    invocation = next;
+  }
+  return any;
+}
+
+/// Those of the sequence that can be had back; but the first one that was such as the next one will
+/// be stays as it is, for that to take over. Most often it is the one before, its memory still
+/// warm.
+OpenInvocation *Admission::reclaimBefore(IdState &id, const Collective &shape, bool isResident) {
+  OpenInvocation *kept = nullptr;
+  for (OpenInvocation *invocation : id.unreclaimed) {
+    if (!invocation || !canReclaim(*invocation))
+      continue;
+    if (!kept && invocation->collective == &shape && invocation->isResident == isResident)
+      kept = invocation;
+    else
+      reclaim(*invocation);
+  }
+  return kept;
+}
+
+/// Two for each one that comes in, once there are more than a few: so what is complete and not
+/// reclaimed stays few, however many collectives are used in turn. Of a few, most are in flight,
+/// and looking at what executors work on is slow.
+void Admission::reclaimSome() {
+  constexpr size_t kFew = 64;
+  if (invocations.size() - idle.size() <= kFew)
+    return;
+  for (int i = 0; i < 2; ++i) {
+    OpenInvocation *invocation = nextToSweep ? nextToSweep : oldest;
+    if (!invocation)
+      return;
+    nextToSweep = invocation->next;
+    if (canReclaim(*invocation))
+      reclaim(*invocation);
+  }
+}
+
+OpenInvocation *Admission::takeInvocation() {
+  if (idle.empty()) {
+    invocations.push_back(std::make_unique<OpenInvocation>());
+    return invocations.back().get();
+  }
+  OpenInvocation *invocation = idle.back();
+  idle.pop_back();
+  return invocation;
+}
+
+Status Admission::reserveMemory(OpenInvocation &invocation) {
+  const Collective &collective = *invocation.collective;
+  const uint64_t bytes =
+      invocation.isResident ? 0 : collective.binding->arenaBytes(core.fabric->rank());
+  invocation.arenaOffset = 0;
+  if (bytes != 0) {
+    auto offset = arena.allocate(bytes);
+    if (!offset && reclaimAll())
+      offset = arena.allocate(bytes);
+    if (!offset)
+      return again(std::to_string(bytes) + " bytes of the arena, of which " +
+                   std::to_string(arena.bytesInUse()) + " of " + std::to_string(arena.size()) +
+                   " are in use");
+    invocation.arenaOffset = *offset;
+  }
+  uint64_t privateBytes = workspaceBytes(collective, core.fabric->numRanks());
+  invocation.workspace = workspaces.acquire(privateBytes);
+  if (invocation.workspace)
+    return {};
+  if (bytes != 0)
+    arena.release(invocation.arenaOffset, bytes);
+  return {StatusCode::SystemError,
+          "collective " + collective.describe(invocation.id->id, invocation.name) +
+              ": no memory for " + std::to_string(privateBytes) + " bytes of scratch"};
+}
+
+/// Gives the sequence's first shape blocks of its own, if it may have some and there are few enough
+/// already: memory is to grow with what is in flight.
+void Admission::makeResident(IdState &id, Collective &collective) {
+  constexpr uint64_t kMostBytes = 64 << 10;
+  if (id.hasLease || !collective.mayBeResident)
+    return;
+  uint64_t bytes = ringBlockBytes(collective, core.fabric->rank()) * AnnounceCell::kRecords;
+  // Of the rings' part some is kept for calls, which are to have theirs whenever they begin.
+  const uint64_t kept = id.id == kCallSequence ? 0 : std::min(kMostBytes, rings.size() / 2);
+  if (bytes > kMostBytes ||
+      rings.bytesInUse() + transport::Arena::roundToClass(bytes) + kept > rings.size())
+    return;
+  if (bytes != 0) {
+    auto offset = rings.allocate(bytes);
+    if (!offset)
+      return;
+    id.ringOffset = arena.size() + *offset;
+    id.ringBytes = bytes;
+    std::memset(core.fabric->own().arena() + id.ringOffset, 0, bytes);
+  }
+  id.hasLease = true;
+  id.resident = &collective;
+  ++collective.leases;
+  id.usedAt.fill(id.nextOrdinal);
+  id.ringReaders = collective.recordReaders;
+  id.cell->publishLease(id.ringOffset, collective.traits);
+}
+
+/// Whether the ring's next block is free. Looks at the readers' counts only when it does not know.
+Status Admission::checkRing(IdState &id) const {
+  if (id.nextOrdinal < id.finishedByReaders + AnnounceCell::kRecords)
+    return {};
+  uint64_t least = id.nextOrdinal;
+  for (uint32_t reader : id.ringReaders) {
+    const uint64_t done = finishedBy(id, *core.fabric, reader);
+    if (done + AnnounceCell::kRecords <= id.nextOrdinal)
+      return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
+                                           " (rank " + std::to_string(reader) +
+                                           " has not finished it)");
+    least = std::min(least, done);
+  }
+  id.finishedByReaders = least;
+  return {};
+}
+
+/// The next invocation is of the resident shape. After a gap the ring's block is cleared for the
+/// one that comes after it: nobody reads it now, see checkRing().
+void Admission::useRing(IdState &id) {
+  const uint64_t block = id.nextOrdinal % AnnounceCell::kRecords;
+  const uint64_t bytes = ringBlockBytes(*id.resident, core.fabric->rank());
+  if (!id.isRingFresh() && bytes != 0)
+    std::memset(core.fabric->own().arena() + id.ringOffset + block * bytes, 0, bytes);
+  id.usedAt[block] = id.nextOrdinal;
+}
+
+void Admission::setOptions(OpenInvocation &invocation, const Submission &submission) {
+  const CallOptions &options = *submission.options;
+  invocation.priority = options.priority;
+  invocation.timeout = options.timeout;
+  invocation.callbacksNeverBlock = options.callbacksNeverBlock;
+  const char *name = options.name ? options.name : "";
+  invocation.name = name;
+  IdState &id = *invocation.id;
+  if (id.name != name)
+    id.name = name;
+  if (id.plan != invocation.collective->spec.plan)
+    id.plan = invocation.collective->spec.plan;
+}
+
+StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
+                                              const Submission &submission) {
+  if (!id.isActive)
+    if (Status cell = ensureCell(id); !cell.ok())
+      return cell;
+  cells.use(id);
+  makeResident(id, shape);
+  reclaimSome();
+  const bool isResident = id.resident == &shape && id.isRingFresh();
+  OpenInvocation *kept = reclaimBefore(id, shape, isResident);
+  const OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords];
+  if (holder && holder != kept)
+    return again(noRecord(id));
+  if (id.hasLease)
+    if (Status ring = checkRing(id); !ring.ok())
+      return ring;
+  std::optional<RequestId> request = 0;
+  if (!submission.isOwn) // else there are no more than records of the calls' sequence
+    request = core.requests.open(submission.callback, {id.id, id.nextOrdinal});
+  if (!request)
+    return again(core.requests.describeFull());
+  OpenInvocation *invocation = kept ? kept : takeInvocation();
+  invocation->core = &core;
+  invocation->place = &core.place;
+  invocation->collective = &shape;
+  invocation->id = &id;
+  if (kept) {
+    id.unreclaimed[kept->ordinal % AnnounceCell::kRecords] = nullptr;
+    giveBack(kept->scaled);
+  }
+  invocation->ordinal = id.nextOrdinal;
+  invocation->isResident = isResident;
+  setOptions(*invocation, submission);
+  Status memory = kept ? Status() : reserveMemory(*invocation);
+  if (!memory.ok()) {
+    if (*request != 0)
+      core.requests.cancel(*request);
+    idle.push_back(invocation);
+    return memory;
+  }
+  if (id.resident == &shape)
+    useRing(id);
+  if (isResident)
+    invocation->arenaOffset = id.ringOffset + invocation->ordinal % AnnounceCell::kRecords *
+                                                  ringBlockBytes(*id.resident, core.fabric->rank());
+  invocation->request = *request;
+  if (submission.isOwn)
+    invocation->own.expect();
+  invocation->hasCallback = static_cast<bool>(submission.callback);
+  invocation->finished.store(false, std::memory_order_relaxed);
+  invocation->announcedBelow.store(0, std::memory_order_relaxed);
+  invocation->highestPriority.store(invocation->priority, std::memory_order_relaxed);
+  invocation->nextLook.store(0, std::memory_order_relaxed);
+  invocation->nextWaiting = nullptr;
+  id.unreclaimed[id.nextOrdinal++ % AnnounceCell::kRecords] = invocation;
+  if (kept)
+    return invocation;
+  invocation->previous = newest;
+  invocation->next = nullptr;
+  (newest ? newest->next : oldest) = invocation;
+  newest = invocation;
+  ++invocation->collective->unreclaimed;
+  return invocation;
+}
+
+Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
+  std::lock_guard lock(mutex);
+  const Fabric &fabric = *core.fabric;
+  const auto goneBehind = [&](const OpenInvocation &invocation) {
+    return firstGoneBehind(*invocation.id, fabric, invocation.collective->recordReaders,
+                           invocation.ordinal + 1);
+  };
+  const auto error = [&](uint32_t rank, const std::string &unfinished) -> Status {
+    return {StatusCode::PeerFailed, fabric.describeGone(rank) + "; it has not finished " +
+                                        unfinished + ", which holds what is needed on rank " +
+                                        std::to_string(fabric.rank())};
+  };
+  IdState *id = find(submission.id);
+  if (id && !id->isActive) // then peers' cells are not to be looked at
+    id = nullptr;
+  // All announce cells are held.
+  if (const uint32_t *rank = id ? nullptr : cells.whoKeepsAll())
+    return error(*rank, "or not called what others have");
+  // The sequence's own records and blocks are held.
+  if (const OpenInvocation *holder =
+          id ? id->unreclaimed[id->nextOrdinal % AnnounceCell::kRecords] : nullptr)
+    if (const uint32_t *rank = goneBehind(*holder))
+      return error(*rank, holder->describe());
+  if (id && id->hasLease && id->nextOrdinal >= id->finishedByReaders + AnnounceCell::kRecords)
+    if (const uint32_t *rank = firstGoneBehind(*id, fabric, id->ringReaders,
+                                               id->nextOrdinal - AnnounceCell::kRecords + 1))
+      return error(*rank, "earlier invocations of " + describe(*id));
+  // The arena that all share is full, and nobody will give any of it back.
+  const Collective *shape = shapes.find(*submission.signature);
+  const bool isResident = shape && id && id->resident == shape && id->isRingFresh();
+  const uint64_t bytes = shape && !isResident ? shape->binding->arenaBytes(fabric.rank()) : 0;
+  if (bytes == 0)
+    return {};
+  if (auto room = arena.allocate(bytes)) {
+    arena.release(*room, bytes);
+    return {};
+  }
+  const uint32_t *gone = nullptr;
+  for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
+    const uint32_t *rank =
+        invocation->finished.load(std::memory_order_acquire) ? goneBehind(*invocation) : nullptr;
+    if (!rank && !hasWaited)
+      return {};
+    gone = rank ? rank : gone;
+  }
+  return gone ? error(*gone, "earlier collectives") : Status();
+}
+
+Status Admission::again(const std::string &what) const {
+  constexpr int kMostNamed = 4;
+  std::string text;
+  int named = 0;
+  for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
+    if (++named > kMostNamed) {
+      text += " and others";
+      break;
+    }
+    const uint32_t *reader = firstReaderBehind(*invocation, *core.fabric);
+    text += (named > 1 ? "; " : "") + invocation->describe();
+    if (!invocation->finished.load(std::memory_order_acquire))
+      text += " (in flight here)";
+    else if (reader)
+      text += " (rank " + std::to_string(*reader) + " has not finished it)";
+  }
+  return nothingFree(what, text);
+}
+
+Status Admission::nothingFree(const std::string &what, const std::string &holders,
+                              const std::string &remedy) {
+  return {StatusCode::Again, "nothing free now: " + what +
+                                 (holders.empty() ? "" : "; held by " + holders) + ". " + remedy +
+                                 ", then call again"};
+}
+
+} // namespace occl::daemon

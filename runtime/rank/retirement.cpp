@@ -1,0 +1,121 @@
+// The part of admission that gives back what a sequence holds that has not been called for long:
+// its announce cell, its leased blocks, and in the end all that is known of its id.
+#include "runtime/rank/admission.h"
+#include "runtime/sched/lane.h"
+
+#include <algorithm>
+#include <string>
+
+namespace occl::daemon {
+
+void Admission::setMostActive(size_t sequences) {
+  std::lock_guard lock(mutex);
+  mostActive = std::max<size_t>(1, sequences);
+}
+
+Status Admission::ensureCell(IdState &id) {
+  using Activation = AnnounceCells::Activation;
+  Activation activated = cells.activate(id);
+  if (activated == Activation::NoCellFree) {
+    constexpr size_t kStep = 512; // with the lock held; the next try goes on
+    retireIdle(kStep);
+    recycleCells(kStep);
+    activated = cells.activate(id);
+  }
+  if (activated == Activation::Done) {
+    retireSome(id);
+    return {};
+  }
+  std::string what = "an announce cell for " + describe(id) + ": ";
+  if (id.cell)
+    cells.retire(id); // if it does not come again
+  if (activated == Activation::PeerLeaves)
+    return nothingFree(what + "another rank is just giving back its own", "", "Wait a moment");
+  return nothingFree(what + "all " + std::to_string(transport::Segment::kCells) + " are taken",
+                     cells.describeRetired(), "Wait for a completion here or there");
+}
+
+/// Nothing of it is in flight on this rank, and it may retire: that of calls, in which all take
+/// part, never does.
+bool Admission::isIdle(const IdState &id) {
+  return id.id != kCallSequence &&
+         std::ranges::none_of(id.unreclaimed, [](const OpenInvocation *invocation) {
+           return invocation && !invocation->finished.load(std::memory_order_acquire);
+         });
+}
+
+/// `id` has just become active. Keeps few enough active, those that were called last; two steps for
+/// each one that comes in. What is in flight stays.
+void Admission::retireSome(const IdState &id) {
+  for (int steps = 0; steps < 2 && cells.numActive() > mostActive; ++steps) {
+    IdState &longest = *cells.leastRecentlyUsed();
+    if (&longest == &id || !isIdle(longest))
+      cells.use(longest);
+    else
+      retire(longest);
+  }
+  constexpr size_t kStep = 8; // more than come in
+  recycleCells(kStep);
+}
+
+/// Of the `most` that were called longest ago.
+void Admission::retireIdle(size_t most) {
+  for (IdState *id = cells.leastRecentlyUsed(); id && most != 0; --most) {
+    IdState *next = id->newer;
+    if (isIdle(*id))
+      retire(*id);
+    id = next;
+  }
+}
+
+void Admission::retire(IdState &id) {
+  forgetPeers(id);
+  cells.retire(id);
+}
+
+void Admission::recycleCells(size_t most) {
+  cells.advance(
+      most,
+      [this](IdState &id) {
+        for (OpenInvocation *invocation : id.unreclaimed)
+          if (invocation && canReclaim(*invocation))
+            reclaim(*invocation);
+      },
+      [this](IdState &id) { dropCell(id); });
+}
+
+void Admission::tidy() {
+  constexpr size_t kStep = 256; // some tens of microseconds
+  std::lock_guard lock(mutex);
+  if (cells.hasRetired())
+    recycleCells(kStep);
+}
+
+/// Nobody may rely on where the peers' rings lie once its cell can go. Its own ring stays as long
+/// as its cell does: the others may come back to it.
+void Admission::forgetPeers(IdState &id) {
+  id.lane.reset();
+  for (Atomic<char *> &lease : id.leases)
+    lease.store(nullptr, std::memory_order_relaxed);
+}
+
+void Admission::dropCell(IdState &id) {
+  if (id.resident)
+    --id.resident->leases;
+  id.resident = nullptr;
+  if (id.ringBytes != 0)
+    rings.release(id.ringOffset - arena.size(), id.ringBytes);
+  id.hasLease = false;
+  id.ringBytes = 0;
+  dropIfUnused(id);
+}
+
+void Admission::dropIfUnused(IdState &id) {
+  if (id.cell)
+    return;
+  if (lastFound == &id)
+    lastFound = nullptr;
+  ids.erase(id.id);
+}
+
+} // namespace occl::daemon

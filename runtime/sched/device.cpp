@@ -1,0 +1,133 @@
+#include "runtime/sched/device.h"
+
+#include "runtime/sched/core.h"
+#include "runtime/sched/policy/calibration.h"
+#include "runtime/sched/watchdog.h"
+#include "runtime/sched/worker.h"
+#include "runtime/sync/thread.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kTickPeriod = 5ms;
+/// So many times as long as one takes lie between two at least.
+constexpr int kTicksApart = 20;
+
+std::unique_ptr<scheduler::BudgetPolicy> budgetFor(const DeviceOptions &options) {
+  return scheduler::makeBudget(options.budget.value_or(scheduler::BudgetKind::FrontHeavy),
+                               scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin));
+}
+
+} // namespace
+
+Device::Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> shared)
+    : options(options), sharedBell(std::move(shared)), bell(sharedBell->bell()),
+      order(scheduler::makeOrder(options.order)), board(*order, options.preemption),
+      budgetForFew(budgetFor(options)),
+      budgetForMany(scheduler::makeBudget(scheduler::BudgetKind::NoPolling, {})),
+      budgetInForce(budgetForFew.get()) {
+  if (!options.preemption)
+    cycles.emplace(board, *sharedBell);
+}
+
+StatusOr<std::shared_ptr<Device>> Device::start(const DeviceOptions &options,
+                                                std::shared_ptr<bootstrap::SharedBell> bell) {
+  std::shared_ptr<Device> device(new Device(options, std::move(bell)));
+  Status started = device->startWorkers();
+  if (!started.ok())
+    return started;
+  return device;
+}
+
+Status Device::startWorkers() {
+  for (uint32_t w = 0; w < options.workers; ++w) {
+    auto worker = Worker::start(*this, w == 0);
+    if (!worker.ok())
+      return worker.status();
+    workers.push_back(std::move(*worker));
+  }
+  return {};
+}
+
+void Device::callWorkers() {
+  calls.fetch_add(1, std::memory_order_seq_cst);
+  fenceAfterUpdate();
+  if (resting.load(std::memory_order_relaxed) != 0)
+    workBell.ringAll();
+}
+
+Device::~Device() {
+  stopping.store(true, std::memory_order_seq_cst);
+  workers.clear();
+}
+
+void Device::attach(Core &core, Watchdog &watchdog) {
+  std::lock_guard lock(mutex);
+  members.push_back({&core, &watchdog});
+  // The ranks of a communicator that has gone are still there, so this is never taken back.
+  if (options.spin.count() == 0 && !options.budget &&
+      core.fabric->numRanks() > Thread::hardware_concurrency())
+    budgetInForce.store(budgetForMany.get(), std::memory_order_relaxed);
+  board.attach(core.place);
+}
+
+void Device::detach(Core &core) {
+  {
+    std::lock_guard lock(mutex);
+    std::erase_if(members, [&](const Attached &member) { return member.core == &core; });
+  }
+  board.detach(core.place);
+}
+
+uint64_t Device::countRequested() const {
+  std::lock_guard lock(mutex);
+  uint64_t count = 0;
+  for (const Attached &member : members)
+    count += member.core->stats.requested.load(std::memory_order_relaxed) +
+             member.core->stats.groups.load(std::memory_order_relaxed);
+  return count;
+}
+
+void Device::tick() {
+  auto now = Clock::now();
+  if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))
+    return;
+  for (Core *core : round(now)) {
+    core->settleFailure();
+    core->place.unpin();
+  }
+}
+
+/// Pins and returns the cores that have failed and are not settled.
+std::vector<Core *> Device::round(Clock::time_point now) {
+  std::vector<Core *> failed;
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock())
+    return failed;
+  nextTick.store((now + kTickPeriod).time_since_epoch().count(), std::memory_order_relaxed);
+  for (const Attached &member : members) {
+    member.watchdog->round(now);
+    if (member.core->fabric->failed() && member.core->hasOpen()) {
+      member.core->place.pin();
+      failed.push_back(member.core);
+    }
+  }
+  if (cycles)
+    cycles->round(members);
+  // It looks at every open task, under the board's lock: never for more than a small part of the
+  // time, however many there are. Deadlines are as late then.
+  const auto end = Clock::now();
+  nextTick.store((end + std::max<Clock::duration>(kTickPeriod, kTicksApart * (end - now)))
+                     .time_since_epoch()
+                     .count(),
+                 std::memory_order_relaxed);
+  return failed;
+}
+
+} // namespace occl::daemon

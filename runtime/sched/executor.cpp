@@ -1,0 +1,257 @@
+#include "runtime/sched/executor.h"
+
+#include "runtime/invocation/agreed_standing.h"
+#include "runtime/sched/visit_recorder.h"
+
+#include "runtime/sync/thread.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace occl::daemon {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Every sleep ends by itself, so that deadlines and dead peers are seen.
+constexpr auto kLongestSleep = 20ms;
+/// How long a submission polls, where polling is wanted at all: about what waking a thread takes.
+/// More than the ranks' threads differ by that run callbacks in turn with their program; or the
+/// workers, once awake, keep them apart.
+constexpr scheduler::Nanoseconds kAtSubmission = 4us;
+/// Slices of one visit; then the others get their turn.
+constexpr uint32_t kQuantumSlices = 64;
+/// Work that took so long, while other tasks wait, is worth waking another executor for.
+constexpr uint64_t kLongVisit = 50000; // nanoseconds
+/// Visits between two looks at the clock for the watchdog while everything moves.
+constexpr uint32_t kVisitsPerTick = 256;
+
+Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
+  if (invocation.end && !invocation.end->error().ok())
+    return invocation.end->error();
+  return {StatusCode::PeerFailed, invocation.subject() + ": the buffers of rank " +
+                                      std::to_string(peer) + " cannot be read (" +
+                                      std::strerror(errno) +
+                                      "): its process is gone, or it has released them before "
+                                      "they were read"};
+}
+
+uint32_t waitingInstruction(const OpenInvocation &invocation, uint32_t block,
+                            const interpreter::BlockContext &context,
+                            const interpreter::Obstacle &obstacle) {
+  return invocation.transfers ? obstacle.what
+                              : interpreter::waitingInstruction(*invocation.view.program, block,
+                                                                context.instruction, obstacle);
+}
+
+} // namespace
+
+/// Nothing is claimed: callbacks run here, and may wait for other invocations.
+void Executor::complete(OpenInvocation &invocation) {
+  Core &core = *invocation.core;
+  const bool hasCallback = invocation.hasCallback;
+  core.finish(invocation, StatusCode::Success);
+  if (!hasCallback)
+    return; // nothing has pinned the core's place: it may be gone
+  core.runCallbacks();
+  core.place.unpin();
+}
+
+bool Executor::visitOne(Patience patience, scheduler::Round &round) {
+  if (++visitsSinceTick == kVisitsPerTick) {
+    visitsSinceTick = 0;
+    device.tick();
+  }
+  scheduler::Visit visit;
+  const Ticks now = ticks();
+  BlockTask *task = device.board.claim(visit, completeAtOnce, now, round);
+  bool moved = !completeAtOnce.empty();
+  if (task) {
+    ++claims;
+    moved |= visitClaimed(*task, visit, patience, now);
+  }
+  while (!completeAtOnce.empty()) {
+    OpenInvocation &next = *completeAtOnce.front();
+    completeAtOnce.erase(completeAtOnce.begin());
+    complete(next);
+  }
+  return moved;
+}
+
+bool Executor::visitClaimed(BlockTask &task, const scheduler::Visit &visit, Patience patience,
+                            Ticks now) {
+  Core &core = *task.invocation->core;
+  VisitOutcome outcome;
+  const bool accessesOthers = task.invocation->collective->direct.byThisRank;
+  outcome.failed = accessesOthers ? !core.fabric->beginAccess() : core.fabric->failed();
+  const auto begin = device.options.preemption ? Clock::time_point{} : Clock::now();
+  if (!outcome.failed) {
+    outcome = run(core, task, visit, patience, now);
+    if (accessesOthers)
+      core.fabric->endAccess();
+  }
+  outcome.begin = begin;
+  // Alone in the queue it stands well anywhere. Without preemption it always is, to its executor.
+  if (visit.queueLength > task.invocation->tasks.size() && !outcome.failed) {
+    auto standing = agreedStanding(*task.invocation, *core.fabric);
+    if (!standing && !outcome.moved)
+      standing = inheritedStanding(*task.invocation, *core.fabric);
+    if (standing)
+      device.board.place(*task.invocation, *standing);
+  }
+  Released released = device.board.release(task, outcome);
+  leftOut |= released.leftOut;
+  if (released.othersWait && outcome.moved)
+    callWorkers(now);
+  if (released.complete)
+    complete(*released.complete);
+  if (released.mustSettle) {
+    core.settleFailure();
+    core.place.unpin();
+  }
+  return outcome.moved || outcome.finished;
+}
+
+void Executor::runClaimed(BlockTask &task, const scheduler::Visit &visit) {
+  visitClaimed(task, visit, Patience::Alone, task.invocation->times.submitted);
+  offers.reset();
+}
+
+void Executor::goOnClaimed(BlockTask &task, Ticks waitingSince) {
+  const scheduler::Visit alone;
+  visitClaimed(task, alone, Patience::Begun, waitingSince);
+}
+
+void Executor::beginClaimed(BlockTask &task, const scheduler::Visit &visit) {
+  visitClaimed(task, visit, Patience::First, task.invocation->times.submitted);
+}
+
+/// A resident invocation does not wait for announcements. Once it has waited for data, it looks
+/// whether there will be any.
+void Executor::confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle) {
+  auto announced = confirmPeer(invocation, *core.fabric, obstacle.peer);
+  if (!announced.ok())
+    core.fabric->fail(announced.status());
+  else if (!*announced)
+    obstacle.reason = interpreter::BlockReason::Announce;
+}
+
+VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &visit,
+                           Patience patience, Ticks now) {
+  OpenInvocation &invocation = *task.invocation;
+  interpreter::BlockContext context = task.context;
+  VisitOutcome outcome;
+  outcome.moved = patience == Patience::Begun && (context.tile | context.instruction) != 0;
+  Polling polling;
+  VisitRecorder recorder(core, task, visit, now);
+  interpreter::Obstacle recorded; // polling again finds mostly the same one
+  bool mustRing = patience == Patience::Alone || patience == Patience::First;
+  uint32_t looksWhileIdle = 0;
+  // What goes in lines is small: the next slices are done before anybody would have woken.
+  target.putOffRings(invocation.view.program->line.bytes != 0);
+  for (;; recorder.lookAgain()) {
+    auto step = recorder.run(context, target, kQuantumSlices);
+    target.ringNow();
+    if (step.slices != 0) {
+      outcome.moved = true;
+      polling = {};
+      recorded = {};
+    }
+    outcome.finished = step.status == interpreter::StepStatus::Finished;
+    // The announcement came before the first step. The readers of a resident invocation need no
+    // more than its data, with which they were rung.
+    const bool wereRung = step.slices != 0 && invocation.collective->firstStepRingsReaders;
+    if (std::exchange(mustRing, false) && !wereRung && !(outcome.finished && invocation.isResident))
+      core.ringReaders(*invocation.collective);
+    if (step.status == interpreter::StepStatus::PeerLost) {
+      if (!core.fabric->spreadFailureOf(step.obstacle.peer))
+        core.fabric->fail(lostPeer(invocation, step.obstacle.peer));
+      outcome.failed = true;
+    }
+    outcome.instruction = context.instruction;
+    if (step.status != interpreter::StepStatus::Blocked)
+      break;
+    const uint32_t waiting = waitingInstruction(invocation, task.block, context, step.obstacle);
+    if (step.obstacle.reason == interpreter::BlockReason::Announce) {
+      auto bound = bindPeers(invocation, *core.fabric, step.obstacle.peer);
+      if (!bound.ok())
+        core.fabric->fail({bound.status().code(),
+                           bound.status().message() + "; " +
+                               describeObstacle(invocation, task.block, waiting, step.obstacle)});
+      else if (*bound) {
+        recorder.sawAnnouncement();
+        continue;
+      }
+    }
+    const bool leaves = core.fabric->failed() || !staysWith(visit, patience, polling);
+    // However busy the others keep this executor: the peer's lease may be another one by now.
+    const bool inVain = leaves || (isIdle() && looksWhileIdle++ == 1);
+    if (inVain && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
+      confirm(core, invocation, step.obstacle);
+    if (step.obstacle != recorded) {
+      recorder.blocked(waitFor(step.obstacle, waiting, invocation, *core.fabric));
+      recorded = step.obstacle;
+    }
+    if (leaves) {
+      outcome.failed = core.fabric->failed();
+      outcome.preempted = patience == Patience::Budget && visit.queueLength > 1;
+      outcome.obstacle = step.obstacle;
+      outcome.instruction = waiting;
+      break;
+    }
+    isIdle() ? yieldProcessor() : relax();
+  }
+  if (outcome.moved)
+    task.context = context;
+  recorder.end(outcome);
+  return outcome;
+}
+
+/// Whether to look once more at what did not move.
+bool Executor::staysWith(const scheduler::Visit &visit, Patience patience, Polling &polling) {
+  if (patience == Patience::OnePoll || patience == Patience::Begun)
+    return false;
+  if (!isIdle() && keepsPolling(visit, patience, polling))
+    return true;
+  return patience == Patience::Alone && !device.board.hasSubmissions() && offers.goOn();
+}
+
+bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
+                            Polling &polling) const {
+  if (visit.queueLength == 1 && device.board.hasSubmissions())
+    return false;
+  return polling.goesOn([&] {
+    const scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
+    return patience == Patience::First && budget.count() != 0 ? kAtSubmission : budget;
+  });
+}
+
+bool Executor::lookAtAll() {
+  bool moved = false;
+  leftOut = false;
+  scheduler::Round all;
+  do
+    moved |= visitOne(Patience::OnePoll, all);
+  while (!all.isOver);
+  return moved || leftOut;
+}
+
+/// What is at hand is more than one executor does in the time that it takes to wake another one.
+void Executor::callWorkers(Ticks visitBegin) {
+  if (device.resting.load(std::memory_order_relaxed) != 0 &&
+      device.scale.nanoseconds(ticks() - visitBegin) >= kLongVisit)
+    device.callWorkers();
+}
+
+void Executor::quit(uint32_t ticket) {
+  DeviceStats::add(device.stats.quits, 1);
+  device.bell.sleep(ticket, kLongestSleep);
+  DeviceStats::add(device.stats.restarts, 1);
+  device.tick();
+}
+
+} // namespace occl::daemon

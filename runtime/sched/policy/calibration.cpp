@@ -1,0 +1,71 @@
+#include "runtime/sched/policy/calibration.h"
+
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/clock.h"
+#include "runtime/sync/thread.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace occl::scheduler {
+
+namespace {
+
+using Clock = SteadyClock;
+
+constexpr Nanoseconds kLeast{50};
+constexpr Nanoseconds kMost{500};
+
+/// The shortest of many round trips: interruptions only make them longer.
+Nanoseconds measure() {
+  constexpr uint32_t kRounds = 200;
+  alignas(64) Atomic<uint32_t> ping{0};
+  alignas(64) Atomic<uint32_t> pong{0};
+  const auto end = Clock::now() + std::chrono::milliseconds(1);
+  auto answer = [&] {
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      while (ping.load(std::memory_order_acquire) < round)
+        if (Clock::now() >= end)
+          return;
+      pong.store(round, std::memory_order_release);
+    }
+  };
+  Thread other;
+  try {
+    other = Thread(answer);
+  } catch (const std::system_error &) {
+    return kMost;
+  }
+  Nanoseconds best = kMost;
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    auto start = Clock::now();
+    ping.store(round, std::memory_order_release);
+    while (pong.load(std::memory_order_acquire) < round && Clock::now() < end)
+      ;
+    auto now = Clock::now();
+    if (now >= end)
+      break;
+    best = std::min<Nanoseconds>(best, now - start);
+  }
+  other.join();
+  return std::max(best, kLeast);
+}
+
+} // namespace
+
+Nanoseconds flagRoundTrip() {
+  static const Nanoseconds measured = measure();
+  return measured;
+}
+
+BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap) {
+  BudgetLimits limits;
+  limits.floor = 2 * roundTrip;
+  constexpr Nanoseconds kMostPolling{1000};
+  Nanoseconds cap = requestedCap.count() != 0 ? requestedCap
+                                              : std::min<Nanoseconds>(20 * roundTrip, kMostPolling);
+  limits.cap = std::max(limits.floor, cap);
+  return limits;
+}
+
+} // namespace occl::scheduler

@@ -1,0 +1,42 @@
+// What a thread has for itself; see atomic.h. When schedules are explored, threads are fibers of
+// one real thread.
+#pragma once
+
+#ifdef OCCL_EXPLORE
+#include "runtime/sync/explored.h"
+
+#include <map>
+#else
+#include <functional>
+#include <thread>
+#endif
+
+#include <cstddef>
+
+namespace occl {
+
+#ifdef OCCL_EXPLORE
+
+template <class Tag, class T> T *&pointerOfThisThread() {
+  static std::map<uint32_t, T *> pointers;
+  return pointers[explored::currentThread()];
+}
+
+inline size_t hashOfThisThread() { return explored::currentThread(); }
+
+#else
+
+/// A pointer, at first null, of which each thread has one for each Tag.
+template <class Tag, class T> T *&pointerOfThisThread() {
+  thread_local T *pointer = nullptr;
+  return pointer;
+}
+
+/// To let threads begin at different places.
+inline size_t hashOfThisThread() {
+  return std::hash<std::thread::id>()(std::this_thread::get_id());
+}
+
+#endif
+
+} // namespace occl

@@ -1,0 +1,85 @@
+// One schedule: its threads, its time, and the switches between them.
+#pragma once
+
+#include "test/explore/explorer/explore.h"
+#include "test/explore/explorer/fiber.h"
+#include "test/explore/explorer/strategy.h"
+#include "test/explore/explorer/trace.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace occl::explore {
+
+class Scheduler {
+public:
+  Scheduler(const Settings &settings, Strategy &strategy);
+  ~Scheduler();
+
+  /// Runs body under the strategy's present schedule; the defect or "".
+  std::string run(const std::function<void()> &body);
+  uint64_t stepsTaken() const { return steps; }
+  Trace &trace() { return lastSteps; }
+  /// The one that runs now; nullptr outside of run().
+  static Scheduler *current() { return active; }
+  void startChoosing() { chooses = true; }
+  uint32_t currentThread() const { return running->number; }
+
+  // What explored.h declares, for the running fiber.
+  void reach(const char *operation, const void *address, const explored::Where &where);
+  bool keepStore(void *address, uint64_t value, size_t bytes);
+  bool findStore(const void *address, uint64_t &value) const;
+  void drain() { makeVisible(*running, ~uint64_t{0}); }
+  void begin(const void *word) { gone.erase(word); }
+  void end(const void *word) { gone.insert(word); }
+  void use(const void *word);
+  bool park(const void *key, SteadyClock::time_point deadline, explored::Sleep kind,
+            const explored::Where &where);
+  void wake(const void *key);
+  void wakeOne(const void *key);
+  void foundUnwoken(const explored::Where &where);
+  void yield(std::chrono::nanoseconds time, const explored::Where &where);
+  uint32_t spawn(std::function<void()> body);
+  const Fiber &fiber(uint32_t number) const { return *fibers[number]; }
+  SteadyClock::time_point now() const { return time; }
+
+  /// Ends the schedule: does not return.
+  [[noreturn]] void fail(const std::string &text);
+
+private:
+  static void enterFiber();
+  void runFiber();
+  Fiber &add(std::function<void()> body);
+  void step(const char *operation, const void *address, const explored::Where &where);
+  void makeVisible(Fiber &fiber, uint64_t until);
+  void endOverdueSleeps();
+  void collectRunnable();
+  /// Chooses who goes on and switches to it. Returns when the running fiber is chosen again.
+  void choose(Occasion occasion);
+  void awaitSomebody();
+  std::string describeSleepers() const;
+  void switchTo(Fiber &next);
+
+  const Settings &settings;
+  Strategy &strategy;
+  StackPool stacks;
+  std::vector<std::unique_ptr<Fiber>> fibers; // by number
+  std::vector<uint32_t> runnable;
+  Fiber *running = nullptr;
+  ucontext_t outside{};
+  SteadyClock::time_point time{};
+  uint64_t steps = 0;
+  uint32_t numKeeping = 0; // fibers with stores that are not visible
+  bool chooses = true;     // else nobody is asked who goes on
+  std::string defect;
+  Trace lastSteps;
+  std::unordered_set<const void *> gone; // words whose life has ended
+
+  static Scheduler *active;
+};
+
+} // namespace occl::explore
