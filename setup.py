@@ -68,6 +68,8 @@ class BuildWithNative(build_py):
         headers.mkdir()
         for path in sorted((ROOT / "runtime" / "communicator").glob("occl*.h")):
             shutil.copy(path, headers)
+        # Beside the package, where Python looks for it when it starts (occl/_nccl/preload.py).
+        shutil.copy(ROOT / "python" / "occl_nccl.pth", self.build_lib)
         for kind, suffix in (("algorithms", ".coll"), ("topologies", ".topo")):
             for path in sorted((ROOT / kind).rglob("*" + suffix)):
                 target = folder / path.relative_to(ROOT)

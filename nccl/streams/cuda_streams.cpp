@@ -1,6 +1,7 @@
 // CUDA's streams. The driver is looked for when the first communicator is made, so that a program
 // that loads this library and makes none needs none.
-#include "nccl/comm.h"
+#include "nccl/comm/comm.h"
+#include "nccl/fallback/pass_on.h"
 #include "nccl/streams/streams.h"
 #include "runtime/api/occl_transfer.h"
 
@@ -19,6 +20,7 @@ struct Driver {
   int (*deviceCount)(int *) = nullptr;
   int (*currentContext)(void **) = nullptr;
   int (*currentDevice)(int *) = nullptr;
+  int (*deviceOf)(int *, int) = nullptr;
   int (*retainContext)(void **, int) = nullptr;
   int (*setContext)(void *) = nullptr;
   int (*allocate)(uint64_t *, size_t) = nullptr;
@@ -46,6 +48,7 @@ Driver load() {
   get("cuDeviceGetCount", driver.deviceCount);
   get("cuCtxGetCurrent", driver.currentContext);
   get("cuCtxGetDevice", driver.currentDevice);
+  get("cuDeviceGet", driver.deviceOf);
   get("cuDevicePrimaryCtxRetain", driver.retainContext);
   get("cuCtxSetCurrent", driver.setContext);
   get("cuMemAlloc_v2", driver.allocate);
@@ -73,6 +76,13 @@ public:
       return outcome;
     return call("cuDeviceGetCount", [&] { return driver.deviceCount(&number); });
   }
+  Outcome makeCurrent(int device) override {
+    Outcome outcome = call("cuInit", [&] { return driver.init(0); });
+    int number = 0;
+    if (outcome.ok())
+      outcome = call("cuDeviceGet", [&] { return driver.deviceOf(&number, device); });
+    return outcome.ok() ? setPrimaryContext(number) : outcome;
+  }
   void configure(occlConfig_t &config, int device) override {
     config.deviceKind = occlDeviceCuda;
     config.device = static_cast<uint32_t>(device);
@@ -82,10 +92,11 @@ public:
 
   /// Of every communicator, also where another one's fails: peers wait for them.
   Outcome launch(std::vector<Batch> batches) override {
-    Outcome first;
+    std::vector<Connected> own;
+    Outcome first = launchOthers(batches, own);
     std::vector<Connected> withTransfers;
-    for (Batch &batch : batches) {
-      Connected connected = {batch, nullptr};
+    for (Connected &connected : own) {
+      Batch &batch = connected.batch;
       Outcome outcome = launchCollectives(connected);
       if (!outcome.ok())
         fail(connected, outcome);
@@ -134,7 +145,13 @@ private:
       outcome = call("cuCtxGetCurrent", [&] { return driver.currentContext(&context); });
     if (!outcome.ok() || context)
       return outcome;
-    outcome = call("cuDevicePrimaryCtxRetain", [&] { return driver.retainContext(&context, 0); });
+    return setPrimaryContext(0);
+  }
+
+  Outcome setPrimaryContext(int device) {
+    void *context = nullptr;
+    Outcome outcome =
+        call("cuDevicePrimaryCtxRetain", [&] { return driver.retainContext(&context, device); });
     if (!outcome.ok())
       return outcome;
     return call("cuCtxSetCurrent", [&] { return driver.setContext(context); });
@@ -168,11 +185,29 @@ private:
       connected.batch.comm->fail(outcome);
   }
 
+  /// Those of the other library's communicators, in one group of it; the rest into `own`.
+  static Outcome launchOthers(std::vector<Batch> &batches, std::vector<Connected> &own) {
+    std::vector<const Batch *> others;
+    Outcome first;
+    for (Batch &batch : batches) {
+      Executor executor;
+      Outcome outcome = batch.comm->connected(executor);
+      if (!outcome.ok() && !batch.comm->isAborted())
+        batch.comm->fail(outcome);
+      if (first.ok())
+        first = outcome;
+      if (outcome.ok() && executor.other)
+        others.push_back(&batch);
+      else if (outcome.ok())
+        own.push_back({batch, executor.own});
+    }
+    Outcome outcome = passOn(others);
+    return first.ok() ? outcome : first;
+  }
+
   /// OCCL orders the calls of a communicator over its streams.
   static Outcome launchCollectives(Connected &connected) {
     Batch &batch = connected.batch;
-    if (Outcome outcome = batch.comm->connected(connected.comm); !outcome.ok())
-      return outcome;
     batch.comm->operationsAreUnseen();
     for (const Operation &operation : batch.collectives) {
       if (Outcome outcome = checkAlignment(operation.call); !outcome.ok())

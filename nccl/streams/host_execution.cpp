@@ -1,5 +1,7 @@
 // Operations on hosts: put into streams, and executed there by OCCL's calls that block.
-#include "nccl/comm.h"
+#include "nccl/base/per_process.h"
+#include "nccl/comm/comm.h"
+#include "nccl/fallback/pass_on.h"
 #include "nccl/streams/host_streams.h"
 #include "nccl/streams/streams.h"
 
@@ -21,12 +23,9 @@ Outcome executeCollective(occlComm_t comm, const Operation &operation) {
   return outcomeOf(occlCall(comm, &call, nullptr));
 }
 
-Outcome executeCollectives(Comm &comm, const std::vector<Operation> &operations) {
-  occlComm_t with = nullptr;
-  if (Outcome outcome = comm.connected(with); !outcome.ok())
-    return outcome;
+Outcome executeCollectives(occlComm_t comm, const std::vector<Operation> &operations) {
   for (const Operation &operation : operations)
-    if (Outcome outcome = executeCollective(with, operation); !outcome.ok())
+    if (Outcome outcome = executeCollective(comm, operation); !outcome.ok())
       return outcome;
   return {};
 }
@@ -62,10 +61,10 @@ void executeTransfers(std::vector<Batch> &batches) {
       continue;
     for (Operation &each : batch.transfers)
       each.stream = nullptr; // its turn has come: for OCCL it is of no stream
-    occlComm_t comm = nullptr;
-    Outcome outcome = batch.comm->connected(comm);
+    Executor executor;
+    Outcome outcome = batch.comm->connected(executor);
     if (outcome.ok())
-      outcome = addTransfers(comm, batch.transfers);
+      outcome = addTransfers(executor.own, batch.transfers);
     if (outcome.ok()) {
       taking.push_back(&batch);
     } else {
@@ -85,10 +84,38 @@ void executeTransfers(std::vector<Batch> &batches) {
     failThoseOf(ended, taking);
 }
 
-void execute(std::vector<Batch> &batches) {
+/// Those of the other library's communicators, in one group of it; they are then gone from
+/// `batches`. It is told of no stream: their turn has come.
+void executeOthers(std::vector<Batch> &batches) {
+  auto isOther = [](const Batch &batch) {
+    Executor executor;
+    return batch.comm->connected(executor).ok() && executor.other;
+  };
+  std::vector<Batch> others;
+  std::copy_if(batches.begin(), batches.end(), std::back_inserter(others), isOther);
+  if (others.empty())
+    return;
+  std::erase_if(batches, isOther);
+  std::vector<const Batch *> members;
+  for (Batch &batch : others) {
+    for (auto *operations : {&batch.collectives, &batch.transfers})
+      for (Operation &each : *operations)
+        each.stream = nullptr;
+    members.push_back(&batch);
+  }
+  if (Outcome outcome = passOn(members); !outcome.ok())
+    for (Batch &batch : others)
+      fail(batch, outcome);
+}
+
+void execute(std::vector<Batch> batches) {
+  executeOthers(batches);
   std::vector<Batch> going;
   for (Batch &batch : batches) {
-    const Outcome outcome = executeCollectives(*batch.comm, batch.collectives);
+    Executor executor;
+    Outcome outcome = batch.comm->connected(executor);
+    if (outcome.ok())
+      outcome = executeCollectives(executor.own, batch.collectives);
     if (outcome.ok())
       going.push_back(batch);
     else
@@ -116,6 +143,7 @@ public:
     number = INT_MAX;
     return {};
   }
+  Outcome makeCurrent(int) override { return {}; }
   void configure(occlConfig_t &, int) override {}
   Outcome check(cudaStream_t stream) override {
     if (!stream || HostStream::find(stream))
@@ -239,8 +267,8 @@ private:
 } // namespace
 
 StreamKind &hostStreams() {
-  static HostStreams *streams = new HostStreams;
-  return *streams;
+  static constinit PerProcess<HostStreams> streams;
+  return streams.get();
 }
 
 } // namespace occl::nccl

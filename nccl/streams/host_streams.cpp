@@ -1,7 +1,9 @@
 #include "nccl/streams/host_streams.h"
 
+#include "nccl/base/per_process.h"
+#include "nccl/base/threads.h"
+
 #include <map>
-#include <thread>
 
 namespace occl::nccl {
 
@@ -12,11 +14,7 @@ struct LiveStreams {
   std::map<cudaStream_t, std::weak_ptr<HostStream>> streams;
 };
 
-/// Never destroyed: streams may end while the process exits.
-LiveStreams &live() {
-  static LiveStreams *streams = new LiveStreams;
-  return *streams;
-}
+constinit PerProcess<LiveStreams> live;
 
 } // namespace
 
@@ -38,15 +36,15 @@ void HostEvent::await() {
 
 std::shared_ptr<HostStream> HostStream::make() {
   std::shared_ptr<HostStream> stream(new HostStream);
-  std::lock_guard lock(live().mutex);
-  live().streams.emplace(stream->handle(), stream);
+  std::lock_guard lock(live.get().mutex);
+  live.get().streams.emplace(stream->handle(), stream);
   return stream;
 }
 
 HostStream::~HostStream() {
   {
-    std::lock_guard lock(live().mutex);
-    live().streams.erase(handle());
+    std::lock_guard lock(live.get().mutex);
+    live.get().streams.erase(handle());
   }
   std::lock_guard lock(queue->mutex);
   queue->isClosed = true;
@@ -54,15 +52,15 @@ HostStream::~HostStream() {
 }
 
 std::shared_ptr<HostStream> HostStream::find(cudaStream_t handle) {
-  std::lock_guard lock(live().mutex);
-  auto found = live().streams.find(handle);
-  return found == live().streams.end() ? nullptr : found->second.lock();
+  std::lock_guard lock(live.get().mutex);
+  auto found = live.get().streams.find(handle);
+  return found == live.get().streams.end() ? nullptr : found->second.lock();
 }
 
 void HostStream::push(std::function<void()> task) {
   std::lock_guard lock(queue->mutex);
   if (!queue->isStarted) {
-    std::thread([queue = queue] { execute(queue); }).detach();
+    startThread([queue = queue] { execute(queue); });
     queue->isStarted = true;
   }
   queue->tasks.push_back(std::move(task));

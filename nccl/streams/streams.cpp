@@ -1,6 +1,6 @@
 #include "nccl/streams/streams.h"
 
-#include "nccl/environment.h"
+#include "nccl/base/environment.h"
 
 namespace occl::nccl {
 

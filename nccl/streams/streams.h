@@ -2,7 +2,7 @@
 // the other.
 #pragma once
 
-#include "nccl/operation.h"
+#include "nccl/calls/operation.h"
 
 namespace occl::nccl {
 
@@ -14,6 +14,8 @@ public:
   /// The device that a communicator made by this thread is for.
   virtual Outcome currentDevice(int &device) = 0;
   virtual Outcome numDevices(int &number) = 0;
+  /// The device's, on this thread, as the other library's communicators take it from there.
+  virtual Outcome makeCurrent(int device) = 0;
   /// What is said to OCCL about a communicator on that device.
   virtual void configure(occlConfig_t &config, int device) = 0;
   /// InvalidArgument if it is no stream.

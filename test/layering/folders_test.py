@@ -16,7 +16,6 @@ MOST = 25
 MORE = {
     "bench/results": (33, "ten tables of three files each, by name; bench/report.py keeps them ten"),
     "docs": (40, "pages in one list, which link to each other"),
-    "nccl": (31, "one library of one interface, with its tests"),
 }
 # Where includes must not go in circles. A folder that belongs to another one's package is one with it.
 ROOMS = ("compiler", "plan", "runtime", "support", "tools")

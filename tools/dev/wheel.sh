@@ -20,5 +20,12 @@ trap 'rm -rf "$trial"' EXIT
   unset PYTHONPATH OCCL_LIBRARY OCCL_COMPILER
   cd /
   "$trial/bin/python" -c 'import occl; print(occl.run(occl.algorithms("allreduce/ring"), ranks=8))'
+  # Processes that find OCCL_NCCL_PRELOAD in their environment have its libnccl.so.2 from their start on.
+  in_place='import sys; sys.exit("occl/_native/libnccl.so.2" not in open("/proc/self/maps").read())'
+  OCCL_NCCL_PRELOAD=1 "$trial/bin/python" -c "$in_place"
+  if "$trial/bin/python" -c "$in_place"; then
+    echo "libnccl.so.2 is loaded unasked" >&2
+    exit 1
+  fi
 )
 echo "$wheel"

@@ -54,6 +54,9 @@ void preload(const std::string &library) {
   const char *others = std::getenv("LD_PRELOAD");
   const std::string all = others && *others ? library + ":" + others : library;
   setenv("LD_PRELOAD", all.c_str(), 1);
+  // For Python that is started without the former, if OCCL's package is installed there.
+  setenv("OCCL_NCCL_PRELOAD", "1", 1);
+  setenv("OCCL_NCCL_LIBRARY", library.c_str(), 1);
 }
 
 int statusOf(pid_t process) {

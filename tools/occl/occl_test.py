@@ -66,6 +66,11 @@ def test_other_preloads_stay() -> None:
     assert out.strip().endswith("libnccl.so.2:libm.so.6"), out
 
 
+def test_what_python_needs_without_preload_is_set() -> None:
+    out = occl("nccl", "sh", "-c", "echo $OCCL_NCCL_PRELOAD $OCCL_NCCL_LIBRARY")[0]
+    assert out.startswith("1 /") and out.endswith("/libnccl.so.2\n"), out
+
+
 def test_signals_are_passed_on() -> None:
     program = "trap 'echo ended; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     with subprocess.Popen([OCCL, "nccl", "sh", "-c", program], stdout=subprocess.PIPE,

@@ -1,0 +1,191 @@
+#include "nccl/bootstrap/attendance.h"
+
+#include "nccl/bootstrap/root.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace occl::nccl {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kGlance = std::chrono::milliseconds(50); // how often it is asked about cancellation
+
+Outcome rootIsGone() {
+  return {ncclRemoteError,
+          "the process that made the id has ended, or the ranks of the id have come "
+          "together without this one"};
+}
+
+Outcome failureOf(const FromRoot &message) {
+  return {static_cast<ncclResult_t>(message.result), message.text.str()};
+}
+
+} // namespace
+
+Attendance::Attendance(const IdLayout &id, uint32_t numRanks, uint32_t rank, std::string wish,
+                       std::function<bool()> isCancelled)
+    : id(id), numRanks(numRanks), rank(rank), wish(std::move(wish)),
+      isCancelled(std::move(isCancelled)) {}
+
+FromRank Attendance::messageOf(FromRankKind kind) const {
+  FromRank made{};
+  made.magic = kMessageMagic;
+  made.kind = kind;
+  made.name = id.name;
+  made.key = id.key;
+  made.machine = machineId();
+  made.process = getpid();
+  made.numRanks = numRanks;
+  made.rank = rank;
+  made.host = hostName();
+  made.wish = wish;
+  return made;
+}
+
+Outcome Attendance::say(const FromRank &message) {
+  // It is a stranger's first message in an empty buffer, or one of three.
+  return sendWhole(socket.get(), &message, sizeof(message)) ? Outcome() : rootIsGone();
+}
+
+Outcome Attendance::connect() {
+  if (id.machine == machineId())
+    return connectTo(localAddress(id.rootName), "the process that made the id");
+  const Address address = loadAddress(id);
+  if (address.length == 0)
+    return invalidUsage("the id was made on another machine, by a process that listens on no "
+                        "network: NCCL_SOCKET_IFNAME chooses its interface");
+  return connectTo(address, "the process that made the id, on another machine, " + textOf(address));
+}
+
+Outcome Attendance::connectTo(Address address, const std::string &what) {
+  const auto end = Clock::now() + patience();
+  socket =
+      Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket)
+    return {ncclSystemError, std::string("socket: ") + std::strerror(errno)};
+  int error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
+  // A local socket whose backlog is full says EAGAIN: others are before this one.
+  while (error == EAGAIN && Clock::now() < end && !isCancelled()) {
+    ::poll(nullptr, 0, 1);
+    error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
+  }
+  while (error == EINPROGRESS && Clock::now() < end && !isCancelled()) {
+    pollfd file = {socket.get(), POLLOUT, 0};
+    if (::poll(&file, 1, static_cast<int>(kGlance.count())) <= 0)
+      continue;
+    socklen_t length = sizeof(error);
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  }
+  if (error != 0)
+    return {ncclRemoteError, what + ", cannot be reached: " +
+                                 (error == EINPROGRESS ? "no answer" : std::strerror(error)) +
+                                 ". It must live until all ranks have come together"};
+  const int flags = fcntl(socket.get(), F_GETFL); // from here on it waits in poll alone
+  fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK);
+  return {};
+}
+
+bool Attendance::poll(std::chrono::milliseconds wait, FromRoot &message, Outcome &outcome) {
+  outcome = {};
+  pollfd file = {socket.get(), POLLIN, 0};
+  if (::poll(&file, 1, static_cast<int>(wait.count())) <= 0)
+    return false;
+  char *to = reinterpret_cast<char *>(&incoming) + numReceived;
+  const ssize_t got = recv(socket.get(), to, sizeof(incoming) - numReceived, 0);
+  if (got < 0 && errno == EINTR)
+    return false;
+  if (got <= 0) {
+    failure = outcome = rootIsGone();
+    return true;
+  }
+  numReceived += static_cast<size_t>(got);
+  if (numReceived < sizeof(incoming))
+    return false;
+  numReceived = 0;
+  message = incoming;
+  if (message.magic != kMessageMagic)
+    outcome = {ncclInternalError, "the process that made the id is of another version of OCCL"};
+  else if (message.kind == FromRootKind::Failed)
+    failure = outcome = failureOf(message);
+  return true;
+}
+
+Outcome Attendance::receive(FromRoot &message, std::optional<Clock::time_point> end) {
+  for (Outcome outcome;;) {
+    if (poll(kGlance, message, outcome))
+      return outcome;
+    if (isCancelled())
+      return invalidUsage("the communicator was aborted");
+    if (end && Clock::now() > *end)
+      return {ncclRemoteError, "the process that made the id does not answer"};
+  }
+}
+
+Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
+  if (!id.hasRoot()) {
+    if (id.machine != machineId())
+      return invalidUsage("the id was made on another machine, by a process that cannot be asked "
+                          "which ranks there are");
+    return wish.empty()
+               ? Outcome()
+               : invalidUsage(wish + ", which OCCL does not do, and with NCCL_COMM_ID ranks "
+                                     "do not go to another NCCL");
+  }
+  if (Outcome outcome = connect(); !outcome.ok())
+    return outcome;
+  if (Outcome outcome = say(messageOf(FromRankKind::Hello)); !outcome.ok())
+    return outcome;
+  // The root answers within its patience, twice if ranks come at its end, when it is known that one
+  // is elsewhere; before that nobody knows when ranks come.
+  std::optional<Clock::time_point> end;
+  if (id.machine != machineId() || !wish.empty())
+    end = Clock::now() + 3 * patience();
+  for (FromRoot message{};;) {
+    if (Outcome outcome = receive(message, end); !outcome.ok())
+      return outcome;
+    if (message.kind == FromRootKind::Local)
+      return {};
+    if (message.kind == FromRootKind::Init) {
+      decision.isOther = true;
+      decision.id = message.id;
+      return {};
+    }
+    if (message.kind != FromRootKind::Prepare)
+      continue;
+    decision.why = message.why.str();
+    end = Clock::now() + 3 * patience();
+    FromRank prepared = messageOf(FromRankKind::Prepared);
+    const Outcome own = prepare(prepared);
+    prepared.result = own.result;
+    prepared.text = own.text;
+    if (Outcome outcome = say(prepared); !outcome.ok())
+      return outcome;
+  }
+}
+
+Outcome Attendance::othersFailure() {
+  FromRoot message{};
+  Outcome outcome;
+  poll(std::chrono::milliseconds(0), message, outcome);
+  return outcome;
+}
+
+Outcome Attendance::finish(const Outcome &own) {
+  if (failure)
+    return *failure;
+  FromRank done = messageOf(FromRankKind::Done);
+  done.result = own.result;
+  done.text = own.text;
+  if (Outcome outcome = say(done); !outcome.ok())
+    return own.ok() ? outcome : own;
+  FromRoot message{};
+  return receive(message, Clock::now() + 2 * patience());
+}
+
+} // namespace occl::nccl

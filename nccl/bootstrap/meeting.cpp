@@ -1,0 +1,203 @@
+#include "nccl/bootstrap/meeting.h"
+
+namespace occl::nccl {
+
+namespace {
+
+std::string nameOf(const FromRank &hello) {
+  return "rank " + std::to_string(hello.rank) + " on " + hello.host.str();
+}
+
+FromRoot message(FromRootKind kind) {
+  FromRoot made{};
+  made.magic = kMessageMagic;
+  made.kind = kind;
+  return made;
+}
+
+std::string versionText(int version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+} // namespace
+
+bool Meeting::receive(const FromRank &received, Clock::time_point now, const Send &send) {
+  if (received.kind == FromRankKind::Hello)
+    return arrive(received, now, send);
+  auto found = members.find(received.rank);
+  if (found == members.end())
+    return false;
+  if (received.kind == FromRankKind::Prepared && phase == Phase::Preparing)
+    onPrepared(found->second, received, now, send);
+  else if (received.kind == FromRankKind::Done && phase == Phase::Initializing)
+    onDone(found->second, received, send);
+  return true; // what comes after the end is too late to matter
+}
+
+FromRoot Meeting::refusal() const {
+  if (phase == Phase::Failed)
+    return failure;
+  FromRoot refused = message(FromRootKind::Failed);
+  refused.result = ncclInvalidUsage;
+  refused.text = std::string("the ranks of this id have come together without this one");
+  return refused;
+}
+
+bool Meeting::arrive(const FromRank &hello, Clock::time_point now, const Send &send) {
+  if (members.count(hello.rank)) { // whatever has been agreed on, this is not part of it
+    fail(ncclInvalidArgument, nameOf(hello) + " has come twice: every rank of an id is another one",
+         send);
+    return false;
+  }
+  const FromRank first = members.empty() ? hello : members.begin()->second.hello;
+  Member &member = members[hello.rank];
+  member.hello = hello;
+  if (numRanks == 0)
+    numRanks = hello.numRanks;
+  if (phase == Phase::Failed) {
+    member.isAnswered = true;
+    ++numAnswered;
+    send(hello.rank, failure);
+  } else if (hello.numRanks != numRanks || hello.rank >= numRanks) {
+    fail(ncclInvalidArgument,
+         nameOf(hello) + " has nranks " + std::to_string(hello.numRanks) + ", " + nameOf(first) +
+             " has " + std::to_string(numRanks),
+         send);
+  } else if (phase == Phase::Preparing) {
+    FromRoot request = message(FromRootKind::Prepare);
+    request.why = why;
+    send(hello.rank, request);
+  } else if (hello.machine != machine) {
+    prepare("ranks are on several machines, or in several containers", now, send);
+  } else if (!hello.wish.str().empty()) {
+    prepare(hello.wish.str(), now, send);
+  } else if (members.size() == numRanks) {
+    phase = Phase::Agreed;
+    finish(message(FromRootKind::Local), send);
+  }
+  return true;
+}
+
+void Meeting::prepare(const std::string &because, Clock::time_point now, const Send &send) {
+  phase = Phase::Preparing;
+  why = because;
+  end = now + patience;
+  FromRoot request = message(FromRootKind::Prepare);
+  request.why = why;
+  for (const auto &[rank, member] : members)
+    send(rank, request);
+}
+
+void Meeting::onPrepared(Member &member, const FromRank &received, Clock::time_point now,
+                         const Send &send) {
+  if (received.result != ncclSuccess)
+    return fail(static_cast<ncclResult_t>(received.result),
+                why + ", which OCCL does not do, and " + nameOf(member.hello) +
+                    " has no other NCCL: " + received.text.str(),
+                send);
+  member.isPrepared = true;
+  member.version = received.version;
+  if (received.rank == 0)
+    id = received.id;
+  uint32_t numPrepared = 0;
+  for (const auto &[rank, other] : members) {
+    if (!other.isPrepared)
+      continue;
+    ++numPrepared;
+    if (other.version != member.version)
+      return fail(ncclInvalidUsage,
+                  why + ", which OCCL does not do, and the other NCCL of " + nameOf(member.hello) +
+                      " is " + versionText(member.version) + ", that of " + nameOf(other.hello) +
+                      " is " + versionText(other.version),
+                  send);
+  }
+  if (numPrepared < numRanks)
+    return;
+  phase = Phase::Initializing;
+  end = now + patience;
+  FromRoot request = message(FromRootKind::Init);
+  request.id = id;
+  for (const auto &[rank, other] : members)
+    send(rank, request);
+}
+
+void Meeting::onDone(Member &member, const FromRank &received, const Send &send) {
+  if (received.result != ncclSuccess)
+    return fail(static_cast<ncclResult_t>(received.result),
+                nameOf(member.hello) + ": " + received.text.str(), send);
+  member.isDone = true;
+  for (const auto &[rank, other] : members)
+    if (!other.isDone)
+      return;
+  phase = Phase::Agreed;
+  finish(message(FromRootKind::Ready), send);
+}
+
+void Meeting::finish(const FromRoot &last, const Send &send) {
+  // The root's own ranks at the end: the process may exit as soon as they have heard of a failure.
+  for (const bool isOwn : {false, true})
+    for (auto &[rank, member] : members) {
+      const bool isHere = member.hello.machine == machine && member.hello.process == process;
+      if (isHere != isOwn || std::exchange(member.isAnswered, true))
+        continue;
+      ++numAnswered;
+      send(rank, last);
+    }
+}
+
+void Meeting::fail(ncclResult_t result, const std::string &text, const Send &send) {
+  if (phase == Phase::Agreed || phase == Phase::Failed)
+    return;
+  phase = Phase::Failed;
+  failure = message(FromRootKind::Failed);
+  failure.result = result;
+  failure.text = text;
+  finish(failure, send);
+}
+
+void Meeting::leave(uint32_t rank, const Send &send) {
+  auto found = members.find(rank);
+  if (found == members.end() || phase == Phase::Agreed || phase == Phase::Failed)
+    return;
+  const std::string name = nameOf(found->second.hello);
+  found->second.isAnswered = true; // there is nobody to answer
+  ++numAnswered;
+  fail(ncclRemoteError, name + " has ended or aborted before all ranks had come together", send);
+}
+
+std::optional<Meeting::Clock::time_point> Meeting::deadline() const {
+  if (phase == Phase::Preparing || phase == Phase::Initializing)
+    return end;
+  return std::nullopt;
+}
+
+std::string Meeting::missing() const {
+  constexpr uint32_t kMostNamed = 16;
+  std::string list;
+  uint32_t numNamed = 0;
+  for (uint32_t rank = 0; rank < numRanks; ++rank) {
+    auto found = members.find(rank);
+    const bool isMissing =
+        found == members.end() ||
+        (phase == Phase::Preparing ? !found->second.isPrepared : !found->second.isDone);
+    if (!isMissing)
+      continue;
+    if (numNamed++ == kMostNamed)
+      return list + " and more";
+    list += (list.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return list;
+}
+
+void Meeting::expire(Clock::time_point now, const Send &send) {
+  if (!deadline() || now < end)
+    return;
+  fail(ncclRemoteError,
+       why + ", and after " + std::to_string(patience.count() / 1000) + " s ranks are missing" +
+           (phase == Phase::Initializing ? " in the other NCCL's communicator: " : ": ") +
+           missing(),
+       send);
+}
+
+} // namespace occl::nccl

@@ -1,0 +1,245 @@
+#include "nccl/bootstrap/root.h"
+
+#include "nccl/base/environment.h"
+#include "nccl/base/per_process.h"
+#include "nccl/base/threads.h"
+#include "nccl/bootstrap/meeting.h"
+#include "nccl/bootstrap/network.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+#include <mutex>
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace occl::nccl {
+
+namespace {
+
+using Clock = Meeting::Clock;
+
+/// Of a rank, or of a stranger until it has said which.
+struct Connection {
+  Socket socket;
+  Clock::time_point since;
+  std::array<uint8_t, 16> name{};
+  uint32_t rank = 0;
+  bool isMember = false, isClosed = false;
+  FromRank incoming{};
+  size_t numReceived = 0;
+};
+
+class Root {
+public:
+  /// Whether ranks can reach it.
+  bool start() {
+    if (getrandom(rootName.data(), rootName.size(), 0) != static_cast<ssize_t>(rootName.size()))
+      return false;
+    Address local = localAddress(rootName);
+    listeners[0] = listenAt(local);
+    network = interfaceAddress();
+    listeners[1] = listenAt(network);
+    if (!listeners[1])
+      network = Address();
+    if (!listeners[0])
+      return false;
+    try {
+      startThread([this] { serve(); });
+    } catch (const std::system_error &) {
+      return false;
+    }
+    return true;
+  }
+
+  void open(IdLayout &id) {
+    id.rootName = rootName;
+    storeAddress(network, id);
+    std::lock_guard lock(mutex);
+    meetings.emplace(id.name, Opened{id.key, Meeting(id.machine, getpid(), patience())});
+  }
+
+private:
+  struct Opened {
+    std::array<uint8_t, 8> key;
+    Meeting meeting;
+  };
+
+  [[noreturn]] void serve() {
+    for (;;) {
+      std::vector<pollfd> files;
+      for (const Socket &listener : listeners)
+        files.push_back({listener.get(), POLLIN, 0}); // none is -1, which poll passes over
+      for (const Connection &connection : connections)
+        files.push_back({connection.socket.get(), POLLIN, 0});
+      poll(files.data(), files.size(), untilNextDeadline());
+      const auto now = Clock::now();
+      std::lock_guard lock(mutex);
+      auto file = files.begin() + 2;
+      for (Connection &connection : connections)
+        if ((file++)->revents)
+          receive(connection, now);
+      for (size_t i = 0; i < 2; ++i)
+        if (files[i].revents)
+          accept(listeners[i].get(), now);
+      expire(now);
+      connections.remove_if([](const Connection &each) { return each.isClosed; });
+    }
+  }
+
+  int untilNextDeadline() {
+    constexpr int kMost = 60000, kWhenStrangersAreThere = 1000;
+    const auto now = Clock::now();
+    auto least = std::chrono::milliseconds(kMost);
+    std::lock_guard lock(mutex);
+    for (const auto &[name, opened] : meetings)
+      if (auto deadline = opened.meeting.deadline())
+        least =
+            std::min(least, std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - now) +
+                                std::chrono::milliseconds(1));
+    const bool hasStrangers = std::any_of(connections.begin(), connections.end(),
+                                          [](const Connection &each) { return !each.isMember; });
+    const auto wait = std::max<int64_t>(0, least.count());
+    return static_cast<int>(hasStrangers ? std::min<int64_t>(wait, kWhenStrangersAreThere) : wait);
+  }
+
+  void accept(int listener, Clock::time_point now) {
+    constexpr auto kMostStrangers = 4096; // ranks of large jobs come at the same time
+    while (true) {
+      Socket socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket)
+        return;
+      if (std::count_if(connections.begin(), connections.end(),
+                        [](const Connection &each) { return !each.isMember; }) < kMostStrangers)
+        connections.push_back({std::move(socket), now, {}, 0, false, false, {}, 0});
+    }
+  }
+
+  void receive(Connection &connection, Clock::time_point now) {
+    while (!connection.isClosed) {
+      char *to = reinterpret_cast<char *>(&connection.incoming) + connection.numReceived;
+      const ssize_t got =
+          recv(connection.socket.get(), to, sizeof(FromRank) - connection.numReceived, 0);
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return;
+      if (got <= 0)
+        return close(connection);
+      connection.numReceived += static_cast<size_t>(got);
+      if (connection.numReceived < sizeof(FromRank))
+        continue;
+      connection.numReceived = 0;
+      handle(connection, now);
+    }
+  }
+
+  void handle(Connection &connection, Clock::time_point now) {
+    constexpr uint32_t kMostRanks = 1 << 20;
+    const FromRank &message = connection.incoming;
+    auto found = meetings.find(message.name);
+    const bool isStranger =
+        message.magic != kMessageMagic || found == meetings.end() ||
+        found->second.key != message.key || message.numRanks == 0 ||
+        message.numRanks > kMostRanks ||
+        (connection.isMember ? message.name != connection.name || message.rank != connection.rank
+                             : message.kind != FromRankKind::Hello);
+    if (isStranger)
+      return close(connection);
+    // A member before it is answered, so that the answer finds it; one that was there stays it.
+    const bool isFirst = !connection.isMember && !connectionOf(message.name, message.rank);
+    if (isFirst) {
+      connection.isMember = true;
+      connection.name = message.name;
+      connection.rank = message.rank;
+    }
+    Meeting &meeting = found->second.meeting;
+    if (!meeting.receive(message, now, sendOf(message.name))) {
+      const FromRoot refusal = meeting.refusal();
+      sendWhole(connection.socket.get(), &refusal, sizeof(refusal));
+      connection.isMember = connection.isMember && !isFirst;
+      close(connection);
+    }
+    forgetIfOver(message.name);
+  }
+
+  void close(Connection &connection) {
+    connection.isClosed = true;
+    auto found = connection.isMember ? meetings.find(connection.name) : meetings.end();
+    if (found == meetings.end())
+      return;
+    found->second.meeting.leave(connection.rank, sendOf(connection.name));
+    forgetIfOver(connection.name);
+  }
+
+  Meeting::Send sendOf(const std::array<uint8_t, 16> &name) {
+    return [this, name](uint32_t rank, const FromRoot &message) {
+      Connection *to = connectionOf(name, rank);
+      // Whoever does not read some hundred bytes is noticed by its silence.
+      if (to)
+        sendWhole(to->socket.get(), &message, sizeof(message));
+    };
+  }
+
+  Connection *connectionOf(const std::array<uint8_t, 16> &name, uint32_t rank) {
+    for (Connection &each : connections)
+      if (each.isMember && !each.isClosed && each.rank == rank && each.name == name)
+        return &each;
+    return nullptr;
+  }
+
+  void expire(Clock::time_point now) {
+    std::vector<std::array<uint8_t, 16>> names;
+    for (auto &[name, opened] : meetings) {
+      opened.meeting.expire(now, sendOf(name));
+      names.push_back(name);
+    }
+    for (const auto &name : names)
+      forgetIfOver(name);
+    constexpr auto kStrangersPatience = std::chrono::seconds(10);
+    for (Connection &each : connections)
+      if (!each.isMember && now - each.since > kStrangersPatience)
+        each.isClosed = true;
+  }
+
+  void forgetIfOver(const std::array<uint8_t, 16> &name) {
+    auto found = meetings.find(name);
+    if (found != meetings.end() && found->second.meeting.isOver())
+      meetings.erase(found);
+  }
+
+  std::array<uint8_t, 8> rootName{};
+  Address network;
+  Socket listeners[2]; // local, network
+  std::list<Connection> connections;
+  std::mutex mutex;
+  std::map<std::array<uint8_t, 16>, Opened> meetings;
+};
+
+/// Its thread may use it as long as the process lives.
+struct OwnRoot {
+  OwnRoot() : isThere(root.start()) {}
+
+  Root root;
+  const bool isThere;
+};
+
+constinit PerProcess<OwnRoot> ownRoot;
+
+} // namespace
+
+void serveAsRoot(IdLayout &id) {
+  if (OwnRoot &own = ownRoot.get(); own.isThere)
+    own.root.open(id);
+}
+
+std::chrono::milliseconds patience() {
+  const std::string given = setting("OCCL_NCCL_FALLBACK_SECONDS").value_or("");
+  const double seconds = std::atof(given.c_str());
+  constexpr double kDefault = 300, kMost = 1e6;
+  return std::chrono::milliseconds(
+      static_cast<int64_t>(1000 * (seconds > 0 ? std::min(seconds, kMost) : kDefault)));
+}
+
+} // namespace occl::nccl

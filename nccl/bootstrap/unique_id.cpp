@@ -1,0 +1,80 @@
+#include "nccl/bootstrap/unique_id.h"
+
+#include "nccl/abi/exports.h"
+#include "nccl/base/environment.h"
+#include "nccl/bootstrap/root.h"
+
+#include <atomic>
+#include <cstring>
+#include <sys/random.h>
+
+namespace occl::nccl {
+
+namespace {
+
+constexpr char kMagic[4] = {'O', 'C', 'C', 'L'};
+constexpr uint32_t kLayout = 2;
+
+template <size_t numBytes> bool draw(std::array<uint8_t, numBytes> &bytes) {
+  return getrandom(bytes.data(), numBytes, 0) == static_cast<ssize_t>(numBytes);
+}
+
+} // namespace
+
+Outcome makeUniqueId(ncclUniqueId &id) {
+  IdLayout layout{};
+  std::memcpy(layout.magic, kMagic, sizeof(kMagic));
+  layout.layout = kLayout;
+  layout.machine = machineId();
+  if (auto given = setting("NCCL_COMM_ID")) { // each rank makes it, so it names no process
+    static std::atomic<uint64_t> calls = 0;
+    layout.name = hashOf(*given + "#" + std::to_string(calls++));
+  } else {
+    if (!draw(layout.name) || !draw(layout.key))
+      return {ncclSystemError, "the system gives no random bytes"};
+    serveAsRoot(layout);
+  }
+  std::memcpy(&id, &layout, sizeof(id));
+  return {};
+}
+
+Outcome readUniqueId(const ncclUniqueId &id, IdLayout &layout) {
+  std::memcpy(&layout, &id, sizeof(id));
+  if (std::memcmp(layout.magic, kMagic, sizeof(kMagic)) != 0)
+    return invalidArgument("the id is not one of OCCL's ncclGetUniqueId: all ranks must load this "
+                           "library, not NVIDIA's");
+  if (layout.layout != kLayout)
+    return invalidArgument("the id is of another version of OCCL");
+  return {};
+}
+
+std::string nameOf(const IdLayout &id) {
+  std::string name = "nccl-";
+  for (uint8_t byte : id.name)
+    for (int digit : {byte >> 4, byte & 15})
+      name += "0123456789abcdef"[digit];
+  return name;
+}
+
+} // namespace occl::nccl
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  using namespace occl::nccl;
+  return guarded("ncclGetUniqueId", [&] {
+    return id ? makeUniqueId(*id) : invalidArgument("uniqueId must not be NULL");
+  });
+}
+OCCL_NCCL_SECOND_NAME(ncclGetUniqueId);
+
+ncclResult_t ncclGetVersion(int *version) {
+  using namespace occl::nccl;
+  return guarded("ncclGetVersion", [&]() -> Outcome {
+    if (!version)
+      return invalidArgument("version must not be NULL");
+    const std::string given = setting("OCCL_NCCL_VERSION").value_or("");
+    const int number = std::atoi(given.c_str());
+    *version = number > 0 ? number : NCCL_VERSION_CODE;
+    return {};
+  });
+}
+OCCL_NCCL_SECOND_NAME(ncclGetVersion);

@@ -1,0 +1,111 @@
+#include "nccl/calls/group.h"
+
+#include "nccl/abi/exports.h"
+#include "nccl/streams/streams.h"
+
+#include <algorithm>
+
+namespace occl::nccl {
+
+namespace {
+
+/// By communicator, in the order in which the group has first named them.
+using Batches = std::vector<Batch>;
+
+struct Group {
+  uint32_t depth = 0;
+  ncclResult_t error = ncclSuccess;
+  Batches batches;
+};
+
+thread_local Group group;
+
+void add(Batches &batches, const std::shared_ptr<Comm> &comm, const Operation &operation) {
+  // A thread that has many ranks goes round and round, so what comes next was mostly just there.
+  auto found = std::find_if(batches.rbegin(), batches.rend(),
+                            [&](const Batch &batch) { return batch.comm == comm; });
+  if (found == batches.rend()) {
+    batches.push_back({comm, {}, {}});
+    found = batches.rbegin();
+  }
+  found->add(operation);
+}
+
+/// What a rank sends to itself waits for ever if nothing of the same group receives it.
+Outcome checkSelf(const Batch &batch) {
+  uint32_t numRanks = 0, rank = 0;
+  if (!batch.comm->shapeIfKnown(numRanks, rank))
+    return {};
+  int64_t open = 0;
+  for (const Operation &operation : batch.transfers)
+    if (operation.peer == rank)
+      open += operation.kind == OperationKind::Send ? 1 : -1;
+  return open == 0 ? Outcome()
+                   : invalidUsage("a rank that sends to itself, or receives from itself, does both "
+                                  "in one group");
+}
+
+Outcome launch(Batches batches) {
+  for (const Batch &batch : batches)
+    if (Outcome checked = checkSelf(batch); !checked.ok())
+      return checked;
+  return batches.empty() ? Outcome() : streams().launch(std::move(batches));
+}
+
+} // namespace
+
+Outcome submit(const std::shared_ptr<Comm> &comm, const Operation &operation) {
+  if (group.depth > 0) {
+    add(group.batches, comm, operation);
+    return {};
+  }
+  Batches batches;
+  add(batches, comm, operation);
+  return launch(std::move(batches));
+}
+
+bool isInGroup() { return group.depth > 0; }
+
+ncclResult_t inGroup(ncclResult_t result) {
+  if (group.depth > 0 && group.error == ncclSuccess && result != ncclInProgress)
+    group.error = result;
+  return result;
+}
+
+} // namespace occl::nccl
+
+using namespace occl::nccl;
+
+ncclResult_t ncclGroupStart() {
+  ++group.depth;
+  return ncclSuccess;
+}
+OCCL_NCCL_SECOND_NAME(ncclGroupStart);
+
+ncclResult_t ncclGroupEnd() {
+  return guarded("ncclGroupEnd", []() -> Outcome {
+    if (group.depth == 0)
+      return invalidUsage("there is no ncclGroupStart for it");
+    if (--group.depth > 0)
+      return {};
+    const Group ended = std::exchange(group, Group());
+    if (ended.error != ncclSuccess)
+      return {ended.error, std::string("a call in the group has failed, so nothing of it is "
+                                       "executed: ") +
+                               ncclGetLastError(nullptr)};
+    return launch(ended.batches);
+  });
+}
+OCCL_NCCL_SECOND_NAME(ncclGroupEnd);
+
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *) {
+  return guarded("ncclGroupSimulateEnd", []() -> Outcome {
+    if (group.depth == 0)
+      return invalidUsage("there is no ncclGroupStart for it");
+    if (--group.depth == 0)
+      group = Group();
+    return invalidUsage("OCCL does not estimate times; the group is over, and nothing of it is "
+                        "executed");
+  });
+}
+OCCL_NCCL_SECOND_NAME(ncclGroupSimulateEnd);

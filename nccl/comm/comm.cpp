@@ -1,0 +1,230 @@
+#include "nccl/comm/comm.h"
+
+#include "nccl/base/threads.h"
+#include "nccl/fallback/other_comm.h"
+
+#include <utility>
+
+namespace occl::nccl {
+
+Comm::~Comm() {
+  if (executor.own)
+    occlCommDestroy(executor.own);
+}
+
+void Comm::setShape(uint32_t withRanks, uint32_t asRank) {
+  std::lock_guard lock(mutex);
+  numRanks = withRanks;
+  rank = asRank;
+  shapeKnown = true;
+}
+
+Outcome Comm::begin(Connect connect) {
+  auto body = [self = shared_from_this(), connect = std::move(connect)]() mutable {
+    Executor made;
+    Outcome outcome;
+    try {
+      outcome = connect(made);
+    } catch (const std::exception &failure) {
+      outcome = {ncclInternalError, failure.what()};
+    }
+    connect = nullptr; // what it holds, another communicator perhaps, may go before this one does
+    uint32_t withRanks = 0, asRank = 0;
+    if (outcome.ok() && made.other)
+      outcome = made.other->shape(withRanks, asRank);
+    if (!outcome.ok())
+      report("while ranks come together", outcome);
+    std::lock_guard lock(self->mutex);
+    if (made.own) {
+      occlCommSize(made.own, &withRanks);
+      occlCommRank(made.own, &asRank);
+    }
+    if (made.own || made.other) {
+      self->numRanks = withRanks;
+      self->rank = asRank;
+      self->shapeKnown = true;
+    }
+    if (self->aborted && made.other) // which has seen nobody in it
+      made.other->abort();
+    self->executor = std::exchange(made, {}); // from here on it ends with the communicator
+    self->state = outcome.ok() ? State::Connected : State::Failed;
+    if (self->error.ok())
+      self->error = outcome;
+    self->changed.notify_all();
+  };
+  try {
+    startThread(std::move(body));
+  } catch (const std::system_error &failure) {
+    return {ncclSystemError, std::string("no thread could be started: ") + failure.what()};
+  }
+  return {};
+}
+
+Outcome Comm::connected(Executor &with) {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return state != State::Connecting || aborted; });
+  if (aborted)
+    return invalidUsage("the communicator was aborted");
+  with = executor;
+  return state == State::Failed ? error : Outcome();
+}
+
+Outcome Comm::forCall(Executor &with) {
+  if (Outcome outcome = connected(with); !outcome.ok() || !with.other)
+    return outcome;
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&, before = divisionsBegun] { return divisionsEnded >= before || aborted; });
+  return aborted ? invalidUsage("the communicator was aborted") : Outcome();
+}
+
+std::shared_ptr<OtherComm> Comm::otherIfKnown() {
+  {
+    std::lock_guard lock(mutex);
+    if (!executor.other)
+      return nullptr;
+  }
+  Executor with;
+  return forCall(with).ok() ? with.other : nullptr;
+}
+
+Outcome Comm::shape(uint32_t &withRanks, uint32_t &asRank) {
+  Executor unused;
+  if (!shapeIfKnown(withRanks, asRank))
+    if (Outcome outcome = connected(unused); !outcome.ok())
+      return outcome;
+  shapeIfKnown(withRanks, asRank);
+  return {};
+}
+
+bool Comm::shapeIfKnown(uint32_t &withRanks, uint32_t &asRank) const {
+  std::lock_guard lock(mutex);
+  withRanks = numRanks;
+  asRank = rank;
+  return shapeKnown;
+}
+
+/// Programs ask again and again. Under the lock.
+Outcome Comm::reportOnce(const Outcome &outcome) {
+  if (!isErrorReported)
+    report("asynchronously", outcome);
+  isErrorReported = true;
+  return outcome;
+}
+
+Outcome Comm::asyncError() {
+  std::lock_guard lock(mutex);
+  if (error.ok() && executor.other)
+    if (Outcome outcome = executor.other->asyncError(); !outcome.ok())
+      error = reportOnce(outcome);
+  const occlComm_t comm = executor.own;
+  if (error.ok() && comm && *occlCommGetLastError(comm)) {
+    // Whatever is called then says why, and does nothing.
+    occlCall_t nothing = OCCL_CALL_INITIALIZER;
+    nothing.kind = occlKindAllReduce;
+    error = outcomeOf(occlCall(comm, &nothing, nullptr));
+    if (error.ok())
+      error = {ncclRemoteError, occlCommGetLastError(comm)};
+    reportOnce(error);
+  }
+  return error;
+}
+
+void Comm::fail(const Outcome &outcome) {
+  std::lock_guard lock(mutex);
+  if (error.ok())
+    error = reportOnce(outcome);
+  // A call that was refused here alone is one that the others wait for.
+  if (executor.own && !*occlCommGetLastError(executor.own))
+    occlCommAbort(executor.own);
+}
+
+void Comm::abort() {
+  std::shared_ptr<OtherComm> other;
+  {
+    std::lock_guard lock(mutex);
+    aborted = true;
+    if (executor.own && (inFlight > 0 || unseen))
+      occlCommAbort(executor.own);
+    other = executor.other;
+    changed.notify_all();
+  }
+  if (other) // which may take a while
+    other->abort();
+}
+
+void Comm::destroyOther() {
+  std::shared_ptr<OtherComm> last; // ends without the lock
+  std::lock_guard lock(mutex);
+  if (inFlight == 0)
+    last = std::exchange(executor.other, nullptr);
+}
+
+Outcome Comm::endOperations() {
+  Executor with;
+  if (Outcome outcome = connected(with); !outcome.ok())
+    return outcome;
+  std::lock_guard lock(mutex);
+  if (error.ok())
+    error = invalidUsage("ncclCommShrink with NCCL_SHRINK_ABORT has ended this communicator's "
+                         "operations");
+  if (with.own)
+    occlCommAbort(with.own);
+  return {};
+}
+
+void Comm::operationsAreUnseen() {
+  std::lock_guard lock(mutex);
+  unseen = true;
+}
+
+void Comm::operationsBegin() {
+  std::lock_guard lock(mutex);
+  ++inFlight;
+}
+
+void Comm::operationsEnd() {
+  std::lock_guard lock(mutex);
+  --inFlight;
+  changed.notify_all();
+}
+
+void Comm::waitForOperations() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return inFlight == 0 || aborted; });
+}
+
+Outcome Comm::finalize() {
+  {
+    std::lock_guard lock(mutex);
+    if (finalized)
+      return invalidArgument("ncclCommFinalize was called before");
+    finalized = true;
+  }
+  if (config.isBlocking)
+    waitForOperations();
+  const auto other = otherIfKnown();
+  return other ? other->finalize(config.isBlocking) : Outcome();
+}
+
+bool Comm::isFinalized() const {
+  std::lock_guard lock(mutex);
+  return finalized;
+}
+
+Comm::Turn Comm::nextDivision() {
+  std::lock_guard lock(mutex);
+  return {shared_from_this(), divisionsBegun++};
+}
+
+void Comm::Turn::await() const {
+  std::unique_lock lock(comm->mutex);
+  comm->changed.wait(lock, [&] { return comm->divisionsEnded == number; });
+}
+
+void Comm::Turn::end() const {
+  std::lock_guard lock(comm->mutex);
+  ++comm->divisionsEnded;
+  comm->changed.notify_all();
+}
+
+} // namespace occl::nccl

@@ -1,0 +1,186 @@
+#include "nccl/fallback/other_comm.h"
+
+#include "nccl/base/threads.h"
+#include "nccl/streams/streams.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace occl::nccl {
+
+namespace {
+
+/// As the program has given it.
+ncclConfig_t configFor(const Config &config) {
+  ncclConfig_t made = config.values;
+  made.size = sizeof(made);
+  made.blocking = config.isBlocking;
+  made.netName = config.netName.empty() ? nullptr : config.netName.c_str();
+  made.commName = config.commName.empty() ? nullptr : config.commName.c_str();
+  return made;
+}
+
+} // namespace
+
+Outcome OtherComm::settle(ncclResult_t result, const Failure &failure) const {
+  auto wait = std::chrono::microseconds(20);
+  constexpr auto kMost = std::chrono::microseconds(2000);
+  while (result == ncclInProgress) {
+    if (aborted)
+      return invalidUsage("the communicator was aborted");
+    if (failure)
+      if (Outcome outcome = failure(); !outcome.ok())
+        return outcome;
+    std::this_thread::sleep_for(wait);
+    wait = std::min(2 * wait, kMost);
+    const ncclResult_t asked = nccl.ncclCommGetAsyncError(comm, &result);
+    if (asked != ncclSuccess)
+      return nccl.outcomeOf(asked);
+  }
+  return nccl.outcomeOf(result);
+}
+
+Outcome OtherComm::settle(ncclResult_t result) const { return settle(result, {}); }
+
+Outcome OtherComm::finish(ncclResult_t result, const Failure &failure,
+                          std::shared_ptr<OtherComm> &made) {
+  if (!made->comm) {
+    const bool isMissing = result == ncclSuccess || result == ncclInProgress;
+    Outcome outcome =
+        isMissing ? Outcome{ncclInternalError, made->nccl.title() + " has made no communicator"}
+                  : made->nccl.outcomeOf(result);
+    made = nullptr;
+    return outcome;
+  }
+  Outcome outcome = made->settle(result, failure);
+  if (outcome.ok())
+    return outcome;
+  made->abort();
+  made = nullptr;
+  return outcome;
+}
+
+namespace {
+
+/// Between the thread that is in the other library and the one that waits for it, and may give up.
+struct Making {
+  std::mutex mutex;
+  std::condition_variable changed;
+  ncclComm_t comm = nullptr;
+  Outcome outcome;
+  bool isDone = false, isAbandoned = false;
+};
+
+void initialize(Making &making, const OtherNccl &nccl, const Config &config,
+                const OtherComm::Place &place) {
+  Outcome outcome = streams().makeCurrent(place.device);
+  ncclComm_t comm = nullptr;
+  ncclConfig_t with = configFor(config);
+  if (outcome.ok())
+    outcome = nccl.outcomeOf(nccl.ncclCommInitRankConfig(
+        &comm, static_cast<int>(place.numRanks), place.id, static_cast<int>(place.rank), &with));
+  std::lock_guard lock(making.mutex);
+  if (making.isAbandoned && comm)
+    nccl.ncclCommAbort(comm);
+  making.comm = comm;
+  making.outcome = outcome;
+  making.isDone = true;
+  making.changed.notify_all();
+}
+
+} // namespace
+
+Outcome OtherComm::make(const OtherNccl &nccl, const Config &config, const Place &place,
+                        const Failure &failure, std::shared_ptr<OtherComm> &made) {
+  auto making = std::make_shared<Making>();
+  startThread([=, &nccl] { initialize(*making, nccl, config, place); });
+  constexpr auto kGlance = std::chrono::milliseconds(2);
+  std::unique_lock lock(making->mutex);
+  while (!making->changed.wait_for(lock, kGlance, [&] { return making->isDone; }))
+    if (Outcome outcome = failure(); !outcome.ok()) {
+      making->isAbandoned = true;
+      return outcome;
+    }
+  const Outcome outcome = making->outcome;
+  if (!outcome.ok() && outcome.result != ncclInProgress)
+    return outcome; // of a communicator that could not be made nothing is left
+  made.reset(new OtherComm(nccl, config.isBlocking));
+  made->comm = making->comm;
+  return finish(outcome.result, failure, made);
+}
+
+Outcome OtherComm::split(int colour, int key, const Config &config, const Failure &failure,
+                         std::shared_ptr<OtherComm> &made) {
+  if (!nccl.ncclCommSplit)
+    return invalidUsage(nccl.title() + " has no ncclCommSplit");
+  made.reset(new OtherComm(nccl, config.isBlocking));
+  ncclConfig_t with = configFor(config);
+  const ncclResult_t result = nccl.ncclCommSplit(comm, colour, key, &made->comm, &with);
+  // Of a rank without colour, and before there is one, no communicator can be asked but the parent.
+  if (colour == NCCL_SPLIT_NOCOLOR || (result == ncclInProgress && !made->comm))
+    if (Outcome outcome = settle(result, failure); !outcome.ok()) {
+      made = nullptr;
+      return outcome;
+    }
+  if (colour != NCCL_SPLIT_NOCOLOR)
+    return finish(result, failure, made);
+  made = nullptr;
+  return {};
+}
+
+Outcome OtherComm::shrink(const std::vector<int> &excluded, int flags, const Config &config,
+                          const Failure &failure, std::shared_ptr<OtherComm> &made) {
+  if (!nccl.ncclCommShrink)
+    return invalidUsage(nccl.title() + " has no ncclCommShrink");
+  made.reset(new OtherComm(nccl, config.isBlocking));
+  ncclConfig_t with = configFor(config);
+  std::vector<int> list = excluded;
+  const ncclResult_t result = nccl.ncclCommShrink(comm, list.data(), static_cast<int>(list.size()),
+                                                  &made->comm, &with, flags);
+  return finish(result, failure, made);
+}
+
+OtherComm::~OtherComm() {
+  if (!comm || aborted)
+    return;
+  // A communicator that does not block is destroyed when it is known to have ended.
+  if (!isBlocking)
+    settle(finalized ? ncclInProgress : nccl.ncclCommFinalize(comm));
+  nccl.ncclCommDestroy(comm);
+}
+
+Outcome OtherComm::shape(uint32_t &numRanks, uint32_t &rank) const {
+  int size = 0, own = 0;
+  if (ncclResult_t result = nccl.ncclCommCount(comm, &size); result != ncclSuccess)
+    return nccl.outcomeOf(result);
+  if (ncclResult_t result = nccl.ncclCommUserRank(comm, &own); result != ncclSuccess)
+    return nccl.outcomeOf(result);
+  numRanks = static_cast<uint32_t>(size);
+  rank = static_cast<uint32_t>(own);
+  return {};
+}
+
+Outcome OtherComm::asyncError() const {
+  if (aborted)
+    return invalidUsage("the communicator was aborted");
+  ncclResult_t result = ncclSuccess;
+  if (ncclResult_t asked = nccl.ncclCommGetAsyncError(comm, &result); asked != ncclSuccess)
+    return nccl.outcomeOf(asked);
+  return result == ncclInProgress ? Outcome() : nccl.outcomeOf(result);
+}
+
+Outcome OtherComm::finalize(bool isWaitedFor) {
+  finalized = true;
+  const ncclResult_t result = nccl.ncclCommFinalize(comm);
+  if (isWaitedFor)
+    return settle(result);
+  return nccl.outcomeOf(result == ncclInProgress ? ncclSuccess : result);
+}
+
+void OtherComm::abort() {
+  if (!aborted.exchange(true))
+    nccl.ncclCommAbort(comm);
+}
+
+} // namespace occl::nccl
