@@ -5,8 +5,10 @@
 #include "nccl/streams/streams.h"
 #include "runtime/api/occl_transfer.h"
 
+#include <chrono>
 #include <dlfcn.h>
 #include <string>
+#include <thread>
 
 namespace occl::nccl {
 
@@ -94,16 +96,15 @@ public:
   Outcome launch(std::vector<Batch> batches) override {
     std::vector<Connected> own;
     Outcome first = launchOthers(batches, own);
+    launchCollectives(own);
     std::vector<Connected> withTransfers;
     for (Connected &connected : own) {
-      Batch &batch = connected.batch;
-      Outcome outcome = launchCollectives(connected);
-      if (!outcome.ok())
-        fail(connected, outcome);
-      else if (!batch.transfers.empty())
+      if (!connected.outcome.ok())
+        fail(connected, connected.outcome);
+      else if (!connected.batch.transfers.empty())
         withTransfers.push_back(connected);
       if (first.ok())
-        first = outcome;
+        first = connected.outcome;
     }
     Outcome outcome = launchTransfers(withTransfers);
     if (!outcome.ok())
@@ -178,6 +179,8 @@ private:
   struct Connected {
     Batch &batch;
     occlComm_t comm;
+    size_t numLaunched = 0; // of the collectives
+    Outcome outcome;        // of the next one, if that is in no stream
   };
 
   static void fail(Connected &connected, const Outcome &outcome) {
@@ -199,25 +202,55 @@ private:
       if (outcome.ok() && executor.other)
         others.push_back(&batch);
       else if (outcome.ok())
-        own.push_back({batch, executor.own});
+        own.push_back({batch, executor.own, 0, {}});
     }
     Outcome outcome = passOn(others);
     return first.ok() ? outcome : first;
   }
 
-  /// OCCL orders the calls of a communicator over its streams.
-  static Outcome launchCollectives(Connected &connected) {
-    Batch &batch = connected.batch;
-    batch.comm->operationsAreUnseen();
-    for (const Operation &operation : batch.collectives) {
-      if (Outcome outcome = checkAlignment(operation.call); !outcome.ok())
-        return outcome;
-      const occlCall_t call = callOf(operation);
-      if (Outcome outcome = outcomeOf(occlCall(connected.comm, &call, operation.stream));
-          !outcome.ok())
-        return outcome;
+  /// OCCL orders the calls of a communicator over its streams. A call that is refused for now, as
+  /// the device's connections are held by calls that wait, may wait for those of the group that
+  /// come after it: so they are launched first, and it is tried again, kPatience long.
+  static void launchCollectives(std::vector<Connected> &all) {
+    constexpr auto kPatience = std::chrono::seconds(30);
+    constexpr auto kPause = std::chrono::microseconds(50);
+    for (Connected &connected : all)
+      connected.batch.comm->operationsAreUnseen();
+    std::vector<Connected *> refused;
+    for (Connected &connected : all)
+      refused.push_back(&connected);
+    const auto late = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      bool hasMoved = false;
+      std::erase_if(refused, [&](Connected *connected) {
+        const size_t before = connected->numLaunched;
+        const bool isRefused = launchOf(*connected) == occlAgain;
+        hasMoved |= connected->numLaunched != before;
+        return !isRefused;
+      });
+      if (refused.empty() || (!hasMoved && std::chrono::steady_clock::now() > late))
+        return; // the outcomes say why
+      if (!hasMoved)
+        std::this_thread::sleep_for(kPause);
     }
-    return {};
+  }
+
+  /// As many as can be; occlSuccess, or why the next one cannot, which is its outcome.
+  static occlResult_t launchOf(Connected &connected) {
+    const std::vector<Operation> &operations = connected.batch.collectives;
+    for (; connected.numLaunched < operations.size(); ++connected.numLaunched) {
+      const Operation &operation = operations[connected.numLaunched];
+      connected.outcome = checkAlignment(operation.call);
+      if (!connected.outcome.ok())
+        return occlInvalidArgument;
+      const occlCall_t call = callOf(operation);
+      const occlResult_t result = occlCall(connected.comm, &call, operation.stream);
+      connected.outcome = outcomeOf(result);
+      if (result != occlSuccess)
+        return result;
+    }
+    connected.outcome = {};
+    return occlSuccess;
   }
 
   /// All communicators' together: none may wait in its stream for another's.

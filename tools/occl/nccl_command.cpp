@@ -57,6 +57,8 @@ void preload(const std::string &library) {
   // For Python that is started without the former, if OCCL's package is installed there.
   setenv("OCCL_NCCL_PRELOAD", "1", 1);
   setenv("OCCL_NCCL_LIBRARY", library.c_str(), 1);
+  // As many streams as that may wait before calls are refused; a program's own choice stays.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 int statusOf(pid_t process) {

@@ -71,6 +71,12 @@ def test_what_python_needs_without_preload_is_set() -> None:
     assert out.startswith("1 /") and out.endswith("/libnccl.so.2\n"), out
 
 
+def test_cuda_has_connections_for_many_streams() -> None:
+    command = ("nccl", "sh", "-c", "echo $CUDA_DEVICE_MAX_CONNECTIONS")
+    assert occl(*command)[0] == "32\n"
+    assert occl(*command, CUDA_DEVICE_MAX_CONNECTIONS="1")[0] == "1\n"
+
+
 def test_signals_are_passed_on() -> None:
     program = "trap 'echo ended; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     with subprocess.Popen([OCCL, "nccl", "sh", "-c", program], stdout=subprocess.PIPE,

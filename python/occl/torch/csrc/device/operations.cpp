@@ -49,12 +49,19 @@ struct DeviceGroup::Started {
 // The next work of the stream, which may be captured.
 void DeviceGroup::call(Job &job, DevicePart &part, const c10::Stream &stream) {
   {
+    const auto deadline = Clock::now() + std::chrono::milliseconds(job.how.timeoutMs);
     std::lock_guard<std::mutex> order(calls_);
-    Communicator::Use use(*comm_);
-    const occlResult_t result =
-        use ? occl().occlCall(use.handle(), &job.call, handleOf(stream)) : occlAborted;
-    if (result != occlSuccess)
-      std::rethrow_exception(comm_->failure(job.how.name, result));
+    // occlAgain: calls that wait hold the connections of the device.
+    while (true) {
+      Communicator::Use use(*comm_);
+      const occlResult_t result =
+          use ? occl().occlCall(use.handle(), &job.call, handleOf(stream)) : occlAborted;
+      if (result == occlSuccess)
+        break;
+      if (result != occlAgain || Clock::now() > deadline)
+        std::rethrow_exception(comm_->failure(job.how.name, result));
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
   if (job.then)
     job.then();
