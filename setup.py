@@ -66,7 +66,7 @@ class BuildWithNative(build_py):
             (folder / name).chmod(0o755)
         headers = folder / "include"  # PyTorch's backend is compiled against them
         headers.mkdir()
-        for path in sorted((ROOT / "runtime" / "communicator").glob("occl*.h")):
+        for path in sorted((ROOT / "runtime" / "api").glob("occl*.h")):
             shutil.copy(path, headers)
         # Beside the package, where Python looks for it when it starts (occl/_nccl/preload.py).
         shutil.copy(ROOT / "python" / "occl_nccl.pth", self.build_lib)

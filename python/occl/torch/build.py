@@ -29,7 +29,7 @@ class BuildError(RuntimeError):
 def _headers() -> Path:
     """The folder of occl.h: of OCCL_INCLUDE, of the package, or of the tree this file is in."""
     places = [os.environ.get("OCCL_INCLUDE"), FOLDER.parent / "_native" / "include",
-              FOLDER.parents[2] / "runtime" / "communicator"]
+              FOLDER.parents[2] / "runtime" / "api"]
     for place in places:
         if place and (Path(place) / "occl.h").exists():
             return Path(place)
