@@ -7,7 +7,7 @@ if [ $# -ne 1 ]; then
   exit 2
 fi
 destination=$1
-${BAZEL:-bazel} build //bench/gpu/slice:interpreter_slice //bench/gpu/plans/plans:make_plans //tools/occlc
+${BAZEL:-bazel} build //bench/gpu/slice:interpreter_slice //bench/gpu/plans:make_plans //tools/occlc
 mkdir -p "$destination/plans"
 install -m 755 bazel-bin/bench/gpu/slice/interpreter_slice bench/gpu/slice/run_slice.sh "$destination/"
 strip "$destination/interpreter_slice"
