@@ -134,9 +134,11 @@ void HostWatch::lookForLongWaits(uint32_t awaited, SteadyClock::time_point now) 
 }
 
 Status HostWatch::checkConnections(bool mayQueueBehindOwn) const {
-  if (mayQueueBehindOwn && waitingOnDevices().waitingNow(*words) != 0)
-    return {};
-  return cuda::checkConnections(device, waitingOnDevices().waitingNow(device), connections);
+  const Status status =
+      cuda::checkConnections(device, waitingOnDevices().waitingNow(device), connections);
+  const bool isHeldAlready =
+      !status.ok() && mayQueueBehindOwn && waitingOnDevices().waitingNow(*words) != 0;
+  return isHeldAlready ? Status() : status;
 }
 
 /// What keeps things from starting, to follow a report.

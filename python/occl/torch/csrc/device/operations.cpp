@@ -19,6 +19,19 @@ constexpr uint64_t kDeviceIds = 32;
 // Purposes of streams, beside those of sends to (2 q) and receives from (2 q + 1) rank q.
 constexpr int kSide = -1, kPieces = -2;
 
+// attempt(handle) again and again as long as it is occlAgain, until the deadline; what it was last.
+template <class Attempt>
+occlResult_t untilTaken(Communicator &communicator, Clock::time_point deadline,
+                        const Attempt &attempt) {
+  while (true) {
+    Communicator::Use use(communicator);
+    const occlResult_t result = use ? attempt(use.handle()) : occlAborted;
+    if (result != occlAgain || Clock::now() > deadline)
+      return result;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 } // namespace
 
 /// A collective.
@@ -52,16 +65,11 @@ void DeviceGroup::call(Job &job, DevicePart &part, const c10::Stream &stream) {
     const auto deadline = Clock::now() + std::chrono::milliseconds(job.how.timeoutMs);
     std::lock_guard<std::mutex> order(calls_);
     // occlAgain: calls that wait hold the connections of the device.
-    while (true) {
-      Communicator::Use use(*comm_);
-      const occlResult_t result =
-          use ? occl().occlCall(use.handle(), &job.call, handleOf(stream)) : occlAborted;
-      if (result == occlSuccess)
-        break;
-      if (result != occlAgain || Clock::now() > deadline)
-        std::rethrow_exception(comm_->failure(job.how.name, result));
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    const occlResult_t result = untilTaken(*comm_, deadline, [&](occlComm_t comm) {
+      return occl().occlCall(comm, &job.call, handleOf(stream));
+    });
+    if (result != occlSuccess)
+      std::rethrow_exception(comm_->failure(job.how.name, result));
   }
   if (job.then)
     job.then();
@@ -83,17 +91,11 @@ void DeviceGroup::start(Job &job, const std::shared_ptr<DevicePart> &part,
     std::lock_guard<std::mutex> order(calls_);
     job.call.id = next_ % kDeviceIds;
     // occlAgain: the id's call before, kDeviceIds calls ago, is not over and needs another kernel.
-    while (true) {
-      Communicator::Use use(*comm_);
-      const occlResult_t result =
-          use ? occl().occlStart(use.handle(), &job.call, Started::ended, started.get(), &request)
-              : occlAborted;
-      if (result == occlSuccess)
-        break;
-      if (result != occlAgain || Clock::now() > deadline)
-        std::rethrow_exception(comm_->failure(job.how.name, result));
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    const occlResult_t result = untilTaken(*comm_, deadline, [&](occlComm_t comm) {
+      return occl().occlStart(comm, &job.call, Started::ended, started.get(), &request);
+    });
+    if (result != occlSuccess)
+      std::rethrow_exception(comm_->failure(job.how.name, result));
     started.release(); // the callback's
     ++next_;
   }
