@@ -18,7 +18,8 @@ protected:
   }
 };
 
-/// As PyTorch's pipelines do: even ranks send first, odd ones receive first.
+/// As PyTorch's pipelines do: even ranks send first, odd ones receive first. Of no elements at
+/// first, so that these are the first work of the streams.
 TEST_F(TransfersOnDevice, RanksSendToTheNextOneByOne) {
   for (const size_t count : {size_t{0}, size_t{1}, size_t{1000}, size_t{3} << 20}) {
     for (int r = 0; r < size(); ++r)

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/stream_first_use.h"
 #include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/kernels/in_stream.h"
 #include "runtime/cuda/tables/replay_word.h"
@@ -87,6 +88,8 @@ Status OrderedCalls::takeTurn(cudaStream_t stream, Turn &turn) {
   const bool isFirst = numCalls == settings.firstCall;
   const bool isSameStream = !isFirst && turn.stream == lastStream;
   status = checkConnections(isSameStream);
+  if (status.ok() && !isSameStream)
+    status = useStream(stream, turn.stream);
   if (!status.ok() || isFirst || isSameStream)
     return status;
   hasStreams = true;

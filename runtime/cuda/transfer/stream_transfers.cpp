@@ -3,6 +3,7 @@
 #include "runtime/base/data_type.h"
 #include "runtime/cuda/device/buffer_check.h"
 #include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/cuda/device/stream_first_use.h"
 #include "runtime/cuda/tables/replay_word.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
@@ -293,6 +294,8 @@ Status StreamTransfers::hold(Prepared &prepared) {
 Status StreamTransfers::takeTurns(Prepared &prepared) {
   TransferArguments &arguments = prepared.arguments;
   Status status = streamNumber(prepared.streams[0], prepared.capture, prepared.firstStream);
+  if (status.ok() && prepared.capture == 0)
+    status = useStream(prepared.streams[0], prepared.firstStream);
   for (uint32_t d = 0; d < arguments.numDirections && status.ok(); ++d) {
     TransferDirection &direction = arguments.directions[d];
     const Turn &turn = turnOf(direction);

@@ -199,6 +199,9 @@ private:
     options.count = random() % (random() % 2 == 0 ? 40 : 3000);
     options.type = DataType(random() % kNumDataTypes);
     options.op = ReduceOp(random() % kNumReduceOps);
+    // Sums that are divided at the end: 15 and 9 are no numbers of that type.
+    if (options.type == DataType::Float8E5m2 && options.op == ReduceOp::Avg && numRanks % 2 != 0)
+      options.op = ReduceOp::Sum;
     options.inPlace = plan.inPlace && !isShift && (!plan.outOfPlace || random() % 2 == 0);
     options.tiles = tiles[random() % std::size(tiles)];
     options.placement = Placement::AtDestination;
