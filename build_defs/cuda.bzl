@@ -5,6 +5,9 @@ load("@cuda//:config.bzl", "HAVE_CUDA", "NVCC")
 _FLAGS = "-std=c++20 -O3 -gencode=arch=compute_90,code=sm_90 -Werror=all-warnings " + \
          "--expt-relaxed-constexpr -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter"
 
+# NVTX 3's headers, where they are.
+NVTX_HEADERS = ["@cuda//:nvtx"] if HAVE_CUDA else []
+
 def _headers_impl(ctx):
     return [DefaultInfo(files = depset(transitive = [
         dep[CcInfo].compilation_context.headers

@@ -25,6 +25,9 @@ const std::set<std::string> &knownSettings() {
   return *known; // Debian's and NVIDIA's images set NCCL_VERSION: it says which package is there
 }
 
+/// That the runtime reads itself, which knows no files.
+constexpr const char *kOfEnvironmentAlone = "NCCL_P2P_DISABLE";
+
 void readFile(const std::string &path, std::map<std::string, std::string> &values) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -131,7 +134,9 @@ void nameIgnoredSettings() {
         ignored.insert(name);
     };
     for (char **entry = environ; *entry; ++entry)
-      look(std::string(*entry).substr(0, std::string(*entry).find('=')));
+      if (const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
+          name != kOfEnvironmentAlone)
+        look(name);
     for (const auto &[name, value] : fileSettings())
       look(name);
     std::string list;

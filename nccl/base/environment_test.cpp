@@ -41,7 +41,8 @@ TEST(Environment, SettingsThatMeanNothingAreNamedOnceAndMessagesGoWhereTheyAreTo
     std::ofstream(path + ".conf") << "# a comment\nNCCL_DEBUG = INFO\n NCCL_IB_HCA=mlx5 # unused\n";
     setenv("NCCL_CONF_FILE", (path + ".conf").c_str(), 1);
     setenv("NCCL_DEBUG_FILE", (path + ".%p.log").c_str(), 1);
-    setenv("NCCL_P2P_DISABLE", "1", 1);
+    setenv("NCCL_P2P_LEVEL", "LOC", 1);
+    setenv("NCCL_P2P_DISABLE", "1", 1); // known
     if (!std::freopen((path + ".err").c_str(), "w", stderr))
       return "no file";
     for (int i = 0; i < 2; ++i) {
@@ -56,7 +57,7 @@ TEST(Environment, SettingsThatMeanNothingAreNamedOnceAndMessagesGoWhereTheyAreTo
       return std::string(std::istreambuf_iterator<char>(file), {});
     };
     const std::string said = read(path + ".err");
-    const std::string ignored = "is ignored: NCCL_IB_HCA, NCCL_P2P_DISABLE\n";
+    const std::string ignored = "is ignored: NCCL_IB_HCA, NCCL_P2P_LEVEL\n";
     if (said.find(ignored) == std::string::npos || said.find(ignored) != said.rfind(ignored))
       return "standard error has: " + said;
     const std::string logged = read(path + "." + std::to_string(getpid()) + ".log");

@@ -2,6 +2,7 @@
 #include "nccl/calls/group.h"
 #include "nccl/comm/handles.h"
 #include "nccl/streams/streams.h"
+#include "support/nvtx/ranges.h"
 
 namespace occl::nccl {
 
@@ -85,7 +86,12 @@ ncclResult_t run(const char *function, ncclComm_t handle, cudaStream_t stream,
   return inGroup(guarded(function, [&]() -> Outcome {
     std::shared_ptr<Comm> comm;
     Outcome found = find(handle, comm);
-    return found.ok() ? collective(comm, arguments, stream) : found;
+    if (!found.ok())
+      return found;
+    const nvtx::Range range([&]() -> nvtx::Named {
+      return {function, comm->category(), arguments.count * bytesOf(arguments.type)};
+    });
+    return collective(comm, arguments, stream);
   }));
 }
 

@@ -2,6 +2,7 @@
 
 #include "nccl/abi/exports.h"
 #include "nccl/streams/streams.h"
+#include "support/nvtx/ranges.h"
 
 #include <algorithm>
 
@@ -43,6 +44,20 @@ Outcome checkSelf(const Batch &batch) {
   return open == 0 ? Outcome()
                    : invalidUsage("a rank that sends to itself, or receives from itself, does both "
                                   "in one group");
+}
+
+/// As for occlGroupEnd, with what collectives have of each rank.
+uint64_t bytesOf(const Batches &batches) {
+  uint64_t sent = 0, received = 0;
+  const auto count = [&](const Operation &operation) {
+    (operation.kind == OperationKind::Receive ? received : sent) +=
+        operation.call.count * sizeOf(operation.call.dataType);
+  };
+  for (const Batch &batch : batches) {
+    std::ranges::for_each(batch.collectives, count);
+    std::ranges::for_each(batch.transfers, count);
+  }
+  return sent != 0 ? sent : received;
 }
 
 Outcome launch(Batches batches) {
@@ -93,7 +108,12 @@ ncclResult_t ncclGroupEnd() {
       return {ended.error, std::string("a call in the group has failed, so nothing of it is "
                                        "executed: ") +
                                ncclGetLastError(nullptr)};
-    return launch(ended.batches);
+    const Batches &batches = ended.batches;
+    const occl::nvtx::Range range([&]() -> occl::nvtx::Named {
+      return {"ncclGroupEnd", batches.size() == 1 ? batches[0].comm->category() : 0,
+              bytesOf(batches)};
+    });
+    return launch(batches);
   });
 }
 OCCL_NCCL_SECOND_NAME(ncclGroupEnd);

@@ -47,5 +47,10 @@ bool typeOf(ncclDataType_t type, occlDataType_t &to);
 ncclDataType_t typeOf(occlDataType_t type);
 ncclRedOp_t opOf(occlRedOp_t op);
 size_t sizeOf(occlDataType_t type);
+/// Of an element; 0 if there is no such type.
+inline size_t bytesOf(ncclDataType_t type) {
+  occlDataType_t known;
+  return typeOf(type, known) ? sizeOf(known) : 0;
+}
 
 } // namespace occl::nccl

@@ -3,6 +3,7 @@
 #include "nccl/comm/handles.h"
 #include "nccl/streams/streams.h"
 #include "runtime/api/occl_transfer.h"
+#include "support/nvtx/ranges.h"
 
 namespace occl::nccl {
 
@@ -39,7 +40,12 @@ ncclResult_t run(const char *function, ncclComm_t handle, OperationKind kind, vo
   return inGroup(guarded(function, [&]() -> Outcome {
     std::shared_ptr<Comm> comm;
     Outcome found = find(handle, comm);
-    return found.ok() ? transfer(comm, kind, buffer, count, type, peer, stream) : found;
+    if (!found.ok())
+      return found;
+    const nvtx::Range range([&]() -> nvtx::Named {
+      return {function, comm->category(), count * bytesOf(type)};
+    });
+    return transfer(comm, kind, buffer, count, type, peer, stream);
   }));
 }
 

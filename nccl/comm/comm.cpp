@@ -2,6 +2,7 @@
 
 #include "nccl/base/threads.h"
 #include "nccl/fallback/other_comm.h"
+#include "support/nvtx/ranges.h"
 
 #include <utility>
 
@@ -101,6 +102,13 @@ bool Comm::shapeIfKnown(uint32_t &withRanks, uint32_t &asRank) const {
   withRanks = numRanks;
   asRank = rank;
   return shapeKnown;
+}
+
+uint32_t Comm::category() {
+  std::lock_guard lock(mutex);
+  if (rangeCategory == 0 && shapeKnown)
+    rangeCategory = nvtx::addCategory("ncclComm", rank, numRanks);
+  return rangeCategory;
 }
 
 /// Programs ask again and again. Under the lock.

@@ -59,6 +59,9 @@ public:
   /// False if they are not known yet.
   bool shapeIfKnown(uint32_t &numRanks, uint32_t &rank) const;
 
+  /// Of the ranges of its calls (support/nvtx); 0 as long as its shape is not known.
+  uint32_t category();
+
   /// The first error, or one of OCCL's; Success while it connects and after that.
   Outcome asyncError();
   /// An operation has failed: so has the communicator, here and on other ranks.
@@ -122,6 +125,7 @@ private:
   Executor executor;
   uint32_t numRanks = 0, rank = 0;
   uint64_t inFlight = 0;
+  uint32_t rangeCategory = 0;
   uint64_t divisionsBegun = 0, divisionsEnded = 0;
   Outcome error;
 };

@@ -82,6 +82,9 @@ Status checkDevice(uint32_t device);
 uint32_t numDevices();
 /// Bytes of the arena of each rank's segment that devices need.
 uint64_t hostBytesForDevices();
+/// Bytes of the heap of each rank's segment, for so many of messages: touched only where devices do
+/// not access each other's memory.
+uint64_t hostBytesForMessages(uint64_t arenaBytes);
 
 /// Thread safety: any, but for connect().
 class DeviceRank {
@@ -90,7 +93,7 @@ public:
   /// Waits for what is in flight, no longer than its timeouts.
   virtual void drain() = 0;
 
-  /// Maps the memory of the other ranks, which all have been made.
+  /// Maps the memory of the other ranks, which all have been made, and makes what calls need.
   virtual Status connect() = 0;
 
   /// Of a call: device memory, and what the input is multiplied by, if by anything.
@@ -154,7 +157,12 @@ public:
   /// With the times of the host. Errors as startTrace(); nothing is recorded any more in any case.
   virtual StatusOr<insight::Trace::Recording> stopTrace() = 0;
 
-  /// Device memory that all ranks can access, aligned to 128 bytes; null if there is none.
+  /// Whether plans may access other ranks' buffers: DeviceRankOptions::registeredBuffers, where
+  /// devices access each other's memory.
+  virtual bool hasRegisteredBuffers() const = 0;
+
+  /// Device memory that all ranks can access whose devices can, aligned to 128 bytes; null if there
+  /// is none.
   virtual void *allocate(uint64_t bytes) = 0;
   /// False if it is nothing of allocate(), or released already.
   virtual bool release(void *memory) = 0;

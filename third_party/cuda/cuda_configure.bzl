@@ -19,6 +19,14 @@ cc_library(
     includes = ["include"],
     linkopts = ["-ldl", "-lpthread", "-lrt"],
 )
+
+# NVTX 3, which is headers alone and needs neither the CUDA runtime nor a driver.
+cc_library(
+    name = "nvtx",
+    hdrs = glob(["include/nvtx3/**"]),
+    includes = ["include"],
+    linkopts = ["-ldl"],
+)
 """
 
 cuda_configure = repository_rule(

@@ -6,6 +6,7 @@
 
 #include "runtime/base/data_type.h"
 #include "runtime/control/records/pair_id.h"
+#include "support/nvtx/ranges.h"
 
 #include <chrono>
 #include <string>
@@ -19,6 +20,27 @@ namespace {
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
 constexpr uint32_t kNumKinds = occlKindScatter + 1;
+
+/// Of a call that is checked.
+nvtx::Range rangeOf(const occlComm &comm, const occlCall_t &given, Way way) {
+  // As in occlKind_t; a plan has a name of its own.
+  static constexpr const char *kNames[kNumKinds][2] = {
+      {nullptr, nullptr},
+      {"occlAllReduce", "occlStart AllReduce"},
+      {"occlAllGather", "occlStart AllGather"},
+      {"occlReduceScatter", "occlStart ReduceScatter"},
+      {"occlBroadcast", "occlStart Broadcast"},
+      {"occlReduce", "occlStart Reduce"},
+      {"occlAllToAll", "occlStart AllToAll"},
+      {"occlGather", "occlStart Gather"},
+      {"occlScatter", "occlStart Scatter"},
+  };
+  return nvtx::Range([&]() -> nvtx::Named {
+    return {given.plan ? given.plan->plan->name.c_str()
+                       : kNames[given.kind][way == Way::Called ? 0 : 1],
+            comm.category, given.count * sizeOf(static_cast<DataType>(given.dataType))};
+  });
+}
 
 Status checkCall(const occlCall_t &given) {
   if (static_cast<uint32_t>(given.kind) >= kNumKinds)
@@ -130,6 +152,7 @@ Status callOnDevice(const occlComm &comm, const occlCall_t &call, CUstream_st *s
   Call given;
   if (Status read = given.read(&call); !read.ok())
     return read;
+  const nvtx::Range range = rangeOf(comm, *given, Way::Called);
   auto spec = specOnDevice(comm, given, Way::Called);
   if (!spec.ok())
     return spec.status();
@@ -177,6 +200,7 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
     Call given;
     if (Status read = given.readOnHost(call); !read.ok())
       return read;
+    const nvtx::Range range = rangeOf(*comm, *given, Way::Called);
     daemon::Submission submission = given.submission(daemon::kCallSequence);
     submission.isOwn = true;
     return comm->daemon->call(submission, [&] { return specOf(*comm, *given); });
@@ -195,6 +219,7 @@ occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t c
       return read;
     if ((*given).id >= transport::kFirstReservedId)
       return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");
+    const nvtx::Range range = rangeOf(*comm, *given, Way::Started);
     const daemon::Callback ending = callback ? wrapped(callback, user) : daemon::Callback();
     auto started = [&] {
       if (comm->gpu)

@@ -11,11 +11,11 @@ using plan_library::PlanClass;
 /// process can all be accessed.
 PlanClass classOf(const occlComm &comm, Way way) {
   if (comm.gpu && way == Way::Started)
-    return comm.gpu->settings().registeredBuffers ? PlanClass::ResidentRegistered
-                                                  : PlanClass::ResidentOrdinary;
+    return comm.gpu->hasRegisteredBuffers() ? PlanClass::ResidentRegistered
+                                            : PlanClass::ResidentOrdinary;
   if (comm.gpu)
-    return comm.gpu->settings().registeredBuffers ? PlanClass::DeviceRegistered
-                                                  : PlanClass::DeviceOrdinary;
+    return comm.gpu->hasRegisteredBuffers() ? PlanClass::DeviceRegistered
+                                            : PlanClass::DeviceOrdinary;
   return comm.daemon->fabric().sharesAddresses() ? PlanClass::HostRegistered
                                                  : PlanClass::HostOrdinary;
 }

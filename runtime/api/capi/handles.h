@@ -42,6 +42,8 @@ struct occlComm {
   /// In a process that was forked from this one the communicator must not be touched: its threads
   /// are not there, and its memory is that of a rank which goes on.
   const occl::ProcessMark process;
+  /// Of the ranges of its calls (support/nvtx).
+  const uint32_t category;
   std::unique_ptr<occl::daemon::Daemon> daemon;
   const std::unique_ptr<occl::cuda::DeviceRank> gpu;
   occl::communicator::Watching watching;

@@ -1,6 +1,7 @@
 #include "runtime/api/capi/live_handles.h"
 
 #include "runtime/api/capi/handles.h"
+#include "support/nvtx/ranges.h"
 
 #include <mutex>
 #include <utility>
@@ -45,6 +46,7 @@ LiveHandles &liveHandles() {
 
 occlComm::occlComm(std::unique_ptr<occl::daemon::Daemon> started, bool isFirst,
                    std::unique_ptr<occl::cuda::DeviceRank> onDevice)
-    : daemon(std::move(started)), gpu(std::move(onDevice)), watching(*this, isFirst) {
+    : category(occl::nvtx::addCategory("communicator", started->rank(), started->numRanks())),
+      daemon(std::move(started)), gpu(std::move(onDevice)), watching(*this, isFirst) {
   occl::communicator::liveHandles().add(this);
 }

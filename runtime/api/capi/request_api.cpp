@@ -3,6 +3,7 @@
 #include "runtime/api/capi/handles.h"
 #include "runtime/api/capi/transfer_group.h"
 #include "runtime/api/capi/user_callback.h"
+#include "support/nvtx/ranges.h"
 
 #include <exception>
 
@@ -47,6 +48,7 @@ occlResult_t occlWait(occlComm_t comm, occlRequest_t request) {
   if (!comm)
     return reportInvalid("occlWait", "comm must not be NULL");
   return guarded("occlWait", comm, [&] {
+    const nvtx::Range range([&] { return nvtx::Named{"occlWait", comm->category, 0}; });
     return comm->gpu ? comm->gpu->wait(request) : comm->daemon->wait(request);
   });
 }

@@ -112,8 +112,8 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     settings.cuda->registeredBuffers = given.registeredBuffers != 0;
     settings.device.workers.reset(); // of the device, not of the host
     options.isOnDevice = true;
+    settings.heapBytes = cuda::hostBytesForMessages(arenaBytes);
     arenaBytes = cuda::hostBytesForDevices();
-    settings.heapBytes = 0;
   }
   settings.segmentBytes = transport::Segment::bytesFor(arenaBytes, settings.heapBytes);
   return settings;

@@ -6,6 +6,7 @@
 #include "runtime/api/occl_transfer.h"
 
 #include "runtime/base/data_type.h"
+#include "support/nvtx/ranges.h"
 
 #include <string>
 #include <utility>
@@ -51,6 +52,13 @@ public:
       return;
     send(rank(), from, fromDisplacement, sent);
     receive(rank(), to, toDisplacement, received);
+  }
+  /// What the rank sends; if it sends nothing, what it receives.
+  uint64_t bytes() const {
+    uint64_t sent = 0, received = 0;
+    for (const daemon::Transfer &transfer : transfers)
+      (transfer.isSend ? sent : received) += transfer.part.bytes();
+    return sent != 0 ? sent : received;
   }
   /// In the group of this thread, or at once.
   Status run(occlComm &with, CUstream_st *stream) const {
@@ -112,6 +120,9 @@ occlResult_t runCall(const char *function, occlComm_t comm, occlDataType_t type,
       return checked;
     if (Status filled = fill(transfers); !filled.ok())
       return filled;
+    const nvtx::Range range([&] {
+      return nvtx::Named{function, comm->category, transfers.bytes()};
+    });
     return transfers.run(*comm, stream);
   }));
 }

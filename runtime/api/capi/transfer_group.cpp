@@ -1,6 +1,7 @@
 #include "runtime/api/capi/transfer_group.h"
 
 #include "runtime/sync/per_thread.h"
+#include "support/nvtx/ranges.h"
 
 #include <algorithm>
 #include <memory>
@@ -101,7 +102,17 @@ StatusOr<daemon::RequestId> TransferGroup::start(occlComm &comm, const daemon::C
                     "the group has calls of another communicator; occlGroupEnd ends such a group");
     transfers = member.transfers;
   }
+  const nvtx::Range range([&] { return nvtx::Named{"occlGroupEndAsync", comm.category, bytes()}; });
   return comm.daemon->start(transfers, callback, callbackNeverBlocks);
+}
+
+/// What its ranks send; if they send nothing, what they receive.
+uint64_t TransferGroup::bytes() const {
+  uint64_t sent = 0, received = 0;
+  for (const Member &member : members)
+    for (const daemon::Transfer &transfer : member.transfers)
+      (transfer.isSend ? sent : received) += transfer.part.bytes();
+  return sent != 0 ? sent : received;
 }
 
 /// Those on devices become work of their streams. Of the others all are begun before one is waited
@@ -109,6 +120,10 @@ StatusOr<daemon::RequestId> TransferGroup::start(occlComm &comm, const daemon::C
 Status TransferGroup::run() {
   if (Status checked = check(); !checked.ok())
     return checked;
+  const nvtx::Range range([&] {
+    return nvtx::Named{"occlGroupEnd", members.size() == 1 ? members[0].comm->category : 0,
+                       bytes()};
+  });
   std::vector<cuda::DeviceTransfers> onDevices;
   std::vector<const Member *> onHosts;
   for (const Member &member : members)

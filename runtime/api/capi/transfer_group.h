@@ -48,6 +48,7 @@ private:
   StatusOr<daemon::RequestId> start(occlComm &comm, const daemon::Callback &callback,
                                     bool callbackNeverBlocks);
   Status check() const;
+  uint64_t bytes() const;
 
   const ProcessMark process;
   uint32_t depth = 0;

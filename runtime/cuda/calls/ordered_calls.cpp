@@ -279,7 +279,9 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
   if (settings.leaveAfter != 0 && arguments.bound.leaveAfter != 0)
     arguments.bound.leaveAfter = settings.leaveAfter;
   const uint32_t early =
-      mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer());
+      settings.mayStartEarly
+          ? mostEarlyThreads(context.maxBlocks, settings.streams, known.shape->largestBuffer())
+          : 0;
   return toStatus(static_cast<cudaError_t>(launchInStream(arguments, early, stream)),
                   "launching the interpreter");
 }

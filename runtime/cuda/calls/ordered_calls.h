@@ -32,6 +32,7 @@ public:
     std::chrono::milliseconds timeout;
     uint64_t firstCall;  // its number
     uint64_t leaveAfter; // as DeviceRankOptions
+    bool mayStartEarly;  // the device can (early_start.h)
   };
   /// All outlive it.
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,

@@ -36,23 +36,25 @@ Status OrderedConnectors::takeMemory(uint64_t firstCall) {
   auto blocks = context.space.allocate(sizes.all());
   const std::vector<uint64_t> first(kOrderedOrdinals + 2, firstCall);
   const uint64_t numberBytes = first.size() * sizeof(uint64_t);
-  auto ordinals = context.space.allocate(numberBytes);
+  auto ordinals = context.onDevice.allocate(numberBytes);
   const auto giveBack = [&] {
-    for (const auto &piece : {blocks, ordinals})
-      if (piece)
-        context.space.release(*piece);
+    if (blocks)
+      context.space.release(*blocks);
+    if (ordinals)
+      context.onDevice.release(*ordinals);
   };
   if (!blocks || !ordinals) {
     giveBack();
     return {StatusCode::Again, "no " + std::to_string(sizes.all()) + " bytes of the " +
                                    std::to_string(context.memory.bytes()) +
-                                   " of device memory are free for calls; set arenaBytes higher"};
+                                   " of memory for messages are free for calls; set arenaBytes "
+                                   "higher"};
   }
-  char *arena = context.memory.arena(context.rank);
-  numbers = reinterpret_cast<uint64_t *>(arena + ordinals->offset);
-  Status status = context.memory.clear(arena + blocks->offset, sizes.all());
+  numbers = reinterpret_cast<uint64_t *>(context.memory.onDevice() + ordinals->offset);
+  Status status =
+      context.memory.clear(context.memory.arena(context.rank) + blocks->offset, sizes.all());
   if (status.ok())
-    status = context.memory.upload(arena + ordinals->offset, first.data(), numberBytes);
+    status = context.memory.upload(reinterpret_cast<char *>(numbers), first.data(), numberBytes);
   if (!status.ok()) {
     giveBack();
     return status;
@@ -145,7 +147,7 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
 
 OrderedShape::~OrderedShape() {
   for (const ArenaSpace::Piece &piece : taken)
-    context.space.release(piece);
+    context.onDevice.release(piece);
 }
 
 /// Large messages are cut until they fit: by all ranks alike.

@@ -13,6 +13,16 @@ namespace occl::cuda {
 
 using namespace interpreter;
 
+namespace {
+
+bool isDirect(const plan::Plan &plan) {
+  return std::ranges::any_of(plan.instructions, [](const auto &instruction) {
+    return instruction.opcode == plan::Opcode::LoadReduceStore;
+  });
+}
+
+} // namespace
+
 Status Shape::invalid(const daemon::CollectiveSpec &spec, const std::string &why) {
   return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' " + why};
 }
@@ -22,6 +32,9 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const TilePolicy &tiles
   if (spec.plan->numRanks != context.numRanks)
     return invalid(spec, "is for " + std::to_string(spec.plan->numRanks) + " ranks, not " +
                              std::to_string(context.numRanks));
+  if (const std::string &why = context.memory.throughHost(); !why.empty() && isDirect(*spec.plan))
+    return invalid(spec, "accesses other ranks' buffers, and data goes through host memory: " +
+                             why + "; compile it without --direct");
   BindRequest request;
   request.rank = context.rank;
   request.count = spec.count;
@@ -68,9 +81,7 @@ void Shape::describe(const plan::Plan &plan) {
   device.isFloatSum = program.type == DataType::Float32 && program.op == ReduceOp::Sum;
   device.type = program.type;
   device.op = program.op;
-  device.isDirect = std::ranges::any_of(plan.instructions, [](const auto &instruction) {
-    return instruction.opcode == plan::Opcode::LoadReduceStore;
-  });
+  device.isDirect = isDirect(plan);
   for (uint32_t r = 0; r < context.numRanks; ++r)
     device.arenas[r] = context.memory.arena(r);
 }
@@ -122,14 +133,14 @@ StatusOr<std::vector<char>> Shape::blockImages() {
 }
 
 StatusOr<char *> Shape::take(uint64_t bytes) {
-  auto piece = context.space.allocate(bytes);
+  auto piece = context.onDevice.allocate(bytes);
   if (!piece)
     return Status(StatusCode::Again, "no " + std::to_string(bytes) + " bytes of the " +
-                                         std::to_string(context.memory.bytes()) +
+                                         std::to_string(context.memory.bytesOnDevice()) +
                                          " of device memory are free for a collective; set "
                                          "arenaBytes higher");
   taken.push_back(*piece);
-  return context.memory.arena(context.rank) + piece->offset;
+  return context.memory.onDevice() + piece->offset;
 }
 
 uint64_t Shape::largestBuffer() const {

@@ -23,7 +23,8 @@ namespace occl::cuda {
 /// What the shapes of a rank share. Outlives them.
 struct ShapeContext {
   DeviceMemory &memory;
-  ArenaSpace &space; // of its own arena
+  ArenaSpace &space;    // of its own arena
+  ArenaSpace &onDevice; // of memory.onDevice(): the same, unless arenas are host memory
   uint32_t rank;
   uint32_t numRanks;
   uint32_t maxBlocks; // that the device can run at once

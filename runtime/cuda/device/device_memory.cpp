@@ -54,17 +54,17 @@ DeviceAllocation::~DeviceAllocation() {
     cudaFree(begin);
 }
 
-DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<ControlBlock *> blocks,
-                           int device, uint64_t bytes)
-    : group(group), blocks(std::move(blocks)), ordinal(device),
+DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device,
+                           uint64_t bytes)
+    : group(group), hosts(std::move(hosts)), ordinal(device),
       size(alignUp(bytes + kRecordBytes, 2 << 20)), arenas(group.numRanks()) {}
 
 StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Group &group,
-                                                           std::vector<ControlBlock *> blocks,
+                                                           std::vector<HostMemory> hosts,
                                                            int device, uint64_t bytes) {
-  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(group, std::move(blocks), device, bytes));
+  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(group, std::move(hosts), device, bytes));
   Status started = memory->start();
-  DeviceCard &card = memory->blocks[group.rank()]->card;
+  DeviceCard &card = memory->hosts[group.rank()].block->card;
   card.state.store(started.ok() ? DeviceCard::Ready : DeviceCard::Failed,
                    std::memory_order_release);
   if (!started.ok())
@@ -86,57 +86,91 @@ Status DeviceMemory::start() {
   if (!status.ok())
     return status;
   own = std::make_shared<DeviceAllocation>(ordinal, static_cast<char *>(begin));
-  arenas[group.rank()] = own->begin;
   localArenas().add(own);
-  DeviceCard &card = blocks[group.rank()]->card;
-  auto wanted = wideLinesFrom(std::getenv("OCCL_LL128"));
-  if (!wanted.ok())
-    return wanted.status();
-  card.paths.wanted = *wanted;
-  status = lookAtPaths(ordinal, card.paths);
+  DeviceCard &card = hosts[group.rank()].block->card;
+  status = lookAtEnvironment(card.paths);
+  if (status.ok())
+    status = lookAtPaths(ordinal, card.paths);
   if (!status.ok())
     return status;
   card.device = ordinal;
   card.address = reinterpret_cast<uint64_t>(begin);
   card.bytes = size;
-  if (group.acrossProcesses()) {
+  if (group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0) {
     cudaIpcMemHandle_t handle;
-    status = toStatus(cudaIpcGetMemHandle(&handle, begin), "sharing device memory (cudaIpc)");
+    status = toStatus(cudaIpcGetMemHandle(&handle, begin),
+                      "sharing device memory (cudaIpc; OCCL_P2P_DISABLE=1 does without)");
     std::memcpy(card.handle, &handle, sizeof handle);
   }
   return status.ok() ? clear(own->begin, kRecordBytes) : status;
 }
 
+Status DeviceMemory::lookAtEnvironment(PeerPaths &paths) const {
+  auto wanted = wideLinesFrom(std::getenv("OCCL_LL128"));
+  if (!wanted.ok())
+    return wanted.status();
+  paths.wanted = *wanted;
+  auto isDisabled =
+      isPeerAccessDisabled(std::getenv("OCCL_P2P_DISABLE"), std::getenv("NCCL_P2P_DISABLE"));
+  if (!isDisabled.ok())
+    return isDisabled.status();
+  paths.isPeerAccessDisabled = *isDisabled;
+  return {};
+}
+
+/// All ranks come to the same answers from the cards of all.
 Status DeviceMemory::connect() {
   OnDevice on(ordinal);
   Status status = on.status();
-  for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r)
-    if (r != group.rank())
-      status = import(r);
   std::vector<PeerPaths> paths;
-  for (const ControlBlock *block : blocks)
-    paths.push_back(block->card.paths);
-  wideLines = whyNoWideLines(paths).empty();
+  for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r) {
+    const DeviceCard &card = hosts[r].block->card;
+    const std::string who = "rank " + std::to_string(r);
+    if (card.state.load(std::memory_order_acquire) != DeviceCard::Ready)
+      status = {StatusCode::PeerFailed, who + " has no device memory; see its error"};
+    else if (card.bytes != size || hosts[r].pages.size() != hosts[group.rank()].pages.size())
+      status = {StatusCode::Mismatch,
+                who + " has " + std::to_string(card.bytes) + " bytes of device memory, this one " +
+                    std::to_string(size) + "; use the same configuration on all ranks"};
+    paths.push_back(card.paths);
+  }
+  if (!status.ok())
+    return status;
+  whyHost = whyThroughHost(paths);
+  wideLines = whyHost.empty() && whyNoWideLines(paths).empty();
+  for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r)
+    status = whyHost.empty() ? import(r) : pin(r);
   return status;
 }
 
+/// Each process pins all of them.
+Status DeviceMemory::pin(uint32_t rank) {
+  Status status = group.allowStores(rank, hosts[rank].pages);
+  if (!status.ok())
+    return status;
+  auto pages = HostPages::pin(hosts[rank].pages);
+  if (!pages.ok())
+    return pages.status();
+  auto begin = (*pages)->onDevice();
+  if (!begin.ok())
+    return begin.status();
+  arenas[rank] = *begin;
+  pinned.push_back(std::move(*pages));
+  return {};
+}
+
 Status DeviceMemory::import(uint32_t rank) {
-  const DeviceCard &card = blocks[rank]->card;
+  const DeviceCard &card = hosts[rank].block->card;
   std::string who = "rank " + std::to_string(rank);
-  if (card.state.load(std::memory_order_acquire) != DeviceCard::Ready)
-    return {StatusCode::PeerFailed, who + " has no device memory; see its error"};
-  if (card.bytes != size)
-    return {StatusCode::Mismatch, who + " has " + std::to_string(card.bytes) +
-                                      " bytes of device memory, this one " + std::to_string(size) +
-                                      "; use the same configuration on all ranks"};
+  if (rank == group.rank()) {
+    arenas[rank] = own->begin;
+    return {};
+  }
   if (group.process(rank) == group.process(group.rank())) {
     auto arena = localArenas().find(card.address);
     if (!arena)
       return {StatusCode::PeerFailed, who + " has destroyed its communicator"};
     if (card.device != ordinal) {
-      Status can = checkPeerAccess(ordinal, card.device, rank);
-      if (!can.ok())
-        return can;
       cudaError_t enabled = cudaDeviceEnablePeerAccess(card.device, 0);
       if (enabled == cudaErrorPeerAccessAlreadyEnabled)
         (void)cudaGetLastError();
@@ -152,8 +186,8 @@ Status DeviceMemory::import(uint32_t rank) {
   void *mapped = nullptr;
   Status opened = toStatus(cudaIpcOpenMemHandle(&mapped, handle, cudaIpcMemLazyEnablePeerAccess),
                            ("mapping the device memory of " + who +
-                            " (cudaIpc; it needs NVLink or PCIe "
-                            "peer-to-peer access between the devices)")
+                            " (cudaIpc; it needs NVLink or PCIe peer-to-peer access between the "
+                            "devices: OCCL_P2P_DISABLE=1 does without, through host memory)")
                                .c_str());
   if (opened.ok()) {
     arenas[rank] = static_cast<char *>(mapped);
@@ -165,7 +199,7 @@ Status DeviceMemory::import(uint32_t rank) {
 bool DeviceMemory::othersHaveClosed() const {
   for (uint32_t r = 0; r < group.numRanks(); ++r)
     if (group.process(r) != group.process(group.rank()) &&
-        blocks[r]->card.hasClosed.load(std::memory_order_acquire) == 0 && group.isAlive(r))
+        hosts[r].block->card.hasClosed.load(std::memory_order_acquire) == 0 && group.isAlive(r))
       return false;
   return true;
 }
@@ -174,6 +208,8 @@ void DeviceMemory::abandon() {
   own->isLeft = true;
   for (const auto &others : kept)
     others->isLeft = true;
+  for (const auto &pages : pinned)
+    pages->leave();
   imports.clear();
 }
 
@@ -182,7 +218,7 @@ DeviceMemory::~DeviceMemory() {
   for (char *import : imports)
     cudaIpcCloseMemHandle(import);
   if (!own || !own->isLeft)
-    blocks[group.rank()]->card.hasClosed.store(1, std::memory_order_release);
+    hosts[group.rank()].block->card.hasClosed.store(1, std::memory_order_release);
   if (stream)
     cudaStreamDestroy(stream);
   Deadline deadline(kClosePatience);
@@ -216,13 +252,33 @@ Status DeviceMemory::finish(cudaError_t error, const char *what) {
   }
 }
 
+/// Null if it is no arena of host memory.
+char *DeviceMemory::onHost(const char *memory) const {
+  for (uint32_t r = 0; r < pinned.size(); ++r) {
+    const uint64_t offset =
+        reinterpret_cast<uint64_t>(memory) - reinterpret_cast<uint64_t>(arenas[r]);
+    if (offset < pinned[r]->bytes())
+      return pinned[r]->begin() + offset;
+  }
+  return nullptr;
+}
+
 Status DeviceMemory::clear(char *memory, uint64_t bytes) {
+  if (char *host = onHost(memory)) {
+    std::memset(host, 0, bytes);
+    threadFence(std::memory_order_seq_cst);
+    return {};
+  }
   OnDevice on(ordinal);
   std::lock_guard lock(copying);
   return finish(cudaMemsetAsync(memory, 0, bytes, stream), "clearing device memory");
 }
 
 Status DeviceMemory::upload(char *to, const void *from, uint64_t bytes) {
+  if (char *host = onHost(to)) {
+    storeWords(host, from, bytes);
+    return {};
+  }
   OnDevice on(ordinal);
   std::lock_guard lock(copying);
   return finish(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
@@ -230,6 +286,10 @@ Status DeviceMemory::upload(char *to, const void *from, uint64_t bytes) {
 }
 
 Status DeviceMemory::download(void *to, const char *from, uint64_t bytes) {
+  if (const char *host = onHost(from)) {
+    loadWords(to, host, bytes);
+    return {};
+  }
   OnDevice on(ordinal);
   std::lock_guard lock(copying);
   return finish(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),

@@ -1,10 +1,14 @@
-// The device memory of a rank, and where it maps that of the others. Exchanged once, when the
-// communicator is made: between ranks of one process as addresses, between processes as handles.
+// The memory of a rank on its device, and its arena, which all ranks map: what ranks say to each
+// other is stored there by whoever says it. Where all devices access each other's memory the arena
+// is the device memory, exchanged once, when the communicator is made: between ranks of one process
+// as addresses, between processes as handles. Else it is host memory of the rank's segment, which
+// all ranks pin.
 #pragma once
 
 #include "runtime/base/status.h"
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/cuda/device/control_block.h"
+#include "runtime/cuda/device/host_pages.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/mutex.h"
 
@@ -13,6 +17,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace occl::cuda {
@@ -31,51 +37,69 @@ struct DeviceAllocation {
 /// Thread safety: any, once connect() has succeeded.
 class DeviceMemory {
 public:
-  /// Takes `bytes` of the device, the records zeroed, and fills in this rank's card. blocks: all
-  /// ranks' control blocks, which outlive it like the group. SystemError.
-  static StatusOr<std::unique_ptr<DeviceMemory>> make(const bootstrap::Group &group,
-                                                      std::vector<ControlBlock *> blocks,
-                                                      int device, uint64_t bytes);
-  /// Maps the arenas of all ranks, which have made theirs. InvalidArgument if this device cannot
-  /// access another rank's; SystemError; PeerFailed.
+  /// What a rank has in host memory, as this process maps it; outlives the memory. Pages are zero
+  /// at first, and not touched unless data goes through them.
+  struct HostMemory {
+    ControlBlock *block;
+    std::span<std::byte> pages;
+  };
+
+  /// Takes `bytes` of the device, the records zeroed, and fills in this rank's card. hosts: by
+  /// rank. The group outlives it. InvalidArgument, SystemError.
+  static StatusOr<std::unique_ptr<DeviceMemory>>
+  make(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device, uint64_t bytes);
+  /// Maps the arenas of all ranks, which have made theirs. SystemError; PeerFailed; Mismatch.
   Status connect();
   /// Nothing of this rank is executed any more. Waits up to a second until no other process maps
-  /// the arena; if one still does, its memory stays taken until this process ends.
+  /// its memory; if one still does, that stays taken until this process ends.
   ~DeviceMemory();
   /// Something of this rank may still be executed: nothing is unmapped nor freed, ever.
   void abandon();
 
   int device() const { return ordinal; }
+  /// Why arenas are host memory, once connected; empty: they are device memory.
+  const std::string &throughHost() const { return whyHost; }
+  /// As kernels of this device access it.
   char *arena(uint32_t rank) const { return arenas[rank]; }
+  /// This rank's device memory: its arena, unless that is host memory.
+  char *onDevice() const { return own->begin; }
   /// Whether plans of protocol LL128 have its lines, or LL's; the same on all ranks (peer_paths.h).
   bool hasWideLines() const { return wideLines; }
   /// Of an arena: the records, and kRecordBytes from its begin on what registrations share.
-  uint64_t bytes() const { return size; }
-  /// Of the own arena.
+  uint64_t bytes() const { return whyHost.empty() ? size : hosts[group.rank()].pages.size(); }
+  /// Of onDevice(): not less.
+  uint64_t bytesOnDevice() const { return size; }
+  /// In onDevice().
   std::optional<uint64_t> offsetOf(const void *address, uint64_t bytes) const;
 
-  /// Memory of any rank, as mapped here. Return when it is done, Timeout after some seconds.
+  /// Memory of this rank's device, and arenas. Return when it is done, Timeout after some seconds.
+  /// Arenas: words of 64 bits at multiples of 8.
   Status clear(char *memory, uint64_t bytes);
   Status upload(char *to, const void *from, uint64_t bytes);
   Status download(void *to, const char *from, uint64_t bytes);
 
 private:
-  DeviceMemory(const bootstrap::Group &group, std::vector<ControlBlock *> blocks, int device,
+  DeviceMemory(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device,
                uint64_t bytes);
   Status start();
+  Status lookAtEnvironment(PeerPaths &paths) const;
   Status import(uint32_t rank);
+  Status pin(uint32_t rank);
+  char *onHost(const char *memory) const;
   Status finish(cudaError_t error, const char *what);
   bool othersHaveClosed() const;
 
   const bootstrap::Group &group;
-  const std::vector<ControlBlock *> blocks; // by rank
+  const std::vector<HostMemory> hosts; // by rank
   const int ordinal;
   const uint64_t size;
   std::shared_ptr<DeviceAllocation> own;
   std::vector<char *> arenas;                          // by rank
   std::vector<char *> imports;                         // to be closed
   std::vector<std::shared_ptr<DeviceAllocation>> kept; // of other ranks of this process
-  Mutex copying;                                       // the stream's user
+  std::string whyHost;
+  std::vector<std::shared_ptr<HostPages>> pinned; // by rank, if arenas are host memory
+  Mutex copying;                                  // the stream's user
   cudaStream_t stream = nullptr;
   bool wideLines = false;
 };

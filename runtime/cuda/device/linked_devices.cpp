@@ -15,6 +15,15 @@ Status nameOf(int device, char (&name)[PeerPaths::kNameBytes]) {
   return toStatus(cudaDeviceGetPCIBusId(name, sizeof name, device), "asking for a PCI bus id");
 }
 
+Status uuidOf(int device, char (&uuid)[PeerPaths::kNameBytes]) {
+  cudaDeviceProp properties;
+  Status status = toStatus(cudaGetDeviceProperties(&properties, device), "asking for a UUID");
+  static_assert(sizeof properties.uuid.bytes == sizeof uuid);
+  if (status.ok())
+    std::ranges::copy(properties.uuid.bytes, uuid);
+  return status;
+}
+
 StatusOr<int> attributeOf(int device, cudaDeviceAttr attribute) {
   int value = 0;
   Status status =
@@ -56,14 +65,24 @@ Status lookAtPaths(int device, PeerPaths &paths) {
     return capability.status();
   paths.computeCapability = *capability;
   Status status = nameOf(device, paths.device);
+  if (status.ok())
+    status = uuidOf(device, paths.uuid);
   int number = 0;
   if (status.ok())
     status = toStatus(cudaGetDeviceCount(&number), "looking for CUDA devices");
-  uint32_t linked = 0;
-  for (int other = 0; other < number && status.ok() && linked < PeerPaths::kMaxLinked; ++other)
-    if (other != device && isLinked(device, other))
+  uint32_t linked = 0, unreachable = 0;
+  for (int other = 0; other < number && status.ok(); ++other) {
+    int can = 1;
+    if (other != device)
+      status = toStatus(cudaDeviceCanAccessPeer(&can, device, other),
+                        "asking whether devices access each other's memory");
+    if (status.ok() && can == 0 && unreachable < PeerPaths::kMaxNamed)
+      status = nameOf(other, paths.unreachable[unreachable++]);
+    if (status.ok() && other != device && isLinked(device, other) && linked < PeerPaths::kMaxNamed)
       status = nameOf(other, paths.linked[linked++]);
+  }
   paths.numLinked = linked;
+  paths.numUnreachable = unreachable;
   return status;
 }
 
@@ -81,19 +100,6 @@ Status checkBuiltFor(int device) {
                                            " has compute capability " + textOf(*capability) +
                                            ", and this library has code for " + built +
                                            "; it must be built for the device, too"};
-}
-
-Status checkPeerAccess(int device, int peer, uint32_t rankOfPeer) {
-  int can = 0;
-  Status status = toStatus(cudaDeviceCanAccessPeer(&can, device, peer),
-                           "asking whether devices access each other's memory");
-  if (!status.ok() || can != 0)
-    return status;
-  return {StatusCode::InvalidArgument,
-          "CUDA device " + std::to_string(device) + " cannot access the memory of device " +
-              std::to_string(peer) + ", where rank " + std::to_string(rankOfPeer) +
-              " is: collectives on devices need NVLink or PCIe peer-to-peer access between all "
-              "ranks, which instances of a divided device (MIG) do not have"};
 }
 
 } // namespace occl::cuda

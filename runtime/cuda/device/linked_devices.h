@@ -6,14 +6,12 @@
 
 namespace occl::cuda {
 
-/// Fills in what the rank on that device says of its paths; `wanted` stays as it is. NVLink is
+/// Fills in what the rank on that device says of its paths, but for what the user wants. NVLink is
 /// known by native atomic operations, which CUDA reports of links between devices that this process
 /// sees. SystemError.
 Status lookAtPaths(int device, PeerPaths &paths);
 
 /// InvalidArgument, with what the library was built for, if the device cannot run it.
 Status checkBuiltFor(int device);
-/// InvalidArgument if the first device cannot access the memory of the second one; of this process.
-Status checkPeerAccess(int device, int peer, uint32_t rankOfPeer);
 
 } // namespace occl::cuda

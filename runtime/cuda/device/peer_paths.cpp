@@ -11,10 +11,20 @@ std::string_view nameIn(const char (&name)[PeerPaths::kNameBytes]) {
   return {name, static_cast<size_t>(std::find(name, name + PeerPaths::kNameBytes, '\0') - name)};
 }
 
-bool isLinked(const PeerPaths &from, const PeerPaths &to) {
-  const uint32_t number = std::min(from.numLinked, PeerPaths::kMaxLinked);
-  return std::any_of(from.linked, from.linked + number,
+using Names = char[PeerPaths::kMaxNamed][PeerPaths::kNameBytes];
+
+/// The number may be anything.
+bool isAmong(const Names &names, uint32_t number, const PeerPaths &to) {
+  return std::any_of(names, names + std::min(number, PeerPaths::kMaxNamed),
                      [&](const auto &name) { return nameIn(name) == nameIn(to.device); });
+}
+
+bool isLinked(const PeerPaths &from, const PeerPaths &to) {
+  return isAmong(from.linked, from.numLinked, to);
+}
+
+bool areInstancesOfOne(const PeerPaths &a, const PeerPaths &b) {
+  return nameIn(a.device) == nameIn(b.device) && !std::ranges::equal(a.uuid, b.uuid);
 }
 
 /// Ranks on one device have its memory between them.
@@ -36,6 +46,37 @@ StatusOr<WideLines> wideLinesFrom(const char *text) {
                 "environment variable OCCL_LL128 is '" + std::string(given) +
                     "', expected 0 (LL128 plans run as LL), 1 (LL128 on any path), or nothing "
                     "(LL128 where NVLink joins all devices)");
+}
+
+StatusOr<bool> isPeerAccessDisabled(const char *ours, const char *nccls) {
+  const bool isOurs = ours != nullptr && *ours != '\0';
+  const std::string_view given = isOurs ? ours : nccls != nullptr ? nccls : "";
+  if (given.empty() || given == "0")
+    return false;
+  if (given == "1")
+    return true;
+  return Status(StatusCode::InvalidArgument,
+                std::string("environment variable ") + (isOurs ? "OCCL" : "NCCL") +
+                    "_P2P_DISABLE is '" + std::string(given) +
+                    "', expected 1 (ranks on devices exchange data through host memory), 0 or "
+                    "nothing (where devices access each other's memory, through that)");
+}
+
+std::string whyThroughHost(std::span<const PeerPaths> ranks) {
+  for (size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r].isPeerAccessDisabled != 0)
+      return "peer access is disabled on rank " + std::to_string(r) + " (OCCL_P2P_DISABLE=1)";
+  for (size_t r = 0; r < ranks.size(); ++r)
+    for (size_t other = 0; other < ranks.size(); ++other) {
+      const PeerPaths &from = ranks[r], &to = ranks[other];
+      const std::string who = "the device of rank " + std::to_string(r);
+      if (isAmong(from.unreachable, from.numUnreachable, to))
+        return who + " cannot access the memory of that of rank " + std::to_string(other);
+      if (areInstancesOfOne(from, to))
+        return who + " and that of rank " + std::to_string(other) +
+               " are instances of one device (MIG), which cannot access each other's memory";
+    }
+  return "";
 }
 
 std::string whyNoWideLines(std::span<const PeerPaths> ranks) {

@@ -10,7 +10,7 @@ namespace occl::cuda {
 namespace {
 
 void setName(char (&name)[PeerPaths::kNameBytes], const std::string &text) {
-  std::strncpy(name, text.c_str(), sizeof name - 1);
+  text.copy(name, sizeof name - 1); // zero before
 }
 
 PeerPaths on(const std::string &device, const std::vector<std::string> &linked) {
@@ -69,6 +69,54 @@ TEST(PeerPaths, WhateverLiesThereIsReadWithinBounds) {
   std::memset(static_cast<void *>(&spoilt), 0x5a, sizeof spoilt);
   std::vector<PeerPaths> ranks = {spoilt, on("a", {"b"})};
   EXPECT_NE(whyNoWideLines(ranks), "");
+  EXPECT_NE(whyThroughHost(ranks), "");
+}
+
+void addUnreachable(PeerPaths &paths, const std::string &device) {
+  setName(paths.unreachable[paths.numUnreachable++], device);
+}
+
+TEST(PeerPaths, DevicesThatAccessEachOtherNeedNoHostMemory) {
+  std::vector<PeerPaths> ranks = {on("a", {"b"}), on("b", {}), on("a", {"b"})};
+  EXPECT_EQ(whyThroughHost(ranks), "");
+  addUnreachable(ranks[0], "c"); // where no rank is
+  EXPECT_EQ(whyThroughHost(ranks), "");
+}
+
+TEST(PeerPaths, OneDeviceOutOfReachMakesAllGoThroughHostMemory) {
+  std::vector<PeerPaths> ranks = {on("a", {"b"}), on("b", {"a"}), on("c", {})};
+  addUnreachable(ranks[2], "x");
+  addUnreachable(ranks[2], "b");
+  EXPECT_EQ(whyThroughHost(ranks),
+            "the device of rank 2 cannot access the memory of that of rank 1");
+}
+
+TEST(PeerPaths, InstancesOfADeviceAreOutOfReach) {
+  std::vector<PeerPaths> ranks = {on("a", {}), on("a", {})};
+  ranks[0].uuid[3] = ranks[1].uuid[3] = 7;
+  EXPECT_EQ(whyThroughHost(ranks), "");
+  ranks[1].uuid[15] = 1;
+  EXPECT_NE(whyThroughHost(ranks).find("rank 0 and that of rank 1 are instances of one device"),
+            std::string::npos);
+}
+
+TEST(PeerPaths, OneRankDisablesPeerAccessForAll) {
+  std::vector<PeerPaths> ranks = {on("a", {"b"}), on("b", {"a"})};
+  ranks[1].isPeerAccessDisabled = 1;
+  EXPECT_EQ(whyThroughHost(ranks), "peer access is disabled on rank 1 (OCCL_P2P_DISABLE=1)");
+}
+
+TEST(PeerPaths, OurVariableComesBeforeThatOfNccl) {
+  EXPECT_FALSE(*isPeerAccessDisabled(nullptr, nullptr));
+  EXPECT_TRUE(*isPeerAccessDisabled("1", nullptr));
+  EXPECT_TRUE(*isPeerAccessDisabled(nullptr, "1"));
+  EXPECT_TRUE(*isPeerAccessDisabled("", "1"));
+  EXPECT_FALSE(*isPeerAccessDisabled("0", "1"));
+  EXPECT_TRUE(*isPeerAccessDisabled("1", "no"));
+  EXPECT_NE(isPeerAccessDisabled("2", "0").status().message().find("OCCL_P2P_DISABLE is '2'"),
+            std::string::npos);
+  EXPECT_NE(isPeerAccessDisabled(nullptr, "x").status().message().find("NCCL_P2P_DISABLE is 'x'"),
+            std::string::npos);
 }
 
 TEST(PeerPaths, TheVariableSaysNothingOrOneOfTwoThings) {

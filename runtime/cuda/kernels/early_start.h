@@ -10,6 +10,9 @@ namespace occl::cuda {
 /// If not said otherwise: so many connections the streams of a process share by default.
 inline constexpr uint32_t kDefaultStreams = 8;
 
+/// Of compute capabilities.
+inline constexpr int kFirstMajorWithEarlyStart = 9;
+
 /// Of the larger buffer of a collective that may gain by it. With more, the microsecond is nothing
 /// beside the data, and kernels that are on the device in turns on other multiprocessors carry
 /// less: all-gather of 1 GiB 1,501 us instead of 1,469.

@@ -1,8 +1,9 @@
 // How in-stream kernels begin, in the order of their stream.
 //
 // A kernel may be started while the work before it in the stream still runs (programmatic dependent
-// launch). Until awaitEarlierWork() it looks at nothing but its own tables, which no kernel writes,
-// and at words of the other ranks that only grow, and it stores to nobody.
+// launch), on devices of compute capability 9.0 and later. Until awaitEarlierWork() it looks at
+// nothing but its own tables, which no kernel writes, and at words of the other ranks that only
+// grow, and it stores to nobody.
 #pragma once
 
 #include "runtime/base/system_words.cuh"
@@ -19,10 +20,16 @@ namespace occl::cuda {
 
 /// Until all earlier work of the stream is over and its stores are seen. Each thread that relies on
 /// it, or one that it meets afterwards.
-__device__ inline void awaitEarlierWork() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ inline void awaitEarlierWork() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 /// What follows in the stream may be started now; it will wait as above. A thread of each block.
 __device__ inline void letLaterWorkStart() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 /// The number of the invocation in `number`. Given one, it is this one's once all thread blocks of

@@ -98,18 +98,18 @@ StatusOr<DeviceLanes::Lane *> DeviceLanes::laneAt(LaneName name) {
   if (lane.connectors)
     return &lane;
   constexpr uint64_t kCountBytes = resident::kMaxTasks * sizeof(resident::BlockCounts);
-  auto counts = context.space.allocate(kCountBytes);
+  auto counts = context.onDevice.allocate(kCountBytes);
   if (!counts)
     return Status(StatusCode::Again,
                   "no device memory is left for counters; set arenaBytes higher");
-  char *begin = context.memory.arena(context.rank) + counts->offset;
+  char *begin = context.memory.onDevice() + counts->offset;
   Status status = context.memory.clear(begin, counts->bytes);
   auto made = status.ok()
                   ? OrderedConnectors::make(context, 1 + name.kernel * kMaxLanes + name.number,
                                             geometry(resident::isForLines(name.kernel)), firstCall)
                   : StatusOr<std::unique_ptr<OrderedConnectors>>(status);
   if (!made.ok()) {
-    context.space.release(*counts);
+    context.onDevice.release(*counts);
     return made.status();
   }
   std::lock_guard lock(mutex);

@@ -54,6 +54,8 @@ uint32_t numDevices() {
   return cudaGetDeviceCount(&number) == cudaSuccess ? static_cast<uint32_t>(number) : 0;
 }
 
+uint64_t hostBytesForMessages(uint64_t arenaBytes) { return arenaBytes + kRecordBytes; }
+
 uint64_t hostBytesForDevices() { return std::max(sizeof(ControlBlock), sizeof(LaneBoard)); }
 
 Status transferInStreams(std::span<const DeviceTransfers> groups) {
@@ -94,6 +96,11 @@ Status CudaRank::start() {
   status = toStatus(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device()),
                     "asking for the number of multiprocessors");
   maxBlocks = static_cast<uint32_t>(blocks);
+  int major = 0;
+  if (status.ok())
+    status = toStatus(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device()),
+                      "asking for the compute capability");
+  startsEarly = major >= kFirstMajorWithEarlyStart;
   if (!status.ok())
     return status;
   OnDevice on(device());
@@ -102,21 +109,45 @@ Status CudaRank::start() {
     status = toStatus(static_cast<cudaError_t>(loadScaling()), "loading a kernel");
   if (!status.ok())
     return status;
-  std::vector<ControlBlock *> blocksOfRanks;
+  std::vector<DeviceMemory::HostMemory> hosts;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
-    blocksOfRanks.push_back(controlBlockOf(fabric, r));
-  auto made = DeviceMemory::make(fabric.ranks(), blocksOfRanks, device(), options.bytes);
+    hosts.push_back({controlBlockOf(fabric, r), fabric.of(r).heap()});
+  auto made = DeviceMemory::make(fabric.ranks(), hosts, device(), options.bytes);
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
+  return {};
+}
+
+/// Where arenas lie is known once all ranks have said what their devices can access.
+Status CudaRank::connect() {
+  OnDevice on(device());
+  Status status = memory->connect();
+  if (!status.ok())
+    return status;
   const auto pairs =
       PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), memory->bytes() - kRecordBytes);
-  status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.wordBytes());
+  status = divide(pairs);
+  return status.ok() ? startCalls(pairs) : status;
+}
+
+/// What all ranks' arenas begin with is the same in memory of this device alone.
+Status CudaRank::divide(const PairGeometry &pairs) {
+  const bool isThroughHost = !memory->throughHost().empty();
+  Status status = memory->clear(memory->onDevice() + pairs.begin, pairs.wordBytes());
+  if (status.ok() && isThroughHost)
+    status = memory->clear(memory->arena(fabric.rank()) + pairs.begin, pairs.wordBytes());
   if (!status.ok())
     return status;
   const uint64_t shared = alignUp(pairs.begin + pairs.bytes(), kBlockAlignment);
-  space = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared);
-  scaledInputs = std::make_unique<ScaledInputs>(*memory, *space, fabric.rank(), maxBlocks);
+  deviceSpace = std::make_unique<ArenaSpace>(shared, memory->bytesOnDevice() - shared);
+  if (isThroughHost)
+    hostSpace = std::make_unique<ArenaSpace>(shared, memory->bytes() - shared);
+  return {};
+}
+
+Status CudaRank::startCalls(const PairGeometry &pairs) {
+  scaledInputs = std::make_unique<ScaledInputs>(*memory, *deviceSpace, maxBlocks);
   auto resident = ResidentRank::make(fabric,
                                      {device(), options.executors, options.isStrict,
                                       options.timeout, options.scheduler, options.firstCall,
@@ -137,7 +168,7 @@ Status CudaRank::start() {
   ordered = std::make_unique<OrderedCalls>(
       fabric, context(), *watch, *scaledInputs,
       OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall,
-                             options.leaveAfter});
+                             options.leaveAfter, startsEarly});
   auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
   if (!streamed.ok())
     return streamed.status();
@@ -171,7 +202,7 @@ void CudaRank::abandon() {
       "%llu MiB of it stay taken until the process ends. Destroy communicators when what "
       "was launched before has ended\n",
       fabric.rank(), device(), static_cast<long long>(kEndPatience.count()),
-      static_cast<unsigned long long>(memory ? memory->bytes() >> 20 : 0));
+      static_cast<unsigned long long>(memory ? memory->bytesOnDevice() >> 20 : 0));
   if (watch)
     watch->abandon();
   if (memory)
@@ -198,10 +229,16 @@ void CudaRank::drain() {
   await(*transfers);
 }
 
-Status CudaRank::connect() { return memory->connect(); }
-
 ShapeContext CudaRank::context() {
-  return {*memory, *space, fabric.rank(), fabric.numRanks(), maxBlocks};
+  ArenaSpace &space = hostSpace ? *hostSpace : *deviceSpace;
+  return {*memory, space, *deviceSpace, fabric.rank(), fabric.numRanks(), maxBlocks};
+}
+
+/// The last line of a report.
+std::string CudaRank::describePath() const {
+  const std::string &why = memory->throughHost();
+  return why.empty() ? "data goes from device to device\n"
+                     : "data goes through host memory: " + why + "\n";
 }
 
 Status CudaRank::checkNotCaptured(cudaStream_t stream) const {
@@ -257,13 +294,13 @@ std::string CudaRank::describeShape(uint32_t place) {
 }
 
 void *CudaRank::allocate(uint64_t bytes) {
-  auto offset = space->lend(bytes);
-  return offset ? memory->arena(fabric.rank()) + *offset : nullptr;
+  auto offset = deviceSpace->lend(bytes);
+  return offset ? memory->onDevice() + *offset : nullptr;
 }
 
 bool CudaRank::release(void *block) {
   auto offset = memory->offsetOf(block, 0);
-  return offset && space->takeBack(*offset);
+  return offset && deviceSpace->takeBack(*offset);
 }
 
 } // namespace occl::cuda

@@ -40,7 +40,10 @@ public:
   Status wait(daemon::RequestId request) override { return residents->wait(request); }
   Status test(daemon::RequestId request) override { return residents->test(request); }
   bool isCallingBack() const override { return residents->isCallingBack(); }
-  std::string report() override { return residents->report(); }
+  std::string report() override { return residents->report() + describePath(); }
+  bool hasRegisteredBuffers() const override {
+    return options.registeredBuffers && memory->throughHost().empty();
+  }
   std::string nameOf(uint64_t id) override { return residents->nameOf(id); }
   std::vector<uint64_t> ids() override { return residents->ids(); }
   StatusOr<CollectiveCounts> counts(uint64_t id) override { return residents->counts(id); }
@@ -58,18 +61,23 @@ private:
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
+  Status divide(const PairGeometry &pairs);
+  Status startCalls(const PairGeometry &pairs);
   void abandon();
   int device() const { return static_cast<int>(options.device); }
   ShapeContext context();
   Status checkNotCaptured(cudaStream_t stream) const;
+  std::string describePath() const;
   std::string describe(const GivingUp &where);
   std::string describeShape(uint32_t place);
 
   daemon::Fabric &fabric;
   const DeviceRankOptions options;
   uint32_t maxBlocks = 0;
+  bool startsEarly = false;
   std::unique_ptr<DeviceMemory> memory;
-  std::unique_ptr<ArenaSpace> space;
+  std::unique_ptr<ArenaSpace> deviceSpace;
+  std::unique_ptr<ArenaSpace> hostSpace; // null: arenas are device memory
   std::unique_ptr<ScaledInputs> scaledInputs;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;

@@ -32,11 +32,11 @@ ScaledInputs::~ScaledInputs() {
 
 char *ScaledInputs::take(uint64_t bytes) {
   const auto offset = space.lend(bytes);
-  return offset ? memory.arena(rank) + *offset : nullptr;
+  return offset ? memory.onDevice() + *offset : nullptr;
 }
 
 void ScaledInputs::giveBack(const char *taken) {
-  space.takeBack(static_cast<uint64_t>(taken - memory.arena(rank)));
+  space.takeBack(static_cast<uint64_t>(taken - memory.onDevice()));
 }
 
 Status ScaledInputs::scaleIn(cudaStream_t stream, const Scaling &scaling) const {

@@ -20,9 +20,10 @@ namespace occl::cuda {
 /// Thread safety: any.
 class ScaledInputs {
 public:
-  /// Memory is of the rank's arena, so all ranks can access it. Both outlive it.
-  ScaledInputs(DeviceMemory &memory, ArenaSpace &space, uint32_t rank, uint32_t multiprocessors)
-      : memory(memory), space(space), rank(rank), mostBlocks(4 * multiprocessors) {}
+  /// space: of memory.onDevice(), so all ranks that can access each other's devices can access it.
+  /// Both outlive it.
+  ScaledInputs(DeviceMemory &memory, ArenaSpace &space, uint32_t multiprocessors)
+      : memory(memory), space(space), mostBlocks(4 * multiprocessors) {}
   ~ScaledInputs();
   ScaledInputs(const ScaledInputs &) = delete;
   ScaledInputs &operator=(const ScaledInputs &) = delete;
@@ -45,7 +46,7 @@ private:
 
   DeviceMemory &memory;
   ArenaSpace &space;
-  const uint32_t rank, mostBlocks;
+  const uint32_t mostBlocks;
   Mutex scaling; // the stream's user
   cudaStream_t own = nullptr;
 };

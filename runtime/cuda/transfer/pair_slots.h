@@ -72,11 +72,12 @@ struct PairGeometry {
     return wordBytes() + uint64_t(kTransferWays) * numRanks * numSlots * slotBytes;
   }
 
-  // In a rank's arena.
-  OCCL_INLINE DirectionState *state(char *arena, uint32_t way, bool isSend, uint32_t peer) const {
-    return reinterpret_cast<DirectionState *>(arena + begin) +
+  /// In a rank's device memory: DeviceMemory::onDevice().
+  OCCL_INLINE DirectionState *state(char *own, uint32_t way, bool isSend, uint32_t peer) const {
+    return reinterpret_cast<DirectionState *>(own + begin) +
            (way * 2 + (isSend ? 1 : 0)) * numRanks + peer;
   }
+  // In a rank's arena.
   /// Of what this rank receives from `source`.
   OCCL_INLINE SlotHeader *header(char *arena, uint32_t way, uint32_t source, uint32_t slot) const {
     char *headers = arena + begin + kTransferWays * 2 * numRanks * sizeof(DirectionState);

@@ -150,6 +150,7 @@ Status StreamTransfers::fill(Prepared &prepared, const GroupLayout &layout) cons
   TransferArguments &arguments = prepared.arguments;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     arguments.arenas[r] = memory.arena(r);
+  arguments.onDevice = memory.onDevice();
   arguments.rank = fabric.rank();
   arguments.pairs = pairs;
   arguments.numBlocks = layout.numBlocks;
@@ -385,8 +386,7 @@ StatusOr<std::shared_ptr<StreamTransfers::Event>> StreamTransfers::record(cudaSt
 StatusOr<std::vector<DirectionState>> StreamTransfers::states() {
   std::vector<DirectionState> found(2 * fabric.numRanks());
   Status read = memory.download(
-      found.data(),
-      reinterpret_cast<const char *>(pairs.state(memory.arena(fabric.rank()), 0, false, 0)),
+      found.data(), reinterpret_cast<const char *>(pairs.state(memory.onDevice(), 0, false, 0)),
       found.size() * sizeof(DirectionState));
   if (!read.ok())
     return read;

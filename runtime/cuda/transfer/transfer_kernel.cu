@@ -42,8 +42,8 @@ public:
       : arguments(arguments), shared(shared), lane(threadIdx.x),
         isDirection(lane < arguments.numDirections),
         direction(arguments.directions[isDirection ? lane : 0]),
-        state(*arguments.pairs.state(arguments.arenas[arguments.rank], arguments.way,
-                                     direction.isSend, direction.peer)),
+        state(*arguments.pairs.state(arguments.onDevice, arguments.way, direction.isSend,
+                                     direction.peer)),
         watch(arguments.bound), turn(blockIdx.x % arguments.numDirections) {
     for (uint32_t d = 0; d < arguments.numDirections; ++d)
       load(d, 0);

@@ -51,6 +51,8 @@ inline constexpr uint32_t kTransferPlace = kMaxShapes - 1;
 /// The kernel's argument.
 struct TransferArguments {
   char *arenas[kMaxRanks] = {}; // by rank, as this one maps them
+  char *onDevice = nullptr;     // where the states of directions lie: this rank's arena, or, if
+                                // that is host memory, device memory with the same offsets
   uint32_t rank = 0;
   uint32_t way = 0;
   PairGeometry pairs;

@@ -338,10 +338,17 @@ std::vector<Case> graphCases(uint32_t n) {
 
 } // namespace
 
+bool areBuffersShared() {
+  const char *disabled = std::getenv("OCCL_P2P_DISABLE");
+  return !disabled || std::string(disabled) != "1";
+}
+
 std::vector<Case> casesFor(uint32_t n) {
   std::vector<Case> all;
   for (const auto &cases : {protocolCases(n), chainCases(n), directCases(n), graphCases(n)})
     all.insert(all.end(), cases.begin(), cases.end());
+  if (!areBuffersShared())
+    std::erase_if(all, [](const Case &what) { return what.isRegistered; }); // direct plans
   for (size_t i = 0; i < all.size(); ++i)
     all[i].id = 1000 + i;
   return all;
@@ -445,6 +452,8 @@ std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks) {
     what.id = id++;
     what.plan = plan;
     what.count = 1001;
+    if (what.isRegistered && !areBuffersShared())
+      continue;
     if (std::string wrong = onDevice.run(what, [] {}); !wrong.empty())
       return wrong;
   }

@@ -87,6 +87,10 @@ private:
 /// communicator, each of which calls it with what it has there. "" or what is wrong.
 std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks);
 
+/// Whether plans may access other ranks' buffers: unless the test has data go through host memory
+/// (environment.cpp).
+bool areBuffersShared();
+
 /// All collectives, protocols and shapes that ranks are tried with, of floats.
 std::vector<Case> casesFor(uint32_t numRanks);
 /// All collectives with every type and operation, in and out of place, unaligned.

@@ -1,0 +1,80 @@
+#include "runtime/cuda/device/host_pages.h"
+
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/mutex.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace occl::cuda {
+
+namespace {
+
+/// By address, of this process.
+struct Pinned {
+  Mutex mutex;
+  std::map<std::byte *, std::weak_ptr<HostPages>> pages;
+};
+
+Pinned &pinned() {
+  static Pinned all;
+  return all;
+}
+
+} // namespace
+
+StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) {
+  std::lock_guard lock(pinned().mutex);
+  std::weak_ptr<HostPages> &known = pinned().pages[pages.data()];
+  if (auto found = known.lock())
+    return found;
+  std::shared_ptr<HostPages> made(new HostPages(pages));
+  Status status = toStatus(cudaHostRegister(pages.data(), pages.size(),
+                                            cudaHostRegisterPortable | cudaHostRegisterMapped),
+                           ("pinning " + std::to_string(pages.size() >> 20) +
+                            " MiB of host memory, through which ranks exchange data (a smaller "
+                            "arenaBytes takes less)")
+                               .c_str());
+  if (!status.ok())
+    return status;
+  made->isPinned = true;
+  known = made;
+  return made;
+}
+
+HostPages::~HostPages() {
+  if (isPinned && !isLeft)
+    cudaHostUnregister(first);
+}
+
+StatusOr<char *> HostPages::onDevice() const {
+  void *mapped = nullptr;
+  Status status =
+      toStatus(cudaHostGetDevicePointer(&mapped, first, 0), "mapping host memory on a device");
+  if (!status.ok())
+    return status;
+  return static_cast<char *>(mapped);
+}
+
+void storeWords(char *to, const void *from, uint64_t bytes) {
+  auto *words = reinterpret_cast<uint64_t *>(to);
+  for (uint64_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+    uint64_t value = 0;
+    std::memcpy(&value, static_cast<const char *>(from) + at, sizeof value);
+    storeShared(&words[at / sizeof value], value, std::memory_order_release);
+  }
+}
+
+void loadWords(void *to, const char *from, uint64_t bytes) {
+  const auto *words = reinterpret_cast<const uint64_t *>(from);
+  for (uint64_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+    const uint64_t value = loadShared(&words[at / sizeof value], std::memory_order_acquire);
+    std::memcpy(static_cast<char *>(to) + at, &value, sizeof value);
+  }
+}
+
+} // namespace occl::cuda
