@@ -106,8 +106,7 @@ bool LaneRun::await() {
 
 bool LaneRun::mayStay() {
   const scheduler::Visit alone;
-  return (!offers.haveBegun() &&
-          polling.goesOn([&] { return core.device->budget().budgetFor(alone); })) ||
+  return (!offers.haveBegun() && polling.goesOn([&] { return core.device->budgetOf(alone); })) ||
          offers.goOn();
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/sync/mutex.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -57,6 +58,13 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
     daemon.kernel = &kernelAt(k);
     daemon.settings.numExecutors = options.numExecutors;
     daemon.settings.preemption = options.preemption;
+    daemon.settings.order = options.order;
+    daemon.settings.budget = options.budget.value_or(daemon.settings.budget);
+    if (options.spin.count() != 0) {
+      scheduler::BudgetLimits &limits = daemon.settings.budgetLimits;
+      limits.cap = static_cast<uint64_t>(options.spin.count());
+      limits.floor = std::min(limits.floor, limits.cap);
+    }
     daemon.isStrict = *options.isStrict;
     if (daemon.isStrict) {
       daemon.settings.stuckLimit = std::chrono::nanoseconds(DaemonOptions::kLook).count();
