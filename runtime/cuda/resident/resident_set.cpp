@@ -35,6 +35,7 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
   std::lock_guard lock(known.mutex);
   std::erase_if(known.sets, [](const auto &entry) { return entry.second.expired(); });
   std::weak_ptr<ResidentSet> &place = known.sets[{sharer, requested.device}];
+  // One set for all that share executors; other options would be silently ignored.
   if (auto running = place.lock()) {
     if ((requested.numExecutors != 0 && running->options.numExecutors != requested.numExecutors) ||
         running->options.preemption != requested.preemption ||
@@ -47,6 +48,7 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
                         "the others first");
     return running;
   }
+  // The first one decides. One daemon for each kernel, all with the same settings.
   SetOptions options = requested;
   if (options.numExecutors == 0)
     options.numExecutors = kDefaultExecutors;
