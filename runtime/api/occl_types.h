@@ -63,7 +63,8 @@ typedef enum {
  * call of occlStart has its own until it is complete. */
 typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;
 
-/* In which order a rank turns to what is in flight: the same on all ranks of a communicator. */
+/* In which order executors, of hosts or of the resident daemon of a device, turn to what is in
+ * flight: the same on all ranks of a communicator. Calls in streams run in their streams' order. */
 typedef enum {
   occlOrderPriority = 1, /* larger priorities first, equal ones first in, first out; default */
   occlOrderFifo = 2,     /* first in, first out, whatever the priorities */
@@ -101,8 +102,8 @@ typedef struct {
                        that its resident daemon takes of it while something is in flight, for each
                        kind of collective (floats and sum or others, LL and LL128 or Simple): at
                        most 64; default 16 */
-  uint32_t
-      spinMicroseconds; /* spin budget at the front of the task queue; default: measured at start */
+  uint32_t spinMicroseconds; /* spin budget at the front of the task queue; default: measured at
+                                start, or 5 in a resident daemon */
   uint64_t
       arenaBytes; /* memory of a rank for connectors in flight; default 256 MiB, touched as used */
   uint32_t maxInFlight;  /* requests at once, of what was started, and of what is complete, was

@@ -45,7 +45,7 @@ struct DeviceRankOptions {
   /// In how many streams of the device this process has calls at a time; positive (early_start.h).
   uint32_t streams = kDefaultStreams;
   /// Of the host: communicators that share it share the resident daemon, which preempts if it does,
-  /// and its threads run callbacks.
+  /// by the same policies, and its threads run callbacks.
   std::shared_ptr<daemon::Device> scheduler;
 };
 

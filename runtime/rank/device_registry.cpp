@@ -55,8 +55,8 @@ Status checkSettings(const DeviceRequest &request, const Device &device) {
   if (status.ok())
     status = check("orderPolicy", request.order, running.order);
   if (status.ok() && request.budget)
-    status =
-        check<std::optional<scheduler::BudgetKind>>("budgetPolicy", request.budget, running.budget);
+    status = check<std::optional<scheduler::BudgetPolicy>>("budgetPolicy", request.budget,
+                                                           running.budget);
   return status;
 }
 

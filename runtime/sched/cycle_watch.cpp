@@ -95,10 +95,12 @@ DeviceWait CycleWatch::ownWait(const std::optional<KeptTo> &kept,
   own.since = nanoseconds(kept->since);
   own.lookedAt = nanoseconds(kept->lookedAt);
   for (const KeptTo::Wait &wait : kept->waits) {
+    // Several waits for one scheduler are one edge of the graph.
     DeviceId other = boardOf(*wait.core->fabric->ranks().sharedBell(wait.edge.peer)).device();
     if (std::find(own.waitsFor.begin(), own.waitsFor.end(), other) == own.waitsFor.end())
       own.waitsFor.push_back(other);
   }
+  // The text is of the first wait, by the communicator that it belongs to.
   const KeptTo::Wait &first = kept->waits.front();
   for (const Attached &one : attached)
     if (one.core == first.core)

@@ -19,19 +19,13 @@ constexpr auto kTickPeriod = 5ms;
 /// So many times as long as one takes lie between two at least.
 constexpr int kTicksApart = 20;
 
-std::unique_ptr<scheduler::BudgetPolicy> budgetFor(const DeviceOptions &options) {
-  return scheduler::makeBudget(options.budget.value_or(scheduler::BudgetKind::FrontHeavy),
-                               scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin));
-}
-
 } // namespace
 
 Device::Device(const DeviceOptions &options, std::shared_ptr<bootstrap::SharedBell> shared)
     : options(options), sharedBell(std::move(shared)), bell(sharedBell->bell()),
-      order(scheduler::makeOrder(options.order)), board(*order, options.preemption),
-      budgetForFew(budgetFor(options)),
-      budgetForMany(scheduler::makeBudget(scheduler::BudgetKind::NoPolling, {})),
-      budgetInForce(budgetForFew.get()) {
+      board(options.order, options.preemption),
+      limits(scheduler::budgetLimits(scheduler::flagRoundTrip(), options.spin)),
+      budgetInForce(options.budget.value_or(scheduler::BudgetPolicy::FrontHeavy)) {
   if (!options.preemption)
     cycles.emplace(board, *sharedBell);
 }
@@ -73,7 +67,7 @@ void Device::attach(Core &core, Watchdog &watchdog) {
   // The ranks of a communicator that has gone are still there, so this is never taken back.
   if (options.spin.count() == 0 && !options.budget &&
       core.fabric->numRanks() > Thread::hardware_concurrency())
-    budgetInForce.store(budgetForMany.get(), std::memory_order_relaxed);
+    budgetInForce.store(scheduler::BudgetPolicy::NoPolling, std::memory_order_relaxed);
   board.attach(core.place);
 }
 

@@ -14,7 +14,7 @@
 #include "runtime/queue/callback_threads.h"
 #include "runtime/sched/cycle_watch.h"
 #include "runtime/sched/options.h"
-#include "runtime/sched/policy/policies.h"
+#include "runtime/sched/policy/policy.h"
 #include "runtime/sched/task_board.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/clock.h"
@@ -86,9 +86,10 @@ public:
   /// wait() are to come, all but the first.
   void callWorkers();
 
-  /// The budget policy in force.
-  const scheduler::BudgetPolicy &budget() const {
-    return *budgetInForce.load(std::memory_order_relaxed);
+  /// How long to poll a task that does not move: by the policy in force.
+  std::chrono::nanoseconds budgetOf(const scheduler::Visit &visit) const {
+    const auto policy = budgetInForce.load(std::memory_order_relaxed);
+    return std::chrono::nanoseconds(scheduler::budgetOf(policy, limits, visit));
   }
   /// Submissions so far of what is attached, but for those that their caller runs: to tell whether
   /// there were any.
@@ -98,7 +99,6 @@ public:
   const std::shared_ptr<bootstrap::SharedBell> sharedBell;
   /// Executors that are stuck sleep on it; peers of all communicators ring it.
   Doorbell &bell;
-  const std::unique_ptr<scheduler::OrderPolicy> order;
   TaskBoard board;
   DeviceStats stats;
 
@@ -123,8 +123,8 @@ private:
   Status startWorkers();
   std::vector<Core *> round(Clock::time_point now);
 
-  const std::unique_ptr<scheduler::BudgetPolicy> budgetForFew, budgetForMany;
-  Atomic<const scheduler::BudgetPolicy *> budgetInForce;
+  const scheduler::BudgetLimits limits;
+  Atomic<scheduler::BudgetPolicy> budgetInForce;
   Atomic<Clock::rep> nextTick{0};
 
   mutable Mutex mutex; // guards `members` and `cycles`; held during a round

@@ -22,7 +22,7 @@ constexpr auto kLongestSleep = 20ms;
 /// How long a submission polls, where polling is wanted at all: about what waking a thread takes.
 /// More than the ranks' threads differ by that run callbacks in turn with their program; or the
 /// workers, once awake, keep them apart.
-constexpr scheduler::Nanoseconds kAtSubmission = 4us;
+constexpr std::chrono::nanoseconds kAtSubmission = 4us;
 /// Slices of one visit; then the others get their turn.
 constexpr uint32_t kQuantumSlices = 64;
 /// Work that took so long, while other tasks wait, is worth waking another executor for.
@@ -222,7 +222,7 @@ bool Executor::keepsPolling(const scheduler::Visit &visit, Patience patience,
   if (visit.queueLength == 1 && device.board.hasSubmissions())
     return false;
   return polling.goesOn([&] {
-    const scheduler::Nanoseconds budget = device.budget().budgetFor(visit);
+    const std::chrono::nanoseconds budget = device.budgetOf(visit);
     return patience == Patience::First && budget.count() != 0 ? kAtSubmission : budget;
   });
 }

@@ -19,6 +19,8 @@ std::unique_ptr<Lane> Lane::make(const IdState &id, const Fabric &fabric) {
   const interpreter::Binding &binding = *collective.binding;
   if (binding.program().numBlocks != 1 || !binding.steps(0)->isPlain())
     return nullptr;
+  // All addresses of all invocations follow from where the rings begin, which must be known of
+  // every rank.
   std::unique_ptr<Lane> lane(new Lane);
   const uint32_t own = fabric.rank();
   lane->collective = &collective;
@@ -65,6 +67,7 @@ bool LaneRun::run() {
     leave();
     return false;
   }
+  // Finished: doorbells, then counters, then the request, which may be gone from there on.
   driver.ring();
   const Ticks total = elapsed(invocation.times.submitted, ticks());
   task.meter.madeAlone(driver.slices(), total > waiting ? total - waiting : 0, numWaits, waiting);
@@ -87,6 +90,7 @@ bool LaneRun::await() {
     core.ringReaders(*invocation.collective);
   waitBegin = ticks();
   for (;;) {
+    // It leaves for what only the usual way can do: failure, other tasks, sleeping.
     if (core.fabric->failed() || core.device->board.hasSubmissions() || !mayStay())
       return false;
     offers.haveBegun() ? yieldProcessor() : relax();
@@ -106,8 +110,7 @@ bool LaneRun::await() {
 
 bool LaneRun::mayStay() {
   const scheduler::Visit alone;
-  return (!offers.haveBegun() &&
-          polling.goesOn([&] { return core.device->budget().budgetFor(alone); })) ||
+  return (!offers.haveBegun() && polling.goesOn([&] { return core.device->budgetOf(alone); })) ||
          offers.goOn();
 }
 

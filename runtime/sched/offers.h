@@ -2,7 +2,6 @@
 // leaves it.
 #pragma once
 
-#include "runtime/sched/policy/policy.h"
 #include "runtime/sync/clock.h"
 
 #include <chrono>
@@ -19,7 +18,7 @@ public:
       return true;
     if (polls != 1)
       return SteadyClock::now() < until;
-    const scheduler::Nanoseconds time = budget();
+    const std::chrono::nanoseconds time = budget();
     if (time.count() == 0)
       return false;
     until = SteadyClock::now() + time;

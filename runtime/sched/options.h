@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/queue/completion_queue.h"
-#include "runtime/sched/policy/policies.h"
+#include "runtime/sched/policy/policy.h"
 #include "runtime/sync/deadline.h"
 
 #include <chrono>
@@ -22,9 +22,9 @@ struct DeviceOptions {
   uint32_t workers = 1;
   /// Spin budget at the front of the task queue; 0: measured.
   std::chrono::nanoseconds spin{0};
-  scheduler::OrderKind order = scheduler::OrderKind::Priority;
+  scheduler::OrderPolicy order = scheduler::OrderPolicy::Priority;
   /// Nothing: front-heavy, and no polling with more ranks than processors.
-  std::optional<scheduler::BudgetKind> budget;
+  std::optional<scheduler::BudgetPolicy> budget;
 };
 
 /// The same as a communicator asks for them: nothing is whatever the device has, or the default.
@@ -32,8 +32,8 @@ struct DeviceRequest {
   std::optional<bool> preemption;
   std::optional<uint32_t> workers;
   std::optional<std::chrono::nanoseconds> spin;
-  std::optional<scheduler::OrderKind> order;
-  std::optional<scheduler::BudgetKind> budget;
+  std::optional<scheduler::OrderPolicy> order;
+  std::optional<scheduler::BudgetPolicy> budget;
 };
 
 /// Of one communicator's rank, with all defaults applied.

@@ -144,6 +144,7 @@ void TaskBoard::start(OpenInvocation &invocation, std::vector<OpenInvocation *> 
     event.detail = {queue.length(), 0};
     invocation.core->trace.record(event);
   }
+  // A rank without thread blocks has only to say that it has come to it.
   if (invocation.blocksLeft == 0) {
     publishDone(invocation);
     complete.push_back(&invocation);
@@ -172,6 +173,7 @@ void TaskBoard::startSuccessor(IdState &id, std::vector<OpenInvocation *> &compl
 BlockTask *TaskBoard::claim(scheduler::Visit &visit, std::vector<OpenInvocation *> &complete,
                             Ticks now, scheduler::Round &round) {
   std::lock_guard lock(mutex);
+  // Take in what was submitted, and count what was complete with that, before choosing.
   if (!emptySuccessors.empty())
     complete.insert(complete.end(), emptySuccessors.begin(), emptySuccessors.end());
   emptySuccessors.clear();
@@ -253,6 +255,7 @@ bool TaskBoard::completeInLane(OpenInvocation &invocation, Ticks total) {
   std::lock_guard lock(mutex);
   if (place.stopped)
     return false;
+  // Off the queue, and the wait that others see of it with it; then the next one, if it waits.
   --place.numClaimed;
   queue.release(task);
   queue.remove(task);
@@ -268,6 +271,7 @@ bool TaskBoard::completeInLane(OpenInvocation &invocation, Ticks total) {
   const Collective &collective = *invocation.collective;
   invocation.id->counters.finishAlone(total);
   countBytes(invocation);
+  // Counted here all at once: on its way it has touched no counter.
   countClaim(place.stats, 1);
   Stats::addLocked(place.stats.contextSaves, 1);
   Stats::addLocked(place.stats.completed, 1);
@@ -304,6 +308,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
     Stats::addLocked(place.stats.contextSaves, 1);
   if (outcome.preempted)
     Stats::addLocked(place.stats.preemptions, 1);
+  // A communicator that has failed: whoever gives back its last task takes all off the board.
   if (place.stopped || outcome.failed) {
     place.pin();
     released.mustSettle = true;
@@ -311,6 +316,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   }
   if (!preemption && (outcome.moved || outcome.finished))
     stillSince = SteadyClock::now();
+  // What reports say of the task, until its next visit.
   task.lookedAt = outcome.begin;
   task.lookedIn = task.claimedIn;
   task.movedLast = outcome.moved;
@@ -327,6 +333,7 @@ Released TaskBoard::release(BlockTask &task, const VisitOutcome &outcome) {
   OpenInvocation &invocation = *task.invocation;
   if (--invocation.blocksLeft != 0)
     return released;
+  // The last thread block: others may see that it is done before its successor begins.
   publishDone(invocation);
   startSuccessor(*invocation.id, emptySuccessors, outcome.endedAt);
   countComplete(invocation, outcome.endedAt, place.stats);
@@ -398,6 +405,8 @@ std::optional<KeptTo> TaskBoard::keptTo() {
     front = group;
     stillSince = SteadyClock::now();
   }
+  // All tasks of the first invocation must be blocked, each since a look of its own; those that
+  // wait for others of this rank tell nothing of other devices.
   KeptTo kept{{}, stillSince, SteadyClock::time_point::max()};
   for (size_t i = 0; i < queue.length() && queue.at(i).group == group; ++i) {
     const auto &task = static_cast<const BlockTask &>(queue.at(i));

@@ -81,8 +81,7 @@ private:
 /// Thread safety: any, except where a function says otherwise.
 class TaskBoard {
 public:
-  TaskBoard(const scheduler::OrderPolicy &order, bool preemption)
-      : preemption(preemption), queue(order) {}
+  TaskBoard(scheduler::OrderPolicy order, bool preemption) : preemption(preemption), queue(order) {}
 
   void attach(BoardPlace &place);
   /// Returns when nobody refers to the place. It has nothing open.

@@ -39,6 +39,7 @@ void VisitRecorder::end(VisitOutcome &outcome) {
     task.meter.preempted();
   if (!isTraced)
     return;
+  // A preemption is an event of its own at the end of the visit.
   TraceEvent event = eventOf(TraceKind::Visit, task, begin, ticks());
   event.detail = {visit.position, visit.queueLength};
   core.trace.record(event);

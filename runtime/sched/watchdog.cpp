@@ -60,6 +60,8 @@ void Watchdog::checkDeadlines(Clock::time_point now) {
   const OpenInvocation *overdue = nullptr;
   bool isRun = true;
   std::string text;
+  // The text is made under the board's lock, as tasks may be gone afterwards; failing needs it
+  // free.
   core.device->board.forEachTask(core.place, [&](const BlockTask &task) {
     if (overdue || task.invocation->deadline > now)
       return;

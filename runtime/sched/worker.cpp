@@ -90,6 +90,7 @@ void Worker::loop() {
     stays = false;
     if (hadWork && findsMore())
       continue;
+    // Others may need what it has enabled; then it rests, the longer the quieter it is.
     device.handOver();
     uint64_t requested = device.countRequested();
     quietLingers = requested == seenRequested ? quietLingers + 1 : 0;

@@ -220,7 +220,8 @@ private:
     resident::Settings settings;
     settings.numExecutors = kExecutors;
     settings.idleLimit = settings.stuckLimit = 0;
-    settings.budgetCap = settings.budgetFloor = settings.budgetAlone = 0;
+    settings.budgetLimits = {};
+    settings.budgetAlone = 0;
     settings.helpAfter = 0;
     return settings;
   }

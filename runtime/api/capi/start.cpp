@@ -18,13 +18,6 @@ using namespace occl::communicator;
 
 namespace {
 
-static_assert(static_cast<int>(scheduler::OrderKind::Priority) == occlOrderPriority);
-static_assert(static_cast<int>(scheduler::OrderKind::Fifo) == occlOrderFifo);
-static_assert(static_cast<int>(scheduler::OrderKind::Newest) == occlOrderNewest);
-static_assert(static_cast<int>(scheduler::BudgetKind::FrontHeavy) == occlBudgetFrontHeavy);
-static_assert(static_cast<int>(scheduler::BudgetKind::Flat) == occlBudgetFlat);
-static_assert(static_cast<int>(scheduler::BudgetKind::NoPolling) == occlBudgetNoPolling);
-
 /// A configuration with its defaults applied.
 struct Settings {
   daemon::Options options;
@@ -47,9 +40,9 @@ Status checkRanges(const occlConfig_t &given) {
     return invalid("config->maxInFlight must be at most 2^20");
   if (given.arenaBytes > kMaxArenaBytes)
     return invalid("config->arenaBytes must be at most 2^40");
-  if (given.orderPolicy > occlOrderNewest)
+  if (given.orderPolicy > static_cast<uint32_t>(scheduler::kLastOrder))
     return invalid("config->orderPolicy is none of occlOrderPolicy_t");
-  if (given.budgetPolicy > occlBudgetNoPolling)
+  if (given.budgetPolicy > static_cast<uint32_t>(scheduler::kLastBudget))
     return invalid("config->budgetPolicy is none of occlBudgetPolicy_t");
   if (given.heapBytes > kMaxArenaBytes)
     return invalid("config->heapBytes must be at most 2^40");
@@ -82,9 +75,9 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
   if (given.spinMicroseconds != 0)
     settings.device.spin = std::chrono::microseconds(given.spinMicroseconds);
   if (given.orderPolicy != 0)
-    settings.device.order = static_cast<scheduler::OrderKind>(given.orderPolicy);
+    settings.device.order = static_cast<scheduler::OrderPolicy>(given.orderPolicy);
   if (given.budgetPolicy != 0)
-    settings.device.budget = static_cast<scheduler::BudgetKind>(given.budgetPolicy);
+    settings.device.budget = static_cast<scheduler::BudgetPolicy>(given.budgetPolicy);
   if (given.maxInFlight != 0)
     options.maxInFlight = given.maxInFlight;
   constexpr uint64_t kDefaultArenaBytes = 256 << 20;

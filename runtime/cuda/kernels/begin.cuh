@@ -28,6 +28,8 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
   uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks || peer == collective.rank)
     return;
+  // Earlier stores of this rank come before the word that lets others begin. The words of its
+  // buffers and of its call come before that word, too.
   if constexpr (kHow == Telling::Release)
     fenceSystem();
   RankRecord *record = recordIn(collective.arenas[peer], collective.slot, collective.rank);
@@ -120,12 +122,14 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
   uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks || (collective.idleRanks >> peer & 1) != 0)
     return found;
+  // Whether it has memory for this, and lets the invocation begin there.
   found.isRegistered = words.where != 0;
   found.where = words.where - 1;
   found.isReady = found.isRegistered;
   if (peer == collective.rank)
     return found;
   found.isReady &= collective.letsBegin(words.begun, number);
+  // Of a direct program also where its buffers are, in the word of this invocation's turn.
   const bool isFirst = collective.isOrdered || number % kOwnTurns == 0;
   for (uint32_t kind = 0; collective.isDirect && kind < 2; ++kind) {
     uint64_t word = isFirst ? words.buffers[0][kind] : words.buffers[1][kind];
@@ -166,6 +170,7 @@ __device__ inline bool setPlaces(const DeviceCollective &collective, uint64_t nu
   uint32_t peer = laneOfWarp();
   if (peer >= collective.numRanks)
     return true;
+  // Where its messages lie, for every program.
   char *blocks = collective.arenas[peer] + found.where;
   char *block = blocks + collective.blockOf(number) * collective.ringStrides[peer];
   char *scratch = blocks + collective.ringBytes[peer];
@@ -179,6 +184,7 @@ __device__ inline bool setPlaces(const DeviceCollective &collective, uint64_t nu
     places[2] = scratch;
     places[kProgressPlace] = block + collective.progressOffset;
   }
+  // Where its buffers lie, for programs that access them.
   if (!collective.isDirect)
     return bits % kPlaceAlignment == 0;
   for (uint32_t kind = 0; kind < 2; ++kind)

@@ -27,6 +27,7 @@ public:
   __device__ bool isDue() { return polls++ % kPollsPerLook == 0; }
   /// `peer`: the rank that this lane waits for, or ~0u.
   __device__ Verdict look(uint32_t peer) {
+    // One lane's clock, so that all decide alike. The first reason that holds counts.
     uint64_t now = __shfl_sync(~0u, deviceClock(), 0);
     if (begin == 0)
       begin = now;

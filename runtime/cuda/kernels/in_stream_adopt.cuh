@@ -75,6 +75,7 @@ __device__ __forceinline__ Report takeSteps(const BlockState &state, char *table
   BlockContext context = errand.context;
   WarpWatch watch(bound);
   for (;;) {
+    // In a visit once; else until all is done or it is time to give up.
     StepResult result = runner.run(context, ~0u);
     bool isOver = result.status == StepStatus::Finished, hasMoved = result.slices != 0;
     if (isOver || errand.isVisit)
@@ -125,6 +126,7 @@ __device__ inline Verdict begin(BlockState &state, const InStreamArguments &argu
     invocation.flagBase = collective.flagBaseOf(number);
     state.invocation = invocation;
   }
+  // Wait for the others, then enter where they are.
   PeerBegin peer;
   Verdict verdict = awaitPeers(collective, bound, number, early, peer);
   if (verdict != Verdict::GoOn)
@@ -170,6 +172,8 @@ private:
     WarpWatch watch(bound);
     bool isDone = false;
     for (;;) {
+      // A round: the own thread block, then all that have left, each as far as it goes without
+      // waiting.
       GivingUp stuck{0, bound.place, number, {}, {}, blockIdx.x, 0};
       bool hasMoved = false;
       if (!isDone)
@@ -205,6 +209,7 @@ private:
 
   /// Whether the block's steps are done.
   __device__ bool visit(uint32_t block, BlockContext &context, bool &hasMoved, GivingUp &stuck) {
+    // The tables of one thread block at a time are near.
     if (loaded != block)
       load(block);
     Report report = takeStepsApart<StepRunner>(state, tables, bound, target,
@@ -213,6 +218,7 @@ private:
     hasMoved |= report.hasMoved;
     if (report.isOver && threadIdx.x == 0)
       countInvocation(arguments, number, block);
+    // Of several blocked thread blocks the most telling obstacle is reported.
     if (!report.isOver && saysMore(report.obstacle, stuck.obstacle, collective.rank)) {
       stuck.context = context;
       stuck.obstacle = report.obstacle;
@@ -252,6 +258,8 @@ __device__ __noinline__ void leaveOrAdopt(BlockState &state, char *tables,
   const uint64_t since = deviceClock() - arguments.bound.leaveAfter;
   Standing standing = {Verdict::Leave, context};
   while (standing.verdict == Verdict::Leave) {
+    // It leaves, or is the adopter, or goes on alone because somebody else is that; then for as
+    // long as it may wait again.
     Parting parting = desk.part(blockIdx.x, standing.context);
     if (parting == Parting::Leave)
       return;

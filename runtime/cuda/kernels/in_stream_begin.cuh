@@ -42,6 +42,7 @@ __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_
     number = replayNumber(loadWord(collective.ordinals + blockIdx.x));
     return Verdict::GoOn;
   }
+  // Wait for the thread blocks of the calls before, some to a lane.
   number = given;
   WarpWatch watch(bound, mayLeave);
   for (;;) {
@@ -81,6 +82,7 @@ __device__ inline Verdict claimNumber(const DeviceCollective &collective, uint64
                                       bool mayLeave = true) {
   if (given != kAnyNumber)
     return takeNumber(collective, given, bound, number, mayLeave);
+  // One bit says that a replay has the number: a second one at a time finds it set.
   uint64_t word = 0;
   if (laneOfWarp() == 0)
     word = atomicOr(reinterpret_cast<unsigned long long *>(collective.ordinals + blockIdx.x),

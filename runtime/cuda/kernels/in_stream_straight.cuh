@@ -127,6 +127,8 @@ __global__ void __launch_bounds__(kThreads)
   bool isOver = false;
   if (laneOfWarp() == 0)
     shared.stops[threadIdx.x / 32].verdict = Verdict::GoOn;
+  // The last warp is the clerk, who meets the other ranks. The workers load tables and make words
+  // before the earlier work of the stream has ended, and take the steps afterwards.
   if (threadIdx.x >= numWorkers) {
     awaitEarlierWork();
     isOver = runClerk(shared, arguments);
@@ -150,6 +152,7 @@ __global__ void __launch_bounds__(kThreads)
       *static_cast<volatile uint32_t *>(&shared.isDone) = 1;
     isOver = interpreter::cuda::allOfBlock(ok);
   }
+  // Stopped at a step: it makes way, or adopts the steps that others have left.
   if (!isOver)
     makeWay<Fold, kWide>(shared, arguments);
 }

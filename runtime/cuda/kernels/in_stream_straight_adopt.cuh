@@ -105,6 +105,8 @@ private:
   __device__ Verdict takeTurns() {
     WarpWatch watch(bound); // the first warp's
     for (;;) {
+      // A round: the first warp chooses who has a turn, all take it, the first warp looks at the
+      // time.
       GivingUp stuck{0, bound.place, number, {}, {}, blockIdx.x, 0};
       bool hasMoved = false;
       if (warp == 0)
@@ -155,6 +157,7 @@ private:
   __device__ bool takeTurn(uint32_t block, GivingUp &stuck) {
     const char *image = imageOf(layout, block);
     const BlockContext before = block == blockIdx.x ? way.own : desk.contextOf(block);
+    // Load its tables and make its addresses, take its steps, store its position.
     loadTables(shared, layout, image, numWorkers);
     if (warp * 32 < layout.maxOperands)
       makeWord(shared, arguments, loadOperand(layout, image), number,
@@ -180,6 +183,8 @@ private:
       if (step.numPieces == 0)
         break;
       uint32_t looks = 0;
+      // Looks some times at lines that have not come; then the warp stops, with nothing of its
+      // round stored.
       const auto mayWait = [&](uint32_t missing, uint32_t first) {
         if (++looks < interpreter::cuda::kReadyLooks)
           return true;
@@ -213,6 +218,7 @@ private:
         desk.finish(block);
       return true;
     }
+    // Blocked: its position is stored for its next turn, and its obstacle reported.
     const BlockContext after = standingIn(way, step, numWorkers);
     if (!isOwn)
       desk.save(block, after);

@@ -58,9 +58,15 @@ ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
 StatusOr<std::unique_ptr<ResidentRank>>
 ResidentRank::make(daemon::Fabric &fabric, const Options &options, const ShapeContext &context) {
   std::unique_ptr<ResidentRank> rank(new ResidentRank(fabric, options, context));
-  auto set = resident::ResidentSet::of(options.scheduler.get(),
-                                       {options.device, options.numExecutors,
-                                        options.scheduler->options.preemption, options.isStrict});
+  const daemon::DeviceOptions &shared = options.scheduler->options;
+  auto set =
+      resident::ResidentSet::of(options.scheduler.get(), {.device = options.device,
+                                                          .numExecutors = options.numExecutors,
+                                                          .preemption = shared.preemption,
+                                                          .order = shared.order,
+                                                          .budget = shared.budget,
+                                                          .spin = shared.spin,
+                                                          .isStrict = options.isStrict});
   if (!set.ok())
     return set.status();
   rank->set = std::move(*set);

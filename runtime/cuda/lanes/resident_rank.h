@@ -44,8 +44,8 @@ public:
     std::optional<bool> isStrict;
     /// Of collectives without a timeout of their own.
     std::chrono::milliseconds timeout = kNoDeadline;
-    /// Of whom the daemons are shared, who says whether they preempt, and whose threads run
-    /// callbacks.
+    /// Of whom the daemons are shared, who says whether they preempt and by which policies,
+    /// and whose threads run callbacks.
     std::shared_ptr<daemon::Device> scheduler;
     /// The number of the first call in each lane.
     uint64_t firstCall = 0;

@@ -40,6 +40,8 @@ void ResidentDaemon::keep() {
       std::unique_lock lock(mutex);
       if (isOver)
         return waitingOnDevices().setHeld(options.device, this, 0);
+      // Soon after a submission it goes on polling for callbacks and tenants at work; else it
+      // sleeps.
       const bool isAtWork = isAnyAtWork();
       if ((numCallbacks == 0 && !isAtWork) || Clock::now() - lastSubmission > kAwake)
         changed.wait_for(lock, waiting.empty() && !isAtWork ? kIdlePause : kBusyPause);
@@ -231,6 +233,7 @@ void ResidentDaemon::lookAtDevice() {
     return;
   nextLookAtDevice = now + kLookAtDeviceEvery;
   OnDevice on(options.device);
+  // An error of the context that stays is the answer of every call, so any one finds it.
   const cudaError_t state = cudaStreamQuery(copies);
   if (state == cudaSuccess || state == cudaErrorNotReady)
     return;
@@ -250,6 +253,7 @@ void ResidentDaemon::reportLongWaits() {
   if (now < nextReport)
     return;
   nextReport = now + kReportEvery;
+  // Tenants are called without the lock: they may ask this daemon for its waits.
   std::vector<std::pair<Tenant *, InvocationName>> late;
   {
     std::lock_guard lock(mutex);
@@ -276,6 +280,7 @@ void ResidentDaemon::callTenant(Tenant &tenant, const std::function<void()> &cal
 
 /// The daemon has failed: so does everybody who has something open here.
 void ResidentDaemon::breakDown() {
+  // First executors and tenants, then the requests, then, without the lock, their callbacks.
   side->abort();
   const Status cause = failure();
   for (Tenant *tenant : allTenants())

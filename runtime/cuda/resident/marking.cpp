@@ -39,6 +39,7 @@ StatusOr<ResidentDaemon::Recording> ResidentDaemon::takeMarks(const Tenant &tena
     return Status(StatusCode::InvalidArgument, "the resident daemon records no marks");
   if (status.ok())
     status = turnMarks(lock, numMarking == 1 ? Marks::Stopping : Marks::Reading);
+  // The last recording takes the requests with it; others have copies.
   std::deque<Traced> known;
   if (--numMarking == 0)
     known.swap(traced);
@@ -46,6 +47,7 @@ StatusOr<ResidentDaemon::Recording> ResidentDaemon::takeMarks(const Tenant &tena
     known = traced;
   if (!status.ok())
     return status;
+  // What is left of each ring, the oldest first, in the time of one clock.
   Recording recording;
   for (const MarkRing &ring : taken) {
     std::vector<MarkView> &view = recording.executors.emplace_back();
@@ -158,6 +160,8 @@ StatusOr<ClockSample> ResidentDaemon::readClock() {
   ClockSample best;
   Ticks shortest = std::numeric_limits<Ticks>::max();
   for (uint32_t round = 0; status.ok() && round < ClockProbe::kRounds; ++round) {
+    // The kernel answers each question with its time. The fastest answer says best when that was:
+    // half of the round trip after the question.
     const Ticks begin = ticks();
     storeShared(&probe->asked, uint64_t(round) + 1, std::memory_order_release);
     Deadline deadline(kAnswerPatience);

@@ -169,6 +169,7 @@ Status ResidentDaemon::upload(void *to, const void *from, uint64_t bytes) {
     return status;
   Deadline deadline(kLeavePatience);
   for (;;) {
+    // Polled, with an end: a wait of CUDA could be for a kernel that stays.
     cudaError_t state = cudaStreamQuery(copies);
     if (state != cudaErrorNotReady)
       return toStatus(state, "copying to the device");
@@ -223,6 +224,8 @@ bool ResidentDaemon::endTenant(Tenant &tenant, std::unique_lock<Mutex> &lock) {
     changed.notify_all();
     changed.wait_for(lock, 1ms);
   }
+  // If executors could not be made to leave in time, requests are left: they end all the same, and
+  // their streams go on. They keep their places, since executors may still access the buffers.
   std::vector<std::pair<uint64_t, Callback>> calls;
   const Status outcome(StatusCode::Aborted, "the communicator is being destroyed");
   for (auto &[request, open] : waiting) {
@@ -277,6 +280,7 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
   auto number = takeNumber();
   if (!number.ok())
     return number;
+  // Addresses are resolved here, once: executors look up nothing.
   ResidentCollective collective;
   collective.device = device;
   collective.rank = device.rank;
@@ -327,6 +331,7 @@ void ResidentDaemon::launch(uint64_t generation, bool beside) {
                            "launching the resident daemon");
   if (status.ok())
     return;
+  // Nothing will be executed any more: all that is open ends with this failure.
   side->abort();
   std::lock_guard lock(mutex);
   if (failed.ok())
@@ -415,6 +420,7 @@ Status ResidentDaemon::holdStream(cudaStream_t stream, uint64_t request) {
   Status status = toStatus(cudaStreamGetId(stream, &number), "asking which stream it is");
   if (!status.ok())
     return status;
+  // Counted first: as long as it is held, and nobody knows it, nothing may take its connection.
   heldOnDevice.enter(number);
   auto isOpen = noteHeld(request, number);
   if (!isOpen.ok() || !*isOpen) {
@@ -491,6 +497,7 @@ Status ResidentDaemon::wait(uint64_t request, std::chrono::milliseconds atMost) 
       relax();
       continue;
     }
+    // Executors that have left do not come back by themselves.
     side->restartIfOpen();
     if (polls % (kPollsPerLook * kLooksPerYield) != 0)
       continue;

@@ -2,6 +2,7 @@
 
 #include "runtime/sync/mutex.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -34,6 +35,7 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
   std::lock_guard lock(known.mutex);
   std::erase_if(known.sets, [](const auto &entry) { return entry.second.expired(); });
   std::weak_ptr<ResidentSet> &place = known.sets[{sharer, requested.device}];
+  // One set for all that share executors; other options would be silently ignored.
   if (auto running = place.lock()) {
     if ((requested.numExecutors != 0 && running->options.numExecutors != requested.numExecutors) ||
         running->options.preemption != requested.preemption ||
@@ -46,6 +48,7 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
                         "the others first");
     return running;
   }
+  // The first one decides. One daemon for each kernel, all with the same settings.
   SetOptions options = requested;
   if (options.numExecutors == 0)
     options.numExecutors = kDefaultExecutors;
@@ -57,6 +60,13 @@ StatusOr<std::shared_ptr<ResidentSet>> ResidentSet::of(const void *sharer,
     daemon.kernel = &kernelAt(k);
     daemon.settings.numExecutors = options.numExecutors;
     daemon.settings.preemption = options.preemption;
+    daemon.settings.order = options.order;
+    daemon.settings.budget = options.budget.value_or(daemon.settings.budget);
+    if (options.spin.count() != 0) {
+      scheduler::BudgetLimits &limits = daemon.settings.budgetLimits;
+      limits.cap = static_cast<uint64_t>(options.spin.count());
+      limits.floor = std::min(limits.floor, limits.cap);
+    }
     daemon.isStrict = *options.isStrict;
     if (daemon.isStrict) {
       daemon.settings.stuckLimit = std::chrono::nanoseconds(DaemonOptions::kLook).count();

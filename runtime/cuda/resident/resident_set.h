@@ -5,8 +5,10 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cuda/resident/resident_daemon.h"
+#include "runtime/sched/policy/policy.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,6 +20,11 @@ struct SetOptions {
   /// Thread blocks of the device that a kernel takes; 0: what the set has, or the default.
   uint32_t numExecutors = 0;
   bool preemption = true;
+  scheduler::OrderPolicy order = scheduler::OrderPolicy::Priority;
+  /// Nothing: front-heavy.
+  std::optional<scheduler::BudgetPolicy> budget;
+  /// How long the first blocked task of a pass is polled; 0: the default.
+  std::chrono::nanoseconds spin{0};
   /// DaemonOptions::isStrict; nothing: as the set is, or not.
   std::optional<bool> isStrict;
 };
@@ -26,8 +33,9 @@ class ResidentSet {
 public:
   static constexpr uint32_t kDefaultExecutors = 16;
 
-  /// The set of `sharer` on the device: there is one as long as somebody has it. InvalidArgument if
-  /// that has other options; SystemError. Everything is allocated and loaded here.
+  /// The set of `sharer` on the device: there is one as long as somebody has it. Order, budget and
+  /// spin are the sharer's, the same each time; InvalidArgument if the set has others of the other
+  /// options; SystemError. Everything is allocated and loaded here.
   static StatusOr<std::shared_ptr<ResidentSet>> of(const void *sharer, const SetOptions &options);
 
   /// By kernelFor().

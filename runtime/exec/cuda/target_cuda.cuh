@@ -259,10 +259,6 @@ public:
     meet();
   }
 
-  static constexpr bool kHasDoorbells = false;
-  /// Programs are bound without.
-  static constexpr bool kHasReferences = false;
-
 private:
   __device__ bool allArrived(const ReadyWord *words, uint32_t first, uint32_t number,
                              uint32_t &missing) {

@@ -31,6 +31,7 @@ bool PeerMemory::copy(int32_t thread, Reference reference, char *to, uint64_t by
   while (bytes != 0) {
     iovec local = {to, bytes};
     iovec remote = {reinterpret_cast<void *>(reference), bytes};
+    // The system may copy less than it is asked for.
     ssize_t got = process_vm_readv(thread, &local, 1, &remote, 1, 0);
     if (got < 0 && errno == EINTR)
       continue;

@@ -91,6 +91,7 @@ void StepDriver::copy(const StepTable::Member &member, const StepTable::Operand 
       pointers[i] = addressOf(operands[i]);
     return copyToAll(pointers, member.numDestinations, bytes);
   }
+  // From packets: unpacked once, into the first buffer or, if all destinations are packets, aside.
   if (operands[0].flag != 0) {
     char *to = operands[1].flag != 0 ? target.stage() : addressOf(operands[1]);
     HostTarget::unpackLines(program.line, from, to, bytes);
@@ -160,6 +161,7 @@ OCCL_INLINE bool StepDriver::executeSlice() {
     return target.stage() + (&operand - operands.data()) * program.stageStride;
   };
   const bool hasLines = program.line.bytes != 0;
+  // Packets are unpacked to staging areas, reduced there, and packed again.
   if (hasLines)
     for (const BoundOperand &source : operands.first(now.numSources))
       if (isInLines(source))
@@ -211,6 +213,7 @@ OCCL_INLINE bool StepDriver::foldPiece(uint64_t inSlice, uint64_t inUser, uint64
     return true;
   const BoundOperand *operands = program.operands + now.firstOperand;
   char **const pointers = target.pointers();
+  // Addresses; then those that the sender has referred to; then the loops over elements.
   for (uint32_t i = 0; i < numSources + numDestinations; ++i) {
     const BoundOperand &operand = operands[i];
     const uint64_t element = isMessage(operand)                           ? inSlice
@@ -288,6 +291,7 @@ OCCL_INLINE void StepDriver::publish() {
     if (!released.isStored || value > released.limit)
       continue;
     char *address = placeOf(released.place) + released.offset;
+    // The reference is in its place before the word that says so.
     if (released.mayRefer)
       storeShared(referenceWord(address, program.operands[released.operand]), referenceOfSlice(),
                   std::memory_order_relaxed);
@@ -365,6 +369,7 @@ template <bool kFixed> StepStatus StepDriver::advanceOf(uint32_t maxSlices) {
       return StepStatus::Progressed;
     if (step == end)
       return table.block.numDrains == 0 || isDrained() ? StepStatus::Finished : StepStatus::Blocked;
+    // Poll, execute, publish, advance. Nothing of a step that is blocked has been stored.
     if (!kFixed)
       cut = cutSlice();
     if (!arrived<kFixed>())

@@ -38,10 +38,6 @@ public:
   /// Ranks announce themselves while thread blocks run.
   static constexpr bool kKnowsAllPlaces = false;
 
-  /// Slices with references, and waking sleepers, are the driver's (step_driver.h).
-  static constexpr bool kHasReferences = false;
-  static constexpr bool kHasDoorbells = false;
-
   /// Room for the addresses of an instruction's operands.
   char **pointers() { return addresses; }
 

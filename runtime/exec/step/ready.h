@@ -132,6 +132,7 @@ public:
       }
       if (result.slices == maxSteps)
         break;
+      // Addresses and values are made once a tile.
       if (context.tile != readyTile) {
         if constexpr (kOverlaps)
           publish();
@@ -197,6 +198,7 @@ private:
     char *base = target.acquire(invocation.places + source.placeAndKind / 2) + source.offset;
     if (source.placeAndKind % 2 != 0)
       return {base + (tile & source.mask) * source.stride, 0};
+    // The value counts messages over all invocations so far; the slot follows from the message.
     uint64_t earlier = invocation.firstTile * source.perTile;
     uint64_t number = tile * source.perTile;
     int64_t value = source.value + static_cast<int64_t>(number * source.slices);
@@ -245,6 +247,7 @@ private:
     const uint32_t index = indexOf(context);
     const ReadyStep now = target.tableEntry(here.steps[index]);
     uint32_t missing = ~0u;
+    // Poll; where steps overlap that may be done already, beside the step before.
     const bool hasAll = (kOverlaps && hasArrived) || now.numAcquires == 0 ||
                         target.arrived(here.words, now.firstAcquire, now.numAcquires, missing);
     hasArrived = false;
@@ -254,6 +257,7 @@ private:
       return false;
     }
     target.barrier();
+    // Publish: at once, or beside the next step, if that can begin without waiting.
     if constexpr (kOverlaps) {
       publish();
       unpublished = here.words + now.firstRelease;
@@ -281,6 +285,7 @@ private:
                              const ReadyStep &now, uint32_t index, uint32_t &missing) {
     if constexpr (kOverlaps) {
       if (!now.isAlone) {
+        // While the other threads move the data, these publish the step before and look ahead.
         target.beginFold(program, now, here.pieces + index, here.words);
         publish();
         BlockContext next = context;

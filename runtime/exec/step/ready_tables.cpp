@@ -126,6 +126,8 @@ private:
     source.offset = from.offset;
     source.placeAndKind = static_cast<uint16_t>(from.place * 2);
     Obstacle obstacle;
+    // A buffer goes on with the tile; a connection with the message, in slots that repeat
+    // themselves.
     if (from.kind != plan::OperandKind::Connection) {
       ++source.placeAndKind;
       source.offset += begin * program.elementBytes;
@@ -207,6 +209,7 @@ bool measureBeforehand(const Program &program, uint32_t alignment, uint64_t alon
     if (tables.steps[s].numPieces != 0 && bytesOf(program, tables, s) <= aloneBytes)
       return false;
   for (FoldPiece &piece : tables.pieces) {
+    // On one tile sizes are known; addresses are aligned as their offsets, if their bases are.
     piece.elements = piece.allElements;
     for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o) {
       const ReadySource &source = tables.sources[piece.firstPointer + o];

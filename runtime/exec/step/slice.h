@@ -122,6 +122,7 @@ public:
 
   /// The first thing that is missing, of those that this thread looks at.
   OCCL_HOST_DEVICE Obstacle poll() const {
+    // Addresses first: what is not announced yet cannot be looked at.
     uint32_t step = target.numThreads();
     if constexpr (!Target::kKnowsAllPlaces)
       for (uint32_t i = target.thread(); i < instruction.numNeeds; i += step) {
@@ -135,6 +136,8 @@ public:
       if constexpr (!Target::kKnowsAllPlaces)
         if (base == nullptr)
           return {BlockReason::Announce, awaited.what, awaited.peer};
+      // Words count on from one invocation to the next; a value of 0 or less of this one is there
+      // before it begins.
       int64_t value = awaited.value + static_cast<int64_t>(context.tile) * awaited.perTile +
                       static_cast<int64_t>(awaited.isSliced ? slicesDone : 0);
       uint64_t earlier =
@@ -148,11 +151,13 @@ public:
     return {};
   }
 
-  /// Only after all threads' polls found nothing missing. Progressed; PeerLost if a peer's memory
-  /// is gone; Blocked, with nothing stored, where the target looks at lines while it folds them.
+  /// Only after all threads' polls found nothing missing. Progressed; or Blocked, with nothing
+  /// stored, where the target looks at lines while it folds them.
   OCCL_HOST_DEVICE StepStatus fold() {
     if (!instruction.movesData)
       return StepStatus::Progressed;
+    // Three forms: lines that go through registers, several instructions as one, and one slice,
+    // whose lines are unpacked before and packed after.
     if constexpr (kLines && Target::kLinesInRegisters) {
       return foldLines();
     } else {
@@ -162,11 +167,7 @@ public:
       }
       if constexpr (kLines)
         unpackSources();
-      if (!foldPieces())
-        return StepStatus::PeerLost;
-      if constexpr (Target::kHasReferences)
-        if (instruction.readsPeers && !sourcesWereKept())
-          return StepStatus::PeerLost;
+      foldPieces();
       if constexpr (kLines)
         packDestinations();
       return StepStatus::Progressed;
@@ -183,19 +184,13 @@ public:
         continue;
       value += invocation.firstTile * released.perTile + invocation.wordBase;
       char *address = place(released.place) + released.offset;
-      if constexpr (Target::kHasReferences)
-        if (released.mayRefer)
-          target.store(referenceWord(address, program.operands[released.operand]),
-                       referenceOfSlice());
       target.release(word(address), value);
     }
     if (isLast && instruction.published && target.thread() == 0)
       target.release(word(place(kProgressPlace) + blockIndex * kControlStride), completion());
-    if constexpr (Target::kHasDoorbells)
-      ring();
   }
 
-  /// What fold() found missing, or whose memory it could not read.
+  /// What fold() found missing.
   OCCL_HOST_DEVICE const Obstacle &missing() const { return missingInFold; }
 
   OCCL_HOST_DEVICE void advance(BlockContext &next) const {
@@ -212,7 +207,7 @@ public:
   }
 
 private:
-  OCCL_HOST_DEVICE bool foldPieces() {
+  OCCL_HOST_DEVICE void foldPieces() {
     if (instruction.contiguous) {
       // With several chunks there is one tile only.
       uint64_t element = context.tile * program.tileElements + begin;
@@ -226,13 +221,11 @@ private:
       if (from < to) {
         uint64_t element = context.tile * program.tileElements + from - packed;
         target.barrier(); // the addresses of the piece before are no longer in use
-        if (!foldPiece(from - begin, cursor.position + element, i * program.scratchStride + element,
-                       to - from))
-          return false;
+        foldPiece(from - begin, cursor.position + element, i * program.scratchStride + element,
+                  to - from);
       }
       packed += length;
     }
-    return true;
   }
 
   /// What a tail or head that began this invocation at 0 is once this slice is done.
@@ -326,51 +319,26 @@ private:
                          flag(operands[i]));
   }
 
-  /// What the slice's receivers are referred to; 0: its data goes into slots.
-  OCCL_HOST_DEVICE Reference referenceOfSlice() const {
-    if (instruction.refers == 0)
-      return 0;
-    const BoundOperand &operand = operands[instruction.refers - 1];
-    Reference base = invocation.references[static_cast<uint32_t>(operand.kind)];
-    // Who does not copy would need a copy of the data to fold from: a slot is no worse.
-    if (base == 0 || (invocation.inPlace && !instruction.refersInPlace) ||
-        (!(base & kMappedReference) && !instruction.copyReceivers))
-      return 0;
-    return base + operand.offset +
-           (context.tile * program.tileElements + begin) * program.elementBytes;
-  }
-
-  OCCL_HOST_DEVICE uint64_t *referenceWord(char *tail, const BoundOperand &operand) const {
-    return word(tail) + 1 + slotIndex(operand);
-  }
-
   /// `elements` elements, `inSlice` elements after the slice's begin; in user buffers `inUser`
   /// elements after the first chunk's begin, in scratch `inScratch`.
-  OCCL_HOST_DEVICE bool foldPiece(uint64_t inSlice, uint64_t inUser, uint64_t inScratch,
+  OCCL_HOST_DEVICE void foldPiece(uint64_t inSlice, uint64_t inUser, uint64_t inScratch,
                                   uint64_t elements) {
     uint32_t numSources = instruction.numSources, numDestinations = instruction.numDestinations;
-    if constexpr (Target::kHasReferences)
-      if (referenceOfSlice() != 0)
-        numDestinations = instruction.numLocalDestinations;
     if (numDestinations == 0)
-      return true;
+      return;
     uint32_t numOperands = numSources + numDestinations;
     char **pointers = target.pointers();
     for (uint32_t i = target.thread(); i < numOperands; i += target.numThreads()) {
       const BoundOperand &operand = operands[i];
+      // A message begins with the slice, a buffer with its first chunk.
       uint64_t element = isMessage(operand)                           ? inSlice
                          : operand.kind == plan::OperandKind::Scratch ? inScratch
                                                                       : inUser;
       pointers[i] = placeOf(i) + element * program.elementBytes;
     }
     target.barrier();
-    if constexpr (Target::kHasReferences)
-      for (uint32_t i = 0; i < numSources; ++i)
-        if (isMessage(operands[i]) && !followReference(i, inSlice, elements))
-          return false;
     target.fold(program, numSources, numDestinations, elements,
                 instruction.divides ? program.numRanks : 1);
-    return true;
   }
 
   /// The pieces of all instructions of the step: a slice and a row of chunks each, none of which
@@ -382,6 +350,7 @@ private:
       const BoundOperand &operand = operands[i];
       pointers[i] = slot(operand) + (isMessage(operand) ? 0 : inTile);
     }
+    // Then one piece for each instruction, which refers to its operands among those of the step.
     const BoundInstruction *members = &instruction;
     for (uint32_t i = target.thread(); i < instruction.numInstructions; i += target.numThreads()) {
       const BoundInstruction &member = members[i];
@@ -402,69 +371,12 @@ private:
     return slot(operands[i]);
   }
 
-  /// The address of source i's piece, or the piece itself, if its slot refers to the sender's
-  /// buffer.
-  bool followReference(uint32_t i, uint64_t inSlice, uint64_t elements) {
-    if (!operands[i].mayRefer)
-      return true;
-    const ConnectionEnd &connection = program.ends[operands[i].end];
-    char *tail = place(arenaPlace(connection.dataRank)) + connection.tailOffset;
-    Reference reference = target.load(referenceWord(tail, operands[i]));
-    if (reference == 0)
-      return true;
-    reference += inSlice * program.elementBytes;
-    missingInFold = {BlockReason::Data, connection.connection, connection.dataRank};
-    const auto &memory = invocation.peerMemory[connection.dataRank];
-    uint64_t bytes = elements * program.elementBytes;
-    char **pointers = target.pointers();
-    if (reference & kMappedReference) {
-      pointers[i] = target.mapped(memory, reference, bytes);
-      return pointers[i] != nullptr;
-    }
-    // Only to receivers that copy: the first destination's other ones are filled from there.
-    pointers[i] = pointers[instruction.numSources];
-    return target.read(memory, reference, pointers[i], bytes);
-  }
-
-  /// After the fold: whether what was read of other ranks' buffers is what they hold for this
-  /// invocation. A rank that fails gives its buffers back to its program, whoever reads them.
-  bool sourcesWereKept() {
-    if (invocation.peerMemory == nullptr)
-      return true;
-    for (uint32_t i = 0; i < instruction.numSources; ++i) {
-      const BoundOperand &operand = operands[i];
-      const ConnectionEnd *end = isMessage(operand) ? &program.ends[operand.end] : nullptr;
-      const uint32_t rank = end ? end->dataRank : operand.rank;
-      if (rank == program.rank || (end && !operand.mayRefer) ||
-          !target.mayHaveChanged(invocation.peerMemory[rank]))
-        continue;
-      missingInFold = {BlockReason::Data, end ? end->connection : 0, rank};
-      return false;
-    }
-    return true;
-  }
-
   OCCL_HOST_DEVICE uint64_t slotIndex(const BoundOperand &operand) const {
     return (message(operand) & (program.depth - 1)) * program.slicesPerMessage + context.slice;
   }
   /// Of a message; of a buffer, its first chunk.
   OCCL_HOST_DEVICE char *slot(const BoundOperand &operand) const {
     return place(operand.place) + operand.offset + slotIndex(operand) * operand.slotBytes;
-  }
-
-  /// The ranks that may sleep until what was just published; the own one for the sake of executors
-  /// of other thread blocks.
-  void ring() {
-    if (invocation.doorbells == nullptr)
-      return;
-    target.fenceBeforeRings();
-    const BoundRelease *releases = program.releases + instruction.firstRelease;
-    for (uint32_t i = 0; i < instruction.numReleases; ++i)
-      if (valueOf(releases[i]) <= releases[i].limit)
-        for (uint32_t p = 0; p < releases[i].numPeers; ++p)
-          target.ring(invocation.doorbells[program.peers[releases[i].firstPeer + p]]);
-    if (isLast && instruction.published)
-      target.ring(invocation.doorbells[program.rank]);
   }
 
   const Invocation &invocation;

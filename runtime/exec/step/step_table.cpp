@@ -31,6 +31,7 @@ StepTable::StepTable(const Program &program, uint32_t index)
                .functions[static_cast<unsigned>(program.type)][static_cast<unsigned>(program.op)]) {
   const std::span instructions(program.instructions + block.firstInstruction,
                                block.numInstructions);
+  // Two properties of all instructions decide how the driver goes through the steps.
   plain = std::ranges::all_of(instructions, [&](const BoundInstruction &instruction) {
     return isPlainLines(program, instruction);
   });
@@ -83,6 +84,7 @@ void StepTable::addStep(uint32_t i) {
   step.awaitsWords = first->numAcquires != 0;
   step.storesWords =
       first->published || std::ranges::any_of(releasesOf(program, *first), &BoundRelease::isStored);
+  // Sources to poll for every table; members and doorbells for fixed ones alone.
   for (const BoundInstruction &instruction : std::span(first, first->numInstructions)) {
     addPolled(instruction);
     if (fixed)

@@ -41,6 +41,8 @@ private:
       if (!pieces(instructionAt(i)))
         return false;
     step.numPieces = static_cast<uint16_t>(tables.pieces.size() - step.firstPiece);
+    // Each piece has as many units as the largest: so a thread finds its piece by a division, which
+    // is a multiplication here.
     uint32_t units = 0;
     for (uint32_t p = step.firstPiece; p < tables.pieces.size(); ++p) {
       units = std::max<uint32_t>(units, tables.pieces[p].units);
@@ -108,6 +110,7 @@ private:
     piece.units = static_cast<uint16_t>(unitsInLines(program.line, bytes));
     piece.divisor = instruction.divides ? program.numRanks : 1;
     tables.pieces.push_back(piece);
+    // Each operand says for itself whether it fits.
     for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
       if (!operand(instruction, program.operands[instruction.firstOperand + o], slice))
         return false;

@@ -60,11 +60,11 @@ Nanoseconds flagRoundTrip() {
 
 BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap) {
   BudgetLimits limits;
-  limits.floor = 2 * roundTrip;
+  limits.floor = static_cast<uint64_t>(2 * roundTrip.count());
   constexpr Nanoseconds kMostPolling{1000};
   Nanoseconds cap = requestedCap.count() != 0 ? requestedCap
                                               : std::min<Nanoseconds>(20 * roundTrip, kMostPolling);
-  limits.cap = std::max(limits.floor, cap);
+  limits.cap = std::max(limits.floor, static_cast<uint64_t>(cap.count()));
   return limits;
 }
 

@@ -3,9 +3,11 @@
 
 #include "runtime/sched/policy/policy.h"
 
-#include <cstdint>
+#include <chrono>
 
 namespace occl::scheduler {
+
+using Nanoseconds = std::chrono::nanoseconds;
 
 /// How long a flag takes from one running thread to another and back. Measured at the first call
 /// (under 2 ms), then remembered. At most 500 ns: longer means that the threads had no two

@@ -1,8 +1,5 @@
 #include "runtime/sched/policy/calibration.h"
-#include "runtime/sched/policy/fifo_order.h"
-#include "runtime/sched/policy/front_heavy_budget.h"
-#include "runtime/sched/policy/policies.h"
-#include "runtime/sched/policy/priority_order.h"
+#include "runtime/sched/policy/policy.h"
 #include "runtime/sched/policy/task_queue.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(TaskQueue, VisitsInOrderAndWrapsAround) {
-  FifoOrder order;
-  TaskQueue queue(order);
+  TaskQueue queue(OrderPolicy::Fifo);
   std::array<Task, 3> tasks;
   for (Task &task : tasks)
     queue.insert(task);
@@ -37,8 +33,7 @@ TEST(TaskQueue, VisitsInOrderAndWrapsAround) {
 }
 
 TEST(TaskQueue, ClaimedTasksAreSkipped) {
-  FifoOrder order;
-  TaskQueue queue(order);
+  TaskQueue queue(OrderPolicy::Fifo);
   std::array<Task, 2> tasks;
   for (Task &task : tasks)
     queue.insert(task);
@@ -51,8 +46,7 @@ TEST(TaskQueue, ClaimedTasksAreSkipped) {
 }
 
 TEST(TaskQueue, WithoutPreemptionOnlyTheFirstInvocationIsVisited) {
-  FifoOrder order;
-  TaskQueue queue(order);
+  TaskQueue queue(OrderPolicy::Fifo);
   std::array<Task, 4> tasks;
   for (size_t i = 0; i < tasks.size(); ++i) {
     tasks[i].group = i / 2;
@@ -70,8 +64,7 @@ TEST(TaskQueue, WithoutPreemptionOnlyTheFirstInvocationIsVisited) {
 }
 
 TEST(TaskQueue, RemovingKeepsTheOthersInOrder) {
-  FifoOrder order;
-  TaskQueue queue(order);
+  TaskQueue queue(OrderPolicy::Fifo);
   std::array<Task, 3> tasks;
   for (Task &task : tasks)
     queue.insert(task);
@@ -88,8 +81,7 @@ TEST(TaskQueue, RemovingKeepsTheOthersInOrder) {
 /// everything: see Rounds.
 TEST(TaskQueue, InsertedClaimed) {
   for (bool atOnce : {false, true}) {
-    FifoOrder order;
-    TaskQueue queue(order);
+    TaskQueue queue(OrderPolicy::Fifo);
     std::array<Task, 3> tasks;
     for (size_t i = 0; i < tasks.size(); ++i)
       tasks[i].standing.arrival = i;
@@ -159,7 +151,7 @@ private:
 
 class Rounds : public ::testing::Test {
 protected:
-  Rounds() : queue(order), looker(queue) {
+  Rounds() : looker(queue) {
     for (size_t i = 0; i < tasks.size(); ++i) {
       tasks[i].standing.arrival = i;
       tasks[i].group = i;
@@ -175,8 +167,7 @@ protected:
     EXPECT_EQ(visited.size(), numbers.size());
   }
 
-  PriorityOrder order;
-  TaskQueue queue;
+  TaskQueue queue{OrderPolicy::Priority};
   Looker looker;
   std::array<Task, 6> tasks;
 };
@@ -272,7 +263,7 @@ TEST_F(Rounds, AreAboutEverythingInAnyQueue) {
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   for (size_t trial = 0; trial < 2000; ++trial) {
-    TaskQueue queue(order);
+    TaskQueue queue(OrderPolicy::Priority);
     std::deque<Task> all;
     std::vector<Task *> open, held;
     auto change = [&] {
@@ -320,55 +311,8 @@ TEST_F(Rounds, AreAboutEverythingInAnyQueue) {
   }
 }
 
-TEST(PriorityOrder, LargerFirstEqualAsSubmitted) {
-  PriorityOrder order;
-  TaskQueue queue(order);
-  std::array<Task, 4> tasks;
-  const std::array<int32_t, 4> priorities{0, 5, 0, 5};
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    tasks[i].standing.priority = priorities[i];
-    tasks[i].standing.arrival = i;
-    queue.insert(tasks[i]);
-  }
-  const std::array<size_t, 4> expected{1, 3, 0, 2};
-  for (size_t i = 0; i < tasks.size(); ++i)
-    EXPECT_EQ(&queue.at(i), &tasks[expected[i]]);
-}
-
-/// The order of the tasks with these standings, as numbers of theirs.
-std::vector<size_t> ordered(OrderKind kind, const std::vector<Standing> &standings) {
-  auto order = makeOrder(kind);
-  TaskQueue queue(*order);
-  std::vector<Task> tasks(standings.size());
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    tasks[i].standing = standings[i];
-    queue.insert(tasks[i]);
-  }
-  std::vector<size_t> result;
-  for (size_t i = 0; i < queue.length(); ++i)
-    result.push_back(static_cast<size_t>(&queue.at(i) - tasks.data()));
-  return result;
-}
-
-TEST(OrderPolicies, GoByPriorityOrAge) {
-  const std::vector<Standing> standings = {{1, 0}, {9, 1}, {1, 2}, {5, 3}};
-  EXPECT_EQ(ordered(OrderKind::Priority, standings), (std::vector<size_t>{1, 3, 0, 2}));
-  EXPECT_EQ(ordered(OrderKind::Fifo, standings), (std::vector<size_t>{0, 1, 2, 3}));
-  EXPECT_EQ(ordered(OrderKind::Newest, standings), (std::vector<size_t>{3, 2, 1, 0}));
-}
-
-TEST(OrderPolicies, WhatAllHaveAnnouncedGoesFirstInTheOrderOfTheLowestRank) {
-  // {priority, arrival here, announced by all, turn at the lowest rank}
-  const std::vector<Standing> standings = {{9, 0},          {1, 1, true, 7}, {5, 2, true, 8},
-                                           {5, 3, true, 6}, {1, 4},          {1, 5, true, ~0u}};
-  EXPECT_EQ(ordered(OrderKind::Priority, standings), (std::vector<size_t>{3, 2, 5, 1, 0, 4}));
-  EXPECT_EQ(ordered(OrderKind::Fifo, standings), (std::vector<size_t>{5, 3, 1, 2, 0, 4}));
-  EXPECT_EQ(ordered(OrderKind::Newest, standings), (std::vector<size_t>{2, 1, 3, 5, 4, 0}));
-}
-
 TEST(TaskQueue, ATaskThatMovesKeepsItsTurnOfThePass) {
-  PriorityOrder order;
-  TaskQueue queue(order);
+  TaskQueue queue(OrderPolicy::Priority);
   std::array<Task, 4> tasks;
   for (size_t i = 0; i < tasks.size(); ++i) {
     tasks[i].standing.arrival = i;
@@ -398,8 +342,7 @@ TEST(TaskQueue, ATaskThatMovesKeepsItsTurnOfThePass) {
 /// Executors that claim and release at random while tasks come and end.
 class RandomQueue {
 public:
-  RandomQueue(OrderKind kind, unsigned seed)
-      : order(makeOrder(kind)), queue(*order), random(seed) {}
+  RandomQueue(OrderPolicy order, unsigned seed) : queue(order), random(seed) {}
 
   /// The most claims of others between two of one task, or since it came.
   size_t longestWait(size_t steps) {
@@ -453,7 +396,6 @@ private:
     std::erase(open, task);
   }
 
-  std::unique_ptr<OrderPolicy> order;
   TaskQueue queue;
   std::mt19937 random;
   std::deque<Task> all;
@@ -466,15 +408,14 @@ private:
 TEST(TaskQueue, EveryTaskIsVisitedInBoundedTimeUnderEveryOrder) {
   const unsigned seed = std::random_device()();
   std::printf("seed %u\n", seed);
-  for (OrderKind kind : {OrderKind::Priority, OrderKind::Fifo, OrderKind::Newest})
+  for (auto order : {OrderPolicy::Priority, OrderPolicy::Fifo, OrderPolicy::Newest})
     for (unsigned round = 0; round < 20; ++round)
-      EXPECT_LE(RandomQueue(kind, seed + round).longestWait(5000), 4 * RandomQueue::kWindow)
-          << "order " << static_cast<int>(kind) << ", seed " << seed + round;
+      EXPECT_LE(RandomQueue(order, seed + round).longestWait(5000), 4 * RandomQueue::kWindow)
+          << "order " << static_cast<int>(order) << ", seed " << seed + round;
 }
 
 TEST(TaskQueue, AStreamOfNewTasksAtTheFrontDoesNotStarveTheBack) {
-  auto order = makeOrder(OrderKind::Newest);
-  TaskQueue queue(*order);
+  TaskQueue queue(OrderPolicy::Newest);
   std::deque<Task> tasks(2);
   queue.insert(tasks[0]);
   Visit visit;
@@ -493,33 +434,13 @@ TEST(TaskQueue, AStreamOfNewTasksAtTheFrontDoesNotStarveTheBack) {
   }
 }
 
-TEST(BudgetPolicies, TheOthersAreConstant) {
-  EXPECT_EQ(makeBudget(BudgetKind::Flat, {100ns, 1600ns})->budgetFor({7, 10, true}), 1600ns);
-  EXPECT_EQ(makeBudget(BudgetKind::NoPolling, {100ns, 1600ns})->budgetFor({0, 10, true}), 0ns);
-}
-
-TEST(FrontHeavyBudget, FallsWithPositionWithinItsLimits) {
-  FrontHeavyBudget policy({100ns, 1600ns});
-  EXPECT_EQ(policy.budgetFor({0, 10, false}), 1600ns);
-  EXPECT_EQ(policy.budgetFor({1, 10, false}), 800ns);
-  EXPECT_EQ(policy.budgetFor({4, 10, false}), 100ns);
-  EXPECT_EQ(policy.budgetFor({1000, 2000, false}), 100ns);
-}
-
-TEST(FrontHeavyBudget, RisesForATaskThatMoved) {
-  FrontHeavyBudget policy({100ns, 1600ns});
-  EXPECT_EQ(policy.budgetFor({1, 10, true}), 1600ns);
-  EXPECT_EQ(policy.budgetFor({2, 10, true}), 800ns);
-  EXPECT_EQ(policy.budgetFor({0, 10, true}), 1600ns) << "the cap holds";
-}
-
 TEST(Calibration, LimitsFollowTheRoundTripUnlessRequested) {
   BudgetLimits limits = budgetLimits(40ns, 0ns);
-  EXPECT_EQ(limits.floor, 80ns);
-  EXPECT_EQ(limits.cap, 800ns);
-  EXPECT_EQ(budgetLimits(200ns, 0ns).cap, 1us);
-  EXPECT_EQ(budgetLimits(200ns, 50us).cap, 50us);
-  EXPECT_EQ(budgetLimits(200ns, 1ns).cap, 400ns) << "never below the floor";
+  EXPECT_EQ(limits.floor, 80u);
+  EXPECT_EQ(limits.cap, 800u);
+  EXPECT_EQ(budgetLimits(200ns, 0ns).cap, 1000u);
+  EXPECT_EQ(budgetLimits(200ns, 50us).cap, 50000u);
+  EXPECT_EQ(budgetLimits(200ns, 1ns).cap, 400u) << "never below the floor";
 }
 
 TEST(Calibration, MeasuresWithinItsBounds) {

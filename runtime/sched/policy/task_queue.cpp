@@ -57,7 +57,7 @@ void TaskQueue::insertClaimed(Task &task) {
 void TaskQueue::place(Task &task) {
   auto position =
       std::upper_bound(tasks.begin(), tasks.end(), &task, [&](const Task *left, const Task *right) {
-        return order.goesBefore(left->standing, right->standing);
+        return goesBefore(order, left->standing, right->standing);
       });
   auto index = static_cast<size_t>(position - tasks.begin());
   tasks.insert(position, &task);
@@ -69,10 +69,10 @@ void TaskQueue::place(Task &task) {
 
 /// The task is in the queue.
 size_t TaskQueue::find(const Task &task) const {
-  auto goesBefore = [&](const Task *left, const Task *right) {
-    return order.goesBefore(left->standing, right->standing);
+  auto isBefore = [&](const Task *left, const Task *right) {
+    return goesBefore(order, left->standing, right->standing);
   };
-  auto begin = std::lower_bound(tasks.begin(), tasks.end(), &task, goesBefore);
+  auto begin = std::lower_bound(tasks.begin(), tasks.end(), &task, isBefore);
   auto found = std::find(begin, tasks.end(), &task);
   // Turns that are further apart than a half circle are in no order.
   if (found == tasks.end())
@@ -125,7 +125,7 @@ Task *TaskQueue::claimNext(bool onlyFrontGroup, Visit &visit) {
       countClaim(task);
       unlink(task);
       link(task);
-      visit = {next++, length, task.movedLast};
+      visit = {static_cast<uint32_t>(next++), static_cast<uint32_t>(length), task.movedLast};
       return &task;
     }
     beginPass(length);

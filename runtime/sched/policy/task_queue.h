@@ -12,6 +12,7 @@
 
 #include "runtime/sched/policy/policy.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -47,7 +48,7 @@ struct Round {
 /// has a lock.
 class TaskQueue {
 public:
-  explicit TaskQueue(const OrderPolicy &order) : order(order) { ends.older = ends.newer = &ends; }
+  explicit TaskQueue(OrderPolicy order) : order(order) { ends.older = ends.newer = &ends; }
   TaskQueue(const TaskQueue &) = delete;
   TaskQueue &operator=(const TaskQueue &) = delete;
 
@@ -109,7 +110,7 @@ private:
   void countClaim(Task &task);
   void beginPass(size_t length);
 
-  const OrderPolicy &order;
+  const OrderPolicy order;
   std::vector<Task *> tasks;
   Task ends; // of the list by claimedAt: the oldest is newer than it
   uint64_t claims = 0;

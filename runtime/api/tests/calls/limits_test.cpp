@@ -2,6 +2,7 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"
 #include "runtime/api/testing/steps.h"
+#include "runtime/sched/policy/policy.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace occl::communicator::testing {
@@ -45,9 +47,12 @@ TEST(Limits, OfAConfiguration) {
             "config->heapBytes must be at most 2^40");
   EXPECT_EQ(tryConfig(with(&Config::streams, 1024u)), "");
   EXPECT_EQ(tryConfig(with(&Config::streams, 1025u)), "config->streams must be at most 1024");
-  for (auto member :
-       {&Config::preemption, &Config::orderPolicy, &Config::budgetPolicy, &Config::strict}) {
-    uint32_t most = member == &Config::preemption || member == &Config::strict ? 2 : 3;
+  const std::pair<uint32_t Config::*, uint32_t> choices[] = {
+      {&Config::preemption, 2u},
+      {&Config::strict, 2u},
+      {&Config::orderPolicy, static_cast<uint32_t>(scheduler::kLastOrder)},
+      {&Config::budgetPolicy, static_cast<uint32_t>(scheduler::kLastBudget)}};
+  for (auto [member, most] : choices) {
     EXPECT_EQ(tryConfig(with(member, most)), "");
     EXPECT_NE(tryConfig(with(member, most + 1)), "");
   }

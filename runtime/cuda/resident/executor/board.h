@@ -20,6 +20,7 @@
 
 #include "plan/model/chunking.h"
 #include "runtime/exec/step/invocation.h"
+#include "runtime/sched/policy/policy.h"
 
 #include <cstdint>
 
@@ -309,10 +310,12 @@ inline constexpr uint64_t kTaken = 1;
 struct Settings {
   uint32_t numExecutors = 1;
   bool preemption = true;
-  /// How long a blocked task is polled: the first of a pass, half of it the second, and so on, but
-  /// not less than the least; if there is no other task, `alone`. What some rank has not announced
-  /// is looked at once if there are others.
-  uint64_t budgetCap = 5'000, budgetFloor = 2'000, budgetAlone = 50'000;
+  scheduler::OrderPolicy order = scheduler::OrderPolicy::Priority;
+  /// How long a blocked task is polled; if there is no other one, `budgetAlone`. What some rank has
+  /// not announced is looked at once if there are others.
+  scheduler::BudgetPolicy budget = scheduler::BudgetPolicy::FrontHeavy;
+  scheduler::BudgetLimits budgetLimits = {2'000, 5'000};
+  uint64_t budgetAlone = 50'000;
   /// Without a task of its own for so long an executor helps others; between two looks of an
   /// executor at what some rank had not announced.
   uint64_t helpAfter = 50'000, settleEvery = 2'000;

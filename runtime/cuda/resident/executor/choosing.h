@@ -1,8 +1,8 @@
 // Which task an executor turns to next.
 //
-// A pass gives every task one turn. What all ranks have announced goes first, in an order that all
-// ranks compute alike; tasks of other executors come last, and only to who has long had none of its
-// own.
+// A pass gives every task one turn, in the order of a policy (runtime/sched/policy), that all ranks
+// compute alike of what all of them have announced; tasks of other executors come last, and only to
+// who has long had none of its own.
 //
 // An executor keeps a ledger of what it has seen in the window, and chooses from that: a look at
 // all slots takes microseconds with many of them open. It looks at all of them when it knows of
@@ -11,6 +11,7 @@
 #pragma once
 
 #include "runtime/cuda/resident/executor/board.h"
+#include "runtime/sched/policy/order_key.h"
 
 #include <cstdint>
 
@@ -29,7 +30,7 @@ struct Ledger {
   Submitted submitted[kWindow];
   uint64_t claimable[kWindow]; // tasks for this executor, less those that have had their turn
   uint64_t visited[kWindow];   // have had their turn in this pass
-  uint64_t standing[kWindow];  // see Choosing::findStanding()
+  uint64_t standing[kWindow];  // see scheduler::standingKey()
   /// The low halves of 1 + the sequence: of what `submitted` is, and whose standing stays.
   uint32_t known[kWindow], settled[kWindow];
   bool isOthers[kWindow]; // tasks of other executors
@@ -117,7 +118,7 @@ public:
     else if (surveyedTo != tail || (hasUnsettled && now - settledAt >= settings.settleEvery))
       update(tail, now);
     uint64_t best = pick();
-    if (best >= kHelping && !hasLooked && now - surveyedAt >= kSurveyEvery) {
+    if (best >= OrderKey::kOthers && !hasLooked && now - surveyedAt >= kSurveyEvery) {
       hasLooked = survey(tail, now);
       best = pick();
     }
@@ -176,8 +177,8 @@ public:
       return settings.budgetAlone;
     if (!choice.isAnnounced)
       return 0;
-    uint64_t budget = settings.budgetCap >> (visitsInPass < 16 ? visitsInPass : 16);
-    return budget > settings.budgetFloor ? budget : settings.budgetFloor;
+    return scheduler::budgetOf(settings.budget, settings.budgetLimits,
+                               {visitsInPass, choice.tasks, false});
   }
 
   /// All submissions before it are complete.
@@ -188,10 +189,9 @@ private:
   static constexpr uint64_t kSurveyEvery = 3'000;
   /// Slots that a lane looks at together.
   static constexpr uint32_t kTogether = 4;
-  static constexpr uint64_t kNone = ~0ull, kAgeMask = 0xffffff;
-  static constexpr uint64_t kUnannounced = 1ull << 55, kHelping = 1ull << 54;
-  /// The age is not rank 0's number.
-  static constexpr uint64_t kUnaged = 1ull << 38;
+  using OrderKey = scheduler::OrderKey;
+  static constexpr uint64_t kNone = OrderKey::kNone;
+  static_assert(kWindow == OrderKey::kNumbers && kMaxTasks == OrderKey::kBlocks);
 
   OCCL_HOST_DEVICE bool isMine(uint64_t sequence) const {
     return (sequence & (target.numLanes() - 1)) == target.lane();
@@ -229,6 +229,7 @@ private:
     Found found;
     found.open = tail;
     for (uint64_t s = firstOfLane(from); s < tail; s += kTogether * target.numLanes()) {
+      // All loads first, so that they are on their way together.
       uint64_t claimable[kTogether], left[kTogether], sequence[kTogether], word[kTogether];
       for (uint32_t k = 0; k < kTogether; ++k) {
         const Slot &slot = board.slots[(s + k * target.numLanes()) % kWindow];
@@ -255,6 +256,7 @@ private:
       ++found.numOpen;
       mine = ownsAll ? claimable
                      : claimable & ownTasks(every, number, settings.numExecutors, homeIn(word));
+      // A helper may take any of them; the key puts those behind all of its own.
       ledger.isOthers[index] = mine == 0;
       if (mine == 0 && helps)
         mine = claimable;
@@ -273,8 +275,9 @@ private:
       const auto mark = static_cast<uint32_t>(s + 1);
       if (ledger.claimable[index] == 0 || ledger.settled[index] == mark)
         continue;
+      // Alone it is begun whether others have announced it or not: no word is looked at for it.
       if (isAlone) { // it has none before it
-        ledger.standing[index] = kUnaged;
+        ledger.standing[index] = OrderKey::kUnaged;
         continue;
       }
       if (ledger.known[index] != mark && !learn(s, index)) {
@@ -302,6 +305,7 @@ private:
       return false;
     const Submission submission = unpack(view.words);
     const CollectiveWords &words = *submission.collective;
+    // Copied: later looks at the announcements cost one trip instead of three.
     ledger.submitted[index] = {words.done,
                                words.announced,
                                submission.ordinal,
@@ -313,15 +317,14 @@ private:
     return true;
   }
 
-  /// Where a submission stands among others: what a key has of it, but for its age if that is not
-  /// rank 0's number. What all ranks have announced goes first, in an order that all ranks compute
-  /// alike: by the highest priority of any rank, then by the number on rank 0. False: the
-  /// invocation before is not complete here.
+  /// Where a submission stands among others. False: the invocation before is not complete here.
   OCCL_HOST_DEVICE bool findStanding(const Ledger::Submitted &submitted, uint32_t index,
                                      uint32_t mark) {
     const uint64_t done = target.peekBeforeFence(submitted.done);
     if (!settings.preemption) {
-      ledger.standing[index] = kUnaged;
+      // As this rank has submitted it: it is never found out what others say.
+      ledger.standing[index] =
+          scheduler::standingKey(settings.order, submitted.priority, true, 0) | OrderKey::kUnaged;
       return done == submitted.ordinal;
     }
     uint8_t priority = submitted.priority;
@@ -337,23 +340,21 @@ private:
         announced = false;
         continue;
       }
+      // One rank's urgency counts here, though some other rank has not come to it.
       const auto theirs = static_cast<uint8_t>(word >> 24);
       priority = theirs > priority ? theirs : priority;
       if (r == 0)
-        age = word & kAgeMask;
+        age = word & (OrderKey::kAges - 1);
     }
     if (done != submitted.ordinal)
       return false;
-    ledger.standing[index] =
-        uint64_t(255 - priority) << 46 | (announced ? age << 14 : kUnannounced | kUnaged);
+    ledger.standing[index] = scheduler::standingKey(settings.order, priority, announced, age);
     if (announced)
       ledger.settled[index] = mark;
     return true;
   }
 
-  /// The smallest key of a task in the ledger. A key says what goes first: bit 55: some rank has
-  /// not announced it; 54: a task of another executor; 46 to 53: the priority, inverted; 38: the
-  /// age is not rank 0's number; 14 to 37: the age; 6 to 13: which submission; then the block.
+  /// The smallest key of a task in the ledger.
   OCCL_HOST_DEVICE uint64_t pick() const {
     uint64_t best = kNone;
     for (uint64_t s = firstOfLane(oldestOpen); s < surveyedTo; s += target.numLanes()) {
@@ -361,14 +362,11 @@ private:
       const uint64_t candidates = ledger.claimable[index];
       const uint64_t standing = ledger.standing[index];
       // Nobody helps with what cannot go on.
-      if (candidates == 0 || (ledger.isOthers[index] && (standing & kUnannounced) != 0))
-        continue;
-      // Numbers repeat themselves after 2^24: what counts is how far apart they are.
-      const uint64_t age =
-          (standing & kUnaged) != 0 ? s - oldestOpen : ((standing >> 14) - agedFrom) & kAgeMask;
       const bool isOthers = ledger.isOthers[index];
-      const uint64_t key = (standing & ~(kAgeMask << 14)) | (isOthers ? kHelping : 0) | age << 14 |
-                           (s - oldestOpen) << 6 | firstOf(candidates, isOthers);
+      if (candidates == 0 || (isOthers && (standing & OrderKey::kUnannounced) != 0))
+        continue;
+      const uint64_t key = scheduler::keyOf(settings.order, standing, agedFrom, isOthers,
+                                            s - oldestOpen, firstOf(candidates, isOthers));
       best = key < best ? key : best;
     }
     return target.smallest(best);
@@ -385,14 +383,15 @@ private:
   OCCL_HOST_DEVICE bool decide(uint64_t best, uint64_t now, Choice &choice) {
     if (best == kNone)
       return false;
-    if ((best & kHelping) == 0)
+    const scheduler::KeyedTask task = scheduler::taskOf(settings.order, best, agedFrom);
+    if (!task.isOthers)
       lastOwn = now;
-    choice.sequence = oldestOpen + (best >> 6 & 255);
-    choice.block = static_cast<uint32_t>(best & 63);
+    choice.sequence = oldestOpen + task.number;
+    choice.block = task.block;
     choice.tasks = tasks;
-    choice.isAnnounced = (best & kUnannounced) == 0;
-    choice.isAged = (best & kUnaged) == 0;
-    choice.age = static_cast<uint32_t>(((best >> 14) + agedFrom) & kAgeMask);
+    choice.isAnnounced = task.isAnnounced;
+    choice.isAged = task.isAged;
+    choice.age = task.age;
     return true;
   }
 

@@ -247,6 +247,7 @@ private:
     BlockCounts *const counts = collective.counts;
     if (target.lane() != 0 || counts == nullptr || target.peek(&slot.sequence) != sequence)
       return;
+    // Times that nobody noted are when it was complete.
     const Progress progress = {target.peek(&slot.progress.takenIn),
                                target.peek(&slot.progress.started),
                                target.peek(&slot.progress.announced)};

@@ -65,6 +65,7 @@ public:
         const bool isShutHere = (shut[w] >> slot % 64 & 1) != 0;
         const uint64_t sequence = isShutHere ? target.peek(&board.slots[slot].sequence) : 0;
         bool isReached = isShutHere && target.acquireFromHost(&page.gates[slot]) > sequence;
+        // Lanes have found theirs at the same time; all lanes together open one after the other.
         while (const uint64_t next = target.ofFirst(isReached, slot + 1)) {
           open(static_cast<uint32_t>(next - 1));
           isReached = isReached && slot != next - 1;

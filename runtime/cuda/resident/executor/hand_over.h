@@ -95,6 +95,8 @@ public:
     const uint64_t all = allTasks(numBlocks);
     uint64_t given = 0;
     for (uint32_t round = 0; round < 2 && given != all; ++round) {
+      // Each lane looks at some executors, and hands a block to those that are free: in the first
+      // round the one that they prefer, in the second the one that a busy executor prefers.
       uint64_t mine = 0;
       for (uint32_t i = 0; i < Takers::kEach; ++i) {
         const uint32_t executor = i * Target::kLanes + target.lane();

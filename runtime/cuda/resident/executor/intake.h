@@ -483,6 +483,7 @@ private:
 
   /// Whether all should leave. Has the intake.
   OCCL_HOST_DEVICE void watch(uint64_t first) {
+    // Has any executor moved something since the last watch?
     uint64_t sum = 0;
     for (uint32_t e = target.lane(); e < settings.numExecutors; e += target.numLanes())
       sum += target.peek(&board.progress[e].value);
@@ -497,6 +498,8 @@ private:
       target.post(&board.watchedGeneration, generation);
     }
     target.sync();
+    // How long nothing has, and how long that may be. Submissions whose streams have not come to
+    // them may wait as if there were none, but no longer than what is stuck.
     const uint64_t still = moved ? 0 : now - target.peek(&board.watchedSince);
     const uint64_t stuckLimit =
         settings.stuckLimit + (isEmpty ? 0 : (tail() - first) * settings.stuckLimitEach);
@@ -515,6 +518,8 @@ private:
   /// here it is the other way round, with a sequentially consistent fence between on both sides:
   /// one of the two sees the other. A lookout comes by, whatever it is.
   OCCL_HOST_DEVICE void decideToLeave(bool holds) {
+    // First say that all leave, then look at the ring once more: a submitter stores its entry
+    // first, and looks then whether executors are there. One of the two sees the other.
     const bool stays = holds && !mayAllLeave();
     if (target.lane() == 0)
       target.postToHost(&lookout().stays, stays ? generation : 0);
@@ -524,6 +529,7 @@ private:
       target.storeToHostFenced(&page.quitGeneration, generation - 1);
       return;
     }
+    // Nothing has come: it holds.
     seen = (generation << 48) + tail();
     tell();
     isLookout = stays;
@@ -539,6 +545,7 @@ private:
         continue;
       const Submission submission = unpack(view.words);
       const uint32_t slot = s % kWindow;
+      // Executors have recorded the waits beside the tasks; the host reads them in its page.
       for (uint32_t b = target.lane(); b < submission.numBlocks; b += target.numLanes())
         for (uint32_t w = 0; w < WaitRecord::kWords; ++w)
           target.postToHost(&page.waits[slot][b].words[w],

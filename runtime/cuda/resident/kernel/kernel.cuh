@@ -52,6 +52,7 @@ public:
       return Base::arrived(words, first, number, missing);
     const bool hasWord = threadIdx.x < number;
     const ReadyWord awaited = Base::tableEntry(words[first + (hasWord ? threadIdx.x : 0)]);
+    // A lane for each word, all of them together.
     bool here = !hasWord;
 #pragma unroll 1
     for (uint32_t look = 0; look < kLooks; ++look) {
@@ -84,6 +85,7 @@ public:
                         const Body &body) {
     prepare(submission, block, isClear);
     const ImageHeader &header = headerOf(*task);
+    // Steps that are made ready are the common case: they alone are inlined.
     if (hasReadyTables(header)) {
       const uint32_t ends = endsOf(submission);
       ReadyBlock<Target> steps(shared.invocation, header.program, header.ready,
@@ -392,6 +394,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     interpretResident(const __grid_constant__ ExecutorArguments arguments) {
   extern __shared__ __align__(16) char memory[];
   auto &shared = *reinterpret_cast<ExecutorShared *>(memory);
+  // The first warp schedules and steps; the others fold what it hands them, until it dismisses
+  // them.
   if (threadIdx.x >= kControlThreads)
     return Target::serve(shared.team);
   Target target(shared.team);

@@ -159,6 +159,7 @@ public:
   __device__ static uint64_t takeEntries(const SubmissionEntry *entries, uint64_t tail,
                                          const Open &open) {
     constexpr uint32_t kWords = SubmissionEntry::kWords;
+    // Entries that are complete and have no gap before them have come.
     const uint64_t sequence = tail + lane() / kWords;
     const uint64_t word = acquireWord(&entries[sequence % kWindow].words[lane() % kWords]);
     const uint32_t missing = ~__ballot_sync(~0u, isOfTurn(word, sequence));

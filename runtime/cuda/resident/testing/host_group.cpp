@@ -158,8 +158,10 @@ void HostRank::runGeneration(uint64_t generation) {
     executor.join();
 }
 
-uint64_t HostRank::submit(HostCollective &collective, uint32_t rank) {
-  return submit(collective.nextOf(rank));
+uint64_t HostRank::submit(HostCollective &collective, uint32_t rank, uint8_t priority) {
+  Submission submission = collective.nextOf(rank);
+  submission.priority = priority;
+  return submit(submission);
 }
 
 uint64_t HostRank::submitStreamed(HostCollective &collective, uint32_t rank) {

@@ -70,7 +70,7 @@ public:
   /// Of an executor, once all have left.
   const MarkRing &marksOf(uint32_t executor) const { return marks[executor]; }
   /// As submit(), until the window has room.
-  uint64_t submit(HostCollective &collective, uint32_t rank);
+  uint64_t submit(HostCollective &collective, uint32_t rank, uint8_t priority = 0);
   /// The same, to begin when its stream reaches it.
   uint64_t submitStreamed(HostCollective &collective, uint32_t rank);
   void reach(uint64_t request);
