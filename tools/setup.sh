@@ -7,6 +7,7 @@ packages=(
   bazel-bootstrap g++ make python3
   llvm-19-dev libmlir-19-dev mlir-19-tools llvm-19-tools # the compiler; FileCheck and lit for its tests
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
+  libhwloc-dev # finds the cores and memories of a machine
   libexpat1-dev # reads XML of other tools
   liblzma-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev

@@ -22,6 +22,7 @@ Examples:
   occl run -n 4 ./program
   occl nccl torchrun --nproc-per-node=2 train.py
   occl doctor
+  occl topo -o here.topo
 Each command has its own --help.
 Exit status: the command's; 2 after an error in this command line.)";
 
@@ -29,7 +30,6 @@ Exit status: the command's; 2 after an error in this command line.)";
 constexpr struct {
   const char *name, *instead;
 } kPlanned[] = {
-    {"topo", "a topology is written by hand: docs/language.md"},
     {"tune", "`occlc stats` predicts, `occl run --plan` times"},
 };
 
@@ -46,8 +46,8 @@ int runCommand(const std::string &name, std::vector<std::string> words) {
     words.insert(words.begin(), name);
     return become("occl " + name, pathOf("occlc"), words);
   }
-  if (name == "doctor")
-    return become("occl doctor", pathOf("occl-doctor"), words);
+  if (name == "doctor" || name == "topo")
+    return become("occl " + name, pathOf("occl-" + name), words);
   for (const auto &planned : kPlanned)
     if (name == planned.name)
       return refuse("'" + name + "' is not there yet; " + planned.instead);
@@ -92,6 +92,7 @@ int main(int argc, char **argv) {
   app.add_subcommand("view", "writes a page that shows a plan, or a trace: occlc view");
   app.add_subcommand("nccl", "runs a program with OCCL in the place of NCCL");
   app.add_subcommand("doctor", "says what of this machine OCCL can use, and what is in its way");
+  app.add_subcommand("topo", "writes what this machine is as a topology for occlc");
   app.footer(kExamples);
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
     std::cout << app.help();
