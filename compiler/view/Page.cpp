@@ -56,7 +56,9 @@ public:
 
   void layer(const Layer &layer) {
     const Schedule &schedule = *layer.schedule;
-    out << "{\"name\":" << quoted(layer.name) << ',';
+    out << "{\"name\":" << quoted(layer.name) << ",\"makespan\":";
+    time(schedule.makespan);
+    out << ",\"tiles\":" << schedule.tiles << ",\"tilesShown\":" << schedule.tilesInTrace << ',';
     strings("texts", schedule.texts);
     out << ',';
     strings("invocations", schedule.invocations);

@@ -43,7 +43,9 @@ struct Link {
 };
 
 struct Schedule {
-  std::string plan; // its name, if it is known
+  std::string plan;    // its name, if it is known
+  double makespan = 0; // predicted, of all tiles; 0: not known
+  uint64_t tiles = 0, tilesInTrace = 0;
   std::vector<std::string> texts;
   std::vector<Lane> lanes;
   std::vector<Span> spans;

@@ -155,8 +155,11 @@ private:
   std::map<std::string, Flow> flows;
 };
 
-void readLinks(const json &about, Schedule &schedule) {
+void readPrediction(const json &about, Schedule &schedule) {
   schedule.plan = textOf(about, "plan");
+  schedule.makespan = numberOf(about, "makespanMicroseconds").value_or(0);
+  schedule.tiles = static_cast<uint64_t>(numberOf(about, "tiles").value_or(0));
+  schedule.tilesInTrace = static_cast<uint64_t>(numberOf(about, "tilesInTrace").value_or(0));
   const json *links = member(about, "links");
   if (!links || !links->is_array())
     return;
@@ -248,7 +251,7 @@ plan::Expected<Schedule> readTrace(std::string_view trace, const std::string &or
     return plan::Status::error(origin + ": " + wrong);
   reader.finish();
   if (const json *about = member(rest, "otherData"))
-    readLinks(*about, schedule);
+    readPrediction(*about, schedule);
   return schedule;
 }
 

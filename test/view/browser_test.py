@@ -140,6 +140,7 @@ def test_a_hundred_thousand_events(browser: Browser, tools: Tools) -> None:
     page = tools.view(tools.compile("allreduce/ring", "-D", "ranks=40"), "--bytes", "64MiB")
     open_page(browser, page)
     events = browser.evaluate("model.layers[0].count")
+    assert "tiles" in browser.evaluate("element('panels').textContent")
     opened = browser.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
     assert events >= 100_000, events
     assert 0 < opened <= 2000, opened

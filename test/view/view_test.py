@@ -47,6 +47,14 @@ def test_texts_and_loads(tools: Tools) -> None:
     assert all(link[2] > 0 for link in layer["links"])
 
 
+def test_a_part_of_many_tiles_says_so(tools: Tools) -> None:
+    data = data_of(tools.view(tools.compile("allreduce/ring", "-D", "ranks=8"), "--bytes", "1GiB"))
+    [layer] = data["layers"]
+    assert 0 < layer["tilesShown"] < layer["tiles"], (layer["tilesShown"], layer["tiles"])
+    shown = max(span[1] + span[2] for span in spans_of(layer))
+    assert shown < layer["makespan"] and all(link[2] <= layer["makespan"] for link in layer["links"])
+
+
 def test_recorded_runs_lie_over_the_prediction(tools: Tools) -> None:
     plan = tools.compile("allreduce/ring", "-D", "ranks=3")
     trace = tools.record(plan, "--count", "3000", "--iterations", "4")

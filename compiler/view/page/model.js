@@ -1,5 +1,6 @@
 "use strict";
-// The data. lanes: [rank, name, whether it is a thread block]. Each layer has texts, invocations, links
+// The data. lanes: [rank, name, whether it is a thread block]. Each layer has, if it is predicted, its makespan (0:
+// none) and how many of its tiles are shown; texts, invocations, links
 // ([name, bytes, busy microseconds]), and, flat, spans (lane, begin, duration, and the numbers of name,
 // text, source, invocation and instruction, -1 for none) and arrows (from, to, whether it is a signal).
 
@@ -27,6 +28,7 @@ function prefixMaximum(length, value) {
 class Layer {
   constructor(data, numLanes) {
     Object.assign(this, {name: data.name, texts: data.texts, links: data.links,
+                         makespan: data.makespan, tiles: data.tiles, tilesShown: data.tilesShown,
                          invocations: data.invocations, numLanes});
     this.count = data.spans.length / SPAN;
     const column = (Type, offset) =>
@@ -81,6 +83,12 @@ class Layer {
         to = Math.max(to, ended[spans.length - 1]);
       }
     return from < to ? [from, to] : [0, 1];
+  }
+
+  /** How long all of it takes, also what is not shown. */
+  duration() {
+    const [from, to] = this.extent();
+    return this.makespan || to - from;
   }
 
   /** The arrows [low, high) hold all that touch the time from..to. */

@@ -46,16 +46,18 @@ function addTimes(panel, model, layer) {
   const whole = (to - from) * Math.max(1, blocks);
   const rows = keyOf => timeBy(model, layer, keyOf).slice(0, 12).map(
     ([key, time]) => [layer.texts[key], `${number(100 * time / whole)} %`, time / whole]);
-  addTable(panel, `${layer.name}: ${number(to - from)} us, of thread blocks' time`,
+  const part = layer.tilesShown < layer.tiles
+    ? `; shown are ${layer.tilesShown} of ${layer.tiles} tiles, ${number(to - from)} us` : "";
+  addTable(panel, `${layer.name}: ${number(layer.duration())} us${part}; of thread blocks' time`,
            rows(span => layer.nameOf[span]));
   addTable(panel, `${layer.name}: by source line`, rows(span => layer.sourceOf[span]));
 }
 
 function addLinks(panel, model, layer) {
-  const [from, to] = layer.extent(), busiest = [...layer.links].sort((a, b) => b[2] - a[2]);
+  const duration = layer.duration(), busiest = [...layer.links].sort((a, b) => b[2] - a[2]);
   addTable(panel, `${layer.name}: links, bytes and busy`, busiest.slice(0, 40).map(
-    ([name, bytes, busy]) => [name, `${amount(bytes)}, ${number(100 * busy / (to - from))} %`,
-                              busy / (to - from)]));
+    ([name, bytes, busy]) => [name, `${amount(bytes)}, ${number(100 * busy / duration)} %`,
+                              busy / duration]));
   if (layer.links.length > 0) return;
   const counts = new Map();
   for (const {from, to} of layer.arrows) {
