@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel python-test asan ubsan tsan sanitize format
+.PHONY: help demo test view torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel python-test asan ubsan tsan sanitize format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -10,6 +10,7 @@ help:
 	@echo "make demo                  compile collectives, reduce the gradients of ResNet-50 on 8 ranks, show a deadlock avoided"
 	@echo "make test                  build everything, run all tests"
 	@echo "make torch                 the Python package, and PyTorch's backend occl on CPUs with two versions of PyTorch, fetched once; torch-all: with ten"
+	@echo "make view                  the page of occl view in a headless Chromium: what it draws, and how fast"
 	@echo "make bench                 compare with Open MPI on this machine; into bench/results/host, as the two below into theirs"
 	@echo "make bench-stickiness      context switches and queue lengths with one late rank, as figure 9 of the OCCL paper"
 	@echo "make bench-compile-time    what occlc takes for the programs of bench/compile_time"
@@ -37,6 +38,11 @@ demo:
 test:
 	@tools/setup.sh
 	@tools/dev/run_tests.sh
+
+view:
+	@tools/setup.sh view
+	@$(BAZEL) build //tools/occlc //tools/occl-run
+	@python3 test/view/browser_test.py $(BIN)/tools/occlc/occlc $(BIN)/tools/occl-run/occl-run
 
 torch torch-all:
 	@tools/setup.sh torch

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs what building needs and this Debian lacks; does nothing, quickly, when all is there.
-#   tools/setup.sh [bench|format|fuzz|python|torch]...   (nothing named: what `make test` and `make demo` need)
+#   tools/setup.sh [bench|format|fuzz|python|torch|view]...   (nothing named: what `make test` and `make demo` need)
 set -euo pipefail
 
 packages=(
   bazel-bootstrap g++ make python3
   llvm-19-dev libmlir-19-dev mlir-19-tools llvm-19-tools # the compiler; FileCheck and lit for its tests
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
+  libhwloc-dev # finds the cores and memories of a machine
   libexpat1-dev # reads XML of other tools
   liblzma-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
@@ -20,8 +21,9 @@ for group in "$@"; do
   fuzz) packages+=(clang-19 libclang-rt-19-dev) ;; # libFuzzer
   python) packages+=(python3-venv python3-pip) ;; # wheels and tests of the Python package
   torch) packages+=(python3-dev python3-venv) ;; # PyTorch's backend
+  view) packages+=(chromium) ;; # in which the page of `occl view` is tested
   *)
-    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz, python, torch" >&2
+    echo "tools/setup.sh: no group '$group'; there are: bench, format, fuzz, python, torch, view" >&2
     exit 2
     ;;
   esac

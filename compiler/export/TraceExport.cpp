@@ -3,6 +3,7 @@
 #include "compiler/cost/Predict.h"
 #include "compiler/export/WaitText.h"
 #include "plan/io/printer.h"
+#include "plan/model/messages.h"
 #include "plan/model/trace_names.h"
 
 #include <nlohmann/json.hpp>
@@ -34,7 +35,14 @@ std::string microseconds(cost::Picoseconds time) {
 
 class TraceWriter {
 public:
-  TraceWriter(const plan::Plan &plan, std::ostream &out) : plan(plan), out(out) {}
+  TraceWriter(const plan::Plan &plan, std::ostream &out)
+      : plan(plan), out(out), sentBy(plan.instructions.size()),
+        receivedBy(plan.instructions.size()) {
+    for (const plan::Message &message : plan::messagesOf(plan)) {
+      sentBy[message.sender].push_back(message);
+      receivedBy[message.receiver].push_back(message);
+    }
+  }
 
   void note(const cost::StepRecord &step) { steps.push_back(step); }
 
@@ -43,12 +51,14 @@ public:
         << ",\"collective\":" << quoted(plan.collective)
         << ",\"topology\":" << quoted(topology.name) << ",\"bytes\":" << bytes
         << ",\"tiles\":" << prediction.tiles << ",\"tilesInTrace\":" << prediction.simulatedTiles
-        << ",\"makespanMicroseconds\":" << microseconds(prediction.makespan)
-        << "},\"traceEvents\":[";
+        << ",\"makespanMicroseconds\":" << microseconds(prediction.makespan) << ",\"links\":[";
+    writeLinks(prediction);
+    out << "]},\"traceEvents\":[";
     writeNames();
-    for (const cost::StepRecord &step : steps)
+    for (const cost::StepRecord &step : steps) {
       writeStep(step, prediction);
-    writeMessages(prediction.simulatedTiles);
+      writeMessages(step);
+    }
     out << "\n]}\n";
   }
 
@@ -100,49 +110,41 @@ private:
     out << "}}";
   }
 
-  /// Receivers are in the order of ranks, and on a rank in the order of messages.
-  void writeMessages(uint64_t tiles) {
-    std::vector<std::vector<uint32_t>> senders(plan.connections.size()),
-        receivers(plan.connections.size());
-    for (uint32_t i = 0; i < plan.instructions.size(); ++i) {
-      for (const plan::Operand &operand : plan.sourcesOf(plan.instructions[i]))
-        if (operand.kind == plan::OperandKind::Connection)
-          receivers[operand.index].push_back(i);
-      for (const plan::Operand &operand : plan.destinationsOf(plan.instructions[i]))
-        if (operand.kind == plan::OperandKind::Connection)
-          senders[operand.index].push_back(i);
-    }
-    std::vector<const cost::StepRecord *> stepAt(tiles * plan.instructions.size());
-    for (const cost::StepRecord &step : steps)
-      stepAt[step.tile * plan.instructions.size() + step.instruction] = &step;
-    for (uint64_t tile = 0; tile < tiles; ++tile)
-      for (size_t c = 0; c < senders.size(); ++c)
-        for (size_t i = 0; i < receivers[c].size(); ++i) {
-          size_t first = tile * plan.instructions.size();
-          writeFlow(*stepAt[first + senders[c][i % senders[c].size()]],
-                    *stepAt[first + receivers[c][i]]);
-        }
+  /// Behind the event of the instruction that sends or receives them.
+  void writeMessages(const cost::StepRecord &step) {
+    // A flow binds to the event that encloses its time: not to the one after its sender.
+    const cost::Picoseconds sent = step.end > step.begin ? step.end - 1 : step.end;
+    for (const plan::Message &message : sentBy[step.instruction])
+      writeFlow("s", message, step, sent);
+    for (const plan::Message &message : receivedBy[step.instruction])
+      writeFlow("f", message, step, step.begin);
   }
 
-  void writeFlow(const cost::StepRecord &from, const cost::StepRecord &to) {
-    auto end = [&](const char *phase, const cost::StepRecord &step, cost::Picoseconds time) {
-      plan::Place place = plan::placeOf(plan, step.instruction);
-      begin(phase) << ",\"cat\":\"message\",\"name\":\"message\",\"id\":" << numFlows
-                   << ",\"pid\":" << place.rank << ",\"tid\":" << place.threadBlock
-                   << ",\"ts\":" << microseconds(time);
-    };
-    // A flow binds to the event that encloses its time: not to the one after its sender.
-    end("s", from, from.end > from.begin ? from.end - 1 : from.end);
-    out << "}";
-    end("f", to, to.begin);
-    out << ",\"bp\":\"e\"}";
-    ++numFlows;
+  void writeFlow(const char *phase, const plan::Message &message, const cost::StepRecord &step,
+                 cost::Picoseconds time) {
+    plan::Place place = plan::placeOf(plan, step.instruction);
+    const char *name = message.isSignal ? plan::trace::kFlowOfSignal : plan::trace::kFlow;
+    begin(phase) << ",\"cat\":\"" << plan::trace::kFlow << "\",\"name\":\"" << name
+                 << "\",\"id\":\"" << plan::nameOfMessage(message, step.tile)
+                 << "\",\"pid\":" << place.rank << ",\"tid\":" << place.threadBlock
+                 << ",\"ts\":" << microseconds(time) << (*phase == 'f' ? ",\"bp\":\"e\"}" : "}");
+  }
+
+  void writeLinks(const cost::Prediction &prediction) {
+    const char *separator = "";
+    for (const cost::ResourceUse &use : prediction.resources) {
+      if (use.bytes == 0)
+        continue;
+      out << separator << "{\"name\":" << quoted(use.name) << ",\"bytes\":" << use.bytes
+          << ",\"busyMicroseconds\":" << microseconds(use.busy) << '}';
+      separator = ",";
+    }
   }
 
   const plan::Plan &plan;
   std::ostream &out;
   std::vector<cost::StepRecord> steps;
-  uint64_t numFlows = 0;
+  std::vector<std::vector<plan::Message>> sentBy, receivedBy; // by instruction
   bool isFirst = true;
 };
 

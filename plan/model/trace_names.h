@@ -11,6 +11,11 @@ inline constexpr const char *kInstruction = "instruction";
 inline constexpr const char *kWait = "wait";
 inline constexpr const char *kWaitPrefix = "wait: ";
 
+// Messages: flows, whose category is kFlow too. Their ids are plan::nameOfMessage, and each end
+// stands behind the event of the instruction that it belongs to.
+inline constexpr const char *kFlow = "message";
+inline constexpr const char *kFlowOfSignal = "signal";
+
 // What is waited for.
 inline constexpr const char *kMessage = "a message";
 inline constexpr const char *kSignal = "a signal";

@@ -126,14 +126,15 @@ class Plan:
         return predict(self, bytes, topology, define)
 
     def draw(self, *, bytes: int | str = "1MiB", topology: _PathLike | None = None,
-             define: dict[str, Any] | None = None, by: str = "time",
-             ranks: list[int] | range | None = None) -> Drawing:
-        """The schedule as a picture, which a notebook shows and save() writes: a lane for each
-        thread block of each rank, an arrow for each message. by='time' is the cost model's
-        prediction for `bytes` a part, by='step' counts instructions that wait for each other."""
+             define: dict[str, Any] | None = None,
+             trace: _PathLike | None = None) -> Drawing:
+        """The schedule as a page, which a notebook shows and save() writes (`occlc view`): a lane
+        for each thread block of each rank, an arrow for each message, as the cost model predicts
+        it for `bytes` a part; below that the runs of the plan in `trace`, a file that
+        `occl-run --trace` or Communicator.trace has written."""
         from .draw import draw
 
-        return draw(self, bytes=bytes, topology=topology, define=define, by=by, ranks=ranks)
+        return draw(self, bytes=bytes, topology=topology, define=define, trace=trace)
 
     def trace(self, path: _PathLike, *, bytes: int | str = "1MiB",
               topology: _PathLike | None = None, define: dict[str, Any] | None = None) -> Path:

@@ -12,7 +12,7 @@ UNTESTED = {"E300"}
 # Kinds whose errors have no line of a text to show, and why.
 WITHOUT_LINE = {
     "E001": "the file cannot be read", "E018": "nothing was chosen", "E025": "an option", "E026": "an option",
-    "E027": "a file that is written", "E028": "the whole file", "E085": "a plan, not a text",
+    "E027": "a file that is written", "E028": "the whole file", "E029": "a trace, not a text", "E085": "a plan, not a text",
     "E200": "the file cannot be read", "E240": "a plan, not a text", "W240": "a plan, not a text",
     "E110": "a program in IR", "E111": "a program in IR", "E112": "a program in IR", "E113": "an option of a pass",
     "E300": "memory", "E303": "no file gives such a plan",

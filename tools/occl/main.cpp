@@ -17,10 +17,12 @@ using namespace occl::driver;
 constexpr const char *kExamples = R"(
 Examples:
   occl compile ring.coll -D ranks=8 -o ring.plan.json
+  occl view ring.plan.json
   occl run --plan ring.plan.json
   occl run -n 4 ./program
   occl nccl torchrun --nproc-per-node=2 train.py
   occl doctor
+  occl topo -o here.topo
 Each command has its own --help.
 Exit status: the command's; 2 after an error in this command line.)";
 
@@ -28,8 +30,6 @@ Exit status: the command's; 2 after an error in this command line.)";
 constexpr struct {
   const char *name, *instead;
 } kPlanned[] = {
-    {"view", "`occlc trace` and `occl-run --trace` write what ui.perfetto.dev shows"},
-    {"topo", "a topology is written by hand: docs/language.md"},
     {"tune", "`occlc stats` predicts, `occl run --plan` times"},
 };
 
@@ -42,12 +42,12 @@ int refuse(const std::string &why) {
 int runCommand(const std::string &name, std::vector<std::string> words) {
   if (name == "run")
     return become("occl run", pathOf("occl-run"), words);
-  if (name == "compile") {
-    words.insert(words.begin(), "compile");
-    return become("occl compile", pathOf("occlc"), words);
+  if (name == "compile" || name == "view") {
+    words.insert(words.begin(), name);
+    return become("occl " + name, pathOf("occlc"), words);
   }
-  if (name == "doctor")
-    return become("occl doctor", pathOf("occl-doctor"), words);
+  if (name == "doctor" || name == "topo")
+    return become("occl " + name, pathOf("occl-" + name), words);
   for (const auto &planned : kPlanned)
     if (name == planned.name)
       return refuse("'" + name + "' is not there yet; " + planned.instead);
@@ -89,8 +89,10 @@ int main(int argc, char **argv) {
                "occl"};
   app.add_subcommand("run", "starts a program, or a plan, as the ranks of a job: occl-run");
   app.add_subcommand("compile", "makes a plan of a .coll file: occlc compile");
+  app.add_subcommand("view", "writes a page that shows a plan, or a trace: occlc view");
   app.add_subcommand("nccl", "runs a program with OCCL in the place of NCCL");
   app.add_subcommand("doctor", "says what of this machine OCCL can use, and what is in its way");
+  app.add_subcommand("topo", "writes what this machine is as a topology for occlc");
   app.footer(kExamples);
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
     std::cout << app.help();

@@ -19,13 +19,12 @@ def occl(*words: str, status: int = 0, **settings: str) -> tuple[str, str]:
 
 
 def test_words() -> None:
-    for word in ("run", "compile", "nccl", "doctor"):
+    for word in ("run", "compile", "view", "nccl", "doctor", "topo"):
         assert word in occl("--help")[0]
         assert "Usage" in occl(word, "--help")[0], word
     assert "Usage" in occl(status=2)[0]
     assert "there is no command 'nothing'" in occl("nothing", status=2)[1]
-    for word in ("view", "topo", "tune"):
-        assert "is not there yet" in occl(word, status=2)[1]
+    assert "is not there yet" in occl("tune", status=2)[1]
 
 
 def test_compile_and_run() -> None:
@@ -33,6 +32,7 @@ def test_compile_and_run() -> None:
         plan = os.path.join(folder, "ring.plan.json")
         occl("compile", "algorithms/allreduce/ring.coll", "-D", "ranks=2", "-o", plan)
         occl("run", "--plan", plan, "--count", "100", "--iterations", "2")
+        assert occl("view", plan)[0] == os.path.join(folder, "ring.plan.html\n")
     assert occl("run", "-n", "2", "--", "false", status=1)
 
 

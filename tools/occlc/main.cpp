@@ -5,6 +5,7 @@
 #include "tools/occlc/heap.h"
 #include "tools/occlc/output.h"
 #include "tools/occlc/trace.h"
+#include "tools/occlc/view.h"
 
 #include "compiler/driver/Printing.h"
 #include "plan/model/limits.h"
@@ -280,6 +281,9 @@ int main(int argc, char **argv) {
   commands.push_back({tools::addExplain(app, explain), [&] { return tools::explain(explain); }});
   tools::TraceCommand trace;
   commands.push_back({tools::addTrace(app, trace), [&] { return tools::trace(trace); }});
+
+  tools::ViewCommand view;
+  commands.push_back({tools::addView(app, view), [&] { return tools::view(view); }});
 
   tools::FmtCommand fmt;
   commands.push_back(addFmt(app, fmt));

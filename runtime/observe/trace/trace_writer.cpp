@@ -1,6 +1,7 @@
 #include "runtime/observe/trace/trace_writer.h"
 
 #include "plan/io/printer.h"
+#include "plan/model/messages.h"
 #include "plan/model/trace_names.h"
 #include "runtime/control/records/wait_edges.h"
 #include "runtime/observe/report/wait_text.h"
@@ -81,6 +82,7 @@ private:
     KnownCollective known;
     uint32_t numBlocks = 0;
     uint32_t firstThread = 0;
+    std::map<uint32_t, std::vector<plan::Message>> sentBy, receivedBy; // by instruction
   };
 
   void assignThreads(const std::vector<TraceEvent> &events) {
@@ -93,9 +95,14 @@ private:
     uint32_t next = 0, executor = 0;
     for (auto &[id, collective] : collectives) {
       collective.known = lookUp(id);
-      if (const plan::Plan *plan = collective.known.plan.get())
+      if (const plan::Plan *plan = collective.known.plan.get()) {
         collective.numBlocks =
             std::max(collective.numBlocks, plan->ranks[header.rank].numThreadBlocks);
+        for (const plan::Message &message : plan::messagesOf(*plan)) {
+          collective.sentBy[message.sender].push_back(message);
+          collective.receivedBy[message.receiver].push_back(message);
+        }
+      }
       collective.firstThread = next;
       next += collective.numBlocks;
     }
@@ -164,11 +171,14 @@ private:
                << ",\"tid\":" << thread;
     writeTimes(event);
   }
-  void writeTimes(const TraceEvent &event) {
+  void writeTimes(const TraceEvent &event, bool hasDuration = true) {
     uint64_t from = timeOf(event.begin), to = timeOf(event.end);
     char text[80];
-    std::snprintf(text, sizeof text, ",\"ts\":%llu.%03llu,\"dur\":%llu.%03llu", micros(from),
-                  rest(from), micros(to - from), rest(to - from));
+    std::snprintf(text, sizeof text, ",\"ts\":%llu.%03llu", micros(from), rest(from));
+    out << text;
+    if (!hasDuration)
+      return;
+    std::snprintf(text, sizeof text, ",\"dur\":%llu.%03llu", micros(to - from), rest(to - from));
     out << text;
   }
   uint64_t timeOf(Ticks time) const {
@@ -203,6 +213,33 @@ private:
         out << ",\"source\":" << quoted(source);
     }
     out << "}}";
+    // A message begins and ends with its first slice.
+    if (instruction && event.detail[1] == 0)
+      writeMessages(event, collective, *instruction);
+  }
+
+  void writeMessages(const TraceEvent &event, const Collective &collective,
+                     const plan::Instruction &instruction) {
+    const auto index =
+        static_cast<uint32_t>(&instruction - collective.known.plan->instructions.data());
+    const auto write = [&](const char *phase, const auto &messages, Ticks time) {
+      if (const auto found = messages.find(index); found != messages.end())
+        for (const plan::Message &message : found->second)
+          writeFlow(phase, message, event, collective, time);
+    };
+    write("s", collective.sentBy, event.end > event.begin ? event.end - 1 : event.end);
+    write("f", collective.receivedBy, event.begin);
+  }
+
+  void writeFlow(const char *phase, const plan::Message &message, const TraceEvent &event,
+                 const Collective &collective, Ticks time) {
+    begin(phase) << ",\"cat\":\"" << names::kFlow << "\",\"name\":\""
+                 << (message.isSignal ? names::kFlowOfSignal : names::kFlow) << "\",\"id\":\""
+                 << event.collective << '.' << event.ordinal << '.'
+                 << plan::nameOfMessage(message, event.detail[0])
+                 << "\",\"tid\":" << collective.firstThread + event.block;
+    writeTimes({.begin = time, .end = time}, false);
+    out << (*phase == 'f' ? ",\"bp\":\"e\"}" : "}");
   }
 
   void writeWait(const TraceEvent &event, const Collective &collective) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <sstream>
 
 namespace occl::insight {
@@ -73,6 +74,40 @@ TEST(TraceWriter, NamesInstructionsAndWaitsAsThePredictedTraceDoes) {
   EXPECT_FALSE(runs[0]["args"]["does"].get<std::string>().empty());
   EXPECT_NEAR(waits[0]["ts"].get<double>() + waits[0]["dur"].get<double>(),
               runs[0]["ts"].get<double>(), 0.002);
+}
+
+TEST(TraceWriter, AMessageHasOneNameOnBothSides) {
+  // Instruction 0 of one_shot sends to the other rank, instruction 1 receives.
+  Ticks now = ticks();
+  Trace::Recording recording;
+  recording.events = {event(TraceKind::Run, 7, now, now + 4000),
+                      event(TraceKind::Run, 7, now + 4000, now + 5000)};
+  recording.events[0].ordinal = recording.events[1].ordinal = 3;
+  recording.events[1].instruction = 1;
+  std::vector<std::string> sent, received;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    std::ostringstream text;
+    writeTrace(text, {rank, 2}, recording, lookUp);
+    const json trace = json::parse(text.str());
+    for (size_t i = 0; i < trace["traceEvents"].size(); ++i) {
+      const json &flow = trace["traceEvents"][i];
+      if (flow["ph"] != "s" && flow["ph"] != "f")
+        continue;
+      EXPECT_EQ(trace["traceEvents"][i - 1]["ph"], "X") << "behind its event";
+      EXPECT_EQ(trace["traceEvents"][i - 1]["tid"], flow["tid"]);
+      (flow["ph"] == "s" ? sent : received).push_back(flow["id"]);
+    }
+  }
+  ASSERT_EQ(sent.size(), 2u);
+  std::ranges::sort(sent);
+  std::ranges::sort(received);
+  EXPECT_EQ(sent, received);
+  EXPECT_NE(sent[0], sent[1]);
+
+  for (TraceEvent &later : recording.events)
+    later.detail[1] = 1;
+  EXPECT_TRUE(eventsOf(written(recording), plan::trace::kFlow).empty())
+      << "of its first slice only";
 }
 
 TEST(TraceWriter, BlocksOfDifferentCollectivesHaveThreadsOfTheirOwn) {

@@ -1,0 +1,72 @@
+// occl-topo, `occl topo`: writes what this machine is as a topology.
+#include "tools/occl-topo/cpus.h"
+#include "tools/occl-topo/gpus.h"
+#include "tools/occl-topo/topo_text.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+namespace {
+
+int fail(const std::string &why) {
+  std::fprintf(stderr, "occl topo: %s\n", why.c_str());
+  return 1;
+}
+
+bool isName(const std::string &text) {
+  const auto isLetter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !text.empty() && isLetter(text[0]) &&
+         std::ranges::all_of(text, [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); });
+}
+
+int write(const std::string &text, const std::string &path) {
+  if (path == "-") {
+    std::cout << text << std::flush;
+    return std::cout ? 0 : fail("cannot write to standard output");
+  }
+  std::ofstream out(path);
+  out << text;
+  return out.flush() ? 0 : fail("cannot write '" + path + "'");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app{"Writes what this machine is as a topology for occlc --topology (docs/topology.md): "
+               "its NVIDIA\n"
+               "GPUs and their links by NVML, or without GPUs its cores and memories by hwloc.",
+               "occl topo"};
+  std::string output = "-", name = "this_machine";
+  bool isHost = false;
+  app.add_option("-o,--output", output, "the file to write; - is standard output")
+      ->capture_default_str();
+  app.add_option("--name", name, "of the topology")->capture_default_str();
+  app.add_flag("--host", isHost,
+               "ranks are processes on this machine's cores, whatever GPUs it has");
+  app.footer(
+      "hwloc's environment counts: HWLOC_XMLFILE (as lstopo writes it) and HWLOC_FSROOT name the\n"
+      "record of another machine, of which cores and memories are taken: use --host.\n"
+      "Exit status: 0; 1 if the machine or the file cannot be read or written; 2 after an error "
+      "in\n"
+      "this command line.");
+  try {
+    app.parse(argc, argv);
+    if (!isName(name))
+      throw CLI::ValidationError("--name", "'" + name + "' is no name: letters, digits and _");
+  } catch (const CLI::ParseError &error) {
+    app.exit(error);
+    return error.get_exit_code() == 0 ? 0 : 2;
+  }
+  occl::topo::Machine machine;
+  std::string wrong = isHost ? "" : occl::topo::findGpus(machine);
+  if (wrong.empty() && machine.gpus.empty())
+    wrong = occl::topo::findCpus(machine);
+  return wrong.empty() ? write(occl::topo::topologyText(machine, name), output) : fail(wrong);
+}
