@@ -7,6 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -52,6 +56,23 @@ Status check(const Wanted &wanted) {
   return {};
 }
 
+const char *nameOf(plan::Protocol protocol) {
+  switch (protocol) {
+  case plan::Protocol::LL:
+    return "LL";
+  case plan::Protocol::LL128:
+    return "LL128";
+  default:
+    return "Simple";
+  }
+}
+
+/// The position of a name, or how many there are.
+template <size_t n>
+size_t positionOf(const std::string &name, const std::array<std::string_view, n> &names) {
+  return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
+}
+
 } // namespace
 
 const char *nameOf(Kind kind) { return kNames[static_cast<size_t>(kind)].data(); }
@@ -60,55 +81,178 @@ PlanLibrary::PlanLibrary(std::span<const uint8_t> bytes) : bytes(bytes) {}
 
 PlanLibrary &PlanLibrary::ofProcess() {
   // Never destroyed: threads may still call when the process ends.
-  static auto *library = new PlanLibrary(
-      {occlEmbeddedPlansBegin, static_cast<size_t>(occlEmbeddedPlansEnd - occlEmbeddedPlansBegin)});
+  static PlanLibrary *library = [] {
+    auto *made =
+        new PlanLibrary({occlEmbeddedPlansBegin,
+                         static_cast<size_t>(occlEmbeddedPlansEnd - occlEmbeddedPlansBegin)});
+    if (const char *path = std::getenv("OCCL_PLAN_TABLE"))
+      made->tablePath = path;
+    const char *debug = std::getenv("OCCL_DEBUG");
+    made->explains = debug && std::string_view(debug) == "info";
+    return made;
+  }();
   return *library;
+}
+
+StatusOr<std::vector<std::string>> PlanLibrary::algorithmsFor(Kind kind, uint32_t numRanks,
+                                                              PlanClass where) {
+  std::lock_guard lock(mutex);
+  if (!archive)
+    readArchive();
+  if (!archive->ok())
+    return archive->status();
+  const BySize &sizes = index[static_cast<size_t>(where)][static_cast<size_t>(kind)];
+  std::vector<std::string> algorithms;
+  if (numRanks < sizes.size())
+    for (const Choice &choice : sizes[numRanks])
+      if (!choice.table)
+        algorithms.push_back(choice.entry->algorithm);
+  return algorithms;
+}
+
+StatusOr<size_t> PlanLibrary::numberFor(const Wanted &wanted) {
+  if (Status status = check(wanted); !status.ok())
+    return status;
+  std::lock_guard lock(mutex);
+  StatusOr<Choice> choice = find(wanted);
+  if (!choice.ok())
+    return choice.status();
+  return choice->number;
 }
 
 StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
   if (Status status = check(wanted); !status.ok())
     return status;
   std::lock_guard lock(mutex);
-  StatusOr<const Entry *> entry = find(wanted);
-  if (!entry.ok())
-    return entry.status();
-  Key key = {(*entry)->blob, (*entry)->firstByte, wanted.root};
+  StatusOr<Choice> choice = find(wanted);
+  if (!choice.ok())
+    return choice.status();
+  const Entry &entry = *choice->entry;
+  Key key = {entry.blob, entry.firstByte, wanted.root};
   if (auto known = chosen.find(key); known != chosen.end())
     return known->second;
-  StatusOr<ChosenPlan> loaded = load(**entry, wanted);
-  if (loaded.ok())
-    chosen.emplace(key, *loaded);
+  StatusOr<ChosenPlan> loaded = load(entry, wanted);
+  if (!loaded.ok())
+    return loaded;
+  chosen.emplace(key, *loaded);
+  if (explains) {
+    const std::string upTo = choice->maxBytes == ~uint64_t{0}
+                                 ? "of any size beyond the plans before"
+                                 : "of up to " + std::to_string(choice->maxBytes) + " bytes";
+    std::fprintf(stderr, "occl: %s, %s: plan %zu, %s, %s, which %s has for parts %s\n",
+                 textOf(wanted).c_str(), entry.planClass.c_str(), choice->number,
+                 entry.algorithm.c_str(), nameOf(loaded->plan->protocol),
+                 choice->table ? choice->table->c_str() : "the library", upTo.c_str());
+  }
   return loaded;
 }
 
-Status PlanLibrary::readArchive() {
+void PlanLibrary::readArchive() {
   archive = std::make_unique<const StatusOr<Archive>>(Archive::read(bytes));
   if (!archive->ok())
-    return archive->status();
+    return;
   for (const Entry &entry : (**archive).entries()) {
-    const auto where = std::ranges::find(kClasses, entry.planClass);
-    const auto kind = std::ranges::find(kNames, entry.collective);
-    if (where == kClasses.end() || kind == kNames.end())
+    const size_t where = positionOf(entry.planClass, kClasses);
+    const size_t kind = positionOf(entry.collective, kNames);
+    if (where == kNumClasses || kind == kNumKinds)
       continue; // of a later version
-    BySize &sizes = index[static_cast<size_t>(where - kClasses.begin())]
-                         [static_cast<size_t>(kind - kNames.begin())];
+    BySize &sizes = index[where][kind];
     if (sizes.size() <= entry.numRanks)
       sizes.resize(entry.numRanks + 1);
-    sizes[entry.numRanks].push_back(&entry);
+    std::vector<Choice> &ofRanks = sizes[entry.numRanks];
+    ofRanks.push_back({&entry, ofRanks.size() + 1, entry.maxBytes});
+  }
+  if (!tablePath.empty())
+    readTableFile();
+}
+
+void PlanLibrary::readTableFile() {
+  std::ifstream file(tablePath);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || text.empty()) {
+    tableStatus = {StatusCode::InvalidArgument,
+                   "OCCL_PLAN_TABLE names '" + tablePath + "', which cannot be read or is empty"};
+    return;
+  }
+  auto rows = readPlanTable(text, tablePath);
+  tableStatus = rows.ok() ? useRows(*rows, tablePath) : rows.status();
+  if (!tableStatus.ok())
+    tableStatus = {tableStatus.code(), "OCCL_PLAN_TABLE: " + tableStatus.message()};
+}
+
+Status PlanLibrary::useTable(const std::string &text, const std::string &origin) {
+  auto rows = readPlanTable(text, origin);
+  if (!rows.ok())
+    return rows.status();
+  std::lock_guard lock(mutex);
+  if (!archive)
+    readArchive();
+  return archive->ok() ? useRows(*rows, origin) : archive->status();
+}
+
+/// Which plan a row means, found in the index as it is without tables.
+StatusOr<PlanLibrary::Choice> PlanLibrary::chooseInTable(const TableRow &row,
+                                                         const std::string &origin) const {
+  const auto wrong = [&](const std::string &what) {
+    return Status(StatusCode::InvalidArgument,
+                  origin + ":" + std::to_string(row.line) + ": " + what);
+  };
+  const size_t where = positionOf(row.planClass, kClasses);
+  const size_t kind = positionOf(row.collective, kNames);
+  if (where == kNumClasses || kind == kNumKinds)
+    return wrong("there is no class '" + row.planClass + "' or no collective '" + row.collective +
+                 "'");
+  if (!row.planClass.starts_with("host-"))
+    return wrong(
+        "tables are for hosts; what devices have for messages depends on the sizes of plans");
+  const BySize &sizes = index[where][kind];
+  const std::string of =
+      row.planClass + " " + row.collective + " of " + std::to_string(row.numRanks) + " ranks";
+  const std::vector<Choice> none;
+  for (const Choice &choice : row.numRanks < sizes.size() ? sizes[row.numRanks] : none) {
+    if (choice.table || choice.number != row.number)
+      continue;
+    if (choice.entry->algorithm != row.algorithm)
+      return wrong("plan " + std::to_string(row.number) + " for " + of + " is " +
+                   choice.entry->algorithm + ", not " + row.algorithm +
+                   ": the table was made for another version of OCCL");
+    return Choice{choice.entry, choice.number, row.maxBytes, &tableOrigin};
+  }
+  return wrong("the library has no plan " + std::to_string(row.number) + " for " + of);
+}
+
+Status PlanLibrary::useRows(const std::vector<TableRow> &rows, const std::string &origin) {
+  // All rows are looked up before anything changes.
+  std::map<std::tuple<size_t, size_t, uint32_t>, std::vector<Choice>> replaced;
+  for (const TableRow &row : rows) {
+    StatusOr<Choice> choice = chooseInTable(row, origin);
+    if (!choice.ok())
+      return choice.status();
+    replaced[{positionOf(row.planClass, kClasses), positionOf(row.collective, kNames),
+              row.numRanks}]
+        .push_back(*choice);
+  }
+  tableOrigin = origin;
+  for (auto &[place, choices] : replaced) {
+    const auto &[where, kind, numRanks] = place;
+    std::vector<Choice> &ofLibrary = index[where][kind][numRanks];
+    ofLibrary.insert(ofLibrary.begin(), choices.begin(), choices.end());
   }
   return {};
 }
 
-StatusOr<const Entry *> PlanLibrary::find(const Wanted &wanted) {
+StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
   if (!archive)
-    (void)readArchive();
+    readArchive();
   if (!archive->ok())
     return archive->status();
+  if (!tableStatus.ok())
+    return tableStatus;
   const BySize &sizes = index[static_cast<size_t>(wanted.where)][static_cast<size_t>(wanted.kind)];
   if (wanted.numRanks < sizes.size())
-    for (const Entry *entry : sizes[wanted.numRanks])
-      if (wanted.bytes <= entry->maxBytes)
-        return entry;
+    for (const Choice &choice : sizes[wanted.numRanks])
+      if (wanted.bytes <= choice.maxBytes)
+        return choice;
   return Status(StatusCode::InvalidArgument,
                 textOf(wanted) + ": OCCL comes with no plan for parts of " +
                     std::to_string(wanted.bytes) +

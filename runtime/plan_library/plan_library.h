@@ -6,6 +6,7 @@
 #include "plan/model/plan.h"
 #include "runtime/base/status.h"
 #include "runtime/plan_library/archive.h"
+#include "runtime/plan_library/plan_table.h"
 #include "runtime/sync/mutex.h"
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -77,8 +79,21 @@ public:
   /// Of an archive as algorithms/compile_plans.py makes it; `bytes` outlive the library.
   explicit PlanLibrary(std::span<const uint8_t> bytes);
 
-  /// That of the process, over the archive that is embedded.
+  /// That of the process, over the archive that is embedded, with the table that OCCL_PLAN_TABLE in
+  /// the environment names. If there is something wrong with that, choose() says so.
   static PlanLibrary &ofProcess();
+
+  /// Replaces, for the classes, collectives and numbers of ranks of which it has rows, which sizes
+  /// a plan is for; beyond the last row's size the library's own choice stays. InvalidArgument, and
+  /// nothing changed, if the text is no table or names plans that the library does not have
+  /// for hosts.
+  Status useTable(const std::string &text, const std::string &origin);
+
+  /// The algorithms of the library's own plans, by their numbers less one. Empty if there are none.
+  StatusOr<std::vector<std::string>> algorithmsFor(Kind kind, uint32_t numRanks, PlanClass where);
+
+  /// The number of the plan that choose() would give.
+  StatusOr<size_t> numberFor(const Wanted &wanted);
 
   /// The plan for a collective. The first call for a plan unpacks and verifies it (milliseconds;
   /// some 100 ms for the largest), and others who want a plan then wait; later ones look it up.
@@ -88,17 +103,31 @@ public:
 
 private:
   using Key = std::tuple<uint32_t, uint64_t, uint32_t>; // blob, first byte in it, root
+  /// A plan, its number among those for the same ranks, and up to which size who has it chosen.
+  struct Choice {
+    const Entry *entry = nullptr;
+    size_t number = 0;
+    uint64_t maxBytes = 0;
+    const std::string *table = nullptr; // null: the library
+  };
   /// By size, the smallest first, for each number of ranks.
-  using BySize = std::vector<std::vector<const Entry *>>;
+  using BySize = std::vector<std::vector<Choice>>;
+  using Index = std::array<std::array<BySize, kNumKinds>, kNumClasses>;
 
-  Status readArchive();
-  StatusOr<const Entry *> find(const Wanted &wanted);
+  void readArchive();
+  void readTableFile();
+  StatusOr<Choice> chooseInTable(const TableRow &row, const std::string &origin) const;
+  Status useRows(const std::vector<TableRow> &rows, const std::string &origin);
+  StatusOr<Choice> find(const Wanted &wanted);
   StatusOr<ChosenPlan> load(const Entry &entry, const Wanted &wanted);
 
   std::span<const uint8_t> bytes;
   Mutex mutex;
   std::unique_ptr<const StatusOr<Archive>> archive; // read at the first choice
-  std::array<std::array<BySize, kNumKinds>, kNumClasses> index;
+  Index index;
+  std::string tablePath, tableOrigin; // of a file to be read with the archive; of what is used
+  Status tableStatus;
+  bool explains = false; // OCCL_DEBUG=info: says what it chooses
   std::map<Key, ChosenPlan> chosen;
 };
 

@@ -263,6 +263,58 @@ TEST(PlanLibrary, refusesWhatItHasNoPlanFor) {
   refused({Kind::AllReduce, 0, 4, 0, PlanClass::HostOrdinary});
 }
 
+TEST(PlanLibrary, aTableChangesWhichSizesAPlanIsFor) {
+  const std::string archive = fileOf(archivePath);
+  PlanLibrary usual(bytesOf(archive)), tuned(bytesOf(archive));
+  // Plan 3 up to 4096 bytes; beyond, and for other ranks, what the library has.
+  ASSERT_TRUE(tuned
+                  .useTable("# of a test\nOCCL plan table 1\n"
+                            "host-ordinary allreduce 2 4096 all_pairs 3\n",
+                            "a.table")
+                  .ok());
+  const auto hashOf = [](PlanLibrary &library, uint32_t numRanks, uint64_t bytes) {
+    auto chosen = library.choose({Kind::AllReduce, numRanks, bytes, 0, PlanClass::HostOrdinary});
+    EXPECT_TRUE(chosen.ok()) << chosen.status().message();
+    return chosen.ok() ? chosen->hash : 0;
+  };
+  const uint64_t third = hashOf(usual, 2, 1 << 20);
+  EXPECT_NE(hashOf(usual, 2, 4096), third);
+  EXPECT_EQ(hashOf(tuned, 2, 1), third);
+  EXPECT_EQ(hashOf(tuned, 2, 4096), third);
+  EXPECT_EQ(hashOf(tuned, 2, 4097), hashOf(usual, 2, 4097));
+  EXPECT_NE(hashOf(tuned, 2, 4097), third);
+  EXPECT_EQ(hashOf(tuned, 4, 100), hashOf(usual, 4, 100));
+}
+
+TEST(PlanLibrary, saysWhatIsWrongWithATable) {
+  const std::string archive = fileOf(archivePath), head = "OCCL plan table 1\n";
+  const std::string row = "host-ordinary allreduce 2 ";
+  for (const auto &[text, error] : std::vector<std::pair<std::string, std::string>>{
+           {"", "a.table:0: a plan table begins with the line 'OCCL plan table 1'"},
+           {"OCCL plan table 2\n", "a.table:1: a plan table begins with"},
+           {head + row + "- all_pairs\n", "a.table:2: a row has six words"},
+           {head + row + "- all_pairs 3 x\n", "a.table:2: a row has six words"},
+           {head + row + "-1 all_pairs 3\n", "a.table:2: a row has six words"},
+           {head + row + "- all_pairs 0\n", "a.table:2: a row has six words"},
+           {head + row + "- all_pairs 4\n",
+            "a.table:2: the library has no plan 4 for host-ordinary "
+            "allreduce of 2 ranks"},
+           {head + "host-ordinary allreduce 99 - all_pairs 1\n",
+            "a.table:2: the library has no plan"},
+           {head + row + "- ring 3\n", "is all_pairs, not ring: the table was made for another"},
+           {head + row + "64 all_pairs 3\n" + row + "64 one_shot 1\n",
+            "a.table:3: sizes of a class"},
+           {head + "host allreduce 2 - ring 1\n", "a.table:2: there is no class 'host'"},
+           {head + "host-ordinary sum 2 - ring 1\n", "or no collective 'sum'"},
+           {head + "device-ordinary allreduce 2 - ring 1\n", "a.table:2: tables are for hosts"}}) {
+    PlanLibrary library(bytesOf(archive));
+    const Status status = library.useTable(text, "a.table");
+    EXPECT_EQ(status.code(), StatusCode::InvalidArgument) << text;
+    EXPECT_NE(status.message().find(error), std::string::npos) << status.message();
+    EXPECT_TRUE(library.choose({Kind::AllReduce, 2, 64, 0, PlanClass::HostOrdinary}).ok());
+  }
+}
+
 TEST(PlanLibrary, givesAllThreadsOnePlan) {
   std::string bytes = fileOf(archivePath);
   PlanLibrary library(bytesOf(bytes));

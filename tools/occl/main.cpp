@@ -23,15 +23,9 @@ Examples:
   occl nccl torchrun --nproc-per-node=2 train.py
   occl doctor
   occl topo -o here.topo
+  occl tune -n 4 -o plans.table
 Each command has its own --help.
 Exit status: the command's; 2 after an error in this command line.)";
-
-/// Words for which there is nothing yet, and what does some of it.
-constexpr struct {
-  const char *name, *instead;
-} kPlanned[] = {
-    {"tune", "`occlc stats` predicts, `occl run --plan` times"},
-};
 
 int refuse(const std::string &why) {
   std::fprintf(stderr, "occl: %s\nRun with --help for more information.\n", why.c_str());
@@ -46,11 +40,8 @@ int runCommand(const std::string &name, std::vector<std::string> words) {
     words.insert(words.begin(), name);
     return become("occl " + name, pathOf("occlc"), words);
   }
-  if (name == "doctor" || name == "topo")
+  if (name == "doctor" || name == "topo" || name == "tune")
     return become("occl " + name, pathOf("occl-" + name), words);
-  for (const auto &planned : kPlanned)
-    if (name == planned.name)
-      return refuse("'" + name + "' is not there yet; " + planned.instead);
   return refuse("there is no command '" + name + "'");
 }
 
@@ -93,6 +84,8 @@ int main(int argc, char **argv) {
   app.add_subcommand("nccl", "runs a program with OCCL in the place of NCCL");
   app.add_subcommand("doctor", "says what of this machine OCCL can use, and what is in its way");
   app.add_subcommand("topo", "writes what this machine is as a topology for occlc");
+  app.add_subcommand("tune",
+                     "measures the library's plans here, and writes which serves which size");
   app.footer(kExamples);
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
     std::cout << app.help();
