@@ -8,6 +8,7 @@ packages=(
   llvm-19-dev libmlir-19-dev mlir-19-tools llvm-19-tools # the compiler; FileCheck and lit for its tests
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
   libexpat1-dev # reads XML of other tools
+  libssl-dev # HMAC and SHA-256: ranks of several machines prove who they are
   liblzma-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
   pkg-config # the example that builds against the installed library
