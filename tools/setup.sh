@@ -9,6 +9,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
   libhwloc-dev # finds the cores and memories of a machine
   libexpat1-dev # reads XML of other tools
+  libssl-dev # HMAC and SHA-256: ranks of several machines prove who they are
   liblzma-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
   pkg-config # the example that builds against the installed library

@@ -1,5 +1,6 @@
 #include "runtime/control/fabric.h"
 
+#include "runtime/net/network.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/read_once.h"
 
@@ -12,6 +13,11 @@ Fabric::Fabric(std::unique_ptr<bootstrap::Group> joined, uint64_t heapBytes)
     : group(std::move(joined)), heapBytes(heapBytes), memory(group->numRanks()),
       segments(group->numRanks()), bells(group->numRanks(), nullptr) {}
 
+Fabric::~Fabric() {
+  if (network())
+    network()->stop(); // its threads call fail()
+}
+
 Status Fabric::format(uint32_t orderPolicy) {
   auto segment = transport::Segment::format(group->segment(rank()), rank(), numRanks(), heapBytes);
   if (!segment.ok())
@@ -20,6 +26,12 @@ Status Fabric::format(uint32_t orderPolicy) {
   sharedHeap = std::make_unique<transport::SharedHeap>(segment->heap());
   own().header().orderPolicy = orderPolicy;
   watched.store(&failureWord(rank()), std::memory_order_release);
+  if (network())
+    network()->attach(own(), {[this] { return failure(); },
+                              [this](const Status &cause) {
+                                if (!failed())
+                                  fail(cause);
+                              }});
   return {};
 }
 
@@ -52,8 +64,10 @@ Status Fabric::connect(const Deadline &deadline) {
 }
 
 void Fabric::findReadable() {
-  bool readsAll = true;
+  bool readsAll = network() == nullptr;
   for (uint32_t r = 0; r < numRanks(); ++r) {
+    if (!isLocal(r))
+      continue;
     memory[r].process = group->process(r).pid;
     readsAll &= interpreter::canRead(memory[r].process, readOnce(of(r).header().magicAddress),
                                      transport::SegmentHeader::kMagic);
@@ -77,8 +91,9 @@ bool Fabric::hasLeft(uint32_t r) const {
 
 std::string Fabric::describeGone(uint32_t r) const {
   const std::string rank = "rank " + std::to_string(r);
-  return hasLeft(r) ? rank + " has destroyed its communicator"
-                    : "the process of " + rank + " is gone";
+  if (hasLeft(r))
+    return rank + " has destroyed its communicator";
+  return isLocal(r) ? "the process of " + rank + " is gone" : network()->describeDown(r);
 }
 
 void Fabric::leave() {
@@ -94,15 +109,30 @@ void Fabric::tell(uint32_t r, uint32_t failedBy) {
   group->bell(r).ring();
 }
 
+/// Of this machine; the network tells the others what this rank has seen.
+void Fabric::tellAll(uint32_t failedBy) {
+  for (uint32_t r = 0; r < numRanks(); ++r)
+    if (isLocal(r))
+      tell(r, failedBy);
+    else
+      group->bell(r).ring();
+}
+
+uint32_t Fabric::firstLocal() const {
+  uint32_t r = 0;
+  while (!isLocal(r))
+    ++r;
+  return r;
+}
+
 void Fabric::fail(const Status &cause) {
   own().header().failure.writeCause(cause);
-  // Rank 0's word decides whose cause is the first.
+  // The first rank's word decides whose cause is the first.
   uint32_t decided = 0;
   uint32_t mine = rank() + 1;
-  if (failureWord(0).compare_exchange_strong(decided, mine, std::memory_order_acq_rel))
+  if (failureWord(firstLocal()).compare_exchange_strong(decided, mine, std::memory_order_acq_rel))
     decided = mine;
-  for (uint32_t r = 0; r < numRanks(); ++r)
-    tell(r, decided);
+  tellAll(decided);
   remember(decided); // after the own word: see PeerMemory::failedBy
 }
 
@@ -122,7 +152,7 @@ bool Fabric::spreadFailureOf(uint32_t from) {
   if (failedBy == 0)
     return false;
   for (uint32_t r = 0; r < numRanks(); ++r)
-    if (failureWord(r).load(std::memory_order_acquire) == 0)
+    if (isLocal(r) && failureWord(r).load(std::memory_order_acquire) == 0)
       tell(r, failedBy);
   return remember(failedBy);
 }

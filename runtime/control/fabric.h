@@ -21,6 +21,7 @@ class Fabric {
 public:
   /// `group` is not null. Every rank has a shared heap of so many bytes, the same on all.
   explicit Fabric(std::unique_ptr<bootstrap::Group> group, uint64_t heapBytes = 0);
+  ~Fabric();
 
   /// Makes this rank's segment. All ranks do it, then all meet, then all connect. `orderPolicy` is
   /// the number of the one that the rank's device has.
@@ -36,6 +37,9 @@ public:
   uint32_t numRanks() const { return group->numRanks(); }
   /// Whether an address of one rank is good on all.
   bool sharesAddresses() const { return !group->acrossProcesses(); }
+  /// The connections to ranks of other machines; null if there are none.
+  net::Network *network() const { return group->network(); }
+  bool isLocal(uint32_t r) const { return group->isLocal(r); }
   const transport::Segment &own() const { return segments[rank()]; }
   const transport::Segment &of(uint32_t r) const { return segments[r]; }
   transport::SharedHeap &heap() const { return *sharedHeap; }
@@ -71,7 +75,8 @@ public:
         watched.load(std::memory_order_acquire)->load(std::memory_order_acquire);
     return failedBy != 0 && remember(failedBy);
   }
-  /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen.
+  /// Makes the communicator fail on all ranks. The first cause counts, wherever it was seen; among
+  /// the ranks of each machine.
   void fail(const Status &cause);
   /// If it has failed for rank r, as far as that one knows, it has for all ranks afterwards. False:
   /// not for r yet.
@@ -93,6 +98,8 @@ public:
 private:
   Atomic<uint32_t> &failureWord(uint32_t r) const { return of(r).words().failedBy; }
   void tell(uint32_t r, uint32_t failedBy);
+  void tellAll(uint32_t failedBy);
+  uint32_t firstLocal() const;
   /// True. Only what is remembered first counts.
   bool remember(uint32_t failedBy) const;
   Status causeOf(uint32_t failedBy) const;

@@ -3,6 +3,7 @@
 #include "plan/model/chunking_of.h"
 #include "plan/model/collective.h"
 #include "runtime/invocation/plan_scaling.h"
+#include "runtime/net/crossing.h"
 
 #include <algorithm>
 #include <iterator>
@@ -180,6 +181,20 @@ std::string nameOfKind(uint32_t kind) {
   return kind - 1 < std::size(kKinds) ? std::string(kKinds[kind - 1]) : "a plan of its own";
 }
 
+std::string describe(const transport::CollectiveTraits &traits) {
+  auto nameIn = [](auto code, unsigned numCodes, auto kind) {
+    return code < numCodes ? std::string(nameOf(static_cast<decltype(kind)>(code))) : "unknown";
+  };
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(traits.planHash));
+  constexpr uint32_t kFirstWithRoot = 4; // broadcast; all-to-all and all before have none
+  const bool hasRoot = traits.kind >= kFirstWithRoot && traits.kind != 6;
+  return nameOfKind(traits.kind) + ", count " + std::to_string(traits.count) + ", type " +
+         nameIn(traits.dataType, kNumDataTypes, DataType{}) + ", operation " +
+         nameIn(traits.op, kNumReduceOps, ReduceOp{}) +
+         (hasRoot ? ", root " + std::to_string(traits.root) : "") + ", plan " + hash;
+}
+
 std::string describe(uint64_t sequence, const std::string &name) {
   return "'" + name + "'" +
          (sequence == kCallSequence ? "" : " (id " + std::to_string(sequence) + ")");
@@ -208,7 +223,9 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   const bool isDividedBefore = dividesInputs(*spec.plan, spec.op, spec.type);
   if (isDividedBefore)
     request.op = ReduceOp::Sum;
-  request.referenceBytes = place.acrossProcesses ? kReferenceBytes : 0;
+  const bool isCrossing = !place.isRemote.empty();
+  request.isSimple = isCrossing;
+  request.referenceBytes = place.acrossProcesses && !isCrossing ? kReferenceBytes : 0;
   request.headsDistance = place.headsDistance;
   request.hostSteps = true;
   request.lines.sliceBytes = kLineSliceBytes;
@@ -226,6 +243,13 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   collective->direct = directAccessOf(*spec.plan, place);
   collective->readers = readersOf(*spec.plan, rank, collective->direct.accessors);
   findCompared(*collective, *spec.plan, rank, spec.count);
+  if (isCrossing) {
+    std::vector<bool> others(spec.plan->numRanks, true);
+    others[rank] = false;
+    collective->recordReaders = listOf(others);
+    collective->crossing =
+        std::make_shared<net::Crossing>(*binding, place.isRemote, place.headsDistance);
+  }
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
   collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->direct.exists;
   const interpreter::Program &program = collective->binding->program();

@@ -18,6 +18,10 @@
 #include <string>
 #include <vector>
 
+namespace occl::net {
+class Crossing;
+}
+
 namespace occl::daemon {
 
 class Lane;
@@ -83,6 +87,8 @@ struct Collective {
   /// Of the calls that have this shape.
   Signature signature;
   std::shared_ptr<const interpreter::Binding> binding;
+  /// What of it goes to other machines; null if all ranks are local.
+  std::shared_ptr<const net::Crossing> crossing;
   transport::CollectiveTraits traits;
   /// Ranks that read this rank's arena block or access its buffers, and so read its announce
   /// record; ascending.
@@ -124,6 +130,9 @@ std::string describe(uint64_t sequence, const std::string &name);
 /// "allreduce" of a kind of the API; of 0, or what is none, "a plan of its own".
 std::string nameOfKind(uint32_t kind);
 
+/// "allreduce, count 4, ..." for errors.
+std::string describe(const transport::CollectiveTraits &traits);
+
 /// What thread block `block` moves.
 BlockBytes bytesOf(const interpreter::Program &program, uint32_t block);
 
@@ -134,6 +143,9 @@ struct BindPlace {
   uint64_t headsDistance = 0;
   /// Then it refers to large messages, and awaits only who stores.
   bool acrossProcesses = false;
+  /// By rank: of another machine. Empty: none is. Else protocol Simple is used, nothing is referred
+  /// to, and all ranks look at all records.
+  std::vector<bool> isRemote = {};
 };
 
 /// Binds the plan. Errors: those of bind().

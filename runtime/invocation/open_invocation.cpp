@@ -30,29 +30,14 @@ struct WorkspaceLayout {
 
 char *charsAt(std::byte *base, uint64_t offset) { return reinterpret_cast<char *>(base + offset); }
 
-std::string describeTraits(const transport::CollectiveTraits &traits) {
-  auto nameIn = [](auto code, unsigned numCodes, auto kind) {
-    return code < numCodes ? std::string(nameOf(static_cast<decltype(kind)>(code))) : "unknown";
-  };
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(traits.planHash));
-  constexpr uint32_t kFirstWithRoot = 4; // broadcast; all-to-all and all before have none
-  const bool hasRoot = traits.kind >= kFirstWithRoot && traits.kind != 6;
-  return nameOfKind(traits.kind) + ", count " + std::to_string(traits.count) + ", type " +
-         nameIn(traits.dataType, kNumDataTypes, DataType{}) + ", operation " +
-         nameIn(traits.op, kNumReduceOps, ReduceOp{}) +
-         (hasRoot ? ", root " + std::to_string(traits.root) : "") + ", plan " + hash;
-}
-
-Status disagreement(const OpenInvocation &invocation, uint32_t ownRank, uint32_t peer,
-                    const transport::CollectiveTraits &theirs) {
-  return {StatusCode::Mismatch, "collective " + invocation.describe() + ": ranks disagree: rank " +
-                                    std::to_string(ownRank) + " has " +
-                                    describeTraits(invocation.collective->traits) + "; rank " +
-                                    std::to_string(peer) + " has " + describeTraits(theirs)};
-}
-
 } // namespace
+
+Status disagreement(const std::string &call, uint32_t rank, const transport::CollectiveTraits &mine,
+                    uint32_t peer, const transport::CollectiveTraits &theirs) {
+  return {StatusCode::Mismatch, "collective " + call + ": ranks disagree: rank " +
+                                    std::to_string(rank) + " has " + describe(mine) + "; rank " +
+                                    std::to_string(peer) + " has " + describe(theirs)};
+}
 
 std::string OpenInvocation::describe() const {
   return collective->describe(id->id, name) +
@@ -137,7 +122,8 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
   // Another process wrote it: it may be damaged.
   const transport::Announcement said = record.read();
   if (said.traits != invocation.collective->traits)
-    return disagreement(invocation, fabric.rank(), r, said.traits);
+    return disagreement(invocation.describe(), fabric.rank(), invocation.collective->traits, r,
+                        said.traits);
   const transport::Segment &segment = fabric.of(r);
   const uint64_t offset = said.arenaOffset;
   const uint64_t bytes = invocation.collective->binding->arenaBytes(r);
@@ -265,7 +251,8 @@ Status compareNeighbours(const OpenInvocation &invocation, const Fabric &fabric)
       continue;
     const transport::CollectiveTraits theirs = record->read().traits;
     if (theirs != invocation.collective->traits)
-      return disagreement(invocation, fabric.rank(), r, theirs);
+      return disagreement(invocation.describe(), fabric.rank(), invocation.collective->traits, r,
+                          theirs);
   }
   return {};
 }

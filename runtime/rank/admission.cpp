@@ -1,6 +1,7 @@
 #include "runtime/rank/admission.h"
 
 #include "runtime/control/records/pair_id.h"
+#include "runtime/net/network.h"
 #include "runtime/sched/lane.h"
 #include "runtime/sync/atomic.h"
 
@@ -21,13 +22,31 @@ uint64_t ringBytesOf(uint64_t arenaBytes) {
                   arenaBytes / 8 / transport::Arena::kAlignment * transport::Arena::kAlignment);
 }
 
+/// Empty if there are none.
+std::vector<bool> remoteRanks(const Fabric &fabric) {
+  std::vector<bool> isRemote;
+  for (uint32_t r = 0; fabric.network() && r < fabric.numRanks(); ++r)
+    isRemote.push_back(!fabric.isLocal(r));
+  return isRemote;
+}
+
 } // namespace
 
 Admission::Admission(Core &core)
     : core(core), cells(*core.fabric),
       mostActive(std::max<size_t>(64, transport::Segment::kCells / 2 / core.fabric->numRanks())),
       arena(core.fabric->own().arenaBytes() - ringBytesOf(core.fabric->own().arenaBytes())),
-      rings(core.fabric->own().arenaBytes() - arena.size()) {}
+      rings(core.fabric->own().arenaBytes() - arena.size()) {
+  if (net::Network *network = core.fabric->network())
+    network->setOnMismatch([&core](const net::Call &mine, uint32_t peer,
+                                   const transport::CollectiveTraits &theirs) {
+      core.fabric->fail(disagreement((mine.id == kCallSequence
+                                          ? "call "
+                                          : "of id " + std::to_string(mine.id) + ", invocation ") +
+                                         std::to_string(mine.ordinal),
+                                     core.fabric->rank(), mine.traits, peer, theirs));
+    });
+}
 
 Admission::~Admission() {
   while (oldest)
@@ -41,9 +60,14 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
                       " ranks, the communicator has " + std::to_string(core.fabric->numRanks()));
   auto shape =
       makeCollective(std::move(spec), {core.fabric->rank(), core.fabric->own().arenaBytes(),
-                                       !core.fabric->sharesAddresses()});
+                                       !core.fabric->sharesAddresses(), remoteRanks(*core.fabric)});
   if (!shape.ok())
     return shape;
+  if ((*shape)->direct.exists && core.fabric->network())
+    return Status(StatusCode::InvalidPlan,
+                  "plan '" + (*shape)->spec.plan->name +
+                      "' accesses buffers of other ranks directly, which ranks of several machines "
+                      "cannot; compile it without --direct");
   if ((*shape)->direct.reachesScratch && !core.fabric->sharesAddresses())
     return Status(StatusCode::InvalidPlan,
                   "plan '" + (*shape)->spec.plan->name +
@@ -198,6 +222,20 @@ void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {
   }
   invocation.id->cell->publish(invocation.ordinal, invocation.arenaOffset,
                                invocation.collective->traits, buffers, {invocation.priority, turn});
+  if (core.fabric->network())
+    tellOtherMachines(invocation, {invocation.priority, turn});
+}
+
+void Admission::tellOtherMachines(const OpenInvocation &invocation, transport::Urgency urgency) {
+  net::Call call;
+  call.id = invocation.id->id;
+  call.ordinal = invocation.ordinal;
+  call.traits = invocation.collective->traits;
+  call.urgency = urgency;
+  call.arenaOffset = invocation.arenaOffset;
+  call.cell = invocation.id->cell;
+  call.crossing = invocation.collective->crossing;
+  core.fabric->network()->open(std::move(call));
 }
 
 bool Admission::isShared(const void *buffer, uint64_t bytes) const {

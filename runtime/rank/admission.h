@@ -119,6 +119,7 @@ private:
   StatusOr<OpenInvocation *> reserve(IdState &id, Collective &shape, const Submission &submission);
   Status reserveMemory(OpenInvocation &invocation);
   void announce(const OpenInvocation &invocation, uint32_t turn);
+  void tellOtherMachines(const OpenInvocation &invocation, transport::Urgency urgency);
   Status checkBuffers(const Collective &collective, const Submission &submission) const;
 
   bool isShared(const void *buffer, uint64_t bytes) const;
@@ -133,7 +134,7 @@ private:
   static Status nothingFree(const std::string &what, const std::string &holders,
                             const std::string &remedy = "Wait for a completion");
   Status ensureCell(IdState &id);
-  static bool isIdle(const IdState &id);
+  bool isIdle(const IdState &id) const;
   void retire(IdState &id);
   void retireSome(const IdState &id);
   void retireIdle(size_t most);

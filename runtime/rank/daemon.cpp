@@ -300,6 +300,8 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
                                                 const Options &options) {
   if (core.fabric->failed())
     return failure();
+  if (Status local = core.requireOneMachine("divided"); !local.ok())
+    return local;
   auto fabric = splitter.split(request, Deadline(options.setUpTimeout));
   if (!fabric.ok())
     return fabric.status();
@@ -310,6 +312,8 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::shrink(const ShrinkRequest &request,
                                                  const Options &options) {
+  if (Status local = core.requireOneMachine("shrunk"); !local.ok())
+    return local;
   auto fabric = shrinker.shrink(request);
   if (!fabric.ok())
     return fabric.status();

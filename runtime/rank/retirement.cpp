@@ -29,6 +29,9 @@ Status Admission::ensureCell(IdState &id) {
   std::string what = "an announce cell for " + describe(id) + ": ";
   if (id.cell)
     cells.retire(id); // if it does not come again
+  if (core.fabric->network())
+    return {StatusCode::InvalidArgument, what + "a communicator that spans machines has at most " +
+                                             std::to_string(transport::Segment::kCells) + " ids"};
   if (activated == Activation::PeerLeaves)
     return nothingFree(what + "another rank is just giving back its own", "", "Wait a moment");
   return nothingFree(what + "all " + std::to_string(transport::Segment::kCells) + " are taken",
@@ -36,9 +39,9 @@ Status Admission::ensureCell(IdState &id) {
 }
 
 /// Nothing of it is in flight on this rank, and it may retire: that of calls, in which all take
-/// part, never does.
-bool Admission::isIdle(const IdState &id) {
-  return id.id != kCallSequence &&
+/// part, never does, nor does any between machines, whose cells nobody takes back.
+bool Admission::isIdle(const IdState &id) const {
+  return !core.fabric->network() && id.id != kCallSequence &&
          std::ranges::none_of(id.unreclaimed, [](const OpenInvocation *invocation) {
            return invocation && !invocation->finished.load(std::memory_order_acquire);
          });

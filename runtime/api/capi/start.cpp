@@ -4,6 +4,7 @@
 #include "runtime/api/capi/live_handles.h"
 #include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/records/segment.h"
+#include "runtime/net/machine_group.h"
 #include "runtime/rank/device_registry.h"
 #include "runtime/sync/deadline.h"
 
@@ -216,6 +217,39 @@ Status initAll(occlComm_t *comms, uint32_t numRanks, const occlConfig_t *config)
   return {};
 }
 
+/// By what the name says: ranks of this machine, or of several.
+StatusOr<std::unique_ptr<bootstrap::Group>> formGroup(const bootstrap::Identity &identity,
+                                                      const Settings &settings,
+                                                      const daemon::Device &device,
+                                                      const Deadline &deadline) {
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  if (net::isAddress(identity.name)) {
+    if (settings.cuda)
+      return invalid("ranks of several machines cannot be on GPUs yet: config->deviceKind must be "
+                     "occlDeviceHost");
+    net::MachineGroupOptions options;
+    options.numRanks = identity.numRanks;
+    options.rank = identity.rank;
+    options.name = identity.name;
+    options.segmentBytes = settings.segmentBytes;
+    options.heapBytes = settings.heapBytes;
+    options.orderPolicy = orderOf(device);
+    options.timeout = timeout;
+    options.job = bootstrap::jobFromEnvironment();
+    options.bell = device.sharedBell;
+    return net::formMachineGroup(options);
+  }
+  bootstrap::ProcessGroupOptions options;
+  options.numRanks = identity.numRanks;
+  options.rank = identity.rank;
+  options.name = identity.name;
+  options.segmentBytes = settings.segmentBytes;
+  options.timeout = timeout;
+  options.job = bootstrap::jobFromEnvironment();
+  options.bell = device.sharedBell;
+  return bootstrap::formProcessGroup(options);
+}
+
 Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occlConfig_t *config) {
   auto settings = settingsFrom(config);
   if (!settings.ok())
@@ -225,15 +259,7 @@ Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occ
   auto device = place.device(settings->device);
   if (!device.ok())
     return device.status();
-  bootstrap::ProcessGroupOptions options;
-  options.numRanks = identity.numRanks;
-  options.rank = identity.rank;
-  options.name = identity.name;
-  options.segmentBytes = settings->segmentBytes;
-  options.timeout = settings->options.setUpTimeout;
-  options.job = bootstrap::jobFromEnvironment();
-  options.bell = (*device)->sharedBell;
-  auto group = bootstrap::formProcessGroup(options);
+  auto group = formGroup(identity, *settings, **device, deadline);
   if (!group.ok())
     return group.status();
   auto fabric =

@@ -22,6 +22,10 @@
 #include <string>
 #include <vector>
 
+namespace occl::net {
+class Network;
+}
+
 namespace occl::bootstrap {
 
 inline constexpr uint32_t kMaxRanks = 1024;
@@ -55,11 +59,16 @@ public:
   /// Whether the process of `rank` still takes part: it has not ended, whoever has looked, nor
   /// executed another program, nor destroyed all of its groups that came from this meeting. True if
   /// the system does not say. Costs a system call across processes, and no file descriptor.
-  bool isAlive(uint32_t rank) const {
+  virtual bool isAlive(uint32_t rank) const {
     return !processes || members[rank] == members[ownRank] ||
            meeting->isHeldByOthers(meetingRanks[rank]);
   }
-  /// The process that `rank` lives in.
+  /// The ranks of other machines are not local: segment() is a mirror in this process then, and
+  /// bell() is network()'s.
+  virtual bool isLocal(uint32_t) const { return true; }
+  /// Null if all ranks are local.
+  virtual net::Network *network() const { return nullptr; }
+  /// The process that `rank`, which is local, lives in.
   const ProcessIdentity &process(uint32_t rank) const { return members[rank]; }
 
   /// Returns when all ranks have called it equally often. Timeout names the ranks that have not;
@@ -113,7 +122,9 @@ StatusOr<std::unique_ptr<Group>> formProcessGroup(const ProcessGroupOptions &opt
 struct Identity {
   uint32_t rank = 0;
   uint32_t numRanks = 1;
-  std::string name; // a valid ProcessGroupOptions::name
+  /// A valid ProcessGroupOptions::name; or what OCCL_COMM_ID says, where ranks of several machines
+  /// meet.
+  std::string name;
 };
 
 /// The value of an environment variable, or nullptr. Tests pass their own.
@@ -121,7 +132,8 @@ using EnvironmentLookup = const char *(*)(const char *variable);
 
 /// From OCCL_RANK, OCCL_SIZE, OCCL_JOB (set by occl-run); else torchrun's RANK, WORLD_SIZE,
 /// MASTER_ADDR, MASTER_PORT; else Open MPI's mpirun; else Slurm's srun. InvalidArgument names the
-/// variables that are missing or wrong, or says that ranks live on several machines.
+/// variables that are missing or wrong, or says that ranks live on several machines, and
+/// OCCL_COMM_ID is not set.
 StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup);
 /// The same from this process's environment.
 StatusOr<Identity> identityFromEnvironment();

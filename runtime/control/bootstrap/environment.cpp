@@ -102,6 +102,10 @@ StatusOr<std::string> jobName(EnvironmentLookup lookup, const Launcher &launcher
   return std::string(launcher.title) + "-" + text;
 }
 
+constexpr const char *kSeveralMachines =
+    "for ranks of several machines set OCCL_COMM_ID to HOST:PORT, a free port of rank 0's machine, "
+    "and OCCL_SECRET";
+
 Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint32_t numRanks) {
   if (launcher.localSize && lookup(launcher.localSize)) {
     auto local = readNumber(lookup, launcher.localSize);
@@ -109,8 +113,8 @@ Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint3
       return local.status();
     if (*local != numRanks)
       return invalid("this machine has " + std::to_string(*local) + " of " +
-                     std::to_string(numRanks) + " ranks (" + launcher.localSize +
-                     "); all must be on one machine");
+                     std::to_string(numRanks) + " ranks (" + launcher.localSize + "); " +
+                     kSeveralMachines);
   }
   if (launcher.numHosts && lookup(launcher.numHosts)) {
     auto hosts = readNumber(lookup, launcher.numHosts);
@@ -118,7 +122,7 @@ Status checkOneMachine(EnvironmentLookup lookup, const Launcher &launcher, uint3
       return hosts.status();
     if (*hosts != 1)
       return invalid("the ranks are on " + std::to_string(*hosts) + " machines (" +
-                     launcher.numHosts + "); all must be on one machine");
+                     launcher.numHosts + "); " + kSeveralMachines);
   }
   return {};
 }
@@ -138,9 +142,27 @@ StatusOr<Identity> fromLauncher(EnvironmentLookup lookup, const Launcher &launch
   return identity;
 }
 
+/// Ranks of several machines: where they meet is given, who they are the launcher says.
+StatusOr<Identity> fromAddress(EnvironmentLookup lookup, const char *address) {
+  const char *rank = "OCCL_RANK", *size = "OCCL_SIZE";
+  if (!lookup(rank) && !lookup(size))
+    for (const Launcher &launcher : kLaunchers)
+      if (lookup(launcher.rank) && lookup(launcher.size)) {
+        rank = launcher.rank;
+        size = launcher.size;
+        break;
+      }
+  auto identity = readRankAndSize(lookup, rank, size);
+  if (identity.ok())
+    identity->name = address;
+  return identity;
+}
+
 } // namespace
 
 StatusOr<Identity> identityFromEnvironment(EnvironmentLookup lookup) {
+  if (const char *address = lookup("OCCL_COMM_ID"))
+    return fromAddress(lookup, address);
   if (lookup("OCCL_RANK") || lookup("OCCL_SIZE") || lookup("OCCL_JOB")) {
     auto identity = readRankAndSize(lookup, "OCCL_RANK", "OCCL_SIZE");
     if (!identity.ok())

@@ -83,7 +83,7 @@ void Binder::chooseTiles() {
 
 /// A slice of lines is no larger than the staging areas of its instruction's operands.
 void Binder::chooseLines() {
-  if (plan.protocol == plan::Protocol::Simple || maxCount == 0)
+  if (plan.protocol == plan::Protocol::Simple || request.isSimple || maxCount == 0)
     return;
   Program &program = binding->bound;
   const LinePolicy &policy = request.lines;

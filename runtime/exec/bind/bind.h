@@ -28,6 +28,8 @@ struct BindRequest {
   TilePolicy tiles = {};
   Placement placement = Placement::AtSource; // all ranks must use the same
   LinePolicy lines = {};
+  /// Messages have no lines, whatever protocol the plan wants. All ranks must use the same.
+  bool isSimple = false;
   /// Slices of so many bytes or more may be references; 0: none. All ranks must use the same.
   uint64_t referenceBytes = 0;
   /// Heads lie so many bytes behind the begin of the arena block that they belong to, where all

@@ -28,6 +28,8 @@ std::vector<insight::RankReport> askRanks(const Fabric &fabric,
       ranks[r].note = "has destroyed its communicator";
     else if (fabric.isDead(r))
       ranks[r].note = "is gone: its process does not exist any more";
+    else if (!fabric.isLocal(r))
+      ranks[r].note = "is on another machine, which is not asked";
   }
   publishOwn();
   auto begin = SteadyClock::now();

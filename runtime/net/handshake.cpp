@@ -1,0 +1,214 @@
+#include "runtime/net/handshake.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <vector>
+
+namespace occl::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kMagic = 0x31'54'45'4e'4c'43'43'4full; // "OCCLNET1"
+constexpr uint32_t kVersion = 1;
+constexpr auto kPatience = 1s;
+constexpr size_t kMostGuests = 64;
+
+// Records of the handshake as they are on the wire.
+
+struct Hello {
+  uint64_t magic = kMagic;
+  uint32_t version = kVersion;
+  uint32_t purpose = 0;
+  uint32_t from = 0, to = 0, numRanks = 0, unused = 0;
+  uint64_t job = 0;
+  Hash nonce{};
+};
+
+struct Transcript {
+  Hello hello;
+  Hash challenge{};
+};
+
+struct Answer {
+  std::array<char, 224> refusal{}; // a text that ends with 0; empty: accepted
+  Hash proof{};
+};
+
+static_assert(sizeof(Hello) == 72 && sizeof(Transcript) == 104 && sizeof(Answer) == 256);
+
+Hash initiatorsProof(const Hash &key, const Transcript &transcript) {
+  std::vector<std::byte> text(1, std::byte{'I'});
+  const auto bytes = std::as_bytes(std::span(&transcript, 1));
+  text.insert(text.end(), bytes.begin(), bytes.end());
+  return authenticate(key, text);
+}
+
+Hash respondersProof(const Hash &key, const Transcript &transcript, const Answer &answer) {
+  std::vector<std::byte> text(1, std::byte{'R'});
+  const auto bytes = std::as_bytes(std::span(&transcript, 1));
+  const auto refusal = std::as_bytes(std::span(answer.refusal));
+  text.insert(text.end(), bytes.begin(), bytes.end());
+  text.insert(text.end(), refusal.begin(), refusal.end());
+  return authenticate(key, text);
+}
+
+bool isSame(const Hash &a, const Hash &b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+} // namespace
+
+Hash authenticate(std::span<const std::byte> key, std::span<const std::byte> text) {
+  Hash hash{};
+  unsigned int size = kHashBytes;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char *>(text.data()), text.size(),
+       reinterpret_cast<unsigned char *>(hash.data()), &size);
+  return hash;
+}
+
+StatusOr<Hash> drawHash() {
+  Hash hash{};
+  if (getrandom(hash.data(), hash.size(), 0) != static_cast<ssize_t>(hash.size()))
+    return systemError("the system gives no random bytes", errno);
+  return hash;
+}
+
+Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
+                 const Deadline &deadline) {
+  auto nonce = drawHash();
+  if (!nonce.ok())
+    return nonce.status();
+  Transcript transcript;
+  Hello &hello = transcript.hello;
+  hello.purpose = static_cast<uint32_t>(claim.purpose);
+  hello.from = claim.from;
+  hello.to = claim.to;
+  hello.numRanks = claim.numRanks;
+  hello.job = claim.job;
+  hello.nonce = *nonce;
+  Answer answer;
+  Status status = sendRecord(socket, hello, deadline);
+  if (status.ok())
+    status = receiveRecord(socket, transcript.challenge, deadline);
+  if (status.ok())
+    status = sendRecord(socket, initiatorsProof(key, transcript), deadline);
+  if (status.ok())
+    status = receiveRecord(socket, answer, deadline);
+  if (status.code() == StatusCode::PeerFailed)
+    return {StatusCode::PeerFailed,
+            peerOf(socket) + " has ended the connection during the handshake; is the secret the "
+                             "same on all ranks, and does it belong to this job?"};
+  if (!status.ok())
+    return status;
+  if (!isSame(answer.proof, respondersProof(key, transcript, answer)))
+    return {StatusCode::Mismatch,
+            peerOf(socket) + " does not know the secret of this job; is OCCL_SECRET the same?"};
+  answer.refusal.back() = 0;
+  if (answer.refusal[0] != 0)
+    return {StatusCode::Mismatch, answer.refusal.data()};
+  return {};
+}
+
+/// Who has connected and has not proved himself.
+struct Reception::Guest {
+  Guest(Descriptor connected, const Deadline &until) : socket(std::move(connected)), until(until) {}
+
+  Descriptor socket;
+  Deadline until;
+  Transcript transcript;
+  Hash proof{};
+  uint32_t received = 0; // of hello, then of the proof
+  bool isChallenged = false, isProved = false;
+};
+
+Reception::Reception(const Descriptor &listener, const Hash &key) : listener(listener), key(key) {}
+
+Reception::~Reception() = default;
+
+void Reception::admit() {
+  while (guests.size() < kMostGuests) {
+    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid())
+      return;
+    guests.emplace_back(std::move(socket), Deadline(kPatience));
+  }
+}
+
+void Reception::wait(const Deadline &deadline) {
+  std::vector<pollfd> polled;
+  if (guests.size() < kMostGuests)
+    polled.push_back({listener.get(), POLLIN, 0});
+  for (const Guest &guest : guests)
+    polled.push_back({guest.socket.get(), POLLIN, 0});
+  constexpr int64_t kMost = 100; // for deadlines of guests
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+  poll(polled.data(), polled.size(), static_cast<int>(std::min(left, kMost)));
+}
+
+/// False: this one is to be dropped. isProved: no, it is to be answered.
+bool Reception::advance(Guest &guest) {
+  const auto into = guest.isChallenged
+                        ? std::as_writable_bytes(std::span(&guest.proof, 1))
+                        : std::as_writable_bytes(std::span(&guest.transcript.hello, 1));
+  const auto rest = into.subspan(guest.received);
+  const ssize_t got = recv(guest.socket.get(), rest.data(), rest.size(), 0);
+  if (got <= 0)
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) &&
+           !guest.until.passed();
+  guest.received += static_cast<uint32_t>(got);
+  if (guest.received != into.size())
+    return true;
+  guest.received = 0;
+  if (guest.isChallenged) {
+    guest.isProved = isSame(guest.proof, initiatorsProof(key, guest.transcript));
+    return guest.isProved;
+  }
+  const Hello &hello = guest.transcript.hello;
+  auto challenge = drawHash();
+  if (hello.magic != kMagic || hello.version != kVersion || !challenge.ok())
+    return false;
+  guest.transcript.challenge = *challenge;
+  guest.isChallenged = true;
+  return sendRecord(guest.socket, *challenge, guest.until).ok();
+}
+
+StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline) {
+  for (;;) {
+    admit();
+    for (auto guest = guests.begin(); guest != guests.end();) {
+      const bool stays = advance(*guest);
+      if (!guest->isProved) {
+        guest = stays ? std::next(guest) : guests.erase(guest);
+        continue;
+      }
+      const Hello &hello = guest->transcript.hello;
+      const std::string refusal = judge(
+          {static_cast<Purpose>(hello.purpose), hello.from, hello.to, hello.numRanks, hello.job});
+      Answer answer;
+      refusal.copy(answer.refusal.data(), answer.refusal.size() - 1);
+      answer.proof = respondersProof(key, guest->transcript, answer);
+      Accepted accepted{std::move(guest->socket), hello.from};
+      guests.erase(guest);
+      Status sent = sendRecord(accepted.socket, answer, Deadline(kPatience));
+      if (!refusal.empty())
+        return Status(StatusCode::Mismatch, refusal);
+      if (sent.ok())
+        return accepted;
+      break; // the iterator is gone
+    }
+    if (deadline.passed())
+      return Status(StatusCode::Timeout, "not all ranks have connected in time");
+    wait(deadline);
+  }
+}
+
+} // namespace occl::net

@@ -1,0 +1,76 @@
+// How the two ends of a connection prove to each other that they belong to one job: see
+// docs/decisions/hosts/net.md. The initiator proves first.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/net/socket.h"
+#include "runtime/sync/deadline.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <span>
+#include <string>
+
+namespace occl::net {
+
+inline constexpr uint32_t kHashBytes = 32;
+using Hash = std::array<std::byte, kHashBytes>;
+
+/// HMAC-SHA256.
+Hash authenticate(std::span<const std::byte> key, std::span<const std::byte> text);
+/// A random one; SystemError if the system gives no random bytes.
+StatusOr<Hash> drawHash();
+
+/// What a connection is for.
+enum class Purpose : uint32_t { Card = 1, Data = 2 };
+
+/// What both ends must agree on.
+struct Claim {
+  Purpose purpose = Purpose::Card;
+  uint32_t from = 0, to = 0; // ranks
+  uint32_t numRanks = 0;
+  uint64_t job = 0; // 0: not known
+};
+
+/// The initiator's side, on a new connection. Mismatch with the responder's reason; PeerFailed if
+/// the responder ends the connection, as it does with who does not know the key.
+Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
+                 const Deadline &deadline);
+
+struct Accepted {
+  Descriptor socket;
+  uint32_t from = 0;
+};
+
+/// The responder's side: of those who connect to a listener, who proves himself. Others are dropped
+/// after a second; more than 64 at a time wait in the system's queue.
+class Reception {
+public:
+  /// Why such a claim is not accepted; empty if it is.
+  using Judge = std::function<std::string(const Claim &claim)>;
+
+  Reception(const Descriptor &listener, const Hash &key);
+  Reception(const Reception &) = delete;
+  Reception &operator=(const Reception &) = delete;
+  ~Reception();
+
+  /// The next one whose claim is accepted. Timeout. Mismatch: the one who came knows the key, and
+  /// `judge` refuses; both sides are told why.
+  StatusOr<Accepted> next(const Judge &judge, const Deadline &deadline);
+
+private:
+  struct Guest;
+
+  void admit();
+  void wait(const Deadline &deadline);
+  bool advance(Guest &guest);
+
+  const Descriptor &listener;
+  const Hash key;
+  std::list<Guest> guests;
+};
+
+} // namespace occl::net

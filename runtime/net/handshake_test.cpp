@@ -1,0 +1,133 @@
+#include "runtime/net/handshake.h"
+
+#include "runtime/net/rendezvous.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace occl::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string hex(const Hash &hash) {
+  std::string text;
+  char digits[3];
+  for (std::byte byte : hash) {
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+/// RFC 4231, test case 2.
+TEST(Handshake, HashIsTheStandards) {
+  const std::string key = "Jefe", text = "what do ya want for nothing?";
+  EXPECT_EQ(hex(authenticate(std::as_bytes(std::span(key)), std::as_bytes(std::span(text)))),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+struct Outcome {
+  Status initiator, responder;
+};
+
+Outcome shake(const Hash &initiators, const Hash &responders, const std::string &refusal = "") {
+  auto listener = listenOn({0x7f000001, 0});
+  Outcome outcome;
+  std::thread initiator([&] {
+    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    outcome.initiator = introduce(*socket, initiators, {Purpose::Data, 3, 5, 8, 77}, Deadline(5s));
+  });
+  Reception reception(*listener, responders);
+  auto guest = reception.next(
+      [&](const Claim &claim) {
+        EXPECT_EQ(claim.from, 3u);
+        EXPECT_EQ(claim.to, 5u);
+        EXPECT_EQ(claim.numRanks, 8u);
+        EXPECT_EQ(claim.job, 77u);
+        return refusal;
+      },
+      Deadline(1500ms));
+  outcome.responder = guest.status();
+  initiator.join();
+  return outcome;
+}
+
+TEST(Handshake, SameKey) {
+  const Outcome outcome = shake(Hash{std::byte{1}}, Hash{std::byte{1}});
+  EXPECT_TRUE(outcome.initiator.ok()) << outcome.initiator.message();
+  EXPECT_TRUE(outcome.responder.ok()) << outcome.responder.message();
+}
+
+TEST(Handshake, AnotherKeyIsNoErrorOfTheResponder) {
+  const Outcome outcome = shake(Hash{std::byte{1}}, Hash{std::byte{2}});
+  EXPECT_EQ(outcome.initiator.code(), StatusCode::PeerFailed);
+  EXPECT_EQ(outcome.responder.code(), StatusCode::Timeout);
+}
+
+TEST(Handshake, BothLearnWhyAClaimIsRefused) {
+  const Outcome outcome = shake(Hash{std::byte{1}}, Hash{std::byte{1}}, "rank 3 is there already");
+  EXPECT_EQ(outcome.initiator.code(), StatusCode::Mismatch);
+  EXPECT_EQ(outcome.initiator.message(), "rank 3 is there already");
+  EXPECT_EQ(outcome.responder.message(), "rank 3 is there already");
+}
+
+/// It hears a challenge, and nothing that depends on the key.
+TEST(Handshake, AResponderThatDoesNotKnowTheKeyIsFoundOut) {
+  auto listener = listenOn({0x7f000001, 0});
+  Status status;
+  std::thread initiator([&] {
+    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    status = introduce(*socket, Hash{std::byte{1}}, {}, Deadline(5s));
+  });
+  auto socket = acceptFrom(*listener, Deadline(5s));
+  ASSERT_TRUE(socket.ok());
+  std::array<std::byte, 72> hello{};
+  Hash challenge{}, proof{};
+  std::array<std::byte, 256> answer{};
+  EXPECT_TRUE(receiveAll(*socket, hello, Deadline(5s)).ok());
+  EXPECT_TRUE(sendAll(*socket, challenge, Deadline(5s)).ok());
+  EXPECT_TRUE(receiveAll(*socket, proof, Deadline(5s)).ok());
+  std::memcpy(answer.data() + 224, proof.data(), proof.size()); // what it has heard
+  EXPECT_TRUE(sendAll(*socket, answer, Deadline(5s)).ok());
+  initiator.join();
+  EXPECT_EQ(status.code(), StatusCode::Mismatch) << status.message();
+}
+
+TEST(Rendezvous, AddressesAreRead) {
+  auto address = resolve("127.0.0.1:4242");
+  ASSERT_TRUE(address.ok()) << address.status().message();
+  EXPECT_EQ(address->text(), "127.0.0.1:4242");
+  for (const char *wrong : {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
+                            "127.0.0.1:1x", "no such host:1"})
+    EXPECT_EQ(resolve(wrong).status().code(), StatusCode::InvalidArgument) << wrong;
+}
+
+TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
+  auto listener = listenOn({0x7f000001, 0});
+  Meeting meeting;
+  meeting.numRanks = 2;
+  meeting.root = *addressOf(*listener);
+  meeting.secret = "a secret of this test";
+  *listener = Descriptor();
+  Meeting second = meeting;
+  second.rank = 1;
+  Card card;
+  card.segmentBytes = 4096;
+  Card other = card;
+  other.segmentBytes = 8192;
+  Status joined;
+  std::thread joiner([&] { joined = meet(second, other, Deadline(5s)).status(); });
+  const Status root = meet(meeting, card, Deadline(5s)).status();
+  joiner.join();
+  EXPECT_EQ(root.message(), "rank 1 has segment bytes 8192, rank 0 has 4096");
+  EXPECT_EQ(joined.message(), root.message());
+  EXPECT_EQ(joined.code(), StatusCode::Mismatch);
+}
+
+} // namespace
+} // namespace occl::net

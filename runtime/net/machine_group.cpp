@@ -1,0 +1,262 @@
+#include "runtime/net/machine_group.h"
+
+#include "runtime/control/bootstrap/name.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/control/shm/mapping.h"
+#include "runtime/net/host_id.h"
+#include "runtime/net/network.h"
+#include "runtime/net/rendezvous.h"
+#include "runtime/net/transport/tcp.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace occl::net {
+namespace {
+
+using bootstrap::Group;
+using bootstrap::Mapping;
+using bootstrap::SharedBell;
+
+Status invalid(std::string message) { return {StatusCode::InvalidArgument, std::move(message)}; }
+
+class MachineGroup final : public Group {
+public:
+  /// `island`: the ranks of this one, ascending; `local` has them in that order.
+  MachineGroup(uint32_t rank, std::unique_ptr<Group> local, const std::vector<uint32_t> &island)
+      : islandGroup(std::move(local)), island(island) {
+    ownRank = rank;
+    processes = true;
+  }
+  ~MachineGroup() override {
+    if (links)
+      links->stop(); // before the mirrors go
+  }
+
+  /// Ranks in ascending order; `mirrorOf` has those of other islands.
+  Status map(uint32_t numRanks, std::vector<Mapping> mirrorsByRank, std::vector<Remote> remotes);
+
+  Status barrier(const Deadline &deadline) override {
+    Status met = islandGroup->barrier(deadline);
+    return met.ok() ? links->barrier(deadline) : met;
+  }
+  bool isAlive(uint32_t rank) const override {
+    return links->isRemote(rank) ? links->isUp(rank) : islandGroup->isAlive(localRank(rank));
+  }
+  bool isLocal(uint32_t rank) const override { return !links->isRemote(rank); }
+  Network *network() const override { return links.get(); }
+  std::span<std::byte> ownSegment() const { return islandGroup->segment(localRank(ownRank)); }
+
+private:
+  uint32_t localRank(uint32_t rank) const {
+    return static_cast<uint32_t>(std::ranges::lower_bound(island, rank) - island.begin());
+  }
+
+  const std::unique_ptr<Group> islandGroup;
+  const std::vector<uint32_t> island;
+  std::vector<Mapping> mirrors; // by rank; those of this island are empty
+  std::unique_ptr<Network> links;
+};
+
+Status MachineGroup::map(uint32_t numRanks, std::vector<Mapping> mirrorsByRank,
+                         std::vector<Remote> remotes) {
+  auto bell = SharedBell::makePrivate();
+  if (!bell.ok())
+    return bell.status();
+  mirrors = std::move(mirrorsByRank);
+  for (uint32_t r = 0; r < numRanks; ++r) {
+    const bool isOfIsland = std::ranges::binary_search(island, r);
+    mapped.push_back(isOfIsland ? islandGroup->segment(localRank(r)) : mirrors[r].get());
+    bells.push_back(isOfIsland ? islandGroup->sharedBell(localRank(r)) : *bell);
+    members.push_back(isOfIsland ? islandGroup->process(localRank(r)) : ProcessIdentity());
+  }
+  links = std::make_unique<Network>(std::move(remotes), numRanks, bells[ownRank]->bell());
+  return links->start(*bell);
+}
+
+/// One rank that joins, phase by phase.
+class Joiner {
+public:
+  explicit Joiner(const MachineGroupOptions &options)
+      : options(options), deadline(options.timeout) {}
+
+  StatusOr<std::unique_ptr<Group>> run() {
+    if (Status read = readName(); !read.ok())
+      return read;
+    Card card;
+    const std::string host = hostId();
+    card.host = authenticate({}, std::as_bytes(std::span(host)));
+    card.segmentBytes = options.segmentBytes;
+    card.heapBytes = options.heapBytes;
+    card.orderPolicy = options.orderPolicy;
+    card.layoutVersion = transport::SegmentHeader::kVersion;
+    auto joined = meet(meeting, card, deadline);
+    if (!joined.ok())
+      return joined.status();
+    met.emplace(std::move(*joined));
+    for (uint32_t r = 0; r < options.numRanks; ++r)
+      (met->cards[r].host == card.host ? island : others).push_back(r);
+    auto local = formIsland();
+    if (!local.ok())
+      return local;
+    auto group = std::make_unique<MachineGroup>(options.rank, std::move(*local), island);
+    if (Status connected = connectAll(); !connected.ok())
+      return connected;
+    auto mirrors = makeMirrors(group->ownSegment());
+    if (!mirrors.ok())
+      return mirrors.status();
+    if (Status mapped = group->map(options.numRanks, std::move(*mirrors), std::move(remotes));
+        !mapped.ok())
+      return mapped;
+    return std::unique_ptr<Group>(std::move(group));
+  }
+
+private:
+  Status readName();
+  StatusOr<std::unique_ptr<Group>> formIsland() const;
+  Status connectAll();
+  Status connectTo(uint32_t peer, const Hash &key);
+  StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
+
+  const MachineGroupOptions &options;
+  const Deadline deadline;
+  Meeting meeting;
+  std::optional<Met> met;
+  std::vector<uint32_t> island, others; // ranks of this island, with this one; and the rest
+  std::vector<Descriptor> sockets;      // by rank
+  std::vector<Remote> remotes;
+};
+
+Status Joiner::readName() {
+  if (Status status = bootstrap::checkGroup(options.numRanks, options.rank); !status.ok())
+    return status;
+  const size_t slash = options.name.find('/');
+  auto root = resolve(std::string_view(options.name).substr(0, slash));
+  if (!root.ok())
+    return root.status();
+  const char *ofEnvironment = std::getenv("OCCL_SECRET");
+  meeting.secret = slash != std::string::npos ? options.name.substr(slash + 1)
+                   : ofEnvironment            ? ofEnvironment
+                                              : "";
+  constexpr size_t kShortest = 16;
+  if (meeting.secret.size() < kShortest)
+    return invalid("ranks of several machines need a secret of at least " +
+                   std::to_string(kShortest) +
+                   " characters that all know: in the environment as OCCL_SECRET, or behind the "
+                   "address, as in HOST:PORT/SECRET");
+  meeting.rank = options.rank;
+  meeting.numRanks = options.numRanks;
+  meeting.root = *root;
+  meeting.job = options.job;
+  return {};
+}
+
+StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
+  bootstrap::ProcessGroupOptions local;
+  local.numRanks = static_cast<uint32_t>(island.size());
+  local.rank = static_cast<uint32_t>(std::ranges::find(island, options.rank) - island.begin());
+  uint64_t nonce = 0;
+  std::memcpy(&nonce, met->nonce.data(), sizeof nonce);
+  char name[40];
+  std::snprintf(name, sizeof name, "island-%016llx-%u", static_cast<unsigned long long>(nonce),
+                island.front());
+  local.name = name;
+  local.segmentBytes = options.segmentBytes;
+  local.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  local.bell = options.bell;
+  local.job = options.job;
+  auto group = bootstrap::formProcessGroup(local);
+  if (group.ok())
+    return group;
+  return Status(group.status().code(),
+                "ranks that seem to be on one host (those from rank " +
+                    std::to_string(island.front()) + " on, " + std::to_string(island.size()) +
+                    " of them; ranks in this message are numbered within these) cannot share "
+                    "memory; if they are not, set OCCL_HOSTID differently: " +
+                    group.status().message());
+}
+
+/// To all higher ranks, then from all lower ones: the highest accepts at once, so all get there.
+Status Joiner::connectAll() {
+  const Hash key = dataKey(meeting, *met);
+  sockets.resize(options.numRanks);
+  for (uint32_t peer : others)
+    if (peer > options.rank)
+      if (Status connected = connectTo(peer, key); !connected.ok())
+        return {connected.code(), "rank " + std::to_string(options.rank) +
+                                      " cannot connect to rank " + std::to_string(peer) + ": " +
+                                      connected.message()};
+  const auto numLower = std::ranges::lower_bound(others, options.rank) - others.begin();
+  const auto judge = [&](const Claim &claim) -> std::string {
+    const std::string who = "rank " + std::to_string(claim.from);
+    if (claim.purpose != Purpose::Data || claim.to != options.rank ||
+        claim.numRanks != options.numRanks || !std::ranges::binary_search(others, claim.from) ||
+        claim.from > options.rank)
+      return who + " has come to the wrong rank";
+    return sockets[claim.from].valid() ? who + " is there already" : "";
+  };
+  Reception reception(met->listener, key);
+  for (ptrdiff_t here = 0; here < numLower; ++here) {
+    auto guest = reception.next(judge, deadline);
+    if (!guest.ok()) {
+      std::string missing;
+      for (uint32_t peer : others)
+        if (peer < options.rank && !sockets[peer].valid())
+          missing += " " + std::to_string(peer);
+      return {guest.status().code(), guest.status().message() + "; rank " +
+                                         std::to_string(options.rank) + " misses:" + missing};
+    }
+    sockets[guest->from] = std::move(guest->socket);
+  }
+  return {};
+}
+
+Status Joiner::connectTo(uint32_t peer, const Hash &key) {
+  auto socket = net::connectTo(met->cards[peer].listener, deadline);
+  if (!socket.ok())
+    return socket.status();
+  const Claim claim = {Purpose::Data, options.rank, peer, options.numRanks, options.job};
+  if (Status known = introduce(*socket, key, claim, deadline); !known.ok())
+    return known;
+  sockets[peer] = std::move(*socket);
+  return {};
+}
+
+/// `own`: this rank's segment, which has the same layout.
+StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
+  std::vector<Mapping> mirrors(options.numRanks);
+  for (uint32_t peer : others) {
+    auto memory = Mapping::anonymous(own.size());
+    if (!memory.ok())
+      return memory.status();
+    auto mirror =
+        transport::Segment::format(memory->get(), peer, options.numRanks, options.heapBytes);
+    if (!mirror.ok())
+      return mirror.status();
+    mirror->header().orderPolicy = options.orderPolicy; // as the cards say
+    const auto shared = static_cast<size_t>(mirror->sharedArena() - memory->get().data());
+    Regions regions;
+    regions[kMirrorRegion] = {mirror->arena(), mirror->arenaBytes()};
+    regions[kHeadsRegion] = own.subspan(shared, mirror->arenaBytes());
+    const std::string address = peerOf(sockets[peer]);
+    remotes.push_back({peer, makeTcpEndpoint(std::move(sockets[peer]), regions, options.silence),
+                       *mirror, address});
+    mirrors[peer] = std::move(*memory);
+  }
+  return mirrors;
+}
+
+} // namespace
+
+bool isAddress(std::string_view name) { return name.find(':') != std::string_view::npos; }
+
+StatusOr<std::unique_ptr<Group>> formMachineGroup(const MachineGroupOptions &options) {
+  return Joiner(options).run();
+}
+
+} // namespace occl::net

@@ -1,0 +1,35 @@
+#include "runtime/net/message.h"
+
+#include "runtime/net/transport/transport.h"
+
+#include <cstring>
+
+namespace occl::net {
+
+std::vector<std::byte> encode(const Message &message, std::string_view text) {
+  text = text.substr(0, kMaxMessage - sizeof message);
+  std::vector<std::byte> bytes(sizeof message + text.size());
+  std::memcpy(bytes.data(), &message, sizeof message);
+  if (!text.empty())
+    std::memcpy(bytes.data() + sizeof message, text.data(), text.size());
+  return bytes;
+}
+
+std::optional<MessageWithText> decode(std::span<const std::byte> bytes) {
+  MessageWithText read;
+  if (bytes.size() < sizeof read.message)
+    return std::nullopt;
+  std::memcpy(&read.message, bytes.data(), sizeof read.message);
+  const auto text = bytes.subspan(sizeof read.message);
+  const uint32_t kind = read.message.kind;
+  if (kind < Message::Publish || kind > Message::Barrier ||
+      (kind != Message::Failed && !text.empty()) ||
+      (kind == Message::Failed &&
+       (read.message.code == 0 ||
+        read.message.code > static_cast<uint32_t>(StatusCode::CallbackFailed))))
+    return std::nullopt;
+  read.text.assign(reinterpret_cast<const char *>(text.data()), text.size());
+  return read;
+}
+
+} // namespace occl::net

@@ -1,0 +1,348 @@
+#include "runtime/net/network.h"
+
+#include "runtime/sync/thread.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace occl::net {
+
+using transport::AnnounceCell;
+
+Network::Peer::Peer(Network &network, Remote given)
+    : network(network), remote(std::move(given)), owner(remote.mirror.announceTable()) {}
+
+Network::Network(std::vector<Remote> remotes, uint32_t numRanks, Doorbell &ownBell)
+    : indexOf(numRanks, -1), ownBell(ownBell) {
+  for (Remote &remote : remotes) {
+    indexOf[remote.rank] = static_cast<int32_t>(peers.size());
+    peers.emplace_back(*this, std::move(remote));
+  }
+}
+
+Network::~Network() { stop(); }
+
+void Network::attach(const transport::Segment &segment, Owner ofSegment) {
+  std::lock_guard lock(mutex);
+  own = segment;
+  owner = std::move(ofSegment);
+}
+
+bool Network::isUp(uint32_t rank) const {
+  return !peers[static_cast<size_t>(indexOf[rank])].remote.endpoint->isDown();
+}
+
+std::string Network::describeDown(uint32_t rank) const {
+  const Remote &remote = peers[static_cast<size_t>(indexOf[rank])].remote;
+  return "the process of rank " + std::to_string(rank) + " is gone (its connection to " +
+         remote.address + ": " + remote.endpoint->whyDown() + ")";
+}
+
+Status Network::barrier(const Deadline &deadline) {
+  std::unique_lock lock(mutex);
+  const uint32_t entered = ++barriers;
+  wakeSender();
+  for (const Peer &peer : peers) {
+    const auto settled = [&] {
+      return peer.barriersEntered >= entered || peer.remote.endpoint->isDown();
+    };
+    if (!changed.wait_for(lock, deadline.remaining(), settled))
+      return {StatusCode::Timeout,
+              "rank " + std::to_string(peer.remote.rank) + " did not reach the barrier in time"};
+    if (peer.barriersEntered < entered)
+      return {StatusCode::PeerFailed, describeDown(peer.remote.rank)};
+  }
+  return {};
+}
+
+void Network::open(Call call) {
+  auto opened = std::make_unique<OpenCall>();
+  opened->peers.resize(peers.size());
+  opened->sent.resize(call.crossing->outgoing().size());
+  opened->received.resize(call.crossing->incoming().size());
+  opened->call = std::move(call);
+  {
+    std::lock_guard lock(mutex);
+    // Of this rank and a peer, whoever is the second to come here or to published() compares.
+    for (const Peer &peer : peers) {
+      const auto cell = peer.cells.find(opened->call.id);
+      const auto *record =
+          cell == peer.cells.end() ? nullptr : cell->second->find(opened->call.ordinal);
+      if (record)
+        compare(*opened, peer, record->read().traits);
+    }
+    calls.push_back(std::move(opened));
+  }
+  reportMismatch();
+  wakeSender();
+}
+
+void Network::compare(const OpenCall &mine, const Peer &peer,
+                      const transport::CollectiveTraits &theirs) {
+  if (theirs != mine.call.traits)
+    disagreement = {mine.call, peer.remote.rank, theirs};
+}
+
+/// Without the lock: it leads to the communicator.
+void Network::reportMismatch() {
+  std::optional<Disagreement> found;
+  {
+    std::lock_guard lock(mutex);
+    found = std::exchange(disagreement, std::nullopt);
+  }
+  if (found)
+    onMismatch(found->mine, found->peer, found->theirs);
+}
+
+// --- The sending thread.
+
+bool Network::send() {
+  std::lock_guard lock(mutex);
+  bool all = true;
+  for (size_t i = 0; i < peers.size(); ++i) {
+    Peer &peer = peers[i];
+    const bool sent = sendTo(i) & peer.remote.endpoint->flush();
+    peer.isFull.store(!sent, std::memory_order_seq_cst);
+    all &= sent;
+  }
+  dropFinished();
+  return all;
+}
+
+bool Network::sendTo(size_t index) {
+  Peer &peer = peers[index];
+  for (; peer.barriersSent != barriers; ++peer.barriersSent)
+    if (!sendMessage(peer, {.kind = Message::Barrier}))
+      return false;
+  if (!own)
+    return true;
+  if (Status failure = owner.failure(); !failure.ok()) {
+    if (!peer.failureIsSent &&
+        !sendMessage(peer, {.kind = Message::Failed, .code = static_cast<uint32_t>(failure.code())},
+                     failure.message()))
+      return false;
+    peer.failureIsSent = true;
+  } else {
+    for (const auto &open : calls)
+      if (!sendCall(index, *open))
+        return false;
+  }
+  using Header = transport::SegmentHeader;
+  if (peer.leftIsSent || own->header().state.load(std::memory_order_acquire) != Header::Left)
+    return true;
+  return peer.leftIsSent = sendMessage(peer, {.kind = Message::Left});
+}
+
+bool Network::sendMessage(Peer &peer, const Message &message, std::string_view text) {
+  return peer.remote.endpoint->send(encode(message, text)) != Posted::Full;
+}
+
+/// In this order: see docs/decisions/hosts/net.md.
+bool Network::sendCall(size_t index, OpenCall &open) {
+  Peer &peer = peers[index];
+  OfPeer &state = open.peers[index];
+  const Call &call = open.call;
+  if (!state.isPublished) {
+    const uint32_t rank = call.crossing->binding().program().rank;
+    const Message message = {.kind = Message::Publish,
+                             .id = call.id,
+                             .ordinal = call.ordinal,
+                             .arenaOffset = call.arenaOffset,
+                             .controlBytes = call.crossing->binding().controlBytes(rank),
+                             .headBytes = call.crossing->binding().headBytes(rank),
+                             .planHash = call.traits.planHash,
+                             .count = call.traits.count,
+                             .dataType = call.traits.dataType,
+                             .op = call.traits.op,
+                             .collective = call.traits.kind,
+                             .root = call.traits.root,
+                             .priority = call.urgency.priority,
+                             .turn = call.urgency.turn};
+    if (!sendMessage(peer, message))
+      return false;
+    state.isPublished = true;
+  }
+  if (state.finishedIsSent)
+    return true;
+  const bool isDone = call.cell->done.load(std::memory_order_acquire) > call.ordinal;
+  const auto &outgoing = call.crossing->outgoing();
+  for (size_t i = 0; i < outgoing.size() && !state.hasFinished; ++i)
+    if (outgoing[i].peer == peer.remote.rank && !sendSlices(peer, open, i, open.sent[i]))
+      return false;
+  const auto &incoming = call.crossing->incoming();
+  for (size_t i = 0; i < incoming.size(); ++i)
+    if (incoming[i].peer == peer.remote.rank &&
+        !sendHead(peer, open, incoming[i], open.received[i]))
+      return false;
+  if (!isDone)
+    return true;
+  return state.finishedIsSent = sendMessage(
+             peer, {.kind = Message::Finished, .id = call.id, .ordinal = call.ordinal + 1});
+}
+
+bool Network::sendSlices(Peer &peer, const OpenCall &open, size_t index, Progress &progress) {
+  const Crossing &crossing = *open.call.crossing;
+  const Outgoing &flow = crossing.outgoing()[index];
+  const std::byte *block = own->arena() + open.call.arenaOffset;
+  const uint64_t tail = loadShared(reinterpret_cast<const uint64_t *>(block + flow.tailOffset),
+                                   std::memory_order_acquire);
+  while (progress.done < tail) {
+    // Of signals only the last counts.
+    const uint64_t slice = flow.slotBytes == 0 ? tail - 1 : progress.done;
+    const uint64_t bytes = crossing.bytesOf(flow, slice), offset = crossing.slotOf(flow, slice);
+    const uint64_t piece = std::min<uint64_t>(bytes - progress.ofSlice, kMaxPut);
+    Put put;
+    put.region = kMirrorRegion;
+    put.offset = open.call.arenaOffset + offset + progress.ofSlice;
+    put.bytes = {block + offset + progress.ofSlice, piece};
+    put.hasWord = progress.ofSlice + piece == bytes;
+    put.wordOffset = open.call.arenaOffset + flow.tailOffset;
+    put.word = slice + 1;
+    if (peer.remote.endpoint->put(put) == Posted::Full)
+      return false;
+    progress.ofSlice = put.hasWord ? 0 : progress.ofSlice + piece;
+    progress.done = put.hasWord ? slice + 1 : progress.done;
+  }
+  return true;
+}
+
+bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress) {
+  // Heads are stored only where the peer has said that its block is.
+  const auto cell = peer.cells.find(open.call.id);
+  const auto *record = cell == peer.cells.end() ? nullptr : cell->second->find(open.call.ordinal);
+  const transport::Announcement said = record ? record->read() : transport::Announcement();
+  if (!record || said.traits != open.call.traits)
+    return true;
+  const uint64_t offset = said.arenaOffset + flow.headOffset;
+  const uint64_t head =
+      loadShared(reinterpret_cast<const uint64_t *>(peer.remote.mirror.sharedArena() + offset),
+                 std::memory_order_acquire);
+  if (head <= progress.done)
+    return true;
+  Put put;
+  put.region = kHeadsRegion;
+  put.hasWord = true;
+  put.wordOffset = offset;
+  put.word = head;
+  if (peer.remote.endpoint->put(put) == Posted::Full)
+    return false;
+  progress.done = head;
+  return true;
+}
+
+/// What all peers know of that are there, and have finished.
+void Network::dropFinished() {
+  std::erase_if(calls, [&](const std::unique_ptr<OpenCall> &open) {
+    for (size_t i = 0; i < peers.size(); ++i) {
+      const OfPeer &state = open->peers[i];
+      if (!(state.finishedIsSent && state.hasFinished) && !peers[i].remote.endpoint->isDown())
+        return false;
+    }
+    return true;
+  });
+}
+
+bool Network::hasOpen() {
+  std::lock_guard lock(mutex);
+  return !calls.empty();
+}
+
+bool Network::isDelivered() const {
+  return std::ranges::all_of(peers,
+                             [](const Peer &peer) { return peer.remote.endpoint->isDelivered(); });
+}
+
+// --- The receiving thread.
+
+bool Network::receive(size_t index) {
+  Peer &peer = peers[index];
+  if (peer.wasDown)
+    return false;
+  const bool more = peer.remote.endpoint->receive(peer);
+  if (peer.remote.endpoint->isDown()) {
+    peer.wasDown = true;
+    std::lock_guard lock(mutex); // whoever waits looks before or after this
+    changed.notify_all();
+  }
+  reportMismatch();
+  ownBell.ring();
+  return more;
+}
+
+bool Network::Peer::message(std::span<const std::byte> bytes) {
+  const auto read = decode(bytes);
+  if (!read)
+    return false;
+  const Message &message = read->message;
+  switch (message.kind) {
+  case Message::Publish:
+    return network.published(*this, message);
+  case Message::Finished:
+    return network.finished(*this, message);
+  case Message::Failed: {
+    std::function<void(const Status &)> fail;
+    {
+      std::lock_guard lock(network.mutex);
+      fail = network.owner.fail;
+    }
+    if (fail)
+      fail({static_cast<StatusCode>(message.code), read->text});
+    return true;
+  }
+  case Message::Left:
+    remote.mirror.header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
+    return true;
+  default:
+    std::lock_guard lock(network.mutex);
+    ++barriersEntered;
+    network.changed.notify_all();
+    return true;
+  }
+}
+
+/// With the lock.
+AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
+  AnnounceCell *&cell = peer.cells[id];
+  if (!cell) {
+    cell = peer.owner.take(id);
+    if (cell)
+      cell->beginAt(0);
+  }
+  return cell;
+}
+
+bool Network::published(Peer &peer, const Message &message) {
+  const transport::Segment &mirror = peer.remote.mirror;
+  const uint64_t size = mirror.arenaBytes(), offset = message.arenaOffset;
+  if (offset > size || message.controlBytes > size - offset || message.headBytes > size - offset)
+    return false;
+  std::lock_guard lock(mutex);
+  AnnounceCell *cell = cellOf(peer, message.id);
+  if (!cell)
+    return false;
+  std::memset(mirror.arena() + offset, 0, message.controlBytes);
+  std::memset(mirror.sharedArena() + offset, 0, message.headBytes);
+  cell->publish(message.ordinal, offset, message.traits(), {}, {message.priority, message.turn});
+  for (const auto &open : calls)
+    if (open->call.id == message.id && open->call.ordinal == message.ordinal)
+      compare(*open, peer, message.traits());
+  return true;
+}
+
+bool Network::finished(Peer &peer, const Message &message) {
+  std::lock_guard lock(mutex);
+  AnnounceCell *cell = cellOf(peer, message.id);
+  if (!cell)
+    return false;
+  const auto index = static_cast<size_t>(indexOf[peer.remote.rank]);
+  for (const auto &open : calls)
+    if (open->call.id == message.id && open->call.ordinal < message.ordinal)
+      open->peers[index].hasFinished = true;
+  // Now this rank may use the memory of these invocations again.
+  cell->done.store(message.ordinal, std::memory_order_release);
+  return true;
+}
+
+} // namespace occl::net

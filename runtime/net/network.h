@@ -1,0 +1,171 @@
+// A rank's connections to ranks of other islands, and its mirrors of their segments, which it keeps
+// up to date: docs/decisions/hosts/net.md. Executors see memory only.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/control/records/segment.h"
+#include "runtime/control/shm/shared_bell.h"
+#include "runtime/net/crossing.h"
+#include "runtime/net/message.h"
+#include "runtime/net/transport/transport.h"
+#include "runtime/sync/atomic.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/doorbell.h"
+#include "runtime/sync/mutex.h"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace occl::net {
+
+/// An invocation that this rank has submitted: its record is published in the own segment.
+struct Call {
+  uint64_t id = 0, ordinal = 0;
+  transport::CollectiveTraits traits;
+  transport::Urgency urgency;
+  uint64_t arenaOffset = 0;                      // of its block
+  const transport::AnnounceCell *cell = nullptr; // its own; stays
+  std::shared_ptr<const Crossing> crossing;
+};
+
+/// A rank of another island.
+struct Remote {
+  uint32_t rank = 0;
+  std::unique_ptr<Endpoint> endpoint;
+  /// Formatted like the peer's segment; all of its arena is region 0 of the endpoint, and the own
+  /// segment's shared arena region 1.
+  transport::Segment mirror;
+  std::string address; // for errors
+};
+inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1;
+
+/// How a network reaches the communicator that it serves. Called by its threads.
+struct Owner {
+  std::function<Status()> failure;
+  std::function<void(const Status &)> fail;
+};
+
+/// Thread safety: any, but send() is one thread's and receive() is one's.
+class Network {
+public:
+  /// `ownBell`: on which executors of this rank sleep.
+  Network(std::vector<Remote> remotes, uint32_t numRanks, Doorbell &ownBell);
+  ~Network();
+  Network(const Network &) = delete;
+  Network &operator=(const Network &) = delete;
+
+  /// Once the own segment is formatted; before the first meeting is over.
+  void attach(const transport::Segment &own, Owner owner);
+  /// Starts the two threads, which use `bell`: executors of this rank ring it for remote ranks, and
+  /// the sending thread sleeps on it. Without that the caller does what they do, as tests may.
+  Status start(std::shared_ptr<bootstrap::SharedBell> bell);
+  /// What has been taken is sent, and acknowledged by the peers' machines, within `kFarewell`; then
+  /// nothing of `owner` is called any more. Any number of times.
+  void stop();
+  static constexpr std::chrono::seconds kFarewell{2};
+  /// What is told if an own invocation and a peer's do not agree. Before the first open().
+  using OnMismatch = std::function<void(const Call &mine, uint32_t peer,
+                                        const transport::CollectiveTraits &theirs)>;
+  void setOnMismatch(OnMismatch hook) { onMismatch = std::move(hook); }
+
+  /// The invocation's words are watched from now on until all ranks have finished it.
+  void open(Call call);
+  /// Timeout names a rank that has not entered as often; PeerFailed one that is gone.
+  Status barrier(const Deadline &deadline);
+
+  bool isRemote(uint32_t rank) const { return indexOf[rank] >= 0; }
+  bool isUp(uint32_t rank) const;
+  /// Why not, once it is not.
+  std::string describeDown(uint32_t rank) const;
+
+  // The sending thread.
+  /// Sends what has changed and fits. True: all of it.
+  bool send();
+  /// All that was sent has reached the peers' machines, or never will.
+  bool isDelivered() const;
+  /// Whether something may change without anybody ringing.
+  bool hasOpen();
+
+  // The receiving thread.
+  /// Handles some of what the index-th peer has sent: true if there may be more. Then wakes
+  /// executors.
+  bool receive(size_t index);
+
+private:
+  struct Threads;
+
+  struct Peer final : Sink {
+    Peer(Network &network, Remote given);
+    bool message(std::span<const std::byte> bytes) override;
+
+    Network &network;
+    Remote remote;
+    transport::AnnounceOwner owner; // of the mirror's table
+    std::unordered_map<uint64_t, transport::AnnounceCell *> cells;
+    uint32_t barriersSent = 0, barriersEntered = 0;
+    bool failureIsSent = false, leftIsSent = false;
+    Atomic<bool> isFull{false};
+    bool wasDown = false; // the receiving thread's
+  };
+  /// A flow of an open call.
+  struct Progress {
+    uint64_t done = 0;    // the tail or head that the peer knows
+    uint64_t ofSlice = 0; // bytes of the next slice that it has
+  };
+  struct OfPeer {
+    bool isPublished = false; // to it
+    bool finishedIsSent = false;
+    bool hasFinished = false; // and told
+  };
+  struct OpenCall {
+    Call call;
+    std::vector<OfPeer> peers; // by index
+    std::vector<Progress> sent, received;
+  };
+
+  bool sendTo(size_t index);
+  bool sendCall(size_t index, OpenCall &open);
+  bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, Progress &progress);
+  bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress);
+  bool sendMessage(Peer &peer, const Message &message, std::string_view text = {});
+  void dropFinished();
+
+  bool published(Peer &peer, const Message &message);
+  bool finished(Peer &peer, const Message &message);
+  void compare(const OpenCall &mine, const Peer &peer, const transport::CollectiveTraits &theirs);
+  void reportMismatch();
+  void wakeSender();
+  void runSender();
+  void runReceiver();
+  void farewell();
+  transport::AnnounceCell *cellOf(Peer &peer, uint64_t id);
+
+  std::deque<Peer> peers;
+  std::vector<int32_t> indexOf; // by rank; -1: not remote
+  Doorbell &ownBell;
+  std::shared_ptr<Threads> threads; // null: not started, or stopped
+  OnMismatch onMismatch;
+
+  /// All below.
+  mutable Mutex mutex;
+  ConditionVariable changed; // a barrier was entered, or a peer is down
+  std::optional<transport::Segment> own;
+  Owner owner;
+  uint32_t barriers = 0;                        // that this rank has entered
+  std::vector<std::unique_ptr<OpenCall>> calls; // in the order of submission
+  struct Disagreement {
+    Call mine;
+    uint32_t peer;
+    transport::CollectiveTraits theirs;
+  };
+  std::optional<Disagreement> disagreement; // that was not told yet
+};
+
+} // namespace occl::net

@@ -1,0 +1,124 @@
+// The two threads of a network: one sends what has changed in memory, one places what has come.
+#include "runtime/net/network.h"
+
+#include "runtime/sync/thread.h"
+
+#include <array>
+#include <cerrno>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace occl::net {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Executors that finish an invocation ring nobody; the next one or this tells the peers.
+constexpr auto kLookWhileOpen = 1ms;
+constexpr auto kLookWhileIdle = 50ms;
+/// Also how long a peer whose machine is silent remains unnoticed after its time.
+constexpr int kCheckPeersMs = 100;
+
+} // namespace
+
+struct Network::Threads {
+  std::shared_ptr<bootstrap::SharedBell> bell;
+  bootstrap::Descriptor events, wakeUp;
+  Atomic<bool> areStopping{false};
+  Thread sender, receiver;
+};
+
+Status Network::start(std::shared_ptr<bootstrap::SharedBell> bell) {
+  auto made = std::make_shared<Threads>();
+  made->bell = std::move(bell);
+  made->events = bootstrap::Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  made->wakeUp = bootstrap::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made->events.valid() || !made->wakeUp.valid())
+    return systemError("no descriptors for the network", errno);
+  const auto watch = [&](int descriptor, uint32_t what, uint64_t name) {
+    epoll_event event{.events = what, .data = {.u64 = name}};
+    return epoll_ctl(made->events.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+  };
+  bool isWatched = watch(made->wakeUp.get(), EPOLLIN, peers.size());
+  for (size_t i = 0; i < peers.size(); ++i)
+    isWatched = isWatched && watch(peers[i].remote.endpoint->descriptor(),
+                                   EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, i);
+  if (!isWatched)
+    return systemError("cannot watch the network's sockets", errno);
+  threads = std::move(made);
+  threads->sender = Thread([this] { runSender(); });
+  threads->receiver = Thread([this] { runReceiver(); });
+  return {};
+}
+
+void Network::wakeSender() {
+  if (threads)
+    threads->bell->bell().ring();
+}
+
+void Network::runSender() {
+  Doorbell &bell = threads->bell->bell();
+  while (!threads->areStopping.load(std::memory_order_acquire)) {
+    send();
+    const uint32_t ticket = bell.prepareSleep();
+    send(); // what changed before whoever changed it could see that this thread will sleep
+    if (threads->areStopping.load(std::memory_order_acquire))
+      break;
+    bell.sleep(ticket, hasOpen() ? std::chrono::nanoseconds(kLookWhileOpen)
+                                 : std::chrono::nanoseconds(kLookWhileIdle));
+  }
+  farewell();
+}
+
+/// A socket that is closed while something is under way in either direction may lose it.
+void Network::farewell() {
+  const Deadline deadline(kFarewell);
+  while (!(send() && isDelivered()) && !deadline.passed())
+    sleepFor(200us);
+}
+
+void Network::runReceiver() {
+  std::array<epoll_event, 64> events;
+  std::vector<bool> isReady(peers.size(), true);
+  for (bool more = true;;) {
+    const int found =
+        epoll_wait(threads->events.get(), events.data(), events.size(), more ? 0 : kCheckPeersMs);
+    bool isStopped = false;
+    for (int e = 0; e < found; ++e) {
+      const size_t index = events[e].data.u64;
+      isStopped |= index == peers.size();
+      if (index == peers.size())
+        continue;
+      isReady[index] = true;
+      if ((events[e].events & EPOLLOUT) && peers[index].isFull.load(std::memory_order_seq_cst))
+        wakeSender();
+    }
+    if (isStopped)
+      return;
+    if (found == 0 && !more)
+      for (size_t i = 0; i < peers.size(); ++i) {
+        peers[i].remote.endpoint->checkPeer();
+        isReady[i] = true; // sees that it is down
+      }
+    more = false;
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (isReady[i])
+        more |= isReady[i] = receive(i);
+  }
+}
+
+void Network::stop() {
+  if (!threads)
+    return;
+  threads->areStopping.store(true, std::memory_order_release);
+  threads->bell->bell().ringAll();
+  threads->sender.join();
+  const uint64_t once = 1;
+  [[maybe_unused]] const ssize_t written = write(threads->wakeUp.get(), &once, sizeof once);
+  threads->receiver.join();
+  threads.reset();
+}
+
+} // namespace occl::net

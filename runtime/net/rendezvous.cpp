@@ -1,0 +1,186 @@
+#include "runtime/net/rendezvous.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace occl::net {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<Card> && sizeof(Card) == 64);
+
+/// What rank 0 sends to each rank before the cards.
+struct Verdict {
+  uint32_t code = 0; // 0: the cards follow
+  uint32_t numRanks = 0;
+  Hash nonce{};
+  std::array<char, 472> text{};
+};
+static_assert(sizeof(Verdict) == 512);
+
+Hash keyOf(std::string_view secret) {
+  constexpr std::string_view kUse = "OCCL rendezvous";
+  return authenticate(std::as_bytes(std::span(secret)), std::as_bytes(std::span(kUse)));
+}
+
+std::string listMissing(const std::vector<Descriptor> &sockets) {
+  std::string text;
+  size_t number = 0;
+  constexpr size_t kMostNamed = 16;
+  for (size_t r = 1; r < sockets.size(); ++r)
+    if (!sockets[r].valid() && ++number <= kMostNamed)
+      text += (number == 1 ? "" : ", ") + std::to_string(r);
+  return (number == 1 ? "rank " : "ranks ") + text + (number > kMostNamed ? ", ..." : "");
+}
+
+Status differs(uint32_t rank, const char *what, uint64_t theirs, uint64_t mine) {
+  return {StatusCode::Mismatch, "rank " + std::to_string(rank) + " has " + what + " " +
+                                    std::to_string(theirs) + ", rank 0 has " +
+                                    std::to_string(mine)};
+}
+
+Status compare(uint32_t rank, const Card &theirs, const Card &mine) {
+  if (theirs.layoutVersion != mine.layoutVersion)
+    return differs(rank, "layout version", theirs.layoutVersion, mine.layoutVersion);
+  if (theirs.segmentBytes != mine.segmentBytes)
+    return differs(rank, "segment bytes", theirs.segmentBytes, mine.segmentBytes);
+  if (theirs.heapBytes != mine.heapBytes)
+    return differs(rank, "heap bytes", theirs.heapBytes, mine.heapBytes);
+  if (theirs.orderPolicy != mine.orderPolicy)
+    return differs(rank, "order policy", theirs.orderPolicy, mine.orderPolicy);
+  return {};
+}
+
+/// Rank 0's side.
+class Root {
+public:
+  Root(const Meeting &meeting, Met &met) : meeting(meeting), met(met), sockets(meeting.numRanks) {}
+
+  Status run(const Deadline &deadline) {
+    Status status = gather(deadline);
+    Verdict verdict;
+    verdict.code = static_cast<uint32_t>(status.code());
+    verdict.numRanks = meeting.numRanks;
+    verdict.nonce = met.nonce;
+    status.message().copy(verdict.text.data(), verdict.text.size() - 1);
+    const Deadline soon(std::chrono::seconds(1));
+    for (uint32_t r = 1; r < meeting.numRanks; ++r) {
+      if (!sockets[r].valid())
+        continue;
+      Status sent = sendRecord(sockets[r], verdict, status.ok() ? deadline : soon);
+      if (sent.ok() && status.ok())
+        sent = sendAll(sockets[r], std::as_bytes(std::span(met.cards)), deadline);
+      if (!sent.ok() && status.ok())
+        status = {sent.code(), "rank " + std::to_string(r) + ": " + sent.message()};
+    }
+    return status;
+  }
+
+private:
+  Status gather(const Deadline &deadline) {
+    Reception reception(met.listener, keyOf(meeting.secret));
+    for (uint32_t here = 1; here < meeting.numRanks; ++here) {
+      auto guest = reception.next([&](const Claim &claim) { return judge(claim); }, deadline);
+      if (guest.status().code() == StatusCode::Timeout)
+        return {StatusCode::Timeout,
+                listMissing(sockets) + " did not come to " + meeting.root.text() + " in time"};
+      if (!guest.ok())
+        return guest.status();
+      const uint32_t r = guest->from;
+      sockets[r] = std::move(guest->socket);
+      if (Status got = receiveRecord(sockets[r], met.cards[r], deadline); !got.ok())
+        return {got.code(), "rank " + std::to_string(r) + ": " + got.message()};
+      if (Status same = compare(r, met.cards[r], met.cards[0]); !same.ok())
+        return same;
+    }
+    return {};
+  }
+
+  std::string judge(const Claim &claim) const {
+    const std::string who = "rank " + std::to_string(claim.from);
+    if (claim.purpose != Purpose::Card || claim.to != 0)
+      return who + " has come to the wrong rank";
+    if (claim.numRanks != meeting.numRanks)
+      return who + " is of " + std::to_string(claim.numRanks) + " ranks, rank 0 is of " +
+             std::to_string(meeting.numRanks);
+    if (claim.job != 0 && meeting.job != 0 && claim.job != meeting.job)
+      return who + " belongs to another job than rank 0";
+    if (claim.from == 0 || claim.from >= sockets.size() || sockets[claim.from].valid())
+      return who + " is there already";
+    return "";
+  }
+
+  const Meeting &meeting;
+  Met &met;
+  std::vector<Descriptor> sockets; // by rank
+};
+
+Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &deadline) {
+  auto socket = connectTo(meeting.root, deadline);
+  if (!socket.ok())
+    return {socket.status().code(), "rank 0: " + socket.status().message()};
+  auto address = addressOf(*socket); // by which the others reach this machine, too
+  if (!address.ok())
+    return address.status();
+  auto listener = listenOn({address->host, 0});
+  if (!listener.ok())
+    return listener.status();
+  auto bound = addressOf(*listener);
+  if (!bound.ok())
+    return bound.status();
+  own.listener = *bound;
+  met.listener = std::move(*listener);
+  const Claim claim = {Purpose::Card, meeting.rank, 0, meeting.numRanks, meeting.job};
+  Verdict verdict;
+  Status status = introduce(*socket, keyOf(meeting.secret), claim, deadline);
+  if (status.ok())
+    status = sendRecord(*socket, own, deadline);
+  // Rank 0 waits as long as this rank for those who are missing, and then says who they are.
+  const Deadline later(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()) +
+                       std::chrono::seconds(2));
+  if (status.ok())
+    status = receiveRecord(*socket, verdict, later);
+  if (!status.ok())
+    return {status.code(), "rank 0, at " + meeting.root.text() + ": " + status.message()};
+  verdict.text.back() = 0;
+  if (verdict.code != 0)
+    return {static_cast<StatusCode>(verdict.code), verdict.text.data()};
+  met.nonce = verdict.nonce;
+  Status got = receiveAll(*socket, std::as_writable_bytes(std::span(met.cards)), deadline);
+  met.cards[0].listener = meeting.root; // as this rank reaches it, whatever its name means there
+  return got;
+}
+
+} // namespace
+
+StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline) {
+  Met met;
+  met.cards.resize(meeting.numRanks);
+  if (meeting.rank != 0) {
+    if (Status joined = joinRoot(meeting, own, met, deadline); !joined.ok())
+      return joined;
+    return met;
+  }
+  auto nonce = drawHash();
+  if (!nonce.ok())
+    return nonce.status();
+  met.nonce = *nonce;
+  auto listener = listenOn({0, meeting.root.port}); // its own name may mean loopback to it
+  if (!listener.ok())
+    return listener.status();
+  met.listener = std::move(*listener);
+  own.listener = meeting.root;
+  met.cards[0] = own;
+  if (Status gathered = Root(meeting, met).run(deadline); !gathered.ok())
+    return gathered;
+  return met;
+}
+
+Hash dataKey(const Meeting &meeting, const Met &met) {
+  return authenticate(std::as_bytes(std::span(std::string_view(meeting.secret))), met.nonce);
+}
+
+} // namespace occl::net

@@ -1,0 +1,51 @@
+// How ranks of several machines learn of each other: all connect to rank 0, which sends each the
+// cards of all.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/net/handshake.h"
+#include "runtime/net/socket.h"
+#include "runtime/sync/deadline.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace occl::net {
+
+/// What a rank tells the others of itself. Fixed layout: it is sent as it is.
+struct Card {
+  Hash host{}; // of its host id: equal for ranks of one island
+  Address listener;
+  uint64_t segmentBytes = 0, heapBytes = 0;
+  uint32_t orderPolicy = 0, layoutVersion = 0;
+};
+
+struct Meeting {
+  uint32_t rank = 0, numRanks = 0;
+  /// Where rank 0 listens.
+  Address root;
+  /// Equal on all ranks; at least 16 characters.
+  std::string secret;
+  uint64_t job = 0;
+};
+
+/// What all have in common.
+struct Met {
+  /// Drawn by rank 0, for this communicator.
+  Hash nonce{};
+  std::vector<Card> cards; // by rank
+  /// Of this rank, for connections of others.
+  Descriptor listener;
+};
+
+/// Returns when all ranks have come; `own` gets this rank's listener. The sizes, the order policy
+/// and the layout are the same on all. Errors, of which rank 0 tells all who have come: Timeout
+/// naming the ranks that are missing, Mismatch (of these, or a rank that comes twice), PeerFailed,
+/// SystemError.
+StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline);
+
+/// Of connections within the communicator.
+Hash dataKey(const Meeting &meeting, const Met &met);
+
+} // namespace occl::net

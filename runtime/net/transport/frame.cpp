@@ -1,0 +1,66 @@
+#include "runtime/net/transport/frame.h"
+
+#include "runtime/sync/atomic.h"
+
+#include <bit>
+
+namespace occl::net {
+
+static_assert(std::endian::native == std::endian::little);
+
+FrameHeader headerOf(const Put &put, uint64_t number) {
+  FrameHeader header;
+  header.kind = FrameHeader::kPut;
+  header.bytes = static_cast<uint32_t>(put.bytes.size());
+  header.region = put.region;
+  header.hasWord = put.hasWord;
+  header.offset = put.offset;
+  header.wordOffset = put.wordOffset;
+  header.word = put.word;
+  header.number = number;
+  return header;
+}
+
+FrameHeader headerOfMessage(uint64_t bytes, uint64_t number) {
+  FrameHeader header;
+  header.kind = FrameHeader::kMessage;
+  header.bytes = static_cast<uint32_t>(bytes);
+  header.number = number;
+  return header;
+}
+
+std::string faultOf(const FrameHeader &header, uint64_t number, const Regions &regions) {
+  if (header.number != number)
+    return "frame " + std::to_string(header.number) + " in the place of frame " +
+           std::to_string(number);
+  if (header.kind == FrameHeader::kMessage)
+    return header.bytes <= kMaxMessage ? ""
+                                       : "a message of " + std::to_string(header.bytes) + " bytes";
+  if (header.kind != FrameHeader::kPut)
+    return "a frame of kind " + std::to_string(header.kind);
+  if (header.region >= kNumRegions)
+    return "a put into region " + std::to_string(header.region);
+  const uint64_t size = regions[header.region].size();
+  if (header.bytes > kMaxPut || header.offset > size || header.bytes > size - header.offset)
+    return "a put of " + std::to_string(header.bytes) + " bytes at offset " +
+           std::to_string(header.offset) + " of a region of " + std::to_string(size);
+  if (header.hasWord > 1 || (header.hasWord == 1 && (header.wordOffset % sizeof(uint64_t) != 0 ||
+                                                     size < sizeof(uint64_t) ||
+                                                     header.wordOffset > size - sizeof(uint64_t))))
+    return "a word at offset " + std::to_string(header.wordOffset) + " of a region of " +
+           std::to_string(size);
+  return "";
+}
+
+std::byte *placeOf(const FrameHeader &header, const Regions &regions) {
+  return regions[header.region].data() + header.offset;
+}
+
+void storeWord(const FrameHeader &header, const Regions &regions) {
+  if (header.kind != FrameHeader::kPut || header.hasWord == 0)
+    return;
+  std::byte *word = regions[header.region].data() + header.wordOffset;
+  storeShared(reinterpret_cast<uint64_t *>(word), header.word, std::memory_order_release);
+}
+
+} // namespace occl::net

@@ -1,0 +1,239 @@
+#include "runtime/net/transport/tcp.h"
+
+#include "runtime/net/transport/frame.h"
+#include "runtime/sync/atomic.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace occl::net {
+namespace {
+
+constexpr uint64_t kOutputBytes = 256 << 10, kInputBytes = 64 << 10;
+static_assert(kOutputBytes >= kMaxPut + sizeof(FrameHeader));
+/// Of a visit, so that one peer does not keep others waiting.
+constexpr uint64_t kMostReceived = 1 << 20;
+
+void setOption(int socket, int level, int option, int value) {
+  setsockopt(socket, level, option, &value, sizeof value); // what the system lacks it does without
+}
+
+class TcpEndpoint final : public Endpoint {
+public:
+  TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
+              std::chrono::milliseconds silence);
+
+  Posted put(const Put &put) override { return post(headerOf(put, numSent), put.bytes); }
+  Posted send(std::span<const std::byte> message) override {
+    return post(headerOfMessage(message.size(), numSent), message);
+  }
+  bool flush() override;
+  bool isDelivered() const override;
+  bool receive(Sink &sink) override;
+  bool isDown() const override { return down.load(std::memory_order_acquire); }
+  std::string whyDown() const override { return why; }
+  int descriptor() const override { return socket.get(); }
+  void checkPeer() override;
+
+private:
+  Posted post(const FrameHeader &header, std::span<const std::byte> bytes);
+  bool handle(Sink &sink);
+  bool beginFrame();
+  bool endFrame(Sink &sink);
+  uint64_t readInto(std::byte *place, uint64_t most);
+  void fail(std::string reason);
+
+  const bootstrap::Descriptor socket;
+  const Regions regions;
+  const std::chrono::milliseconds silence;
+
+  // The sending thread's: [outBegin, outEnd) of `out` is to be sent.
+  std::vector<std::byte> out;
+  uint64_t outBegin = 0, outEnd = 0, numSent = 0;
+  bool cannotSend = false;
+
+  // The receiving thread's: [inBegin, inEnd) of `in` has come and was not looked at.
+  std::vector<std::byte> in;
+  uint64_t inBegin = 0, inEnd = 0, numReceived = 0;
+  FrameHeader header;        // of the frame that is under way
+  std::byte *next = nullptr; // null: none is; where its next byte goes
+  uint64_t left = 0;         // its bytes that have not come
+  std::vector<std::byte> message;
+  std::string why; // before `down`
+  Atomic<bool> down{false};
+};
+
+TcpEndpoint::TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
+                         std::chrono::milliseconds silence)
+    : socket(std::move(connected)), regions(regions), silence(silence), out(kOutputBytes),
+      in(kInputBytes), message(kMaxMessage) {
+  fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
+  setOption(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // Something is to be acknowledged each second. How long nothing may be is checkPeer()'s business.
+  setOption(socket.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  setOption(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  setOption(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  setOption(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, 127);
+}
+
+Posted TcpEndpoint::post(const FrameHeader &header, std::span<const std::byte> bytes) {
+  const uint64_t size = sizeof header + bytes.size();
+  if (outEnd + size > out.size()) {
+    flush();
+    std::memmove(out.data(), out.data() + outBegin, outEnd - outBegin);
+    outEnd -= std::exchange(outBegin, 0);
+  }
+  if (cannotSend)
+    return Posted::Down;
+  if (outEnd + size > out.size())
+    return Posted::Full;
+  std::memcpy(out.data() + outEnd, &header, sizeof header);
+  if (!bytes.empty())
+    std::memcpy(out.data() + outEnd + sizeof header, bytes.data(), bytes.size());
+  outEnd += size;
+  ++numSent;
+  return Posted::Yes;
+}
+
+/// An error here is no proof yet: what the peer had sent before is still to be received.
+bool TcpEndpoint::flush() {
+  while (outBegin != outEnd && !cannotSend) {
+    const ssize_t sent =
+        ::send(socket.get(), out.data() + outBegin, outEnd - outBegin, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return false;
+    cannotSend = sent < 0;
+    outBegin += cannotSend ? 0 : static_cast<uint64_t>(sent);
+  }
+  outBegin = outEnd = 0;
+  return true;
+}
+
+bool TcpEndpoint::isDelivered() const {
+  int unacknowledged = 0;
+  if (cannotSend || isDown())
+    return true;
+  return outBegin == outEnd &&
+         (ioctl(socket.get(), TIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0);
+}
+
+void TcpEndpoint::fail(std::string reason) {
+  why = std::move(reason);
+  down.store(true, std::memory_order_release);
+}
+
+/// So many bytes have come; 0: none have now, or never will.
+uint64_t TcpEndpoint::readInto(std::byte *place, uint64_t most) {
+  for (;;) {
+    const ssize_t got = recv(socket.get(), place, most, MSG_DONTWAIT);
+    if (got > 0)
+      return static_cast<uint64_t>(got);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return 0;
+    fail(got == 0 ? "closed by the peer" : strerror(errno));
+    return 0;
+  }
+}
+
+bool TcpEndpoint::receive(Sink &sink) {
+  for (uint64_t received = 0; received < kMostReceived;) {
+    if (isDown())
+      return false;
+    // Bytes of a put that have not come yet go to their place directly.
+    const bool isDirect = next && inBegin == inEnd && left >= kInputBytes / 2;
+    std::memmove(in.data(), in.data() + inBegin, inEnd - inBegin);
+    inEnd -= std::exchange(inBegin, 0);
+    const uint64_t got =
+        isDirect ? readInto(next, left) : readInto(in.data() + inEnd, in.size() - inEnd);
+    if (got == 0)
+      return false;
+    received += got;
+    if (isDirect) {
+      next += got;
+      left -= got;
+    } else {
+      inEnd += got;
+    }
+    if (!handle(sink))
+      return false;
+  }
+  return true;
+}
+
+/// All that has come. False: the connection is down.
+bool TcpEndpoint::handle(Sink &sink) {
+  for (;;) {
+    if (!next) {
+      if (inEnd - inBegin < sizeof header)
+        return true;
+      if (!beginFrame())
+        return false;
+    }
+    const uint64_t here = std::min(left, inEnd - inBegin);
+    if (here != 0)
+      std::memcpy(next, in.data() + inBegin, here);
+    inBegin += here;
+    next += here;
+    left -= here;
+    if (left != 0)
+      return true;
+    if (!endFrame(sink))
+      return false;
+  }
+}
+
+bool TcpEndpoint::beginFrame() {
+  std::memcpy(&header, in.data() + inBegin, sizeof header);
+  inBegin += sizeof header;
+  if (std::string fault = faultOf(header, numReceived++, regions); !fault.empty()) {
+    fail("the peer has sent " + fault);
+    return false;
+  }
+  next = header.kind == FrameHeader::kMessage ? message.data() : placeOf(header, regions);
+  left = header.bytes;
+  return true;
+}
+
+bool TcpEndpoint::endFrame(Sink &sink) {
+  next = nullptr;
+  storeWord(header, regions);
+  if (header.kind != FrameHeader::kMessage || sink.message(std::span(message).first(header.bytes)))
+    return true;
+  fail("the peer has sent a message that makes no sense");
+  return false;
+}
+
+/// Retransmissions and probes without answer, while the last acknowledgement is long ago. Probes of
+/// a window that is closed are answered.
+void TcpEndpoint::checkPeer() {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (isDown() || getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+    return;
+  if (info.tcpi_last_ack_recv >= silence.count() &&
+      (info.tcpi_retransmits != 0 || info.tcpi_probes != 0))
+    fail("its machine has not answered for " + std::to_string(info.tcpi_last_ack_recv) + " ms");
+}
+
+} // namespace
+
+std::unique_ptr<Endpoint> makeTcpEndpoint(bootstrap::Descriptor socket, const Regions &regions,
+                                          std::chrono::milliseconds silence) {
+  return std::make_unique<TcpEndpoint>(std::move(socket), regions, silence);
+}
+
+} // namespace occl::net

@@ -1,0 +1,76 @@
+// How bytes get from one process to another: the boundary between what the runtime wants moved and
+// what moves it. One data operation, a put: bytes, then a word that becomes visible after them.
+// Every byte has a place reserved for it, so a receiver never stops reading.
+//
+// Implementations: tcp.h, and loop.h for tests. transport_test.cpp says what both must do.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace occl::net {
+
+/// Memory of this process that the peer of one endpoint may write to, by number.
+inline constexpr uint32_t kNumRegions = 2;
+using Regions = std::array<std::span<std::byte>, kNumRegions>;
+
+/// Bytes of a put, and of a message.
+inline constexpr uint32_t kMaxPut = 64 << 10;
+inline constexpr uint32_t kMaxMessage = 4096;
+
+struct Put {
+  uint32_t region = 0; // of the peer
+  uint64_t offset = 0; // in it
+  std::span<const std::byte> bytes = {};
+  /// A word of 8 bytes in the same region, stored with release after the bytes.
+  bool hasWord = false;
+  uint64_t wordOffset = 0; // a multiple of 8
+  uint64_t word = 0;
+};
+
+/// Full: there is no room now, nothing was taken. Down: nothing will be taken any more.
+enum class Posted : uint8_t { Yes, Full, Down };
+
+/// Who is told of what a peer has sent.
+class Sink {
+public:
+  virtual ~Sink() = default;
+  /// All frames before it have been handled, those behind it have not. False: it makes no sense;
+  /// the connection ends.
+  virtual bool message(std::span<const std::byte> bytes) = 0;
+};
+
+/// A connection to one peer. put(), send(), flush() and isDelivered() are one thread's, receive()
+/// is one's; the others any thread's. No function waits.
+class Endpoint {
+public:
+  virtual ~Endpoint() = default;
+
+  /// At most kMaxPut bytes. Yes: they may change now. What one endpoint has taken takes effect in
+  /// that order.
+  virtual Posted put(const Put &put) = 0;
+  /// At most kMaxMessage bytes; in order with puts.
+  virtual Posted send(std::span<const std::byte> message) = 0;
+  /// Puts and messages may be held back until this is called. True: nothing is held back any more.
+  virtual bool flush() = 0;
+  /// All that was taken has reached the peer's machine, or never will.
+  virtual bool isDelivered() const = 0;
+
+  /// Handles some of what the peer has sent: true if there may be more. A peer's end or fault makes
+  /// isDown() true after all that it had sent before.
+  virtual bool receive(Sink &sink) = 0;
+  virtual bool isDown() const = 0;
+  /// Why, once it is down.
+  virtual std::string whyDown() const = 0;
+
+  /// Readable when there is something to receive; writable when flush() may go on. -1: there is
+  /// none.
+  virtual int descriptor() const { return -1; }
+  /// To be called now and then by the receiving thread: looks whether the peer is still there.
+  virtual void checkPeer() {}
+};
+
+} // namespace occl::net

@@ -1,0 +1,153 @@
+#include "test/machines/islands.h"
+
+#include "runtime/api/occl_collectives.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstdlib>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace occl::communicator::testing {
+
+namespace {
+
+/// What a rank has at a place: sums of some hundred are exact.
+int32_t numberOf(uint32_t rank, uint64_t place) {
+  return static_cast<int32_t>((rank * 31 + place * 7 + place / 1000) % 101);
+}
+
+std::vector<int32_t> numbersOf(uint32_t rank, uint64_t count) {
+  std::vector<int32_t> numbers(count);
+  for (uint64_t i = 0; i < count; ++i)
+    numbers[i] = numberOf(rank, i);
+  return numbers;
+}
+
+/// A kind of collective: how many parts its buffers have, and what rank r gets at a place.
+struct Kind {
+  const char *name;
+  occlKind_t kind;
+  bool hasAllIn, hasAllOut; // a part for each rank
+  bool hasRoot;
+  bool isRoots; // only the root gets something
+  int32_t (*expected)(uint32_t numRanks, uint32_t rank, uint32_t root, uint64_t count,
+                      uint64_t place);
+};
+
+int32_t sumOf(uint32_t numRanks, uint64_t place) {
+  int32_t sum = 0;
+  for (uint32_t r = 0; r < numRanks; ++r)
+    sum += numberOf(r, place);
+  return sum;
+}
+
+const Kind kKinds[] = {
+    {"all-reduce", occlKindAllReduce, false, false, false, false,
+     [](uint32_t n, uint32_t, uint32_t, uint64_t, uint64_t i) { return sumOf(n, i); }},
+    {"all-gather", occlKindAllGather, false, true, false, false,
+     [](uint32_t, uint32_t, uint32_t, uint64_t count, uint64_t i) {
+       return numberOf(static_cast<uint32_t>(i / count), i % count);
+     }},
+    {"reduce-scatter", occlKindReduceScatter, true, false, false, false,
+     [](uint32_t n, uint32_t r, uint32_t, uint64_t count, uint64_t i) {
+       return sumOf(n, r * count + i);
+     }},
+    {"broadcast", occlKindBroadcast, false, false, true, false,
+     [](uint32_t, uint32_t, uint32_t root, uint64_t, uint64_t i) { return numberOf(root, i); }},
+    {"reduce", occlKindReduce, false, false, true, true,
+     [](uint32_t n, uint32_t, uint32_t, uint64_t, uint64_t i) { return sumOf(n, i); }},
+    {"all-to-all", occlKindAllToAll, true, true, false, false,
+     [](uint32_t, uint32_t r, uint32_t, uint64_t count, uint64_t i) {
+       return numberOf(static_cast<uint32_t>(i / count), r * count + i % count);
+     }},
+    {"gather", occlKindGather, false, true, true, true,
+     [](uint32_t, uint32_t, uint32_t, uint64_t count, uint64_t i) {
+       return numberOf(static_cast<uint32_t>(i / count), i % count);
+     }},
+    {"scatter", occlKindScatter, true, false, true, false,
+     [](uint32_t, uint32_t r, uint32_t root, uint64_t count, uint64_t i) {
+       return numberOf(root, r * count + i);
+     }},
+};
+
+std::string runKind(occlComm_t comm, const Kind &kind, uint32_t numRanks, uint32_t rank,
+                    uint32_t root, uint64_t count) {
+  const auto input = numbersOf(rank, count * (kind.hasAllIn ? numRanks : 1));
+  std::vector<int32_t> output(count * (kind.hasAllOut ? numRanks : 1), -1);
+  if (occlCallOfKind(kind.kind, input.data(), output.data(), count, occlInt32, occlSum, root, comm,
+                     nullptr) != occlSuccess)
+    return lastError(kind.name);
+  if (kind.isRoots && rank != root)
+    return "";
+  for (uint64_t i = 0; i < output.size(); ++i)
+    if (const int32_t expected = kind.expected(numRanks, rank, root, count, i);
+        output[i] != expected)
+      return std::string(kind.name) + " of " + std::to_string(count) + ", root " +
+             std::to_string(root) + ": element " + std::to_string(i) + " of rank " +
+             std::to_string(rank) + " is " + std::to_string(output[i]) + ", expected " +
+             std::to_string(expected);
+  return "";
+}
+
+} // namespace
+
+uint16_t freePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr *>(&address), size), 0);
+  EXPECT_EQ(getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size), 0);
+  close(socket);
+  return ntohs(address.sin_port);
+}
+
+std::string newAddress() {
+  return "127.0.0.1:" + std::to_string(freePort()) + "/a secret of this test";
+}
+
+std::string joinOn(uint32_t host, occlComm_t &comm, uint32_t numRanks, uint32_t rank,
+                   const std::string &address, const occlConfig_t *config) {
+  setenv("OCCL_HOSTID", std::to_string(host).c_str(), 1);
+  return occlCommInitRank(&comm, numRanks, rank, address.c_str(), config) == occlSuccess
+             ? ""
+             : lastError("occlCommInitRank");
+}
+
+void onIslands(const std::vector<uint32_t> &hosts,
+               const std::function<std::string(occlComm_t, uint32_t)> &body,
+               const occlConfig_t &config) {
+  const std::string address = newAddress();
+  const auto numRanks = static_cast<uint32_t>(hosts.size());
+  Processes processes(numRanks, [&](uint32_t rank) -> std::string {
+    occlComm_t comm = nullptr;
+    std::string wrong = joinOn(hosts[rank], comm, numRanks, rank, address, &config);
+    if (wrong.empty())
+      wrong = body(comm, rank);
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  for (uint32_t r = 0; r < numRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+std::string runCollectives(occlComm_t comm, uint64_t count) {
+  uint32_t rank = 0, numRanks = 0;
+  occlCommRank(comm, &rank);
+  occlCommSize(comm, &numRanks);
+  std::string wrong;
+  for (const Kind &kind : kKinds)
+    for (uint32_t root : {0u, numRanks - 1})
+      if (wrong.empty() && (root == 0 || kind.hasRoot))
+        wrong = runKind(comm, kind, numRanks, rank, root, count);
+  return wrong;
+}
+
+} // namespace occl::communicator::testing

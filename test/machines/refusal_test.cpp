@@ -1,0 +1,141 @@
+// What ranks of several islands are refused, and who is not let in.
+#include "runtime/api/occl_collectives.h"
+#include "runtime/api/occl_transfer.h"
+#include "runtime/api/testing/harness.h"
+#include "runtime/api/testing/processes.h"
+#include "runtime/api/testing/steps.h"
+#include "test/machines/islands.h"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <chrono>
+#include <netinet/in.h>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace occl::communicator::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string contains(const std::string &text, const char *part) {
+  return text.find(part) != std::string::npos ? ""
+                                              : "expected '" + std::string(part) + "' in: " + text;
+}
+
+std::string expectRefused(occlResult_t result, const char *text) {
+  return result == occlInvalidArgument ? contains(occlGetLastError(), text)
+                                       : "not refused: expected '" + std::string(text) + "'";
+}
+
+TEST(Refusal, WhatIsNotThereYetIsNamed) {
+  onIslands({0, 1}, [](occlComm_t comm, uint32_t rank) -> std::string {
+    float number = 0;
+    occlComm_t other = nullptr;
+    std::string wrong =
+        expectRefused(occlSend(&number, 1, occlFloat32, 1 - rank, comm, nullptr), "spans machines");
+    if (wrong.empty())
+      wrong = expectRefused(occlCommSplit(comm, 0, 0, nullptr, &other), "cannot be divided yet");
+    if (wrong.empty())
+      wrong =
+          expectRefused(occlCommShrink(comm, nullptr, 0, nullptr, &other), "cannot be shrunk yet");
+    return wrong.empty() ? runCollectives(comm, 100) : wrong; // it has not suffered
+  });
+}
+
+TEST(Refusal, NamesWithoutSecretOrPort) {
+  occlComm_t comm = nullptr;
+  unsetenv("OCCL_SECRET");
+  EXPECT_EQ(expectRefused(occlCommInitRank(&comm, 2, 1, "127.0.0.1:2000", nullptr), "OCCL_SECRET"),
+            "");
+  EXPECT_EQ(
+      expectRefused(occlCommInitRank(&comm, 2, 1, "127.0.0.1:2000/short", nullptr), "at least 16"),
+      "");
+  EXPECT_EQ(
+      expectRefused(occlCommInitRank(&comm, 2, 1, "127.0.0.1:0/long enough as it is", nullptr),
+                    "expected HOST:PORT"),
+      "");
+}
+
+TEST(Refusal, MissingRanksAreNamedByAll) {
+  const std::string address = newAddress();
+  Processes processes(3, [&](uint32_t rank) -> std::string {
+    if (rank == 1)
+      return "";
+    occlComm_t comm = nullptr;
+    const occlConfig_t config = withTimeout(1500);
+    return contains(joinOn(rank, comm, 3, rank, address, &config), "rank 1 did not come");
+  });
+  for (uint32_t r = 0; r < 3; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+}
+
+TEST(Refusal, AnotherSecretIsNotLetIn) {
+  const std::string address = newAddress();
+  Processes processes(2, [&](uint32_t rank) -> std::string {
+    occlComm_t comm = nullptr;
+    const occlConfig_t config = withTimeout(1500);
+    const std::string wrong =
+        joinOn(rank, comm, 2, rank, rank == 0 ? address : address + " of others", &config);
+    return contains(wrong, rank == 0 ? "rank 1 did not come" : "is the secret the same");
+  });
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+}
+
+TEST(Refusal, ARankThatComesTwiceIsAnError) {
+  const std::string address = newAddress();
+  Processes processes(3, [&](uint32_t process) -> std::string {
+    occlComm_t comm = nullptr;
+    const occlConfig_t config = withTimeout(5000);
+    const uint32_t rank = process == 0 ? 0 : 1;
+    return contains(joinOn(process, comm, 3, rank, address, &config), "rank 1 is there already");
+  });
+  for (uint32_t r = 0; r < 3; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+}
+
+/// Says `text` to whoever listens at the port, and stays.
+int stranger(uint16_t port, const std::string &text) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  while (connect(socket, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(send(socket, text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
+  return socket;
+}
+
+TEST(Refusal, StrangersDisturbNobody) {
+  const std::string address = newAddress();
+  const auto port = static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
+  Processes processes(2, [&](uint32_t rank) -> std::string {
+    if (rank == 1)
+      std::this_thread::sleep_for(500ms); // after the strangers
+    occlComm_t comm = nullptr;
+    std::string wrong = joinOn(rank, comm, 2, rank, address);
+    if (wrong.empty())
+      wrong = runCollectives(comm, 1000);
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  std::vector<int> sockets;
+  for (int i = 0; i < 100; ++i)
+    sockets.push_back(stranger(port, i % 3 == 0   ? "GET / HTTP/1.1\r\n\r\n"
+                                     : i % 3 == 1 ? std::string(72, 'x')
+                                                  : std::string("OCCLNET1")));
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+  for (int socket : sockets)
+    close(socket);
+}
+
+} // namespace
+} // namespace occl::communicator::testing
