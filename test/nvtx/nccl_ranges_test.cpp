@@ -23,6 +23,12 @@ uint64_t numberOf(const std::vector<std::string> &seen, int rank, const std::str
 TEST(NcclRanges, OfCollectivesTransfersAndGroups) {
   const Tool tool;
   nccl::testing::Ranks ranks(2);
+  nccl::testing::eachRank(2, [&](int rank) { // before it is connected a communicator has no ranges
+    float one = 1;
+    EXPECT_EQ(ncclAllReduce(&one, &one, 1, ncclFloat32, ncclSum, ranks[rank], ranks.stream(rank)),
+              ncclSuccess);
+    ranks.synchronize(rank);
+  });
   tool.take();
   nccl::testing::eachRank(2, [&](int rank) {
     std::vector<float> data(1000, 1), received(1000);
