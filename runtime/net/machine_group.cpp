@@ -157,7 +157,7 @@ Status Joiner::readName() {
 }
 
 StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
-  bootstrap::ProcessGroupOptions local;
+  bootstrap::ProcessGroupOptions local = options;
   local.numRanks = static_cast<uint32_t>(island.size());
   local.rank = static_cast<uint32_t>(std::ranges::find(island, options.rank) - island.begin());
   uint64_t nonce = 0;
@@ -166,10 +166,7 @@ StatusOr<std::unique_ptr<Group>> Joiner::formIsland() const {
   std::snprintf(name, sizeof name, "island-%016llx-%u", static_cast<unsigned long long>(nonce),
                 island.front());
   local.name = name;
-  local.segmentBytes = options.segmentBytes;
   local.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
-  local.bell = options.bell;
-  local.job = options.job;
   auto group = bootstrap::formProcessGroup(local);
   if (group.ok())
     return group;

@@ -15,17 +15,11 @@ namespace occl::net {
 /// Whether a communicator of this name spans machines: it has an address in it.
 bool isAddress(std::string_view name);
 
-struct MachineGroupOptions {
-  uint32_t rank = 0, numRanks = 0;
-  /// "HOST:PORT/SECRET": where rank 0 listens, and what all know, of at least 16 characters.
-  /// Without a secret the environment's OCCL_SECRET.
-  std::string name;
-  uint64_t segmentBytes = 0, heapBytes = 0;
+/// `name` is "HOST:PORT/SECRET": where rank 0 listens, and what all know, of at least 16
+/// characters. Without a secret the environment's OCCL_SECRET.
+struct MachineGroupOptions : bootstrap::ProcessGroupOptions {
+  uint64_t heapBytes = 0;
   uint32_t orderPolicy = 0;
-  std::chrono::milliseconds timeout{30000};
-  /// Of this rank's device; made with makeShared().
-  std::shared_ptr<bootstrap::SharedBell> bell;
-  uint64_t job = 0; // as ProcessGroupOptions::job
   /// A peer whose machine answers nothing for so long is gone.
   std::chrono::milliseconds silence{30000};
 };

@@ -222,32 +222,22 @@ StatusOr<std::unique_ptr<bootstrap::Group>> formGroup(const bootstrap::Identity 
                                                       const Settings &settings,
                                                       const daemon::Device &device,
                                                       const Deadline &deadline) {
-  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
-  if (net::isAddress(identity.name)) {
-    if (settings.cuda)
-      return invalid("ranks of several machines cannot be on GPUs yet: config->deviceKind must be "
-                     "occlDeviceHost");
-    net::MachineGroupOptions options;
-    options.numRanks = identity.numRanks;
-    options.rank = identity.rank;
-    options.name = identity.name;
-    options.segmentBytes = settings.segmentBytes;
-    options.heapBytes = settings.heapBytes;
-    options.orderPolicy = orderOf(device);
-    options.timeout = timeout;
-    options.job = bootstrap::jobFromEnvironment();
-    options.bell = device.sharedBell;
-    return net::formMachineGroup(options);
-  }
-  bootstrap::ProcessGroupOptions options;
+  net::MachineGroupOptions options;
   options.numRanks = identity.numRanks;
   options.rank = identity.rank;
   options.name = identity.name;
   options.segmentBytes = settings.segmentBytes;
-  options.timeout = timeout;
+  options.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   options.job = bootstrap::jobFromEnvironment();
   options.bell = device.sharedBell;
-  return bootstrap::formProcessGroup(options);
+  if (!net::isAddress(identity.name))
+    return bootstrap::formProcessGroup(options);
+  if (settings.cuda)
+    return invalid("ranks of several machines cannot be on GPUs yet: config->deviceKind must be "
+                   "occlDeviceHost");
+  options.heapBytes = settings.heapBytes;
+  options.orderPolicy = orderOf(device);
+  return net::formMachineGroup(options);
 }
 
 Status initRank(occlComm_t *comm, const bootstrap::Identity &identity, const occlConfig_t *config) {
