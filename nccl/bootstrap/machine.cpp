@@ -1,40 +1,15 @@
 #include "nccl/bootstrap/machine.h"
 
 #include "nccl/base/environment.h"
+#include "support/shared_memory_host.h"
 
-#include <cstdio>
 #include <cstring>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace occl::nccl {
 
-namespace {
-
-/// "" where /proc is not there, which is the same for all ranks there.
-std::string bootId() {
-  char id[64] = "";
-  if (std::FILE *file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
-    if (!std::fgets(id, sizeof(id), file))
-      id[0] = 0;
-    std::fclose(file);
-  }
-  return id;
-}
-
-std::string numberOf(const char *path) {
-  struct stat info = {};
-  if (stat(path, &info) != 0)
-    return "none";
-  return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
-}
-
-} // namespace
-
 MachineId machineId() {
-  std::string text = bootId() + " user " + std::to_string(getuid()) + " shm " +
-                     numberOf("/dev/shm") + " pid " + numberOf("/proc/self/ns/pid") + " net " +
-                     numberOf("/proc/self/ns/net");
+  std::string text = sharedMemoryHost() + " user " + std::to_string(getuid());
   if (auto given = setting("NCCL_HOSTID"))
     text += " id " + *given;
   return hashOf(text);

@@ -1,0 +1,27 @@
+#include "support/shared_memory_host.h"
+
+#include <fstream>
+#include <sys/stat.h>
+
+namespace occl {
+
+namespace {
+
+std::string numberOf(const char *path) {
+  struct stat info = {};
+  if (stat(path, &info) != 0)
+    return "none";
+  return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
+}
+
+} // namespace
+
+std::string sharedMemoryHost() {
+  std::string boot;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::getline(file, boot);
+  return "boot " + boot + " shm " + numberOf("/dev/shm") + " pid " + numberOf("/proc/self/ns/pid") +
+         " net " + numberOf("/proc/self/ns/net");
+}
+
+} // namespace occl
