@@ -111,8 +111,6 @@ StatusOr<std::vector<std::string>> PlanLibrary::algorithmsFor(Kind kind, uint32_
 }
 
 StatusOr<size_t> PlanLibrary::numberFor(const Wanted &wanted) {
-  if (Status status = check(wanted); !status.ok())
-    return status;
   std::lock_guard lock(mutex);
   StatusOr<Choice> choice = find(wanted);
   if (!choice.ok())
@@ -121,8 +119,6 @@ StatusOr<size_t> PlanLibrary::numberFor(const Wanted &wanted) {
 }
 
 StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
-  if (Status status = check(wanted); !status.ok())
-    return status;
   std::lock_guard lock(mutex);
   StatusOr<Choice> choice = find(wanted);
   if (!choice.ok())
@@ -242,6 +238,8 @@ Status PlanLibrary::useRows(const std::vector<TableRow> &rows, const std::string
 }
 
 StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
+  if (Status status = check(wanted); !status.ok())
+    return status;
   if (!archive)
     readArchive();
   if (!archive->ok())
