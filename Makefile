@@ -24,7 +24,7 @@ help:
 	@echo "make install PREFIX=<dir>  headers, library, libnccl.so.2 (docs/nccl.md), tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "                           ARCHITECTURES=all: with code for GPUs of compute capability 8.0, 9.0, 10.0 and later; else 9.0 alone. wheel, too"
 	@echo "make wheel                 the Python package as dist/*.whl, for every Python from 3.11 on (docs/python.md)"
-	@echo "make package               both with ARCHITECTURES=all, as dist/occl.tar and dist/*.whl; an hour or two of nvcc on 2 cores"
+	@echo "make package               both with ARCHITECTURES=all, as dist/occl.tar and dist/*.whl; nvcc takes long"
 	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make format                clang-format over the sources"
