@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel python-test asan ubsan tsan sanitize format
+.PHONY: help demo test view torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -23,7 +23,9 @@ help:
 	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; a quarter of an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, libnccl.so.2 (docs/nccl.md), tools, plans, pkg-config and CMake files; default /usr/local"
+	@echo "                           ARCHITECTURES=all: with code for GPUs of compute capability 8.0, 9.0, 10.0 and later; else 9.0 alone. wheel, too"
 	@echo "make wheel                 the Python package as dist/*.whl, for every Python from 3.11 on (docs/python.md)"
+	@echo "make package               both with ARCHITECTURES=all, as dist/occl.tar and dist/*.whl; nvcc takes long"
 	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make format                clang-format over the sources"
@@ -120,9 +122,13 @@ fuzz:
 	@test/fuzz/fuzz.sh msccl $(FUZZ_SECONDS) test/interchange/Inputs
 	@test/fuzz/fuzz.sh synthesis $(FUZZ_SECONDS)
 
+# Of device code: all, or that of everyday builds.
+ARCHITECTURES ?=
+CONFIG := $(if $(filter all,$(ARCHITECTURES)),--config=package)
+
 install:
 	@tools/setup.sh
-	@$(BAZEL) build //packaging:occl.tar
+	@$(BAZEL) build $(CONFIG) //packaging:occl.tar
 	@mkdir -p "$(DESTDIR)$(PREFIX)"
 	@tar --no-same-owner -xf $(BIN)/packaging/occl.tar -C "$(DESTDIR)$(PREFIX)"
 	@echo "Installed in $(DESTDIR)$(PREFIX). To build against it:"
@@ -131,7 +137,14 @@ install:
 
 wheel:
 	@tools/setup.sh python
-	@tools/dev/wheel.sh
+	@OCCL_BUILD_FLAGS="$(CONFIG)" tools/dev/wheel.sh
+
+package:
+	@tools/setup.sh
+	@$(BAZEL) build --show_progress --show_progress_rate_limit=60 --config=package //packaging:occl.tar //packaging:device_code_test
+	@mkdir -p dist && cp -f $(BIN)/packaging/occl.tar dist/occl.tar
+	@$(MAKE) wheel ARCHITECTURES=all
+	@$(BAZEL) test --config=package //packaging:device_code_test
 
 python-test:
 	@tools/setup.sh python

@@ -34,8 +34,9 @@ NATIVE = {
 def build_with_bazel():
     subprocess.run([ROOT / "tools/setup.sh"], cwd=ROOT, check=True)
     targets = [f"//{path.rpartition('/')[0]}:{name}" for name, path in NATIVE.items()]
+    flags = os.environ.get("OCCL_BUILD_FLAGS", "").split()  # of `make package`
     subprocess.run([ROOT / "tools/dev/bazel.sh", "build", "--show_progress",
-                    "--show_progress_rate_limit=30", *targets], cwd=ROOT, check=True)
+                    "--show_progress_rate_limit=30", *flags, *targets], cwd=ROOT, check=True)
 
 
 def native_files():

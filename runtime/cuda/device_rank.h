@@ -5,6 +5,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/control/fabric.h"
+#include "runtime/cuda/device/device_code.h"
 #include "runtime/cuda/kernels/early_start.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/invocation/collective.h"
@@ -78,6 +79,8 @@ struct RankCounts {
 
 /// InvalidArgument if this process has no such device, or the library no CUDA.
 Status checkDevice(uint32_t device);
+/// The code for devices that the library has; none without CUDA.
+DeviceCode deviceCode();
 /// Of this process; only if some device passed the check.
 uint32_t numDevices();
 /// Bytes of the arena of each rank's segment that devices need.

@@ -9,6 +9,8 @@ Status checkDevice(uint32_t) {
           "config->deviceKind at occlDeviceHost"};
 }
 
+DeviceCode deviceCode() { return {}; }
+
 uint32_t numDevices() { return 0; }
 
 uint64_t hostBytesForDevices() { return 0; }

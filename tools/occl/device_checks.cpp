@@ -1,5 +1,7 @@
 #include "tools/occl/device_checks.h"
 
+#include "runtime/cuda/device_rank.h"
+
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -62,10 +64,13 @@ void checkDevice(Report &report, const Driver &driver, int device) {
   const std::string what = fmt::format("GPU {}", device);
   const std::string state =
       fmt::format("{}, {} GiB, compute capability {}.{}", name, bytes >> 30, major, minor);
-  if (major < 9)
-    report.add(Finding::Broken, what, state, "OCCL's kernels need compute capability 9.0 or more");
+  const auto capability = static_cast<uint32_t>(10 * major + minor);
+  if (const std::string why = cuda::whyNoCode(cuda::deviceCode(), capability); !why.empty())
+    report.add(Finding::Broken, what, state, "it has " + why);
   else if (ask(driver, kComputeMode, device) == kProhibited)
     report.add(Finding::Broken, what, state + ", prohibited", "nvidia-smi -c 0");
+  else if (!cuda::isTried(capability))
+    report.add(Finding::Limited, what, state, "OCCL has code for it that nobody has tried");
   else
     report.add(Finding::Good, what, state);
 }
@@ -81,8 +86,8 @@ void checkPeers(Report &report, const Driver &driver, int number) {
   if (missing.empty())
     report.add(Finding::Good, "GPUs of each other", "all access all");
   else
-    report.add(Finding::Broken, "GPUs of each other", "without access:" + missing,
-               "ranks on such GPUs cannot make a communicator");
+    report.add(Finding::Limited, "GPUs of each other", "without access:" + missing,
+               "between ranks on such GPUs data goes through host memory");
 }
 
 /// See docs/gpu.md, what waits for what.
@@ -103,6 +108,12 @@ void checkSettings(Report &report) {
 } // namespace
 
 void checkDevices(Report &report) {
+  const cuda::DeviceCode code = cuda::deviceCode();
+  if (code.machine.empty())
+    report.add(Finding::Limited, "code for GPUs", cuda::describe(code),
+               "built without CUDA: communicators are on hosts");
+  else
+    report.add(Finding::Good, "code for GPUs", cuda::describe(code));
   Driver driver;
   if (!driver.load())
     return report.add(Finding::Limited, "CUDA", "libcuda.so.1 is not found",

@@ -13,6 +13,12 @@ constexpr std::array<uint32_t, sizeof...(kArchitectures)> kCapabilities = {
 
 } // namespace
 
+#ifndef OCCL_PTX_FOR
+#define OCCL_PTX_FOR 0
+#endif
+
 std::span<const uint32_t> builtFor() { return kCapabilities<__CUDA_ARCH_LIST__>; }
+
+uint32_t ptxFor() { return OCCL_PTX_FOR; }
 
 } // namespace occl::cuda

@@ -6,8 +6,9 @@
 
 namespace occl::cuda {
 
-/// Compute capabilities, 90 for 9.0. A device runs what was compiled for its major number and a
-/// minor one that is not above its own.
+/// Compute capabilities, 90 for 9.0, ascending, for which there is machine code.
 std::span<const uint32_t> builtFor();
+/// That for which there is PTX; 0: there is none.
+uint32_t ptxFor();
 
 } // namespace occl::cuda

@@ -53,10 +53,6 @@ StatusOr<uint32_t> computeCapabilityOf(int device) {
   return static_cast<uint32_t>(*major * 10 + *minor);
 }
 
-std::string textOf(uint32_t capability) {
-  return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
-}
-
 } // namespace
 
 Status lookAtPaths(int device, PeerPaths &paths) {
@@ -86,20 +82,16 @@ Status lookAtPaths(int device, PeerPaths &paths) {
   return status;
 }
 
+DeviceCode deviceCode() { return {builtFor(), ptxFor()}; }
+
 Status checkBuiltFor(int device) {
   auto capability = computeCapabilityOf(device);
   if (!capability.ok())
     return capability.status();
-  std::string built;
-  for (uint32_t each : builtFor()) {
-    if (each / 10 == *capability / 10 && each % 10 <= *capability % 10)
-      return {};
-    built += (built.empty() ? "" : ", ") + textOf(each);
-  }
-  return {StatusCode::InvalidArgument, "CUDA device " + std::to_string(device) +
-                                           " has compute capability " + textOf(*capability) +
-                                           ", and this library has code for " + built +
-                                           "; it must be built for the device, too"};
+  const std::string why = whyNoCode(deviceCode(), *capability);
+  return why.empty() ? Status()
+                     : Status(StatusCode::InvalidArgument,
+                              "CUDA device " + std::to_string(device) + " has " + why);
 }
 
 } // namespace occl::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/cuda/device/device_code.h"
 #include "runtime/cuda/device/peer_paths.h"
 
 namespace occl::cuda {
@@ -11,6 +12,8 @@ namespace occl::cuda {
 /// sees. SystemError.
 Status lookAtPaths(int device, PeerPaths &paths);
 
+/// What this library has.
+DeviceCode deviceCode();
 /// InvalidArgument, with what the library was built for, if the device cannot run it.
 Status checkBuiltFor(int device);
 
