@@ -79,7 +79,7 @@ __device__ bool beginDirect(BlockState &state, const ImageHeader &header, const 
   BlockReport &outcome = rank.reports[blockIdx.x];
   __syncwarp(); // the previous invocation's numbers are no longer in use
   if (lane == 0)
-    state.invocation.firstTile = number * header.program.numTiles;
+    state.invocation.wordBase = uint64_t(number) << 20; // no invocation has as large words
   uint64_t ended = uint64_t(number) * gridDim.x;
   auto rankEnded = [&] { return lane != self || target.acquire(rank.ended) >= ended; };
   if (!isFirst && !waitInWarp(rankEnded, Patience(arguments.patience), outcome, self, number))

@@ -86,7 +86,6 @@ Status OrderedConnectors::publish(uint64_t where, uint64_t begun, uint64_t first
 
 void OrderedConnectors::describe(DeviceCollective &device) const {
   device.slot = slot;
-  device.isOrdered = true;
   device.ordinals = numbers;
   device.numOrdinals = kOrderedOrdinals;
   device.cleared = clearedWord();

@@ -10,8 +10,8 @@
 // (Invocation::wordBase), and lines carry flags that no earlier call has had (flagBase), until they
 // are cleared long before 32 bits of flags come again.
 //
-// What a rank says of a call lies in one of kOrderedTurns places of its record with the others: who
-// says it of n + kOrderedTurns has seen that all have finished n. With it goes a signature. Each
+// What a rank says of a call lies in one of kTurns places of its record with the others: who
+// says it of n + kTurns has seen that all have finished n. With it goes a signature. Each
 // rank compares it with its own when it begins, and again while it waits: of two ranks that call
 // different things the later one finds it. test/model/calls has the model.
 #pragma once

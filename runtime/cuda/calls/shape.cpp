@@ -76,7 +76,6 @@ void Shape::describe(const plan::Plan &plan) {
   device.rank = context.rank;
   device.numRanks = context.numRanks;
   device.numBlocks = program.numBlocks;
-  device.numTiles = program.numTiles;
   device.hasLines = program.line.bytes != 0;
   device.isFloatSum = program.type == DataType::Float32 && program.op == ReduceOp::Sum;
   device.type = program.type;

@@ -33,16 +33,16 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
   if constexpr (kHow == Telling::Release)
     fenceSystem();
   RankRecord *record = recordIn(collective.arenas[peer], collective.slot, collective.rank);
-  if (collective.isDirect) {
+  if (collective.isDirect || renewsBuffers(number)) {
     char *arena = collective.arenas[collective.rank];
-    for (uint32_t kind = 0; kind < 2; ++kind)
-      storeWord(
-          &record->buffers[collective.turnOf(number)][kind],
-          bufferWord(number, buffers[kind] ? static_cast<uint64_t>(buffers[kind] - arena) : 0));
+    for (uint32_t kind = 0; kind < 2; ++kind) {
+      const bool isAccessed = collective.isDirect && buffers[kind] != nullptr;
+      storeWord(&record->buffers[collective.turnOf(number)][kind],
+                bufferWord(number, isAccessed ? static_cast<uint64_t>(buffers[kind] - arena) : 0));
+    }
   }
-  if (collective.isOrdered)
-    storeWord(&record->signatures[collective.turnOf(number)],
-              signatureWord(number, collective.signature));
+  storeWord(&record->signatures[collective.turnOf(number)],
+            signatureWord(number, collective.signature));
   storeWord(&record->begun, number + 1);
 }
 
@@ -75,7 +75,7 @@ struct PeerBegin {
 /// programs, what comes after acquireBuffers().
 struct PeerWords {
   uint64_t where = 0, begun = 0;
-  uint64_t buffers[kOwnTurns][2] = {}; // with ordered connectors only the first, of one invocation
+  uint64_t buffers[2] = {0, 0};
 };
 
 /// loadBuffers(record, words): of direct programs, last.
@@ -94,7 +94,7 @@ __device__ PeerWords loadPeerWith(const DeviceCollective &collective,
   return words;
 }
 
-/// With ordered connectors: which invocation it will be is not known yet.
+/// Which invocation it will be is not known yet.
 __device__ inline PeerWords loadPeer(const DeviceCollective &collective) {
   return loadPeerWith(collective, [](const RankRecord &, PeerWords &) {});
 }
@@ -106,12 +106,8 @@ __device__ inline PeerWords loadPeerAcquiring(const DeviceCollective &collective
   return loadPeerWith(collective, [&](const RankRecord &record, PeerWords &words) {
     const uint32_t turn = collective.turnOf(number);
     const uint64_t input = loadWord(&record.buffers[turn][0]);
-    const uint64_t output = acquireWord(&record.buffers[turn][1]);
-    for (uint32_t i = 0; i < kOwnTurns; ++i) {
-      const bool isIt = i == (collective.isOrdered ? 0 : turn);
-      words.buffers[i][0] = isIt ? input : 0;
-      words.buffers[i][1] = isIt ? output : 0;
-    }
+    words.buffers[1] = acquireWord(&record.buffers[turn][1]);
+    words.buffers[0] = input;
   });
 }
 
@@ -129,12 +125,10 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
   if (peer == collective.rank)
     return found;
   found.isReady &= collective.letsBegin(words.begun, number);
-  // Of a direct program also where its buffers are, in the word of this invocation's turn.
-  const bool isFirst = collective.isOrdered || number % kOwnTurns == 0;
+  // Of a direct program also where its buffers are.
   for (uint32_t kind = 0; collective.isDirect && kind < 2; ++kind) {
-    uint64_t word = isFirst ? words.buffers[0][kind] : words.buffers[1][kind];
-    found.isReady &= isOfInvocation(word, number);
-    found.buffers[kind] = offsetIn(word);
+    found.isReady &= isOfInvocation(words.buffers[kind], number);
+    found.buffers[kind] = offsetIn(words.buffers[kind]);
   }
   return found;
 }
@@ -148,11 +142,11 @@ __device__ inline void acquireBuffers(const DeviceCollective &collective, uint64
                      ->buffers[collective.turnOf(number)][1]); // the last one to be said
 }
 
-/// What this lane's rank has said of invocation `number`; without ordered connectors the same.
+/// What this lane's rank has said of invocation `number`.
 enum class Said : uint32_t { Nothing, TheSame, Another };
 __device__ inline Said whatPeerCalls(const DeviceCollective &collective, uint64_t number) {
   uint32_t peer = laneOfWarp();
-  if (!collective.isOrdered || peer >= collective.numRanks || peer == collective.rank)
+  if (peer >= collective.numRanks || peer == collective.rank)
     return Said::TheSame;
   const uint64_t word =
       loadWord(&recordIn(collective.arenas[collective.rank], collective.slot, peer)

@@ -101,7 +101,7 @@ __device__ __forceinline__ void makeWord(StraightShared &shared, const InStreamA
   if (!operand.isLines())
     base = operand.place == 2 ? scratch : arguments.buffers[operand.place == 1];
   if (operand.place != kNoPlace)
-    shared.words[threadIdx.x] = {base + operand.offsetAfter(0), operand.flagAfter(0) + flagBase};
+    shared.words[threadIdx.x] = {base + operand.offset, operand.flag + flagBase};
 }
 
 /// One warp: looks what the others call, until they all have begun this invocation or the workers

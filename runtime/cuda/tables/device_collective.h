@@ -10,15 +10,14 @@
 // record (slot, w) of every other rank's arena where its arena blocks lie. Ranks come in any order:
 // who executes an invocation polls for the records of the others as its first wait.
 //
-// Invocations are numbered from 0, in the order in which a rank executes them; the next one of a
-// collective begins on a rank when the one before is finished there. Invocation n uses arena block
-// n % ring of each rank. Nothing is cleared: counters and flags go on from n - ring
-// (Invocation::firstTile = n / ring * numTiles). When a rank begins invocation n it stores n + 1
+// Invocations are numbered from 0, in the order in which a rank executes them; the next one of the
+// same connectors begins on a rank when the one before is finished there. Invocation n uses arena
+// block n % ring of each rank. Nothing is cleared: words and flags of an invocation are larger than
+// those of all before (wordBaseOf, flagBaseOf). When a rank begins invocation n it stores n + 1
 // into `begun` of its records. Before it does anything else it waits until all ranks
 // - have begun n + 1 - ring, and so have finished n - ring, which used the same arena blocks;
 // - of a direct program: have begun n, so that their buffers may be accessed, and have said where
-//   these are. There are two places for that, used in turn: who says it for n + 2 has seen that all
-//   have begun n + 1, and so have read what was said for n.
+//   these are. There are kTurns places for that, see ordered_connectors.h.
 #pragma once
 
 #include "runtime/base/data_type.h"
@@ -43,9 +42,8 @@ inline constexpr uint32_t kUsesUncleared = 1u << 22;
 /// Thread blocks of a call, at most.
 inline constexpr uint32_t kOrderedOrdinals = 128;
 
-/// Places for what a rank says of an invocation: with connectors of its own a collective uses two
-/// of them in turn, see above; ordered connectors use all, see ordered_connectors.h.
-inline constexpr uint32_t kOwnTurns = 2, kOrderedTurns = 8;
+/// Places for what a rank says of an invocation, used in turn: see ordered_connectors.h.
+inline constexpr uint32_t kTurns = 8;
 
 /// What one rank tells another of one collective. Zero: nothing yet. Control words, each with one
 /// writer.
@@ -55,22 +53,30 @@ struct alignas(128) RankRecord {
   /// Invocations begun.
   uint64_t begun;
   /// Direct programs: by turn, of input and output: see bufferWord().
-  uint64_t buffers[kOrderedTurns][2];
-  /// Ordered connectors: by turn, see signatureWord().
-  uint64_t signatures[kOrderedTurns];
+  uint64_t buffers[kTurns][2];
+  /// By turn, see signatureWord().
+  uint64_t signatures[kTurns];
   /// What the writer's resident daemon has come to: resident::announcement().
   uint64_t announced;
 };
 
-/// In which invocation a buffer lies so many bytes (below 2^40) from the begin of its rank's arena.
+/// In which invocation a buffer lies so many bytes (below 2^40) from the begin of its rank's arena:
+/// the low bits of the invocation's number above them, and a bit that no word has in which nothing
+/// was said.
+inline constexpr uint32_t kBufferNumberBits = 23;
 OCCL_INLINE uint64_t bufferWord(uint64_t number, uint64_t offset) {
-  return ((number + 1) << 40) | offset;
+  return 1ull << 63 | (number & ((1u << kBufferNumberBits) - 1)) << 40 | offset;
 }
-/// Whether the word is of that invocation.
-OCCL_INLINE bool isOfInvocation(uint64_t bufferWord, uint64_t number) {
-  return bufferWord >> 40 == ((number + 1) & 0xffffff);
+/// Whether the word is of that invocation. The low bits come again: see renewsBuffers().
+OCCL_INLINE bool isOfInvocation(uint64_t word, uint64_t number) {
+  return word >> 40 == bufferWord(number, 0) >> 40;
 }
 OCCL_INLINE uint64_t offsetIn(uint64_t bufferWord) { return bufferWord & ((1ull << 40) - 1); }
+/// Whether a rank says where buffers are though nobody accesses them: so what lies in a place is
+/// replaced twice before its invocation's low bits come again.
+OCCL_INLINE bool renewsBuffers(uint64_t number) {
+  return (number & ((1u << (kBufferNumberBits - 1)) - 1)) < kTurns;
+}
 
 /// Which invocation has that signature: what all ranks must call alike.
 OCCL_INLINE uint64_t signatureWord(uint64_t number, uint16_t signature) {
@@ -117,7 +123,6 @@ struct DeviceCollective {
   /// Bit r: rank r has no thread block. It says nothing, and nobody waits for it.
   uint32_t idleRanks = 0;
   uint32_t ring = 1; // a power of two
-  uint64_t numTiles = 1;
   /// The program accesses other ranks' buffers.
   bool isDirect = false;
   /// Of protocol LL or LL128: for kernels with Protocols::Lines.
@@ -137,17 +142,14 @@ struct DeviceCollective {
   uint64_t progressOffset = 0;
   /// Of this rank, by thread block: the number of the next invocation.
   uint64_t *ordinals = nullptr;
-  /// So many: numBlocks, or, of ordered connectors, kOrderedOrdinals.
   uint32_t numOrdinals = 0;
-  /// Its connectors are ordered ones, see ordered_connectors.h.
-  bool isOrdered = false;
-  /// With ordered connectors: of kind, plan, count, type, operation and root.
+  /// Of kind, plan, count, type, operation and root.
   uint16_t signature = 0;
   /// A rank may begin invocation n when all others have begun n + 1 - lead; at most `ring`.
   uint32_t lead = 1;
-  /// With ordered connectors: bytes of a block in which lines of LL lie, from so many on.
+  /// Bytes of a block in which lines of LL lie, from so many on.
   uint64_t linesOffset = 0, linesBytes = 0;
-  /// With ordered connectors, of a resident daemon: the last call before which this rank has
+  /// Of a resident daemon: the last call before which this rank has
   /// cleared lines.
   uint64_t *cleared = nullptr;
   /// In-stream kernels' own; of one thread block, none.
@@ -158,19 +160,17 @@ struct DeviceCollective {
   OCCL_INLINE uint64_t blockOf(uint64_t number) const { return number & (ring - 1); }
   OCCL_INLINE uint64_t earlierIn(uint64_t number) const { return number >> (ring / 2); }
   /// Which of the places in the records of the other ranks is an invocation's.
-  OCCL_INLINE uint32_t turnOf(uint64_t number) const {
-    return number & (isOrdered ? kOrderedTurns - 1 : kOwnTurns - 1);
-  }
+  OCCL_INLINE static uint32_t turnOf(uint64_t number) { return number & (kTurns - 1); }
   /// Whether a rank that has begun so many invocations lets this one begin `number`.
   OCCL_INLINE bool letsBegin(uint64_t begun, uint64_t number) const {
     return begun + lead >= number + 2;
   }
-  /// Invocation::wordBase and flagBase with ordered connectors.
+  /// Invocation::wordBase and flagBase.
   OCCL_INLINE uint64_t wordBaseOf(uint64_t number) const { return (number + 1) << kWordShift; }
   OCCL_INLINE uint64_t flagBaseOf(uint64_t number) const {
     return earlierIn(number) * kOrderedFlags;
   }
-  /// With ordered connectors: whether this rank clears the lines of the block that an invocation
+  /// Whether this rank clears the lines of the block that an invocation
   /// has used, before it says that the next one begins. So each block is cleared long before flags,
   /// of which LL has 32 bits, come again.
   OCCL_INLINE bool clearsLines(uint64_t number) const {

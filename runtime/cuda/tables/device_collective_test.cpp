@@ -14,7 +14,6 @@ namespace {
 
 DeviceCollective ordered(uint32_t lead) {
   DeviceCollective device;
-  device.isOrdered = true;
   device.ring = kMaxRing;
   device.lead = lead;
   return device;
@@ -83,7 +82,7 @@ TEST(OrderedWords, AreLargerThanAllOfTheCallsBefore) {
 
 TEST(OrderedRecords, WordsAreOfOneCall) {
   for (uint64_t n : kManyCalls)
-    for (uint64_t other : {n + 1, n + kOwnTurns, n + kMaxRing, n + kOrderedTurns, n + (1 << 20)}) {
+    for (uint64_t other : {n + 1, n + 2, n + kMaxRing, n + kTurns, n + (1 << 20)}) {
       EXPECT_TRUE(isSignatureOf(signatureWord(n, 0xffff), n));
       EXPECT_FALSE(isSignatureOf(signatureWord(n, 0xffff), other));
       EXPECT_FALSE(isSignatureOf(signatureWord(other, 0), n));
@@ -92,8 +91,34 @@ TEST(OrderedRecords, WordsAreOfOneCall) {
       EXPECT_FALSE(isOfInvocation(bufferWord(other, 0), n));
     }
   EXPECT_FALSE(isSignatureOf(0, 0)) << "a record in which nothing was said";
-  EXPECT_FALSE(isOfInvocation(0, 0));
   EXPECT_EQ(offsetIn(bufferWord(7, 12345)), 12345u);
+}
+
+/// Whatever the number: a kernel that looks early finds zeroes, and at the begin of an arena lie
+/// the records.
+TEST(OrderedRecords, NoInvocationsBuffersAreWhereNothingWasSaid) {
+  for (uint32_t bits = 0; bits < 62; ++bits)
+    for (uint64_t n = (uint64_t{1} << bits) - 1; n <= (uint64_t{1} << bits) + 1; ++n)
+      EXPECT_FALSE(isOfInvocation(0, n)) << n;
+}
+
+/// If no program is direct for longer than the numbers in these words take to come again.
+TEST(OrderedRecords, NoInvocationsBuffersAreThoseOfOneLongAgo) {
+  constexpr uint64_t kComeAgain = uint64_t{1} << kBufferNumberBits;
+  for (uint64_t first : kManyCalls) {
+    std::array<uint64_t, kTurns> said{}, saidFor{};
+    for (uint64_t n = first; n < first + 3 * kComeAgain; ++n) {
+      const uint32_t turn = DeviceCollective::turnOf(n);
+      if (said[turn] != 0) {
+        ASSERT_FALSE(isOfInvocation(said[turn], n)) << n << " after " << saidFor[turn];
+        ASSERT_LT(n - saidFor[turn], kComeAgain);
+      }
+      if (n < first + kTurns || renewsBuffers(n)) {
+        said[turn] = bufferWord(n, 4096);
+        saidFor[turn] = n;
+      }
+    }
+  }
 }
 
 /// Where a rank stands: it has said that it begins `call`, so it has finished those before; and it
@@ -174,7 +199,7 @@ private:
 TEST(OrderedRecords, AreNotOverwrittenBeforeAllRanksHaveReadThem) {
   for (uint32_t numRanks : {2u, 3u, 4u})
     for (uint64_t base : kManyCalls)
-      for (uint64_t first = base; first < base + kOrderedTurns; ++first) {
+      for (uint64_t first = base; first < base + kTurns; ++first) {
         const Ranks ranks(numRanks, ordered(kMaxRing), first);
         EXPECT_FALSE(ranks.overwritesPlaces);
         EXPECT_FALSE(ranks.sharesBlocks);
@@ -189,22 +214,7 @@ TEST(OrderedRecords, AreOverwrittenWithoutTheWait) {
   DeviceCollective device = ordered(kMaxRing + 1);
   EXPECT_TRUE(Ranks(2, device, 0).sharesBlocks);
   EXPECT_TRUE(Ranks(2, device, 0).clearsOthers);
-  device.lead = kOrderedTurns;
-  EXPECT_TRUE(Ranks(2, device, 0).overwritesPlaces);
-}
-
-/// Connectors of its own, where buffers need two places if all have begun.
-TEST(OwnRecords, AreNotOverwrittenBeforeAllRanksHaveReadThem) {
-  DeviceCollective device;
-  device.ring = 2;
-  for (uint32_t numRanks : {2u, 4u})
-    for (uint64_t first : {uint64_t{0}, uint64_t{1}}) {
-      const Ranks ranks(numRanks, device, first);
-      EXPECT_FALSE(ranks.overwritesPlaces);
-      EXPECT_FALSE(ranks.sharesBlocks);
-      EXPECT_EQ(ranks.furthestAhead, 1u);
-    }
-  device.lead = 2;
+  device.lead = kTurns;
   EXPECT_TRUE(Ranks(2, device, 0).overwritesPlaces);
 }
 

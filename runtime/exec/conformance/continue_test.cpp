@@ -1,5 +1,5 @@
 // Several invocations, one after the other, in the same arena blocks and progress words: nothing is
-// cleared, counters and flags go on.
+// cleared, words and flags are larger each time.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"

@@ -33,7 +33,6 @@ enum class Flaw { None, NoWordBase, NoFlagBase, SharedParts, NoLead };
 
 cuda::DeviceCollective ordered(uint32_t lead) {
   cuda::DeviceCollective device;
-  device.isOrdered = true;
   device.ring = kRing;
   device.lead = lead;
   return device;

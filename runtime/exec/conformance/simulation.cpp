@@ -1,8 +1,8 @@
 #include "runtime/exec/conformance/simulation.h"
 
 #include "plan/model/chunking_of.h"
-#include "runtime/exec/host/target_host.h"
 #include "runtime/exec/host/step_driver.h"
+#include "runtime/exec/host/target_host.h"
 #include "runtime/sync/deadline.h"
 
 #include <atomic>
@@ -13,6 +13,13 @@
 #include <unistd.h>
 
 namespace occl::interpreter::conformance {
+
+namespace {
+
+/// No invocation has as large words.
+constexpr uint64_t kWordsApart = 1 << 20;
+
+} // namespace
 
 StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
                                                        const SimulationOptions &options) {
@@ -130,7 +137,8 @@ void Simulation::announceAll() {
 
 void Simulation::goOn() {
   for (Rank &rank : ranks) {
-    rank.invocation.firstTile += rank.binding->program().numTiles;
+    rank.invocation.wordBase += kWordsApart;
+    rank.invocation.flagBase += rank.binding->program().flagsPerInvocation;
     rank.contexts.assign(rank.contexts.size(), {});
   }
 }

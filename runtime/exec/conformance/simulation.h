@@ -70,7 +70,8 @@ public:
   void restart();
   /// The next invocation in the same memory: as restart(), but lines stay as they are. Likewise.
   void next();
-  /// The next invocation in the same memory, of which nothing is cleared: counters go on.
+  /// The next invocation in the same memory, of which nothing is cleared: its words and flags are
+  /// larger than those of the ones before.
   void goOn();
   /// Nothing was written outside the buffers, the scratches and the arenas.
   bool intact() const;

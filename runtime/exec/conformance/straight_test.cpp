@@ -83,7 +83,7 @@ private:
     return tables.operands[piece.firstOperand + i];
   }
   char *addressOf(const StraightOperand &operand, const Part &part) const {
-    return invocation.places[operand.place] + operand.offsetAfter(invocation.firstTile) +
+    return invocation.places[operand.place] + operand.offset +
            (operand.isLines() ? part.inLines : part.begin);
   }
 
@@ -101,7 +101,7 @@ private:
     for (uint32_t s = 0; s < part.piece->numSources; ++s) {
       const StraightOperand &source = operandOf(*part.piece, s);
       if (source.isLines() && !lines::arrived(program.line, addressOf(source, part), part.bytes,
-                                              source.flagAfter(invocation.firstTile)))
+                                              invocation.flagBase + source.flag))
         return false;
     }
     return true;
@@ -121,7 +121,7 @@ private:
     for (uint32_t i = piece.numSources; i < number; ++i)
       if (const StraightOperand &operand = operandOf(piece, i); operand.isLines())
         lines::pack(program.line, data[i].data(), addressOf(operand, part), part.bytes,
-                    operand.flagAfter(invocation.firstTile));
+                    invocation.flagBase + operand.flag);
   }
 
   const Invocation &invocation;
@@ -318,9 +318,8 @@ TEST(StraightTables, EverySliceIsAPiece) {
     const StraightOperand &from = tables->operands[piece.firstOperand],
                           &to = tables->operands[piece.firstOperand + 1];
     EXPECT_EQ(piece.bytes, p < 2 ? 3840 : 320);
-    EXPECT_EQ(from.offsetAfter(0), p * 3840);
-    EXPECT_EQ(to.flagAfter(0), p + 1);
-    EXPECT_EQ(to.flagAfter(5), 5 * 3 + p + 1);
+    EXPECT_EQ(from.offset, p * 3840);
+    EXPECT_EQ(to.flag, p + 1);
   }
 }
 

@@ -17,7 +17,7 @@
 namespace occl::interpreter {
 
 /// One invocation's way through a thread block. Used by who has claimed the thread block. The
-/// invocation's firstTile and wordBase are 0.
+/// invocation's wordBase is 0.
 class StepDriver {
 public:
   /// From `context` on. The target is not used for anything else meanwhile.

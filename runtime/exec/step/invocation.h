@@ -301,11 +301,6 @@ struct Invocation {
   /// - If the program has direct access: rank r's buffers where this rank maps them, set before
   ///   the place of r's arena block is.
   char **places = nullptr;
-  /// Tiles of all earlier invocations with these arena blocks and progress words, whose control
-  /// words and flags go on from there; 0 if they were zeroed. The same on all ranks. All that
-  /// exchange something with a rank must have finished the earlier ones before it stores anything.
-  /// Only programs without references can go on.
-  uint64_t firstTile = 0;
   /// Input and output as receivers may refer to them, or 0.
   Reference references[2] = {0, 0};
   /// The input overlaps the output.
@@ -314,7 +309,9 @@ struct Invocation {
   const PeerMemory *peerMemory = nullptr;
   /// What is added to the value of every tail, head, signal and progress word that is stored or
   /// waited for: no such word of the arena blocks is larger at the start. 0 for blocks whose words
-  /// are zero, and where firstTile says how they go on; the same on all ranks.
+  /// are zero; the same on all ranks. All that exchange something with a rank must have finished
+  /// earlier invocations with these blocks before it stores anything. Only programs without
+  /// references can go on from words that are not zero.
   uint64_t wordBase = 0;
   /// Lines: no line of the arena blocks has a flag in (flagBase, flagBase + flagsPerInvocation) at
   /// the start. 0 for blocks whose lines are zero; the same on all ranks.

@@ -193,23 +193,21 @@ private:
     target.barrier();
   }
 
-  /// What lies in earlier invocations is neither waited for nor stored: see Slice.
+  /// What is there before the invocation begins is neither waited for nor stored: see Slice.
   OCCL_HOST_DEVICE ReadyWord ready(const ReadySource &source, uint32_t i, uint64_t tile) const {
     char *base = target.acquire(invocation.places + source.placeAndKind / 2) + source.offset;
     if (source.placeAndKind % 2 != 0)
       return {base + (tile & source.mask) * source.stride, 0};
-    // The value counts messages over all invocations so far; the slot follows from the message.
-    uint64_t earlier = invocation.firstTile * source.perTile;
+    // The value counts messages; the slot follows from the message.
     uint64_t number = tile * source.perTile;
     int64_t value = source.value + static_cast<int64_t>(number * source.slices);
-    uint64_t slot = (source.message + number + earlier) & source.mask;
+    uint64_t slot = (source.message + number) & source.mask;
     ReadyWord ready = {base + slot * source.stride, 0};
     if (static_cast<uint64_t>(value) > source.limit)
       ready.address = nullptr;
     if (value > 0)
-      ready.value = static_cast<uint64_t>(value) + earlier * source.slices;
-    if (value > 0)
-      ready.value += i >= tables.firstOperand ? invocation.flagBase : invocation.wordBase;
+      ready.value = static_cast<uint64_t>(value) +
+                    (i >= tables.firstOperand ? invocation.flagBase : invocation.wordBase);
     return ready;
   }
 

@@ -110,8 +110,7 @@ public:
                          const BlockContext &context, Target &target)
       : invocation(invocation), program(*invocation.program), block(block),
         instruction(program.instructions[block.firstInstruction + context.instruction]),
-        operands(program.operands + instruction.firstOperand), context(context),
-        controlTile(invocation.firstTile + context.tile), target(target) {
+        operands(program.operands + instruction.firstOperand), context(context), target(target) {
     uint64_t length = messageElements(program, instruction, context.tile);
     begin = context.slice * instruction.sliceElements;
     end = begin + instruction.sliceElements;
@@ -136,14 +135,11 @@ public:
       if constexpr (!Target::kKnowsAllPlaces)
         if (base == nullptr)
           return {BlockReason::Announce, awaited.what, awaited.peer};
-      // Words count on from one invocation to the next; a value of 0 or less of this one is there
-      // before it begins.
+      // A value of 0 or less is there before the invocation begins.
       int64_t value = awaited.value + static_cast<int64_t>(context.tile) * awaited.perTile +
                       static_cast<int64_t>(awaited.isSliced ? slicesDone : 0);
-      uint64_t earlier =
-          invocation.firstTile * static_cast<uint64_t>(awaited.perTile) + invocation.wordBase;
-      if (value > 0 &&
-          target.acquire(word(base + awaited.offset)) < static_cast<uint64_t>(value) + earlier)
+      if (value > 0 && target.acquire(word(base + awaited.offset)) <
+                           static_cast<uint64_t>(value) + invocation.wordBase)
         return {awaited.reason, awaited.what, awaited.peer};
     }
     if constexpr (kLines && !Target::kLinesInRegisters)
@@ -182,9 +178,8 @@ public:
       uint64_t value = valueOf(released);
       if (!released.isStored || value > released.limit)
         continue;
-      value += invocation.firstTile * released.perTile + invocation.wordBase;
       char *address = place(released.place) + released.offset;
-      target.release(word(address), value);
+      target.release(word(address), value + invocation.wordBase);
     }
     if (isLast && instruction.published && target.thread() == 0)
       target.release(word(place(kProgressPlace) + blockIndex * kControlStride), completion());
@@ -234,7 +229,7 @@ private:
   }
   /// Of the step's last instruction.
   OCCL_HOST_DEVICE uint64_t completion() const {
-    return invocation.wordBase + controlTile * block.numInstructions + context.instruction +
+    return invocation.wordBase + context.tile * block.numInstructions + context.instruction +
            instruction.numInstructions;
   }
 
@@ -252,7 +247,7 @@ private:
     return kLines && isMessage(operand) && operand.slotBytes != 0;
   }
   OCCL_HOST_DEVICE uint64_t message(const BoundOperand &operand) const {
-    return controlTile * operand.messagesPerTile + operand.message;
+    return context.tile * operand.messagesPerTile + operand.message;
   }
   OCCL_HOST_DEVICE uint64_t flag(const BoundOperand &operand) const {
     return invocation.flagBase + message(operand) * program.slicesPerMessage + slicesDone;
@@ -385,7 +380,6 @@ private:
   const BoundInstruction &instruction;
   const BoundOperand *operands;
   const BlockContext context; // a copy: advance() writes the caller's
-  const uint64_t controlTile; // what control words count
   Target &target;
   uint64_t begin, end; // elements of the message
   uint64_t slicesDone; // of the message, with this one

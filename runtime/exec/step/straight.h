@@ -41,23 +41,11 @@ struct alignas(16) StraightPiece {
 struct alignas(16) StraightOperand {
   uint64_t offset = 0; // from the place
   uint32_t place = 0;
-  uint32_t flag = 0;    // lines, of the first invocation; 0: a buffer
-  uint32_t perTile = 0; // of the message's number, from an invocation to the next
-  uint32_t message = 0;
-  uint16_t mask = 0;   // of message numbers: which slots
-  uint16_t slices = 1; // of a message: so much do the flags of two messages differ by
-  uint32_t stride = 0; // bytes from a message's slots to the next one's
+  uint32_t flag = 0; // lines: more than the invocation's flagBase; 0: a buffer
 
   /// Whose arena block the lines lie in.
   OCCL_HOST_DEVICE uint32_t rank() const { return place - arenaPlace(0); }
   OCCL_HOST_DEVICE bool isLines() const { return flag != 0; }
-  /// Bytes from the place, after so many earlier invocations with the same arena block.
-  OCCL_HOST_DEVICE uint64_t offsetAfter(uint64_t earlier) const {
-    return offset + ((message + earlier * perTile) & mask) * stride;
-  }
-  OCCL_HOST_DEVICE uint64_t flagAfter(uint64_t earlier) const {
-    return isLines() ? flag + earlier * perTile * slices : 0;
-  }
 };
 
 inline constexpr uint32_t kMaxStraightSources = 8; // of a piece

@@ -128,20 +128,17 @@ private:
         return false;
       operand.offset += slice.begin * program.elementBytes;
     } else {
-      if (from.slotBytes == 0 || program.depth > 1u << 16 || program.slicesPerMessage > UINT16_MAX)
+      if (from.slotBytes == 0)
         return false;
       const ConnectionEnd &end = program.ends[from.end];
       obstacle = {BlockReason::Data, end.connection, program.peers[end.firstPeer]};
       // The last slice counts for all that the message does not have.
       uint64_t done =
           slice.end == instruction.elements ? program.slicesPerMessage : uint64_t(slice.number) + 1;
-      operand.offset += slice.number * from.slotBytes;
+      operand.offset +=
+          ((from.message & (program.depth - 1)) * program.slicesPerMessage + slice.number) *
+          from.slotBytes;
       operand.flag = static_cast<uint32_t>(from.message * program.slicesPerMessage + done);
-      operand.perTile = from.messagesPerTile;
-      operand.message = from.message;
-      operand.mask = static_cast<uint16_t>(program.depth - 1);
-      operand.slices = static_cast<uint16_t>(program.slicesPerMessage);
-      operand.stride = static_cast<uint32_t>(program.slicesPerMessage * from.slotBytes);
     }
     tables.operands.push_back(operand);
     tables.obstacles.push_back(obstacle);

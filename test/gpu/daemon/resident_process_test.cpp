@@ -2,11 +2,13 @@
 // where there is no device. Processes that share a GPU take turns on it: four ranks on two GPUs
 // take 58 s on H200s, 33 of them the first test, where two ranks take 12.
 #include "plan/testing/example_plans.h"
+#include "test/faults/shared_record.h"
 #include "test/gpu/harness/chaos_job.h"
 #include "test/gpu/harness/processes_on_devices.h"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -15,6 +17,7 @@ namespace occl::gpu_test {
 namespace {
 
 using namespace std::chrono_literals;
+using communicator::testing::InSharedMemory;
 
 Case twoShot(uint64_t id) {
   Case what;
@@ -82,9 +85,16 @@ TEST(ResidentProcesses, AFailedCommunicatorLeavesTheOthersAlone) {
   expectAllRight(processes, processRanks());
 }
 
+/// Of the ranks but the one that calls: that they have started, whatever their start took.
+void awaitStarts(const std::atomic<uint32_t> &started) {
+  while (started.load() + 1 < processRanks())
+    std::this_thread::sleep_for(1ms);
+}
+
 TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";
+  InSharedMemory<std::atomic<uint32_t>> started;
   Processes processes(
       processRanks(),
       joined(processRanks(), jobName("resident-kill"),
@@ -92,6 +102,7 @@ TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
                RankOnDevice onDevice(comm, rank);
                remember(comm, twoShot(1));
                if (rank == 1) {
+                 awaitStarts(*started.get());
                  std::this_thread::sleep_for(200ms); // the others wait for it
                  raise(SIGKILL);
                }
@@ -99,6 +110,7 @@ TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
                if (startKnown(comm, 1, onDevice.input(false), onDevice.output(false), nullptr,
                               nullptr, &request) != occlSuccess)
                  return occlGetLastError();
+               ++*started.get();
                auto begin = std::chrono::steady_clock::now();
                occlResult_t result = occlWait(comm, request);
                std::string text = occlCommGetLastError(comm);
@@ -118,11 +130,13 @@ TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
 TEST(ResidentProcesses, AKilledRankLetsGoTheStreamsThatAreHeld) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";
-  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
+  InSharedMemory<std::atomic<uint32_t>> started;
+  auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     for (uint64_t id : {1, 2})
       remember(comm, twoShot(id));
     if (rank == 1) {
+      awaitStarts(*started.get());
       std::this_thread::sleep_for(300ms); // the others wait for it
       raise(SIGKILL);
     }
@@ -137,6 +151,7 @@ TEST(ResidentProcesses, AKilledRankLetsGoTheStreamsThatAreHeld) {
         return std::string("in the stream: ") + occlGetLastError();
       cudaMemsetAsync(onDevice.output(false) + (1 << 19), 1, 4, streams[id - 1]);
     }
+    ++*started.get();
     auto begin = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(100ms);
     if (cudaStreamQuery(streams[0]) != cudaErrorNotReady)

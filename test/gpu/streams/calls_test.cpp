@@ -9,11 +9,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,7 +59,8 @@ TEST_F(Calls, AnyCountsAndPlansInSeveralStreamsRunInTheOrderOfTheCalls) { runAtR
 
 /// Some calls before a block's lines are cleared, and before the flags of LL come again.
 TEST_F(Calls, AfterVeryManyOthers) {
-  for (uint64_t first : {(1ull << 24) - 40, (1ull << 26) - 40, (1ull << 28) - 40}) {
+  for (uint64_t first :
+       {(1ull << 23) - 40, (1ull << 24) - 40, (1ull << 26) - 40, (1ull << 28) - 40}) {
     setenv("OCCL_FIRST_CALL", std::to_string(first).c_str(), 1);
     runAtRandom();
   }
@@ -107,6 +110,47 @@ void Calls::runAtRandom() {
     }
     return "";
   });
+}
+
+/// Of ones from each rank: the sum of floats, once and again.
+std::string sumTwice(occlComm_t comm, RankOnDevice &on, const Case &what, uint32_t numRanks) {
+  const std::vector<float> ones(what.count, 1), expected(what.count, static_cast<float>(numRanks));
+  std::vector<float> actual(what.count);
+  const uint64_t bytes = what.count * sizeof(float);
+  for (uint32_t i = 0; i < 2; ++i) {
+    cudaMemcpyAsync(on.input(true), ones.data(), bytes, cudaMemcpyHostToDevice, on.stream());
+    std::string wrong = callInStream(comm, what, on.input(true), on.output(true), on.stream());
+    if (wrong.empty())
+      wrong = on.synchronize();
+    cudaMemcpyAsync(actual.data(), on.output(true), bytes, cudaMemcpyDeviceToHost, on.stream());
+    if (wrong.empty())
+      wrong = on.synchronize();
+    if (wrong.empty() && actual != expected)
+      wrong = "a wrong sum";
+    if (!wrong.empty())
+      return wrong + ". " + occlCommGetLastError(comm);
+  }
+  return "";
+}
+
+/// It finds that the others have begun before it has looked where their buffers are: that is not in
+/// words in which nothing was said, whatever low bits of the number these have.
+TEST_F(Calls, ARankThatComesLateAccessesBuffersWhereTheyAre) {
+  if (!areBuffersShared())
+    GTEST_SKIP() << "buffers are not accessed";
+  const uint32_t n = numRanks();
+  for (uint32_t bits : {23, 24, 32}) {
+    setenv("OCCL_FIRST_CALL", std::to_string((1ull << bits) - 1).c_str(), 1);
+    start(n);
+    inThreads([&](uint32_t rank) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(rank + 1 == n ? 200 : 0));
+      Case what = one(directInBlocks(n, 8));
+      what.isRegistered = true;
+      const std::string wrong = sumTwice(comms[rank], *onDevices[rank], what, n);
+      return wrong.empty() ? wrong : "2^" + std::to_string(bits) + ": " + wrong;
+    });
+  }
+  unsetenv("OCCL_FIRST_CALL");
 }
 
 /// What a rank calls, when all others call `what`.

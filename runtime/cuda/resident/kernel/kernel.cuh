@@ -134,11 +134,10 @@ public:
       lookAtPeers();
   }
 
-  /// What straight blocks store in other ranks' memory these wait for; so do direct programs, but
-  /// for signals: which matters where other calls have the same words.
+  /// What straight blocks store in other ranks' memory these wait for. So do direct programs, but
+  /// not for signals: other calls have the same words.
   __device__ bool needsFence(const Submission &submission) const {
-    const DeviceCollective &device = deviceOf(submission);
-    return (device.isOrdered || !device.isDirect) && device.straight.images == nullptr;
+    return deviceOf(submission).straight.images == nullptr;
   }
 
   __device__ const CollectiveAddresses &addressesOf(const Submission &submission) const {
@@ -217,12 +216,8 @@ private:
       Invocation next;
       next.program = &headerOf(*task).program;
       next.places = task->places;
-      if (task->device.isOrdered) {
-        next.wordBase = task->device.wordBaseOf(number);
-        next.flagBase = task->device.flagBaseOf(number);
-      } else {
-        next.firstTile = task->device.earlierIn(number) * task->device.numTiles;
-      }
+      next.wordBase = task->device.wordBaseOf(number);
+      next.flagBase = task->device.flagBaseOf(number);
       shared.invocation = next;
     }
     __syncwarp();
@@ -234,7 +229,7 @@ private:
 
   /// Whether lines have to be cleared before this rank says that it begins the call.
   __device__ static bool clearsBefore(const DeviceCollective &device, uint64_t number) {
-    return device.isOrdered && number != 0 && device.clearsLines(number - 1);
+    return number != 0 && device.clearsLines(number - 1);
   }
   /// Once: what comes after this rank has said so is of the call. Whoever visits the task next sees
   /// that it was done.
@@ -280,8 +275,7 @@ private:
   /// Whether the other ranks let the invocation begin here. Then its places are set.
   __device__ bool begin(const Submission &submission, Obstacle &obstacle) {
     // What the call before has stored, and nobody waits for, may be where this one's is.
-    if (task->device.isOrdered && task->device.lead == 1 &&
-        WarpTarget::look(task->addresses.done) < submission.ordinal) {
+    if (task->device.lead == 1 && WarpTarget::look(task->addresses.done) < submission.ordinal) {
       obstacle = {BlockReason::Announce, 2, task->device.rank};
       return false;
     }

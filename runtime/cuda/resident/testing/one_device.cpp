@@ -122,7 +122,6 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
     device.rank = r;
     device.numRanks = numRanks();
     device.numBlocks = binding.program().numBlocks;
-    device.numTiles = binding.program().numTiles;
     device.hasLines = binding.program().line.bytes != 0;
     device.isFloatSum = true;
     device.ring = collective.count * sizeof(float) > kLargeBytes ? 1 : kMaxRing;
