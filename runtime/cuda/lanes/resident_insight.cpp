@@ -174,15 +174,16 @@ void ResidentRank::checkPeers() {
       if (edge.reason != WaitReason::Dependency && edge.peer < waitedFor.size())
         waitedFor[edge.peer] = true;
   for (uint32_t r = 0; r < waitedFor.size(); ++r) {
-    const bool left = waitedFor[r] && r != fabric.rank() && fabric.hasLeft(r);
-    if (left && seenLeft[r]) // what it did before it left has been looked at since
-      return fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(r) +
-                                                      " has destroyed its communicator; " +
-                                                      describeWaitForLocked(r)});
-    seenLeft[r] = left;
-    if (waitedFor[r] && r != fabric.rank() && !left && fabric.isDead(r))
-      return fabric.fail({StatusCode::PeerFailed, "the process of rank " + std::to_string(r) +
-                                                      " is gone; " + describeWaitForLocked(r)});
+    const bool hasLeft = fabric.hasLeft(r);
+    const bool isGone = waitedFor[r] && r != fabric.rank() && (hasLeft || fabric.isDead(r));
+    if (isGone && seenGone[r]) { // what it did before has been looked at since
+      const std::string peer = "rank " + std::to_string(r);
+      return fabric.fail(
+          {StatusCode::PeerFailed, (hasLeft ? peer + " has destroyed its communicator; "
+                                            : "the process of " + peer + " is gone; ") +
+                                       describeWaitForLocked(r)});
+    }
+    seenGone[r] = isGone;
   }
 }
 

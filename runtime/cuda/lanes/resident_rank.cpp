@@ -50,7 +50,7 @@ ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
           [this](uint32_t kernel) -> resident::Tenant & { return *shares[kernel]; },
           [this](LaneName lane) { return calls.isIdle(lane); }),
       engine(std::make_unique<Engine>(*this)), calls(table, *engine),
-      seenLeft(fabric.numRanks(), false) {
+      seenGone(fabric.numRanks(), false) {
   for (uint32_t k = 0; k < resident::kNumKernels; ++k)
     shares[k] = std::make_unique<Share>(*this, k);
 }

@@ -253,7 +253,7 @@ private:
 
   Mutex lookMutex; // guards all below and the segment's wait edges
   Ticks nextPeerCheck = 0;
-  std::vector<bool> seenLeft; // by rank: had left at the last check, and was waited for
+  std::vector<bool> seenGone; // by rank: was gone at the last check, and waited for
   daemon::DeadlockDetector detector;
   Atomic<bool> hasPublished{false};
 };

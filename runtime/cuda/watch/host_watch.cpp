@@ -18,8 +18,6 @@ namespace occl::cuda {
 namespace {
 
 constexpr auto kPeriod = std::chrono::milliseconds(2);
-/// Asking the system about a process costs a read.
-constexpr uint32_t kPeriodsPerLookAtProcesses = 10;
 
 } // namespace
 
@@ -76,29 +74,31 @@ void HostWatch::endAll() { storeShared(&words->abort, 1, std::memory_order_relea
 
 void HostWatch::run() {
   std::unique_lock lock(mutex);
-  for (uint32_t round = 0; !isEnding; ++round) {
+  while (!isEnding) {
     lock.unlock();
     if (fabric.failed())
       endAll();
     else
       look();
     describe.lookAfter();
-    if (round % kPeriodsPerLookAtProcesses == 0 && fabric.ranks().acrossProcesses() &&
-        !fabric.failed())
-      for (uint32_t r = 0; r < fabric.numRanks(); ++r)
-        if (r != fabric.rank() && !fabric.hasLeft(r) && fabric.isDead(r))
-          failBecauseOf(r);
     lock.lock();
     changed.wait_for(lock, kPeriod, [&] { return isEnding; });
   }
 }
 
-void HostWatch::failBecauseOf(uint32_t rank) {
-  std::string text = "the process of rank " + std::to_string(rank) + " is gone (seen by rank " +
-                     std::to_string(fabric.rank()) + ")";
-  if (std::string wait = describe.waitFor(rank); !wait.empty())
-    text += "; " + wait;
-  fabric.fail({StatusCode::PeerFailed, text});
+/// Kernels wait for the rank. One that has left, or whose process is gone, harms nobody who does
+/// not need it.
+void HostWatch::failIfGone(uint32_t rank, SteadyClock::time_point now) {
+  const bool hasLeft = fabric.hasLeft(rank);
+  if ((!hasLeft && !fabric.isDead(rank)) || !goneRanks.isStillAwaited(rank, now))
+    return;
+  const std::string peer = "rank " + std::to_string(rank);
+  std::string wait = "rank " + std::to_string(fabric.rank()) + " waits for it";
+  if (std::string known = describe.waitFor(rank); !known.empty())
+    wait = known;
+  fabric.fail({StatusCode::PeerFailed, (hasLeft ? peer + " has destroyed its communicator; "
+                                                : "the process of " + peer + " is gone; ") +
+                                           wait});
 }
 
 void HostWatch::failIfGivenUp() {
@@ -117,11 +117,8 @@ void HostWatch::look() {
     isWaiting = waiting != 0;
     waitingOnDevices().setWaiting(*words, waiting);
   }
-  if (awaited != 0 && awaited <= fabric.numRanks() && fabric.hasLeft(awaited - 1) &&
-      leftRanks.isStillAwaited(awaited - 1, now))
-    fabric.fail({StatusCode::PeerFailed, "rank " + std::to_string(awaited - 1) +
-                                             " has destroyed its communicator; rank " +
-                                             std::to_string(fabric.rank()) + " waits for it"});
+  if (awaited != 0 && awaited <= fabric.numRanks() && awaited - 1 != fabric.rank())
+    failIfGone(awaited - 1, now);
   storeShared(&words->waitsFor, 0, std::memory_order_release);
 }
 

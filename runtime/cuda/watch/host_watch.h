@@ -54,10 +54,10 @@ public:
 private:
   HostWatch(daemon::Fabric &fabric, int device, uint32_t connections, Describing describe)
       : fabric(fabric), device(device), connections(connections), describe(std::move(describe)),
-        leftRanks(fabric.numRanks()), longWaits(fabric.rank()) {}
+        goneRanks(fabric.numRanks()), longWaits(fabric.rank()) {}
   void run();
   void look();
-  void failBecauseOf(uint32_t rank);
+  void failIfGone(uint32_t rank, SteadyClock::time_point now);
   void lookForLongWaits(uint32_t awaited, SteadyClock::time_point now);
   std::string describeDevice() const;
 
@@ -67,7 +67,7 @@ private:
   const Describing describe;
   HostWords *words = nullptr; // the same address here and there
   uint32_t *hasGivenUp = nullptr;
-  LeftRanks leftRanks;    // of its thread
+  GoneRanks goneRanks;    // of its thread
   LongWaits longWaits;    // of its thread
   bool isWaiting = false; // of its thread: what waitingOnDevices() has been told
   Mutex mutex;

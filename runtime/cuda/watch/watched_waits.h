@@ -11,14 +11,14 @@
 
 namespace occl::cuda {
 
-/// Ranks that have left and that kernels say they wait for. What a rank did before it left may have
-/// come just after a kernel found it missing, and its word later still: such words are few, and
-/// follow its leaving closely. One who waits goes on saying so.
-class LeftRanks {
+/// Ranks that have left, or whose processes are gone, and that kernels say they wait for. What a
+/// rank did before may have come just after a kernel found it missing, and its word later still:
+/// such words are few, and follow its leaving closely. One who waits goes on saying so.
+class GoneRanks {
 public:
-  explicit LeftRanks(uint32_t numRanks) : said(numRanks) {}
+  explicit GoneRanks(uint32_t numRanks) : said(numRanks) {}
 
-  /// A kernel has said so since the last call, of a rank that has left. Whether it really waits.
+  /// A kernel has said so since the last call, of such a rank. Whether it really waits.
   bool isStillAwaited(uint32_t rank, SteadyClock::time_point now) {
     Said &last = said[rank];
     if (last.times++ == 0)

@@ -11,23 +11,23 @@ using namespace std::chrono_literals;
 
 constexpr SteadyClock::time_point kStart{1000s};
 
-TEST(LeftRanks, OneWordOfAKernelThatHasGotWhatItWaitedForIsNothing) {
-  LeftRanks left(3);
-  EXPECT_FALSE(left.isStillAwaited(1, kStart));
-  EXPECT_FALSE(left.isStillAwaited(1, kStart + 2ms)); // another warp's
+TEST(GoneRanks, OneWordOfAKernelThatHasGotWhatItWaitedForIsNothing) {
+  GoneRanks gone(3);
+  EXPECT_FALSE(gone.isStillAwaited(1, kStart));
+  EXPECT_FALSE(gone.isStillAwaited(1, kStart + 2ms)); // another warp's
   // Much later, for a word of before that was on its way for so long.
-  EXPECT_FALSE(left.isStillAwaited(1, kStart + 10s));
+  EXPECT_FALSE(gone.isStillAwaited(1, kStart + 10s));
 }
 
-TEST(LeftRanks, WordsThatGoOnAreAWait) {
-  LeftRanks left(3);
+TEST(GoneRanks, WordsThatGoOnAreAWait) {
+  GoneRanks gone(3);
   bool isAwaited = false;
   auto now = kStart;
   for (; !isAwaited && now < kStart + 1s; now += 2ms)
-    isAwaited = left.isStillAwaited(2, now);
+    isAwaited = gone.isStillAwaited(2, now);
   EXPECT_TRUE(isAwaited);
   EXPECT_GE(now - kStart, 50ms);             // many words at once are nothing, either
-  EXPECT_FALSE(left.isStillAwaited(0, now)); // each rank has its own
+  EXPECT_FALSE(gone.isStillAwaited(0, now)); // each rank has its own
 }
 
 constexpr uint32_t kRank = 0, kPeer = 1;

@@ -6,7 +6,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <string>
 #include <thread>
+#include <unistd.h>
+#include <vector>
 
 namespace occl::gpu_test {
 namespace {
@@ -31,6 +34,17 @@ TEST(InStreamProcesses, AllCollectivesAreRight) {
   runAll("in-stream", casesFor(processRanks()));
 }
 
+/// "" if the communicator comes to say that the rank is gone.
+std::string expectGone(occlComm_t comm, uint32_t rank, const std::string &wrong) {
+  for (auto end = std::chrono::steady_clock::now() + 20s;
+       *occlCommGetLastError(comm) == 0 && std::chrono::steady_clock::now() < end;)
+    std::this_thread::sleep_for(1ms);
+  const std::string why = occlCommGetLastError(comm);
+  return why.find("the process of rank " + std::to_string(rank) + " is gone") != std::string::npos
+             ? ""
+             : wrong + "; " + why;
+}
+
 /// Rank 1 makes some calls and kills itself, at once or while the others wait for it.
 void killAfter(const char *job, uint32_t calls, std::chrono::milliseconds late) {
   if (!hasDevice())
@@ -52,17 +66,51 @@ void killAfter(const char *job, uint32_t calls, std::chrono::milliseconds late) 
       std::this_thread::sleep_for(late);
       raise(SIGKILL);
     }
-    // May be refused: who is faster sees that rank 1 is gone.
-    std::string wrong = call();
-    for (auto end = std::chrono::steady_clock::now() + 20s;
-         *occlCommGetLastError(comm) == 0 && std::chrono::steady_clock::now() < end;)
-      std::this_thread::sleep_for(1ms);
-    const std::string why = occlCommGetLastError(comm);
-    return why.find("rank 1 is gone") != std::string::npos ? "" : wrong + "; " + why;
+    return expectGone(comm, 1, call()); // may be refused, as another rank may have failed already
   };
   Processes processes(processRanks(), joined(processRanks(), jobName(job), body));
   for (uint32_t r = 0; r < processRanks(); ++r)
     EXPECT_EQ(processes.join(r), r == 1 ? -1 : 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+/// The last rank has done its part of a broadcast, which the others call later, and is gone without
+/// having destroyed its communicator. That harms nobody, until somebody needs it.
+TEST(InStreamProcesses, ARankThatHasDoneItsPartMayEnd) {
+  if (!hasDevice())
+    GTEST_SKIP() << "no CUDA device";
+  const uint32_t root = processRanks() - 1;
+  auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
+    RankOnDevice onDevice(comm, rank);
+    std::vector<float> data(1000, rank == root ? 7.0f : 0.0f);
+    const uint64_t bytes = data.size() * sizeof(float);
+    cudaMemcpy(onDevice.output(false), data.data(), bytes, cudaMemcpyHostToDevice);
+    occlCall_t call = OCCL_CALL_INITIALIZER;
+    call.kind = occlKindBroadcast;
+    call.root = root;
+    call.sendBuffer = call.recvBuffer = onDevice.output(false);
+    call.count = data.size();
+    call.dataType = occlFloat32;
+    if (rank != root)
+      std::this_thread::sleep_for(1s);
+    if (occlCall(comm, &call, onDevice.stream()) != occlSuccess)
+      return std::string("broadcast: ") + occlGetLastError();
+    std::string wrong = onDevice.synchronize();
+    if (rank == root)
+      _exit(wrong.empty() ? 0 : 1);
+    cudaMemcpy(data.data(), onDevice.output(false), bytes, cudaMemcpyDeviceToHost);
+    if (wrong.empty() && (*occlCommGetLastError(comm) != 0 || data != std::vector(1000, 7.0f)))
+      wrong = "not the data";
+    if (!wrong.empty())
+      return wrong + ". " + occlCommGetLastError(comm);
+    Case needsAll;
+    needsAll.plan = plan::testing::twoShotAllReduce(processRanks());
+    needsAll.count = 1000;
+    return expectGone(comm, root,
+                      callInStream(comm, needsAll, onDevice.input(false), onDevice.output(false),
+                                   onDevice.stream()));
+  };
+  Processes processes(processRanks(), joined(processRanks(), jobName("ends"), body));
+  expectAllRight(processes, processRanks());
 }
 
 TEST(InStreamProcesses, AKilledRankIsNamedInBoundedTime) { killAfter("killed-at-once", 0, 0ms); }
