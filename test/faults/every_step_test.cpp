@@ -235,7 +235,7 @@ bool run(Trial trial) {
     EXPECT_FALSE(staysInSharedMemory(trial.name))
         << "victim " << trial.victim << " at point " << trial.point << ", " << record->where;
   }
-  if (!record->hit.load())
+  if (!record->hit.load() && trial.kind == Kind::Delay) // others may run into their deadlines
     expectAllFiles(*record.get());
   return record->hit.load();
 }
