@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -67,6 +68,9 @@ TEST(Handshake, AnotherKeyIsNoErrorOfTheResponder) {
   const Outcome outcome = shake(Hash{std::byte{1}}, Hash{std::byte{2}});
   EXPECT_EQ(outcome.initiator.code(), StatusCode::PeerFailed);
   EXPECT_EQ(outcome.responder.code(), StatusCode::Timeout);
+  EXPECT_NE(outcome.responder.message().find("turned away: 1 that did not know the secret"),
+            std::string::npos)
+      << outcome.responder.message();
 }
 
 TEST(Handshake, BothLearnWhyAClaimIsRefused) {
@@ -96,6 +100,50 @@ TEST(Handshake, AResponderThatDoesNotKnowTheKeyIsFoundOut) {
   EXPECT_TRUE(sendAll(*socket, answer, Deadline(5s)).ok());
   initiator.join();
   EXPECT_EQ(status.code(), StatusCode::Mismatch) << status.message();
+}
+
+/// Version 1 of the records, with another number in it.
+std::array<std::byte, 72> helloOfVersion(uint32_t version) {
+  std::array<std::byte, 72> hello{};
+  std::memcpy(hello.data(), "OCCLNET1", 8);
+  std::memcpy(hello.data() + 8, &version, sizeof version);
+  return hello;
+}
+
+TEST(Handshake, AnotherVersionIsNamedByBoth) {
+  auto listener = listenOn({0x7f000001, 0});
+  Hash heard{};
+  std::thread stranger([&] {
+    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    EXPECT_TRUE(sendAll(*socket, helloOfVersion(7), Deadline(5s)).ok());
+    EXPECT_TRUE(receiveAll(*socket, heard, Deadline(5s)).ok());
+  });
+  Reception reception(*listener, Hash{std::byte{1}});
+  const Status status = reception.next([](const Claim &) { return ""; }, Deadline(1500ms)).status();
+  stranger.join();
+  EXPECT_EQ(status.code(), StatusCode::Timeout);
+  EXPECT_NE(status.message().find("one with version 7 of OCCL's network protocol"),
+            std::string::npos)
+      << status.message();
+
+  // What it has heard, one that connects understands.
+  Status initiators;
+  std::thread initiator([&] {
+    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    initiators = introduce(*socket, Hash{std::byte{1}}, {}, Deadline(5s));
+  });
+  auto socket = acceptFrom(*listener, Deadline(5s));
+  ASSERT_TRUE(socket.ok());
+  const uint32_t version = 7;
+  std::memcpy(heard.data() + 8, &version, sizeof version);
+  std::array<std::byte, 72> hello{};
+  EXPECT_TRUE(receiveAll(*socket, hello, Deadline(5s)).ok());
+  EXPECT_TRUE(sendAll(*socket, heard, Deadline(5s)).ok());
+  initiator.join();
+  EXPECT_EQ(initiators.code(), StatusCode::Mismatch);
+  EXPECT_NE(initiators.message().find("speaks version 7 of OCCL's network protocol"),
+            std::string::npos)
+      << initiators.message();
 }
 
 TEST(Rendezvous, AddressesAreRead) {

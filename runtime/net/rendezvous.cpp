@@ -85,8 +85,8 @@ private:
     for (uint32_t here = 1; here < meeting.numRanks; ++here) {
       auto guest = reception.next([&](const Claim &claim) { return judge(claim); }, deadline);
       if (guest.status().code() == StatusCode::Timeout)
-        return {StatusCode::Timeout,
-                listMissing(sockets) + " did not come to " + meeting.root.text() + " in time"};
+        return {StatusCode::Timeout, listMissing(sockets) + " did not come to " +
+                                         meeting.root.text() + " in time" + reception.turnedAway()};
       if (!guest.ok())
         return guest.status();
       const uint32_t r = guest->from;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <optional>
 #include <string>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -69,6 +70,8 @@ private:
   std::byte *next = nullptr; // null: none is; where its next byte goes
   uint64_t left = 0;         // its bytes that have not come
   std::vector<std::byte> message;
+  /// Since when something is asked and nothing was answered, as checkPeer() has seen it.
+  std::optional<std::chrono::steady_clock::time_point> askedSince;
   std::string why; // before `down`
   Atomic<bool> down{false};
 };
@@ -217,16 +220,23 @@ bool TcpEndpoint::endFrame(Sink &sink) {
   return false;
 }
 
-/// Retransmissions and probes without answer, while the last acknowledgement is long ago. Probes of
-/// a window that is closed are answered.
+/// Asked are retransmissions and probes. How long ago the last acknowledgement was says nothing by
+/// itself: a stopped process has a closed window, of which the kernel asks ever more rarely.
 void TcpEndpoint::checkPeer() {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (isDown() || getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
     return;
-  if (info.tcpi_last_ack_recv >= silence.count() &&
-      (info.tcpi_retransmits != 0 || info.tcpi_probes != 0))
-    fail("its machine has not answered for " + std::to_string(info.tcpi_last_ack_recv) + " ms");
+  const auto now = std::chrono::steady_clock::now();
+  if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
+    askedSince.reset();
+    return;
+  }
+  const std::chrono::milliseconds lastAnswer(info.tcpi_last_ack_recv);
+  if (!askedSince || lastAnswer < now - *askedSince)
+    askedSince = now;
+  if (now - *askedSince >= silence)
+    fail("its machine has not answered for " + std::to_string(lastAnswer.count()) + " ms");
 }
 
 } // namespace
