@@ -1,5 +1,6 @@
 #include "runtime/net/transport/tcp.h"
 
+#include "runtime/net/transport/forked.h"
 #include "runtime/net/transport/frame.h"
 #include "runtime/sync/atomic.h"
 
@@ -55,6 +56,7 @@ private:
   void fail(std::string reason);
 
   const bootstrap::Descriptor socket;
+  const ClosedInChildren notInherited;
   const Regions regions;
   const std::chrono::milliseconds silence;
 
@@ -78,8 +80,8 @@ private:
 
 TcpEndpoint::TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
                          std::chrono::milliseconds silence)
-    : socket(std::move(connected)), regions(regions), silence(silence), out(kOutputBytes),
-      in(kInputBytes), message(kMaxMessage) {
+    : socket(std::move(connected)), notInherited(socket.get()), regions(regions), silence(silence),
+      out(kOutputBytes), in(kInputBytes), message(kMaxMessage) {
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   setOption(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   // Something is to be acknowledged each second. How long nothing may be is checkPeer()'s business.
