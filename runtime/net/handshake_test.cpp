@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace occl::net {
 namespace {
@@ -37,10 +38,10 @@ struct Outcome {
 };
 
 Outcome shake(const Hash &initiators, const Hash &responders, const std::string &refusal = "") {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Outcome outcome;
   std::thread initiator([&] {
-    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
     outcome.initiator = introduce(*socket, initiators, {Purpose::Data, 3, 5, 8, 77}, Deadline(5s));
   });
   Reception reception(*listener, responders);
@@ -82,10 +83,10 @@ TEST(Handshake, BothLearnWhyAClaimIsRefused) {
 
 /// It hears a challenge, and nothing that depends on the key.
 TEST(Handshake, AResponderThatDoesNotKnowTheKeyIsFoundOut) {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Status status;
   std::thread initiator([&] {
-    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
     status = introduce(*socket, Hash{std::byte{1}}, {}, Deadline(5s));
   });
   auto socket = acceptFrom(*listener, Deadline(5s));
@@ -111,10 +112,10 @@ std::array<std::byte, 72> helloOfVersion(uint32_t version) {
 }
 
 TEST(Handshake, AnotherVersionIsNamedByBoth) {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Hash heard{};
   std::thread stranger([&] {
-    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
     EXPECT_TRUE(sendAll(*socket, helloOfVersion(7), Deadline(5s)).ok());
     EXPECT_TRUE(receiveAll(*socket, heard, Deadline(5s)).ok());
   });
@@ -129,7 +130,7 @@ TEST(Handshake, AnotherVersionIsNamedByBoth) {
   // What it has heard, one that connects understands.
   Status initiators;
   std::thread initiator([&] {
-    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
     initiators = introduce(*socket, Hash{std::byte{1}}, {}, Deadline(5s));
   });
   auto socket = acceptFrom(*listener, Deadline(5s));
@@ -149,17 +150,38 @@ TEST(Handshake, AnotherVersionIsNamedByBoth) {
 TEST(Rendezvous, AddressesAreRead) {
   auto address = resolve("127.0.0.1:4242");
   ASSERT_TRUE(address.ok()) << address.status().message();
-  EXPECT_EQ(address->text(), "127.0.0.1:4242");
-  for (const char *wrong : {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
-                            "127.0.0.1:1x", "no such host:1"})
+  EXPECT_EQ(address->front().text(), "127.0.0.1:4242");
+  EXPECT_TRUE(address->front().isIpv4());
+  address = resolve("[::1]:4242");
+  ASSERT_TRUE(address.ok()) << address.status().message();
+  EXPECT_EQ(address->front().text(), "[::1]:4242");
+  for (const char *wrong :
+       {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:1x",
+        "no such host:1", "::1:4242", "[::1]", "[fe80::1]:4242"})
     EXPECT_EQ(resolve(wrong).status().code(), StatusCode::InvalidArgument) << wrong;
 }
 
+/// As the addresses of a name of which only one leads somewhere.
+TEST(Rendezvous, AddressesAreTriedInTurn) {
+  auto listener = listenOnPort(0);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  const uint16_t port = addressOf(*listener)->port;
+  Address nowhere = loopback(port);
+  nowhere.host[12] = 240; // reserved
+  auto socket = connectTo(std::vector{nowhere, loopback(port)}, Deadline(5s));
+  ASSERT_TRUE(socket.ok()) << socket.status().message();
+  EXPECT_EQ(addressOfPeer(*socket)->text(), loopback(port).text());
+  *listener = Descriptor();
+  const Status status = connectTo(std::vector{nowhere, loopback(port)}, Deadline(300ms)).status();
+  EXPECT_EQ(status.code(), StatusCode::Timeout);
+  EXPECT_NE(status.message().find("nor at 127.0.0.1"), std::string::npos) << status.message();
+}
+
 TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Meeting meeting;
   meeting.numRanks = 2;
-  meeting.root = *addressOf(*listener);
+  meeting.root = {*addressOf(*listener)};
   meeting.secret = "a secret of this test";
   *listener = Descriptor();
   Meeting second = meeting;

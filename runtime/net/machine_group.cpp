@@ -141,7 +141,8 @@ Status Joiner::readName() {
   if (Status status = bootstrap::checkGroup(options.numRanks, options.rank); !status.ok())
     return status;
   const size_t slash = options.name.find('/');
-  auto root = resolve(std::string_view(options.name).substr(0, slash));
+  meeting.rootName = options.name.substr(0, slash);
+  auto root = resolve(meeting.rootName);
   if (!root.ok())
     return root.status();
   const char *ofEnvironment = std::getenv("OCCL_SECRET");
@@ -235,7 +236,7 @@ Status Joiner::connectAll() {
 }
 
 Status Joiner::connectTo(uint32_t peer, const Hash &key) {
-  auto socket = net::connectTo(met->cards[peer].listener, deadline);
+  auto socket = net::connectTo({&met->cards[peer].listener, 1}, deadline);
   if (!socket.ok())
     return socket.status();
   const Claim claim = {Purpose::Data, options.rank, peer, options.numRanks, options.job};

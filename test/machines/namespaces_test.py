@@ -88,6 +88,13 @@ class Results(unittest.TestCase):
             self.assertGreater(bytes_received("a") - before, 65537 * 4, hosts)
 
 
+    def test_ipv6(self):
+        before = bytes_received("a")
+        status, out, errors = end(occl_run("--hosts", "a,b", "-n", "4", "--address", "[fd77::1]", RANK_PROGRAM, "collectives"))
+        self.assertEqual(status, 0, out + errors)
+        self.assertGreater(bytes_received("a") - before, 65537 * 4)
+
+
 class Faults(unittest.TestCase):
     def tearDown(self):
         for name in RANKS:
@@ -176,6 +183,19 @@ class Faults(unittest.TestCase):
             self.assertGreater(seconds, 1.4)
             self.assertLess(seconds, 1.5 + MARGIN)
 
+    def test_a_name_that_leads_to_loopback_is_named_by_all(self):
+        # Ranks 0 and 2 are on a, where rank 2 reaches rank 0 by loopback.
+        ranks = []
+        for rank, (where, host) in enumerate((("a", "10.77.0.1"), ("b", "10.77.0.1"), ("a", "127.0.0.1"))):
+            environment = {**os.environ, "OCCL_COMM_ID": f"{host}:29501", "OCCL_SECRET": "a secret of this test",
+                           "OCCL_SIZE": "3", "OCCL_RANK": str(rank)}
+            ranks.append(subprocess.Popen([NAMESPACES, "--in", where, RANK_PROGRAM, "join", "5000"], env=environment,
+                                          text=True, stdout=subprocess.PIPE))
+        for rank in ranks:
+            out, _ = rank.communicate(timeout=60)
+            self.assertIn("rank 2 reaches rank 0 as 127.0.0.1", out)
+            self.assertIn("so rank 1 of another machine cannot reach it", out)
+
     def test_a_port_that_is_taken_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder, "listen.py")
@@ -185,7 +205,7 @@ class Faults(unittest.TestCase):
             try:
                 self.assertEqual(other.stdout.readline(), "ready\n")
                 text, seconds = self.joinAlone(0, "10.77.0.1:29500")
-                self.assertIn("cannot listen on 0.0.0.0:29500: Address already in use", text)
+                self.assertIn("cannot listen on port 29500: Address already in use", text)
                 self.assertLess(seconds, 1.4)
                 # Somebody else answers there, or rather does not.
                 text, seconds = self.joinAlone(1, "10.77.0.1:29500", "b")

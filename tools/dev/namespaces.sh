@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs a command beside network namespaces that stand for machines named a, b, ..., with an interface eth0 each
-# (10.77.0.1, 10.77.0.2, ...), all joined by one switch:
+# (10.77.0.1 and fd77::1, and so on), all joined by one switch:
 #   tools/dev/namespaces.sh [-n NUMBER] COMMAND...      two if no NUMBER is given
 # Within it `occl-run --hosts a,b` starts ranks there, and `tools/dev/namespaces.sh --in b COMMAND...` runs something in
 # one of them, such as `ip link set eth0 down`. All ends with the command. Exit status: the command's; 77 if the system
@@ -23,7 +23,7 @@ run_in() { # NAME COMMAND...
 }
 
 # A namespace lives as long as a process in it, and that as long as this one.
-add_namespace() { # NAME ADDRESS
+add_namespace() { # NAME NUMBER
   unshare --net setpriv --pdeathsig KILL sleep infinity &
   local holder=$! own
   holders+=("$holder")
@@ -33,7 +33,9 @@ add_namespace() { # NAME ADDRESS
   ip link set "port-$1" master switch up
   nsenter --net="/proc/$holder/ns/net" -- sh -c "
     ip link set lo up
-    ip address add $2/24 dev eth0
+    ip address add 10.77.0.$2/24 dev eth0
+    echo 1 >/proc/sys/net/ipv6/conf/eth0/keep_addr_on_down # as of IPv4 addresses
+    ip address add fd77::$2/64 dev eth0 nodad
     ip link set eth0 up"
   OCCL_NAMESPACES="${OCCL_NAMESPACES:-}${OCCL_NAMESPACES:+ }$1=$holder"
 }
@@ -66,7 +68,7 @@ ip link add switch type bridge
 ip link set switch up
 names=({a..z})
 for ((i = 0; i < number; ++i)); do
-  add_namespace "${names[i]}" "10.77.0.$((i + 1))"
+  add_namespace "${names[i]}" "$((i + 1))"
 done
 export OCCL_NAMESPACES OCCL_RUN_RSH="$self --in"
 status=0
