@@ -12,6 +12,7 @@ packages=(
   libssl-dev # HMAC and SHA-256: ranks of several machines prove who they are
   liblzma-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
+  iproute2 # ip: network namespaces in the place of machines, for tests
   pkg-config # the example that builds against the installed library
   spin # verifies the model of the daemon (test/model)
 )

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t kMagic = 0x31'54'45'4e'4c'43'43'4full; // "OCCLNET1"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr auto kPatience = 1s;
 constexpr size_t kMostGuests = 64;
 
@@ -42,6 +42,14 @@ struct Answer {
   Hash proof{};
 };
 
+/// In the place of a challenge, for who speaks another version. Stays as it is in all versions.
+struct VersionNotice {
+  uint64_t magic = 0x3f'53'52'45'56'43'43'4full; // "OCCVERS?"
+  uint32_t version = kVersion;
+  std::array<uint32_t, 5> unused{};
+};
+
+static_assert(sizeof(VersionNotice) == kHashBytes);
 static_assert(sizeof(Hello) == 72 && sizeof(Transcript) == 104 && sizeof(Answer) == 256);
 
 Hash initiatorsProof(const Hash &key, const Transcript &transcript) {
@@ -58,6 +66,14 @@ Hash respondersProof(const Hash &key, const Transcript &transcript, const Answer
   text.insert(text.end(), bytes.begin(), bytes.end());
   text.insert(text.end(), refusal.begin(), refusal.end());
   return authenticate(key, text);
+}
+
+/// That of the responder; 0 if it is a challenge.
+uint32_t otherVersionIn(const Hash &challenge) {
+  VersionNotice notice;
+  const uint64_t magic = notice.magic;
+  std::memcpy(&notice, challenge.data(), sizeof notice);
+  return notice.magic == magic ? notice.version : 0;
 }
 
 bool isSame(const Hash &a, const Hash &b) {
@@ -99,6 +115,11 @@ Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
   Status status = sendRecord(socket, hello, deadline);
   if (status.ok())
     status = receiveRecord(socket, transcript.challenge, deadline);
+  if (const uint32_t other = otherVersionIn(transcript.challenge); status.ok() && other != 0)
+    return {StatusCode::Mismatch, peerOf(socket) + " speaks version " + std::to_string(other) +
+                                      " of OCCL's network protocol, this rank version " +
+                                      std::to_string(kVersion) +
+                                      "; is the same OCCL installed on all machines?"};
   if (status.ok())
     status = sendRecord(socket, initiatorsProof(key, transcript), deadline);
   if (status.ok())
@@ -170,15 +191,32 @@ bool Reception::advance(Guest &guest) {
   guest.received = 0;
   if (guest.isChallenged) {
     guest.isProved = isSame(guest.proof, initiatorsProof(key, guest.transcript));
+    numWithoutKey += guest.isProved ? 0 : 1;
     return guest.isProved;
   }
   const Hello &hello = guest.transcript.hello;
   auto challenge = drawHash();
-  if (hello.magic != kMagic || hello.version != kVersion || !challenge.ok())
+  if (hello.magic != kMagic || !challenge.ok())
     return false;
+  if (hello.version != kVersion) {
+    otherVersion = hello.version;
+    [[maybe_unused]] const Status sent = sendRecord(guest.socket, VersionNotice(), guest.until);
+    return false;
+  }
   guest.transcript.challenge = *challenge;
   guest.isChallenged = true;
   return sendRecord(guest.socket, *challenge, guest.until).ok();
+}
+
+std::string Reception::turnedAway() const {
+  std::string text;
+  if (numWithoutKey != 0)
+    text += "; turned away: " + std::to_string(numWithoutKey) +
+            " that did not know the secret of this job, is OCCL_SECRET the same on all ranks?";
+  if (otherVersion != 0)
+    text += "; turned away: one with version " + std::to_string(otherVersion) +
+            " of OCCL's network protocol, this rank has version " + std::to_string(kVersion);
+  return text;
 }
 
 StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline) {
@@ -206,7 +244,7 @@ StatusOr<Accepted> Reception::next(const Judge &judge, const Deadline &deadline)
       break; // the iterator is gone
     }
     if (deadline.passed())
-      return Status(StatusCode::Timeout, "not all ranks have connected in time");
+      return Status(StatusCode::Timeout, "not all ranks have connected in time" + turnedAway());
     wait(deadline);
   }
 }

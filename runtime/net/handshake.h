@@ -35,8 +35,9 @@ struct Claim {
   uint64_t job = 0; // 0: not known
 };
 
-/// The initiator's side, on a new connection. Mismatch with the responder's reason; PeerFailed if
-/// the responder ends the connection, as it does with who does not know the key.
+/// The initiator's side, on a new connection. Mismatch with the responder's reason, or of the
+/// protocol's versions; PeerFailed if the responder ends the connection, as it does with who does
+/// not know the key.
 Status introduce(const Descriptor &socket, const Hash &key, const Claim &claim,
                  const Deadline &deadline);
 
@@ -60,6 +61,8 @@ public:
   /// The next one whose claim is accepted. Timeout. Mismatch: the one who came knows the key, and
   /// `judge` refuses; both sides are told why.
   StatusOr<Accepted> next(const Judge &judge, const Deadline &deadline);
+  /// Of those who spoke OCCL's protocol and were dropped, to be added to an error; "" if none did.
+  std::string turnedAway() const;
 
 private:
   struct Guest;
@@ -71,6 +74,7 @@ private:
   const Descriptor &listener;
   const Hash key;
   std::list<Guest> guests;
+  uint32_t numWithoutKey = 0, otherVersion = 0; // 0: none
 };
 
 } // namespace occl::net

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace occl::net {
 namespace {
@@ -36,10 +38,10 @@ struct Outcome {
 };
 
 Outcome shake(const Hash &initiators, const Hash &responders, const std::string &refusal = "") {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Outcome outcome;
   std::thread initiator([&] {
-    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
     outcome.initiator = introduce(*socket, initiators, {Purpose::Data, 3, 5, 8, 77}, Deadline(5s));
   });
   Reception reception(*listener, responders);
@@ -67,6 +69,9 @@ TEST(Handshake, AnotherKeyIsNoErrorOfTheResponder) {
   const Outcome outcome = shake(Hash{std::byte{1}}, Hash{std::byte{2}});
   EXPECT_EQ(outcome.initiator.code(), StatusCode::PeerFailed);
   EXPECT_EQ(outcome.responder.code(), StatusCode::Timeout);
+  EXPECT_NE(outcome.responder.message().find("turned away: 1 that did not know the secret"),
+            std::string::npos)
+      << outcome.responder.message();
 }
 
 TEST(Handshake, BothLearnWhyAClaimIsRefused) {
@@ -78,10 +83,10 @@ TEST(Handshake, BothLearnWhyAClaimIsRefused) {
 
 /// It hears a challenge, and nothing that depends on the key.
 TEST(Handshake, AResponderThatDoesNotKnowTheKeyIsFoundOut) {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Status status;
   std::thread initiator([&] {
-    auto socket = connectTo(*addressOf(*listener), Deadline(5s));
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
     status = introduce(*socket, Hash{std::byte{1}}, {}, Deadline(5s));
   });
   auto socket = acceptFrom(*listener, Deadline(5s));
@@ -98,20 +103,85 @@ TEST(Handshake, AResponderThatDoesNotKnowTheKeyIsFoundOut) {
   EXPECT_EQ(status.code(), StatusCode::Mismatch) << status.message();
 }
 
+/// Version 1 of the records, with another number in it.
+std::array<std::byte, 72> helloOfVersion(uint32_t version) {
+  std::array<std::byte, 72> hello{};
+  std::memcpy(hello.data(), "OCCLNET1", 8);
+  std::memcpy(hello.data() + 8, &version, sizeof version);
+  return hello;
+}
+
+TEST(Handshake, AnotherVersionIsNamedByBoth) {
+  auto listener = listenOn(loopback(0));
+  Hash heard{};
+  std::thread stranger([&] {
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
+    EXPECT_TRUE(sendAll(*socket, helloOfVersion(7), Deadline(5s)).ok());
+    EXPECT_TRUE(receiveAll(*socket, heard, Deadline(5s)).ok());
+  });
+  Reception reception(*listener, Hash{std::byte{1}});
+  const Status status = reception.next([](const Claim &) { return ""; }, Deadline(1500ms)).status();
+  stranger.join();
+  EXPECT_EQ(status.code(), StatusCode::Timeout);
+  EXPECT_NE(status.message().find("one with version 7 of OCCL's network protocol"),
+            std::string::npos)
+      << status.message();
+
+  // What it has heard, one that connects understands.
+  Status initiators;
+  std::thread initiator([&] {
+    auto socket = connectTo(std::vector{*addressOf(*listener)}, Deadline(5s));
+    initiators = introduce(*socket, Hash{std::byte{1}}, {}, Deadline(5s));
+  });
+  auto socket = acceptFrom(*listener, Deadline(5s));
+  ASSERT_TRUE(socket.ok());
+  const uint32_t version = 7;
+  std::memcpy(heard.data() + 8, &version, sizeof version);
+  std::array<std::byte, 72> hello{};
+  EXPECT_TRUE(receiveAll(*socket, hello, Deadline(5s)).ok());
+  EXPECT_TRUE(sendAll(*socket, heard, Deadline(5s)).ok());
+  initiator.join();
+  EXPECT_EQ(initiators.code(), StatusCode::Mismatch);
+  EXPECT_NE(initiators.message().find("speaks version 7 of OCCL's network protocol"),
+            std::string::npos)
+      << initiators.message();
+}
+
 TEST(Rendezvous, AddressesAreRead) {
   auto address = resolve("127.0.0.1:4242");
   ASSERT_TRUE(address.ok()) << address.status().message();
-  EXPECT_EQ(address->text(), "127.0.0.1:4242");
-  for (const char *wrong : {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
-                            "127.0.0.1:1x", "no such host:1"})
+  EXPECT_EQ(address->front().text(), "127.0.0.1:4242");
+  EXPECT_TRUE(address->front().isIpv4());
+  address = resolve("[::1]:4242");
+  ASSERT_TRUE(address.ok()) << address.status().message();
+  EXPECT_EQ(address->front().text(), "[::1]:4242");
+  for (const char *wrong :
+       {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:1x",
+        "no such host:1", "::1:4242", "[::1]", "[fe80::1]:4242"})
     EXPECT_EQ(resolve(wrong).status().code(), StatusCode::InvalidArgument) << wrong;
 }
 
+/// As the addresses of a name of which only one leads somewhere.
+TEST(Rendezvous, AddressesAreTriedInTurn) {
+  auto listener = listenOnPort(0);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  const uint16_t port = addressOf(*listener)->port;
+  Address nowhere = loopback(port);
+  nowhere.host[12] = 240; // reserved
+  auto socket = connectTo(std::vector{nowhere, loopback(port)}, Deadline(5s));
+  ASSERT_TRUE(socket.ok()) << socket.status().message();
+  EXPECT_EQ(addressOfPeer(*socket)->text(), loopback(port).text());
+  *listener = Descriptor();
+  const Status status = connectTo(std::vector{nowhere, loopback(port)}, Deadline(300ms)).status();
+  EXPECT_EQ(status.code(), StatusCode::Timeout);
+  EXPECT_NE(status.message().find("nor at 127.0.0.1"), std::string::npos) << status.message();
+}
+
 TEST(Rendezvous, SizesThatDifferAreNamedOnBothSides) {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   Meeting meeting;
   meeting.numRanks = 2;
-  meeting.root = *addressOf(*listener);
+  meeting.root = {*addressOf(*listener)};
   meeting.secret = "a secret of this test";
   *listener = Descriptor();
   Meeting second = meeting;

@@ -9,6 +9,7 @@
 #include "runtime/net/transport/tcp.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -83,10 +84,12 @@ Status MachineGroup::map(uint32_t numRanks, std::vector<Mapping> mirrorsByRank,
 class Joiner {
 public:
   explicit Joiner(const MachineGroupOptions &options)
-      : options(options), deadline(options.timeout) {}
+      : options(options), deadline(options.timeout), silence(options.silence) {}
 
   StatusOr<std::unique_ptr<Group>> run() {
     if (Status read = readName(); !read.ok())
+      return read;
+    if (Status read = readLinkTimeout(); !read.ok())
       return read;
     Card card;
     const std::string host = hostId();
@@ -118,6 +121,7 @@ public:
 
 private:
   Status readName();
+  Status readLinkTimeout();
   StatusOr<std::unique_ptr<Group>> formIsland() const;
   Status connectAll();
   Status connectTo(uint32_t peer, const Hash &key);
@@ -125,6 +129,7 @@ private:
 
   const MachineGroupOptions &options;
   const Deadline deadline;
+  std::chrono::milliseconds silence;
   Meeting meeting;
   std::optional<Met> met;
   std::vector<uint32_t> island, others; // ranks of this island, with this one; and the rest
@@ -136,7 +141,8 @@ Status Joiner::readName() {
   if (Status status = bootstrap::checkGroup(options.numRanks, options.rank); !status.ok())
     return status;
   const size_t slash = options.name.find('/');
-  auto root = resolve(std::string_view(options.name).substr(0, slash));
+  meeting.rootName = options.name.substr(0, slash);
+  auto root = resolve(meeting.rootName);
   if (!root.ok())
     return root.status();
   const char *ofEnvironment = std::getenv("OCCL_SECRET");
@@ -153,6 +159,22 @@ Status Joiner::readName() {
   meeting.numRanks = options.numRanks;
   meeting.root = *root;
   meeting.job = options.job;
+  return {};
+}
+
+Status Joiner::readLinkTimeout() {
+  const char *text = std::getenv("OCCL_LINK_TIMEOUT_MS");
+  if (!text)
+    return {};
+  // Below is the time of some retransmissions; above the kernel ends the connection itself.
+  constexpr uint32_t kLeast = 200, kMost = 120000;
+  uint32_t value = 0;
+  const char *end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || rest != end || value < kLeast || value > kMost)
+    return invalid(std::string("environment variable OCCL_LINK_TIMEOUT_MS is '") + text +
+                   "', expected " + std::to_string(kLeast) + " to " + std::to_string(kMost));
+  silence = std::chrono::milliseconds(value);
   return {};
 }
 
@@ -214,7 +236,7 @@ Status Joiner::connectAll() {
 }
 
 Status Joiner::connectTo(uint32_t peer, const Hash &key) {
-  auto socket = net::connectTo(met->cards[peer].listener, deadline);
+  auto socket = net::connectTo({&met->cards[peer].listener, 1}, deadline);
   if (!socket.ok())
     return socket.status();
   const Claim claim = {Purpose::Data, options.rank, peer, options.numRanks, options.job};
@@ -241,8 +263,8 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     regions[kMirrorRegion] = {mirror->arena(), mirror->arenaBytes()};
     regions[kHeadsRegion] = own.subspan(shared, mirror->arenaBytes());
     const std::string address = peerOf(sockets[peer]);
-    remotes.push_back({peer, makeTcpEndpoint(std::move(sockets[peer]), regions, options.silence),
-                       *mirror, address});
+    remotes.push_back(
+        {peer, makeTcpEndpoint(std::move(sockets[peer]), regions, silence), *mirror, address});
     mirrors[peer] = std::move(*memory);
   }
   return mirrors;

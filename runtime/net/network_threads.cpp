@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr auto kLookWhileOpen = 1ms;
 constexpr auto kLookWhileIdle = 50ms;
 /// Also how long a peer whose machine is silent remains unnoticed after its time.
-constexpr int kCheckPeersMs = 100;
+constexpr auto kCheckPeers = 100ms;
 
 } // namespace
 
@@ -82,9 +82,10 @@ void Network::farewell() {
 void Network::runReceiver() {
   std::array<epoll_event, 64> events;
   std::vector<bool> isReady(peers.size(), true);
+  Deadline nextCheck(kCheckPeers);
   for (bool more = true;;) {
-    const int found =
-        epoll_wait(threads->events.get(), events.data(), events.size(), more ? 0 : kCheckPeersMs);
+    const int found = epoll_wait(threads->events.get(), events.data(), events.size(),
+                                 more ? 0 : static_cast<int>(kCheckPeers.count()));
     bool isStopped = false;
     for (int e = 0; e < found; ++e) {
       const size_t index = events[e].data.u64;
@@ -97,11 +98,14 @@ void Network::runReceiver() {
     }
     if (isStopped)
       return;
-    if (found == 0 && !more)
+    // However busy the others are.
+    if (nextCheck.passed()) {
+      nextCheck = Deadline(kCheckPeers);
       for (size_t i = 0; i < peers.size(); ++i) {
         peers[i].remote.endpoint->checkPeer();
         isReady[i] = true; // sees that it is down
       }
+    }
     more = false;
     for (size_t i = 0; i < peers.size(); ++i)
       if (isReady[i])

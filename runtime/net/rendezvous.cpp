@@ -10,7 +10,7 @@
 namespace occl::net {
 namespace {
 
-static_assert(std::is_trivially_copyable_v<Card> && sizeof(Card) == 64);
+static_assert(std::is_trivially_copyable_v<Card> && sizeof(Card) == 80);
 
 /// What rank 0 sends to each rank before the cards.
 struct Verdict {
@@ -80,13 +80,28 @@ public:
   }
 
 private:
+  /// A rank that reaches rank 0 by loopback has no other address to tell.
+  Status checkAddresses() const {
+    const auto &cards = met.cards;
+    const auto isLocal = [](const Card &card) { return card.listener.isLoopback(); };
+    for (size_t r = 1; r < cards.size(); ++r)
+      for (size_t other = 1; other < cards.size(); ++other)
+        if (isLocal(cards[r]) && !isLocal(cards[other]) && cards[r].host != cards[other].host)
+          return {StatusCode::InvalidArgument,
+                  "rank " + std::to_string(r) + " reaches rank 0 as " + cards[r].listener.text() +
+                      ", so rank " + std::to_string(other) +
+                      " of another machine cannot reach it: the name in OCCL_COMM_ID leads to "
+                      "loopback there; write an address"};
+    return {};
+  }
+
   Status gather(const Deadline &deadline) {
     Reception reception(met.listener, keyOf(meeting.secret));
     for (uint32_t here = 1; here < meeting.numRanks; ++here) {
       auto guest = reception.next([&](const Claim &claim) { return judge(claim); }, deadline);
       if (guest.status().code() == StatusCode::Timeout)
-        return {StatusCode::Timeout,
-                listMissing(sockets) + " did not come to " + meeting.root.text() + " in time"};
+        return {StatusCode::Timeout, listMissing(sockets) + " did not come to " + meeting.rootName +
+                                         " in time" + reception.turnedAway()};
       if (!guest.ok())
         return guest.status();
       const uint32_t r = guest->from;
@@ -96,7 +111,7 @@ private:
       if (Status same = compare(r, met.cards[r], met.cards[0]); !same.ok())
         return same;
     }
-    return {};
+    return checkAddresses();
   }
 
   std::string judge(const Claim &claim) const {
@@ -123,9 +138,12 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   if (!socket.ok())
     return {socket.status().code(), "rank 0: " + socket.status().message()};
   auto address = addressOf(*socket); // by which the others reach this machine, too
-  if (!address.ok())
-    return address.status();
-  auto listener = listenOn({address->host, 0});
+  const auto root = addressOfPeer(*socket);
+  if (!address.ok() || !root.ok())
+    return address.ok() ? root.status() : address.status();
+  own.listener = *address;
+  own.listener.port = 0;
+  auto listener = listenOn(own.listener);
   if (!listener.ok())
     return listener.status();
   auto bound = addressOf(*listener);
@@ -144,13 +162,14 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
   if (status.ok())
     status = receiveRecord(*socket, verdict, later);
   if (!status.ok())
-    return {status.code(), "rank 0, at " + meeting.root.text() + ": " + status.message()};
+    return {status.code(), "rank 0, at " + meeting.rootName + ": " + status.message()};
   verdict.text.back() = 0;
   if (verdict.code != 0)
     return {static_cast<StatusCode>(verdict.code), verdict.text.data()};
   met.nonce = verdict.nonce;
   Status got = receiveAll(*socket, std::as_writable_bytes(std::span(met.cards)), deadline);
-  met.cards[0].listener = meeting.root; // as this rank reaches it, whatever its name means there
+  // As this rank reaches it, whatever its name means there.
+  met.cards[0].listener = *root;
   return got;
 }
 
@@ -168,11 +187,11 @@ StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline) {
   if (!nonce.ok())
     return nonce.status();
   met.nonce = *nonce;
-  auto listener = listenOn({0, meeting.root.port}); // its own name may mean loopback to it
+  auto listener = listenOnPort(meeting.root.front().port); // its name may mean loopback to it
   if (!listener.ok())
     return listener.status();
   met.listener = std::move(*listener);
-  own.listener = meeting.root;
+  own.listener = meeting.root.front();
   met.cards[0] = own;
   if (Status gathered = Root(meeting, met).run(deadline); !gathered.ok())
     return gathered;

@@ -23,8 +23,9 @@ struct Card {
 
 struct Meeting {
   uint32_t rank = 0, numRanks = 0;
-  /// Where rank 0 listens.
-  Address root;
+  /// Where rank 0 listens, and how the user has said that.
+  std::vector<Address> root;
+  std::string rootName;
   /// Equal on all ranks; at least 16 characters.
   std::string secret;
   uint64_t job = 0;

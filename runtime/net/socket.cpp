@@ -20,20 +20,52 @@ namespace {
 
 using namespace std::chrono_literals;
 
-sockaddr_in systemAddress(const Address &address) {
-  sockaddr_in system{};
-  system.sin_family = AF_INET;
-  system.sin_addr.s_addr = htonl(address.host);
-  system.sin_port = htons(address.port);
+constexpr std::array<uint8_t, 12> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/// As the system takes it.
+struct SystemAddress {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+
+  sockaddr *get() { return reinterpret_cast<sockaddr *>(&storage); }
+  const sockaddr *get() const { return reinterpret_cast<const sockaddr *>(&storage); }
+};
+
+SystemAddress systemAddress(const Address &address) {
+  SystemAddress system;
+  if (address.isIpv4()) {
+    auto &ipv4 = reinterpret_cast<sockaddr_in &>(system.storage);
+    ipv4.sin_family = AF_INET;
+    ipv4.sin_port = htons(address.port);
+    std::memcpy(&ipv4.sin_addr, address.host.data() + kIpv4Prefix.size(), sizeof ipv4.sin_addr);
+    system.size = sizeof ipv4;
+  } else {
+    auto &ipv6 = reinterpret_cast<sockaddr_in6 &>(system.storage);
+    ipv6.sin6_family = AF_INET6;
+    ipv6.sin6_port = htons(address.port);
+    std::memcpy(&ipv6.sin6_addr, address.host.data(), sizeof ipv6.sin6_addr);
+    system.size = sizeof ipv6;
+  }
   return system;
 }
 
-Address addressFrom(const sockaddr_in &system) {
-  return {ntohl(system.sin_addr.s_addr), ntohs(system.sin_port)};
+Address addressFrom(const sockaddr *system) {
+  Address address;
+  if (system->sa_family == AF_INET) {
+    const auto *ipv4 = reinterpret_cast<const sockaddr_in *>(system);
+    std::ranges::copy(kIpv4Prefix, address.host.begin());
+    std::memcpy(address.host.data() + kIpv4Prefix.size(), &ipv4->sin_addr, sizeof ipv4->sin_addr);
+    address.port = ntohs(ipv4->sin_port);
+  } else if (system->sa_family == AF_INET6) {
+    const auto *ipv6 = reinterpret_cast<const sockaddr_in6 *>(system);
+    std::memcpy(address.host.data(), &ipv6->sin6_addr, sizeof ipv6->sin6_addr);
+    address.port = ntohs(ipv6->sin6_port);
+  }
+  return address;
 }
 
-Descriptor makeSocket() {
-  return Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Descriptor makeSocket(int family) {
+  return Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 /// False: not before the deadline.
@@ -51,8 +83,8 @@ bool awaitEvent(const Descriptor &socket, short events, const Deadline &deadline
 
 /// The error with which trying to connect has ended, or 0.
 int connectOnce(const Descriptor &socket, const Address &address, const Deadline &deadline) {
-  const sockaddr_in system = systemAddress(address);
-  if (connect(socket.get(), reinterpret_cast<const sockaddr *>(&system), sizeof system) == 0)
+  const SystemAddress system = systemAddress(address);
+  if (connect(socket.get(), system.get(), system.size) == 0)
     return 0;
   if (errno != EINPROGRESS)
     return errno;
@@ -67,11 +99,8 @@ int connectOnce(const Descriptor &socket, const Address &address, const Deadline
 /// A port of this machine that is free may be given to the socket that looks for it: it is
 /// connected to itself then.
 bool isConnectedToItself(const Descriptor &socket) {
-  sockaddr_in own{}, other{};
-  socklen_t ownSize = sizeof own, otherSize = sizeof other;
-  getsockname(socket.get(), reinterpret_cast<sockaddr *>(&own), &ownSize);
-  getpeername(socket.get(), reinterpret_cast<sockaddr *>(&other), &otherSize);
-  return addressFrom(own) == addressFrom(other);
+  const auto own = addressOf(socket), other = addressOfPeer(socket);
+  return own.ok() && other.ok() && *own == *other;
 }
 
 Status lateFor(const char *what, const Descriptor &socket) {
@@ -80,62 +109,120 @@ Status lateFor(const char *what, const Descriptor &socket) {
 
 } // namespace
 
-std::string Address::text() const {
-  std::string numbers;
-  for (int shift = 24; shift >= 0; shift -= 8)
-    numbers += std::to_string(host >> shift & 255) + (shift != 0 ? "." : ":");
-  return numbers + std::to_string(port);
+bool Address::isIpv4() const {
+  return std::equal(kIpv4Prefix.begin(), kIpv4Prefix.end(), host.begin());
 }
 
-StatusOr<Address> resolve(std::string_view text) {
+bool Address::isLoopback() const {
+  constexpr std::array<uint8_t, 16> kIpv6 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  return isIpv4() ? host[kIpv4Prefix.size()] == 127 : host == kIpv6;
+}
+
+std::string Address::text() const {
+  char numbers[INET6_ADDRSTRLEN] = {};
+  const uint8_t *ipv4 = host.data() + kIpv4Prefix.size();
+  if (isIpv4())
+    inet_ntop(AF_INET, ipv4, numbers, sizeof numbers);
+  else
+    inet_ntop(AF_INET6, host.data(), numbers, sizeof numbers);
+  const std::string text = numbers;
+  return (isIpv4() ? text : "[" + text + "]") + ":" + std::to_string(port);
+}
+
+Address loopback(uint16_t port) {
+  sockaddr_in ipv4{};
+  ipv4.sin_family = AF_INET;
+  ipv4.sin_port = htons(port);
+  ipv4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return addressFrom(reinterpret_cast<const sockaddr *>(&ipv4));
+}
+
+StatusOr<std::vector<Address>> resolve(std::string_view text) {
   const auto invalid = [&](const std::string &why) {
-    return Status(StatusCode::InvalidArgument,
-                  "the address '" + std::string(text) + "' " + why + ", expected HOST:PORT");
+    return Status(StatusCode::InvalidArgument, "the address '" + std::string(text) + "' " + why +
+                                                   ", expected HOST:PORT or [IPv6]:PORT");
   };
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0)
     return invalid("has no host or no port");
-  Address address;
+  std::string host(text.substr(0, colon));
+  const bool hasBrackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (hasBrackets)
+    host = host.substr(1, host.size() - 2);
+  if (!hasBrackets && host.find(':') != std::string::npos)
+    return invalid("has an IPv6 address without brackets");
+  uint16_t port = 0;
   const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(begin, end, address.port);
-  if (error != std::errc() || rest != end || address.port == 0)
+  const auto [rest, error] = std::from_chars(begin, end, port);
+  if (error != std::errc() || rest != end || port == 0)
     return invalid("has no port of 1 to 65535");
   addrinfo wanted{}, *found = nullptr;
-  wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
-  const std::string host(text.substr(0, colon));
   if (const int failed = getaddrinfo(host.c_str(), nullptr, &wanted, &found); failed != 0)
-    return invalid(std::string("names no IPv4 host (") + gai_strerror(failed) + ")");
-  address.host = ntohl(reinterpret_cast<const sockaddr_in *>(found->ai_addr)->sin_addr.s_addr);
+    return invalid(std::string("names no host (") + gai_strerror(failed) + ")");
+  std::vector<Address> addresses;
+  for (const addrinfo *it = found; it; it = it->ai_next) {
+    Address address = addressFrom(it->ai_addr);
+    address.port = port;
+    const bool isLinkLocal = address.host[0] == 0xfe && (address.host[1] & 0xc0) == 0x80;
+    if (!isLinkLocal && std::ranges::find(addresses, address) == addresses.end())
+      addresses.push_back(address);
+  }
   freeaddrinfo(found);
-  return address;
+  if (addresses.empty()) // which means another machine on each interface
+    return invalid("has a link-local host");
+  return addresses;
 }
 
-StatusOr<Descriptor> listenOn(const Address &address) {
-  Descriptor socket = makeSocket();
-  const int yes = 1;
+namespace {
+
+StatusOr<Descriptor> listenOn(int family, SystemAddress system, const std::string &text) {
+  Descriptor socket = makeSocket(family);
+  const int yes = 1, no = 0;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const sockaddr_in system = systemAddress(address);
+  if (family == AF_INET6) // of IPv4, too
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   constexpr int kBacklog = 1024;
-  if (!socket.valid() ||
-      bind(socket.get(), reinterpret_cast<const sockaddr *>(&system), sizeof system) != 0 ||
+  if (!socket.valid() || bind(socket.get(), system.get(), system.size) != 0 ||
       listen(socket.get(), kBacklog) != 0)
-    return systemError("cannot listen on " + address.text(), errno);
+    return systemError("cannot listen on " + text, errno);
   return socket;
 }
 
-StatusOr<Descriptor> connectTo(const Address &address, const Deadline &deadline) {
+} // namespace
+
+StatusOr<Descriptor> listenOn(const Address &address) {
+  return listenOn(address.isIpv4() ? AF_INET : AF_INET6, systemAddress(address), address.text());
+}
+
+StatusOr<Descriptor> listenOnPort(uint16_t port) {
+  const std::string text = "port " + std::to_string(port);
+  Address any;
+  any.port = port;
+  if (makeSocket(AF_INET6).valid())
+    return listenOn(AF_INET6, systemAddress(any), text);
+  std::ranges::copy(kIpv4Prefix, any.host.begin());
+  return listenOn(AF_INET, systemAddress(any), text);
+}
+
+StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadline &deadline) {
   constexpr auto kBetweenTries = 20ms;
+  constexpr std::chrono::milliseconds kAtATime = 1s;
+  std::string failures;
   for (;;) {
-    Descriptor socket = makeSocket();
-    if (!socket.valid())
-      return systemError("cannot make a socket", errno);
-    const int error = connectOnce(socket, address, deadline);
-    if (error == 0 && !isConnectedToItself(socket))
-      return socket;
+    failures.clear();
+    for (const Address &address : addresses) {
+      Descriptor socket = makeSocket(address.isIpv4() ? AF_INET : AF_INET6);
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+      const Deadline own(addresses.size() > 1 ? std::min(left, kAtATime) : left);
+      const int error = socket.valid() ? connectOnce(socket, address, own) : errno;
+      if (error == 0 && !isConnectedToItself(socket))
+        return socket;
+      failures += (failures.empty() ? "" : ", nor at ") + address.text() + ": " +
+                  strerror(error != 0 ? error : ECONNREFUSED);
+    }
     if (deadline.passed())
-      return Status(StatusCode::Timeout, "nobody answers at " + address.text() + ": " +
-                                             strerror(error != 0 ? error : ECONNREFUSED));
+      return Status(StatusCode::Timeout, "nobody answers at " + failures);
     sleepFor(kBetweenTries);
   }
 }
@@ -154,19 +241,22 @@ StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &dead
 }
 
 StatusOr<Address> addressOf(const Descriptor &socket) {
-  sockaddr_in own{};
-  socklen_t size = sizeof own;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&own), &size) != 0)
+  SystemAddress own;
+  if (getsockname(socket.get(), own.get(), &own.size) != 0)
     return systemError("a socket has no address", errno);
-  return addressFrom(own);
+  return addressFrom(own.get());
+}
+
+StatusOr<Address> addressOfPeer(const Descriptor &socket) {
+  SystemAddress other;
+  if (getpeername(socket.get(), other.get(), &other.size) != 0)
+    return systemError("a socket has no peer", errno);
+  return addressFrom(other.get());
 }
 
 std::string peerOf(const Descriptor &socket) {
-  sockaddr_in other{};
-  socklen_t size = sizeof other;
-  return getpeername(socket.get(), reinterpret_cast<sockaddr *>(&other), &size) == 0
-             ? addressFrom(other).text()
-             : "an unknown address";
+  const auto other = addressOfPeer(socket);
+  return other.ok() ? other->text() : "an unknown address";
 }
 
 Status sendAll(const Descriptor &socket, std::span<const std::byte> bytes,

@@ -5,37 +5,52 @@
 #include "runtime/control/shm/mapping.h"
 #include "runtime/sync/deadline.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace occl::net {
 
 using bootstrap::Descriptor;
 
-/// IPv4, in host order.
+/// IPv6, or IPv4 as IPv6 writes it (::ffff:10.0.0.1). Fixed layout: it is sent as it is.
 struct Address {
-  uint32_t host = 0;
+  std::array<uint8_t, 16> host{};
   uint16_t port = 0;
+  std::array<uint16_t, 3> unused{};
 
   bool operator==(const Address &) const = default;
-  /// "10.0.0.1:29500".
+  bool isIpv4() const;
+  /// Of one machine alone.
+  bool isLoopback() const;
+  /// "10.0.0.1:29500", "[fd00::1]:29500".
   std::string text() const;
 };
 
-/// From "HOST:PORT", HOST being a name or an IPv4 address. InvalidArgument says what is wrong.
-StatusOr<Address> resolve(std::string_view text);
+/// Of this machine alone: 127.0.0.1.
+Address loopback(uint16_t port);
+
+/// From "HOST:PORT", HOST being a name, an IPv4 address, or an IPv6 address in brackets: all that
+/// it leads to, the best first. InvalidArgument says what is wrong.
+StatusOr<std::vector<Address>> resolve(std::string_view text);
 
 /// Port 0: any that is free. SystemError.
 StatusOr<Descriptor> listenOn(const Address &address);
-/// Tries until somebody listens there, or the deadline has passed: Timeout.
-StatusOr<Descriptor> connectTo(const Address &address, const Deadline &deadline);
+/// On all addresses of this machine, of IPv4 and, where there is that, IPv6.
+StatusOr<Descriptor> listenOnPort(uint16_t port);
+/// Tries the addresses in turn until somebody listens at one, or the deadline has passed: Timeout.
+/// If there are several, each has a second a time.
+StatusOr<Descriptor> connectTo(std::span<const Address> addresses, const Deadline &deadline);
 /// The next connection to a listener. Timeout.
 StatusOr<Descriptor> acceptFrom(const Descriptor &listener, const Deadline &deadline);
 /// This side's address of a socket.
 StatusOr<Address> addressOf(const Descriptor &socket);
+/// The other side's.
+StatusOr<Address> addressOfPeer(const Descriptor &socket);
 /// Whose the other side's is, or "an unknown address".
 std::string peerOf(const Descriptor &socket);
 

@@ -35,12 +35,22 @@ void callUntilFailure(occlComm_t comm, uint64_t count) {
   }
 }
 
-void expectKilledIsNamed(uint32_t victim, uint64_t count) {
+/// As workers of a data loader do: lives on without the rank that has made it, but not for ever.
+void startWorker() {
+  if (fork() == 0) {
+    std::this_thread::sleep_for(20s);
+    _exit(0);
+  }
+}
+
+void expectKilledIsNamed(uint32_t victim, uint64_t count, bool hasWorker = false) {
   const std::string address = newAddress();
   Processes processes(kRanks, [&](uint32_t rank) -> std::string {
     occlComm_t comm = nullptr;
     if (std::string wrong = joinOn(kHosts[rank], comm, kRanks, rank, address); !wrong.empty())
       return wrong;
+    if (hasWorker)
+      startWorker();
     if (rank == victim)
       std::thread([] {
         std::this_thread::sleep_for(300ms);
@@ -60,6 +70,8 @@ void expectKilledIsNamed(uint32_t victim, uint64_t count) {
 
 TEST(Failure, KilledRankIsNamedByAll) { expectKilledIsNamed(3, 1000); }
 TEST(Failure, KilledRootIsNamedByAll) { expectKilledIsNamed(0, 1000000); }
+
+TEST(Failure, KilledRankIsNamedThoughAForkedChildLivesOn) { expectKilledIsNamed(3, 1000, true); }
 
 TEST(Failure, AbortReachesOtherIslands) {
   onIslands(kHosts, [](occlComm_t comm, uint32_t rank) -> std::string {

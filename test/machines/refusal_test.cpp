@@ -81,7 +81,8 @@ TEST(Refusal, AnotherSecretIsNotLetIn) {
     const occlConfig_t config = withTimeout(1500);
     const std::string wrong =
         joinOn(rank, comm, 2, rank, rank == 0 ? address : address + " of others", &config);
-    return contains(wrong, rank == 0 ? "rank 1 did not come" : "is the secret the same");
+    return contains(wrong, rank == 0 ? "turned away: 1 that did not know the secret of this job"
+                                     : "is the secret the same");
   });
   for (uint32_t r = 0; r < 2; ++r)
     EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);

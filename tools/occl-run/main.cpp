@@ -1,9 +1,19 @@
 #include "tools/occl-run/elements.h"
+#include "tools/occl-run/hosts/agent.h"
+#include "tools/occl-run/hosts/hosts_launcher.h"
+#include "tools/occl-run/hosts_words.h"
 #include "tools/occl-run/insight.h"
-#include "tools/occl-run/launcher.h"
+#include "tools/occl-run/launch/launcher.h"
 #include "tools/occl-run/plan_run.h"
 
 #include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -14,13 +24,15 @@ constexpr const char *kExamples =
     "  occl-run --plan ring.plan.json          the plan on random data, checked and timed\n"
     "  occl-run --plan ring.plan.json --count 10007 --type half --op max --in-place --threads\n"
     "  occl-run --plan ring.plan.json --stats --trace ring.trace.json\n"
+    "  occl-run --hosts a,b -n 4 ./train       two ranks on each of two machines, by ssh\n"
     "  kill -USR1 <occl-run's process>         every rank says what it waits for";
 
 struct Options {
   uint32_t numRanks = 0, graceMs = 5000;
-  bool tagOutput = false, noCheck = false;
+  bool tagOutput = false, noCheck = false, asRank = false;
   std::string type = "float", operation = "sum", preemption = "on";
   occl::run::PlanRunOptions planRun;
+  occl::run::HostsWords hosts;
   occl::run::InsightOptions insight;
 };
 
@@ -42,6 +54,7 @@ void addOptions(CLI::App &app, Options &options) {
   using namespace occl::run;
   PlanRunOptions &run = options.planRun;
   app.add_option("-n,--ranks", options.numRanks, "number of ranks")->check(CLI::Range(1, 1024));
+  addHostsOptions(app, options.hosts);
   app.add_option(
       "--grace", options.graceMs,
       "milliseconds that the other ranks have to end after one has failed; default 5000");
@@ -69,16 +82,63 @@ void addOptions(CLI::App &app, Options &options) {
       ->check(CLI::IsMember({"on", "off"}))
       ->group(group);
   app.add_option("--seed", run.seed, "of the data; default 1")->group(group);
+  app.add_flag("--as-rank", options.asRank, "be a rank of the job")->group(""); // for --hosts
+}
+
+/// By which occl-run is a rank of the plan.
+std::vector<std::string> planCommand(const Options &options, const std::string &self) {
+  const occl::run::PlanRunOptions &run = options.planRun;
+  std::vector<std::string> command = {self,
+                                      "--as-rank",
+                                      "--plan=" + run.plan,
+                                      "--count=" + std::to_string(run.count),
+                                      "--iterations=" + std::to_string(run.iterations),
+                                      "--seed=" + std::to_string(run.seed),
+                                      "--type=" + options.type,
+                                      "--op=" + options.operation,
+                                      "--preemption=" + options.preemption};
+  if (run.inPlace)
+    command.emplace_back("--in-place");
+  if (options.noCheck)
+    command.emplace_back("--no-check");
+  return command;
+}
+
+/// What ranks on machines without the memory of this one cannot do; true if it printed an error.
+bool isWrongUseOfHosts(const Options &options) {
+  if (options.hosts.hosts.empty())
+    return false;
+  if (options.planRun.threads || !options.insight.trace.empty())
+    std::cerr << "occl-run: --hosts goes without "
+              << (options.planRun.threads ? "--threads, which are of one machine\n"
+                                          : "--trace; OCCL_TRACE=<file with %r> leaves a file of "
+                                            "each rank on its machine\n");
+  return options.planRun.threads || !options.insight.trace.empty();
+}
+
+int launchOnHosts(const Options &options, uint32_t numRanks, std::vector<std::string> command) {
+  auto launch = occl::run::hostsOptions(options.hosts, numRanks);
+  if (!launch)
+    return 2;
+  launch->grace = std::chrono::milliseconds(options.graceMs);
+  launch->tagOutput = options.tagOutput;
+  launch->command = std::move(command);
+  if (launch->command.empty())
+    launch->command = planCommand(options, launch->agent);
+  return occl::run::launchOnHosts(*launch);
 }
 
 int launchProgram(const Options &options, std::vector<std::string> command) {
   if (!command.empty() && command.front() == "--")
     command.erase(command.begin());
-  if (command.empty() || options.numRanks == 0) {
+  const bool onHosts = !options.hosts.hosts.empty();
+  if (command.empty() || (options.numRanks == 0 && !onHosts)) {
     std::cerr << "occl-run: needs " << (command.empty() ? "a program or --plan" : "--ranks")
               << "; see occl-run --help\n";
     return 2;
   }
+  if (onHosts)
+    return launchOnHosts(options, options.numRanks, std::move(command));
   occl::run::LaunchOptions launch;
   launch.numRanks = options.numRanks;
   launch.grace = std::chrono::milliseconds(options.graceMs);
@@ -95,20 +155,27 @@ int runPlan(Options &options) {
   run.op = valueOf(occl::run::operations(), options.operation);
   run.check = !options.noCheck;
   run.preemption = options.preemption == "on";
+  if (options.asRank)
+    return occl::run::runPlanAsRank(run);
+  if (!options.hosts.hosts.empty())
+    run.startElsewhere = [&](uint32_t numRanks) { return launchOnHosts(options, numRanks, {}); };
   return occl::run::runPlan(run);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("Starts a program, or runs a plan, as the ranks of a job on this machine.",
-               "occl-run");
+  if (argc == 2 && std::string_view(argv[1]) == occl::run::kAgentWord)
+    return occl::run::runAgent();
+  CLI::App app("Starts a program, or runs a plan, as the ranks of a job.", "occl-run");
   app.footer(kExamples);
   Options options;
   addOptions(app, options);
   app.prefix_command();
   CLI11_PARSE(app, argc, argv);
 
+  if (isWrongUseOfHosts(options))
+    return 2;
   occl::run::askForInsight(options.insight);
   int status =
       options.planRun.plan.empty() ? launchProgram(options, app.remaining()) : runPlan(options);

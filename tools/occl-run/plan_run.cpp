@@ -1,13 +1,16 @@
 #include "tools/occl-run/plan_run.h"
 
 #include "plan/io/reader.h"
+#include "tools/occl-run/comm_scoreboard.h"
 #include "tools/occl-run/elements.h"
-#include "tools/occl-run/launcher.h"
+#include "tools/occl-run/launch/launcher.h"
 #include "tools/occl-run/plan_rank.h"
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace occl::run {
 namespace {
@@ -98,36 +101,68 @@ void printResult(const PlanRunOptions &options, const plan::Plan &plan, const Sc
     fmt::print("check      nothing: the plan promises no result (occlc import --implements)\n");
 }
 
-} // namespace
-
-int runPlan(const PlanRunOptions &options) {
+/// Nothing, after a line on standard error, if it cannot be run so.
+std::optional<plan::Plan> readPlan(const PlanRunOptions &options, int &status) {
   auto plan = plan::readPlanFile(options.plan);
   if (!plan) {
     fmt::print(stderr, "occl-run: {}\n", plan.message());
-    return 1;
+    status = 1;
+    return std::nullopt;
   }
-  if (isWrongUse(options, *plan))
-    return 2;
-  auto scoreboard = Scoreboard::create(plan->numRanks, options.iterations);
+  if (isWrongUse(options, *plan)) {
+    status = 2;
+    return std::nullopt;
+  }
+  return std::move(*plan);
+}
+
+int runProcesses(const PlanRunOptions &options, const plan::Plan &plan, Scoreboard &scoreboard) {
+  LaunchOptions launchOptions;
+  launchOptions.numRanks = plan.numRanks;
+  launchOptions.grace = options.grace;
+  launchOptions.body = [&](uint32_t rank) { return runProcess(options, plan, rank, scoreboard); };
+  return launch(launchOptions);
+}
+
+} // namespace
+
+int runPlan(const PlanRunOptions &options) {
+  int status = 0;
+  const auto plan = readPlan(options, status);
+  if (!plan)
+    return status;
+  if (options.startElsewhere)
+    return options.startElsewhere(plan->numRanks);
+  auto scoreboard = SharedScoreboard::create(plan->numRanks, options.iterations);
   if (!scoreboard) {
     fmt::print(stderr, "occl-run: no memory for {} iterations\n", options.iterations);
     return 1;
   }
-  int status = 0;
-  if (options.threads) {
-    status = runThreads(options, *plan, *scoreboard);
-  } else {
-    LaunchOptions launchOptions;
-    launchOptions.numRanks = plan->numRanks;
-    launchOptions.grace = options.grace;
-    launchOptions.body = [&](uint32_t rank) {
-      return runProcess(options, *plan, rank, *scoreboard);
-    };
-    status = launch(launchOptions);
-  }
+  status = options.threads ? runThreads(options, *plan, *scoreboard)
+                           : runProcesses(options, *plan, *scoreboard);
   if (status == 0)
     printResult(options, *plan, *scoreboard);
   return status != 0 || scoreboard->wrong() != 0;
+}
+
+int runPlanAsRank(const PlanRunOptions &options) {
+  int status = 0;
+  const auto plan = readPlan(options, status);
+  if (!plan)
+    return status;
+  occlConfig_t config = configOf(options);
+  occlComm_t comm = nullptr;
+  if (failed(occlCommInitFromEnv(&comm, &config), "joining the other ranks"))
+    return 1;
+  CommScoreboard scoreboard(comm, options.iterations);
+  uint32_t rank = 0;
+  occlCommRank(comm, &rank);
+  bool success = PlanRank(options, *plan, rank, scoreboard).run(comm) &&
+                 !failed(scoreboard.combine(), "combining what the ranks have found");
+  success = !failed(occlCommDestroy(comm), "leaving the communicator") && success;
+  if (success && rank == 0)
+    printResult(options, *plan, scoreboard);
+  return !success || (rank == 0 && scoreboard.wrong() != 0);
 }
 
 } // namespace occl::run

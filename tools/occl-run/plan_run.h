@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace occl::run {
@@ -22,10 +23,16 @@ struct PlanRunOptions {
   bool preemption = true;
   uint32_t seed = 1;
   std::chrono::milliseconds grace{5000};
+  /// Starts so many ranks, each of which calls runPlanAsRank(), elsewhere than in children of this
+  /// process; its result is the exit status.
+  std::function<int(uint32_t numRanks)> startElsewhere;
 };
 
 /// Prints what it did; returns the exit status: 0 only if every rank succeeded and, with check,
 /// every element was right.
 int runPlan(const PlanRunOptions &options);
+
+/// In a process that was started as one of the ranks, which share no memory: rank 0 prints.
+int runPlanAsRank(const PlanRunOptions &options);
 
 } // namespace occl::run

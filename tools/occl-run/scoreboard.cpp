@@ -7,22 +7,23 @@
 
 namespace occl::run {
 
-std::unique_ptr<Scoreboard> Scoreboard::create(uint32_t numRanks, uint32_t iterations) {
+std::unique_ptr<Scoreboard> SharedScoreboard::create(uint32_t numRanks, uint32_t iterations) {
   uint64_t bytes = sizeof(Shared) + uint64_t(numRanks) * iterations * sizeof(double);
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return nullptr;
-  return std::unique_ptr<Scoreboard>(new Scoreboard(memory, bytes, numRanks, iterations));
+  return std::unique_ptr<Scoreboard>(new SharedScoreboard(memory, bytes, numRanks, iterations));
 }
 
-Scoreboard::Scoreboard(void *memory, uint64_t bytes, uint32_t numRanks, uint32_t iterations)
+SharedScoreboard::SharedScoreboard(void *memory, uint64_t bytes, uint32_t numRanks,
+                                   uint32_t iterations)
     : shared(*new (memory) Shared()), bytes(bytes), numRanks(numRanks), iterations(iterations),
       seconds(reinterpret_cast<double *>(static_cast<char *>(memory) + sizeof(Shared)),
               uint64_t(numRanks) * iterations) {}
 
-Scoreboard::~Scoreboard() { munmap(&shared, bytes); }
+SharedScoreboard::~SharedScoreboard() { munmap(&shared, bytes); }
 
-bool Scoreboard::barrier() {
+bool SharedScoreboard::barrier() {
   const uint64_t arrival = shared.arrivals.fetch_add(1, std::memory_order_acq_rel);
   const uint64_t complete = (arrival / numRanks + 1) * numRanks;
   while (shared.arrivals.load(std::memory_order_acquire) < complete) {
@@ -33,21 +34,21 @@ bool Scoreboard::barrier() {
   return true;
 }
 
-void Scoreboard::fail() { shared.failed.store(true, std::memory_order_release); }
+void SharedScoreboard::fail() { shared.failed.store(true, std::memory_order_release); }
 
-void Scoreboard::setSeconds(uint32_t rank, uint32_t iteration, double value) {
+void SharedScoreboard::setSeconds(uint32_t rank, uint32_t iteration, double value) {
   seconds[uint64_t(rank) * iterations + iteration] = value;
 }
 
-double Scoreboard::secondsOf(uint32_t iteration) const {
+double SharedScoreboard::secondsOf(uint32_t iteration) const {
   double slowest = 0;
   for (uint32_t rank = 0; rank < numRanks; ++rank)
     slowest = std::max(slowest, seconds[uint64_t(rank) * iterations + iteration]);
   return slowest;
 }
 
-void Scoreboard::addWrong(uint64_t elements) { shared.wrong.fetch_add(elements); }
+void SharedScoreboard::addWrong(uint64_t elements) { shared.wrong.fetch_add(elements); }
 
-uint64_t Scoreboard::wrong() const { return shared.wrong.load(); }
+uint64_t SharedScoreboard::wrong() const { return shared.wrong.load(); }
 
 } // namespace occl::run

@@ -10,7 +10,7 @@ namespace occl::run {
 namespace {
 
 TEST(Scoreboard, keepsTheSlowestOfProcesses) {
-  auto board = Scoreboard::create(3, 2);
+  auto board = SharedScoreboard::create(3, 2);
   for (uint32_t rank = 0; rank < 3; ++rank)
     if (fork() == 0) {
       board->setSeconds(rank, 0, 1.0 + rank);
@@ -27,7 +27,7 @@ TEST(Scoreboard, keepsTheSlowestOfProcesses) {
 }
 
 TEST(Scoreboard, barrierWaitsForAllAgainAndAgain) {
-  auto board = Scoreboard::create(3, 1);
+  auto board = SharedScoreboard::create(3, 1);
   std::atomic<int> count = 0;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
@@ -43,7 +43,7 @@ TEST(Scoreboard, barrierWaitsForAllAgainAndAgain) {
 }
 
 TEST(Scoreboard, aFailureFreesThoseWhoWait) {
-  auto board = Scoreboard::create(2, 1);
+  auto board = SharedScoreboard::create(2, 1);
   std::thread waiting([&] { EXPECT_FALSE(board->barrier()); });
   board->fail();
   waiting.join();

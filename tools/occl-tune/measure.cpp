@@ -1,7 +1,7 @@
 #include "tools/occl-tune/measure.h"
 
 #include "runtime/api/occl.h"
-#include "tools/occl-run/launcher.h"
+#include "tools/occl-run/launch/launcher.h"
 
 #include <algorithm>
 #include <array>

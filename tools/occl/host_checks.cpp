@@ -1,7 +1,7 @@
 #include "tools/occl/host_checks.h"
 
 #include "runtime/api/occl.h"
-#include "tools/occl-run/launcher.h"
+#include "tools/occl-run/launch/launcher.h"
 
 #include <fmt/format.h>
 

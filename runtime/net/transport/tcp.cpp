@@ -1,5 +1,6 @@
 #include "runtime/net/transport/tcp.h"
 
+#include "runtime/net/transport/forked.h"
 #include "runtime/net/transport/frame.h"
 #include "runtime/sync/atomic.h"
 
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <optional>
 #include <string>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -54,6 +56,7 @@ private:
   void fail(std::string reason);
 
   const bootstrap::Descriptor socket;
+  const ClosedInChildren notInherited;
   const Regions regions;
   const std::chrono::milliseconds silence;
 
@@ -69,14 +72,16 @@ private:
   std::byte *next = nullptr; // null: none is; where its next byte goes
   uint64_t left = 0;         // its bytes that have not come
   std::vector<std::byte> message;
+  /// Since when something is asked and nothing was answered, as checkPeer() has seen it.
+  std::optional<std::chrono::steady_clock::time_point> askedSince;
   std::string why; // before `down`
   Atomic<bool> down{false};
 };
 
 TcpEndpoint::TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
                          std::chrono::milliseconds silence)
-    : socket(std::move(connected)), regions(regions), silence(silence), out(kOutputBytes),
-      in(kInputBytes), message(kMaxMessage) {
+    : socket(std::move(connected)), notInherited(socket.get()), regions(regions), silence(silence),
+      out(kOutputBytes), in(kInputBytes), message(kMaxMessage) {
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   setOption(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   // Something is to be acknowledged each second. How long nothing may be is checkPeer()'s business.
@@ -217,16 +222,23 @@ bool TcpEndpoint::endFrame(Sink &sink) {
   return false;
 }
 
-/// Retransmissions and probes without answer, while the last acknowledgement is long ago. Probes of
-/// a window that is closed are answered.
+/// Asked are retransmissions and probes. How long ago the last acknowledgement was says nothing by
+/// itself: a stopped process has a closed window, of which the kernel asks ever more rarely.
 void TcpEndpoint::checkPeer() {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (isDown() || getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
     return;
-  if (info.tcpi_last_ack_recv >= silence.count() &&
-      (info.tcpi_retransmits != 0 || info.tcpi_probes != 0))
-    fail("its machine has not answered for " + std::to_string(info.tcpi_last_ack_recv) + " ms");
+  const auto now = std::chrono::steady_clock::now();
+  if (info.tcpi_retransmits == 0 && info.tcpi_probes == 0) {
+    askedSince.reset();
+    return;
+  }
+  const std::chrono::milliseconds lastAnswer(info.tcpi_last_ack_recv);
+  if (!askedSince || lastAnswer < now - *askedSince)
+    askedSince = now;
+  if (now - *askedSince >= silence)
+    fail("its machine has not answered for " + std::to_string(lastAnswer.count()) + " ms");
 }
 
 } // namespace

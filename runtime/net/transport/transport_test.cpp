@@ -67,10 +67,10 @@ void overLoop(Side &a, Side &b) {
 }
 
 void overTcp(Side &a, Side &b) {
-  auto listener = listenOn({0x7f000001, 0});
+  auto listener = listenOn(loopback(0));
   ASSERT_TRUE(listener.ok());
   const Deadline deadline(5s);
-  auto first = connectTo(*addressOf(*listener), deadline);
+  auto first = connectTo(std::vector{*addressOf(*listener)}, deadline);
   auto second = acceptFrom(*listener, deadline);
   ASSERT_TRUE(first.ok() && second.ok());
   a.endpoint = makeTcpEndpoint(std::move(*first), a.regions, 30s);

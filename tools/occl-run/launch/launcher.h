@@ -22,6 +22,9 @@ struct LaunchOptions {
   std::chrono::milliseconds grace{5000};
 };
 
+/// A name for a job, other than all others.
+std::string newJobName();
+
 /// Runs the command or body once for each rank with OCCL_RANK, OCCL_SIZE and OCCL_JOB in its
 /// environment, nothing on its standard input, in a process group of its own. Returns when all have
 /// ended: 0, or what an exit status should be: that of the first rank that failed, 128 + the signal

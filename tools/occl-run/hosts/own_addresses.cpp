@@ -1,0 +1,54 @@
+#include "tools/occl-run/hosts/own_addresses.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstdlib>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace occl::run {
+
+std::vector<std::string> ownAddresses() {
+  std::vector<std::string> addresses;
+  ifaddrs *list = nullptr;
+  if (getifaddrs(&list) != 0)
+    return addresses;
+  for (const ifaddrs *it = list; it; it = it->ifa_next) {
+    if (!it->ifa_addr || it->ifa_addr->sa_family != AF_INET || !(it->ifa_flags & IFF_UP) ||
+        (it->ifa_flags & IFF_LOOPBACK))
+      continue;
+    char text[INET_ADDRSTRLEN] = {};
+    const auto *address = reinterpret_cast<const sockaddr_in *>(it->ifa_addr);
+    addresses.emplace_back(inet_ntop(AF_INET, &address->sin_addr, text, sizeof text));
+  }
+  freeifaddrs(list);
+  // "CLIENT PORT SERVER PORT"
+  if (const char *connection = std::getenv("SSH_CONNECTION")) {
+    std::istringstream words(connection);
+    std::string client, clientPort, server;
+    words >> client >> clientPort >> server;
+    const auto found = std::ranges::find(addresses, server);
+    if (found != addresses.end())
+      std::rotate(addresses.begin(), found, found + 1);
+  }
+  return addresses;
+}
+
+HeldPort::HeldPort() : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  if (bind(socket, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
+      getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size) == 0)
+    port = ntohs(address.sin_port);
+}
+
+HeldPort::~HeldPort() { close(socket); }
+
+} // namespace occl::run

@@ -1,0 +1,254 @@
+// Drives occl-run --hosts as a user does, with a start program that stands for ssh: as that it
+// gives the command to a shell, here on the same machine.
+#include "plan/io/writer.h"
+#include "plan/testing/example_plans.h"
+#include "tools/occl-run/testing.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using occl::run::testing::contains;
+using occl::run::testing::occlRun;
+using occl::run::testing::Result;
+
+std::string scratchFile(const std::string &name) {
+  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
+}
+
+class Hosts : public ::testing::Test {
+protected:
+  void SetUp() override {
+    const std::string path = scratchFile("rsh");
+    std::ofstream(path)
+        << "#!/bin/sh\n"
+           "host=$1; shift\n"
+           "case $host in\n"
+           "unreachable) echo 'connect to host: No route to host' >&2; exit 255;;\n"
+           "mute) exec sleep 1000;;\n"
+           "talkative) echo 'Welcome!';;\n"
+           "older) printf '\\n# OCCL-RUN AGENT #\\n'\n"
+           "  printf '\\3\\0\\0\\0\\0\\0\\0\\0\\4\\0\\0\\0000\\0001\\0'; exec cat;;\n"
+           "esac\n"
+           "exec sh -c \"$*\"\n";
+    chmod(path.c_str(), 0755);
+    setenv("OCCL_RUN_RSH", path.c_str(), 1);
+  }
+};
+
+/// Waits until `lines` lines are in the file, then returns them.
+std::vector<std::string> awaitLines(const std::string &path, size_t lines) {
+  for (int i = 0; i < 1000; ++i) {
+    std::ifstream file(path);
+    std::vector<std::string> found;
+    for (std::string line; std::getline(file, line);)
+      found.push_back(line);
+    if (found.size() >= lines)
+      return found;
+    std::this_thread::sleep_for(10ms);
+  }
+  ADD_FAILURE() << "no " << lines << " lines in " << path;
+  return {};
+}
+
+bool endsSoon(const std::string &pid) {
+  for (int i = 0; i < 500; ++i) {
+    std::ifstream file("/proc/" + pid + "/stat");
+    std::string text;
+    std::getline(file, text);
+    if (!file || text.find(") Z") != std::string::npos)
+      return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+TEST_F(Hosts, GivesEachRankItsPlace) {
+  const Result result =
+      occlRun("--hosts a,b -n 3 --tag-output -- sh -c 'echo $OCCL_RANK of $OCCL_SIZE on "
+              "${OCCL_HOSTID##*-} ${#OCCL_SECRET}; cat'");
+  EXPECT_EQ(result.status, 0) << result.output;
+  for (const char *line : {"[0] 0 of 3 on 0 64\n", "[1] 1 of 3 on 0 64\n", "[2] 2 of 3 on 1 64\n"})
+    EXPECT_TRUE(contains(result, line)) << result.output;
+}
+
+TEST_F(Hosts, SlotsSayHowManyRanks) {
+  const std::string command = " --tag-output sh -c 'echo ${OCCL_HOSTID##*-}'";
+  Result result = occlRun("--hosts a:1,b:3" + command);
+  EXPECT_TRUE(contains(result, "[0] 0\n") && contains(result, "[1] 1\n") &&
+              contains(result, "[3] 1\n"))
+      << result.output;
+  result = occlRun("--hosts a:1,b:3 -n 2" + command);
+  EXPECT_TRUE(contains(result, "[1] 1\n") && !contains(result, "[2]")) << result.output;
+}
+
+TEST_F(Hosts, SecretsDifferAndAreOnNoCommandLine) {
+  const std::string look = scratchFile("look.py");
+  std::ofstream(look) << "import glob, os\n"
+                         "secret = os.environ['OCCL_SECRET']\n"
+                         "for path in glob.glob('/proc/[0-9]*/cmdline'):\n"
+                         "  try:\n"
+                         "    if secret in open(path, errors='replace').read():\n"
+                         "      print('seen')\n"
+                         "  except OSError:\n"
+                         "    pass\n"
+                         "print(secret)\n";
+  const Result first = occlRun("--hosts a,b -n 2 -- python3 " + look);
+  const Result second = occlRun("--hosts a,b -n 2 -- python3 " + look);
+  EXPECT_EQ(first.output.size(), 130u) << first.output;
+  EXPECT_EQ(first.output.substr(0, 65), first.output.substr(65));
+  EXPECT_NE(first.output, second.output);
+}
+
+TEST_F(Hosts, PassesVariablesAndFolder) {
+  setenv("OCCL_STATS", "somewhere", 1);
+  setenv("MINE", "a 'quoted' value", 1);
+  const Result result = occlRun("--hosts a,b -n 2 --wdir / -x MINE -x OTHER=2 --tag-output -- sh "
+                                "-c 'echo $OCCL_STATS, $MINE, $OTHER; pwd; cat'");
+  unsetenv("OCCL_STATS");
+  for (const char *line : {"[0] somewhere, a 'quoted' value, 2\n", "[1] /\n"})
+    EXPECT_TRUE(contains(result, line)) << result.output;
+  EXPECT_TRUE(contains(occlRun("--hosts a,b -n 2 -x NOT_SET true"), "NOT_SET"));
+  const Result nowhere = occlRun("--hosts a,b -n 2 --wdir /no/where true");
+  EXPECT_TRUE(contains(nowhere, "cannot work in '/no/where'")) << nowhere.output;
+}
+
+TEST_F(Hosts, AnUnreachableHostIsOneErrorAtOnce) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Result result = occlRun("--hosts a,unreachable -n 4 sleep 100");
+  EXPECT_EQ(result.status, 127);
+  EXPECT_TRUE(contains(result, "unreachable: connect to host: No route to host")) << result.output;
+  EXPECT_TRUE(contains(result, "cannot start ranks 2 to 3 on host 'unreachable'")) << result.output;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+TEST_F(Hosts, AHostThatDoesNotAnswerIsAnErrorInTime) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Result result = occlRun("--hosts a,mute -n 2 --start-timeout 500 sleep 100");
+  EXPECT_EQ(result.status, 127);
+  EXPECT_EQ(result.output,
+            "occl-run: host 'mute' did not answer within 500 ms; see --start-timeout\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+TEST_F(Hosts, WithoutOcclThereTheErrorSaysSo) {
+  const Result result = occlRun("--hosts a,b -n 2 --launch-agent /no/occl-run true");
+  EXPECT_EQ(result.status, 127);
+  EXPECT_TRUE(contains(result, "is OCCL there as /no/occl-run is?")) << result.output;
+}
+
+TEST_F(Hosts, AnotherVersionIsNamed) {
+  const Result result = occlRun("--hosts a,older -n 2 sleep 100");
+  EXPECT_EQ(result.status, 127);
+  EXPECT_TRUE(contains(result, "host 'older' has another version of occl-run")) << result.output;
+}
+
+TEST_F(Hosts, LoginShellsMaySaySomething) {
+  const Result result = occlRun("--hosts talkative,b -n 2 echo fine");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(contains(result, "talkative: Welcome!\n")) << result.output;
+  EXPECT_TRUE(contains(result, "fine\n")) << result.output;
+}
+
+TEST_F(Hosts, AProgramThatIsNotThereEndsAll) {
+  const Result result = occlRun("--hosts a,b -n 2 /no/such/program");
+  EXPECT_EQ(result.status, 127);
+  EXPECT_TRUE(contains(result, "cannot run '/no/such/program': No such file or directory"))
+      << result.output;
+}
+
+TEST_F(Hosts, TheFirstFailureEndsRanksOnOtherHosts) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Result result = occlRun(
+      "--hosts a,b -n 4 --grace 200 sh -c 'if [ $OCCL_RANK = 3 ]; then kill -9 $$; fi; sleep 100'");
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_TRUE(contains(result, "rank 3 (process") &&
+              contains(result, "on b) was killed by signal 9"))
+      << result.output;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+/// As if the machine went away: its agent is killed.
+TEST_F(Hosts, ALostHostIsNamedAndEndsTheOthers) {
+  const Result result = occlRun("--hosts a,b -n 4 --grace 200 sh -c 'if [ $OCCL_RANK = 2 ]; then "
+                                "kill -9 $PPID; fi; sleep 100'");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result, "lost host 'b' with ranks 2 to 3")) << result.output;
+}
+
+/// Starts ranks on two hosts that write their pids and then sleep, sends `signal` to occl-run; its
+/// status, or minus a signal.
+int signalOcclRun(int signal, const std::string &file, std::vector<std::string> &ranks) {
+  const std::string script = "echo $$ >> " + file + "; exec sleep 100";
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    execl("tools/occl-run/occl-run", "occl-run", "--hosts", "a,b", "-n", "4", "sh", "-c",
+          script.c_str(), nullptr);
+    _exit(99);
+  }
+  ranks = awaitLines(file, 4);
+  kill(launcher, signal);
+  int status = 0;
+  waitpid(launcher, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_F(Hosts, AnInterruptEndsAllRanks) {
+  std::vector<std::string> ranks;
+  EXPECT_EQ(signalOcclRun(SIGINT, scratchFile("interrupted"), ranks), 128 + SIGINT);
+  for (const std::string &pid : ranks)
+    EXPECT_TRUE(endsSoon(pid));
+}
+
+TEST_F(Hosts, NoRankOutlivesOcclRun) {
+  std::vector<std::string> ranks;
+  EXPECT_EQ(signalOcclRun(SIGKILL, scratchFile("killed"), ranks), -SIGKILL);
+  for (const std::string &pid : ranks)
+    EXPECT_TRUE(endsSoon(pid));
+}
+
+TEST_F(Hosts, MuchOutputComesWhole) {
+  const Result result = occlRun("--hosts a,b -n 2 --tag-output -- seq 1 50000");
+  EXPECT_EQ(result.status, 0);
+  for (const char *rank : {"[0] ", "[1] "}) {
+    size_t lines = 0;
+    for (size_t at = 0; (at = result.output.find(rank, at)) != std::string::npos; ++at)
+      ++lines;
+    EXPECT_EQ(lines, 50000u);
+  }
+}
+
+TEST_F(Hosts, RunsAPlanAndChecksIt) {
+  const std::string path = scratchFile("ring.plan.json");
+  ASSERT_TRUE(occl::plan::writePlanFile(occl::plan::testing::ringAllReduce(4), path).isOk());
+  const Result result = occlRun("--hosts a,b --iterations 3 --count 10007 --plan " + path);
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_TRUE(contains(result, "time       median")) << result.output;
+  EXPECT_TRUE(contains(result, "check      0 wrong elements")) << result.output;
+  EXPECT_TRUE(contains(occlRun("--hosts a,b --threads --plan " + path), "--threads"));
+  EXPECT_TRUE(contains(occlRun("--hosts a,b --trace x --plan " + path), "--trace"));
+}
+
+TEST_F(Hosts, RefusesWrongHosts) {
+  for (const char *hosts : {"a:0,b", "a,-oProxyCommand=x", "a:x", "[::1", "a,,b", "a:1025"}) {
+    const Result result = occlRun(std::string("-n 2 --hosts '") + hosts + "' true");
+    EXPECT_EQ(result.status, 2) << hosts << ": " << result.output;
+    EXPECT_TRUE(contains(result, "is no host")) << hosts << ": " << result.output;
+  }
+  const Result result = occlRun("--hosts a:1,b:2 -n 4 true");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.output, "occl-run: there are 3 slots for 4 ranks\n");
+}
+
+} // namespace
