@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from . import _abi, _library
+from ._abi import Config
 from ._collectives import Collectives
 from ._config import Settings, config_of, natural
 from ._cuda.driver import driver
@@ -31,7 +32,7 @@ class Communicator(Collectives, Transfers):
         in a new one, ordered by key, then rank. None is no colour: then it returns None."""
         number = _abi.NO_COLOUR if colour is None else natural(colour, "colour", 1 << 31)
         handle = ctypes.c_void_p()
-        config = config_of(settings) if settings else None
+        config = self._config(settings)
         _library.check(self._block(_library.library().occlCommSplit, self._handle, number, key,
                                    config, ctypes.byref(handle)))
         return None if handle.value is None else Communicator(handle.value, self.device)
@@ -44,7 +45,7 @@ class Communicator(Collectives, Transfers):
         ranks = [natural(rank, "a rank of exclude", 1 << 32) for rank in exclude]
         numbers = (ctypes.c_uint32 * max(1, len(ranks)))(*ranks)
         handle = ctypes.c_void_p()
-        config = config_of(settings) if settings else None
+        config = self._config(settings)
 
         def make() -> int:
             with self._using():
@@ -52,6 +53,12 @@ class Communicator(Collectives, Transfers):
                     self._handle, numbers, len(ranks), config, ctypes.byref(handle)))
 
         return _made(handle, make, self.device)
+
+    def _config(self, settings: Settings) -> Config | None:
+        """Of one that is made of this one: it stays on its device, which the library wants to hear."""
+        if settings and self.device is not None:
+            settings = {"device": self.device, **settings}
+        return config_of(settings) if settings else None
 
 
 def init(*, rank: int | None = None, size: int | None = None, name: str | None = None,

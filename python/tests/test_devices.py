@@ -299,6 +299,12 @@ def test_divided_ones_are_on_the_same_device(cuda, pair):
             rest.all_reduce(array, out=array)
             return part.device, rest.device, array.array[0]
     assert pair(body) == [(0, 0, 2.0)] * 2
+    away = occl.init_all(1)
+    fake_cuda.on_devices(away, [1])
+    with away[0] as comm:  # what the library demands: the same device
+        config = comm._config({"registered_buffers": True})
+        assert (config.deviceKind, config.device, config.registeredBuffers) == (1, 1, 1)
+        assert comm._config({}) is None
 
 
 def test_run_on_devices(cuda, library, kinds, monkeypatch):

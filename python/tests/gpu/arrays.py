@@ -268,7 +268,8 @@ def other_devices(comm: occl.Communicator) -> None:
     raises(occl.InvalidArgumentError, f"is on CUDA device {other}", lambda: comm.all_reduce(away))
     away = jax.device_put(np.ones(4, "f4"), jax.local_devices()[other])
     raises(occl.InvalidArgumentError, f"is on CUDA device {other}", lambda: comm.all_reduce(away))
-    expect(comm.all_reduce(torch.ones(4, device="cuda")).cpu(), np.full(4, float(SIZE)))
+    here = torch.ones(4, device=f"cuda:{comm.device}")  # CuPy and JAX have another one as the current
+    expect(comm.all_reduce(here).cpu(), np.full(4, float(SIZE)))
 
 
 @case("torch")
