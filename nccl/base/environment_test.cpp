@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sched.h>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using occl::communicator::testing::Processes;
@@ -67,6 +68,93 @@ TEST(Environment, SettingsThatMeanNothingAreNamedOnceAndMessagesGoWhereTheyAreTo
     return "";
   });
   EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
+}
+
+TEST(Environment, MessagesAreThoseOfTheLevelWhereverItIsSet) {
+  constexpr const char *kNothing = nullptr;
+  const struct Case {
+    const char *title, *inEnvironment, *inNamedFile, *inHome, *file;
+    bool saysVersion, saysErrors, saysCommunicators;
+  } cases[] = {
+      {"nothing", kNothing, kNothing, kNothing, kNothing, false, false, false},
+      {"VERSION", "VERSION", kNothing, kNothing, kNothing, true, false, false},
+      {"WARN", "WARN", kNothing, kNothing, kNothing, true, true, false},
+      {"TRACE", "TRACE", kNothing, kNothing, kNothing, true, true, true},
+      {"no level", "LOUD", kNothing, kNothing, kNothing, false, false, false},
+      {"the environment before the file", "WARN", "NCCL_DEBUG=INFO\n", kNothing, kNothing, true,
+       true, false},
+      {"lines that are none", kNothing, "=\n#NCCL_DEBUG=INFO\nNCCL_DEBUG\n\n\xff\n", kNothing,
+       kNothing, false, false, false},
+      {"the file before that at home", kNothing, "NCCL_DEBUG=VERSION", "NCCL_DEBUG=INFO", kNothing,
+       true, false, false},
+      {"the file at home", kNothing, kNothing, "\tNCCL_DEBUG\t=\tINFO\r\n", kNothing, true, true,
+       true},
+      {"a file that is not there", "INFO", "", kNothing, kNothing, true, true, true},
+      {"a log that cannot be written", "INFO", kNothing, kNothing, "/no/such/folder/log", true,
+       true, true},
+  };
+  for (const Case &each : cases) {
+    const std::string path = ::testing::TempDir() + "occl_nccl_level_" + std::to_string(getpid());
+    Processes processes(1, [&](uint32_t) -> std::string {
+      const auto set = [](const char *name, const char *value) {
+        value ? setenv(name, value, 1) : unsetenv(name);
+      };
+      set("NCCL_DEBUG", each.inEnvironment);
+      set("NCCL_DEBUG_FILE", each.file);
+      set("NCCL_CONF_FILE", each.inNamedFile ? (path + ".conf").c_str() : nullptr);
+      set("HOME", ::testing::TempDir().c_str());
+      const std::string home = ::testing::TempDir() + "/.nccl.conf";
+      unlink(home.c_str());
+      unlink((path + ".conf").c_str());
+      if (each.inNamedFile && *each.inNamedFile)
+        std::ofstream(path + ".conf") << each.inNamedFile;
+      if (each.inHome)
+        std::ofstream(home) << each.inHome;
+      if (!std::freopen((path + ".err").c_str(), "w", stderr))
+        return "no file";
+      ncclComm_t comm = nullptr;
+      ncclCommInitAll(&comm, 1, nullptr);
+      ncclCommCount(nullptr, nullptr);
+      ncclCommDestroy(comm);
+      std::fflush(stderr);
+      unlink(home.c_str());
+      std::ifstream file(path + ".err");
+      const std::string said(std::istreambuf_iterator<char>(file), {});
+      const std::pair<const char *, bool> wanted[] = {
+          {"OCCL in the place of NCCL", each.saysVersion},
+          {"comm must not be NULL", each.saysErrors},
+          {"rank 0 of 1, device 0", each.saysCommunicators}};
+      for (const auto &[text, isWanted] : wanted)
+        if ((said.find(text) != std::string::npos) != isWanted)
+          return std::string(text) + (isWanted ? " is missing in: " : " is said: ") + said;
+      return "";
+    });
+    EXPECT_EQ(processes.join(0), 0) << each.title << ": " << processes.wrong(0);
+  }
+}
+
+TEST(Environment, LogsOfSeveralProcessesHaveHostAndProcessInTheirNames) {
+  const std::string folder = ::testing::TempDir() + "occl_nccl_logs_" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  Processes processes(2, [&](uint32_t) -> std::string {
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_FILE", (folder + "/%h-%p-%x-%").c_str(), 1);
+    ncclComm_t comm = nullptr;
+    if (ncclCommInitAll(&comm, 1, nullptr) != ncclSuccess)
+      return ncclGetLastError(nullptr);
+    ncclCommDestroy(comm);
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    const std::string path =
+        folder + "/" + host + "-" + std::to_string(getpid()) + "-x-%"; // else as it is
+    std::ifstream file(path);
+    const std::string said(std::istreambuf_iterator<char>(file), {});
+    unlink(path.c_str());
+    return said.find("process " + std::to_string(getpid())) != std::string::npos ? "" : path;
+  });
+  for (uint32_t r = 0; r < 2; ++r)
+    EXPECT_EQ(processes.join(r), 0) << processes.wrong(r);
+  EXPECT_EQ(rmdir(folder.c_str()), 0); // there was nothing else
 }
 
 TEST(Environment, SaysWhereTheProcessThatMakesAnIdListens) {

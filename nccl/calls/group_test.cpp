@@ -154,6 +154,52 @@ TEST(Groups, ReportErrorsOfCallsAtTheEndAndBeginNothing) {
   eachRank(2, [&](int rank) { EXPECT_EQ(allReduceOnce(ranks[rank]), ""); });
 }
 
+TEST(Groups, TakeScalarsWhenTheCallIsMadeAlsoIfTheOperationEndsBeforeTheGroup) {
+  Ranks ranks(2);
+  bounded([&] {
+    float values[2] = {1, 2};
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (int rank = 0; rank < 2; ++rank) {
+      float scalar = static_cast<float>(10 + rank);
+      ncclRedOp_t op = ncclSum;
+      ASSERT_EQ(
+          ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, ranks[rank]),
+          ncclSuccess);
+      scalar = 1000;
+      ASSERT_EQ(ncclAllReduce(&values[rank], &values[rank], 1, ncclFloat32, op, ranks[rank],
+                              ranks.stream(rank)),
+                ncclSuccess);
+      ASSERT_EQ(ncclRedOpDestroy(op, ranks[rank]), ncclSuccess);
+    }
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.synchronize(rank);
+      EXPECT_EQ(values[rank], 10 * 1 + 11 * 2);
+    }
+  });
+}
+
+TEST(Groups, WithAnOperationOfAnotherCommunicatorBeginNothing) {
+  Ranks ranks(2);
+  bounded([&] {
+    float value = 3, scalar = 2;
+    ncclRedOp_t op = ncclSum;
+    ASSERT_EQ(
+        ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, ranks[0]),
+        ncclSuccess);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat32, op, ranks[0], nullptr), ncclSuccess);
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat32, op, ranks[1], nullptr),
+              ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("of another communicator"),
+              std::string::npos);
+    EXPECT_EQ(value, 3);
+    EXPECT_EQ(ncclRedOpDestroy(op, ranks[0]), ncclSuccess);
+  });
+  eachRank(2, [&](int rank) { EXPECT_EQ(allReduceOnce(ranks[rank]), ""); });
+}
+
 TEST(Groups, SimulatedAreOverAndNotExecuted) {
   Ranks ranks(2);
   int x = 5;

@@ -147,4 +147,7 @@ TEST(Shrink, RefusesWhatIsWrong) {
   EXPECT_EQ(ncclCommShrink(ranks[0], other, 0, &comm, nullptr, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommShrink(ranks[0], other, 1, &comm, nullptr, 2), ncclInvalidArgument);
   EXPECT_EQ(ncclCommShrink(ranks[0], other, 1, nullptr, nullptr, 0), ncclInvalidArgument);
+  ncclConfig_t config = kNcclConfigInitializer;
+  config.size = 1;
+  EXPECT_EQ(ncclCommShrink(ranks[0], other, 1, &comm, &config, 0), ncclInvalidArgument);
 }

@@ -251,8 +251,10 @@ TEST(Config, IsChecked) {
   EXPECT_EQ(initAlone(config), ncclInvalidArgument);
   EXPECT_NE(lastError().find("NCCL_CONFIG_INITIALIZER"), std::string::npos);
   config = kNcclConfigInitializer;
-  config.size = 8;
-  EXPECT_EQ(initAlone(config), ncclInvalidArgument);
+  for (const size_t size : {size_t{0}, size_t{8}, offsetof(ncclConfig_t, blocking) - 1}) {
+    config.size = size;
+    EXPECT_EQ(initAlone(config), ncclInvalidArgument) << size;
+  }
   for (auto [field, value] :
        {std::pair(&ncclConfig_t::blocking, 2), std::pair(&ncclConfig_t::cgaClusterSize, 9),
         std::pair(&ncclConfig_t::minCTAs, 0), std::pair(&ncclConfig_t::maxCTAs, -1),

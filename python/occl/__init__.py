@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._config import Settings as Settings
+    from ._cuda.memory import DeviceArray as DeviceArray
     from ._errors import AbortedError as AbortedError
     from ._errors import AgainError as AgainError
     from ._errors import ClosedError as ClosedError
@@ -54,6 +55,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "_config": ["Settings"],
+    "_cuda.memory": ["DeviceArray"],
     "_errors": ["AbortedError", "AgainError", "ClosedError", "DeadlockError", "Error",
                 "InternalError", "InvalidArgumentError", "InvalidPlanError", "LibraryError",
                 "MismatchError", "PeerFailedError", "Result", "SystemError", "TimeoutError"],

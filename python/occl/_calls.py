@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _abi, _buffers, _dtypes
 from ._buffers import Buffer
+from ._cuda.streams import Place
 from ._config import natural, timeout_ms
 from ._errors import InvalidArgumentError
 from .plan import Plan
@@ -24,10 +25,15 @@ _REDUCING = {"allreduce", "reducescatter", "reduce"}
 class Prepared:
     """A call, what it gives its caller, and what has to live until it has ended."""
 
-    __slots__ = ("call", "value", "keep")
+    __slots__ = ("call", "value", "keep", "place")
 
-    def __init__(self, call: _abi.Call, value: Any, keep: tuple[Any, ...]):
-        self.call, self.value, self.keep = call, value, keep
+    def __init__(self, call: _abi.Call, value: Any, keep: tuple[Any, ...],
+                 place: Place | None = None):
+        self.call, self.value, self.keep, self.place = call, value, keep, place
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        return [one for one in self.keep if isinstance(one, Buffer)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +60,37 @@ def op_of(op: str, buffer: Buffer) -> int:
 
 
 def standard(kind: str, rank: int, size: int, array: Any, out: Any, op: str = "sum",
-             root: int = 0) -> Prepared:
+             root: int = 0, place: Place | None = None) -> Prepared:
     """A call of a standard collective, by its name of _abi.KINDS. `value` is the output; None on
     ranks that have none."""
+    prepared = _standard(kind, rank, size, array, out, op, root, place)
+    prepared.place = place
+    return prepared
+
+
+def _standard(kind: str, rank: int, size: int, array: Any, out: Any, op: str, root: int,
+              place: Place | None) -> Prepared:
     if root:
         natural(root, "root", size)
     if kind == "scatter" and rank != root:
         if out is None:
             raise InvalidArgumentError(f"scatter on rank {rank}, which is not the root ({root}): "
                                        "give out=, the array to store to")
-        target = _buffers.write(out)
+        target = _buffers.write(out, place=place)
         return _prepared(kind, None, target, target.elements, 0, root, out)
-    source = _buffers.read(array)
+    source = _buffers.read(array, place=place)
     op_code = op_of(op, source) if kind in _REDUCING else 0
     if kind == "broadcast":
+        if rank != root and not source.is_writable and source.capsule is not None:
+            value, made = output(source, None, source.shape, place)  # JAX has no others
+            return _prepared(kind, made, made, made.elements, 0, root, value)
         if rank != root and not source.is_writable:
             raise InvalidArgumentError("the array is read-only, and the call stores to it")
         return _prepared(kind, source, source, source.elements, 0, root, array)
     if kind in ("reduce", "gather") and rank != root:
         return _prepared(kind, source, None, source.elements, op_code, root, None)
     shape, count = _shape_and_count(kind, source, size)
-    out, target = output(source, out, shape)
+    out, target = output(source, out, shape, place)
     return _prepared(kind, source, target, count, op_code, root, out)
 
 
@@ -101,14 +117,16 @@ def _shape_and_count(kind: str, source: Buffer, size: int) -> tuple[tuple[int, .
     return part, source.elements // size
 
 
-def output(source: Buffer, out: Any, shape: tuple[int, ...]) -> tuple[Any, Buffer]:
+def output(source: Buffer, out: Any, shape: tuple[int, ...],
+           place: Place | None = None) -> tuple[Any, Buffer]:
     """`out`, or a new array, as a buffer with so many elements of the source's type."""
     if out is None:
         out = _buffers.empty_like(source, shape)
-    if out is source.array and source.is_writable:
+        target = _buffers.read(out, "out", place)  # nobody else has it, be it one that is constant
+    elif out is source.array and source.is_writable:
         target = source
     else:
-        target = _buffers.write(out)
+        target = _buffers.write(out, place=place)
     if target.code != source.code:
         raise InvalidArgumentError(f"out has elements of {target.dtype}, the array of "
                                    f"{source.dtype}")
@@ -121,7 +139,7 @@ def output(source: Buffer, out: Any, shape: tuple[int, ...]) -> tuple[Any, Buffe
 
 
 def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Options,
-            model: Buffer | None = None) -> Prepared:
+            model: Buffer | None = None, place: Place | None = None) -> Prepared:
     """A call of a plan. The model says the type where neither array nor out does."""
     if plan.ranks != size:
         raise InvalidArgumentError(f"plan '{plan.name}' is for {plan.ranks} ranks, and the "
@@ -129,8 +147,8 @@ def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Opt
     if array is None and out is None and model is None:
         raise InvalidArgumentError("neither array nor out is given")
     layout = plan._of_rank(rank)
-    source = None if array is None else _buffers.read(array)
-    target = None if out is None else _buffers.write(out)
+    source = None if array is None else _buffers.read(array, place=place)
+    target = None if out is None else _buffers.write(out, place=place)
     model = source or target or model
     assert model is not None
     count = options.count
@@ -146,24 +164,25 @@ def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Opt
         raise InvalidArgumentError(f"plan '{plan.name}' reads {needed} elements on rank {rank} "
                                    f"with count {count}, and there is {has}")
     if made:
-        out, target = output(model, out, model.shape if made == model.elements else (made,))
+        out, target = output(model, out, model.shape if made == model.elements else (made,), place)
     call = _abi.Call(_SIZE, _PLAN, plan._native(), source.pointer if source and needed else None,
                      target.pointer if target and made else None, count, model.code,
                      op_of(options.op, model))
-    return Prepared(call, out, (source, target, plan, model))
+    return Prepared(call, out, (source, target, plan, model), place)
 
 
 def prepare(what: Plan | str, rank: int, size: int, array: Any, out: Any,
-            options: Options, model: Buffer | None = None) -> Prepared:
+            options: Options, model: Buffer | None = None,
+            place: Place | None = None) -> Prepared:
     """A call of a plan, or of a standard collective by name."""
     if isinstance(what, Plan):
-        prepared = of_plan(what, rank, size, array, out, options, model)
+        prepared = of_plan(what, rank, size, array, out, options, model, place)
     elif isinstance(what, str):
         kind = what.replace("_", "")
         if kind not in STANDARD:
             raise InvalidArgumentError(f"there is no collective '{what}'; there are "
                                        f"{', '.join(STANDARD.values())}, and plans of one's own")
-        prepared = standard(kind, rank, size, array, out, options.op, options.root)
+        prepared = standard(kind, rank, size, array, out, options.op, options.root, place)
     else:
         raise TypeError(f"the plan is a {type(what).__name__}; occl.compile and occl.load make "
                         "plans")

@@ -19,11 +19,21 @@ class Settings(TypedDict, total=False):
     arena_bytes: int
     heap_bytes: int
     max_in_flight: int
+    device: int | None
+    """The rank's CUDA device; None, or left out: on CPUs. What follows is for devices alone."""
+    streams: int
+    """In how many streams of a device the process has calls at a time."""
+    strict: bool
+    registered_buffers: bool
+    """All arrays are of Communicator.empty."""
     spin_microseconds: int
 
 
 _NAMES = {"workers": "workers", "arena_bytes": "arenaBytes", "heap_bytes": "heapBytes",
-          "max_in_flight": "maxInFlight", "spin_microseconds": "spinMicroseconds"}
+          "max_in_flight": "maxInFlight", "spin_microseconds": "spinMicroseconds",
+          "streams": "streams"}
+
+_CUDA = 1  # of occlDeviceKind_t
 
 
 def timeout_ms(seconds: float | None, what: str = "timeout") -> int:
@@ -58,6 +68,13 @@ def config_of(settings: Settings) -> _abi.Config:
             config.timeoutMs = timeout_ms(value)  # type: ignore[arg-type]
         elif name == "preemption":
             config.preemption = 1 if value else 2
+        elif name == "strict":
+            config.strict = 1 if value else 2
+        elif name == "registered_buffers":
+            config.registeredBuffers = 1 if value else 0
+        elif name == "device":
+            if value is not None:
+                config.deviceKind, config.device = _CUDA, natural(value, name, 1 << 31)
         elif name in _NAMES:
             bits = 64 if name.endswith("bytes") else 32
             setattr(config, _NAMES[name], natural(value, name, 1 << bits))

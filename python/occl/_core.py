@@ -13,7 +13,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _interrupt, _library
-from ._errors import ClosedError, Error
+from ._cuda import streams
+from ._cuda.driver import driver
+from ._cuda.streams import Place
+from ._cuda.work import Work
+from ._errors import ClosedError, Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,8 +30,9 @@ _open: weakref.WeakSet[Core] = weakref.WeakSet()
 class Core:
     """What collectives, transfers and insight are built on."""
 
-    def __init__(self, handle: int):
+    def __init__(self, handle: int, device: int | None = None):
         """For occl.init and its like, which own the handle until here."""
+        self._work = None if device is None else Work(device)
         self._handle: int | None = handle
         self._pid = os.getpid()
         self._users: list[int] = []  # threads that are inside of calls
@@ -44,6 +49,11 @@ class Core:
         self.size = number.value
         """The number of ranks."""
         _open.add(self)
+
+    @property
+    def device(self) -> int | None:
+        """The number of this rank's CUDA device; None: ranks are on CPUs."""
+        return None if self._work is None else self._work.device
 
     # --- The end.
 
@@ -83,6 +93,8 @@ class Core:
             self._requests.clear()
             self._starting.clear()
             _open.discard(self)
+            if self._work is not None:
+                self._work.end()
         _library.check(result)
 
     @property
@@ -125,6 +137,41 @@ class Core:
         self._enter()
         try:
             return _interrupt.call(self.abort, function, *arguments)
+        finally:
+            self._leave()
+
+    def _place(self, stream: Any, *arrays: Any) -> Place | None:
+        """Where a call with these arrays is; None on hosts. Without a stream it is in the one in
+        which the first array's framework works now, or in one of the communicator's own if that
+        learns of no stream, as JAX; else in the legacy default stream."""
+        work = self._work
+        if work is None:
+            if stream is not None:
+                raise InvalidArgumentError("stream is for communicators on CUDA devices; this one's "
+                                           "ranks are on CPUs, where calls return when they have "
+                                           "ended")
+            return None
+        if stream is not None:
+            return Place(work.device, streams.handle_of(stream))
+        for array in arrays:
+            current = streams.current_of(array)
+            if current is not None:
+                return Place(work.device, streams.usable(current))
+            if streams.learns_of_none(array):
+                return Place(work.device, work.own_stream())
+        return Place(work.device, 0)
+
+    def _own_place(self) -> Place | None:
+        """In a stream of the communicator's own, for calls that the host waits for."""
+        work = self._work
+        return None if work is None else Place(work.device, work.own_stream())
+
+    def _synchronize(self, place: Place) -> None:
+        """Waits for the stream; Control-C aborts. SystemError of CUDA's."""
+        self._enter()
+        try:
+            driver().check("cuStreamSynchronize", _interrupt.call(
+                self.abort, driver().synchronize, place.device, place.stream))
         finally:
             self._leave()
 
@@ -171,6 +218,8 @@ def _in_child() -> None:
         comm._closing = threading.Lock()
         comm._users.clear()
         comm._requests.clear()
+        if comm._work is not None:
+            comm._work.forget()
 
 
 atexit.register(_at_exit)

@@ -45,6 +45,11 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
+def code_of(name: str) -> int:
+    """occlDataType_t of a name, also of bool."""
+    return DTYPES["uint8" if name == BOOL else name][0]
+
+
 def numpy_dtype(name: str) -> Any:
     """The numpy type of a name; those of 8 and 16 bits that numpy lacks are of ml_dtypes."""
     import numpy

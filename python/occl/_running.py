@@ -12,6 +12,9 @@ from typing import Any
 from . import _buffers, _dtypes
 from ._calls import Options, of_plan, prepare
 from ._config import natural
+from ._cuda import streams
+from ._cuda.driver import driver
+from ._cuda.streams import Place
 from ._errors import AbortedError, InvalidArgumentError
 from ._plan import reference
 from .communicator import Communicator, init_all
@@ -70,7 +73,8 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
         bytes: int | str | None = None, dtype: Any = "float32", op: str = "sum",
         iterations: int | None = None, warmup: int | None = None, check: bool | None = None,
         timeout: float | None = 60.0) -> Run:
-    """Executes a plan on all its ranks, as threads of this process, and times it.
+    """Executes a plan on all its ranks, as threads of this process, and times it. Of arrays on CUDA
+    devices each rank is on the device of its own, and has a stream; all have ended when it returns.
 
     plan: one, or what occl.compile takes: then it is compiled for `ranks`.
     inputs, outputs: an array for each rank, or None on ranks that have none. Outputs are made where
@@ -90,7 +94,11 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
         raise InvalidArgumentError(f"plan '{plan.name}' is for {plan.ranks} ranks, not for {ranks}")
     should_check = check if check is not None else (
         inputs is None and reference.can_check(plan))
-    is_in_place = _is_in_place(inputs, outputs)
+    devices = _devices_of(inputs, plan.ranks)
+    if devices is not None and check:
+        raise InvalidArgumentError("check is for arrays in memory of the host; these are on CUDA "
+                                   "devices: compare a copy of the outputs")
+    is_in_place = _is_in_place(inputs, outputs, devices)
     timed = natural(iterations, "iterations") if iterations is not None else (
         1 if is_in_place else 10)
     untimed = natural(warmup, "warmup") if warmup is not None else (0 if is_in_place else 2)
@@ -108,7 +116,7 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
     elif bytes is not None:
         raise TypeError("bytes is for inputs that are made up; these are given")
     job = _Job(plan, inputs, outputs, Options(op=op, count=count, timeout=timeout),
-               untimed, timed)
+               untimed, timed, devices)
     expected = None
     if should_check:
         expected = reference.expected(plan, job.inputs, op, job.options.count or 0)
@@ -118,13 +126,36 @@ def run(plan: Plan | str | os.PathLike[str], inputs: Sequence[Any] | None = None
     return Run(plan, job.outputs, job.times, job.largest_bytes, should_check)
 
 
-def _is_in_place(inputs: Sequence[Any] | None, outputs: Sequence[Any] | None) -> bool:
+def _devices_of(inputs: Sequence[Any] | None, ranks: int) -> list[int] | None:
+    """The CUDA device of each rank; None if the inputs are in memory of the host."""
+    found = [] if inputs is None else [_buffers.device_of(array) for array in inputs]
+    rank = next((r for r, device in enumerate(found) if device is not None), None)
+    if rank is None:
+        return None
+    number = driver().device_count()
+    devices = [((found[rank] or 0) + r - rank) % number for r in range(ranks)]
+    for r, device in enumerate(found[:ranks]):
+        if device is not None and device != devices[r]:
+            raise InvalidArgumentError(f"input {rank} is on CUDA device {devices[rank]}, and input "
+                                       f"{r} on {device}: rank r is on the device r further, going "
+                                       f"around {number}")
+    return devices
+
+
+def _place_of(array: Any, device: int | None) -> Place | None:
+    """Where the array's framework works now."""
+    return None if device is None else Place(device, streams.current_of(array) or 0)
+
+
+def _is_in_place(inputs: Sequence[Any] | None, outputs: Sequence[Any] | None,
+                 devices: list[int] | None) -> bool:
     """Whether some input is, or shares memory with, its output."""
     if inputs is None or outputs is None:
         return False
-    for source, target in zip(inputs, outputs):
+    for rank, (source, target) in enumerate(zip(inputs, outputs)):
         if source is not None and target is not None:
-            a, b = _buffers.read(source), _buffers.read(target)
+            place = _place_of(source, None if devices is None else devices[rank])
+            a, b = (_buffers.read(source, place=place), _buffers.read(target, "out", place))
             if a.pointer < b.pointer + b.bytes and b.pointer < a.pointer + a.bytes:
                 return True
     return False
@@ -145,7 +176,7 @@ class _Job:
     """The ranks' threads, and what they share."""
 
     def __init__(self, plan: Plan, inputs: Sequence[Any], outputs: Sequence[Any] | None,
-                 options: Options, warmup: int, iterations: int):
+                 options: Options, warmup: int, iterations: int, devices: list[int] | None):
         for name, arrays in (("inputs", inputs), ("outputs", outputs)):
             if arrays is not None and (not hasattr(arrays, "__len__") or len(arrays) != plan.ranks):
                 raise InvalidArgumentError(f"{name} is one array for each of the {plan.ranks} "
@@ -154,17 +185,24 @@ class _Job:
         self.inputs = list(inputs)
         self.outputs: list[Any] = list(outputs) if outputs is not None else [None] * plan.ranks
         self.warmup, self.iterations = warmup, iterations
+        self.devices = devices
+        places = [_place_of(array, None if devices is None else devices[r])
+                  for r, array in enumerate(self.inputs)]
         rank = next((r for r, array in enumerate(self.inputs) if array is not None), None)
         if rank is None:
             raise InvalidArgumentError("no rank has an input")
-        self.model = _buffers.read(self.inputs[rank], f"input {rank}")
+        self.model = _buffers.read(self.inputs[rank], f"input {rank}", places[rank])
         if options.count is None:
             options = replace(options, count=plan._of_rank(rank).count_of(
                 self.model.elements, False, self.model.item_bytes))
         self.options = options
         # Bad arrays are seen here, before any rank waits for another one.
-        prepared = [of_plan(plan, rank, plan.ranks, source, target, options, self.model) for
-                    rank, (source, target) in enumerate(zip(self.inputs, self.outputs))]
+        prepared = [of_plan(plan, rank, plan.ranks, source, target, options, self.model,
+                            places[rank])
+                    for rank, (source, target) in enumerate(zip(self.inputs, self.outputs))]
+        # Streams of the calling thread, which the ranks' threads wait for.
+        self.before = [{buffer.current for buffer in one.buffers if buffer.current is not None}
+                       for one in prepared]
         self.outputs = [one.value for one in prepared]
         self.largest_bytes = max(buffer.bytes for one in prepared for buffer in one.keep[:2]
                                  if buffer is not None)
@@ -173,7 +211,7 @@ class _Job:
         self.failures: list[BaseException | None] = [None] * plan.ranks
 
     def execute(self) -> None:
-        comms = init_all(self.plan.ranks)
+        comms = init_all(self.plan.ranks, device=self.devices[0] if self.devices else None)
         try:
             threads = [threading.Thread(target=self._rank, args=(rank, comm), daemon=True,
                                         name=f"occl-rank-{rank}")
@@ -201,10 +239,17 @@ class _Job:
         source, target, options = self.inputs[rank], self.outputs[rank], self.options
         seconds, clock = self.seconds[rank], time.perf_counter
         try:
-            prepared = prepare(self.plan, rank, comm.size, source, target, options, self.model)
+            place = comm._own_place()
+            if place is not None:
+                for stream in self.before[rank]:
+                    driver().order(place.device, stream, place.stream)
+            prepared = prepare(self.plan, rank, comm.size, source, target, options, self.model,
+                               place)
             for i in range(-self.warmup, self.iterations):
                 begin = clock()
                 comm._run(prepared)
+                if place is not None:
+                    comm._end(prepared)
                 if i >= 0:
                     seconds[i] = clock() - begin
         except BaseException as failure:

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _buffers, _interrupt, _library
 from ._buffers import Buffer
+from ._cuda.streams import Place
 from ._config import natural
 from ._core import Core
 from ._errors import InvalidArgumentError, Result
@@ -23,11 +24,27 @@ from .request import Request
 class _Transfer:
     """A call that waits for its group's end; `keep` is what has to live until that has ended."""
 
-    __slots__ = ("comm", "function", "arguments", "keep")
+    __slots__ = ("comm", "function", "arguments", "keep", "place")
 
     def __init__(self, comm: Core, function: Callable[..., int], arguments: tuple[Any, ...],
-                 keep: tuple[Any, ...]):
+                 keep: tuple[Any, ...], place: Place | None):
         self.comm, self.function, self.arguments, self.keep = comm, function, arguments, keep
+        self.place = place
+
+    @property
+    def stream(self) -> int | None:
+        return None if self.place is None else self.place.stream
+
+    def has_begun(self) -> None:
+        """On devices it is in its stream: what has to happen until it has ended there."""
+        if self.place is not None and self.comm._work is not None:
+            buffers = [one for one in self.keep if isinstance(one, Buffer)]
+            if any(buffer.capsule is not None for buffer in buffers):
+                self.comm._starting.append(self)
+                self.comm._synchronize(self.place)
+                self.comm._starting.remove(self)
+            elif self.comm._work.is_to_hold(buffers, self.place.stream):
+                self.comm._work.hold(self.place.stream, self)
 
 
 class _Group(threading.local):
@@ -61,6 +78,8 @@ def group() -> Iterator[None]:
                 stack.enter_context(comm._using())
             end = _library.library().occlGroupEnd
             _library.check(_give(transfers, lambda: _interrupt.call(abort, end)))
+        for transfer in transfers:
+            transfer.has_begun()
 
 
 @contextmanager
@@ -87,7 +106,8 @@ def _give(transfers: list[_Transfer], end: Callable[[], int]) -> int:
     _group.is_given = True
     result = _library.library().occlGroupStart()
     for transfer in transfers:
-        result = result or transfer.function(*transfer.arguments, transfer.comm._handle, None)
+        result = result or transfer.function(*transfer.arguments, transfer.comm._handle,
+                                             transfer.stream)
     result = end() or result
     _group.is_given = False
     return result
@@ -109,18 +129,22 @@ class Transfers(Core):
     """Transfers between two ranks. Those of an ordered pair are a sequence of their own: the k-th
     send belongs to the k-th receive, with the same count and type."""
 
-    def send(self, array: Any, dest: int) -> None:
+    def send(self, array: Any, dest: int, *, stream: Any = None) -> None:
         """The array becomes what rank `dest` receives. Returns when the array is the caller's
         again: with up to 64 KiB mostly before it is received, else after."""
-        buffer = _buffers.read(array)
+        place = self._place(stream, array)
+        buffer = _buffers.read(array, place=place)
         peer = natural(dest, "dest", self.size)
-        self._transfer("occlSend", (buffer,), buffer.pointer, buffer.elements, buffer.code, peer)
+        self._transfer("occlSend", place, (buffer,), buffer.pointer, buffer.elements, buffer.code,
+                       peer)
 
-    def recv(self, array: Any, source: int) -> Any:
+    def recv(self, array: Any, source: int, *, stream: Any = None) -> Any:
         """Stores what rank `source` sends in the array, and returns it."""
-        buffer = _buffers.write(array, "the array")
+        place = self._place(stream, array)
+        buffer = _buffers.write(array, "the array", place)
         peer = natural(source, "source", self.size)
-        self._transfer("occlRecv", (buffer,), buffer.pointer, buffer.elements, buffer.code, peer)
+        self._transfer("occlRecv", place, (buffer,), buffer.pointer, buffer.elements, buffer.code,
+                       peer)
         return array
 
     @contextmanager
@@ -137,6 +161,9 @@ class Transfers(Core):
         if _group.transfers is not None:
             raise InvalidArgumentError("start_group inside of a group; those end with the outermost"
                                        " one")
+        if self.device is not None:
+            raise InvalidArgumentError("start_group is for communicators on CPUs; on CUDA devices "
+                                       "occl.group() puts its transfers into streams, and returns")
         request = Request(self, 0, (), None)
         with _collected() as transfers:
             yield request
@@ -152,62 +179,70 @@ class Transfers(Core):
             _library.check(result)
 
     def all_to_all_v(self, array: Any, send_counts: Sequence[int], out: Any,
-                     recv_counts: Sequence[int]) -> Any:
+                     recv_counts: Sequence[int], *, stream: Any = None) -> Any:
         """send_counts[q] elements for each rank q, one after the other, become the recv_counts[r]
         from each rank r in `out`, which is returned."""
-        source, target = _pair(array, out)
+        place = self._place(stream, array, out)
+        source, target = _pair(array, out, place)
         sends, receives = self._counts(send_counts, source), self._counts(recv_counts, target)
-        self._transfer("occlAllToAllv", (source, target, sends, receives), source.pointer, *sends,
+        self._transfer("occlAllToAllv", place, (source, target, sends, receives), source.pointer, *sends,
                        target.pointer, *receives, source.code)
         return out
 
-    def all_gather_v(self, array: Any, out: Any, recv_counts: Sequence[int]) -> Any:
+    def all_gather_v(self, array: Any, out: Any, recv_counts: Sequence[int], *,
+                     stream: Any = None) -> Any:
         """The recv_counts[r] elements of each rank r, one after the other in everybody's `out`."""
-        source, target = _pair(array, out)
+        place = self._place(stream, array, out)
+        source, target = _pair(array, out, place)
         receives = self._counts(recv_counts, target)
-        self._transfer("occlAllGatherv", (source, target, receives), source.pointer,
+        self._transfer("occlAllGatherv", place, (source, target, receives), source.pointer,
                        source.elements, target.pointer, *receives, source.code)
         return out
 
     def gather_v(self, array: Any, root: int = 0, *, out: Any = None,
-                 recv_counts: Sequence[int] | None = None) -> Any:
+                 recv_counts: Sequence[int] | None = None, stream: Any = None) -> Any:
         """The same for the root alone, which gives out and recv_counts; None elsewhere."""
         natural(root, "root", self.size)
+        place = self._place(stream, array, out)
         if self.rank != root:
-            source = _buffers.read(array)
-            self._transfer("occlGatherv", (source,), source.pointer, source.elements, None, None,
+            source = _buffers.read(array, place=place)
+            self._transfer("occlGatherv", place, (source,), source.pointer, source.elements, None, None,
                            None, source.code, root)
             return None
-        source, target = _pair(array, out)
+        source, target = _pair(array, out, place)
         receives = self._counts(recv_counts, target)
-        self._transfer("occlGatherv", (source, target, receives), source.pointer, source.elements,
-                       target.pointer, *receives, source.code, root)
+        self._transfer("occlGatherv", place, (source, target, receives), source.pointer,
+                       source.elements, target.pointer, *receives, source.code, root)
         return out
 
     def scatter_v(self, array: Any = None, root: int = 0, *, out: Any,
-                  send_counts: Sequence[int] | None = None) -> Any:
+                  send_counts: Sequence[int] | None = None, stream: Any = None) -> Any:
         """send_counts[q] elements of the root's array for each rank q, one after the other, become
         its `out`. On other ranks array and send_counts are None."""
         natural(root, "root", self.size)
+        place = self._place(stream, array, out)
         if self.rank != root:
-            target = _buffers.write(out)
-            self._transfer("occlScatterv", (target,), None, None, None, target.pointer,
+            target = _buffers.write(out, place=place)
+            self._transfer("occlScatterv", place, (target,), None, None, None, target.pointer,
                            target.elements, target.code, root)
             return out
-        source, target = _pair(array, out)
+        source, target = _pair(array, out, place)
         sends = self._counts(send_counts, source)
-        self._transfer("occlScatterv", (source, target, sends), source.pointer, *sends,
+        self._transfer("occlScatterv", place, (source, target, sends), source.pointer, *sends,
                        target.pointer, target.elements, source.code, root)
         return out
 
-    def _transfer(self, function: str, keep: tuple[Any, ...], *arguments: Any) -> None:
+    def _transfer(self, function: str, place: Place | None, keep: tuple[Any, ...],
+                  *arguments: Any) -> None:
         call = getattr(_library.library(), function)
+        transfer = _Transfer(self, call, arguments, keep, place)
         if _group.transfers is not None:
             with self._using():
-                _group.transfers.append(_Transfer(self, call, arguments, keep))
+                _group.transfers.append(transfer)
             return
         leave_lost_group()
-        _library.check(self._block(call, *arguments, self._handle, None))
+        _library.check(self._block(call, *arguments, self._handle, transfer.stream))
+        transfer.has_begun()
 
     def _counts(self, counts: Sequence[int] | None, buffer: Buffer) -> tuple[Any, Any]:
         """Arrays of counts and of displacements, of parts one after the other."""
@@ -226,8 +261,8 @@ class Transfers(Core):
         return array(*numbers), array(*displacements)
 
 
-def _pair(array: Any, out: Any) -> tuple[Buffer, Buffer]:
-    source, target = _buffers.read(array), _buffers.write(out)
+def _pair(array: Any, out: Any, place: Place | None) -> tuple[Buffer, Buffer]:
+    source, target = _buffers.read(array, place=place), _buffers.write(out, place=place)
     if source.code != target.code:
         raise InvalidArgumentError(f"out has elements of {target.dtype}, the array of "
                                    f"{source.dtype}")

@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from . import _abi, _library
+from ._abi import Config
 from ._collectives import Collectives
 from ._config import Settings, config_of, natural
+from ._cuda.driver import driver
 from ._errors import Error
-from ._insight import Insight
 from ._transfers import Transfers
 
 
-class Communicator(Collectives, Transfers, Insight):
+class Communicator(Collectives, Transfers):
     """One rank of a communicator. Made by occl.init, occl.init_all and split and shrink; close it,
     or use it as a context manager. Any thread may use it.
 
@@ -31,10 +32,10 @@ class Communicator(Collectives, Transfers, Insight):
         in a new one, ordered by key, then rank. None is no colour: then it returns None."""
         number = _abi.NO_COLOUR if colour is None else natural(colour, "colour", 1 << 31)
         handle = ctypes.c_void_p()
-        config = config_of(settings) if settings else None
+        config = self._config(settings)
         _library.check(self._block(_library.library().occlCommSplit, self._handle, number, key,
                                    config, ctypes.byref(handle)))
-        return None if handle.value is None else Communicator(handle.value)
+        return None if handle.value is None else Communicator(handle.value, self.device)
 
     def shrink(self, exclude: Sequence[int] = (), **settings: Unpack[Settings]) -> Communicator:
         """A smaller communicator of the ranks that are left, after a failure or without one: all
@@ -44,14 +45,20 @@ class Communicator(Collectives, Transfers, Insight):
         ranks = [natural(rank, "a rank of exclude", 1 << 32) for rank in exclude]
         numbers = (ctypes.c_uint32 * max(1, len(ranks)))(*ranks)
         handle = ctypes.c_void_p()
-        config = config_of(settings) if settings else None
+        config = self._config(settings)
 
         def make() -> int:
             with self._using():
                 return int(_library.library().occlCommShrink(
                     self._handle, numbers, len(ranks), config, ctypes.byref(handle)))
 
-        return _made(handle, make)
+        return _made(handle, make, self.device)
+
+    def _config(self, settings: Settings) -> Config | None:
+        """Of one that is made of this one: it stays on its device, which the library wants to hear."""
+        if settings and self.device is not None:
+            settings = {"device": self.device, **settings}
+        return config_of(settings) if settings else None
 
 
 def init(*, rank: int | None = None, size: int | None = None, name: str | None = None,
@@ -61,31 +68,38 @@ def init(*, rank: int | None = None, size: int | None = None, name: str | None =
 
     Without rank, size and name they come from the environment: of occl-run, torchrun, mpirun or
     srun. With them, all ranks give the same size and name, which is 1 to 64 of [A-Za-z0-9_-] and
-    unique among those of the user.
+    unique among those of the user. With `device` the rank is on that CUDA device.
     """
     config = config_of(settings)
     library = _library.library()
     handle = ctypes.c_void_p()
     if rank is None and size is None and name is None:
-        return _made(handle, lambda: library.occlCommInitFromEnv(ctypes.byref(handle), config))
+        return _made(handle, lambda: library.occlCommInitFromEnv(ctypes.byref(handle), config),
+                     settings.get("device"))
     if rank is None or size is None or name is None:
         raise TypeError("init() takes rank, size and name together, or none of them")
     if not isinstance(name, str):
         raise TypeError(f"name is a {type(name).__name__}; it is a str")
     numbers = natural(size, "size", 1 << 32), natural(rank, "rank", 1 << 32)
     return _made(handle, lambda: library.occlCommInitRank(
-        ctypes.byref(handle), *numbers, name.encode(), config))
+        ctypes.byref(handle), *numbers, name.encode(), config), settings.get("device"))
 
 
 def init_all(size: int, **settings: Unpack[Settings]) -> list[Communicator]:
-    """A communicator of `size` ranks in this process, for a thread each; the r-th is rank r's."""
+    """A communicator of `size` ranks in this process, for a thread each; the r-th is rank r's. With
+    `device` rank r is on the CUDA device that is r further, going around."""
     config = config_of(settings)
     handles = (ctypes.c_void_p * max(1, natural(size, "size", 1 << 16)))()
     _library.check(_library.library().occlCommInitAll(handles, size, config))
-    return [Communicator(handle) for handle in handles[:size] if handle is not None]
+    first = settings.get("device")
+    devices = [None] * size if first is None else [
+        (first + rank) % driver().device_count() for rank in range(size)]
+    return [Communicator(handle, device) for handle, device in zip(handles[:size], devices)
+            if handle is not None]
 
 
-def _made(handle: ctypes.c_void_p, make: Callable[[], int]) -> Communicator:
+def _made(handle: ctypes.c_void_p, make: Callable[[], int],
+          device: int | None) -> Communicator:
     """Makes a communicator in a thread of its own, as nothing but the timeout ends its wait for
     other ranks: so the calling thread can be interrupted. What is made after that is freed."""
     outcome: list[Error | None] = []
@@ -116,4 +130,4 @@ def _made(handle: ctypes.c_void_p, make: Callable[[], int]) -> Communicator:
     if outcome[0] is not None:
         raise outcome[0]
     assert handle.value is not None
-    return Communicator(handle.value)
+    return Communicator(handle.value, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _library
+from ._cuda import streams
 from ._errors import InvalidArgumentError, Result
 
 if TYPE_CHECKING:
@@ -49,6 +50,24 @@ class Request:
             self._take(comm._block(_library.library().occlWait, comm._handle, self._number))
         if self._failure is not None:
             raise self._failure
+
+    def wait_in_stream(self, stream: Any = None) -> Any:
+        """On devices: what follows in the stream (as Communicator.start takes it; without one that
+        in which the output's framework works now) waits until it is complete, also if it fails, and
+        the host does not. Returns the output, for that stream. Why it failed wait() says."""
+        comm = self._begun()
+        place = comm._place(stream, self._value)
+        if place is not None and stream is None and streams.learns_of_none(self._value):
+            raise InvalidArgumentError(f"{type(self._value).__name__} cannot be told that its "
+                                       "framework has to wait for a stream: wait(), or result()")
+        if place is None:
+            raise InvalidArgumentError("wait_in_stream is for communicators on CUDA devices; this "
+                                       "one's ranks are on CPUs: wait()")
+        if not self._is_complete:
+            with comm._using():
+                _library.check(_library.library().occlStreamWait(comm._handle, self._number,
+                                                                 place.stream))
+        return self._value
 
     def result(self) -> Any:
         """Waits, and returns the output: the array that the call was given, or made."""

@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -81,15 +79,6 @@ bool isSame(const Hash &a, const Hash &b) {
 }
 
 } // namespace
-
-Hash authenticate(std::span<const std::byte> key, std::span<const std::byte> text) {
-  Hash hash{};
-  unsigned int size = kHashBytes;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char *>(text.data()), text.size(),
-       reinterpret_cast<unsigned char *>(hash.data()), &size);
-  return hash;
-}
 
 StatusOr<Hash> drawHash() {
   Hash hash{};

@@ -26,11 +26,19 @@ std::string hex(const Hash &hash) {
   return text;
 }
 
-/// RFC 4231, test case 2.
+/// RFC 4231, test cases 1, 2 and 6, the last with a key that is longer than a block.
 TEST(Handshake, HashIsTheStandards) {
-  const std::string key = "Jefe", text = "what do ya want for nothing?";
-  EXPECT_EQ(hex(authenticate(std::as_bytes(std::span(key)), std::as_bytes(std::span(text)))),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  const struct {
+    std::string key, text, hash;
+  } cases[] = {{std::string(20, '\x0b'), "Hi There",
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+               {"Jefe", "what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+               {std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"}};
+  for (const auto &[key, text, hash] : cases)
+    EXPECT_EQ(hex(authenticate(std::as_bytes(std::span(key)), std::as_bytes(std::span(text)))),
+              hash);
 }
 
 struct Outcome {

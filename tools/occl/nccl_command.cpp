@@ -61,6 +61,33 @@ void preload(const std::string &library) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
+/// Starts the command with these signals blocked; 0 if it cannot, after a line on standard error,
+/// with `status` what that is to be. The child shares this process's memory until it executes the
+/// command, as copying page tables would take longer than all else here.
+pid_t start(const std::vector<std::string> &command, const sigset_t &mask, int &status) {
+  std::vector<char *> words;
+  for (const std::string &word : command)
+    words.push_back(const_cast<char *>(word.c_str()));
+  words.push_back(nullptr);
+  volatile int why = 0;
+  const pid_t process = vfork();
+  if (process == 0) {
+    sigprocmask(SIG_SETMASK, &mask, nullptr);
+    execvp(words[0], words.data());
+    why = errno;
+    _exit(127);
+  }
+  if (process > 0 && why == 0)
+    return process;
+  if (process > 0)
+    waitpid(process, nullptr, 0);
+  else
+    why = errno;
+  std::fprintf(stderr, "occl nccl: %s: %s\n", command[0].c_str(), std::strerror(why));
+  status = process < 0 ? 1 : why == ENOENT ? 127 : 126;
+  return 0;
+}
+
 int statusOf(pid_t process) {
   int status = 0;
   while (waitpid(process, &status, 0) < 0)
@@ -81,6 +108,9 @@ int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
     return 1;
   }
   UseReport report;
+  preload(library);
+  if (isOnHost)
+    setenv("OCCL_NCCL_HOST", "1", 1);
 
   // The signals are held back until there is somebody to have them.
   sigset_t passed, before;
@@ -88,18 +118,10 @@ int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
   for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     sigaddset(&passed, signal);
   sigprocmask(SIG_BLOCK, &passed, &before);
-  const pid_t process = fork();
-  if (process < 0) {
-    std::fprintf(stderr, "occl nccl: fork: %s\n", std::strerror(errno));
-    return 1;
-  }
-  if (process == 0) {
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    preload(library);
-    if (isOnHost)
-      setenv("OCCL_NCCL_HOST", "1", 1);
-    _exit(become("occl nccl", command[0], {command.begin() + 1, command.end()}));
-  }
+  int status = 0;
+  const pid_t process = start(command, before, status);
+  if (process == 0)
+    return status;
   child = process;
   for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     std::signal(signal, passOn);
@@ -107,7 +129,7 @@ int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
     std::signal(signal, SIG_IGN);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 
-  const int status = statusOf(process);
+  status = statusOf(process);
   if (report.isEmpty() && status != 127 && status != 126)
     std::fprintf(stderr,
                  "occl nccl: %s has made no NCCL communicator here: it calls none, or one that is "

@@ -76,6 +76,12 @@ def test_cuda_has_connections_for_many_streams() -> None:
     assert occl(*command, CUDA_DEVICE_MAX_CONNECTIONS="1")[0] == "1\n"
 
 
+def test_it_is_before_every_process_and_needs_no_library() -> None:
+    symbols = subprocess.run(["nm", OCCL], capture_output=True, text=True).stdout
+    headers = subprocess.run(["readelf", "-lW", OCCL], check=True, capture_output=True, text=True)
+    assert "INTERP" not in headers.stdout or "san_init" in symbols
+
+
 def test_signals_are_passed_on() -> None:
     program = "trap 'echo ended; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     with subprocess.Popen([OCCL, "nccl", "sh", "-c", program], stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _buffers, _dtypes
+from .._cuda.arrays import is_torch
 from .._errors import InvalidArgumentError
 from ..plan import Plan
 from .layout import Chunking
@@ -89,7 +90,7 @@ def _values(array: Any) -> Any:
 
     if isinstance(array, tuple):
         array = array[-1]
-    if _buffers.is_torch(array):
+    if is_torch(array):
         array = array.detach()
         array = (array.double() if array.is_floating_point() else array).numpy()
     array = numpy.array(array).ravel()

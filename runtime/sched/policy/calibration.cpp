@@ -5,6 +5,7 @@
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
+#include <atomic>
 #include <system_error>
 
 namespace occl::scheduler {
@@ -54,8 +55,16 @@ Nanoseconds measure() {
 } // namespace
 
 Nanoseconds flagRoundTrip() {
-  static const Nanoseconds measured = measure();
-  return measured;
+  // No static object that is initialised here: a process that is forked meanwhile would wait for a
+  // thread that it does not have. Of several threads that measure, the first one's counts.
+  static std::atomic<Nanoseconds::rep> known{0};
+  Nanoseconds::rep value = known.load(std::memory_order_relaxed);
+  if (value == 0) {
+    const Nanoseconds::rep measured = measure().count();
+    value = known.compare_exchange_strong(value, measured, std::memory_order_relaxed) ? measured
+                                                                                      : value;
+  }
+  return Nanoseconds{value};
 }
 
 BudgetLimits budgetLimits(Nanoseconds roundTrip, Nanoseconds requestedCap) {
