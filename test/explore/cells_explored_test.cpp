@@ -67,17 +67,45 @@ void leaveAndComeBack() {
           "the ranks count differently");
 }
 
+/// Rank 1 has left, rank 0 is about to. Meanwhile rank 1 submits anew: it counts on from where rank
+/// 0 is, or from the start if that has left.
+void leaveAndComeAnew() {
+  std::vector<std::unique_ptr<Fabric>> fabrics = makeFabrics();
+  Rank leaving(*fabrics[0]), coming(*fabrics[1]);
+  leaving.submitOnce();
+  coming.submitOnce();
+  leaving.cells.retire(leaving.id);
+  coming.cells.retire(coming.id);
+  coming.goOn();
+  leaving.goOn();
+  coming.goOn();
+  require(!coming.id.cell && leaving.id.cell, "rank 1 has not left, or rank 0 has");
+  exploreFromHere();
+  AnnounceCells::Activation came = AnnounceCells::Activation::NoCellFree;
+  Thread submitter([&] { came = coming.cells.activate(coming.id); });
+  leaving.goOn();
+  submitter.join();
+  require(came != AnnounceCells::Activation::NoCellFree, "there is a cell");
+  require(came == AnnounceCells::Activation::PeerLeaves || !leaving.id.cell ||
+              leaving.id.nextOrdinal == coming.id.nextOrdinal,
+          "the ranks count differently");
+}
+
 /// All schedules with two preemptions, stores being as late as can be.
-TEST(AnnounceCells, WhoLeavesAndWhoComesBackSeeEachOther) {
+void tryAll(void (*body)()) {
   Settings settings;
   settings.strategy = Settings::Strategy::Exhaustive;
   settings.schedules = 1000000;
   settings.preemptions = 2;
   settings.fromMark = true;
-  Outcome outcome = explore(settings, leaveAndComeBack);
+  Outcome outcome = explore(settings, body);
   EXPECT_TRUE(outcome.defect.empty()) << outcome.defect;
   EXPECT_TRUE(outcome.all) << outcome.schedules << " schedules";
 }
+
+TEST(AnnounceCells, WhoLeavesAndWhoComesBackSeeEachOther) { tryAll(leaveAndComeBack); }
+
+TEST(AnnounceCells, WhoComesAnewCountsAsWhoStays) { tryAll(leaveAndComeAnew); }
 
 } // namespace
 } // namespace occl::explore

@@ -420,21 +420,26 @@ TEST(Damage, FailuresAreNotTakenBack) {
   processes.join(kDamaged);
 }
 
-/// What `rank` maps of the segments of others, and may write, by what it has called.
+constexpr uint64_t kArena = 1 << 20, kHeap = 1 << 20;
+/// Of a segment: heads are as many as tails.
+constexpr uint64_t kShared = kArena + Segment::kTailsBytes + kPage;
+
+/// Bytes that `rank` maps of the segments of others, and may write; ~0 if header or tables are
+/// among them.
+uint64_t writableOfOthers(uint32_t rank) {
+  uint64_t bytes = 0;
+  for (const Piece &piece : faults::listPieces("memfd:occl-segment"))
+    if (piece.isWritable && faults::rankOf(piece.file) != rank) {
+      if (piece.offset < Segment::bytesFor(0) - kPage - Segment::kTailsBytes)
+        return ~uint64_t{0};
+      bytes += piece.bytes;
+    }
+  return bytes;
+}
+
+/// By what it has called.
 std::string checkWritable(occlComm_t comm, uint32_t rank) {
-  constexpr uint64_t kArena = 1 << 20, kHeap = 1 << 20;
-  auto writableOfOthers = [&] {
-    uint64_t bytes = 0;
-    for (const Piece &piece : faults::listPieces("memfd:occl-segment"))
-      if (piece.isWritable && faults::rankOf(piece.file) != rank) {
-        if (piece.offset < Segment::bytesFor(0) - kPage - Segment::kTailsBytes)
-          return ~uint64_t{0}; // header or tables
-        bytes += piece.bytes;
-      }
-    return bytes;
-  };
-  const uint64_t shared = kArena + Segment::kTailsBytes + kPage; // heads, as many as tails
-  if (uint64_t bytes = writableOfOthers(); bytes != (kRanks - 1) * shared)
+  if (uint64_t bytes = writableOfOthers(rank); bytes != (kRanks - 1) * kShared)
     return "writable of the others' segments: " + std::to_string(bytes);
   uint32_t wholeBells = 0; // the own one
   for (const Piece &piece : faults::listPieces("memfd:occl-bell"))
@@ -455,16 +460,33 @@ std::string checkWritable(occlComm_t comm, uint32_t rank) {
   if (occlCall(comm, &call, nullptr) != occlSuccess)
     return lastError("occlCall");
   // It stores to the output of each rank.
-  if (uint64_t bytes = writableOfOthers(); bytes != (kRanks - 1) * (shared + kHeap))
+  if (uint64_t bytes = writableOfOthers(rank); bytes != (kRanks - 1) * (kShared + kHeap))
     return "writable with direct access: " + std::to_string(bytes);
   return {};
 }
 
-TEST(Damage, OnlySharedPagesOfOthersCanBeWritten) {
+occlConfig_t withMemory() {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
-  config.arenaBytes = 1 << 20;
-  config.heapBytes = 1 << 20;
-  inProcesses(kRanks, "writable", checkWritable, config);
+  config.arenaBytes = kArena;
+  config.heapBytes = kHeap;
+  return config;
+}
+
+TEST(Damage, OnlySharedPagesOfOthersCanBeWritten) {
+  inProcesses(kRanks, "writable", checkWritable, withMemory());
+}
+
+TEST(Damage, NorMoreOfADividedCommunicator) {
+  const auto divide = [](occlComm_t comm, uint32_t rank) -> std::string {
+    const occlConfig_t config = withMemory();
+    occlComm_t divided = nullptr;
+    if (occlCommSplit(comm, 0, 0, &config, &divided) != occlSuccess)
+      return lastError("occlCommSplit");
+    const uint64_t bytes = writableOfOthers(rank);
+    occlCommDestroy(divided);
+    return bytes == 2 * (kRanks - 1) * kShared ? "" : "writable of both: " + std::to_string(bytes);
+  };
+  inProcesses(kRanks, "divided", divide, withMemory());
 }
 
 } // namespace

@@ -61,7 +61,7 @@ class MutateTest(unittest.TestCase):
 
     def test_written_and_left_out(self):
         text = "if (a < b)"
-        mutants = mutants_of("f", text, [("one", "w", "a < b", "(BROKEN || @)")], {("f", "true: a < b"): "why"})
+        mutants = mutants_of("f", text, [("one", "w", "a < b", "(BROKEN || @)", ())], {("f", "true: a < b"): "why"})
         self.assertEqual([mutant.why_left_out for mutant in mutants], [None, None, "why"])
         self.assertIn("a < b", mutate(text, mutants))
 
@@ -74,7 +74,7 @@ class EntriesTest(unittest.TestCase):
             return read(folder)
 
     def test_reads(self):
-        self.assertEqual(self.read(read_written, "x.mutants", WRITTEN), {"f": [("one", "w", "a < b", "(BROKEN || @)")]})
+        self.assertEqual(self.read(read_written, "x.mutants", WRITTEN), {"f": [("one", "w", "a < b", "(BROKEN || @)", ())]})
         self.assertEqual(self.read(read_left_out, "x.leftout", LEFT_OUT), {("f", "true: a < b"): "w"})
 
     def test_refuses(self):
@@ -87,7 +87,7 @@ class EntriesTest(unittest.TestCase):
                 self.read(read, name, text)
         for text in ("", "a < b; a < b"):
             with self.assertRaises(MutantError):
-                mutants_of("f", text, [("one", "w", "a < b", "(BROKEN || @)")], {})
+                mutants_of("f", text, [("one", "w", "a < b", "(BROKEN || @)", ())], {})
 
     def test_all_fit(self):
         root = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])

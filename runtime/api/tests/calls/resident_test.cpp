@@ -143,6 +143,23 @@ TEST(Resident, ADisagreementIsFound) {
   });
 }
 
+/// Who waits for data where a rank's blocks lie says whether that rank has called it at all.
+TEST(Resident, WhoHasNotCalledIsSaid) {
+  constexpr uint32_t kRanks = 2;
+  Job job(5, inLines(oneShotAllReduce(kRanks)), 10);
+  Ranks ranks(kRanks);
+  ranks.run([&](uint32_t r) {
+    ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
+    if (r == 1)
+      return;
+    occlCall_t call = job.call(r);
+    call.timeoutMs = 300;
+    EXPECT_EQ(occlCall(ranks[r], &call, nullptr), occlTimeout);
+    std::string text = occlCommGetLastError(ranks[r]);
+    EXPECT_NE(text.find("waits for rank 1, which has not submitted it"), std::string::npos) << text;
+  });
+}
+
 /// Rank 0 of a broadcast waits for nobody: it may run ahead of the others as far as the blocks
 /// reach.
 TEST(Resident, ASenderThatRunsAheadIsHeldBack) {
