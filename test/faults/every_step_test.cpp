@@ -18,6 +18,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <initializer_list>
 #include <iterator>
@@ -84,15 +85,21 @@ plan::Plan inLines(plan::Plan plan) {
   return plan;
 }
 
-/// Whether the wrong value was stored where it says that data is there, or where it lies, or that
-/// memory may be used again. Nothing keeps a receiver from taking other bytes then.
+/// Where a wrong value says that data is there, or where it lies, or that memory may be used again:
+/// nothing keeps a receiver from taking other bytes then.
+constexpr const char *kFilesOfData[] = {"runtime/exec/", "runtime/control/records/announce",
+                                        "runtime/sched/task_board."};
+
 bool leadsToData(const faults::Record &record) {
-  const std::string where = record.where;
-  for (const char *file : {"interpreter/", "transport/announce", "daemon/announce_cells.",
-                           "daemon/lane", "daemon/reservation.", "daemon/task_board."})
-    if (where.find(file) != std::string::npos)
-      return record.hit.load();
-  return false;
+  return record.hit.load() && std::ranges::any_of(kFilesOfData, [&](const char *file) {
+           return std::strstr(record.where, file) != nullptr;
+         });
+}
+
+/// Of a life without a fault: there is no name in the list that no file has any more.
+void expectAllFiles(const faults::Record &record) {
+  for (size_t i = 0; i < std::size(kFilesOfData); ++i)
+    EXPECT_TRUE(record.files.load() >> i & 1) << "no step is in " << kFilesOfData[i];
 }
 
 /// Starts all in an order of its own, waits, and calls the last one; if it is in lines in the end
@@ -172,8 +179,10 @@ std::string liveAndLeaveNothing(const Trial &trial, uint32_t rank, faults::Recor
   const int64_t files = countEntries("/proc/self/fd");
   std::thread([] {}).join(); // a sanitizer starts one of its own with the first
   const std::set<std::string> threads = listThreads();
-  if (rank == trial.victim)
+  if (rank == trial.victim) {
+    faults::watch(kFilesOfData);
     faults::arm(trial.kind, trial.point, record);
+  }
   std::string wrong = live(trial, rank);
   if (rank == trial.victim) {
     record->ended.store(true);
@@ -226,6 +235,8 @@ bool run(Trial trial) {
     EXPECT_FALSE(staysInSharedMemory(trial.name))
         << "victim " << trial.victim << " at point " << trial.point << ", " << record->where;
   }
+  if (!record->hit.load())
+    expectAllFiles(*record.get());
   return record->hit.load();
 }
 

@@ -22,6 +22,7 @@ struct Armed {
 };
 
 Armed armed;
+std::span<const char *const> watched;
 bool corruptsNext = false;
 
 void sleepMilliseconds(long milliseconds) {
@@ -59,8 +60,17 @@ void inject() {
   }
 }
 
+void note(const char *file) {
+  for (size_t i = 0; i < watched.size(); ++i)
+    if (std::strstr(file, watched[i]))
+      armed.record->files.fetch_or(1u << i, std::memory_order_relaxed);
+}
+
 void pass(const char *operation, const char *file, uint32_t line) {
-  if (!armed.record || ++armed.record->points != armed.point)
+  if (!armed.record)
+    return;
+  note(file);
+  if (++armed.record->points != armed.point)
     return;
   std::snprintf(armed.record->where, sizeof armed.record->where, "%s at %s:%u", operation, file,
                 line);
@@ -69,6 +79,8 @@ void pass(const char *operation, const char *file, uint32_t line) {
 }
 
 } // namespace
+
+void watch(std::span<const char *const> files) { watched = files; }
 
 void arm(Kind kind, uint64_t point, Record *record) {
   armed = {kind, point, record};

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 namespace occl::faults {
 
@@ -25,7 +26,12 @@ struct Record {
   char where[256] = {};           // what was next, "store at file:line"
   std::atomic<bool> hit{false};   // the fault is injected
   std::atomic<bool> ended{false}; // set by the test: the process has done all it had to
+  std::atomic<uint32_t> files{0}; // bit i: a point lay in file i of watch()
 };
+
+/// At most 32 parts of file names, which stay valid: Record::files says which are met. Before
+/// arm().
+void watch(std::span<const char *const> files);
 
 /// From now on this process counts points, and at the `point`-th, from 1, has the fault. `record`
 /// stays valid; null: it counts no more.
