@@ -14,6 +14,8 @@
  * -DCOARSE          what is published and the ring that follows are one step, which leaves much less
  *                   to search
  * -DN=2             two invocations, or one; else three
+ * -DTURNS           executors take the tasks in passes, as the code's queue has them, whether or not they can run; else any
+ *                   that can, so that all policies are covered. At most two invocations, in opposite orders
  * -DBREAK_<defect>  one of the defects that README.md lists
  *
  * Behind the brace of each step stand the functions that take it, see citations_test.py.
@@ -65,6 +67,18 @@ byte queue[RANKS], claimed[RANKS];
 byte unseen[RANKS * 2];
 /* Tasks that somebody's last look has left out, as they were claimed. */
 byte leftOut[RANKS];
+
+#ifdef TURNS
+/* The queue itself: tasks in its order, and where the pass is. A task that has had its turn in the
+ * pass, or came too late for one, is in `hadTurn`; one that the pass owes a turn, as it was there and
+ * nobody's when the pass began, in `owed`. `agreed` are invocations that stand where all ranks put them. */
+#define TASKS (N * B)
+byte order[RANKS * TASKS], length[RANKS], front[RANKS];
+byte hadTurn[RANKS], owed[RANKS], agreed[RANKS];
+bit passHasBegun[RANKS];
+byte atStart[RANKS], newcomers[RANKS], visits[RANKS];
+hidden byte at, moving, task, attempt;
+#endif
 
 byte freeUnits[RANKS];
 byte numOpen[RANKS];
@@ -194,6 +208,20 @@ inline submit(r, i) { /* Daemon::submit */
   }
 }
 
+#ifdef TURNS
+/* All that was there when a pass began has had its turn in it, unless somebody held it then. */
+inline beginPass(r, tasks) { /* TaskQueue::beginPass */
+  assert(owed[r] == 0);
+  owed[r] = queue[r] & ~claimed[r];
+  hadTurn[r] = 0;
+  front[r] = 0;
+  passHasBegun[r] = 0;
+  atStart[r] = tasks;
+  newcomers[r] = 0;
+  visits[r] = 0
+}
+#endif
+
 /* What nobody reads any more has one value. */
 inline forget(r) { /* none: fewer states */
   for (j : 0 .. N - 1) {
@@ -208,6 +236,14 @@ inline forget(r) { /* none: fewer states */
   :: else
   fi;
   queue[r] = 0;
+#ifdef TURNS
+  for (j : 0 .. TASKS - 1) {
+    order[r * TASKS + j] = 0
+  }
+  length[r] = 0;
+  owed[r] = 0;
+  beginPass(r, 0);
+#endif
   freeUnits[r] = 0
 }
 
@@ -252,16 +288,123 @@ inline settle(r) { /* Core::settleFailure */
   (b == 0 -> i == 0 || announced[INVOCATION(PEER(r), i)]                                           \
           : IS_DONE(r, i, 0) && announced[INVOCATION(PEER(r), i)] && IS_DONE(PEER(r), i, 0))
 
+#ifdef TURNS
+/* Whether invocation i goes before k. What all ranks have announced goes first, in the order of
+ * rank 0; then what was submitted first. */
+#define AGREED(r, i) ((agreed[r] >> (i)) & 1)
+#define GOES_BEFORE(r, i, k)                                                                       \
+  ((i) != (k) && (AGREED(r, i) != AGREED(r, k) -> AGREED(r, i) : (AGREED(r, i) || r == 0) == ((i) < (k))))
+#define AT(r, position) order[(r) * TASKS + (position)]
+
+inline place(r) { /* TaskQueue::place */
+  at = 0;
+  do
+  :: at < length[r] && !GOES_BEFORE(r, task / B, AT(r, at) / B) -> at++
+  :: else -> break
+  od;
+  moving = length[r];
+  do
+  :: moving > at -> AT(r, moving) = AT(r, moving - 1); moving--
+  :: else -> break
+  od;
+  AT(r, at) = task;
+  length[r]++;
+  if
+  :: at < front[r] && (hadTurn[r] & (1 << task)) -> front[r]++
+#ifndef BREAK_MOVED
+  :: at < front[r] && !(hadTurn[r] & (1 << task)) -> front[r] = at
+#endif
+  :: else
+  fi
+}
+
+inline take(r) { /* TaskQueue::take */
+  at = 0;
+  do
+  :: AT(r, at) != task -> at++
+  :: else -> break
+  od;
+  if
+  :: at < front[r] -> front[r]--
+  :: else
+  fi;
+  length[r]--;
+  do
+  :: at < length[r] -> AT(r, at) = AT(r, at + 1); at++
+  :: else -> break
+  od;
+  AT(r, length[r]) = 0
+}
+
+inline insert(r) { /* TaskQueue::insert */
+  if
+  :: length[r] == 0 -> beginPass(r, 0)
+  :: else
+  fi;
+  if
+#ifdef BREAK_LATE
+  :: 0
+#else
+  :: passHasBegun[r] && newcomers[r] >= atStart[r] -> hadTurn[r] = hadTurn[r] | (1 << task)
+#endif
+  :: else
+  fi;
+  if
+  :: passHasBegun[r] -> newcomers[r]++
+  :: else -> atStart[r]++
+  fi;
+  place(r)
+}
+
+/* What all ranks have announced moves to where all of them put it, with the turn that it has. */
+inline agree(r, i) { /* TaskBoard::place, TaskQueue::move */
+  d_step { /* TaskBoard::place, TaskQueue::move */
+    if
+    :: length[r] > B && announced[INVOCATION(PEER(r), i)] && !AGREED(r, i) ->
+      task = i * B;
+      do
+      :: task < (i + 1) * B ->
+        if
+        :: queue[r] & (1 << task) ->
+          take(r);
+          agreed[r] = agreed[r] | (1 << i);
+          place(r)
+        :: else
+        fi;
+        task++
+      :: else -> break
+      od
+    :: else
+    fi
+  }
+}
+
+#define NTH(r, j) (r == 0 -> j : N - 1 - (j)) /* to be submitted */
+#else
+#define NTH(r, j) (j)
+#endif
+
 /* TaskBoard::drainAll, under the board's lock: what has been submitted starts. */
 inline drain(r) { /* TaskBoard::drainAll, TaskBoard::start, TaskBoard::startSuccessor */
   for (j : 0 .. N - 1) {
     if
-    :: state[INVOCATION(r, j)] == SUBMITTED && MAY_START(r, j) ->
+    :: state[INVOCATION(r, NTH(r, j))] == SUBMITTED && MAY_START(r, NTH(r, j)) ->
 #ifdef BREAK_POOL
       freeUnits[r]--;
 #endif
-      state[INVOCATION(r, j)] = OPEN;
+      state[INVOCATION(r, NTH(r, j))] = OPEN;
+#ifdef TURNS
+      d_step { /* TaskQueue::insert */
+        task = NTH(r, j) * B;
+        insert(r);
+        queue[r] = queue[r] | (1 << task);
+        task++;
+        insert(r);
+        queue[r] = queue[r] | (1 << task)
+      }
+#else
       queue[r] = queue[r] | BIT(j, 0) | BIT(j, 1)
+#endif
     :: else
     fi
   }
@@ -276,10 +419,10 @@ inline drain(r) { /* TaskBoard::drainAll, TaskBoard::start, TaskBoard::startSucc
 #define APART 0
 #endif
 
-/* TaskQueue::claimNext takes the tasks in passes, which newcomers and tasks that move disturb. Here
- * it is any of them that can run, so that all passes are covered, and in a last look also any that
- * has not been looked at in it. Looks in vain before the mark are left out: there is a last look
- * behind it, or a ring. */
+/* TaskQueue::claimNext takes the tasks in passes, which newcomers and tasks that move disturb: so it
+ * does with -DTURNS. Else it is any of them that can run, so that all passes are covered, and in a
+ * last look also any that has not been looked at in it; looks in vain before the mark are left out
+ * then: there is a last look behind it, or a ring. */
 #define FREE(r) (queue[r] & ~claimed[r])
 #if defined(BREAK_PREEMPTION) || defined(BREAK_POINTER_EXCHANGE)
 #define TAKES(r, i, b, second) (FREE(r) & BIT(i, b))
@@ -288,6 +431,39 @@ inline drain(r) { /* TaskBoard::drainAll, TaskBoard::start, TaskBoard::startSucc
   ((FREE(r) & BIT(i, b)) && ((second && (unseen[r * 2 + me] & BIT(i, b))) || CAN_RUN(r, i, b)))
 #endif
 inline claim(r, second) { /* TaskBoard::claimNext, TaskQueue::claimNext */
+#ifdef TURNS
+  /* The rest of this pass, then the next one. */
+  d_step { /* TaskQueue::claimNext */
+    attempt = 0;
+    do
+    :: !holds && front[r] < length[r] ->
+      task = AT(r, front[r]);
+      if
+      :: (claimed[r] | hadTurn[r]) & (1 << task)
+      :: else ->
+        passHasBegun[r] = 1;
+#ifndef BREAK_TURNS
+        hadTurn[r] = hadTurn[r] | (1 << task);
+        visits[r]++;
+        assert(visits[r] <= 2 * atStart[r]);
+#endif
+        owed[r] = owed[r] & ~(1 << task);
+        invocation = task / B;
+        block = task % B;
+        holds = 1
+      fi;
+#ifdef BREAK_TURNS
+      front[r] = (holds -> 0 : front[r] + 1)
+#else
+      front[r]++
+#endif
+    :: !holds && front[r] >= length[r] && attempt < 2 ->
+      beginPass(r, length[r]);
+      attempt++
+    :: else -> break
+    od
+  };
+#else
   if
   :: TAKES(r, 0, 0, second) -> invocation = 0; block = 0; holds = 1
   :: TAKES(r, 0, 1, second) -> invocation = 0; block = 1; holds = 1
@@ -301,6 +477,7 @@ inline claim(r, second) { /* TaskBoard::claimNext, TaskQueue::claimNext */
 #endif
   :: else
   fi;
+#endif
   if
   :: holds ->
     claimed[r] = claimed[r] | BIT(invocation, block);
@@ -338,6 +515,13 @@ inline touch(r) { /* StepDriver::advance, StepDriver::executeSlice, StepDriver::
   assert(invocation != 1 || state[INVOCATION(r, 0)] >= FINISHED);
 #endif
   doneOf[r] = doneOf[r] | BIT(invocation, block);
+#ifdef TURNS
+  d_step { /* TaskQueue::remove */
+    task = invocation * B + block;
+    take(r);
+    hadTurn[r] = hadTurn[r] & ~(1 << task)
+  };
+#endif
   queue[r] = queue[r] & ~BIT(invocation, block)
 }
 
@@ -385,6 +569,9 @@ inline look(r, second) { /* Executor::visitOne */
         CAN_RUN(r, invocation, block);
 #endif
         moved = CAN_RUN(r, invocation, block);
+#ifdef TURNS
+        agree(r, invocation);
+#endif
         if
         :: !APART && moved -> touch(r)
         :: !APART && !moved -> release(r)

@@ -9,6 +9,11 @@
  * With the announcement travels the signature of the call, in RING slots. Before a rank announces n + RING, which overwrites its own of n, it compares
  * those of n with all. The first rank that comes so far finds all of them, and so any that differ.
  *
+ * The code differs: it announces before it waits, and RING is 4, see the decision. device_collective_test tries its rule of who
+ * may begin.
+ *
+ * Behind the brace of each step stand the functions that take it, see citations_test.py.
+ *
  * -DMISMATCH          rank 0 makes another call than the others, once
  * -DABORT             the communicator fails at any time
  * -DAGAIN             afterwards another communicator has the memory, whose numbers go on from the largest that was used
@@ -17,7 +22,6 @@
  * -DBREAK_CLEAR       lines are not cleared
  * -DBREAK_CLEAR_ONE   every MODULUS / 2 calls one block is cleared, not each of them in turn
  * -DBREAK_CLEAR_LATE  a block is cleared after the announcement
- * -DBREAK_RING       signatures have RING slots
  * -DBREAK_RESTART     numbers of the next communicator begin anew
  * -DBREAK_MEMBERS     the next communicator begins on a rank that has ended the one before, whatever the others do
  */
@@ -66,8 +70,8 @@ bit isSilent;     /* in it, it neither sends nor receives; else only its operati
 #define DIFFERS(p, q, k) (ANNOUNCES(p, k) && ANNOUNCES(q, k) && slots[p].signature[(k) % RING] != slots[q].signature[(k) % RING])
 
 /* Compares call k with all that have announced it. */
-inline compare(k) {
-  d_step {
+inline compare(k) { /* whatPeerCalls */
+  d_step { /* whatPeerCalls */
     p = 0;
     do
     :: p < N ->
@@ -82,8 +86,8 @@ inline compare(k) {
   }
 }
 
-inline clear(block) {
-  d_step {
+inline clear(block) { /* DeviceCollective::clearsLines, clearLines */
+  d_step { /* clearLines */
     p = 0;
     do
     :: p < N -> lines[me].flag[p * RING + (block)] = 0; p++
@@ -95,7 +99,7 @@ inline clear(block) {
 
 #define WORKS(n) (plan[n] == 0 || plan[n] == 2 || me == 0 || plan[n] == 1 || (plan[n] == 3 && me == 1))
 
-proctype Rank(byte me) {
+proctype Rank(byte me) { /* OrderedCalls::call */
   byte c, n, k, p, first; /* n: of the communicator; k: the number that memory knows */
   bit mine;
   do
@@ -141,7 +145,7 @@ proctype Rank(byte me) {
       if
       :: WORKS(n) ->
 #endif
-      d_step {
+      d_step { /* announceBegin */
         mine = (odd != 0 && n == odd && me == 0);
         slots[me].number[k % RING] = k;
         slots[me].signature[k % RING] = mine;
@@ -168,7 +172,7 @@ proctype Rank(byte me) {
       p = 0;
       do
       :: p < N ->
-        d_step {
+        d_step { /* StepDriver::publish */
           if
           :: sends(n, me, p) && !mine -> lines[p].flag[me * RING + k % RING] = FLAG(k); lines[p].data[me * RING + k % RING] = c * CALLS + n
           :: else
@@ -220,7 +224,7 @@ proctype Rank(byte me) {
 }
 
 #ifdef ABORT
-active proctype Abort() {
+active proctype Abort() { /* Daemon::fail */
   failed = 1
 }
 #endif
