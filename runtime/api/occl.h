@@ -1,4 +1,6 @@
-/* OCCL: collectives that cannot deadlock, in whatever order each rank starts them. C interface.
+/* OCCL: collectives that each rank may start in an order of its own. C interface. They do not
+ * deadlock as long as ranks start what others wait for without waiting first for what those have
+ * not started, and, on CUDA devices, under the conditions at occlCall and occlStart.
  *
  * A communicator joins ranks 0..n-1, which are threads of one process, or processes of one machine
  * or, on CPUs, of several.
@@ -188,7 +190,11 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
  *   cudaDeviceSynchronize may wait for it, as may the first launch of any kernel of the program
  *   (CUDA loads it then: set CUDA_MODULE_LOADING=EAGER), and a communicator's first call of a kind,
  *   count and type, which clears and copies memory; CUDA_LAUNCH_BLOCKING, profilers and
- *   compute-sanitizer have every launch wait.
+ *   compute-sanitizer have every launch wait;
+ * - no thread waits for a call of one communicator before it makes one of another that a rank waits
+ *   for first: in conflicting orders that is a cycle of the program's own;
+ * - processes that share a device have MPS, or time: without it the device serves one of them after
+ *   the other, so a call takes milliseconds for each change, and is right.
  * Otherwise calls wait for ever or end at their timeout. What waits for long is said on standard
  * error, with the number of streams that wait if that has reached the limit. */
 OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct CUstream_st *stream);

@@ -94,7 +94,7 @@ struct alignas(64) BlockLease {
   CollectiveTraits traits;
 };
 
-/// How far the owner is from giving a cell to another collective; see daemon/announce_cells.h.
+/// How far the owner is from giving a cell to another collective; see announce_cells.h.
 enum class CellPhase : uint64_t { Vacant = 0, Active, Resting, Ready, Leaving };
 
 /// What a cell's owner says of it, in one word.
