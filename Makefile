@@ -21,7 +21,7 @@ help:
 	@echo "make model                 the model of the daemon with more interleavings; a quarter of an hour and some GB"
 	@echo "make explore               the daemon's code under all schedules with two delays; some minutes"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
-	@echo "make mutate-daemon         break the daemon's synchronisation in turn and see the explorer find it; a quarter of an hour"
+	@echo "make mutate-daemon         break the runtime's synchronisation and what was repaired in turn, and see tests find it; half an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, libnccl.so.2 (docs/nccl.md), tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "                           ARCHITECTURES=all: with code for GPUs of compute capability 8.0, 9.0, 10.0 and later; else 9.0 alone. wheel, too"

@@ -28,10 +28,11 @@ public:
   void damage(int with, size_t skip = 0) {
     std::memset(index[0].bytes + skip, with, AnnounceTable::indexBytes(numCells) - skip);
   }
-  /// All places hold this number.
-  void damageWithNumber(uint32_t number) {
+  /// All places hold this number, but for the first one.
+  void damageWithNumber(uint32_t number, uint32_t first) {
     auto *words = reinterpret_cast<uint32_t *>(index[0].bytes);
     std::fill(words + 16, words + AnnounceTable::indexBytes(numCells) / 4, number);
+    words[16] = first;
   }
 
 private:
@@ -84,12 +85,20 @@ TEST(AnnounceTable, ADamagedIndexEndsNoLoopLateAndLeadsNowhere) {
 TEST(AnnounceTable, AnIndexFullOfOneCellEnds) {
   Table t(64);
   AnnounceCell *cell = t.owner.take(5);
-  t.damageWithNumber(1);
+  t.damageWithNumber(1, 1);
   EXPECT_EQ(t.table.find(5), cell);
   EXPECT_EQ(t.table.find(6), nullptr);
   EXPECT_FALSE(t.table.lifeOf(6));
   EXPECT_EQ(t.owner.take(6), nullptr);
   t.owner.giveBack(*cell);
+}
+
+TEST(AnnounceTable, NumbersBehindAPlaceThatBecomesFreeLeadNowhere) {
+  Table t(64);
+  AnnounceCell *cell = t.owner.take(5);
+  t.damageWithNumber(0xfffffff0, 1);
+  t.owner.giveBack(*cell);
+  EXPECT_EQ(t.table.find(5), nullptr);
 }
 
 TEST(AnnounceTable, AllCellsCanBeTakenAndNoMore) {

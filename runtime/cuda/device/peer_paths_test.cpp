@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <new>
 #include <string>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 namespace occl::cuda {
@@ -70,6 +73,19 @@ TEST(PeerPaths, WhateverLiesThereIsReadWithinBounds) {
   std::vector<PeerPaths> ranks = {spoilt, on("a", {"b"})};
   EXPECT_NE(whyNoWideLines(ranks), "");
   EXPECT_NE(whyThroughHost(ranks), "");
+}
+
+/// Behind them lies nothing that can be read.
+TEST(PeerPaths, NamesEndWhereTheirPlacesDo) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void *pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  char *end = static_cast<char *>(pages) + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  auto *paths = new (end - sizeof(PeerPaths)) PeerPaths(on("a", {}));
+  paths->numUnreachable = ~0u;
+  EXPECT_EQ(whyThroughHost({paths, 1}), "");
+  munmap(pages, 2 * page);
 }
 
 void addUnreachable(PeerPaths &paths, const std::string &device) {
