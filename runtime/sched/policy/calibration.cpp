@@ -57,7 +57,7 @@ Nanoseconds measure() {
 Nanoseconds flagRoundTrip() {
   // No static object that is initialised here: a process that is forked meanwhile would wait for a
   // thread that it does not have. Of several threads that measure, the first one's counts.
-  static std::atomic<Nanoseconds::rep> known{0};
+  static Atomic<Nanoseconds::rep> known{0};
   Nanoseconds::rep value = known.load(std::memory_order_relaxed);
   if (value == 0) {
     const Nanoseconds::rep measured = measure().count();
