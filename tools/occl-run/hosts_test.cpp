@@ -11,9 +11,6 @@
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -22,10 +19,8 @@ using namespace std::chrono_literals;
 using occl::run::testing::contains;
 using occl::run::testing::occlRun;
 using occl::run::testing::Result;
-
-std::string scratchFile(const std::string &name) {
-  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
-}
+using occl::run::testing::scratchFile;
+using occl::run::testing::signalOcclRun;
 
 class Hosts : public ::testing::Test {
 protected:
@@ -46,33 +41,6 @@ protected:
     setenv("OCCL_RUN_RSH", path.c_str(), 1);
   }
 };
-
-/// Waits until `lines` lines are in the file, then returns them.
-std::vector<std::string> awaitLines(const std::string &path, size_t lines) {
-  for (int i = 0; i < 1000; ++i) {
-    std::ifstream file(path);
-    std::vector<std::string> found;
-    for (std::string line; std::getline(file, line);)
-      found.push_back(line);
-    if (found.size() >= lines)
-      return found;
-    std::this_thread::sleep_for(10ms);
-  }
-  ADD_FAILURE() << "no " << lines << " lines in " << path;
-  return {};
-}
-
-bool endsSoon(const std::string &pid) {
-  for (int i = 0; i < 500; ++i) {
-    std::ifstream file("/proc/" + pid + "/stat");
-    std::string text;
-    std::getline(file, text);
-    if (!file || text.find(") Z") != std::string::npos)
-      return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
 
 TEST_F(Hosts, GivesEachRankItsPlace) {
   const Result result =
@@ -187,35 +155,12 @@ TEST_F(Hosts, ALostHostIsNamedAndEndsTheOthers) {
   EXPECT_TRUE(contains(result, "lost host 'b' with ranks 2 to 3")) << result.output;
 }
 
-/// Starts ranks on two hosts that write their pids and then sleep, sends `signal` to occl-run; its
-/// status, or minus a signal.
-int signalOcclRun(int signal, const std::string &file, std::vector<std::string> &ranks) {
-  const std::string script = "echo $$ >> " + file + "; exec sleep 100";
-  const pid_t launcher = fork();
-  if (launcher == 0) {
-    execl("tools/occl-run/occl-run", "occl-run", "--hosts", "a,b", "-n", "4", "sh", "-c",
-          script.c_str(), nullptr);
-    _exit(99);
-  }
-  ranks = awaitLines(file, 4);
-  kill(launcher, signal);
-  int status = 0;
-  waitpid(launcher, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 TEST_F(Hosts, AnInterruptEndsAllRanks) {
-  std::vector<std::string> ranks;
-  EXPECT_EQ(signalOcclRun(SIGINT, scratchFile("interrupted"), ranks), 128 + SIGINT);
-  for (const std::string &pid : ranks)
-    EXPECT_TRUE(endsSoon(pid));
+  EXPECT_EQ(signalOcclRun(SIGINT, {"--hosts", "a,b"}, 4, scratchFile("interrupted")), 128 + SIGINT);
 }
 
 TEST_F(Hosts, NoRankOutlivesOcclRun) {
-  std::vector<std::string> ranks;
-  EXPECT_EQ(signalOcclRun(SIGKILL, scratchFile("killed"), ranks), -SIGKILL);
-  for (const std::string &pid : ranks)
-    EXPECT_TRUE(endsSoon(pid));
+  EXPECT_EQ(signalOcclRun(SIGKILL, {"--hosts", "a,b"}, 4, scratchFile("killed")), -SIGKILL);
 }
 
 TEST_F(Hosts, MuchOutputComesWhole) {

@@ -8,48 +8,16 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 
 namespace {
 
 using namespace std::chrono_literals;
+using occl::run::testing::awaitLines;
 using occl::run::testing::contains;
 using occl::run::testing::occlRun;
 using occl::run::testing::Result;
-
-std::string scratchFile(const char *name) {
-  return std::string(std::getenv("TEST_TMPDIR")) + "/" + name;
-}
-
-/// Waits until `lines` lines are in the file, then returns them.
-std::vector<std::string> awaitLines(const std::string &path, size_t lines) {
-  for (int i = 0; i < 1000; ++i) {
-    std::ifstream file(path);
-    std::vector<std::string> found;
-    for (std::string line; std::getline(file, line);)
-      found.push_back(line);
-    if (found.size() >= lines)
-      return found;
-    std::this_thread::sleep_for(10ms);
-  }
-  ADD_FAILURE() << "no " << lines << " lines in " << path;
-  return {};
-}
-
-bool isRunning(const std::string &pid) {
-  std::ifstream file("/proc/" + pid + "/stat");
-  std::string text;
-  std::getline(file, text);
-  return file && text.find(") Z") == std::string::npos;
-}
-
-bool endsSoon(const std::string &pid) {
-  for (int i = 0; i < 500 && isRunning(pid); ++i)
-    std::this_thread::sleep_for(10ms);
-  return !isRunning(pid);
-}
+using occl::run::testing::scratchFile;
+using occl::run::testing::signalOcclRun;
 
 TEST(Launcher, givesEachRankItsPlace) {
   Result result = occlRun("-n 3 --tag-output -- sh -c 'echo $OCCL_RANK of $OCCL_SIZE; cat'");
@@ -149,34 +117,12 @@ TEST(Launcher, refusesWrongUse) {
   EXPECT_EQ(occlRun("--help").status, 0);
 }
 
-/// Starts two ranks that write their pids and then sleep, sends `signal` to the launcher; its
-/// status, or minus a signal.
-int signalLauncher(int signal, const std::string &file, std::vector<std::string> &ranks) {
-  std::string script = "echo $$ >> " + file + "; exec sleep 100";
-  pid_t launcher = fork();
-  if (launcher == 0) {
-    execl("tools/occl-run/occl-run", "occl-run", "-n", "2", "sh", "-c", script.c_str(), nullptr);
-    _exit(99);
-  }
-  ranks = awaitLines(file, 2);
-  kill(launcher, signal);
-  int status = 0;
-  waitpid(launcher, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 TEST(Launcher, passesSignalsOn) {
-  std::vector<std::string> ranks;
-  EXPECT_EQ(signalLauncher(SIGTERM, scratchFile("term"), ranks), 128 + SIGTERM);
-  for (const std::string &pid : ranks)
-    EXPECT_TRUE(endsSoon(pid));
+  EXPECT_EQ(signalOcclRun(SIGTERM, {}, 2, scratchFile("term")), 128 + SIGTERM);
 }
 
 TEST(Launcher, leavesNoOrphansWhenKilled) {
-  std::vector<std::string> ranks;
-  EXPECT_EQ(signalLauncher(SIGKILL, scratchFile("kill"), ranks), -SIGKILL);
-  for (const std::string &pid : ranks)
-    EXPECT_TRUE(endsSoon(pid));
+  EXPECT_EQ(signalOcclRun(SIGKILL, {}, 2, scratchFile("kill")), -SIGKILL);
 }
 
 } // namespace
