@@ -434,20 +434,16 @@ Status ResidentRank::lookAtQueue() {
   nextLook = now + kLookEvery;
   std::vector<bool> isGone(fabric.numRanks(), false);
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
-    isGone[r] = r != fabric.rank() && (fabric.hasLeft(r) || fabric.isDead(r));
+    isGone[r] = r != fabric.rank() && fabric.isGone(r);
     if (isGone[r])
       table.forget(r);
   }
   for (const auto &each : calls.queue()) {
     auto &call = static_cast<Started &>(*each);
     const std::string on = " on rank " + std::to_string(fabric.rank());
-    if (const auto lost = calls.lostPeerOf(call, [&](uint32_t r) { return isGone[r]; })) {
-      const std::string peer = std::to_string(*lost);
+    if (const auto lost = calls.lostPeerOf(call, [&](uint32_t r) { return isGone[r]; }))
       return {StatusCode::PeerFailed,
-              (fabric.hasLeft(*lost) ? "rank " + peer + " has destroyed its communicator; "
-                                     : "the process of rank " + peer + " is gone; ") +
-                  describe(edgeOf(call, *lost))};
-    }
+              fabric.describeGone(*lost) + "; " + describe(edgeOf(call, *lost))};
     if (call.deadline() < now)
       return {StatusCode::Timeout, "collective " + call.name + " did not end" + on +
                                        " before its deadline: " + describeWaiting(call)};

@@ -174,15 +174,10 @@ void ResidentRank::checkPeers() {
       if (edge.reason != WaitReason::Dependency && edge.peer < waitedFor.size())
         waitedFor[edge.peer] = true;
   for (uint32_t r = 0; r < waitedFor.size(); ++r) {
-    const bool hasLeft = fabric.hasLeft(r);
-    const bool isGone = waitedFor[r] && r != fabric.rank() && (hasLeft || fabric.isDead(r));
-    if (isGone && seenGone[r]) { // what it did before has been looked at since
-      const std::string peer = "rank " + std::to_string(r);
+    const bool isGone = waitedFor[r] && r != fabric.rank() && fabric.isGone(r);
+    if (isGone && seenGone[r]) // what it did before has been looked at since
       return fabric.fail(
-          {StatusCode::PeerFailed, (hasLeft ? peer + " has destroyed its communicator; "
-                                            : "the process of " + peer + " is gone; ") +
-                                       describeWaitForLocked(r)});
-    }
+          {StatusCode::PeerFailed, fabric.describeGone(r) + "; " + describeWaitForLocked(r)});
     seenGone[r] = isGone;
   }
 }

@@ -89,16 +89,12 @@ void HostWatch::run() {
 /// Kernels wait for the rank. One that has left, or whose process is gone, harms nobody who does
 /// not need it.
 void HostWatch::failIfGone(uint32_t rank, SteadyClock::time_point now) {
-  const bool hasLeft = fabric.hasLeft(rank);
-  if ((!hasLeft && !fabric.isDead(rank)) || !goneRanks.isStillAwaited(rank, now))
+  if (!fabric.isGone(rank) || !goneRanks.isStillAwaited(rank, now))
     return;
-  const std::string peer = "rank " + std::to_string(rank);
   std::string wait = "rank " + std::to_string(fabric.rank()) + " waits for it";
   if (std::string known = describe.waitFor(rank); !known.empty())
     wait = known;
-  fabric.fail({StatusCode::PeerFailed, (hasLeft ? peer + " has destroyed its communicator; "
-                                                : "the process of " + peer + " is gone; ") +
-                                           wait});
+  fabric.fail({StatusCode::PeerFailed, fabric.describeGone(rank) + "; " + wait});
 }
 
 void HostWatch::failIfGivenUp() {
