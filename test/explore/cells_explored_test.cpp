@@ -41,15 +41,24 @@ struct Rank {
   IdState id{kId, kRanks};
 };
 
+/// Each has submitted once, and is done.
+struct TwoAtRest {
+  TwoAtRest() {
+    leaving.submitOnce();
+    coming.submitOnce();
+    leaving.cells.retire(leaving.id);
+    coming.cells.retire(coming.id);
+  }
+
+  std::vector<std::unique_ptr<Fabric>> fabrics = makeFabrics();
+  Rank leaving{*fabrics[0]}, coming{*fabrics[1]};
+};
+
 /// Rank 1 has seen that both are at rest, rank 0 has not. Rank 0 goes on, and leaves if it can;
 /// meanwhile rank 1 submits anew. The cell of rank 0 that it finds stays the id's.
 void leaveAndComeBack() {
-  std::vector<std::unique_ptr<Fabric>> fabrics = makeFabrics();
-  Rank leaving(*fabrics[0]), coming(*fabrics[1]);
-  leaving.submitOnce();
-  coming.submitOnce();
-  leaving.cells.retire(leaving.id);
-  coming.cells.retire(coming.id);
+  TwoAtRest ranks;
+  Rank &leaving = ranks.leaving, &coming = ranks.coming;
   leaving.goOn();
   coming.goOn();
   require(coming.id.cell->readLife().phase == CellPhase::Ready, "rank 1 is not ready");
@@ -57,7 +66,7 @@ void leaveAndComeBack() {
   const AnnounceCell *found = nullptr;
   Thread submitter([&] {
     if (coming.cells.activate(coming.id) == AnnounceCells::Activation::Done)
-      found = fabrics[0]->own().announceTable().find(kId);
+      found = ranks.fabrics[0]->own().announceTable().find(kId);
   });
   leaving.goOn();
   submitter.join();
@@ -70,12 +79,8 @@ void leaveAndComeBack() {
 /// Rank 1 has left, rank 0 is about to. Meanwhile rank 1 submits anew: it counts on from where rank
 /// 0 is, or from the start if that has left.
 void leaveAndComeAnew() {
-  std::vector<std::unique_ptr<Fabric>> fabrics = makeFabrics();
-  Rank leaving(*fabrics[0]), coming(*fabrics[1]);
-  leaving.submitOnce();
-  coming.submitOnce();
-  leaving.cells.retire(leaving.id);
-  coming.cells.retire(coming.id);
+  TwoAtRest ranks;
+  Rank &leaving = ranks.leaving, &coming = ranks.coming;
   coming.goOn();
   leaving.goOn();
   coming.goOn();

@@ -13,7 +13,6 @@
 #include <csignal>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace occl::gpu_test {
@@ -133,31 +132,16 @@ TEST(ResidentProcesses, AKilledRankIsNamedInBoundedTime) {
 TEST(ResidentProcesses, ARankThatHasDoneItsPartMayEnd) {
   if (!hasDevice())
     GTEST_SKIP() << "no CUDA device";
-  const uint32_t root = processRanks() - 1;
-  auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
+  auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
-    std::vector<float> data(1000, rank == root ? 7.0f : 0.0f);
-    const uint64_t bytes = data.size() * sizeof(float);
-    cudaMemcpy(onDevice.output(false), data.data(), bytes, cudaMemcpyHostToDevice);
-    occlCall_t call = OCCL_CALL_INITIALIZER;
-    call.kind = occlKindBroadcast;
-    call.id = 3;
-    call.root = root;
-    call.sendBuffer = call.recvBuffer = onDevice.output(false);
-    call.count = data.size();
-    call.dataType = occlFloat32;
-    if (rank != root)
-      std::this_thread::sleep_for(1s);
-    occlRequest_t request = 0;
-    occlResult_t result = occlStart(comm, &call, nullptr, nullptr, &request);
-    if (result == occlSuccess)
-      result = occlWait(comm, request);
-    if (rank == root)
-      _exit(result == occlSuccess ? 0 : 1);
-    cudaMemcpy(data.data(), onDevice.output(false), bytes, cudaMemcpyDeviceToHost);
-    return result == occlSuccess && data == std::vector(1000, 7.0f)
-               ? ""
-               : std::string("not the data. ") + occlCommGetLastError(comm);
+    return broadcastAndEnd(comm, rank, onDevice, [&](occlCall_t call) {
+      call.id = 3;
+      occlRequest_t request = 0;
+      occlResult_t result = occlStart(comm, &call, nullptr, nullptr, &request);
+      if (result == occlSuccess)
+        result = occlWait(comm, request);
+      return std::string(result == occlSuccess ? "" : "it has failed");
+    });
   };
   Processes processes(processRanks(), joined(processRanks(), jobName("resident-ends"), body));
   expectAllRight(processes, processRanks());

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
+#include <unistd.h>
+#include <vector>
 
 namespace occl::gpu_test {
 
@@ -31,6 +35,29 @@ joined(uint32_t numRanks, const std::string &name,
     occlCommDestroy(comm);
     return wrong;
   };
+}
+
+std::string broadcastAndEnd(occlComm_t comm, uint32_t rank, RankOnDevice &onDevice,
+                            const std::function<std::string(const occlCall_t &)> &run) {
+  const uint32_t root = processRanks() - 1;
+  std::vector<float> data(1000, rank == root ? 7.0f : 0.0f);
+  const uint64_t bytes = data.size() * sizeof(float);
+  cudaMemcpy(onDevice.output(false), data.data(), bytes, cudaMemcpyHostToDevice);
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = occlKindBroadcast;
+  call.root = root;
+  call.sendBuffer = call.recvBuffer = onDevice.output(false);
+  call.count = data.size();
+  call.dataType = occlFloat32;
+  if (rank != root)
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::string wrong = run(call);
+  if (rank == root)
+    _exit(wrong.empty() ? 0 : 1);
+  cudaMemcpy(data.data(), onDevice.output(false), bytes, cudaMemcpyDeviceToHost);
+  if (wrong.empty() && (*occlCommGetLastError(comm) != 0 || data != std::vector(1000, 7.0f)))
+    wrong = "not the data";
+  return wrong.empty() ? "" : wrong + ". " + occlCommGetLastError(comm);
 }
 
 void expectAllRight(Processes &processes, uint32_t numRanks) {

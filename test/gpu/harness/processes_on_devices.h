@@ -25,6 +25,13 @@ joined(uint32_t numRanks, const std::string &name,
        const std::function<std::string(occlComm_t, uint32_t)> &body,
        const occlConfig_t &config = smallConfig());
 
+/// The last rank has done its part of a broadcast, which the others call a second later, and then
+/// its process ends without having destroyed its communicator. run: makes the call on this rank and
+/// waits for it; "" or what is wrong. Of the others: "" if they have the data and no failure, or
+/// what is wrong.
+std::string broadcastAndEnd(occlComm_t comm, uint32_t rank, RankOnDevice &onDevice,
+                            const std::function<std::string(const occlCall_t &)> &run);
+
 /// Waits for the processes, each of which has to end well: a failure of the test says what was
 /// wrong.
 void expectAllRight(Processes &processes, uint32_t numRanks);

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace occl::gpu_test {
@@ -81,27 +80,13 @@ TEST(InStreamProcesses, ARankThatHasDoneItsPartMayEnd) {
   const uint32_t root = processRanks() - 1;
   auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
-    std::vector<float> data(1000, rank == root ? 7.0f : 0.0f);
-    const uint64_t bytes = data.size() * sizeof(float);
-    cudaMemcpy(onDevice.output(false), data.data(), bytes, cudaMemcpyHostToDevice);
-    occlCall_t call = OCCL_CALL_INITIALIZER;
-    call.kind = occlKindBroadcast;
-    call.root = root;
-    call.sendBuffer = call.recvBuffer = onDevice.output(false);
-    call.count = data.size();
-    call.dataType = occlFloat32;
-    if (rank != root)
-      std::this_thread::sleep_for(1s);
-    if (occlCall(comm, &call, onDevice.stream()) != occlSuccess)
-      return std::string("broadcast: ") + occlGetLastError();
-    std::string wrong = onDevice.synchronize();
-    if (rank == root)
-      _exit(wrong.empty() ? 0 : 1);
-    cudaMemcpy(data.data(), onDevice.output(false), bytes, cudaMemcpyDeviceToHost);
-    if (wrong.empty() && (*occlCommGetLastError(comm) != 0 || data != std::vector(1000, 7.0f)))
-      wrong = "not the data";
+    std::string wrong = broadcastAndEnd(comm, rank, onDevice, [&](const occlCall_t &call) {
+      return occlCall(comm, &call, onDevice.stream()) == occlSuccess
+                 ? onDevice.synchronize()
+                 : std::string("broadcast: ") + occlGetLastError();
+    });
     if (!wrong.empty())
-      return wrong + ". " + occlCommGetLastError(comm);
+      return wrong;
     Case needsAll;
     needsAll.plan = plan::testing::twoShotAllReduce(processRanks());
     needsAll.count = 1000;
