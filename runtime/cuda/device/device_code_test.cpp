@@ -28,7 +28,7 @@ TEST(DeviceCode, PtxIsForAllLaterDevices) {
   EXPECT_NE(whyNoCode({kOne, 100}, 89), "");
 }
 
-TEST(DeviceCode, TheReasonSaysWhatTheDeviceIsWhatThereIsAndWhatToDo) {
+TEST(DeviceCode, TheReasonNamesTheDeviceTheCodeAndTheRemedy) {
   const std::string why = whyNoCode({kAll, 100}, 75);
   for (const char *part :
        {"compute capability 7.5",
