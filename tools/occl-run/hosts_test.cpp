@@ -35,6 +35,8 @@ protected:
            "talkative) echo 'Welcome!';;\n"
            "older) printf '\\n# OCCL-RUN AGENT #\\n'\n"
            "  printf '\\3\\0\\0\\0\\0\\0\\0\\0\\4\\0\\0\\0000\\0001\\0'; exec cat;;\n"
+           "deaf) exec <&-; printf '\\n# OCCL-RUN AGENT #\\n'\n" // ends before it reads its job
+           "  printf '\\3\\0\\0\\0\\0\\0\\0\\0\\4\\0\\0\\0001\\0001\\0'; sleep 1; exit 3;;\n"
            "esac\n"
            "exec sh -c \"$*\"\n";
     chmod(path.c_str(), 0755);
@@ -120,6 +122,14 @@ TEST_F(Hosts, AnotherVersionIsNamed) {
   const Result result = occlRun("--hosts a,older -n 2 sleep 100");
   EXPECT_EQ(result.status, 127);
   EXPECT_TRUE(contains(result, "host 'older' has another version of occl-run")) << result.output;
+}
+
+TEST_F(Hosts, AnAgentThatEndsBeforeItHasReadItsJobIsALostHost) {
+  const Result result = occlRun("--hosts a,deaf -n 2 sleep 100");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result, "lost host 'deaf' with rank 1: ") &&
+              contains(result, "ended with exit status 3"))
+      << result.output;
 }
 
 TEST_F(Hosts, LoginShellsMaySaySomething) {

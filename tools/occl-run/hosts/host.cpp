@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -50,9 +51,9 @@ Host::~Host() {
 }
 
 bool Host::start(const sigset_t &inherited) {
-  int input[2];
-  if (pipe2(input, O_CLOEXEC) != 0) {
-    fmt::print(stderr, "occl-run: no pipe to host '{}'\n", name());
+  int input[2]; // sockets: writing to one that is closed need not raise SIGPIPE
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input) != 0) {
+    fmt::print(stderr, "occl-run: no socket to host '{}'\n", name());
     return false;
   }
   ProcessStart process;
@@ -103,10 +104,12 @@ void Host::flush() {
   if (hello.empty() || toAgent < 0)
     return;
   while (!pending.empty()) {
-    const ssize_t written = write(toAgent, pending.data(), pending.size());
-    if (written <= 0)
-      return; // full, or gone, which its output says
-    pending.erase(0, static_cast<size_t>(written));
+    const ssize_t sent = ::send(toAgent, pending.data(), pending.size(), MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+      return; // polled for again
+    if (sent < 0)
+      return pending.clear(); // it has closed, and what it has written says why
+    pending.erase(0, static_cast<size_t>(sent));
   }
 }
 
