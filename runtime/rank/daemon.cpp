@@ -1,6 +1,7 @@
 #include "runtime/rank/daemon.h"
 
 #include "runtime/sched/executor.h"
+#include "runtime/sched/inside_wait.h"
 #include "runtime/sched/lane.h"
 
 #include "runtime/sync/atomic.h"
@@ -32,7 +33,7 @@ Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
 
 /// Where deadlines end nothing, time does.
 void Daemon::drain() {
-  InsideWait inside(*this);
+  InsideWait inside(*core.device);
   Executor executor(*core.device);
   const std::chrono::milliseconds given = core.options.timeout;
   const auto patience =
@@ -90,7 +91,7 @@ Status Daemon::run(const Submission &submission) {
     return lane.run() ? Status() : goOn(*invocation, lane);
   }
   Device &device = *core.device;
-  InsideWait inside(*this);
+  InsideWait inside(*core.device);
   auto admitted = admission.submit(submission);
   if (!admitted.ok())
     return admitted.status();
@@ -114,7 +115,7 @@ Status Daemon::run(std::span<const Transfer> given) {
   if (core.fabric->failed())
     return failure();
   Exchange exchange;
-  InsideWait inside(*this);
+  InsideWait inside(*core.device);
   scheduler::Visit visit;
   BlockTask *claimed = transfers.begin(exchange, given, &visit);
   Executor executor(*core.device);
@@ -135,7 +136,7 @@ Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
 
 Status Daemon::wait(Exchange &exchange) {
   {
-    InsideWait inside(*this);
+    InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] { return exchange.isOver(); });
   }
   return exchange.result() == StatusCode::Success ? Status() : failure();
@@ -202,7 +203,7 @@ Status Daemon::awaitRoom(RoomWait &room, Submission &call, const Status &refusal
   call.since = room.begin();
   bool hasMoved = false;
   {
-    InsideWait inside(*this);
+    InsideWait inside(*core.device);
     hasMoved = Executor(*core.device).lookAtAll();
   }
   core.device->tick();
@@ -213,7 +214,7 @@ Status Daemon::awaitRoom(RoomWait &room, Submission &call, const Status &refusal
 
 /// With an invocation that has left the lane.
 Status Daemon::goOn(OpenInvocation &invocation, const LaneRun &lane) {
-  InsideWait inside(*this);
+  InsideWait inside(*core.device);
   Executor executor(*core.device);
   executor.goOnClaimed(lane.claimed(), lane.waitingSince());
   executor.runUntil([&] { return invocation.own.isThere(); });
@@ -231,32 +232,12 @@ void Daemon::wakeFor(bool hasCallback) {
     device.workBell.ringFenced();
 }
 
-Daemon::InsideWait::InsideWait(Daemon &daemon) : device(*daemon.core.device) {
-  device.helpers.fetch_add(1, std::memory_order_seq_cst);
-}
-
-Daemon::InsideWait::~InsideWait() {
-  device.helpers.fetch_sub(1, std::memory_order_seq_cst);
-  // Who submits looks for helpers after a fence.
-  fenceAfterUpdate();
-  if (!device.submissions.areOpen())
-    return;
-  device.handOver();
-  if (device.helpers.load(std::memory_order_relaxed) != 0)
-    return;
-  // Whatever else is open is the workers' now.
-  if (device.openWithCallback.load(std::memory_order_relaxed) != 0)
-    device.workBell.ringAll();
-  else
-    device.workBell.ring();
-}
-
 Status Daemon::wait(RequestId request) {
   switch (core.requests.phase(request)) {
   case RequestTable::Phase::Never:
     return {StatusCode::InvalidArgument, "there is no request " + std::to_string(request)};
   case RequestTable::Phase::InFlight: {
-    InsideWait inside(*this);
+    InsideWait inside(*core.device);
     Executor(*core.device).runUntil([&] {
       return core.requests.phase(request) != RequestTable::Phase::InFlight;
     });

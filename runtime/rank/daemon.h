@@ -95,19 +95,6 @@ public:
   void setMostActiveSequences(size_t sequences) { admission.setMostActive(sequences); }
 
 private:
-  /// This thread executes what is open, so that workers need not.
-  class InsideWait {
-  public:
-    explicit InsideWait(Daemon &daemon);
-    /// Hands over what else is open.
-    ~InsideWait();
-    InsideWait(const InsideWait &) = delete;
-    InsideWait &operator=(const InsideWait &) = delete;
-
-  private:
-    Device &device;
-  };
-
   Status run(const Submission &submission);
   StatusOr<RequestId> submit(const Submission &submission);
   Status learnShape(const Submission &call, const SpecOf &specOf);

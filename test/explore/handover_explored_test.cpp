@@ -2,6 +2,7 @@
 // submission that is refused gives back.
 #include "runtime/api/capi/handles.h"
 #include "runtime/sched/executor.h"
+#include "runtime/sched/inside_wait.h"
 #include "runtime/sync/clock.h"
 #include "runtime/sync/thread.h"
 #include "test/explore/communicators.h"
@@ -26,6 +27,24 @@ occlRequest_t submit(const Ranks &ranks, uint32_t r, Job &job) {
 
 void wait(const Ranks &ranks, uint32_t r, occlRequest_t request) {
   require(occlWait(ranks[r], request) == occlSuccess, "wait");
+}
+
+/// Of the one invocation that is open: claims its thread block, and no other.
+daemon::BlockTask *claimBlock(daemon::TaskBoard &board, uint32_t block) {
+  daemon::BlockTask *found = nullptr;
+  std::vector<daemon::BlockTask *> others;
+  std::vector<daemon::OpenInvocation *> complete;
+  scheduler::Visit visit;
+  scheduler::Round round;
+  while (daemon::BlockTask *task = board.claim(visit, complete, ticks(), round))
+    if (task->block == block)
+      found = task;
+    else
+      others.push_back(task);
+  for (daemon::BlockTask *task : others)
+    board.release(*task, {});
+  require(found, "no such thread block is open");
+  return found;
 }
 
 /// While a helper of rank 0 waits for rank 1, the worker goes to sleep for good. Then another
@@ -57,34 +76,29 @@ TEST_F(HandOver, AHelperThatLeavesWakesTheWorker) {
   });
 }
 
-/// Two helpers of rank 0 sleep. One waits for something of another communicator, and runs what rank
-/// 1 has sent data for, when that communicator is aborted; so it leaves, and the other one, which
-/// may have found everything claimed or blocked, has to be told to look at what comes next.
+/// Two helpers of rank 0. One visits a thread block that another one waits for, while the other
+/// helper finds everything else blocked, and sleeps. Then the first one's own wait is over. Blocks
+/// of a rank do not ring for each other: who leaves does.
 TEST_F(HandOver, AHelperThatLeavesWakesWhoIsStuck) {
-  std::vector<Job> jobs = makeJobs(2, twoShot);
-  Settings settings;
-  settings.schedules = 2500; // one in some thousand shows a helper that leaves silently
-  settings.fromMark = true;
-  Outcome outcome = explore(settings, [&] {
+  constexpr uint32_t kReduces = 1; // this block of the plan, for which the two behind it wait
+  std::vector<Job> jobs = makeJobs(1, twoShot);
+  Outcome outcome = explore(allWithOneDelay(), [&] {
     Ranks ranks(kRanks, withWorkers(1));
-    occlComm_t others[kRanks];
-    runRanks([&](uint32_t r) {
-      require(occlCommSplit(ranks[r], 0, 0, nullptr, &others[r]) == occlSuccess, "split");
-    });
+    bindAll(ranks, jobs);
     Thread stays([&] { wait(ranks, 0, submit(ranks, 0, jobs[0])); });
-    Thread leaves([&] {
-      occlRequest_t request = 0;
-      require(jobs[1].submit(others[0], 0, &request) == occlSuccess, "submit");
-      require(occlWait(others[0], request) == occlAborted, "what rank 1 never submits ends");
-    });
-    sleepFor(40ms); // the workers sleep for good
-    exploreFromHere();
-    Thread aborter([&] { require(occlCommAbort(others[0]) == occlSuccess, "abort"); });
-    wait(ranks, 1, submit(ranks, 1, jobs[0]));
-    for (Thread *thread : {&stays, &leaves, &aborter})
-      thread->join();
-    for (occlComm_t other : others)
-      occlCommDestroy(other);
+    sleepFor(40ms); // the workers sleep for good, and the helper has looked in vain
+    daemon::Device &device = *ranks[0]->daemon->device();
+    occlRequest_t request = 0;
+    {
+      daemon::InsideWait leaves(device);
+      daemon::BlockTask *reduces = claimBlock(device.board, kReduces);
+      request = submit(ranks, 1, jobs[0]);
+      sleepFor(1ms); // its data comes, and the helper that stays looks
+      exploreFromHere();
+      daemon::Executor(device).goOnClaimed(*reduces, ticks());
+    }
+    stays.join();
+    wait(ranks, 1, request);
   });
   EXPECT_EQ(outcome.defect, "");
 }
