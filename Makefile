@@ -22,7 +22,7 @@ help:
 	@echo "make explore               the daemon's code under all schedules with two delays; some minutes"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make mutate-daemon         break the runtime's synchronisation and what was repaired in turn, and see tests find it; half an hour"
-	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader and the importers in turn, each so long"
+	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader, the importers and what other machines send, in turn, each so long"
 	@echo "make install PREFIX=<dir>  headers, library, libnccl.so.2 (docs/nccl.md), tools, plans, pkg-config and CMake files; default /usr/local"
 	@echo "                           ARCHITECTURES=all: with code for GPUs of compute capability 8.0, 9.0, 10.0 and later; else 9.0 alone. wheel, too"
 	@echo "make wheel                 the Python package as dist/*.whl, for every Python from 3.11 on (docs/python.md)"
@@ -126,6 +126,7 @@ fuzz:
 	@test/fuzz/fuzz.sh plan $(FUZZ_SECONDS)
 	@test/fuzz/fuzz.sh msccl $(FUZZ_SECONDS) test/interchange/Inputs
 	@test/fuzz/fuzz.sh synthesis $(FUZZ_SECONDS)
+	@test/fuzz/fuzz.sh wire $(FUZZ_SECONDS)
 
 # Of device code: all, or that of everyday builds.
 ARCHITECTURES ?=

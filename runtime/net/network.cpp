@@ -1,5 +1,6 @@
 #include "runtime/net/network.h"
 
+#include "runtime/memory/arena.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -215,6 +216,11 @@ bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, P
   const transport::Announcement said = record ? record->read() : transport::Announcement();
   if (!record || said.traits != open.call.traits)
     return true;
+  // What does not fit by the plan is an error of whoever binds it.
+  const uint64_t size = peer.remote.mirror.arenaBytes(),
+                 bytes = open.call.crossing->binding().arenaBytes(peer.remote.rank);
+  if (bytes > size || said.arenaOffset > size - bytes)
+    return true;
   const uint64_t offset = said.arenaOffset + flow.headOffset;
   const uint64_t head =
       loadShared(reinterpret_cast<const uint64_t *>(peer.remote.mirror.sharedArena() + offset),
@@ -316,7 +322,8 @@ AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
 bool Network::published(Peer &peer, const Message &message) {
   const transport::Segment &mirror = peer.remote.mirror;
   const uint64_t size = mirror.arenaBytes(), offset = message.arenaOffset;
-  if (offset > size || message.controlBytes > size - offset || message.headBytes > size - offset)
+  if (offset % transport::Arena::kAlignment != 0 || offset > size || message.controlBytes > size - offset ||
+      message.headBytes > size - offset)
     return false;
   std::lock_guard lock(mutex);
   AnnounceCell *cell = cellOf(peer, message.id);
