@@ -15,6 +15,23 @@
 #include <thread>
 #include <vector>
 
+namespace {
+/// Of this thread, in nanoseconds, in what CUDA's runtime does to launch kernels.
+thread_local double launching = 0;
+} // namespace
+
+// Linked in the place of CUDA's (--wrap, see BUILD.bazel).
+extern "C" cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *,
+                                                  void **);
+extern "C" cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
+                                                  const void *kernel, void **arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  const cudaError_t error = __real_cudaLaunchKernelExC(config, kernel, arguments);
+  launching +=
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+  return error;
+}
+
 namespace occl::bench {
 namespace {
 
@@ -87,21 +104,32 @@ std::vector<double> inThreads(const std::vector<Rank> &ranks,
   return results[0];
 }
 
-/// Microseconds that a call of a known shape takes the host, in so many streams in turn.
-double hostTime(const std::vector<Rank> &ranks, uint32_t numStreams) {
+/// Microseconds of the host for a call of a known shape, and of them in CUDA's launch.
+struct HostTime {
+  double call = 0, launch = 0;
+};
+
+/// In so many streams in turn.
+HostTime hostTime(const std::vector<Rank> &ranks, uint32_t numStreams) {
   constexpr uint32_t kRounds = 200;
   const uint64_t count = 256;
-  return medianOf(inThreads(ranks, [&](const Rank &rank) {
-    std::vector<double> each;
+  std::vector<double> launches;
+  const std::vector<double> calls = inThreads(ranks, [&](const Rank &rank) {
+    std::vector<double> each, launchesOfEach;
     for (uint32_t round = 0; round < kRounds; ++round) {
+      launching = 0;
       const auto begin = Clock::now();
       for (uint32_t i = 0; i < kInRow; ++i)
         rank.allReduce(count, i % numStreams);
       each.push_back(microsecondsSince(begin) / kInRow);
+      launchesOfEach.push_back(launching / kInRow / 1000);
       rank.synchronize();
     }
+    if (&rank == &ranks[0])
+      launches = launchesOfEach;
     return each;
-  }));
+  });
+  return {medianOf(calls), medianOf(launches)};
 }
 
 /// Microseconds of the host for what CUDA itself takes to put work into a stream.
@@ -228,8 +256,12 @@ void measure(uint32_t numRanks) {
   }
   row("a launch of CUDA, for comparison: cudaMemsetAsync of 4 bytes", "us", launchTime(ranks));
   row("a copy of 4 KiB to the device and the wait for it", "us", copyTime());
-  row("host time of a call, known shape, one stream", "us", hostTime(ranks, 1));
-  row("four streams in turn", "us", hostTime(ranks, kStreams));
+  for (uint32_t numStreams : {1u, kStreams}) {
+    const HostTime time = hostTime(ranks, numStreams);
+    row(numStreams == 1 ? "host time of a call, known shape, one stream" : "four streams in turn",
+        "us", time.call);
+    row("of it in CUDA's launch", "us", time.launch);
+  }
 }
 
 } // namespace
