@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 #include <string_view>
 
 namespace occl::plan_library {
@@ -74,6 +73,36 @@ StatusOr<std::string> unpackIndex(std::span<const uint8_t> packed) {
   return damaged("the index cannot be unpacked");
 }
 
+std::string_view takeUntil(std::string_view &text, char end) {
+  const std::string_view taken = text.substr(0, text.find(end));
+  text.remove_prefix(std::min(text.size(), taken.size() + 1));
+  return taken;
+}
+
+/// Of a line, each one space behind the one before. Streams take milliseconds for an index.
+class Words {
+public:
+  explicit Words(std::string_view line) : rest(line) {}
+
+  std::string_view next() { return takeUntil(rest, ' '); }
+  template <class Number> bool read(Number &number) { return parse(next(), number); }
+  /// "-": all there are.
+  bool readLimit(uint64_t &number) {
+    const std::string_view word = next();
+    number = ~uint64_t{0};
+    return word == "-" || parse(word, number);
+  }
+
+private:
+  template <class Number> static bool parse(std::string_view word, Number &number) {
+    const char *end = word.data() + word.size();
+    const auto [stopped, error] = std::from_chars(word.data(), end, number);
+    return error == std::errc() && stopped == end;
+  }
+
+  std::string_view rest;
+};
+
 } // namespace
 
 StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
@@ -96,15 +125,14 @@ StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
   return archive;
 }
 
-Status Archive::readIndex(const std::string &index, std::span<const uint8_t> packed) {
-  std::istringstream lines(index);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string what, limit;
-    words >> what;
+Status Archive::readIndex(std::string_view index, std::span<const uint8_t> packed) {
+  while (!index.empty()) {
+    const std::string_view line = takeUntil(index, '\n');
+    Words words(line);
+    const std::string_view what = words.next();
     if (what == "blob") {
       uint64_t packedBytes = 0, numBytes = 0;
-      if (!(words >> packedBytes >> numBytes) || packedBytes > packed.size() ||
+      if (!words.read(packedBytes) || !words.read(numBytes) || packedBytes > packed.size() ||
           numBytes > kMaxUnpacked)
         return damaged("it ends too early");
       blobs.push_back({packed.first(packedBytes), numBytes});
@@ -112,18 +140,17 @@ Status Archive::readIndex(const std::string &index, std::span<const uint8_t> pac
       continue;
     }
     Entry entry;
-    if (what != "plan" ||
-        !(words >> entry.planClass >> entry.collective >> entry.numRanks >> limit >>
-          entry.algorithm >> entry.blob >> entry.firstByte >> entry.numBytes))
-      return damaged("its index has the line '" + line + "'");
-    auto parsed = std::from_chars(limit.data(), limit.data() + limit.size(), entry.maxBytes);
-    if (limit == "-")
-      entry.maxBytes = ~0ull;
-    else if (parsed.ec != std::errc() || parsed.ptr != limit.data() + limit.size())
-      return damaged("its index has the line '" + line + "'");
-    if (entry.blob >= blobs.size() || entry.firstByte > blobs[entry.blob].numBytes ||
+    entry.planClass = words.next();
+    entry.collective = words.next();
+    const bool hasRanks = words.read(entry.numRanks);
+    const bool hasLimit = words.readLimit(entry.maxBytes);
+    entry.algorithm = words.next();
+    const bool hasPlace =
+        words.read(entry.blob) && words.read(entry.firstByte) && words.read(entry.numBytes);
+    if (what != "plan" || !hasRanks || !hasLimit || !hasPlace || entry.blob >= blobs.size() ||
+        entry.firstByte > blobs[entry.blob].numBytes ||
         entry.numBytes > blobs[entry.blob].numBytes - entry.firstByte)
-      return damaged("its index has the line '" + line + "'");
+      return damaged("its index has the line '" + std::string(line) + "'");
     all.push_back(std::move(entry));
   }
   if (!packed.empty())

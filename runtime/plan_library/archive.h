@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace occl::plan_library {
@@ -39,7 +40,7 @@ private:
     uint64_t numBytes = 0; // when it is unpacked
   };
 
-  Status readIndex(const std::string &index, std::span<const uint8_t> packed);
+  Status readIndex(std::string_view index, std::span<const uint8_t> packed);
 
   std::vector<Blob> blobs;
   std::vector<Entry> all;

@@ -195,7 +195,7 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
 StatusOr<std::unique_ptr<OrderedShape>>
 OrderedCalls::makeShape(const daemon::CollectiveSpec &spec) {
   for (;;) {
-    auto made = OrderedShape::make(context, connectors->geometry(), spec);
+    auto made = OrderedShape::make(context, connectors->geometry(), spec, Kernels::InStream);
     if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
       return made;
   }

@@ -123,7 +123,8 @@ StatusOr<bool> OrderedConnectors::haveOthersBegun(uint64_t number) const {
 
 StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &context,
                                                            const OrderedGeometry &sizes,
-                                                           const daemon::CollectiveSpec &spec) {
+                                                           const daemon::CollectiveSpec &spec,
+                                                           Kernels kernels) {
   std::unique_ptr<OrderedShape> made(new OrderedShape(context));
   Status status = made->bindWithin(sizes, spec);
   if (!status.ok())
@@ -134,7 +135,7 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
   device.signature = signatureOf(spec.planHash, spec.count, spec.type,
                                  daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
   if (device.numBlocks != 0)
-    status = made->takeOwnMemory();
+    status = made->takeOwnMemory(kernels);
   if (!status.ok())
     return status;
   // Who has data of its own to wait for may be ahead; others meet at the begin.

@@ -70,7 +70,8 @@ public:
   /// devices or the connectors; Again, SystemError.
   static StatusOr<std::unique_ptr<OrderedShape>> make(const ShapeContext &context,
                                                       const OrderedGeometry &sizes,
-                                                      const daemon::CollectiveSpec &spec);
+                                                      const daemon::CollectiveSpec &spec,
+                                                      Kernels kernels);
   /// As kernels have it with those connectors.
   DeviceCollective in(const OrderedConnectors &connectors) const {
     DeviceCollective with = device;

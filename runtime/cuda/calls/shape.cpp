@@ -86,10 +86,11 @@ void Shape::describe(const plan::Plan &plan) {
 }
 
 /// All of it is one piece, and comes to the device by one copy: words of adoptions, which begin as
-/// zeroes, the images of thread blocks, and those of straight ones.
-Status Shape::takeOwnMemory() {
+/// zeroes, the images of thread blocks, and those of straight ones. In streams either are enough.
+Status Shape::takeOwnMemory(Kernels kernels) {
   constexpr uint64_t kAlignment = 256;
-  auto images = blockImages();
+  const bool isStraightAlone = kernels == Kernels::InStream && !straight.bytes.empty();
+  auto images = isStraightAlone ? StatusOr<std::vector<char>>(std::vector<char>()) : blockImages();
   if (!images.ok())
     return images.status();
   const uint64_t adoptions = device.numBlocks > 1 ? Adoptions::bytesFor(device.numBlocks) : 0;
@@ -103,7 +104,7 @@ Status Shape::takeOwnMemory() {
     return memory.status();
   if (adoptions != 0)
     device.adoptions.memory = *memory;
-  device.images = *memory + imagesAt;
+  device.images = isStraightAlone ? nullptr : *memory + imagesAt;
   if (!straight.bytes.empty()) {
     device.straight = straight.layout;
     device.straight.images = *memory + straightAt;

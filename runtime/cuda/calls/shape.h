@@ -30,6 +30,9 @@ struct ShapeContext {
   uint32_t maxBlocks; // that the device can run at once
 };
 
+/// Which execute a shape. Those in streams have kernels of their own for straight thread blocks.
+enum class Kernels : uint8_t { InStream, Resident };
+
 /// Its memory is for whoever derives from it to give back.
 class Shape {
 public:
@@ -53,8 +56,8 @@ protected:
                 uint64_t slotsOffset);
   /// All of `device` that does not say where memory lies.
   void describe(const plan::Plan &plan);
-  /// What its kernels need in memory of this rank alone. Again, SystemError.
-  Status takeOwnMemory();
+  /// What these kernels need in memory of this rank alone. Again, SystemError.
+  Status takeOwnMemory(Kernels kernels);
   /// Device memory of this rank. Again.
   StatusOr<char *> take(uint64_t bytes);
   static Status invalid(const daemon::CollectiveSpec &spec, const std::string &why);

@@ -6,15 +6,20 @@ namespace occl::cuda {
 
 namespace {
 
+/// Else the rank only attends.
+bool hasBlocks(const DeviceCollective &collective) {
+  return collective.images != nullptr || collective.straight.images != nullptr;
+}
+
 uint32_t threadsOf(const DeviceCollective &collective) {
-  if (collective.images == nullptr)
+  if (!hasBlocks(collective))
     return 32;
   const StraightImages &straight = collective.straight;
   return collective.numBlocks * (straight.images != nullptr ? straight.numThreads + 32 : kThreads);
 }
 
 const InStreamKernel &kernelFor(const DeviceCollective &collective) {
-  if (collective.images == nullptr)
+  if (!hasBlocks(collective))
     return kAttendKernel;
   if (collective.straight.images != nullptr)
     return collective.isFloatSum ? kFloatSumStraightKernel : kAnyStraightKernel;

@@ -67,7 +67,7 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
 StatusOr<std::unique_ptr<OrderedShape>> DeviceLanes::makeShape(const daemon::CollectiveSpec &spec) {
   const OrderedGeometry sizes = geometry(spec.plan->protocol != plan::Protocol::Simple);
   for (;;) {
-    auto made = OrderedShape::make(context, sizes, spec);
+    auto made = OrderedShape::make(context, sizes, spec, Kernels::Resident);
     if (made.ok() || made.status().code() != StatusCode::Again || !forgetOldest())
       return made;
   }
