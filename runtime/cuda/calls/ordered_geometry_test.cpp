@@ -143,6 +143,20 @@ TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
     }
 }
 
+/// docs/gpu.md has these numbers.
+TEST(OrderedGeometry, LanesByMemory) {
+  const auto lanes = [](uint64_t memory) {
+    std::vector<uint32_t> numbers;
+    for (uint32_t ranks : {2, 4, 8})
+      numbers.push_back(OrderedGeometry::numLanes(ranks, memory));
+    return numbers;
+  };
+  EXPECT_EQ(lanes(256 * kMiB), (std::vector<uint32_t>{26, 14, 7}));
+  EXPECT_EQ(lanes(512 * kMiB), (std::vector<uint32_t>{53, 29, 15}));
+  EXPECT_EQ(lanes(1280 * kMiB), (std::vector<uint32_t>{64, 64, 38}));
+  EXPECT_EQ(lanes(2304 * kMiB), (std::vector<uint32_t>{64, 64, 64}));
+}
+
 TEST(OrderedGeometry, SaysWhatDoesNotFit) {
   OrderedGeometry sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
   plan::Plan plan = plan::testing::ringAllReduce(2);

@@ -174,7 +174,7 @@ protected:
     seed = given ? static_cast<uint32_t>(std::atoi(given)) : std::random_device()();
     std::fprintf(stderr, "OCCL_TEST_SEED=%u\n", seed);
     occlConfig_t config = smallConfig();
-    config.arenaBytes = 512 << 20;
+    config.arenaBytes = uint64_t{256 << 20} * numRanks(); // of a kind 36 calls follow streams
     start(numRanks(), config);
   }
   uint32_t n() const { return static_cast<uint32_t>(comms.size()); }
