@@ -1,9 +1,7 @@
 // What the user's own kernels and lateness do to communicators: nothing but waiting, and errors
 // that say what they are. Two ranks that are processes, skipped where there is no device.
-#include "plan/testing/example_plans.h"
 #include "runtime/api/occl_insight.h"
-#include "test/gpu/harness/processes_on_devices.h"
-#include "test/gpu/harness/user_kernels.h"
+#include "test/gpu/daemon/joined.h"
 
 #include <gtest/gtest.h>
 
@@ -20,67 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-constexpr uint32_t kRanks = 2;
-
-Case small() {
-  Case what;
-  what.plan = plan::testing::twoShotAllReduce(kRanks);
-  what.count = 1000;
-  return what;
-}
-
-/// A communicator that the body destroys itself, if it likes.
-class Joined {
-public:
-  Joined(const std::string &job, uint32_t rank) : rank(rank) {
-    int devices = 0;
-    cudaGetDeviceCount(&devices);
-    occlConfig_t config = smallConfig();
-    config.timeoutMs = 0;
-    config.device = rank % static_cast<uint32_t>(devices);
-    cudaSetDevice(static_cast<int>(config.device));
-    if (occlCommInitRank(&comm, kRanks, rank, job.c_str(), &config) != occlSuccess)
-      wrong = occlGetLastError();
-    else if (loadUserKernels() != cudaSuccess)
-      wrong = "the user's kernels cannot be loaded";
-    remember(comm, small(), 0);
-    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    cudaStreamCreateWithFlags(&beside, cudaStreamNonBlocking);
-    cudaMalloc(reinterpret_cast<void **>(&input), 4096);
-    cudaMalloc(reinterpret_cast<void **>(&output), 4096);
-    cudaMemset(input, 0, 4096);
-  }
-  ~Joined() { destroy(); }
-  void destroy() {
-    occlCommDestroy(comm);
-    comm = nullptr;
-  }
-  /// In the stream, until it has ended. "" or what is wrong.
-  std::string call() {
-    std::string failed = callInStream(comm, small(), input, output, stream);
-    while (failed.empty() && cudaStreamQuery(stream) == cudaErrorNotReady)
-      std::this_thread::yield();
-    return failed.empty() ? occlCommGetLastError(comm) : failed;
-  }
-
-  const uint32_t rank;
-  occlComm_t comm = nullptr;
-  cudaStream_t stream = nullptr, beside = nullptr;
-  char *input = nullptr, *output = nullptr;
-  std::string wrong;
-};
-
-void inTwo(const char *name, const std::function<std::string(Joined &)> &body) {
-  if (!hasDevice())
-    GTEST_SKIP() << "no CUDA device";
-  const std::string job = jobName(name);
-  Processes processes(kRanks, [&](uint32_t rank) {
-    Joined joined(job, rank);
-    return joined.wrong.empty() ? body(joined) : joined.wrong;
-  });
-  expectAllRight(processes, kRanks);
-}
 
 /// Rank 0 comes late, so that rank 1's kernel says that it waits for it; then it leaves at once.
 TEST(BesideUsers, WhoCameLateAndLeavesHarmsNobody) {
