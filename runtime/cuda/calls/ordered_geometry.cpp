@@ -31,7 +31,7 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryByt
     sizes.lines = part(15 * kMiB, block / 16 * 15);
     sizes.wideLines = 0;
   }
-  sizes.messages = part(8 * kMiB, block / 2);
+  sizes.messages = part(64 * kMiB, block / 2);
   sizes.scratch = roundDown(std::min(4 * kMiB, memoryBytes / 64));
   return sizes;
 }
