@@ -4,8 +4,6 @@
 
 #ifdef OCCL_EXPLORE
 #include "runtime/sync/explored.h"
-
-#include <map>
 #else
 #include <functional>
 #include <thread>
@@ -18,8 +16,8 @@ namespace occl {
 #ifdef OCCL_EXPLORE
 
 template <class Tag, class T> T *&pointerOfThisThread() {
-  static std::map<uint32_t, T *> pointers;
-  return pointers[explored::currentThread()];
+  static const char kind = 0;
+  return reinterpret_cast<T *&>(explored::pointerOfThisThread(&kind));
 }
 
 inline size_t hashOfThisThread() { return explored::currentThread(); }

@@ -85,6 +85,7 @@ Outcome explore(const Settings &given, const std::function<void()> &body) {
 }
 
 void require(bool condition, const std::string &defect) {
+  const Unobserved own;
   if (!condition)
     Scheduler::current()->fail(defect);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/sync/explored.h"
+#include "test/explore/explorer/vector_clock.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@ struct KeptStore {
   uint64_t value = 0;
   size_t bytes = 0;
   uint64_t due = 0; // the step at which it becomes visible
+  VectorClock released;
 };
 
 struct Fiber {
