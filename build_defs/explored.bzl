@@ -9,7 +9,8 @@ _COPTS = [
     "-fsanitize=thread",
     "--param=tsan-instrument-func-entry-exit=0",
     "-Wno-tsan",  # that fences are not known: the explorer knows them
-    # Inlined, they would not be reported.
+    # Inlined, or checked, they would not be reported.
+    "-U_FORTIFY_SOURCE",
     "-fno-builtin-memcpy",
     "-fno-builtin-memmove",
     "-fno-builtin-memset",

@@ -68,8 +68,8 @@ uint32_t spawn(std::function<void()> body);
 bool hasEnded(uint32_t thread);
 /// 0 outside of an exploration.
 uint32_t currentThread();
-/// At first null; for each thread and each kind one.
-void *&pointerOfThisThread(const void *kind);
+/// Room for a pointer, at first null: each thread has one for each kind.
+void *placeOfThisThread(const void *kind);
 /// What a thread that waits for the end of another sleeps on.
 const void *endOf(uint32_t thread);
 

@@ -17,7 +17,7 @@ namespace occl {
 
 template <class Tag, class T> T *&pointerOfThisThread() {
   static const char kind = 0;
-  return reinterpret_cast<T *&>(explored::pointerOfThisThread(&kind));
+  return *static_cast<T **>(explored::placeOfThisThread(&kind));
 }
 
 inline size_t hashOfThisThread() { return explored::currentThread(); }

@@ -102,10 +102,10 @@ uint32_t currentThread() {
   return scheduler ? scheduler->currentThread() : 0;
 }
 
-void *&pointerOfThisThread(const void *kind) {
+void *placeOfThisThread(const void *kind) {
   const Unobserved own;
   static std::map<std::pair<const void *, uint32_t>, void *> pointers;
-  return pointers[{kind, currentThread()}];
+  return &pointers[{kind, currentThread()}];
 }
 
 const void *endOf(uint32_t thread) { return &Scheduler::current()->fiber(thread); }

@@ -8,9 +8,9 @@ namespace occl::explore {
 
 namespace {
 
-/// What the calls of memory come from, but not why.
+/// Where accesses are inlined from that are another's.
 bool isLibrary(const char *file) {
-  for (const char *part : {"/include/c++/", "runtime/sync/explored_", "/explorer/"})
+  for (const char *part : {"/include/c++/", "runtime/sync/explored_"})
     if (std::strstr(file, part))
       return true;
   return false;
