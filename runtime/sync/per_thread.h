@@ -20,6 +20,13 @@ template <class Tag, class T> T *&pointerOfThisThread() {
   return *static_cast<T **>(explored::placeOfThisThread(&kind));
 }
 
+template <class Tag, class T> T &valueOfThisThread() {
+  T *&own = pointerOfThisThread<Tag, T>();
+  if (!own)
+    own = new T;
+  return *own;
+}
+
 inline size_t hashOfThisThread() { return explored::currentThread(); }
 
 #else
@@ -28,6 +35,12 @@ inline size_t hashOfThisThread() { return explored::currentThread(); }
 template <class Tag, class T> T *&pointerOfThisThread() {
   thread_local T *pointer = nullptr;
   return pointer;
+}
+
+/// A T of which each thread has one for each Tag.
+template <class Tag, class T> T &valueOfThisThread() {
+  thread_local T own;
+  return own;
 }
 
 /// To let threads begin at different places.

@@ -4,6 +4,7 @@
 #include "runtime/sync/explored.h"
 #include "test/explore/explorer/vector_clock.h"
 
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,7 +27,9 @@ struct Fiber {
 
   uint32_t number = 0;
   std::function<void()> body;
-  ucontext_t context{};
+  ucontext_t context{}; // where it begins
+  jmp_buf left;         // and where it has left off
+  bool hasBegun = false;
   std::byte *stack = nullptr;
   State state = State::Runnable;
 

@@ -22,17 +22,17 @@ inline void access(const void *address, size_t bytes, AccessKind kind, const voi
     scheduler->access(address, bytes, kind, place);
 }
 
-/// Its former accesses were to what lay there before.
+/// Its former accesses were to what lay there before. The explorer's, too: it calls what the
+/// program has given it.
 void *handedOut(void *block) {
-  if (Scheduler *scheduler = Scheduler::observed(); scheduler && block)
+  if (Scheduler *scheduler = Scheduler::current(); scheduler && block)
     scheduler->forget(block, malloc_usable_size(block));
   return block;
 }
 
-/// As if all of it were written.
 inline void givenBack(void *block, const void *place) {
-  if (block)
-    access(block, malloc_usable_size(block), AccessKind::Write, place);
+  if (Scheduler *scheduler = Scheduler::observed(); scheduler && block)
+    scheduler->giveBack(block, malloc_usable_size(block), place);
 }
 
 } // namespace
@@ -68,6 +68,7 @@ void *__real_memcpy(void *, const void *, size_t);
 void *__real_memmove(void *, const void *, size_t);
 void *__real_memset(void *, int, size_t);
 void *__real_mmap(void *, size_t, int, int, int, off_t);
+int __real_munmap(void *, size_t);
 int __real_pthread_mutex_lock(pthread_mutex_t *);
 int __real_pthread_mutex_unlock(pthread_mutex_t *);
 int __real___cxa_guard_acquire(uint64_t *);
@@ -93,6 +94,15 @@ void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, o
   if (Scheduler *scheduler = Scheduler::observed(); scheduler && memory != MAP_FAILED)
     scheduler->forget(memory, bytes);
   return memory;
+}
+
+/// What malloc() takes from the system later is not seen.
+int __wrap_munmap(void *memory, size_t bytes) {
+  if (Scheduler *scheduler = Scheduler::observed()) {
+    scheduler->giveBack(memory, bytes, PLACE);
+    scheduler->forget(memory, bytes);
+  }
+  return __real_munmap(memory, bytes);
 }
 
 // No thread is left while it holds one of these: they do not ask who goes on.

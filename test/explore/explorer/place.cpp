@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstring>
-#include <dlfcn.h>
+#include <unistd.h>
+
+extern "C" const char __executable_start; // the linker's
 
 namespace occl::explore {
 
@@ -18,35 +20,44 @@ bool isLibrary(const char *file) {
 
 /// "lines_host.h:46, in step_driver.cpp:210" of addr2line's answer, a line for each.
 std::string readLines(FILE *answer) {
-  std::string text;
+  std::string text, last;
   char line[512];
   while (std::fgets(line, sizeof line, answer)) {
     line[std::strcspn(line, " \n")] = 0;
-    if (isLibrary(line) || std::strstr(line, ":?") || std::strstr(line, ":0"))
+    if (std::strstr(line, ":?") || std::strstr(line, ":0"))
       continue;
     const char *slash = std::strrchr(line, '/');
-    text += (text.empty() ? "" : ", in ") + std::string(slash ? slash + 1 : line);
+    last = slash ? slash + 1 : line;
+    if (!isLibrary(line))
+      text += (text.empty() ? "" : ", in ") + last;
   }
-  return text;
+  return text.empty() ? last : text;
 }
 
 } // namespace
 
-std::string describePlace(uintptr_t place) {
-  const uintptr_t call = place - 1;
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void *>(call), &info) || !info.dli_fname)
-    return "an unknown place";
-  const uintptr_t offset = call - reinterpret_cast<uintptr_t>(info.dli_fbase);
-  char command[512];
-  std::snprintf(command, sizeof command, "addr2line -i -e '%s' %#zx 2>/dev/null", info.dli_fname,
-                static_cast<size_t>(offset));
+uint32_t placeOf(const void *returnAddress) {
+  const uintptr_t offset =
+      reinterpret_cast<uintptr_t>(returnAddress) - reinterpret_cast<uintptr_t>(&__executable_start);
+  return offset <= UINT32_MAX ? static_cast<uint32_t>(offset) : 0;
+}
+
+std::string describePlace(uint32_t place) {
+  if (place == 0)
+    return "a place in a library";
+  // Of a program that can lie anywhere; else addresses are absolute.
+  const bool isRelative = reinterpret_cast<uintptr_t>(&__executable_start) > 1u << 30;
+  const uintptr_t call =
+      place - 1 + (isRelative ? 0 : reinterpret_cast<uintptr_t>(&__executable_start));
+  char command[128];
+  std::snprintf(command, sizeof command, "addr2line -i -e /proc/%d/exe %#zx 2>/dev/null",
+                static_cast<int>(getpid()), static_cast<size_t>(call));
   std::string lines;
   if (FILE *answer = popen(command, "r")) {
     lines = readLines(answer);
     pclose(answer);
   }
-  std::snprintf(command, sizeof command, "%s+%#zx", info.dli_fname, static_cast<size_t>(offset));
+  std::snprintf(command, sizeof command, "the program's %#zx", static_cast<size_t>(call));
   return lines.empty() ? command : lines;
 }
 

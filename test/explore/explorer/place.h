@@ -1,4 +1,4 @@
-// Places in the program, for people.
+// Places in the program.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,10 @@
 
 namespace occl::explore {
 
-/// File and line of the call that returns to `place`, and where that is inlined; else its offset in
-/// the program.
-std::string describePlace(uintptr_t place);
+/// A call that returns there, in four bytes.
+uint32_t placeOf(const void *returnAddress);
+
+/// Its file and line, and where that is inlined; else its offset in the program.
+std::string describePlace(uint32_t place);
 
 } // namespace occl::explore

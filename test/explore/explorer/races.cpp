@@ -24,10 +24,10 @@ bool conflict(const Access &a, const Access &b) {
          !(isAtomic(a.kind) && isAtomic(b.kind));
 }
 
-/// Whatever races with `former`, which happened before, races with `latter`, too.
-bool covers(const Access &latter, const Access &former) {
-  return (former.bytes & ~latter.bytes) == 0 && (writes(latter.kind) || !writes(former.kind)) &&
-         (isAtomic(former.kind) || !isAtomic(latter.kind));
+/// Whatever conflicts with b conflicts with a, too.
+bool covers(const Access &a, const Access &b) {
+  return (b.bytes & ~a.bytes) == 0 && (writes(a.kind) || !writes(b.kind)) &&
+         (isAtomic(b.kind) || !isAtomic(a.kind));
 }
 
 std::string describe(const Access &access) {
@@ -48,6 +48,7 @@ std::string Race::text() const {
 void Races::begin() {
   threads.clear();
   words.clear();
+  shadow.begin();
   evictions = 0;
   begunAt = now;
   threads.emplace_back();
@@ -61,44 +62,59 @@ void Races::start(uint32_t parent, uint32_t child) {
   tick(child);
 }
 
-std::optional<Race> Races::access(uint32_t thread, const void *address, size_t bytes,
-                                  AccessKind kind, const void *place) {
+const Race *Races::access(uint32_t thread, const void *address, size_t bytes, AccessKind kind,
+                          const void *place) {
   const auto begin = reinterpret_cast<uintptr_t>(address), end = begin + bytes;
-  Access access{};
-  access.time = threads[thread].clock.of(thread);
-  access.kind = kind;
-  access.place = reinterpret_cast<uintptr_t>(place);
-  access.thread = thread;
+  const VectorClock &clock = threads[thread].clock;
+  Access access{clock.of(thread), placeOf(place), static_cast<uint16_t>(thread), 0, kind};
   for (uintptr_t at = begin; at < end; at = (at | (Shadow::kWordBytes - 1)) + 1) {
     const uintptr_t first = at % Shadow::kWordBytes;
     const uintptr_t number = std::min(Shadow::kWordBytes - first, end - at);
-    access.bytes = ((1u << number) - 1) << first;
-    if (const Access *former = remember(shadow.of(at), access))
-      return Race{reinterpret_cast<const void *>(at), *former, access};
+    access.bytes = static_cast<uint8_t>(((1u << number) - 1) << first);
+    if (const Access *former = remember(shadow.of(at), access, clock))
+      return &found.emplace(Race{reinterpret_cast<const void *>(at), *former, access});
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-const Access *Races::remember(Shadow::Accesses &accesses, const Access &access) {
-  const auto thread = static_cast<uint32_t>(access.thread);
+const Race *Races::giveBack(uint32_t thread, const void *block, size_t bytes, const void *place) {
+  const auto begin = reinterpret_cast<uintptr_t>(block);
+  const Race *race = nullptr;
+  shadow.forEachUsed(begin, begin + bytes, [&](uintptr_t first, uintptr_t last) {
+    if (!race)
+      race = access(thread, reinterpret_cast<const void *>(first), last - first, AccessKind::Write,
+                    place);
+  });
+  return race;
+}
+
+inline const Access *Races::remember(Shadow::Accesses &accesses, const Access &access,
+                                     const VectorClock &clock) {
   Access *place = nullptr;
   for (Access &former : accesses) {
     if (former.time <= begunAt) {
-      place = &former;
-      continue;
-    }
-    if (happenedBefore(former, thread)) {
+      place = place ? place : &former;
+    } else if (former.time == access.time && covers(former, access)) {
+      return nullptr; // the thread's own, and nobody has conflicted since
+    } else if (former.time <= clock.of(former.thread)) {
       if (covers(access, former))
         place = &former;
-      continue;
-    }
-    if (conflict(former, access))
+    } else if (conflict(former, access)) {
       return &former;
+    }
   }
-  if (!place)
-    place = &accesses[evictions++ % accesses.size()];
-  *place = access;
+  if (place || (place = victimOf(accesses, access)))
+    *place = access;
   return nullptr;
+}
+
+/// What is forgotten for the access, or nullptr. Atomic ones race with the fewest others.
+Access *Races::victimOf(Shadow::Accesses &accesses, const Access &access) {
+  ++evictions;
+  for (size_t i = 0; i < accesses.size(); ++i)
+    if (Access &former = accesses[(evictions + i) % accesses.size()]; isAtomic(former.kind))
+      return &former;
+  return isAtomic(access.kind) ? nullptr : &accesses[evictions % accesses.size()];
 }
 
 void Races::acquire(uint32_t thread, const void *word, std::memory_order order) {

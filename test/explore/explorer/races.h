@@ -35,9 +35,12 @@ public:
   void start(uint32_t parent, uint32_t child);
   void join(uint32_t thread, uint32_t ended) { threads[thread].clock.join(threads[ended].clock); }
 
-  /// Before `thread` accesses memory: a race with a former access.
-  std::optional<Race> access(uint32_t thread, const void *address, size_t bytes, AccessKind kind,
-                             const void *place);
+  /// Before `thread` accesses memory: its race with a former access, or nullptr.
+  const Race *access(uint32_t thread, const void *address, size_t bytes, AccessKind kind,
+                     const void *place);
+  /// Before `thread` gives memory back, which is a write to all of it; but where nobody has
+  /// accessed it that is not remembered.
+  const Race *giveBack(uint32_t thread, const void *block, size_t bytes, const void *place);
   /// `thread` reads from a word.
   void acquire(uint32_t thread, const void *word, std::memory_order order);
   /// What a store by `thread` makes known to those that read from it.
@@ -57,18 +60,18 @@ private:
   };
 
   void tick(uint32_t thread) { threads[thread].clock.set(thread, ++now); }
-  bool happenedBefore(const Access &access, uint32_t thread) const {
-    return access.time <= threads[thread].clock.of(static_cast<uint32_t>(access.thread));
-  }
   /// Remembers the access; the one of the same word that it races with, or nullptr.
-  const Access *remember(Shadow::Accesses &accesses, const Access &access);
+  const Access *remember(Shadow::Accesses &accesses, const Access &access,
+                         const VectorClock &clock);
+  Access *victimOf(Shadow::Accesses &accesses, const Access &access);
 
-  uint64_t now = 0;    // goes on from schedule to schedule
+  uint64_t now = 0;     // goes on from schedule to schedule
   uint64_t begunAt = 0; // what is not later is of former schedules
   uint64_t evictions = 0;
   std::vector<Thread> threads;
   std::unordered_map<const void *, VectorClock> words; // what reading from them makes known
   Shadow shadow;
+  std::optional<Race> found;
 };
 
 } // namespace occl::explore

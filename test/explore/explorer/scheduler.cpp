@@ -22,7 +22,7 @@ Scheduler::Scheduler(const Settings &settings, Strategy &strategy)
 
 Scheduler::~Scheduler() = default;
 
-std::string Scheduler::run(const std::function<void()> &body) {
+std::string Scheduler::run(const std::function<void()> &body, bool looksForRaces) {
   fibers.clear();
   steps = numKeeping = 0;
   chooses = !settings.fromMark;
@@ -30,9 +30,12 @@ std::string Scheduler::run(const std::function<void()> &body) {
   time = SteadyClock::time_point(1s);
   defect.clear();
   lastSteps.clear();
-  races.begin();
+  seesRaces = looksForRaces;
+  if (seesRaces)
+    races.begin();
   active = this;
   running = &add(body);
+  running->hasBegun = true;
   swapcontext(&outside, &running->context);
   active = observing = nullptr;
   // The stacks of a schedule with a defect are still full of objects: they stay as they are.
@@ -60,7 +63,7 @@ Fiber &Scheduler::add(std::function<void()> body) {
 void Scheduler::enterFiber() { active->runFiber(); }
 
 void Scheduler::runFiber() {
-  observing = this;
+  observing = seesRaces ? this : nullptr;
   running->body();
   observing = nullptr;
   reach("end", nullptr, explored::Where::current()); // while what it stored last may be invisible
@@ -98,7 +101,8 @@ void Scheduler::reach(const char *operation, const void *address, const explored
 }
 
 void Scheduler::end(const void *word, const void *place) {
-  access(word, 1, AccessKind::Write, place);
+  if (seesRaces)
+    access(word, 1, AccessKind::Write, place);
   gone.insert(word);
 }
 
@@ -113,11 +117,15 @@ bool Scheduler::keepStore(void *address, uint64_t value, size_t bytes, std::memo
   std::deque<KeptStore> &kept = running->kept;
   if (delay == 0 && kept.empty())
     return false;
-  access(address, bytes, AccessKind::AtomicWrite, place);
+  VectorClock released;
+  if (seesRaces) {
+    access(address, bytes, AccessKind::AtomicWrite, place);
+    released = races.release(running->number, order);
+  }
   numKeeping += kept.empty();
   uint64_t due = steps + delay;
   kept.push_back({address, value, bytes, kept.empty() ? due : std::max(due, kept.back().due),
-                  races.release(running->number, order)});
+                  std::move(released)});
   return true;
 }
 
@@ -137,7 +145,8 @@ void Scheduler::makeVisible(Fiber &fiber, uint64_t until) {
   while (!fiber.kept.empty() && fiber.kept.front().due <= until) {
     KeptStore &store = fiber.kept.front();
     std::memcpy(store.address, &store.value, store.bytes);
-    races.publish(store.address, std::move(store.released));
+    if (seesRaces)
+      races.publish(store.address, std::move(store.released));
     fiber.kept.pop_front();
   }
   numKeeping -= fiber.kept.empty();
@@ -191,7 +200,8 @@ void Scheduler::yield(std::chrono::nanoseconds duration, const explored::Where &
 uint32_t Scheduler::spawn(std::function<void()> body) {
   drain();
   uint32_t number = add(std::move(body)).number;
-  races.start(running->number, number);
+  if (seesRaces)
+    races.start(running->number, number);
   reach("start", nullptr, explored::Where::current());
   return number;
 }
@@ -199,7 +209,8 @@ uint32_t Scheduler::spawn(std::function<void()> body) {
 bool Scheduler::hasEnded(uint32_t thread) {
   if (fibers[thread]->state != Fiber::State::Ended)
     return false;
-  races.join(running->number, thread);
+  if (seesRaces)
+    races.join(running->number, thread);
   return true;
 }
 
@@ -259,12 +270,23 @@ std::string Scheduler::describeSleepers() const {
 
 void Scheduler::switchTo(Fiber &next) {
   Fiber *before = std::exchange(running, &next);
-  swapcontext(&before->context, &next.context);
+  // Unlike swapcontext() this is no system call.
+  if (_setjmp(before->left) != 0)
+    return;
+  if (std::exchange(next.hasBegun, true))
+    _longjmp(next.left, 1);
+  setcontext(&next.context);
 }
 
 void Scheduler::access(const void *address, size_t bytes, AccessKind kind, const void *place) {
   const Unobserved own;
-  if (auto race = races.access(running->number, address, bytes, kind, place))
+  if (const Race *race = races.access(running->number, address, bytes, kind, place))
+    fail(race->text());
+}
+
+void Scheduler::giveBack(const void *block, size_t bytes, const void *place) {
+  const Unobserved own;
+  if (const Race *race = races.giveBack(running->number, block, bytes, place))
     fail(race->text());
 }
 
@@ -280,8 +302,7 @@ void Scheduler::store(const void *word, size_t bytes, std::memory_order order, c
   races.publish(word, races.release(running->number, order));
 }
 
-void Scheduler::update(const void *word, size_t bytes, std::memory_order order,
-                       const void *place) {
+void Scheduler::update(const void *word, size_t bytes, std::memory_order order, const void *place) {
   const Unobserved own;
   access(word, bytes, AccessKind::AtomicWrite, place);
   races.update(running->number, word, order);
@@ -294,7 +315,8 @@ void Scheduler::fence(std::memory_order order) {
 
 void Scheduler::forget(const void *address, size_t bytes) {
   const Unobserved own;
-  races.forget(address, bytes);
+  if (seesRaces)
+    races.forget(address, bytes);
 }
 
 void Scheduler::acquire(const void *word) {

@@ -24,12 +24,13 @@ public:
   ~Scheduler();
 
   /// Runs body under the strategy's present schedule; the defect or "".
-  std::string run(const std::function<void()> &body);
+  std::string run(const std::function<void()> &body, bool looksForRaces);
   uint64_t stepsTaken() const { return steps; }
   Trace &trace() { return lastSteps; }
   /// The one that runs now; nullptr outside of run().
   static Scheduler *current() { return active; }
-  /// The same while the code of one of its threads runs, and not the explorer's.
+  /// The same while the code of one of its threads runs, and not the explorer's; nullptr, too, if
+  /// it does not look for races.
   static Scheduler *observed() { return observing; }
   void startChoosing() { chooses = true; }
   uint32_t currentThread() const { return running->number; }
@@ -56,6 +57,7 @@ public:
 
   // The accesses of the running fiber, which returns to `place` (races.h).
   void access(const void *address, size_t bytes, AccessKind kind, const void *place);
+  void giveBack(const void *block, size_t bytes, const void *place);
   void load(const void *word, size_t bytes, std::memory_order order, const void *place);
   void store(const void *word, size_t bytes, std::memory_order order, const void *place);
   void update(const void *word, size_t bytes, std::memory_order order, const void *place);
@@ -97,6 +99,7 @@ private:
   std::string defect;
   Trace lastSteps;
   std::unordered_set<const void *> gone; // words whose life has ended
+  bool seesRaces = false;
   Races races;
 
   static Scheduler *active, *observing;

@@ -1,26 +1,29 @@
 #include "test/explore/explorer/shadow.h"
 
-#include <algorithm>
-
 namespace occl::explore {
 
+void Shadow::begin() {
+  ++schedule;
+  recent.fill({});
+}
+
 Shadow::Page &Shadow::pageOf(uintptr_t number) {
-  std::unique_ptr<Page> &page = pages[number];
-  if (!page)
-    page = std::make_unique<Page>();
-  recent[number % kRecent] = {number, page.get()};
-  return *page;
+  auto found = pages.find(number);
+  if (found == pages.end()) // made before it is there: what is allocated is forgotten
+    found = pages.emplace(number, std::make_unique<Page>()).first;
+  Page &page = *found->second;
+  page.usedIn = schedule;
+  recent[number % kRecent] = {number, &page};
+  return page;
 }
 
 void Shadow::forget(uintptr_t begin, uintptr_t end) {
-  for (uintptr_t at = begin; at < end;) {
-    const uintptr_t number = at / kPageBytes, first = number * kPageBytes;
-    const uintptr_t last = std::min(end, first + kPageBytes);
-    if (auto found = pages.find(number); found != pages.end())
-      std::fill(found->second->begin() + (at - first) / kWordBytes,
-                found->second->begin() + (last - first + kWordBytes - 1) / kWordBytes, Accesses{});
-    at = last;
-  }
+  forEachUsed(begin, end, [&](uintptr_t first, uintptr_t last) {
+    auto &words = pages[first / kPageBytes]->words;
+    const uintptr_t page = first / kPageBytes * kPageBytes;
+    std::fill(words.begin() + (first - page) / kWordBytes,
+              words.begin() + (last - page + kWordBytes - 1) / kWordBytes, Accesses{});
+  });
 }
 
 } // namespace occl::explore

@@ -36,8 +36,7 @@ inline void update(void *word, size_t bytes, int order, const void *place) {
 }
 
 template <class T>
-bool compareExchange(T *word, T *expected, T desired, int success, int failure,
-                     const void *place) {
+bool compareExchange(T *word, T *expected, T desired, int success, int failure, const void *place) {
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != *expected) {
     *expected = load(word, failure, place);
     return false;
