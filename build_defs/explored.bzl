@@ -1,8 +1,25 @@
-"""Tests of the runtime under a deterministic scheduler: all that they link is built with -DOCCL_EXPLORE."""
+"""Tests of the runtime under a deterministic scheduler: all that they link is built with -DOCCL_EXPLORE.
+
+The compiler reports each access to memory, as to thread sanitizer; the explorer has the functions that it calls, and the library is
+not linked.
+"""
+
+_COPTS = [
+    "-DOCCL_EXPLORE",
+    "-fsanitize=thread",
+    "--param=tsan-instrument-func-entry-exit=0",
+    "-Wno-tsan",  # that fences are not known: the explorer knows them
+    # Inlined, or checked, they would not be reported.
+    "-U_FORTIFY_SOURCE",
+    "-fno-builtin-memcpy",
+    "-fno-builtin-memmove",
+    "-fno-builtin-memset",
+    "-g1",  # so that a race has lines
+]
 
 def _explore_impl(settings, attr):
     copts = settings["//command_line_option:copt"]
-    return {"//command_line_option:copt": copts + ["-DOCCL_EXPLORE"]}
+    return {"//command_line_option:copt": copts + _COPTS}
 
 _explore = transition(
     implementation = _explore_impl,

@@ -8,6 +8,7 @@
 // and a system call empty the buffer. Stores are never reordered among each other, nor loads.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +35,7 @@ using Where = std::source_location;
 void reach(const char *operation, const void *address, const Where &where);
 
 /// Keeps a store of 1 to 8 bytes in the thread's buffer; false if it is to be done at once.
-bool keepStore(void *address, uint64_t value, size_t bytes);
+bool keepStore(void *address, uint64_t value, size_t bytes, std::memory_order order);
 /// The newest value that this thread has stored to the address and not yet made visible.
 bool findStore(const void *address, uint64_t &value);
 /// The life of a word that is an object begins and ends; while it is gone, using it is a defect.
@@ -67,6 +68,8 @@ uint32_t spawn(std::function<void()> body);
 bool hasEnded(uint32_t thread);
 /// 0 outside of an exploration.
 uint32_t currentThread();
+/// Room for a pointer, at first null: each thread has one for each kind.
+void *placeOfThisThread(const void *kind);
 /// What a thread that waits for the end of another sleeps on.
 const void *endOf(uint32_t thread);
 

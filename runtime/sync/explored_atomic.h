@@ -44,7 +44,7 @@ void storeShared(T *word, std::type_identity_t<T> value, std::memory_order order
   // Who has loaded a pointer reads it again as plain memory: it must be there.
   if (explored::isFull(order) || std::is_pointer_v<T>)
     explored::drain();
-  else if (explored::keepStore(word, explored::bitsOf(value), sizeof value))
+  else if (explored::keepStore(word, explored::bitsOf(value), sizeof value, order))
     return;
   __atomic_store_n(word, value, static_cast<int>(order));
 }
@@ -97,7 +97,7 @@ public:
     explored::use(this);
     if (explored::isFull(order))
       explored::drain();
-    else if (explored::keepStore(&value, explored::bitsOf(desired), sizeof desired))
+    else if (explored::keepStore(&value, explored::bitsOf(desired), sizeof desired, order))
       return;
     value.store(desired, order);
   }

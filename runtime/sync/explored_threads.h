@@ -4,6 +4,7 @@
 #include "runtime/sync/explored.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -22,19 +23,18 @@ public:
 
   void lock() {
     reach("lock");
-    while (locked)
+    while (!take())
       explored::park(this, SteadyClock::time_point::max(), explored::Sleep::Backstop, where);
-    locked = true;
   }
 
   bool try_lock() {
     reach("try_lock");
-    return !std::exchange(locked, true);
+    return take();
   }
 
   void unlock() {
     reach("unlock");
-    locked = false;
+    locked.store(false, std::memory_order_release);
     explored::wake(this);
   }
 
@@ -45,7 +45,13 @@ private:
     explored::drain();
   }
 
-  bool locked = false;
+  bool take() {
+    bool before = false;
+    return locked.compare_exchange_strong(before, true, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+
+  std::atomic<bool> locked = false;
   /// Where it was made: it is locked by the standard library's guards.
   const Where where;
 };

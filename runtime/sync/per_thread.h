@@ -4,8 +4,6 @@
 
 #ifdef OCCL_EXPLORE
 #include "runtime/sync/explored.h"
-
-#include <map>
 #else
 #include <functional>
 #include <thread>
@@ -18,8 +16,15 @@ namespace occl {
 #ifdef OCCL_EXPLORE
 
 template <class Tag, class T> T *&pointerOfThisThread() {
-  static std::map<uint32_t, T *> pointers;
-  return pointers[explored::currentThread()];
+  static const char kind = 0;
+  return *static_cast<T **>(explored::placeOfThisThread(&kind));
+}
+
+template <class Tag, class T> T &valueOfThisThread() {
+  T *&own = pointerOfThisThread<Tag, T>();
+  if (!own)
+    own = new T;
+  return *own;
 }
 
 inline size_t hashOfThisThread() { return explored::currentThread(); }
@@ -30,6 +35,12 @@ inline size_t hashOfThisThread() { return explored::currentThread(); }
 template <class Tag, class T> T *&pointerOfThisThread() {
   thread_local T *pointer = nullptr;
   return pointer;
+}
+
+/// A T of which each thread has one for each Tag.
+template <class Tag, class T> T &valueOfThisThread() {
+  thread_local T own;
+  return own;
 }
 
 /// To let threads begin at different places.

@@ -3,8 +3,6 @@
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 
-#include <mutex>
-
 namespace occl::nvtx {
 
 namespace {
@@ -13,11 +11,11 @@ namespace {
 nvtxDomainHandle_t domain = nullptr;
 
 void look() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  [[maybe_unused]] static const bool hasLooked = [] {
     domain = nvtxDomainCreateA("OCCL");
     detail::isAttached.store(domain != nullptr, std::memory_order_release);
-  });
+    return true;
+  }();
 }
 
 } // namespace

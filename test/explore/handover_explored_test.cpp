@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <vector>
 
 namespace occl::explore {
@@ -109,7 +110,7 @@ TEST_F(HandOver, WhatIsRefusedHoldsNothing) {
   std::vector<Job> jobs = makeJobs(kInFlight, ring);
   for (uint32_t j = 0; j < 2; ++j)
     jobs.emplace_back(kInFlight + j, ring, 10000, DataType::Int32);
-  uint32_t numRefused = 0;
+  std::atomic<uint32_t> numRefused = 0;
   expectNoDefect(50, [&] {
     occlConfig_t config = withWorkers(1);
     config.maxInFlight = kInFlight;

@@ -141,14 +141,14 @@ TEST_F(Lane, AnotherIsStarted) {
 TEST_F(Lane, TheNextOneSleepsMeanwhile) {
   exploreAll(1500, [&](Ranks &ranks, uint32_t r) {
     if (r == 1) {
-      const occlRequest_t first = submitWhenFree(jobs[0], ranks[r], r);
+      const occlRequest_t first = submitWhenFree(jobs[1], ranks[r], r);
       runWell(ranks[r], r);
       require(occlWait(ranks[r], first) == occlSuccess, "wait");
       return;
     }
     sleepFor(1ms);
     Thread other([&] {
-      const occlRequest_t request = submitWhenFree(jobs[0], ranks[r], r);
+      const occlRequest_t request = submitWhenFree(jobs[1], ranks[r], r);
       require(occlWait(ranks[r], request) == occlSuccess, "wait");
     });
     runWell(ranks[r], r);

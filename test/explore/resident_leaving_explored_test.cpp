@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 
@@ -30,9 +31,10 @@ constexpr uint32_t kSubmissions = 2, kOthers = kSubmissions, kStreams = kSubmiss
 /// Time is how often anybody has looked at the clock.
 class CountingTarget : public HostTarget {
 public:
-  static uint64_t now() { return ticks += 100; }
+  static uint64_t now() { return ticks.fetch_add(100, std::memory_order_relaxed) + 100; }
   static uint64_t time() { return now(); }
-  static inline uint64_t ticks = 0;
+  /// Not an access at which others may go on.
+  static inline std::atomic<uint64_t> ticks = 0;
 };
 
 struct Correct {

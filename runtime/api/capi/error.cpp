@@ -2,6 +2,7 @@
 
 #include "runtime/base/data_type.h"
 #include "runtime/sync/deadline.h"
+#include "runtime/sync/per_thread.h"
 
 namespace occl::communicator {
 
@@ -41,10 +42,9 @@ static_assert(static_cast<int>(ReduceOp::Min) == occlMin);
 static_assert(static_cast<int>(ReduceOp::Max) == occlMax);
 static_assert(static_cast<int>(ReduceOp::Avg) == occlAvg);
 
-std::string &lastError() {
-  thread_local std::string text;
-  return text;
-}
+struct LastError; // of this file alone, so the text is no symbol of the library
+
+std::string &lastError() { return valueOfThisThread<LastError, std::string>(); }
 
 } // namespace
 

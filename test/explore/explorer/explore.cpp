@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <sys/single_threaded.h>
 #include <unistd.h>
 
 namespace occl::explore {
@@ -53,6 +54,9 @@ void catchCrashes() {
 Settings scaled(Settings settings) {
   if (const char *factor = std::getenv("OCCL_EXPLORE_SCHEDULES"))
     settings.schedules *= std::max(1ull, std::strtoull(factor, nullptr, 10));
+  if (const char *every = std::getenv("OCCL_EXPLORE_RACES"))
+    settings.racesEvery = std::strtoull(every, nullptr, 10);
+  settings.racesEvery = std::max(uint64_t{1}, settings.racesEvery);
   return settings;
 }
 
@@ -66,11 +70,12 @@ Outcome explore(const Settings &given, const std::function<void()> &body) {
   scheduler.trace().setLoud(std::getenv(exhaustive ? "OCCL_EXPLORE_PATH" : "OCCL_EXPLORE_SEED") !=
                             nullptr);
   activeStrategy = strategy.get();
+  __libc_single_threaded = false; // else the standard library counts references without atomics
   catchCrashes();
   Outcome outcome;
   const bool failedBefore = ::testing::Test::HasFailure();
   while (outcome.defect.empty() && strategy->begin()) {
-    outcome.defect = scheduler.run(body);
+    outcome.defect = scheduler.run(body, outcome.schedules % settings.racesEvery == 0);
     if (outcome.defect.empty() && !failedBefore && ::testing::Test::HasFailure())
       outcome.defect = "an expectation of the body failed";
     ++outcome.schedules;
@@ -85,6 +90,7 @@ Outcome explore(const Settings &given, const std::function<void()> &body) {
 }
 
 void require(bool condition, const std::string &defect) {
+  const Unobserved own;
   if (!condition)
     Scheduler::current()->fail(defect);
 }

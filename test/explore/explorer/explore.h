@@ -2,9 +2,10 @@
 // types of runtime/base (Thread, Mutex, Atomic ...), built with -DOCCL_EXPLORE: every access to a
 // shared word is a point at which the scheduler chooses who goes on. Time is virtual.
 //
-// What it sees: interleavings, and stores that become visible late (store buffers, as in x86 and as
-// far as release stores go in C++). What it cannot see: loads that are satisfied early, stores that
-// overtake each other, accesses to plain memory that race. Thread sanitizer sees the last.
+// What it sees: interleavings, stores that become visible late (store buffers, as in x86 and as far
+// as release stores go in C++), and data races: accesses of plain memory that no order which C++
+// knows of puts before or after each other (races.h). What it cannot see: loads that are satisfied
+// early, stores that overtake each other, but for the races that they make possible.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,9 @@ struct Settings {
   bool storeBuffers = true;
   /// A sleep that somebody ought to have ended and only time could is a defect.
   bool lostWakeUps = true;
+  /// Data races are looked for in one of so many schedules, which take some five times as long:
+  /// what one schedule orders, most do.
+  uint64_t racesEvery = 8;
   /// Accesses of one schedule; more is a defect: something spins for ever.
   uint64_t mostSteps = 500000;
 };
@@ -46,8 +50,8 @@ struct Outcome {
 
 /// Runs body() on a first thread of its own under schedules until one has a defect. Environment:
 /// OCCL_EXPLORE_SEED runs the schedule of this seed alone, OCCL_EXPLORE_PATH that of this path, and
-/// both print all of its steps; OCCL_EXPLORE_SCHEDULES multiplies the number of schedules. One
-/// thread at a time; not from inside of body.
+/// both print all of its steps; OCCL_EXPLORE_SCHEDULES multiplies the number of schedules, and
+/// OCCL_EXPLORE_RACES is Settings::racesEvery. One thread at a time; not from inside of body.
 Outcome explore(const Settings &settings, const std::function<void()> &body);
 
 /// Inside of body, see Settings::fromMark.

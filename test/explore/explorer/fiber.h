@@ -2,7 +2,9 @@
 #pragma once
 
 #include "runtime/sync/explored.h"
+#include "test/explore/explorer/vector_clock.h"
 
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -17,6 +19,7 @@ struct KeptStore {
   uint64_t value = 0;
   size_t bytes = 0;
   uint64_t due = 0; // the step at which it becomes visible
+  VectorClock released;
 };
 
 struct Fiber {
@@ -24,7 +27,9 @@ struct Fiber {
 
   uint32_t number = 0;
   std::function<void()> body;
-  ucontext_t context{};
+  ucontext_t context{}; // where it begins
+  jmp_buf left;         // and where it has left off
+  bool hasBegun = false;
   std::byte *stack = nullptr;
   State state = State::Runnable;
 

@@ -15,14 +15,14 @@ constexpr auto kNever = SteadyClock::time_point::max();
 
 } // namespace
 
-Scheduler *Scheduler::active = nullptr;
+Scheduler *Scheduler::active = nullptr, *Scheduler::observing = nullptr;
 
 Scheduler::Scheduler(const Settings &settings, Strategy &strategy)
     : settings(settings), strategy(strategy) {}
 
 Scheduler::~Scheduler() = default;
 
-std::string Scheduler::run(const std::function<void()> &body) {
+std::string Scheduler::run(const std::function<void()> &body, bool looksForRaces) {
   fibers.clear();
   steps = numKeeping = 0;
   chooses = !settings.fromMark;
@@ -30,10 +30,14 @@ std::string Scheduler::run(const std::function<void()> &body) {
   time = SteadyClock::time_point(1s);
   defect.clear();
   lastSteps.clear();
+  seesRaces = looksForRaces;
+  if (seesRaces)
+    races.begin();
   active = this;
   running = &add(body);
+  running->hasBegun = true;
   swapcontext(&outside, &running->context);
-  active = nullptr;
+  active = observing = nullptr;
   // The stacks of a schedule with a defect are still full of objects: they stay as they are.
   if (defect.empty())
     for (auto &fiber : fibers)
@@ -59,7 +63,9 @@ Fiber &Scheduler::add(std::function<void()> body) {
 void Scheduler::enterFiber() { active->runFiber(); }
 
 void Scheduler::runFiber() {
+  observing = seesRaces ? this : nullptr;
   running->body();
+  observing = nullptr;
   reach("end", nullptr, explored::Where::current()); // while what it stored last may be invisible
   drain();
   running->state = Fiber::State::Ended;
@@ -94,19 +100,32 @@ void Scheduler::reach(const char *operation, const void *address, const explored
   choose(Occasion::Access);
 }
 
+void Scheduler::end(const void *word, const void *place) {
+  if (seesRaces)
+    access(word, 1, AccessKind::Write, place);
+  gone.insert(word);
+}
+
 void Scheduler::use(const void *word) {
   if (gone.contains(word))
     fail("a word is accessed that is gone");
 }
 
-bool Scheduler::keepStore(void *address, uint64_t value, size_t bytes) {
+bool Scheduler::keepStore(void *address, uint64_t value, size_t bytes, std::memory_order order,
+                          const void *place) {
   uint64_t delay = strategy.storeDelay();
   std::deque<KeptStore> &kept = running->kept;
   if (delay == 0 && kept.empty())
     return false;
+  VectorClock released;
+  if (seesRaces) {
+    access(address, bytes, AccessKind::AtomicWrite, place);
+    released = races.release(running->number, order);
+  }
   numKeeping += kept.empty();
   uint64_t due = steps + delay;
-  kept.push_back({address, value, bytes, kept.empty() ? due : std::max(due, kept.back().due)});
+  kept.push_back({address, value, bytes, kept.empty() ? due : std::max(due, kept.back().due),
+                  std::move(released)});
   return true;
 }
 
@@ -124,8 +143,10 @@ void Scheduler::makeVisible(Fiber &fiber, uint64_t until) {
   if (fiber.kept.empty())
     return;
   while (!fiber.kept.empty() && fiber.kept.front().due <= until) {
-    const KeptStore &store = fiber.kept.front();
+    KeptStore &store = fiber.kept.front();
     std::memcpy(store.address, &store.value, store.bytes);
+    if (seesRaces)
+      races.publish(store.address, std::move(store.released));
     fiber.kept.pop_front();
   }
   numKeeping -= fiber.kept.empty();
@@ -179,8 +200,18 @@ void Scheduler::yield(std::chrono::nanoseconds duration, const explored::Where &
 uint32_t Scheduler::spawn(std::function<void()> body) {
   drain();
   uint32_t number = add(std::move(body)).number;
+  if (seesRaces)
+    races.start(running->number, number);
   reach("start", nullptr, explored::Where::current());
   return number;
+}
+
+bool Scheduler::hasEnded(uint32_t thread) {
+  if (fibers[thread]->state != Fiber::State::Ended)
+    return false;
+  if (seesRaces)
+    races.join(running->number, thread);
+  return true;
 }
 
 void Scheduler::endOverdueSleeps() {
@@ -239,7 +270,63 @@ std::string Scheduler::describeSleepers() const {
 
 void Scheduler::switchTo(Fiber &next) {
   Fiber *before = std::exchange(running, &next);
-  swapcontext(&before->context, &next.context);
+  // Unlike swapcontext() this is no system call.
+  if (_setjmp(before->left) != 0)
+    return;
+  if (std::exchange(next.hasBegun, true))
+    _longjmp(next.left, 1);
+  setcontext(&next.context);
+}
+
+void Scheduler::access(const void *address, size_t bytes, AccessKind kind, const void *place) {
+  const Unobserved own;
+  if (const Race *race = races.access(running->number, address, bytes, kind, place))
+    fail(race->text());
+}
+
+void Scheduler::giveBack(const void *block, size_t bytes, const void *place) {
+  const Unobserved own;
+  if (const Race *race = races.giveBack(running->number, block, bytes, place))
+    fail(race->text());
+}
+
+void Scheduler::load(const void *word, size_t bytes, std::memory_order order, const void *place) {
+  const Unobserved own;
+  access(word, bytes, AccessKind::AtomicRead, place);
+  races.acquire(running->number, word, order);
+}
+
+void Scheduler::store(const void *word, size_t bytes, std::memory_order order, const void *place) {
+  const Unobserved own;
+  access(word, bytes, AccessKind::AtomicWrite, place);
+  races.publish(word, races.release(running->number, order));
+}
+
+void Scheduler::update(const void *word, size_t bytes, std::memory_order order, const void *place) {
+  const Unobserved own;
+  access(word, bytes, AccessKind::AtomicWrite, place);
+  races.update(running->number, word, order);
+}
+
+void Scheduler::fence(std::memory_order order) {
+  const Unobserved own;
+  races.fence(running->number, order);
+}
+
+void Scheduler::forget(const void *address, size_t bytes) {
+  const Unobserved own;
+  if (seesRaces)
+    races.forget(address, bytes);
+}
+
+void Scheduler::acquire(const void *word) {
+  const Unobserved own;
+  races.acquire(running->number, word, std::memory_order_acquire);
+}
+
+void Scheduler::release(const void *word) {
+  const Unobserved own;
+  races.publish(word, races.release(running->number, std::memory_order_release));
 }
 
 } // namespace occl::explore

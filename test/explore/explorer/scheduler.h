@@ -3,14 +3,17 @@
 
 #include "test/explore/explorer/explore.h"
 #include "test/explore/explorer/fiber.h"
+#include "test/explore/explorer/races.h"
 #include "test/explore/explorer/strategy.h"
 #include "test/explore/explorer/trace.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace occl::explore {
@@ -21,21 +24,25 @@ public:
   ~Scheduler();
 
   /// Runs body under the strategy's present schedule; the defect or "".
-  std::string run(const std::function<void()> &body);
+  std::string run(const std::function<void()> &body, bool looksForRaces);
   uint64_t stepsTaken() const { return steps; }
   Trace &trace() { return lastSteps; }
   /// The one that runs now; nullptr outside of run().
   static Scheduler *current() { return active; }
+  /// The same while the code of one of its threads runs, and not the explorer's; nullptr, too, if
+  /// it does not look for races.
+  static Scheduler *observed() { return observing; }
   void startChoosing() { chooses = true; }
   uint32_t currentThread() const { return running->number; }
 
   // What explored.h declares, for the running fiber.
   void reach(const char *operation, const void *address, const explored::Where &where);
-  bool keepStore(void *address, uint64_t value, size_t bytes);
+  bool keepStore(void *address, uint64_t value, size_t bytes, std::memory_order order,
+                 const void *place);
   bool findStore(const void *address, uint64_t &value) const;
   void drain() { makeVisible(*running, ~uint64_t{0}); }
   void begin(const void *word) { gone.erase(word); }
-  void end(const void *word) { gone.insert(word); }
+  void end(const void *word, const void *place);
   void use(const void *word);
   bool park(const void *key, SteadyClock::time_point deadline, explored::Sleep kind,
             const explored::Where &where);
@@ -44,13 +51,27 @@ public:
   void foundUnwoken(const explored::Where &where);
   void yield(std::chrono::nanoseconds time, const explored::Where &where);
   uint32_t spawn(std::function<void()> body);
+  bool hasEnded(uint32_t thread);
   const Fiber &fiber(uint32_t number) const { return *fibers[number]; }
   SteadyClock::time_point now() const { return time; }
+
+  // The accesses of the running fiber, which returns to `place` (races.h).
+  void access(const void *address, size_t bytes, AccessKind kind, const void *place);
+  void giveBack(const void *block, size_t bytes, const void *place);
+  void load(const void *word, size_t bytes, std::memory_order order, const void *place);
+  void store(const void *word, size_t bytes, std::memory_order order, const void *place);
+  void update(const void *word, size_t bytes, std::memory_order order, const void *place);
+  void fence(std::memory_order order);
+  void forget(const void *address, size_t bytes);
+  /// As a lock does.
+  void acquire(const void *word);
+  void release(const void *word);
 
   /// Ends the schedule: does not return.
   [[noreturn]] void fail(const std::string &text);
 
 private:
+  friend class Unobserved;
   static void enterFiber();
   void runFiber();
   Fiber &add(std::function<void()> body);
@@ -78,8 +99,23 @@ private:
   std::string defect;
   Trace lastSteps;
   std::unordered_set<const void *> gone; // words whose life has ended
+  bool seesRaces = false;
+  Races races;
 
-  static Scheduler *active;
+  static Scheduler *active, *observing;
+};
+
+/// The explorer's own code runs: what it accesses is not looked at. Of the running fiber: others
+/// may run meanwhile.
+class Unobserved {
+public:
+  Unobserved() : before(std::exchange(Scheduler::observing, nullptr)) {}
+  Unobserved(const Unobserved &) = delete;
+  Unobserved &operator=(const Unobserved &) = delete;
+  ~Unobserved() { Scheduler::observing = before; }
+
+private:
+  Scheduler *const before;
 };
 
 } // namespace occl::explore
