@@ -40,10 +40,11 @@ std::string resultOf(occlResult_t result) {
   return result == occlSuccess ? "" : std::string(occlGetLastError());
 }
 
+/// The daemon's kernel has run before: its first launch in a process waits for the device.
 TEST(BoundedWaits, MakingAndDividingWaitForNoKernelOfTheUser) {
   inTwo("making", [](Joined &joined) -> std::string {
     occlComm_t part = nullptr, another = nullptr;
-    std::string wrong = joined.call();
+    std::string wrong = joined.call() + startAndWait(joined, joined.comm);
     if (wrong.empty() && launchDelay(joined.beside, kKernelMs) != cudaSuccess)
       wrong = "the kernel is not launched";
     if (wrong.empty())
@@ -86,7 +87,8 @@ TEST(BoundedWaits, TheLastOneDestroysWhileAKernelOfTheUserRuns) {
 }
 
 /// A kernel of rank 0 has all multiprocessors, so nothing of the daemon runs there. The deadline
-/// ends the communicator whose it is, and says so; no rank is taken for gone.
+/// ends the communicator whose it is, and says so; no rank is taken for gone. Rank 0's call returns
+/// when its device cannot access the buffers any more: after that kernel.
 TEST(BoundedWaits, ADeadlineBesideAFullDeviceEndsItsCommunicatorAlone) {
   inTwo("full", [](Joined &joined) -> std::string {
     occlComm_t part = nullptr;
@@ -94,7 +96,9 @@ TEST(BoundedWaits, ADeadlineBesideAFullDeviceEndsItsCommunicatorAlone) {
       return occlGetLastError();
     std::string wrong = startAndWait(joined, part) + startAndWait(joined, joined.comm);
     remember(part, small(), 1500);
-    if (wrong.empty() && joined.rank == 0 && launchOccupation(joined.beside, 6000) != cudaSuccess)
+    constexpr uint32_t kFullMs = 6000;
+    if (wrong.empty() && joined.rank == 0 &&
+        launchOccupation(joined.beside, kFullMs) != cudaSuccess)
       wrong = "the kernel is not launched";
     std::this_thread::sleep_for(200ms);
     const auto begin = Clock::now();
