@@ -19,7 +19,7 @@ help:
 	@echo "make soak OPERATIONS=1000000  collectives in random orders on 8 ranks: memory must not grow"
 	@echo "make faults                ranks killed, stopped, delayed, corrupted at every step of their lives, and 100,000 aborts; about an hour"
 	@echo "make model                 the model of the daemon with more interleavings; a quarter of an hour and some GB"
-	@echo "make explore               the daemon's code under all schedules with two delays; some minutes"
+	@echo "make explore               data races in every explored schedule, and the daemon's code under all with two delays; half an hour"
 	@echo "make mutate                break each rule of the compiler and the verifier in turn and see the tests fail; an hour"
 	@echo "make mutate-daemon         break the runtime's synchronisation and what was repaired in turn, and see tests find it; half an hour"
 	@echo "make fuzz FUZZ_SECONDS=3600 fuzz the frontend, the formatter, the plan reader, the importers and what other machines send, in turn, each so long"
@@ -107,6 +107,7 @@ model:
 
 explore:
 	@tools/setup.sh
+	@$(BAZEL) test //test/explore/... --test_env=OCCL_EXPLORE_RACES=1 --test_timeout=3600 --local_test_jobs=2
 	@$(BAZEL) test //test/explore:daemon_exhaustive_test --test_env=OCCL_EXPLORE_DELAYS=2 --test_timeout=3600 --test_output=all
 
 mutate-daemon:

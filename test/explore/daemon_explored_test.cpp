@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -364,7 +365,7 @@ TEST_F(Daemon, WithoutPreemptionOppositeOrdersAreADeadlock) {
   std::vector<Job> jobs = makeJobs(2, ring);
   occlConfig_t config = withWorkers(1);
   config.preemption = 2;
-  uint32_t deadlocks = 0;
+  std::atomic<uint32_t> deadlocks = 0;
   Settings settings;
   settings.schedules = 40;
   settings.lostWakeUps = false; // the deadlock is found by looking again and again
