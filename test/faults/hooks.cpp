@@ -1,10 +1,12 @@
 // explored.h over real threads, of which one runs at a time: who holds `turn`. The first thread has
 // it from the start; sleeping and waiting give it away.
 #include "runtime/sync/explored.h"
+#include "test/explore/explorer/access_observer.h"
 #include "test/faults/passing.h"
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -42,6 +44,9 @@ SteadyClock::time_point SteadyClock::now() {
   return time_point(std::chrono::steady_clock::now().time_since_epoch());
 }
 
+/// Other processes take part: no order of theirs is known here.
+explore::AccessObserver *explore::accessObserver() { return nullptr; }
+
 namespace explored {
 
 void reach(const char *operation, const void *address, const Where &where) {
@@ -50,7 +55,7 @@ void reach(const char *operation, const void *address, const Where &where) {
   faults::passAccess(operation, address, where);
 }
 
-bool keepStore(void *address, uint64_t value, size_t bytes) {
+bool keepStore(void *address, uint64_t value, size_t bytes, std::memory_order) {
   return faults::corrupt(address, value, bytes);
 }
 
@@ -100,6 +105,11 @@ uint32_t spawn(std::function<void()> body) {
 bool hasEnded(uint32_t thread) { return ended[thread - 1]; }
 
 uint32_t currentThread() { return ownNumber; }
+
+void *placeOfThisThread(const void *kind) {
+  thread_local std::map<const void *, void *> places;
+  return &places[kind];
+}
 
 const void *endOf(uint32_t) { return &ended; }
 

@@ -15,7 +15,6 @@ DIRECT = re.compile(
 
 # With the reason.
 ALLOWED = {
-    "runtime/api/capi/error.cpp": "the text of a thread's last error: no other thread's",
     "runtime/cuda/kernels/block_run.cuh": "device code",
     "runtime/cuda/kernels/bound.cuh": "device code",
     "runtime/cuda/device/buffer_check.cpp": "what a thread remembers of its own questions to CUDA",

@@ -278,6 +278,8 @@ void Scheduler::switchTo(Fiber &next) {
   setcontext(&next.context);
 }
 
+AccessObserver *accessObserver() { return Scheduler::observed(); }
+
 void Scheduler::access(const void *address, size_t bytes, AccessKind kind, const void *place) {
   const Unobserved own;
   if (const Race *race = races.access(running->number, address, bytes, kind, place))

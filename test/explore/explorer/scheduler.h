@@ -1,6 +1,7 @@
 // One schedule: its threads, its time, and the switches between them.
 #pragma once
 
+#include "test/explore/explorer/access_observer.h"
 #include "test/explore/explorer/explore.h"
 #include "test/explore/explorer/fiber.h"
 #include "test/explore/explorer/races.h"
@@ -18,7 +19,7 @@
 
 namespace occl::explore {
 
-class Scheduler {
+class Scheduler final : public AccessObserver {
 public:
   Scheduler(const Settings &settings, Strategy &strategy);
   ~Scheduler();
@@ -56,12 +57,12 @@ public:
   SteadyClock::time_point now() const { return time; }
 
   // The accesses of the running fiber, which returns to `place` (races.h).
-  void access(const void *address, size_t bytes, AccessKind kind, const void *place);
+  void access(const void *address, size_t bytes, AccessKind kind, const void *place) override;
   void giveBack(const void *block, size_t bytes, const void *place);
-  void load(const void *word, size_t bytes, std::memory_order order, const void *place);
-  void store(const void *word, size_t bytes, std::memory_order order, const void *place);
-  void update(const void *word, size_t bytes, std::memory_order order, const void *place);
-  void fence(std::memory_order order);
+  void load(const void *word, size_t bytes, std::memory_order order, const void *place) override;
+  void store(const void *word, size_t bytes, std::memory_order order, const void *place) override;
+  void update(const void *word, size_t bytes, std::memory_order order, const void *place) override;
+  void fence(std::memory_order order) override;
   void forget(const void *address, size_t bytes);
   /// As a lock does.
   void acquire(const void *word);

@@ -1,48 +1,49 @@
 // What the compiler calls at each access when it instruments for ThreadSanitizer, of which only
 // these calls are used, not the library.
-#include "test/explore/explorer/scheduler.h"
+#include "test/explore/explorer/access_observer.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 using occl::explore::AccessKind;
-using occl::explore::Scheduler;
+using occl::explore::accessObserver;
 
 namespace {
 
 inline void access(const void *address, size_t bytes, AccessKind kind, const void *place) {
-  if (Scheduler *scheduler = Scheduler::observed())
-    scheduler->access(address, bytes, kind, place);
+  if (auto *observer = accessObserver())
+    observer->access(address, bytes, kind, place);
 }
 
 std::memory_order orderOf(int order) { return static_cast<std::memory_order>(order & 7); }
 
 template <class T> T load(const T *word, int order, const void *place) {
-  if (Scheduler *scheduler = Scheduler::observed())
-    scheduler->load(word, sizeof *word, orderOf(order), place);
+  if (auto *observer = accessObserver())
+    observer->load(word, sizeof *word, orderOf(order), place);
   return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
 template <class T> void store(T *word, T value, int order, const void *place) {
-  if (Scheduler *scheduler = Scheduler::observed())
-    scheduler->store(word, sizeof *word, orderOf(order), place);
+  if (auto *observer = accessObserver())
+    observer->store(word, sizeof *word, orderOf(order), place);
   __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
 inline void update(void *word, size_t bytes, int order, const void *place) {
-  if (Scheduler *scheduler = Scheduler::observed())
-    scheduler->update(word, bytes, orderOf(order), place);
+  if (auto *observer = accessObserver())
+    observer->update(word, bytes, orderOf(order), place);
 }
 
 template <class T>
 bool compareExchange(T *word, T *expected, T desired, int success, int failure, const void *place) {
-  if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != *expected) {
-    *expected = load(word, failure, place);
+  if (!__atomic_compare_exchange_n(word, expected, desired, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_SEQ_CST)) {
+    if (auto *observer = accessObserver())
+      observer->load(word, sizeof *word, orderOf(failure), place);
     return false;
   }
   update(word, sizeof *word, success, place);
-  __atomic_store_n(word, desired, __ATOMIC_SEQ_CST);
   return true;
 }
 
@@ -115,8 +116,8 @@ ATOMICS_OF(32)
 ATOMICS_OF(64)
 
 void __tsan_atomic_thread_fence(int order) {
-  if (Scheduler *scheduler = Scheduler::observed())
-    scheduler->fence(orderOf(order));
+  if (auto *observer = accessObserver())
+    observer->fence(orderOf(order));
 }
 void __tsan_atomic_signal_fence(int) {}
 
