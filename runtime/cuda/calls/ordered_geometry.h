@@ -20,9 +20,10 @@ struct OrderedGeometry {
   uint64_t scratch;
 
   /// Of so many ranks, in device memory of so many bytes a rank. With 256 MiB there is room for all
-  /// plans in lines of algorithms/device_plans.tsv; of more, no more is taken. Of 1 MiB or more,
-  /// blocks without their words, and scratch, take at most three eighths. hasWideLines: else
-  /// programs of LL128 have lines of LL, and no part is for their own.
+  /// plans in lines of algorithms/device_plans.tsv; of more, up to 2 GiB, messages
+  /// take a part: rings and chains of large data need them. Of 1 MiB or more, blocks without their
+  /// words, and scratch, take at most three eighths. hasWideLines: else programs of LL128 have lines
+  /// of LL, and no part is for their own.
   static OrderedGeometry forMemory(uint32_t numRanks, uint64_t memoryBytes, bool hasWideLines);
 
   /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is

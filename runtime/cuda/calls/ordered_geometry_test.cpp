@@ -59,7 +59,7 @@ TEST(OrderedGeometry, TakesAShareOfTheMemoryAndNoMoreThanPlansNeed) {
         before = sizes.all();
         EXPECT_LE(sizes.all() - kMaxRing * sizes.words, memory / 8 * 3);
       }
-      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 256 * kMiB, hasWideLines).all());
+      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 2048 * kMiB, hasWideLines).all());
     }
 }
 
