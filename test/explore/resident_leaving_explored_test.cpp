@@ -276,7 +276,7 @@ explore::Settings randomly(uint64_t schedules) {
   explore::Settings settings;
   settings.schedules = schedules;
   settings.mostSteps = 200000;
-  settings.racesEvery = 32; // each schedule makes and destroys many ledgers, which are large
+  settings.racesEvery = 64; // each schedule makes and destroys many ledgers, which are large
   return settings;
 }
 

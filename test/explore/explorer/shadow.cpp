@@ -5,6 +5,9 @@ namespace occl::explore {
 void Shadow::begin() {
   ++schedule;
   recent.fill({});
+  constexpr size_t kMostPages = 4096; // 130 MB
+  if (pages.size() > kMostPages)
+    pages.clear();
 }
 
 Shadow::Page &Shadow::pageOf(uintptr_t number) {

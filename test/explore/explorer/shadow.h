@@ -32,7 +32,7 @@ public:
   /// Those of one word that are remembered; TSan's number, too.
   using Accesses = std::array<Access, 4>;
 
-  /// The next schedule. Those of the former ones stay where they are.
+  /// The next schedule. Those of former ones may stay where they are.
   void begin();
   /// Of the word of this address.
   Accesses &of(uintptr_t address);
