@@ -22,6 +22,11 @@ import occl
 PATIENCE = 120  # seconds; machines that run tests are slow
 
 
+def hear_interrupts() -> None:
+    """In a new process: what a shell starts in the background ignores SIGINT, and so would ranks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Job:
     """Ranks that are threads of this process."""
 
@@ -93,7 +98,7 @@ class Ranks:
         self.processes = [
             subprocess.Popen([sys.executable, "-c", program, str(rank), str(size), name],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             env=environment)
+                             env=environment, preexec_fn=hear_interrupts)
             for rank in range(size)]
 
     def wait_until_ready(self) -> None:
