@@ -42,7 +42,7 @@ OTHERS = ["*_test.cpp", "compiler/analysis/ProgramIO.cpp", "plan/verify/checks/e
 # What chooses among right schedules: the verifier refuses what is wrong, bench/schedules measures what is bad.
 OTHERS += [f"compiler/passes/{name}.cpp" for name in ("InstAssignThreadBlocks", "InstSchedule", "blocks/Channels", "blocks/ThreadBlocks")]
 OTHERS += ["compiler/analysis/ListScheduler.cpp", "compiler/analysis/StepGraph.cpp"]
-# What is broken by hand, in daemon/*.mutants.
+# What is broken by hand, in daemon/*.mutants and gpu/*.mutants.
 OTHERS += ["runtime/*", "plan/model/aliasing.*"]
 
 # Chosen by an environment variable, so that all mutants are built at once; another names a file that learns which were asked for.

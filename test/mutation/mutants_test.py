@@ -95,8 +95,14 @@ class EntriesTest(unittest.TestCase):
         self.assertIn("plan/verify/checks/races.cpp", files)
         daemon = read_all(root, os.path.join(HERE, "daemon"), set())
         self.assertIn("runtime/sync/doorbell.h", daemon)
-        for file, (text, mutants) in (*files.items(), *daemon.items()):
+        gpu = read_all(root, os.path.join(HERE, "gpu"), set())
+        self.assertIn("runtime/cuda/calls/ordered_calls.cpp", gpu)
+        for file, (text, mutants) in (*files.items(), *daemon.items(), *gpu.items()):
             self.assertGreater(len(mutate(text, mutants)), len(text), file)
+        for file, (_, mutants) in gpu.items():
+            self.assertTrue(file.endswith(".cpp"), f"{file}: device code may include it")
+            for mutant in mutants:
+                self.assertTrue(mutant.tests, mutant.what)
 
 
 if __name__ == "__main__":
