@@ -155,15 +155,37 @@ TEST(FutexMutex, OneOfThreeAtATimeAndNobodySleepsOn) {
   expectNoDefect([] {
     FutexMutex mutex;
     Atomic<uint32_t> inside{0};
+    uint32_t entered = 0; // plain, as what a lock is for
     auto enter = [&] {
       std::lock_guard lock(mutex);
-      require(inside.fetch_add(1) == 0, "two have the lock");
-      inside.fetch_sub(1);
+      require(inside.fetch_add(1, std::memory_order_relaxed) == 0, "two have the lock");
+      ++entered;
+      inside.fetch_sub(1, std::memory_order_relaxed);
     };
     Thread first(enter), second(enter);
     enter();
     first.join();
     second.join();
+    require(entered == 3, "one has written over what another wrote");
+  });
+}
+
+TEST(OwnResult, WhatWasWrittenBeforeItIsSeenByTheOneThatTakesIt) {
+  expectNoDefect([] {
+    daemon::OwnResult own;
+    uint32_t output = 0; // plain, as a buffer of a call
+    for (uint32_t call = 1; call <= 2; ++call) {
+      own.expect();
+      Thread executor([&] {
+        output = call;
+        own.set(StatusCode::Success);
+      });
+      while (!own.isThere())
+        yieldProcessor();
+      require(own.take() == StatusCode::Success && output == call, "an output of another call");
+      require(own.isNobodys(), "it can be taken twice");
+      executor.join();
+    }
   });
 }
 

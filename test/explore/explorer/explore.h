@@ -35,7 +35,7 @@ struct Settings {
   bool lostWakeUps = true;
   /// Data races are looked for in one of so many schedules, which take some five times as long:
   /// what one schedule orders, most do.
-  uint64_t racesEvery = 8;
+  uint64_t racesEvery = 32;
   /// Accesses of one schedule; more is a defect: something spins for ever.
   uint64_t mostSteps = 500000;
 };
