@@ -126,7 +126,7 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
                                                            const daemon::CollectiveSpec &spec,
                                                            Kernels kernels) {
   std::unique_ptr<OrderedShape> made(new OrderedShape(context));
-  Status status = made->bindWithin(sizes, spec);
+  Status status = made->bindWithin(sizes, spec, kernels);
   if (!status.ok())
     return status;
   DeviceCollective &device = made->device;
@@ -151,24 +151,24 @@ OrderedShape::~OrderedShape() {
 }
 
 /// Large messages are cut until they fit: by all ranks alike.
-Status OrderedShape::bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec) {
+Status OrderedShape::bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec,
+                                Kernels kernels) {
   const auto part = sizes.partFor(spec.plan->protocol);
-  TilePolicy tiles = tilesFor(*spec.plan, spec.count * sizeOf(spec.type));
-  for (;; tiles.messageBytes /= 2) {
-    Status status = bindTo(spec, tiles, part.offset);
-    if (!status.ok())
-      return status;
-    const uint64_t block = largestBlock(*bound);
-    if (block <= part.offset + part.bytes) {
-      const std::string misfit = sizes.misfit(*bound, spec.count);
-      return misfit.empty() ? Status() : invalid(spec, misfit);
-    }
-    if (bound->program().line.bytes != 0 || tiles.messageBytes <= kSmallestMessage)
-      return invalid(spec, "needs " + std::to_string(block - part.offset) +
-                               " bytes for messages at a count of " + std::to_string(spec.count) +
-                               "; the communicator has " + std::to_string(part.bytes) +
-                               ". Set arenaBytes higher, or compile it for less data");
-  }
+  BindRequest messages;
+  messages.tiles = tilesFor(*spec.plan, spec.count * sizeOf(spec.type));
+  messages.slotsOffset = part.offset;
+  messages.mostArenaBytes = part.offset + part.bytes;
+  messages.smallestMessageBytes = kSmallestMessage;
+  if (Status status = bindTo(spec, messages, kernels); !status.ok())
+    return status;
+  const uint64_t block = largestBlock(*bound);
+  if (block > messages.mostArenaBytes)
+    return invalid(spec, "needs " + std::to_string(block - part.offset) +
+                             " bytes for messages at a count of " + std::to_string(spec.count) +
+                             "; the communicator has " + std::to_string(part.bytes) +
+                             ". Set arenaBytes higher, or compile it for less data");
+  const std::string misfit = sizes.misfit(*bound, spec.count);
+  return misfit.empty() ? Status() : invalid(spec, misfit);
 }
 
 } // namespace occl::cuda

@@ -83,7 +83,8 @@ public:
 
 private:
   explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
-  Status bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec);
+  Status bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec,
+                    Kernels kernels);
 };
 
 } // namespace occl::cuda

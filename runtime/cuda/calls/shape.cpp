@@ -27,15 +27,15 @@ Status Shape::invalid(const daemon::CollectiveSpec &spec, const std::string &why
   return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' " + why};
 }
 
-Status Shape::bindTo(const daemon::CollectiveSpec &spec, const TilePolicy &tiles,
-                     uint64_t slotsOffset) {
+Status Shape::bindTo(const daemon::CollectiveSpec &spec, const BindRequest &messages,
+                     Kernels kernels) {
   if (spec.plan->numRanks != context.numRanks)
     return invalid(spec, "is for " + std::to_string(spec.plan->numRanks) + " ranks, not " +
                              std::to_string(context.numRanks));
   if (const std::string &why = context.memory.throughHost(); !why.empty() && isDirect(*spec.plan))
     return invalid(spec, "accesses other ranks' buffers, and data goes through host memory: " +
                              why + "; compile it without --direct");
-  BindRequest request;
+  BindRequest request = messages;
   request.rank = context.rank;
   request.count = spec.count;
   request.type = spec.type;
@@ -44,23 +44,13 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const TilePolicy &tiles
   inputDivisor = isDivided ? spec.plan->numRanks : 1;
   mayHaveFactor = daemon::mayHaveFactor(*spec.plan);
   hasOutOfPlace = spec.plan->outOfPlace;
-  request.tiles = tiles;
   request.placement = Placement::AtDestination;
   request.lines = kDeviceLines;
   request.lines.hasWide = context.memory.hasWideLines();
-  request.slotsOffset = slotsOffset;
   request.stepOperands = kMaxBlockOperands;
-  auto binding = bind(*spec.plan, request);
-  if (!binding.ok())
-    return binding.status();
-  bound = *binding;
+  if (Status status = bindForKernels(*spec.plan, request, kernels); !status.ok())
+    return status;
   const Program &program = bound->program();
-  // What else is bound the same way is executed by kernels that leave and come back.
-  request.lineStepBytes = kMaxStraightStepBytes;
-  auto grouped = program.line.bytes != 0 ? bind(*spec.plan, request) : binding;
-  if (!grouped.ok())
-    return grouped.status();
-  straight = makeStraightImages((*grouped)->program());
   if (program.maxOperands > kMaxBlockOperands)
     return invalid(spec, "has an instruction with more than " + std::to_string(kMaxBlockOperands) +
                              " operands");
@@ -68,6 +58,24 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const TilePolicy &tiles
     return invalid(spec, "has " + std::to_string(program.numBlocks) +
                              " thread blocks on a rank; the device runs " +
                              std::to_string(context.maxBlocks) + " at once");
+  return {};
+}
+
+/// Steps of several lines are for straight thread blocks alone: kernels that leave and come back
+/// execute what has none.
+Status Shape::bindForKernels(const plan::Plan &plan, BindRequest request, Kernels kernels) {
+  request.lineStepBytes = kMaxStraightStepBytes;
+  auto binding = bind(plan, request);
+  if (!binding.ok())
+    return binding.status();
+  straight = makeStraightImages((*binding)->program());
+  if ((*binding)->program().line.bytes != 0 && !isStraightAlone(kernels)) {
+    request.lineStepBytes = 0;
+    binding = bind(plan, request);
+    if (!binding.ok())
+      return binding.status();
+  }
+  bound = *binding;
   return {};
 }
 
@@ -89,8 +97,8 @@ void Shape::describe(const plan::Plan &plan) {
 /// zeroes, the images of thread blocks, and those of straight ones. In streams either are enough.
 Status Shape::takeOwnMemory(Kernels kernels) {
   constexpr uint64_t kAlignment = 256;
-  const bool isStraightAlone = kernels == Kernels::InStream && !straight.bytes.empty();
-  auto images = isStraightAlone ? StatusOr<std::vector<char>>(std::vector<char>()) : blockImages();
+  const bool hasImages = !isStraightAlone(kernels);
+  auto images = !hasImages ? StatusOr<std::vector<char>>(std::vector<char>()) : blockImages();
   if (!images.ok())
     return images.status();
   const uint64_t adoptions = device.numBlocks > 1 ? Adoptions::bytesFor(device.numBlocks) : 0;
@@ -104,7 +112,7 @@ Status Shape::takeOwnMemory(Kernels kernels) {
     return memory.status();
   if (adoptions != 0)
     device.adoptions.memory = *memory;
-  device.images = isStraightAlone ? nullptr : *memory + imagesAt;
+  device.images = hasImages ? *memory + imagesAt : nullptr;
   if (!straight.bytes.empty()) {
     device.straight = straight.layout;
     device.straight.images = *memory + straightAt;

@@ -51,9 +51,10 @@ protected:
   explicit Shape(const ShapeContext &context) : context(context) {}
   ~Shape() = default;
 
-  /// slotsOffset: see BindRequest. InvalidArgument if the plan does not suit devices.
-  Status bindTo(const daemon::CollectiveSpec &spec, const interpreter::TilePolicy &tiles,
-                uint64_t slotsOffset);
+  /// messages: where they lie and how large they may be; what else is in it is the spec's to say.
+  /// InvalidArgument if the plan does not suit devices.
+  Status bindTo(const daemon::CollectiveSpec &spec, const interpreter::BindRequest &messages,
+                Kernels kernels);
   /// All of `device` that does not say where memory lies.
   void describe(const plan::Plan &plan);
   /// What these kernels need in memory of this rank alone. Again, SystemError.
@@ -68,7 +69,12 @@ protected:
   std::vector<ArenaSpace::Piece> taken;
 
 private:
+  Status bindForKernels(const plan::Plan &plan, interpreter::BindRequest request, Kernels kernels);
   StatusOr<std::vector<char>> blockImages();
+
+  bool isStraightAlone(Kernels kernels) const {
+    return kernels == Kernels::InStream && !straight.bytes.empty();
+  }
 
   StraightTablesOnDevice straight;
   uint32_t inputDivisor = 1;

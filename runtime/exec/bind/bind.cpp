@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -61,6 +59,23 @@ void Binder::measureMessages() {
       }
 }
 
+/// Messages as large as they may be while the arenas that they need fit.
+Status Binder::layOutMessages() {
+  if (mayHaveReferences())
+    findCopies();
+  for (messageBytes = request.tiles.messageBytes;; messageBytes /= 2) {
+    chooseTiles();
+    chooseLines();
+    if (Status status = checkMessages(); !status.ok())
+      return status;
+    findReferences();
+    layOutArenas();
+    if (std::ranges::max(binding->arenaSizes) <= request.mostArenaBytes || hasLines() ||
+        messageBytes <= request.smallestMessageBytes)
+      return {};
+  }
+}
+
 void Binder::chooseTiles() {
   Program &program = binding->bound;
   uint64_t chunk = std::max<uint64_t>(chunking.maxSize(), 1);
@@ -76,6 +91,7 @@ void Binder::chooseTiles() {
                              : alignUp((chunk + program.numTiles - 1) / program.numTiles, grain);
   program.numTiles = (chunk + program.tileElements - 1) / program.tileElements;
   program.scratchStride = alignUp(chunking.maxSize(), grain);
+  binding->chunkBegins.clear();
   binding->chunkBegins.reserve(plan.partChunks + 1);
   for (uint64_t k = 0; k <= plan.partChunks; ++k)
     binding->chunkBegins.push_back(chunking.begin(k));
@@ -159,6 +175,7 @@ void Binder::setSizes() {
 
 void Binder::layOutArenas() {
   const Program &program = binding->bound;
+  mailboxes.clear();
   layOutCounters();
   binding->controlSizes = binding->counterSizes;
   // Lines are control words, too: they must be zero at first.
@@ -221,6 +238,10 @@ uint64_t Binder::lastCredit(size_t connection) const {
 }
 
 Status Binder::bindBlocks() {
+  receivingEnds.assign(layouts.size(), kNoEnd);
+  sendingEnds.assign(mailboxes.size(), kNoEnd);
+  accessed.assign(plan.numRanks, false);
+  usesArena.assign(plan.numRanks, false);
   for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b) {
     const plan::ThreadBlock &block = plan.threadBlocks[rankPlan.firstThreadBlock + b];
     binding->blocks.push_back({static_cast<uint32_t>(binding->instructions.size()),
@@ -277,7 +298,7 @@ Status Binder::bindInstruction(const plan::Instruction &instruction, uint32_t bl
                     size_t(instruction.numSources) + instruction.numDestinations)) {
     usesScratch |= operand.kind == plan::OperandKind::Scratch;
     if (operand.kind != plan::OperandKind::Connection && operand.rank != request.rank)
-      accessed.insert(operand.rank);
+      accessed[operand.rank] = usesArena[operand.rank] = true;
   }
   staysInOutput.push_back(
       std::ranges::all_of(plan.destinationsOf(instruction), [&](const plan::Operand &operand) {
@@ -331,28 +352,27 @@ void Binder::pushWait(uint32_t connection, uint32_t value) {
 }
 
 uint32_t Binder::receivingEnd(uint32_t index) {
-  auto [position, isNew] = ends.try_emplace({index, 0}, 0);
-  if (isNew) {
+  uint32_t &end = receivingEnds[index];
+  if (end == kNoEnd) {
     const plan::Connection &connection = plan.connections[index];
     auto destinations = plan.destinationsOf(connection);
     uint32_t self =
         static_cast<uint32_t>(std::ranges::find(destinations, request.rank) - destinations.begin());
-    position->second =
-        makeEnd(index, isAtSource() ? 0 : self, self, std::span(&connection.source, 1));
+    end = makeEnd(index, isAtSource() ? 0 : self, self, std::span(&connection.source, 1));
   }
-  return position->second;
+  return end;
 }
 
 uint32_t Binder::sendingEnd(uint32_t index, uint32_t mailbox) {
-  auto [position, isNew] = ends.try_emplace({index, 1 + mailbox}, 0);
-  if (isNew) {
+  uint32_t &end = sendingEnds[layouts[index].firstMailbox + mailbox];
+  if (end == kNoEnd) {
     auto destinations = plan.destinationsOf(plan.connections[index]);
-    position->second = makeEnd(index, mailbox, mailbox,
-                               isAtSource() ? destinations : destinations.subspan(mailbox, 1));
+    end = makeEnd(index, mailbox, mailbox,
+                  isAtSource() ? destinations : destinations.subspan(mailbox, 1));
     if (layouts[index].mayRefer)
-      binding->drains.push_back(position->second);
+      binding->drains.push_back(end);
   }
-  return position->second;
+  return end;
 }
 
 /// `head`: the number of its first head. `others`: the ranks at the other end.
@@ -373,6 +393,7 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
   end.firstPeer = static_cast<uint32_t>(binding->peers.size());
   end.numPeers = static_cast<uint32_t>(others.size());
   end.connection = index;
+  usesArena[end.dataRank] = usesArena[end.creditRank] = true;
   binding->peers.insert(binding->peers.end(), others.begin(), others.end());
   binding->ends.push_back(end);
   return static_cast<uint32_t>(binding->ends.size() - 1);
@@ -380,11 +401,12 @@ uint32_t Binder::makeEnd(uint32_t index, uint32_t mailbox, uint32_t head,
 
 void Binder::finish() {
   Program &program = binding->bound;
-  std::set<uint32_t> arenas = accessed;
-  for (const ConnectionEnd &end : binding->ends)
-    arenas.insert({end.dataRank, end.creditRank});
-  binding->usedArenas.assign(arenas.begin(), arenas.end());
-  binding->accessedRanks.assign(accessed.begin(), accessed.end());
+  for (uint32_t r = 0; r < plan.numRanks; ++r) {
+    if (usesArena[r])
+      binding->usedArenas.push_back(r);
+    if (accessed[r])
+      binding->accessedRanks.push_back(r);
+  }
   program.blocks = binding->blocks.data();
   program.instructions = binding->instructions.data();
   program.operands = binding->operands.data();

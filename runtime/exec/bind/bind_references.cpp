@@ -2,6 +2,7 @@
 #include "runtime/exec/bind/binder.h"
 
 #include <iterator>
+#include <map>
 
 namespace occl::interpreter {
 
@@ -27,6 +28,8 @@ bool Binder::isOneCopyEach() const {
 /// Which connections may have references: those with one receiver. With several, a slot saves less
 /// than it costs to wait for them all at the end.
 void Binder::findReferences() {
+  for (Layout &layout : layouts)
+    layout.mayRefer = false;
   for (uint32_t r = 0; r < stores.size(); ++r)
     for (const plan::ThreadBlock &block : plan.threadBlocksOf(plan.ranks[r]))
       for (const plan::Instruction &instruction : plan.instructionsOf(block))

@@ -33,6 +33,57 @@ TEST(Bind, AllRanksLayOutAllArenasAlike) {
   }
 }
 
+uint64_t largestArena(const Binding &binding) {
+  uint64_t largest = 0;
+  for (uint32_t r = 0; r < binding.program().numRanks; ++r)
+    largest = std::max(largest, binding.arenaBytes(r));
+  return largest;
+}
+
+/// As if they had been asked for so small; no smaller than is allowed, and not in lines.
+TEST(Bind, MessagesAreHalvedUntilTheirArenasFit) {
+  for (plan::Plan plan : {plan::testing::ringAllReduce(4), plan::testing::directAllReduce(4)})
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      const BindRequest whole = {
+          .rank = rank, .count = 4 << 20, .tiles = {.messageBytes = 4 << 20}};
+      const uint64_t all = largestArena(*mustBind(plan, whole));
+      for (uint64_t divisor : {1, 2, 3, 5, 16}) {
+        BindRequest fitting = whole, halved = whole;
+        fitting.mostArenaBytes = all / divisor;
+        fitting.smallestMessageBytes = 4 << 10;
+        while (largestArena(*mustBind(plan, halved)) > fitting.mostArenaBytes &&
+               halved.tiles.messageBytes > fitting.smallestMessageBytes)
+          halved.tiles.messageBytes /= 2;
+        const auto bound = mustBind(plan, fitting), expected = mustBind(plan, halved);
+        EXPECT_EQ(bound->program().tileElements, expected->program().tileElements) << divisor;
+        EXPECT_EQ(bound->program().numTiles, expected->program().numTiles);
+        for (uint32_t r = 0; r < 4; ++r)
+          EXPECT_EQ(bound->arenaBytes(r), expected->arenaBytes(r));
+        EXPECT_EQ(bound->numEnds(), expected->numEnds());
+      }
+      BindRequest notSmaller = whole;
+      notSmaller.mostArenaBytes = 0;
+      notSmaller.smallestMessageBytes = 1 << 20;
+      BindRequest quarter = whole;
+      quarter.tiles.messageBytes = 1 << 20;
+      EXPECT_EQ(largestArena(*mustBind(plan, notSmaller)), largestArena(*mustBind(plan, quarter)));
+      plan.protocol = plan::Protocol::LL;
+      EXPECT_EQ(largestArena(*mustBind(plan, notSmaller)), largestArena(*mustBind(plan, whole)));
+      plan.protocol = plan::Protocol::Simple;
+    }
+}
+
+/// docs/plan.md, Connections: never less than the plan's, which is what the proof is for.
+TEST(Bind, AConnectionHoldsAtLeastAsManyMessagesAsThePlanSays) {
+  plan::Plan plan = plan::testing::ringAllReduce(3);
+  for (uint32_t depth : {1u, 2u, 3u, 4u, 5u, 7u, 8u}) {
+    plan.depth = depth;
+    const auto bound = mustBind(plan, {.rank = 1, .count = 100'000});
+    EXPECT_GE(bound->program().depth, depth);
+    EXPECT_LT(bound->program().depth, 2 * depth);
+  }
+}
+
 TEST(Bind, SlotsOfDifferentConnectionsDoNotOverlap) {
   plan::Plan plan = plan::testing::twoShotAllReduce(4);
   auto bound = mustBind(plan, {.rank = 2, .count = 1000});

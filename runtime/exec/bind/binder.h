@@ -6,12 +6,9 @@
 #include "runtime/exec/bind/bind.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace occl::interpreter {
@@ -29,15 +26,9 @@ public:
     if (Status status = checkSizes(); !status.ok())
       return status;
     measureMessages();
-    if (mayHaveReferences())
-      findCopies();
-    chooseTiles();
-    chooseLines();
-    if (Status status = checkMessages(); !status.ok())
+    if (Status status = layOutMessages(); !status.ok())
       return status;
     setSizes();
-    findReferences();
-    layOutArenas();
     if (Status status = bindBlocks(); !status.ok())
       return status;
     resolveSteps();
@@ -65,6 +56,7 @@ private:
 
   void setScalars();
   void measureMessages();
+  Status layOutMessages();
   void chooseTiles();
   void chooseLines();
   uint64_t lineBytes(uint64_t dataBytes) const;
@@ -128,7 +120,7 @@ private:
 
   /// Elements of a chunk such that `count` chunks have about as many bytes as a message should.
   uint64_t sliceOf(uint32_t count) const {
-    uint64_t wanted = request.tiles.messageBytes / (count * binding->bound.elementBytes);
+    uint64_t wanted = messageBytes / (count * binding->bound.elementBytes);
     return std::max(wanted / grain, uint64_t(1)) * grain;
   }
 
@@ -152,10 +144,11 @@ private:
   std::unique_ptr<Binding> binding;
   std::vector<Layout> layouts; // by connection
   std::vector<Mailbox> mailboxes;
-  /// By connection and, from 1, the sending end's mailbox; 0 is the receiving end.
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> ends;
-  uint32_t maxCount = 0;       // chunks of the largest message; 0 if there is none
-  std::set<uint32_t> accessed; // other ranks, directly
+  static constexpr uint32_t kNoEnd = ~0u;
+  std::vector<uint32_t> receivingEnds, sendingEnds; // by connection; by mailbox
+  uint32_t maxCount = 0;     // chunks of the largest message; 0 if there is none
+  uint64_t messageBytes = 0; // of a tile's largest message, about
+  std::vector<bool> accessed, usesArena; // by rank: another one's buffers directly; its arena
   /// How many instructions store to a chunk of an output, and how many of these do not just copy
   /// the input chunk that lies in the same place in place.
   struct Stores {
