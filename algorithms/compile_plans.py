@@ -8,7 +8,7 @@
       compiles what runtime/plan_library embeds: for 1 to 32 ranks on hosts and 1 to 8 on devices, there in streams and by the resident
       daemon, with registered and with ordinary buffers
 
-The archive: a line "OCCL plans 1 <bytes of the index>", the index (xz), then the blobs (xz). The index, as text:
+The archive: a line "OCCL plans 2 <bytes of the index> <its CRC-32>", the index, then the blobs (xz). The index, as text:
   blob <bytes> <bytes when it is unpacked>                                        in their order
   plan <class> <collective> <ranks> <limit or -> <algorithm> <blob> <first byte in it> <bytes>
 Plans of a class, collective and number of ranks come in the order in which they are chosen: smallest sizes first.
@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zlib
 
 MAX_RANKS = {"host": 32, "device": 8, "resident": 8}
 
@@ -109,9 +110,8 @@ def archive(occlc, folder, output):
         packed = list(pool.map(lambda blob: lzma.compress(bytes(blob[1]), preset=6), blobs.values()))
     sizes = [["blob", len(p), len(b[1])] for p, b in zip(packed, blobs.values())]
     index = "".join(" ".join(map(str, line)) + "\n" for line in sizes + lines).encode()
-    index = lzma.compress(index)
     with open(output, "wb") as out:
-        out.write(b"OCCL plans 1 %d\n" % len(index) + index + b"".join(packed))
+        out.write(b"OCCL plans 2 %d %d\n" % (len(index), zlib.crc32(index)) + index + b"".join(packed))
 
 
 def main(arguments):

@@ -10,67 +10,14 @@ namespace occl::plan_library {
 
 namespace {
 
-/// What an index, or a blob, may unpack to: far more than there is.
+/// What a blob may unpack to: far more than there is.
 constexpr uint64_t kMaxUnpacked = 1ull << 30;
+/// Of the decoder.
+constexpr uint64_t kMostMemory = 256u << 20;
 
 Status damaged(const std::string &what) {
   return {StatusCode::InternalError,
           "the archive of plans in this build of OCCL is damaged: " + what + "; build it again"};
-}
-
-/// The first `wanted` bytes of what `packed` unpacks to; all of it must be sound if `wanted` is
-/// what it has.
-StatusOr<std::string> unpack(std::span<const uint8_t> packed, uint64_t wanted, bool isWhole,
-                             const std::string &what) {
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, 256u << 20, 0) != LZMA_OK)
-    return Status(StatusCode::SystemError, "no memory to unpack plans");
-  std::string result;
-  stream.next_in = packed.data();
-  stream.avail_in = packed.size();
-  lzma_ret state = LZMA_OK;
-  while (state == LZMA_OK && result.size() < wanted) {
-    size_t before = result.size();
-    result.resize(std::min<uint64_t>(wanted, before + (1u << 20)));
-    stream.next_out = reinterpret_cast<uint8_t *>(result.data()) + before;
-    stream.avail_out = result.size() - before;
-    state = lzma_code(&stream, LZMA_FINISH);
-    result.resize(result.size() - stream.avail_out);
-  }
-  // The checksum comes after the last byte.
-  uint8_t more = 0;
-  if (isWhole && state == LZMA_OK) {
-    stream.next_out = &more;
-    stream.avail_out = 1;
-    state = lzma_code(&stream, LZMA_FINISH);
-  }
-  lzma_end(&stream);
-  if (state == LZMA_MEM_ERROR)
-    return Status(StatusCode::SystemError, "no memory to unpack plans");
-  if (result.size() != wanted ||
-      (isWhole ? state != LZMA_STREAM_END : state != LZMA_OK && state != LZMA_STREAM_END))
-    return damaged(what + " cannot be unpacked");
-  return result;
-}
-
-/// What an index of unknown size unpacks to.
-StatusOr<std::string> unpackIndex(std::span<const uint8_t> packed) {
-  uint64_t memory = 256u << 20;
-  size_t in = 0;
-  for (size_t capacity = 1u << 16; capacity <= kMaxUnpacked; capacity *= 4) {
-    std::string result(capacity, '\0');
-    size_t out = in = 0;
-    lzma_ret state =
-        lzma_stream_buffer_decode(&memory, 0, nullptr, packed.data(), &in, packed.size(),
-                                  reinterpret_cast<uint8_t *>(result.data()), &out, capacity);
-    if (state == LZMA_BUF_ERROR && out == 0 && in == 0)
-      continue; // too small
-    if (state != LZMA_OK || in != packed.size())
-      break;
-    result.resize(out);
-    return result;
-  }
-  return damaged("the index cannot be unpacked");
 }
 
 std::string_view takeUntil(std::string_view &text, char end) {
@@ -105,22 +52,82 @@ private:
 
 } // namespace
 
+/// Where a decoder of a blob has come to. Its address stays: liblzma has it.
+struct UnpackedBlob::Decoder {
+  lzma_stream stream = LZMA_STREAM_INIT;
+  lzma_ret state = LZMA_OK;
+
+  Decoder() = default;
+  Decoder(const Decoder &) = delete;
+  Decoder &operator=(const Decoder &) = delete;
+  ~Decoder() { lzma_end(&stream); }
+
+  /// Appends up to `wanted` bytes.
+  void decode(std::string &bytes, uint64_t wanted) {
+    const size_t before = bytes.size();
+    bytes.resize(before + wanted);
+    stream.next_out = reinterpret_cast<uint8_t *>(bytes.data()) + before;
+    stream.avail_out = wanted;
+    while (state == LZMA_OK && stream.avail_out != 0)
+      state = lzma_code(&stream, LZMA_FINISH);
+    bytes.resize(bytes.size() - stream.avail_out);
+  }
+  /// The checksum comes after the last byte.
+  void finish() {
+    uint8_t more = 0;
+    stream.next_out = &more;
+    stream.avail_out = 1;
+    if (state == LZMA_OK)
+      state = lzma_code(&stream, LZMA_FINISH);
+  }
+};
+
+UnpackedBlob::UnpackedBlob() = default;
+UnpackedBlob::~UnpackedBlob() = default;
+
+bool UnpackedBlob::begin(uint32_t newBlob, std::span<const uint8_t> packed) {
+  blob = newBlob;
+  bytes.clear();
+  decoder = std::make_unique<Decoder>();
+  decoder->stream.next_in = packed.data();
+  decoder->stream.avail_in = packed.size();
+  return lzma_stream_decoder(&decoder->stream, kMostMemory, 0) == LZMA_OK;
+}
+
+/// All of it has to be sound when its end is reached.
+bool UnpackedBlob::reach(uint64_t end, uint64_t numBytes) {
+  if (bytes.size() >= end)
+    return true;
+  if (!decoder)
+    return false;
+  bytes.reserve(std::min(numBytes, std::max(end, 2 * bytes.size())));
+  decoder->decode(bytes, end - bytes.size());
+  if (end == numBytes)
+    decoder->finish();
+  const bool isSound =
+      bytes.size() == end && (decoder->state == LZMA_STREAM_END ||
+                              (decoder->state == LZMA_OK && end != numBytes));
+  if (!isSound || end == numBytes)
+    decoder.reset();
+  return isSound;
+}
+
 StatusOr<Archive> Archive::read(std::span<const uint8_t> bytes) {
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  constexpr std::string_view kBegin = "OCCL plans 1 ";
-  size_t end = text.substr(0, 64).find('\n');
-  uint64_t indexBytes = 0;
+  constexpr std::string_view kBegin = "OCCL plans 2 ";
+  const size_t end = text.substr(0, 64).find('\n');
   if (!text.starts_with(kBegin) || end == text.npos)
     return damaged("it does not begin as one");
-  auto parsed = std::from_chars(text.data() + kBegin.size(), text.data() + end, indexBytes);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + end ||
-      indexBytes > bytes.size() - end - 1)
+  Words words(text.substr(kBegin.size(), end - kBegin.size()));
+  uint64_t indexBytes = 0;
+  uint32_t checksum = 0;
+  if (!words.read(indexBytes) || !words.read(checksum) || indexBytes > bytes.size() - end - 1)
     return damaged("the length of its index is wrong");
-  StatusOr<std::string> index = unpackIndex(bytes.subspan(end + 1, indexBytes));
-  if (!index.ok())
-    return index.status();
+  const std::string_view index = text.substr(end + 1, indexBytes);
+  if (lzma_crc32(bytes.data() + end + 1, indexBytes, 0) != checksum)
+    return damaged("its index has another checksum");
   Archive archive;
-  if (Status status = archive.readIndex(*index, bytes.subspan(end + 1 + indexBytes)); !status.ok())
+  if (Status status = archive.readIndex(index, bytes.subspan(end + 1 + indexBytes)); !status.ok())
     return status;
   return archive;
 }
@@ -158,15 +165,19 @@ Status Archive::readIndex(std::string_view index, std::span<const uint8_t> packe
   return {};
 }
 
-StatusOr<std::string> Archive::planOf(const Entry &entry) const {
+StatusOr<std::string_view> Archive::planOf(const Entry &entry, UnpackedBlob &unpacked) const {
   const Blob &blob = blobs[entry.blob];
-  uint64_t end = entry.firstByte + entry.numBytes;
-  StatusOr<std::string> unpacked =
-      unpack(blob.packed, end, end == blob.numBytes,
-             entry.collective + " of " + std::to_string(entry.numRanks) + " ranks");
-  if (!unpacked.ok())
-    return unpacked.status();
-  return unpacked->substr(entry.firstByte);
+  if (unpacked.blob != entry.blob && !unpacked.begin(entry.blob, blob.packed)) {
+    unpacked.blob = UnpackedBlob::kNone;
+    return Status(StatusCode::SystemError, "no memory to unpack plans");
+  }
+  const uint64_t end = entry.firstByte + entry.numBytes;
+  if (!unpacked.reach(end, blob.numBytes)) {
+    unpacked.blob = UnpackedBlob::kNone;
+    return damaged(entry.collective + " of " + std::to_string(entry.numRanks) +
+                   " ranks cannot be unpacked");
+  }
+  return std::string_view(unpacked.bytes).substr(entry.firstByte, entry.numBytes);
 }
 
 } // namespace occl::plan_library

@@ -4,6 +4,7 @@
 #include "runtime/base/status.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,28 @@ struct Entry {
   uint64_t firstByte = 0, numBytes = 0; // in the unpacked blob
 };
 
+/// The blob that plans were taken from last, as far as it is unpacked: to unpack a plan is to unpack
+/// those before it. One thread at a time.
+class UnpackedBlob {
+public:
+  UnpackedBlob();
+  ~UnpackedBlob();
+
+private:
+  friend class Archive;
+  struct Decoder;
+  static constexpr uint32_t kNone = ~0u;
+
+  /// False: no memory.
+  bool begin(uint32_t newBlob, std::span<const uint8_t> packed);
+  /// Unpacks up to this byte of so many. False: the blob is damaged.
+  bool reach(uint64_t end, uint64_t numBytes);
+
+  uint32_t blob = kNone;
+  std::string bytes;
+  std::unique_ptr<Decoder> decoder; // null: it is at its end
+};
+
 /// Immutable; any thread.
 class Archive {
 public:
@@ -31,8 +54,9 @@ public:
   /// Entries of a class, collective and number of ranks come smallest sizes first.
   const std::vector<Entry> &entries() const { return all; }
 
-  /// The CBOR of the plan of an entry. InternalError if the archive is damaged there.
-  StatusOr<std::string> planOf(const Entry &entry) const;
+  /// The CBOR of the plan of an entry, which is in `unpacked` until that is used again.
+  /// InternalError if the archive is damaged there; SystemError.
+  StatusOr<std::string_view> planOf(const Entry &entry, UnpackedBlob &unpacked) const;
 
 private:
   struct Blob {

@@ -258,7 +258,7 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
 }
 
 StatusOr<ChosenPlan> PlanLibrary::load(const Entry &entry, const Wanted &wanted) {
-  StatusOr<std::string> packed = (**archive).planOf(entry);
+  StatusOr<std::string_view> packed = (**archive).planOf(entry, unpacked);
   if (!packed.ok())
     return packed.status();
   std::string origin =

@@ -124,6 +124,7 @@ private:
   std::span<const uint8_t> bytes;
   Mutex mutex;
   std::unique_ptr<const StatusOr<Archive>> archive; // read at the first choice
+  UnpackedBlob unpacked;
   Index index;
   std::string tablePath, tableOrigin; // of a file to be read with the archive; of what is used
   Status tableStatus;

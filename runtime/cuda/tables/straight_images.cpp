@@ -14,10 +14,9 @@ namespace {
 
 constexpr uint64_t kAlignment = 128, kWarp = 32;
 
-template <class T>
-void copyTo(std::vector<char> &image, uint64_t offset, const std::vector<T> &table) {
+template <class T> void copyTo(char *image, uint64_t offset, const std::vector<T> &table) {
   if (!table.empty())
-    std::memcpy(image.data() + offset, table.data(), table.size() * sizeof(T));
+    std::memcpy(image + offset, table.data(), table.size() * sizeof(T));
 }
 
 /// Room for the largest of each table, and a step without pieces.
@@ -49,6 +48,7 @@ StraightImages layOut(const std::vector<StraightTables> &blocks) {
 
 StraightTablesOnDevice makeStraightImages(const Program &program) {
   std::vector<StraightTables> blocks;
+  blocks.reserve(program.numBlocks);
   for (uint32_t b = 0; b < program.numBlocks; ++b) {
     auto tables = makeStraightTables(program, b);
     if (!tables)
@@ -60,17 +60,18 @@ StraightTablesOnDevice makeStraightImages(const Program &program) {
   StraightTablesOnDevice made;
   made.layout = layOut(blocks);
   made.layout.isWide = program.line.bytes != kWordLineBytes;
+  made.bytes.resize(blocks.size() * made.layout.stride);
+  char *image = made.bytes.data();
   for (StraightTables &tables : blocks) {
     tables.steps.resize(made.layout.maxSteps); // without pieces
     StraightOperand none;
     none.place = kNoPlace;
     tables.operands.resize(made.layout.maxOperands, none);
-    std::vector<char> image(made.layout.stride);
     copyTo(image, 0, tables.steps);
     copyTo(image, made.layout.piecesAt, tables.pieces);
     copyTo(image, made.layout.operandsAt, tables.operands);
     copyTo(image, made.layout.obstaclesAt, tables.obstacles);
-    made.bytes.insert(made.bytes.end(), image.begin(), image.end());
+    image += made.layout.stride;
   }
   return made;
 }
