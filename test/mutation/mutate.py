@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Breaks each condition of the passes and of the proofs in turn, and sees the tests fail; or, with --daemon, the daemon's synchronisation.
+"""Breaks each condition of the passes and of the proofs in turn, and sees the tests fail; or, with --daemon, the daemon's synchronisation, with
+--gpu, what only tests on GPUs can find.
 
 The tree is copied, all mutants are compiled into it at once, and each test runs once to see that it passes and which conditions it
 asks for. Then, for each mutant, the tests that ask for its condition run with it chosen, the quickest first, until one fails. A mutant
@@ -16,6 +17,7 @@ import time
 
 from mutants import MutantError, mutate, read_all
 from runner import Bazel, trace
+from staging import is_staged, stage, staged
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -31,8 +33,8 @@ DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:cel
 MOST_PROGRAMS = 2000
 
 
-def read_mutants(daemon):
-    return read_all(ROOT, os.path.join(HERE, "daemon"), set()) if daemon else read_all(ROOT, HERE)
+def read_mutants(kind):
+    return read_all(ROOT, os.path.join(HERE, kind), set()) if kind else read_all(ROOT, HERE)
 
 
 def copy_tree(bazel, files, is_chosen):
@@ -83,7 +85,7 @@ def find_mistakes(mutants, tests):
     return missed
 
 
-def try_all(mutants, tests):
+def try_all(mutants, tests, jobs):
     """Prints a line for each mutant; returns those that survive."""
     survivors, lock = [], threading.Lock()
 
@@ -93,42 +95,72 @@ def try_all(mutants, tests):
             if not killer:
                 survivors.append(mutant)
             print(f"killed    {mutant.name} {mutant.what} by {killer.name}" if killer else f"survives  {mutant.name} {mutant.what}", flush=True)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(attempt, mutants))
     return survivors
 
 
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser(description="breaks each condition in turn, and sees the tests fail")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="mutants whose file or description has one of these")
-    parser.add_argument("--daemon", action="store_true", help="break the daemon's synchronisation instead, with the tests that are built for exploration")
+    parser.add_argument("--daemon", dest="kind", action="store_const", const="daemon",
+                        help="break the daemon's synchronisation instead, with the tests that are built for exploration")
+    parser.add_argument("--gpu", dest="kind", action="store_const", const="gpu", help="break what only tests on GPUs can find")
     parser.add_argument("--tests", nargs="+", metavar="PATTERN", help="with these tests only, as Bazel names them")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--stage", metavar="FOLDER", help="build them into a folder for another machine, run nothing; there, FOLDER/mutate.py")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tests at a time")
     parser.add_argument("--quick", type=float, default=600, metavar="SECONDS", help="leave out tests that take longer")
     parser.add_argument("--left-out", action="store_true", help="try those that are left out: none is killed")
     arguments = parser.parse_args()
-    if arguments.list:
-        for file, (text, mutants) in read_mutants(arguments.daemon).items():
-            for mutant in mutants:
-                line = text.count("\n", 0, mutant.begin) + 1
-                print(f"{file}:{line}: {mutant.what}" + (f" (left out: {mutant.why_left_out})" if mutant.why_left_out else ""))
-        return 0
-    if arguments.daemon:
-        os.environ.setdefault("OCCL_EXPLORE_SCHEDULES", "4")
+    if arguments.stage and not arguments.kind:
+        parser.error("--stage is for --daemon and --gpu: the compiler's tests need LLVM's tools")
+    return arguments
+
+
+def print_list(kind):
+    for file, (text, mutants) in read_mutants(kind).items():
+        for mutant in mutants:
+            line = text.count("\n", 0, mutant.begin) + 1
+            print(f"{file}:{line}: {mutant.what}" + (f" (left out: {mutant.why_left_out})" if mutant.why_left_out else ""))
+
+
+def build(arguments, is_chosen):
+    """The chosen mutants, and the tests with all of them in."""
+    if arguments.kind == "daemon":
         os.environ["CUDA_HOME"] = "/nonexistent"  # device code takes nvcc minutes, and has no mutants
     bazel = Bazel(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"occl-mutants-{os.getuid()}"))
-    mutants = copy_tree(bazel, read_mutants(arguments.daemon), lambda mutant: bool(mutant.why_left_out) == arguments.left_out and (
-        not arguments.only or any(text in f"{mutant.name} {mutant.what}" for text in arguments.only)))
+    mutants = copy_tree(bazel, read_mutants(arguments.kind), is_chosen)
     print(f"{len(mutants)} mutants; building", flush=True)
-    usual = arguments.tests or (DAEMON_PATTERNS if arguments.daemon else PATTERNS)
-    tests = bazel.build(usual if any(not mutant.tests for mutant in mutants) else [], {test for mutant in mutants for test in mutant.tests})
+    usual = arguments.tests or {"daemon": DAEMON_PATTERNS, "gpu": []}.get(arguments.kind, PATTERNS)
+    return mutants, bazel.build(usual if any(not mutant.tests for mutant in mutants) else [], {test for mutant in mutants for test in mutant.tests})
+
+
+def main():
+    arguments = read_arguments()
+    if arguments.list:
+        print_list(arguments.kind)
+        return 0
+
+    def is_chosen(mutant):
+        return bool(mutant.why_left_out) == arguments.left_out and (
+            not arguments.only or any(text in f"{mutant.name} {mutant.what}" for text in arguments.only))
+    if is_staged():
+        mutants, tests = staged()
+        mutants = [mutant for mutant in mutants if is_chosen(mutant)]
+    else:
+        mutants, tests = build(arguments, is_chosen)
+    if arguments.stage:
+        stage(arguments.stage, mutants, tests)
+        return 0
+    os.environ.setdefault("OCCL_EXPLORE_SCHEDULES", "4")
     print(f"{len(tests)} tests; running them without a mutant", flush=True)
-    trace(tests)
+    trace(tests, arguments.jobs)
     tests = [test for test in tests if test.seconds <= arguments.quick]
     begin = time.monotonic()
-    by_programs = [mutant for mutant in mutants if mutant.is_mistake and not arguments.daemon]
+    by_programs = [mutant for mutant in mutants if mutant.is_mistake and not mutant.tests and RANDOM_PROGRAMS in {test.label for test in tests}]
     missed = find_mistakes(by_programs, tests)
-    survivors = try_all([mutant for mutant in mutants if mutant not in by_programs], tests)
+    survivors = try_all([mutant for mutant in mutants if mutant not in by_programs], tests, arguments.jobs)
     bad = [mutant for mutant in mutants if (mutant in survivors) != arguments.left_out]
     print(f"{len(mutants) - len(survivors) - len(missed)} killed or found, {len(survivors)} survive, {len(missed)} missed, "
           f"{time.monotonic() - begin:.0f} s")

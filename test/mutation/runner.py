@@ -12,6 +12,7 @@ import xml.etree.ElementTree
 
 from mutants import MutantError
 
+PASSED_ON = ("OCCL_EXPLORE", "OCCL_TEST_RANKS", "NCCL_")  # of the environment
 TOOLS = ("tools/occlc", "tools/occl-opt", "tools/occl-run", "external/llvm/bin")  # as in test/lit.cfg.py
 
 
@@ -19,10 +20,10 @@ class Test:
     """A test that is built."""
 
     def __init__(self, folder, name, args, is_usual=True):
-        self.name, self.is_usual = name, is_usual
+        self.name, self.args, self.is_usual = name, args, is_usual
         label, _, self.filter = name.partition("=")
-        self.label = label
-        path = os.path.join(folder, "bazel-bin", label[2:].replace(":", "/"))
+        self.label, self.path = label, os.path.join("bazel-bin", label[2:].replace(":", "/"))
+        path = os.path.join(folder, self.path)
         package = label[2:].split(":")[0]
         self.command = [path] + [re.sub(r"\$\(rootpaths? ([^)]*)\)", lambda match: _root_path(package, match.group(1)), arg) for arg in args]
         self.runfiles = path + ".runfiles"
@@ -37,7 +38,7 @@ class Test:
                "TEST_WORKSPACE": "occl", "TEST_TMPDIR": scratch, "GTEST_FAIL_FAST": "1", "OCCL_TEST_UNTIL_FAILURE": "true", **env}
         if self.filter:
             env["GTEST_FILTER"] = self.filter
-        env.update((name, value) for name, value in os.environ.items() if name.startswith("OCCL_EXPLORE"))
+        env.update((name, value) for name, value in os.environ.items() if name.startswith(PASSED_ON))
         folder, command = root, command or self.command
         if self.script:
             text, path, old = self.script
@@ -97,8 +98,8 @@ def _root_path(package, label):
     return f"{path}/{name or os.path.basename(path)}"
 
 
-def trace(tests):
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+def trace(tests, jobs):
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(Test.learn, tests))
 
 
