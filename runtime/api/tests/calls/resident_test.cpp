@@ -143,21 +143,30 @@ TEST(Resident, ADisagreementIsFound) {
   });
 }
 
-/// Who waits for data where a rank's blocks lie says whether that rank has called it at all.
+/// Who waits for data where a rank's blocks lie says whether that rank has called it at all: by the
+/// thread that calls, and by the executors of what is started.
 TEST(Resident, WhoHasNotCalledIsSaid) {
   constexpr uint32_t kRanks = 2;
-  Job job(5, inLines(oneShotAllReduce(kRanks)), 10);
-  Ranks ranks(kRanks);
-  ranks.run([&](uint32_t r) {
-    ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
-    if (r == 1)
-      return;
-    occlCall_t call = job.call(r);
-    call.timeoutMs = 300;
-    EXPECT_EQ(occlCall(ranks[r], &call, nullptr), occlTimeout);
-    std::string text = occlCommGetLastError(ranks[r]);
-    EXPECT_NE(text.find("waits for rank 1, which has not submitted it"), std::string::npos) << text;
-  });
+  for (bool isStarted : {false, true}) {
+    Job job(5, inLines(oneShotAllReduce(kRanks)), 10);
+    Ranks ranks(kRanks);
+    ranks.run([&](uint32_t r) {
+      ASSERT_NO_FATAL_FAILURE(runOnce(ranks, job, r));
+      if (r == 1)
+        return;
+      occlCall_t call = job.call(r);
+      call.timeoutMs = 300;
+      occlRequest_t request = 0;
+      if (isStarted) {
+        ASSERT_EQ(occlStart(ranks[r], &call, nullptr, nullptr, &request), occlSuccess);
+      }
+      EXPECT_EQ(isStarted ? occlWait(ranks[r], request) : occlCall(ranks[r], &call, nullptr),
+                occlTimeout);
+      std::string text = occlCommGetLastError(ranks[r]);
+      EXPECT_NE(text.find("waits for rank 1, which has not submitted it"), std::string::npos)
+          << text;
+    });
+  }
 }
 
 /// Rank 0 of a broadcast waits for nobody: it may run ahead of the others as far as the blocks
