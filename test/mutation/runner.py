@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 
 from mutants import MutantError
 
-PASSED_ON = ("OCCL_EXPLORE", "OCCL_TEST_RANKS", "NCCL_")  # of the environment
+PASSED_ON = ("OCCL_EXPLORE", "OCCL_TEST_RANKS", "CUDA_", "NCCL_")  # of the environment
 TOOLS = ("tools/occlc", "tools/occl-opt", "tools/occl-run", "external/llvm/bin")  # as in test/lit.cfg.py
 
 
