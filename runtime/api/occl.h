@@ -10,7 +10,8 @@
  *
  * Beside this header: occl_types.h, results, element types, settings and what a call is;
  * occl_collectives.h, a function for each kind of collective; occl_insight.h, counters, reports and
- * traces; occl_transfer.h, sends and receives.
+ * traces; occl_transfer.h, sends and receives; occl_partitioned.h, buffers that are sent while they
+ * are made.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
  * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from
@@ -215,13 +216,14 @@ OCCL_API occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, struct C
  * when there is nothing to do, once all ranks have started it: buffers are memory of that device.
  * Its thread blocks need multiprocessors: while other kernels have all of them nothing moves. Of
  * a kind (floats and sum or others; LL and LL128 or Simple) as many ids are executed at a time as
- * the communicator's memory is for, 64 at most (docs/gpu.md: all with the defaults on 4 GPUs); further
- * ones wait for one of them to end. So calls of any number of ids, started in any order, end if no
- * rank waits in between; with waits, if no more ids of a kind than that wait for one another: else
- * they wait for ever, which is said on standard error, with the ids. With call->after it is occlAgain where such a call would have to wait for another id, or for
- * an earlier one of its own; and while 256 later calls of the process on the device have been
- * started, all wait for those whose stream has not come so far, or that other ranks have not
- * started. Plans compiled with --direct need buffers of occlMemAlloc. */
+ * the communicator's memory is for, 64 at most (docs/gpu.md: all with the defaults on 4 GPUs);
+ * further ones wait for one of them to end. So calls of any number of ids, started in any order,
+ * end if no rank waits in between; with waits, if no more ids of a kind than that wait for one
+ * another: else they wait for ever, which is said on standard error, with the ids. With call->after
+ * it is occlAgain where such a call would have to wait for another id, or for an earlier one of its
+ * own; and while 256 later calls of the process on the device have been started, all wait for those
+ * whose stream has not come so far, or that other ranks have not started. Plans compiled with
+ * --direct need buffers of occlMemAlloc. */
 OCCL_API occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t callback,
                                 void *user, occlRequest_t *request);
 /* What follows in a stream of the rank's device (a cudaStream_t, not captured) waits until the
