@@ -72,7 +72,8 @@ OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t parti
 /* Begins the next epoch; never waits. No data move before marks. occlInvalidArgument: the last one
  * has not been waited for, or tested to its end. */
 OCCL_API occlResult_t occlPstart(occlPart_t part);
-/* Returns when the other side has started this epoch, too. Not needed for anything. */
+/* Returns when the other side has started this epoch, too. Not needed for anything.
+ * occlInvalidArgument without an epoch. */
 OCCL_API occlResult_t occlPprepare(occlPart_t part);
 
 /* Marks a partition, those from first to last (both included), or those of a list as ready. Never

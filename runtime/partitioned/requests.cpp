@@ -149,6 +149,8 @@ template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
   // After the last mark the request may be freed by another thread, which has waited for it: what
   // is needed then is looked up before.
   Doorbell &bell = request.peerBell();
+  const uint32_t peer = request.party.peer;
+  const uint64_t tag = request.party.tag;
   uint64_t twice = 0;
   bool isTwice = false, isMessage = false;
   markAll([&](uint64_t p) {
@@ -168,8 +170,9 @@ template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
     bell.ring();
   if (!isTwice)
     return {};
-  return invalid("partition " + std::to_string(twice) + " is ready already in epoch " +
-                 std::to_string(epoch));
+  return invalid("partitioned send to rank " + std::to_string(peer) + ", tag " +
+                 std::to_string(tag) + ": partition " + std::to_string(twice) +
+                 " is ready already in epoch " + std::to_string(epoch));
 }
 
 Status Requests::ready(Request &request, plan::Range range) {

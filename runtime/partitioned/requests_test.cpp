@@ -54,16 +54,17 @@ struct World {
     for (uint32_t r = 0; r < 2; ++r)
       ranks.push_back(std::make_unique<Rank>(std::move(fabrics[r]), bells[r]));
   }
-  StatusOr<Request *> tryMake(bool isSend, uint64_t partitions, uint64_t count) {
+  StatusOr<Request *> tryMake(bool isSend, uint64_t partitions, uint64_t count, uint64_t tag = 0) {
     Terms terms;
+    terms.tag = tag;
     terms.isSend = isSend;
     terms.peer = isSend ? 1 : 0;
     terms.shape = {partitions, count, DataType::Int32, 1};
     terms.buffer = reinterpret_cast<char *>(isSend ? source.data() : target.data());
     return ranks[isSend ? 0 : 1]->requests.make(terms);
   }
-  Request *make(bool isSend, uint64_t partitions, uint64_t count) {
-    auto made = tryMake(isSend, partitions, count);
+  Request *make(bool isSend, uint64_t partitions, uint64_t count, uint64_t tag = 0) {
+    auto made = tryMake(isSend, partitions, count, tag);
     EXPECT_TRUE(made.ok()) << made.status().message();
     return made.ok() ? *made : nullptr;
   }
@@ -128,13 +129,9 @@ TEST_F(RequestsTest, TestMakesProgressByItself) {
 /// More notices than their ring holds: a receive whose epoch is over has been told of, so that the
 /// sender needs nobody's help any more.
 TEST_F(RequestsTest, WhatIsOverHasBeenTold) {
-  constexpr size_t kRequests = 100; // 32 notices fit
-  std::vector<Request *> receives, sends;
-  for (size_t i = 0; i < kRequests; ++i)
-    receives.push_back(make(false, 4, 5));
-  for (size_t i = 0; i < kRequests; ++i)
-    sends.push_back(make(true, 5, 4));
-  Request &send = *sends.back(), &receive = *receives.back();
+  for (int i = 0; i < 100; ++i) // 32 notices fit
+    make(false, 4, 5, 1);
+  Request &receive = *make(false, 4, 5), &send = *make(true, 5, 4);
   ASSERT_TRUE(sender().start(send).ok());
   ASSERT_TRUE(sender().ready(send, {0, 5}).ok());
   ASSERT_TRUE(receiver().start(receive).ok());

@@ -132,7 +132,8 @@ TEST_F(PartitionedMisuse, ReadyTwice) {
   begin();
   ASSERT_EQ(occlPready(send, 2), occlSuccess);
   EXPECT_EQ(occlPready(send, 2), kInvalid);
-  EXPECT_TRUE(hasText("partition 2 is ready already in epoch 1")) << lastText();
+  EXPECT_TRUE(hasText("partitioned send to rank 1, tag 3: partition 2 is ready already in epoch 1"))
+      << lastText();
   finish({0, 1, 3});
 }
 TEST_F(PartitionedMisuse, ReadyTwiceByTwoThreads) {
