@@ -10,7 +10,8 @@
  *
  * Beside this header: occl_types.h, results, element types, settings and what a call is;
  * occl_collectives.h, a function for each kind of collective; occl_insight.h, counters, reports and
- * traces; occl_transfer.h, sends and receives.
+ * traces; occl_transfer.h, sends and receives; occl_partitioned.h, buffers that are sent while they
+ * are made.
  *
  * Every function returns an occlResult_t; the text of the last error of the calling thread is
  * occlGetLastError(). Unless a function says otherwise it may be called from any thread, also from

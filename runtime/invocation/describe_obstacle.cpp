@@ -25,15 +25,6 @@ std::string what(const interpreter::Obstacle &obstacle) {
   return "an executor";
 }
 
-/// "transfer 5, 100 elements of float32,". There may be no such one when all have been read since.
-std::string describeTransfer(const OpenInvocation &invocation, uint32_t number) {
-  const std::vector<transfer::Part> &parts = invocation.transfers->parts;
-  if (number >= parts.size())
-    return "what was sent";
-  return "transfer " + std::to_string(invocation.ordinal + number) + ", " +
-         std::to_string(parts[number].count) + " elements of " + nameOf(parts[number].type) + ",";
-}
-
 } // namespace
 
 std::string describeObstacle(const BlockTask &task) {
@@ -42,8 +33,8 @@ std::string describeObstacle(const BlockTask &task) {
 
 std::string describeObstacle(const OpenInvocation &invocation, uint32_t block,
                              uint32_t instructionNumber, const interpreter::Obstacle &obstacle) {
-  if (invocation.transfers)
-    return describeTransfer(invocation, instructionNumber) + " waits for " + what(obstacle);
+  if (invocation.operation)
+    return invocation.operation->describe(invocation.ordinal, obstacle, what(obstacle));
   const Collective &collective = *invocation.collective;
   const plan::Plan &plan = *collective.spec.plan;
   const plan::Instruction &instruction =

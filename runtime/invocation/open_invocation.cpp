@@ -45,12 +45,7 @@ std::string OpenInvocation::describe() const {
 }
 
 std::string OpenInvocation::subject() const {
-  if (!transfers)
-    return "collective " + describe();
-  const size_t number = transfers->parts.size();
-  return (number == 1 ? "transfer " : "transfers ") + std::to_string(ordinal) +
-         (number == 1 ? "" : " to " + std::to_string(ordinal + number - 1)) + " " +
-         transport::describe(end->pair);
+  return operation ? operation->subject(ordinal) : "collective " + describe();
 }
 
 void BlockTask::renew(OpenInvocation &ofInvocation) {
@@ -321,8 +316,8 @@ transport::WaitEdge edgeOf(const BlockTask &task) {
   transport::WaitEdge edge;
   edge.collective = task.invocation->id->id;
   edge.ordinal = task.invocation->ordinal;
-  if (task.invocation->transfers)
-    edge.ordinal += task.wait.wait.instruction;
+  if (const transfer::Operation *operation = task.invocation->operation)
+    edge.ordinal = operation->numberOf(edge.ordinal, task.wait.wait.instruction);
   edge.block = task.block;
   edge.instruction = task.wait.wait.instruction;
   edge.reason = task.wait.wait.reason;

@@ -12,7 +12,7 @@
 #include "runtime/sched/policy/task_queue.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/clock.h"
-#include "runtime/transfer/transfer.h"
+#include "runtime/transfer/operation.h"
 
 #include <chrono>
 #include <cstddef>
@@ -78,10 +78,9 @@ struct OpenInvocation {
   ScaledInput scaled;             // what it reads in place of the user's input
   interpreter::Invocation view;
   std::span<BlockTask> tasks;
-  /// Its transfers to or from one rank, `ordinal` being the first one's number; `view`,
-  /// `arenaOffset` and `workspace` are nothing then. Null: it executes a plan.
-  transfer::Parts *transfers = nullptr;
-  transfer::End *end = nullptr; // of these
+  /// Its one task executes this; `view`, `arenaOffset` and `workspace` are nothing then. Null: it
+  /// executes a plan.
+  transfer::Operation *operation = nullptr;
   Exchange *exchange = nullptr; // that it is a part of; its result is that one's
 
   /// Executors': ranks below it have announced the invocation; numRanks + 1 once its tasks stand as
@@ -109,9 +108,8 @@ struct OpenInvocation {
 };
 
 /// The Mismatch of two ranks that have different things in mind with a call.
-Status disagreement(const std::string &call, uint32_t rank,
-                    const transport::CollectiveTraits &mine, uint32_t peer,
-                    const transport::CollectiveTraits &theirs);
+Status disagreement(const std::string &call, uint32_t rank, const transport::CollectiveTraits &mine,
+                    uint32_t peer, const transport::CollectiveTraits &theirs);
 
 /// Private memory that an invocation of the collective takes.
 uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks);

@@ -114,6 +114,8 @@ IdState &Admission::sequenceOf(uint64_t id) {
 insight::KnownCollective Admission::lookUp(uint64_t id) {
   if (const auto pair = transport::pairOf(id))
     return {"transfers " + transport::describe(*pair), nullptr};
+  if (const auto pair = transport::partitionedPairOf(id))
+    return {"partitioned transfers " + transport::describe(*pair), nullptr};
   if (id == transport::kTransferGroups)
     return {"groups of transfers", nullptr};
   insight::KnownCollective known{

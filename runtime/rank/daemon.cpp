@@ -24,8 +24,12 @@ constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
 Daemon::Daemon(std::shared_ptr<Device> device, std::unique_ptr<Fabric> fabric,
                const Options &options)
     : core(std::move(device), std::move(fabric), options), admission(core), transfers(core),
-      watchdog(
-          core, [this](uint64_t id) { return admission.lookUp(id); }, [this] { admission.tidy(); }),
+      partitioned(core), watchdog(
+                             core, [this](uint64_t id) { return admission.lookUp(id); },
+                             [this] {
+                               admission.tidy();
+                               partitioned.tidy();
+                             }),
       splitter(*core.fabric), shrinker(*core.fabric), rankInsight(core, admission, watchdog) {
   core.nameOf = [this](uint64_t id) { return admission.lookUp(id).name; };
   core.device->attach(core, watchdog);
@@ -68,7 +72,7 @@ StatusOr<RequestId> Daemon::submit(const Submission &submission) {
   // The admission has ended with a fence: what it published and what is read here are in order.
   if (core.fabric->failed())
     core.settleFailure();
-  wakeFor(static_cast<bool>(callback));
+  core.device->wakeFor(static_cast<bool>(callback));
   return admitted->request;
 }
 
@@ -80,7 +84,7 @@ void Daemon::begin(const Admitted &admitted) {
     return;
   // Whoever has looked meanwhile has found it claimed, and may be asleep.
   threadFence(std::memory_order_seq_cst);
-  wakeFor(true);
+  device.wakeFor(true);
 }
 
 Status Daemon::run(const Submission &submission) {
@@ -130,7 +134,7 @@ Status Daemon::begin(Exchange &exchange, std::span<const Transfer> given) {
   transfers.begin(exchange, given);
   if (core.fabric->failed())
     core.settleFailure();
-  wakeFor(true); // this thread may be waiting for another communicator
+  core.device->wakeFor(true); // this thread may be waiting for another communicator
   return {};
 }
 
@@ -151,7 +155,7 @@ StatusOr<RequestId> Daemon::start(std::span<const Transfer> given, const Callbac
     return started;
   if (core.fabric->failed())
     core.settleFailure();
-  wakeFor(static_cast<bool>(callback));
+  core.device->wakeFor(static_cast<bool>(callback));
   return started;
 }
 
@@ -219,17 +223,6 @@ Status Daemon::goOn(OpenInvocation &invocation, const LaneRun &lane) {
   executor.goOnClaimed(lane.claimed(), lane.waitingSince());
   executor.runUntil([&] { return invocation.own.isThere(); });
   return invocation.own.take() == StatusCode::Success ? Status() : failure();
-}
-
-void Daemon::wakeFor(bool hasCallback) {
-  Device &device = *core.device;
-  device.bell.ringFenced(); // executors that are stuck with something else
-  if (device.helpers.load(std::memory_order_relaxed) != 0)
-    return;
-  if (hasCallback && device.lingering.load(std::memory_order_relaxed) != 0)
-    device.workBell.ringAll();
-  else
-    device.workBell.ringFenced();
 }
 
 Status Daemon::wait(RequestId request) {

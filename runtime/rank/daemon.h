@@ -4,6 +4,7 @@
 
 #include "runtime/control/membership/shrink.h"
 #include "runtime/control/membership/split.h"
+#include "runtime/partitioned/requests.h"
 #include "runtime/rank/admission.h"
 #include "runtime/rank/rank_insight.h"
 #include "runtime/rank/room_wait.h"
@@ -57,6 +58,8 @@ public:
   StatusOr<RequestId> start(std::span<const Transfer> given, const Callback &callback,
                             bool callbackNeverBlocks);
 
+  partitioned::Requests &partitionedRequests() { return partitioned; }
+
   /// Runs the device's tasks on the calling thread until the request is complete; its result.
   Status wait(RequestId request);
   /// InProgress, or as wait(). Runs each task at most once, without polling.
@@ -102,12 +105,12 @@ private:
   void begin(const Admitted &admitted);
   void beginOwn(Executor &executor, BlockTask *claimed, const scheduler::Visit &visit);
   Status goOn(OpenInvocation &invocation, const LaneRun &lane);
-  void wakeFor(bool hasCallback);
   Status take(RequestId request);
 
   Core core;
   Admission admission;
   Transfers transfers;
+  partitioned::Requests partitioned;
   Watchdog watchdog;
   Splitter splitter;
   Shrinker shrinker;

@@ -59,7 +59,7 @@ std::vector<MissingRanks> RankInsight::findMissing(const std::vector<RankReport>
   for (const RankReport &rank : ranks)
     for (const transport::WaitEdge &edge : rank.edges)
       open.emplace(edge.collective, edge.ordinal);
-  std::erase_if(open, [](const auto &one) { return transport::pairOf(one.first); });
+  std::erase_if(open, [](const auto &one) { return transport::isOfPair(one.first); });
   std::vector<MissingRanks> missing;
   for (const auto &[collective, ordinal] : open) {
     MissingRanks &invocation = missing.emplace_back(MissingRanks{collective, ordinal, {}});

@@ -75,8 +75,8 @@ void Transfers::prepare(Exchange &exchange, Exchange::Direction &direction, Know
   invocation.collective = &known.shape;
   invocation.id = &known.sequence;
   invocation.ordinal = direction.parts.firstNumber;
-  invocation.transfers = &direction.parts;
-  invocation.end = known.end.get();
+  direction.parts.end = known.end.get();
+  invocation.operation = &direction.parts;
   invocation.deadline = coarseNow() + core.options.timeout;
   invocation.times.reset(ticks());
   invocation.view.program = &kNone;

@@ -88,6 +88,16 @@ uint64_t Device::countRequested() const {
   return count;
 }
 
+void Device::wakeFor(bool hasCallback) {
+  bell.ringFenced(); // executors that are stuck with something else
+  if (helpers.load(std::memory_order_relaxed) != 0)
+    return;
+  if (hasCallback && lingering.load(std::memory_order_relaxed) != 0)
+    workBell.ringAll();
+  else
+    workBell.ringFenced();
+}
+
 void Device::tick() {
   auto now = Clock::now();
   if (now.time_since_epoch().count() < nextTick.load(std::memory_order_relaxed))

@@ -82,6 +82,11 @@ public:
       bell.ring();
   }
 
+  /// After something was submitted that its caller does not run: wakes executors that are stuck
+  /// with something else, and a worker if no thread waits. With a callback nobody may ever wait.
+  /// The submission has ended with a sequentially consistent fence.
+  void wakeFor(bool hasCallback);
+
   /// An executor has more at hand than it does soon: workers that stand down for threads inside
   /// wait() are to come, all but the first.
   void callWorkers();

@@ -31,8 +31,8 @@ constexpr uint64_t kLongVisit = 50000; // nanoseconds
 constexpr uint32_t kVisitsPerTick = 256;
 
 Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
-  if (invocation.end && !invocation.end->error().ok())
-    return invocation.end->error();
+  if (invocation.operation && !invocation.operation->error().ok())
+    return invocation.operation->error();
   return {StatusCode::PeerFailed, invocation.subject() + ": the buffers of rank " +
                                       std::to_string(peer) + " cannot be read (" +
                                       std::strerror(errno) +
@@ -43,7 +43,7 @@ Status lostPeer(const OpenInvocation &invocation, uint32_t peer) {
 uint32_t waitingInstruction(const OpenInvocation &invocation, uint32_t block,
                             const interpreter::BlockContext &context,
                             const interpreter::Obstacle &obstacle) {
-  return invocation.transfers ? obstacle.what
+  return invocation.operation ? obstacle.what
                               : interpreter::waitingInstruction(*invocation.view.program, block,
                                                                 context.instruction, obstacle);
 }

@@ -14,8 +14,8 @@ namespace {
 /// Tells the peers that this rank does not touch the invocation's arenas any more. Under the lock,
 /// before the successor starts, so that the count only grows.
 void publishDone(const OpenInvocation &invocation) {
-  if (invocation.transfers)
-    return; // their rings say it
+  if (invocation.operation)
+    return; // its own words say it
   invocation.id->cell->done.store(invocation.ordinal + 1, std::memory_order_release);
 }
 
@@ -35,9 +35,9 @@ void countBytes(const OpenInvocation &invocation) {
 }
 
 /// They are no invocations to the user.
-void countTransferred(const OpenInvocation &invocation, Stats &stats) {
-  for (const transfer::Part &part : invocation.transfers->parts)
-    Stats::addLocked(invocation.end->isSend ? stats.bytesSent : stats.bytesReceived, part.bytes());
+void countTransferred(const transfer::Operation &operation, Stats &stats) {
+  Stats::addLocked(operation.isSending() ? stats.bytesSent : stats.bytesReceived,
+                   operation.bytes());
 }
 
 void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
@@ -49,8 +49,8 @@ void countComplete(const OpenInvocation &invocation, Ticks now, Stats &stats) {
     trace.record(eventOf(insight::TraceKind::Announced, invocation, announced, announced));
     trace.record(eventOf(insight::TraceKind::Finish, invocation, now, now));
   }
-  if (invocation.transfers)
-    return countTransferred(invocation, stats);
+  if (invocation.operation)
+    return countTransferred(*invocation.operation, stats);
   Stats::addLocked(stats.completed, 1);
   Stats::addLocked(stats.bytesSent, invocation.collective->bytesSent);
   Stats::addLocked(stats.bytesReceived, invocation.collective->bytesReceived);
@@ -379,7 +379,7 @@ std::vector<OpenInvocation *> TaskBoard::abandon(BoardPlace &place) {
   while (auto next = place.submissions.pop())
     taken.push_back(*next);
   for (OpenInvocation *invocation : taken) {
-    Stats::addLocked(place.stats.failed, invocation->transfers ? 0 : 1);
+    Stats::addLocked(place.stats.failed, invocation->operation ? 0 : 1);
     invocation->id->counters.failed.add(1);
   }
   return taken;

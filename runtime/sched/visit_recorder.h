@@ -45,8 +45,8 @@ private:
   interpreter::StepResult runUntraced(interpreter::BlockContext &context,
                                       interpreter::HostTarget &target, uint32_t maxSlices) {
     const OpenInvocation &invocation = *task.invocation;
-    if (invocation.transfers)
-      return invocation.end->run(*invocation.transfers, context, maxSlices);
+    if (invocation.operation)
+      return invocation.operation->run(context, maxSlices);
     const interpreter::StepTable &steps = *invocation.collective->binding->steps(task.block);
     return interpreter::runOnHost(invocation.view, steps, context, target, maxSlices);
   }

@@ -28,6 +28,52 @@ std::string nameOfType(uint64_t type) {
 
 } // namespace
 
+bool readReferred(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddresses, char *to,
+                  interpreter::Reference from, uint64_t bytes) {
+  const interpreter::PeerMemory &memory = fabric.peerMemory()[peer];
+  const char *source = reinterpret_cast<const char *>(from);
+  if (!sharesAddresses && (from & interpreter::kMappedReference) == 0)
+    return memory.read(from, to, bytes) && !memory.mayHaveChanged();
+  if (!sharesAddresses)
+    source = memory.at(from, bytes);
+  if (!source)
+    return false;
+  touchShared(source);
+  if (source != to) // a rank may send to itself from the place that it receives to
+    std::memcpy(to, source, bytes);
+  return !memory.mayHaveChanged();
+}
+
+StepResult Parts::run(BlockContext &context, uint32_t maxSlices) {
+  return end->run(*this, context, maxSlices);
+}
+
+const Status &Parts::error() const { return end->error(); }
+bool Parts::isSending() const { return end->isSend; }
+
+uint64_t Parts::bytes() const {
+  uint64_t sum = 0;
+  for (const Part &part : parts)
+    sum += part.bytes();
+  return sum;
+}
+
+std::string Parts::subject(uint64_t ordinal) const {
+  return (parts.size() == 1 ? "transfer " : "transfers ") + std::to_string(ordinal) +
+         (parts.size() == 1 ? "" : " to " + std::to_string(ordinal + parts.size() - 1)) + " " +
+         transport::describe(end->pair);
+}
+
+/// There may be no such part when all have been read since.
+std::string Parts::describe(uint64_t ordinal, const interpreter::Obstacle &obstacle,
+                            const std::string &awaited) const {
+  if (obstacle.what >= parts.size())
+    return "what was sent waits for " + awaited;
+  const Part &part = parts[obstacle.what];
+  return "transfer " + std::to_string(ordinal + obstacle.what) + ", " + std::to_string(part.count) +
+         " elements of " + nameOf(part.type) + ", waits for " + awaited;
+}
+
 End::End(const daemon::Fabric &fabric, bool isSend, uint32_t peer, Doorbell &selfBell)
     : pair(isSend ? transport::Pair{fabric.rank(), peer} : transport::Pair{peer, fabric.rank()}),
       isSend(isSend), fabric(fabric), peer(peer),
@@ -148,7 +194,8 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
     const uint64_t rest = part.bytes() - context.tile;
     if (context.slice == 1 && reference != 0) {
       const uint64_t bytes = std::min(rest, kReferredPieceBytes);
-      if (!readPiece(part.buffer + context.tile, reference + context.tile, bytes))
+      if (!readReferred(fabric, peer, sharesAddresses, part.buffer + context.tile,
+                        reference + context.tile, bytes))
         return lost();
       slices += slicesIn(bytes);
       context.tile += bytes;
@@ -205,23 +252,6 @@ bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
                  ", rank " + std::to_string(pair.destination) + " receives " +
                  std::to_string(part.count) + " of " + nameOf(part.type)};
   return false;
-}
-
-/// Between threads the sender waits, should it fail, until nobody is at this (Fabric::beginAccess);
-/// between processes data must not count that may have changed before they were read.
-bool ReceiveEnd::readPiece(char *to, interpreter::Reference from, uint64_t bytes) const {
-  const interpreter::PeerMemory &memory = fabric.peerMemory()[peer];
-  const char *source = reinterpret_cast<const char *>(from);
-  if (!sharesAddresses && (from & interpreter::kMappedReference) == 0)
-    return memory.read(from, to, bytes) && !memory.mayHaveChanged();
-  if (!sharesAddresses)
-    source = memory.at(from, bytes);
-  if (!source)
-    return false;
-  touchShared(source);
-  if (source != to) // a rank may send to itself from the place that it receives to
-    std::memcpy(to, source, bytes);
-  return !memory.mayHaveChanged();
 }
 
 } // namespace occl::transfer

@@ -7,6 +7,7 @@
 #include "runtime/control/fabric.h"
 #include "runtime/control/records/pair_id.h"
 #include "runtime/exec/step/step.h"
+#include "runtime/transfer/operation.h"
 #include "runtime/transfer/pair_ring.h"
 
 #include <cstdint>
@@ -29,12 +30,32 @@ struct Part {
   uint64_t bytes() const { return count * sizeOf(type); }
 };
 
+class End;
+
 /// Those of a call or a group in one direction of a pair, in order. Their thread block stands at
 /// part `BlockContext::instruction`; `tile` bytes of that are done; `slice` is 1 once its line is.
-struct Parts {
+class Parts final : public Operation {
+public:
+  interpreter::StepResult run(interpreter::BlockContext &context, uint32_t maxSlices) override;
+  const Status &error() const override;
+  bool isSending() const override;
+  uint64_t bytes() const override;
+  std::string subject(uint64_t ordinal) const override;
+  std::string describe(uint64_t ordinal, const interpreter::Obstacle &obstacle,
+                       const std::string &awaited) const override;
+  uint64_t numberOf(uint64_t ordinal, uint32_t what) const override { return ordinal + what; }
+
+  End *end = nullptr;       // which they go through
   uint64_t firstNumber = 0; // of the pair's transfers
   std::vector<Part> parts;
 };
+
+/// Copies data that lie in memory of rank `peer` at a reference which that rank has given; whether
+/// addresses of that rank are good here is the caller's to know. Between threads the sender waits,
+/// should it fail, until nobody is at this (Fabric::beginAccess); between processes data do not
+/// count that may have changed before they were read: false, with errno.
+bool readReferred(const daemon::Fabric &fabric, uint32_t peer, bool sharesAddresses, char *to,
+                  interpreter::Reference from, uint64_t bytes);
 
 /// This rank's end of the transfers to, or from, one rank. Thread safety: one thread at a time,
 /// that has claimed the task of the parts; those of one end are run one after the other.
@@ -116,7 +137,6 @@ private:
   interpreter::StepResult runParts(Parts &parts, interpreter::BlockContext &context,
                                    uint32_t maxSlices);
   bool accept(const Line &line, const Part &part, uint64_t number);
-  bool readPiece(char *to, interpreter::Reference from, uint64_t bytes) const;
   void release();
 
   RingSink ring;

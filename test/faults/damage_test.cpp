@@ -85,13 +85,13 @@ std::vector<Target> ownArena() {
   return {inOwn(roundUp(sizeof(SegmentHeader)) +
                     roundUp(AnnounceTable::indexBytes(Segment::kCells)) +
                     roundUp(sizeof(AnnounceCell) * uint64_t{Segment::kCells}) +
-                    Segment::kTailsBytes + Segment::kRingsBytes,
+                    Segment::kPartitionedBytes + Segment::kTailsBytes + Segment::kRingsBytes,
                 64 << 10)};
 }
 /// Of transfers: the tails, and the rings to the first ranks.
 std::vector<Target> ownRings() {
   const uint64_t tails =
-      Segment::bytesFor(0) - kPage - 2 * Segment::kTailsBytes - Segment::kRingsBytes;
+      Segment::bytesFor(0) - kPage - 3 * Segment::kTailsBytes - Segment::kRingsBytes;
   return {inOwn(tails, Segment::kTailsBytes), inOwn(tails + Segment::kTailsBytes, 512 << 10)};
 }
 /// Heads of the others' transfers.
@@ -421,8 +421,8 @@ TEST(Damage, FailuresAreNotTakenBack) {
 }
 
 constexpr uint64_t kArena = 1 << 20, kHeap = 1 << 20;
-/// Of a segment: heads are as many as tails.
-constexpr uint64_t kShared = kArena + Segment::kTailsBytes + kPage;
+/// Of a segment: heads are as many as tails, of transfers and of notices.
+constexpr uint64_t kShared = kArena + 2 * Segment::kTailsBytes + kPage;
 
 /// Bytes that `rank` maps of the segments of others, and may write; ~0 if header or tables are
 /// among them.

@@ -6,6 +6,7 @@
 #include "runtime/api/occl.h"
 #include "runtime/base/process_identity.h"
 #include "runtime/cuda/device_rank.h"
+#include "runtime/partitioned/requests.h"
 #include "runtime/plan_library/plan_library.h"
 #include "runtime/rank/daemon.h"
 #include "runtime/sync/mutex.h"
@@ -13,11 +14,18 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 struct occlPlan {
   std::shared_ptr<const occl::plan::Plan> plan;
   uint64_t hash = 0;
+};
+
+/// The request is the communicator's.
+struct occlPart {
+  occlComm *comm = nullptr;
+  occl::partitioned::Request *request = nullptr;
 };
 
 struct occlComm {
@@ -47,6 +55,8 @@ struct occlComm {
   std::unique_ptr<occl::daemon::Daemon> daemon;
   const std::unique_ptr<occl::cuda::DeviceRank> gpu;
   occl::communicator::Watching watching;
+  occl::Mutex partsMutex;
+  std::unordered_map<occlPart *, std::unique_ptr<occlPart>> parts; // those that are not freed
   occl::Mutex failureMutex;
   std::string failureText; // once it has failed; for occlCommGetLastError
 };

@@ -31,6 +31,20 @@ constexpr std::optional<Pair> pairOf(uint64_t id) {
   return Pair{packed >> kPairRankBits, packed & ((1u << kPairRankBits) - 1)};
 }
 
+/// Those of its partitioned requests lie before.
+inline constexpr uint64_t kFirstPartitionedId = kFirstPairId - (uint64_t{1} << (2 * kPairRankBits));
+
+constexpr uint64_t partitionedIdOf(Pair pair) {
+  return kFirstPartitionedId + (idOf(pair) - kFirstPairId);
+}
+constexpr std::optional<Pair> partitionedPairOf(uint64_t id) {
+  if (id < kFirstPartitionedId || id >= kFirstPairId)
+    return std::nullopt;
+  return pairOf(kFirstPairId + (id - kFirstPartitionedId));
+}
+/// No collective's.
+constexpr bool isOfPair(uint64_t id) { return pairOf(id) || partitionedPairOf(id); }
+
 /// Of the groups of transfers that have a request; no pair's.
 inline constexpr uint64_t kTransferGroups = kFirstPairId + (uint64_t{1} << (2 * kPairRankBits));
 

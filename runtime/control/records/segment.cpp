@@ -28,7 +28,7 @@ uint64_t ringBytes(uint32_t numRanks) {
 
 Segment::Segment(std::byte *base, uint32_t numRanks, uint64_t arenaBytes, uint64_t heapBytes)
     : base(base), sharedWords(reinterpret_cast<SharedWords *>(base + kArenaOffset + 2 * arenaBytes +
-                                                              kHeadsBytes)),
+                                                              2 * kHeadsBytes)),
       bytesOfRing(ringBytes(numRanks)), bytesOfArena(arenaBytes), bytesOfHeap(heapBytes) {}
 
 uint64_t Segment::bytesFor(uint64_t arenaBytes, uint64_t heapBytes) {
@@ -92,16 +92,26 @@ AnnounceTable Segment::announceTable() const {
 
 PairRing Segment::ringTo(uint32_t r) const {
   return {reinterpret_cast<RingPosition *>(base + kTailsOffset) + r,
-          reinterpret_cast<RingPosition *>(sharedArena() + bytesOfArena) + r,
+          reinterpret_cast<RingPosition *>(sharedArena() + bytesOfArena + kHeadsBytes) + r,
           base + kRingsOffset + r * bytesOfRing, bytesOfRing};
 }
 
+PairRing Segment::noticesTo(uint32_t r) const {
+  return {reinterpret_cast<RingPosition *>(base + kNoticeTailsOffset) + r,
+          reinterpret_cast<RingPosition *>(sharedArena() + bytesOfArena) + r,
+          base + kNoticeRingsOffset + r * kNoticeRingBytes, kNoticeRingBytes};
+}
+
+std::span<std::byte> Segment::partitionedWords() const {
+  return {base + kPartitionedWordsOffset, kPartitionedWordsBytes};
+}
+
 std::span<std::byte> Segment::heap() const {
-  return {sharedArena() + bytesOfArena + kHeadsBytes + kWordsBytes, bytesOfHeap};
+  return {sharedArena() + bytesOfArena + 2 * kHeadsBytes + kWordsBytes, bytesOfHeap};
 }
 
 std::span<std::byte> Segment::sharedPages() const {
-  return {sharedArena(), bytesOfArena + kHeadsBytes + kWordsBytes};
+  return {sharedArena(), bytesOfArena + 2 * kHeadsBytes + kWordsBytes};
 }
 
 } // namespace occl::transport

@@ -3,16 +3,19 @@
 // addresses, so everything in it is an offset.
 //
 //   header | announce index | announce cells (kCells)            written by the owner alone
+//   tails and rings of notices | words of partitioned requests   likewise
 //   tails and rings of transfers | arena                         likewise
-//   shared arena | heads of transfers | shared words             written by all ranks
+//   shared arena | heads of notices | heads of transfers |
+//   shared words                                                 written by all ranks
 //   heap                                                         by the owner, and by ranks whose
 //                                                                plans store there directly
 //
 // Each group begins at a page. Ranks that are other processes map what they do not write for
 // reading only (daemon::Fabric). The shared arena is as large as the arena: the heads of a block of
 // the arena, which its receivers store, lie there at the block's own offset. For transfers there is
-// a ring for each rank that the owner sends to. The heap is memory of the user's that all ranks can
-// access.
+// a ring for each rank that the owner sends to, and one for notices of partitioned requests
+// (runtime/partitioned), whose words the peers read. The heap is memory of the user's that all
+// ranks can access.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -32,7 +35,7 @@ namespace occl::transport {
 /// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 9;
+  static constexpr uint32_t kVersion = 10;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 
@@ -83,7 +86,8 @@ struct alignas(64) RingPosition {
   Atomic<uint64_t> bytes{0};
 };
 
-/// Where the transfers of an ordered pair of ranks go through; see transfer/pair_ring.h.
+/// Where the transfers of an ordered pair of ranks go through, or notices; see
+/// transfer/pair_ring.h.
 struct PairRing {
   RingPosition *tail = nullptr; // written by the source
   RingPosition *head = nullptr; // written by the destination
@@ -106,6 +110,11 @@ public:
   /// Of tails and rings, whose pages are taken as they are touched.
   static constexpr uint64_t kTailsBytes = wholePages(sizeof(RingPosition) * uint64_t{kMostRanks});
   static constexpr uint64_t kRingsBytes = uint64_t{128} << 20;
+  /// Of a ring of notices, and the words of all partitioned requests of the owner; likewise.
+  static constexpr uint64_t kNoticeRingBytes = kSegmentPage;
+  static constexpr uint64_t kPartitionedWordsBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kPartitionedBytes =
+      kTailsBytes + kMostRanks * kNoticeRingBytes + kPartitionedWordsBytes;
 
   /// Memory that a segment with such an arena needs, in bytes.
   static uint64_t bytesFor(uint64_t arenaBytes, uint64_t heapBytes = 0);
@@ -129,6 +138,10 @@ public:
   std::span<std::byte> heap() const;
   /// Of the transfers from the owner to rank r; all rings of a communicator have one size.
   PairRing ringTo(uint32_t r) const;
+  /// Of the owner's notices to rank r.
+  PairRing noticesTo(uint32_t r) const;
+  /// Of the owner's partitioned requests; it alone writes them.
+  std::span<std::byte> partitionedWords() const;
   /// What ranks other than the owner must be able to write: whole pages.
   std::span<std::byte> sharedPages() const;
 
@@ -136,14 +149,18 @@ private:
   static constexpr uint64_t kIndexOffset = wholePages(sizeof(SegmentHeader));
   static constexpr uint64_t kTableOffset =
       kIndexOffset + wholePages(AnnounceTable::indexBytes(kCells));
-  static constexpr uint64_t kTailsOffset =
+  static constexpr uint64_t kNoticeTailsOffset =
       kTableOffset + wholePages(sizeof(AnnounceCell) * uint64_t{kCells});
+  static constexpr uint64_t kNoticeRingsOffset = kNoticeTailsOffset + kTailsBytes;
+  static constexpr uint64_t kPartitionedWordsOffset =
+      kNoticeRingsOffset + kMostRanks * kNoticeRingBytes;
+  static constexpr uint64_t kTailsOffset = kNoticeTailsOffset + kPartitionedBytes;
   static constexpr uint64_t kRingsOffset = kTailsOffset + kTailsBytes;
   static constexpr uint64_t kArenaOffset = kRingsOffset + kRingsBytes;
-  static constexpr uint64_t kHeadsBytes = kTailsBytes;
+  static constexpr uint64_t kHeadsBytes = kTailsBytes; // of transfers, and of notices
   static constexpr uint64_t kWordsBytes = wholePages(sizeof(SharedWords));
   /// Of a segment without arena and heap.
-  static constexpr uint64_t kFixedBytes = kArenaOffset + kHeadsBytes + kWordsBytes;
+  static constexpr uint64_t kFixedBytes = kArenaOffset + 2 * kHeadsBytes + kWordsBytes;
 
   Segment(std::byte *base, uint32_t numRanks, uint64_t arenaBytes, uint64_t heapBytes);
 

@@ -50,8 +50,11 @@ TEST(Segment, WhatAllWriteHasPagesOfItsOwn) {
   EXPECT_EQ(own->sharedArena(), shared.data());
   auto *words = reinterpret_cast<std::byte *>(&own->words());
   auto *heads = reinterpret_cast<std::byte *>(own->ringTo(0).head);
-  EXPECT_EQ(heads, own->sharedArena() + own->arenaBytes());
-  EXPECT_EQ(words, heads + Segment::kMostRanks * sizeof(RingPosition));
+  constexpr uint64_t kHeads = Segment::kMostRanks * sizeof(RingPosition);
+  EXPECT_EQ(reinterpret_cast<std::byte *>(own->noticesTo(0).head),
+            own->sharedArena() + own->arenaBytes());
+  EXPECT_EQ(heads, own->sharedArena() + own->arenaBytes() + kHeads);
+  EXPECT_EQ(words, heads + kHeads);
   EXPECT_LE(words + sizeof(SharedWords), shared.data() + shared.size());
   EXPECT_EQ(shared.data() + shared.size(), heap.data());
   EXPECT_EQ(heap.data() + heap.size(), memory.span().data() + memory.span().size());
@@ -80,6 +83,24 @@ TEST(Segment, EachRankHasARingOfItsOwn) {
   EXPECT_EQ(Segment::format(memory.span(), 0, 1025).status().code(), StatusCode::InvalidArgument);
 }
 
+/// Each pair has its own, beside all that is there else.
+TEST(Segment, NoticesAndWordsOfPartitionedRequests) {
+  Memory memory(Segment::bytesFor(1 << 20));
+  auto own = Segment::format(memory.span(), 0, 1024);
+  ASSERT_TRUE(own.ok());
+  const PairRing first = own->noticesTo(0), last = own->noticesTo(1023), data = own->ringTo(0);
+  EXPECT_EQ(first.size, 4096u);
+  EXPECT_EQ(last.tail, first.tail + 1023);
+  EXPECT_EQ(last.head, first.head + 1023);
+  EXPECT_EQ(last.data, first.data + 1023 * first.size);
+  EXPECT_LE(reinterpret_cast<std::byte *>(last.tail + 1), first.data);
+  const std::span<std::byte> words = own->partitionedWords();
+  EXPECT_LE(last.data + last.size, words.data());
+  EXPECT_LE(words.data() + words.size(), reinterpret_cast<std::byte *>(data.tail));
+  EXPECT_GE(reinterpret_cast<std::byte *>(first.head), own->sharedPages().data());
+  EXPECT_LE(last.head + 1, data.head);
+}
+
 TEST(Segment, WhatTheOwnerWritesToItsHeaderLaterMovesNothing) {
   Memory memory(Segment::bytesFor(1 << 20, 1 << 20));
   ASSERT_TRUE(Segment::format(memory.span(), 0, 2, 1 << 20).ok());
@@ -88,7 +109,7 @@ TEST(Segment, WhatTheOwnerWritesToItsHeaderLaterMovesNothing) {
   const Segment before = *opened;
   std::memset(memory.span().data(), 0xff, sizeof(SegmentHeader));
   EXPECT_EQ(opened->arena(), memory.span().data() + Segment::bytesFor(0) - 4096 -
-                                 Segment::kMostRanks * sizeof(RingPosition));
+                                 2 * Segment::kMostRanks * sizeof(RingPosition));
   EXPECT_EQ(opened->arenaBytes(), 1u << 20);
   EXPECT_EQ(opened->heap().data(), before.heap().data());
   EXPECT_EQ(opened->heap().size(), 1u << 20);

@@ -17,6 +17,9 @@ std::string describeWait(uint32_t rank, const WaitEdge &edge, const LookUp &look
                      ") in ";
   if (const auto pair = transport::pairOf(edge.collective)) {
     text += "transfer " + std::to_string(edge.ordinal) + " " + transport::describe(*pair);
+  } else if (const auto partitioned = transport::partitionedPairOf(edge.collective)) {
+    text += "epoch " + std::to_string(edge.ordinal) + " of a partitioned transfer " +
+            transport::describe(*partitioned);
   } else {
     KnownCollective known = lookUp(edge.collective);
     text += "collective " + known.name + ", invocation " + std::to_string(edge.ordinal) + ", " +

@@ -1,0 +1,184 @@
+// Partitioned sends and receives: occl_partitioned.h.
+#include "runtime/api/capi/error.h"
+#include "runtime/api/capi/handles.h"
+#include "runtime/api/occl_partitioned.h"
+
+#include "runtime/base/data_type.h"
+#include "support/nvtx/ranges.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+using namespace occl;
+using namespace occl::communicator;
+
+namespace {
+
+static_assert(OCCL_MAX_PARTITIONS == partitioned::kMostPartitions);
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+/// The program's arguments, which are signed so that wildcards and wrong results of computations
+/// are seen for what they are.
+struct Given {
+  bool isSend;
+  void *buffer;
+  int64_t partitions;
+  uint64_t count;
+  occlDataType_t type;
+  int64_t peer, tag;
+  const occlPartConfig_t *config;
+};
+
+StatusOr<partitioned::Terms> termsOf(const Given &given) {
+  occlPartConfig_t config = OCCL_PART_CONFIG_INITIALIZER;
+  if (given.config && !copySized(config, given.config))
+    return invalid("config->size is not set; use OCCL_PART_CONFIG_INITIALIZER");
+  if (static_cast<unsigned>(given.type) >= kNumDataTypes)
+    return invalid("dataType " + std::to_string(given.type) + " is unknown");
+  if (given.partitions < 0)
+    return invalid("partitions is " + std::to_string(given.partitions));
+  if (given.peer < 0 || given.peer > std::numeric_limits<uint32_t>::max())
+    return invalid(std::string(given.isSend ? "destination" : "source") + " is " +
+                   std::to_string(given.peer) +
+                   "; there is no such rank, and there are no wildcards");
+  if (given.tag < 0)
+    return invalid("tag is " + std::to_string(given.tag) +
+                   "; tags are not negative, and there are no wildcards");
+  const auto partitions = static_cast<uint64_t>(given.partitions);
+  if (config.partitionsPerMessage > (given.isSend ? partitions : 0))
+    return invalid("config->partitionsPerMessage is " +
+                   std::to_string(config.partitionsPerMessage) +
+                   (given.isSend ? " of " + std::to_string(partitions) + " partitions"
+                                 : ", which the sender decides"));
+  partitioned::Terms terms;
+  terms.isSend = given.isSend;
+  terms.peer = static_cast<uint32_t>(given.peer);
+  terms.tag = static_cast<uint64_t>(given.tag);
+  terms.shape = {partitions, given.count, static_cast<DataType>(given.type),
+                 std::max<uint64_t>(config.partitionsPerMessage, 1)};
+  terms.buffer = static_cast<char *>(given.buffer);
+  return terms;
+}
+
+occlResult_t init(const char *function, occlComm_t comm, const Given &given, occlPart_t *part) {
+  if (!comm || !part)
+    return reportInvalid(function, comm ? "part must not be NULL" : "comm must not be NULL");
+  return guarded(function, comm, [&]() -> Status {
+    if (comm->gpu)
+      return invalid("the communicator is on devices (occlDeviceCuda), where there are no "
+                     "partitioned transfers yet");
+    const auto terms = termsOf(given);
+    if (!terms.ok())
+      return terms.status();
+    auto handle = std::make_unique<occlPart>();
+    auto made = comm->daemon->partitionedRequests().make(*terms);
+    if (!made.ok())
+      return made.status();
+    handle->comm = comm;
+    handle->request = *made;
+    std::lock_guard lock(comm->partsMutex);
+    *part = handle.get();
+    comm->parts.emplace(*part, std::move(handle));
+    return {};
+  });
+}
+
+/// call(requests, request) of a request of this process.
+template <class Call> occlResult_t with(const char *function, occlPart_t part, Call call) {
+  if (!part)
+    return reportInvalid(function, "part must not be NULL");
+  return guarded(function, part->comm, [&]() -> Status {
+    return call(part->comm->daemon->partitionedRequests(), *part->request);
+  });
+}
+
+} // namespace
+
+occlResult_t occlPsendInit(occlComm_t comm, const void *buffer, int64_t partitions, uint64_t count,
+                           occlDataType_t dataType, int64_t destination, int64_t tag,
+                           const occlPartConfig_t *config, occlPart_t *part) {
+  return init(
+      "occlPsendInit", comm,
+      {true, const_cast<void *>(buffer), partitions, count, dataType, destination, tag, config},
+      part);
+}
+
+occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t partitions, uint64_t count,
+                           occlDataType_t dataType, int64_t source, int64_t tag,
+                           const occlPartConfig_t *config, occlPart_t *part) {
+  return init("occlPrecvInit", comm,
+              {false, buffer, partitions, count, dataType, source, tag, config}, part);
+}
+
+occlResult_t occlPstart(occlPart_t part) {
+  return with("occlPstart", part,
+              [](auto &requests, auto &request) { return requests.start(request); });
+}
+
+occlResult_t occlPprepare(occlPart_t part) {
+  return with("occlPprepare", part,
+              [](auto &requests, auto &request) { return requests.prepare(request); });
+}
+
+occlResult_t occlPready(occlPart_t part, int64_t partition) {
+  return occlPreadyList(part, 1, &partition);
+}
+
+occlResult_t occlPreadyRange(occlPart_t part, int64_t first, int64_t last) {
+  return with("occlPreadyRange", part, [&](auto &requests, auto &request) -> Status {
+    if (first < 0 || last < first || last == std::numeric_limits<int64_t>::max())
+      return invalid("there are no partitions " + std::to_string(first) + " to " +
+                     std::to_string(last));
+    return requests.ready(request, {static_cast<uint64_t>(first), static_cast<uint64_t>(last) + 1});
+  });
+}
+
+occlResult_t occlPreadyList(occlPart_t part, uint64_t number, const int64_t *partitions) {
+  return with("occlPreadyList", part, [&](auto &requests, auto &request) -> Status {
+    if (!partitions && number != 0)
+      return invalid("partitions is NULL");
+    return requests.ready(request, std::span(partitions, number));
+  });
+}
+
+occlResult_t occlParrived(occlPart_t part, int64_t partition, int32_t *arrived) {
+  return with("occlParrived", part, [&](auto &requests, auto &request) -> Status {
+    if (!arrived)
+      return invalid("arrived must not be NULL");
+    const auto found = requests.arrived(request, partition);
+    if (found.ok())
+      *arrived = *found ? 1 : 0;
+    return found.status();
+  });
+}
+
+occlResult_t occlPtest(occlPart_t part) {
+  return with("occlPtest", part,
+              [](auto &requests, auto &request) { return requests.test(request); });
+}
+
+occlResult_t occlPwait(occlPart_t part) {
+  return with("occlPwait", part, [](auto &requests, auto &request) {
+    const nvtx::Range range([] { return nvtx::Named{"occlPwait", 0, 0}; });
+    return requests.wait(request);
+  });
+}
+
+occlResult_t occlPfree(occlPart_t part) {
+  if (!part)
+    return occlSuccess;
+  occlComm *const comm = part->comm;
+  return guarded("occlPfree", comm, [&]() -> Status {
+    if (Status freed = comm->daemon->partitionedRequests().release(*part->request); !freed.ok())
+      return freed;
+    std::lock_guard lock(comm->partsMutex);
+    comm->parts.erase(part);
+    return {};
+  });
+}

@@ -1,0 +1,106 @@
+/* Partitioned transfers (as MPI-4's): a buffer is sent while it is being made. The sender marks its
+ * partitions ready, the receiver asks which of its own have arrived. Requests are persistent: made
+ * once, started for each epoch.
+ *
+ * Shapes. A buffer is `partitions` partitions of `count` elements each, one behind the other. The
+ * two sides may divide it differently (33 and 17), as long as it has as many elements of one type;
+ * 0 partitions fit to 0 only, a count may be 0. A partition of the receiver has arrived as soon as
+ * all messages of the sender that overlap it have; messages end at partitions of the sender.
+ *
+ * Matching. The k-th send that a rank makes to another one with a tag belongs to the k-th receive
+ * that that one makes from it with the tag, whatever else there is; nothing else matches. There are
+ * no wildcards; a rank may send to itself. Requests that do not fit fail the communicator with
+ * occlMismatch, which names both sides, before any data have moved.
+ *
+ * Progress. Data move when partitions are ready and both sides have started, whatever other
+ * requests, transfers or calls wait for: a receiver's executors, or its threads in occlPtest,
+ * occlPwait, occlParrived or any wait, read the sender's buffer. So a sender's epoch ends when the
+ * receiver has read all of it, and programs whose marks and arrivals do not depend on each other in
+ * a cycle end. A loop of occlParrived alone ends, too.
+ *
+ * Threads. occlPready... and occlParrived may be called by any threads at a time, also beside
+ * occlPwait. occlPstart, occlPprepare, occlPtest, occlPwait and occlPfree of a request are for one
+ * thread at a time; no other call with the request is under way when it is freed.
+ *
+ * Ownership. Between start and end of an epoch a sender stores to a partition only before it marks
+ * it, and a receiver accesses a partition only after it has arrived. The buffer lives as long as
+ * the request. Requests are freed before their communicator: its end takes those that are left.
+ *
+ * Errors. Misuse is occlInvalidArgument, names the request and partition, and changes nothing but
+ * where that is said. After a failure, abort, the end of a peer or a deadline (the communicator's,
+ * from occlPstart on) calls return why, which names rank, request, epoch and what is missing; an
+ * epoch that has not ended is never started again, and marks do nothing.
+ *
+ * On hosts of one machine, with preemption; others are occlInvalidArgument. Where the system does
+ * not let processes read each other's memory a send's buffer is of occlMemAlloc.
+ */
+#ifndef OCCL_PARTITIONED_H
+#define OCCL_PARTITIONED_H
+
+#include "occl.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of a request; together at most 2^58 elements. */
+#define OCCL_MAX_PARTITIONS 1048576
+
+/* A persistent send or receive. */
+typedef struct occlPart *occlPart_t;
+
+/* How to send; NULL stands for OCCL_PART_CONFIG_INITIALIZER. */
+typedef struct {
+  size_t size; /* of this struct, as the caller knows it */
+  /* Partitions of a message, at most `partitions`; 0: one. With more, marks cost less and
+   * partitions arrive later: those of a message must not depend on each other's arrival. */
+  uint64_t partitionsPerMessage;
+} occlPartConfig_t;
+#define OCCL_PART_CONFIG_INITIALIZER                                                               \
+  { sizeof(occlPartConfig_t), 0 }
+
+/* Makes a request; local, never waits. count is of a partition. occlAgain: there is no room for the
+ * words of so many messages (16 MiB a rank); free other requests, on both sides. Of a receive's
+ * config nothing counts but its size, and partitionsPerMessage is 0. */
+OCCL_API occlResult_t occlPsendInit(occlComm_t comm, const void *buffer, int64_t partitions,
+                                    uint64_t count, occlDataType_t dataType, int64_t destination,
+                                    int64_t tag, const occlPartConfig_t *config, occlPart_t *part);
+OCCL_API occlResult_t occlPrecvInit(occlComm_t comm, void *buffer, int64_t partitions,
+                                    uint64_t count, occlDataType_t dataType, int64_t source,
+                                    int64_t tag, const occlPartConfig_t *config, occlPart_t *part);
+
+/* Begins the next epoch; never waits. No data move before marks. occlInvalidArgument: the last one
+ * has not been waited for, or tested to its end. */
+OCCL_API occlResult_t occlPstart(occlPart_t part);
+/* Returns when the other side has started this epoch, too. Not needed for anything.
+ * occlInvalidArgument without an epoch. */
+OCCL_API occlResult_t occlPprepare(occlPart_t part);
+
+/* Marks a partition, those from first to last (both included), or those of a list as ready. Never
+ * waits: an atomic operation or two, and a wake-up if a message is complete and its receiver
+ * sleeps. occlInvalidArgument: a receive; not started; one that there is not, where nothing is
+ * marked; one that is ready already, the first of which is named, and all others are marked. */
+OCCL_API occlResult_t occlPready(occlPart_t part, int64_t partition);
+OCCL_API occlResult_t occlPreadyRange(occlPart_t part, int64_t first, int64_t last);
+OCCL_API occlResult_t occlPreadyList(occlPart_t part, uint64_t number, const int64_t *partitions);
+
+/* *arrived: 1 if the partition has arrived in this epoch, so that it may be accessed; also without
+ * an epoch; else 0. Takes what is in flight one look further. occlInvalidArgument: a send, or no
+ * such partition. */
+OCCL_API occlResult_t occlParrived(occlPart_t part, int64_t partition, int32_t *arrived);
+
+/* The epoch's end: of a send, when all has been read and the buffer is the program's again; of a
+ * receive, when all has arrived. occlPtest is occlInProgress before that, and never waits. Without
+ * an epoch both are occlSuccess. */
+OCCL_API occlResult_t occlPtest(occlPart_t part);
+OCCL_API occlResult_t occlPwait(occlPart_t part);
+
+/* occlInvalidArgument: it has an epoch that no failure has ended; it lives on then. NULL is nothing
+ * to do. A peer that starts one more epoch fails with occlMismatch. */
+OCCL_API occlResult_t occlPfree(occlPart_t part);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OCCL_PARTITIONED_H */

@@ -1,0 +1,295 @@
+#include "runtime/partitioned/matching.h"
+
+#include "runtime/control/records/pair_id.h"
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace occl::partitioned {
+
+struct Matching::Channel {
+  Channel(uint32_t peer, const transport::PairRing &to, const transport::PairRing &from)
+      : peer(peer), source(to), sink(from) {}
+
+  const uint32_t peer;
+  transfer::RingSource source;
+  transfer::RingSink sink;
+  std::deque<Notice> waiting;                    // for room in the ring
+  std::map<std::pair<bool, uint64_t>, Tag> tags; // by whether this rank sends, and tag
+  std::unordered_map<uint64_t, Party *> mine;    // by serial
+  std::unordered_map<uint64_t, std::unique_ptr<Counterpart>> theirs; // by serial
+  /// By serial: blocks of requests that are freed, which the peer has not let go of.
+  std::unordered_map<uint64_t, std::pair<uint64_t, uint64_t>> retired;
+  bool isChanged = false; // something was matched or freed since it was looked at
+};
+
+namespace {
+
+transport::Pair pairOf(const Party &party, uint32_t rank) {
+  return party.isSend ? transport::Pair{rank, party.peer} : transport::Pair{party.peer, rank};
+}
+
+} // namespace
+
+std::string Party::describe(uint32_t rank) const {
+  return std::string(isSend ? "partitioned send " : "partitioned receive ") +
+         transport::describe(pairOf(*this, rank)) + ", tag " + std::to_string(tag);
+}
+
+Matching::Matching(daemon::Core &core)
+    : core(core), channels(core.fabric->numRanks()),
+      memory(transport::Segment::kPartitionedWordsBytes) {}
+Matching::~Matching() = default;
+
+Doorbell &Matching::bellOf(uint32_t peer) const {
+  return peer == core.fabric->rank() ? core.device->bell : *core.fabric->doorbells()[peer];
+}
+
+Matching::Channel &Matching::channelTo(uint32_t peer) {
+  std::unique_ptr<Channel> &channel = channels[peer];
+  const daemon::Fabric &fabric = *core.fabric;
+  if (!channel)
+    channel = std::make_unique<Channel>(peer, fabric.own().noticesTo(peer),
+                                        fabric.of(peer).noticesTo(fabric.rank()));
+  return *channel;
+}
+
+/// Nobody looks at the words before the notice that tells of them has been written.
+Status Matching::allocate(Party &party) {
+  const uint64_t messages = party.isSend ? party.shape.numMessages() : 0;
+  party.blockBytes = MessageWords::blockBytes(messages);
+  const auto block = memory.allocate(party.blockBytes);
+  if (!block) {
+    size_t held = 0;
+    for (const auto &channel : channels)
+      held += channel ? channel->retired.size() : 0;
+    return {StatusCode::Again,
+            "there is no room for the words of " + std::to_string(messages) + " messages: " +
+                std::to_string(memory.bytesInUse()) + " of " + std::to_string(memory.size()) +
+                " bytes are in use, also by " + std::to_string(held) +
+                " requests that were freed here and not by their peers. Free some"};
+  }
+  party.block = *block;
+  std::byte *at = core.fabric->own().partitionedWords().data() + *block;
+  party.header = new (at) Header;
+  auto *words = reinterpret_cast<Word *>(party.header + 1);
+  for (uint64_t i = 0; i < (party.blockBytes - sizeof(Header)) / sizeof(Word); ++i)
+    new (words + i) Word(0);
+  return {};
+}
+
+void Matching::release(uint64_t block, uint64_t bytes) { memory.release(block, bytes); }
+
+Status Matching::add(Party &party) {
+  std::lock_guard lock(mutex);
+  Channel &channel = channelTo(party.peer);
+  // What peers have let go of is there then.
+  if (Status looked = lookLocked(channel); !looked.ok())
+    return looked;
+  if (Status allocated = allocate(party); !allocated.ok())
+    return allocated;
+  party.serial = nextSerial++;
+  channel.mine.emplace(party.serial, &party);
+  Tag &tag = channel.tags[{party.isSend, party.tag}];
+  party.number = tag.nextMine++;
+  Notice notice;
+  notice.kind = Notice::Made;
+  notice.serial = party.serial;
+  notice.isSend = party.isSend ? 1 : 0;
+  notice.tag = party.tag;
+  notice.partitions = party.shape.partitions;
+  notice.count = party.shape.count;
+  notice.type = static_cast<uint64_t>(party.shape.type);
+  notice.perMessage = party.shape.perMessage;
+  notice.block = party.block;
+  notice.reference = party.reference;
+  write(channel, notice);
+  const auto theirs = tag.theirs.find(party.number);
+  if (theirs == tag.theirs.end()) {
+    tag.mine.emplace(party.number, &party);
+    return {};
+  }
+  Counterpart &counterpart = *theirs->second;
+  tag.theirs.erase(theirs);
+  return match(channel, party, counterpart);
+}
+
+void Matching::remove(Party &party) {
+  std::lock_guard lock(mutex);
+  Channel &channel = channelTo(party.peer);
+  channel.mine.erase(party.serial);
+  if (const Counterpart *counterpart = party.counterpart.load(std::memory_order_relaxed)) {
+    const uint64_t serial = counterpart->serial;
+    const bool isHeld = counterpart->header != nullptr;
+    channel.theirs.erase(serial);
+    if (isHeld)
+      write(channel, {.kind = Notice::LetGo, .serial = serial});
+  } else {
+    channel.tags[{party.isSend, party.tag}].mine.erase(party.number);
+  }
+  write(channel, {.kind = Notice::Freed, .serial = party.serial});
+  if (party.isLetGo)
+    release(party.block, party.blockBytes);
+  else
+    channel.retired.emplace(party.serial, std::pair(party.block, party.blockBytes));
+}
+
+Status Matching::look(uint32_t peer) {
+  std::lock_guard lock(mutex);
+  return lookLocked(channelTo(peer));
+}
+
+Status Matching::lookAtAll() {
+  std::lock_guard lock(mutex);
+  Status first;
+  for (const auto &channel : channels)
+    if (channel)
+      if (Status looked = lookLocked(*channel); first.ok())
+        first = looked;
+  return first;
+}
+
+Status Matching::lookLocked(Channel &channel) {
+  Status first;
+  while (first.ok()) {
+    const auto available = channel.sink.available();
+    if (!available || *available % sizeof(Notice) != 0)
+      return damaged(channel.peer);
+    if (*available == 0)
+      break;
+    Notice notice;
+    channel.sink.look(&notice, sizeof notice);
+    channel.sink.skip(sizeof notice);
+    first = take(channel, notice);
+  }
+  if (channel.sink.unreleased() != 0) {
+    channel.sink.release();
+    bellOf(channel.peer).ring(); // it may have more than there was room for
+  }
+  writeWaiting(channel);
+  if (std::exchange(channel.isChanged, false))
+    core.device->bell.ring(); // an executor of this rank may sleep for want of it
+  return first;
+}
+
+/// Behind those that wait. They are never waited for.
+void Matching::write(Channel &channel, const Notice &notice) {
+  channel.waiting.push_back(notice);
+  writeWaiting(channel);
+}
+
+void Matching::writeWaiting(Channel &channel) {
+  while (!channel.waiting.empty() &&
+         channel.source.room().value_or(0) >= sizeof(Notice)) { // damaged: never
+    const Notice &next = channel.waiting.front();
+    channel.source.write(&next, sizeof next);
+    if (next.kind == Notice::Made)
+      if (const auto made = channel.mine.find(next.serial); made != channel.mine.end())
+        made->second->isTold.store(true, std::memory_order_relaxed);
+    channel.waiting.pop_front();
+  }
+  if (channel.source.unpublished() == 0)
+    return;
+  channel.source.publish();
+  bellOf(channel.peer).ring();
+}
+
+Status Matching::take(Channel &channel, const Notice &notice) {
+  switch (notice.kind) {
+  case Notice::Made:
+    return takeMade(channel, notice);
+  case Notice::Freed:
+    takeFreed(channel, notice.serial);
+    return {};
+  case Notice::LetGo:
+    takeLetGo(channel, notice.serial);
+    return {};
+  }
+  return damaged(channel.peer);
+}
+
+/// Another process has written it: nothing of it is used that is not checked here.
+Status Matching::takeMade(Channel &channel, const Notice &notice) {
+  auto made = std::make_unique<Counterpart>();
+  made->serial = notice.serial;
+  made->isSend = notice.isSend != 0;
+  made->tag = notice.tag;
+  made->shape = {notice.partitions, notice.count, static_cast<DataType>(notice.type),
+                 notice.perMessage};
+  if (notice.type >= kNumDataTypes || !made->shape.isSound())
+    return damaged(channel.peer);
+  const uint64_t messages = made->isSend ? made->shape.numMessages() : 0;
+  const uint64_t bytes = MessageWords::blockBytes(messages);
+  const std::span<std::byte> words = core.fabric->of(channel.peer).partitionedWords();
+  if (notice.block % transport::Arena::kAlignment != 0 || notice.block > words.size() ||
+      bytes > words.size() - notice.block)
+    return damaged(channel.peer);
+  made->header = reinterpret_cast<Header *>(words.data() + notice.block);
+  made->messages = MessageWords(made->header, messages);
+  made->reference = notice.reference;
+  Tag &tag = channel.tags[{!made->isSend, notice.tag}];
+  made->number = tag.nextTheirs++;
+  Counterpart &counterpart = *made;
+  if (!channel.theirs.emplace(notice.serial, std::move(made)).second)
+    return damaged(channel.peer);
+  if (const auto mine = tag.mine.find(counterpart.number); mine != tag.mine.end()) {
+    Party &party = *mine->second;
+    tag.mine.erase(mine);
+    return match(channel, party, counterpart);
+  }
+  // That of this rank may have been made and freed before: then nobody asks for it.
+  if (counterpart.number >= tag.nextMine)
+    tag.theirs.emplace(counterpart.number, &counterpart);
+  return {};
+}
+
+void Matching::takeFreed(Channel &channel, uint64_t serial) {
+  const auto found = channel.theirs.find(serial);
+  if (found == channel.theirs.end())
+    return; // that of this rank was freed before, which has let go of it
+  Counterpart &counterpart = *found->second;
+  counterpart.isFreed.store(true, std::memory_order_release);
+  channel.isChanged = true;
+  if (counterpart.party)
+    return; // which lets go of it when it is freed
+  counterpart.header = nullptr;
+  write(channel, {.kind = Notice::LetGo, .serial = serial});
+  // The next one of this rank with its number is told that it is gone.
+  const Tag &tag = channel.tags[{!counterpart.isSend, counterpart.tag}];
+  if (counterpart.number < tag.nextMine)
+    channel.theirs.erase(found);
+}
+
+void Matching::takeLetGo(Channel &channel, uint64_t serial) {
+  if (const auto mine = channel.mine.find(serial); mine != channel.mine.end())
+    mine->second->isLetGo = true;
+  const auto retired = channel.retired.find(serial);
+  if (retired == channel.retired.end())
+    return;
+  release(retired->second.first, retired->second.second);
+  channel.retired.erase(retired);
+}
+
+Status Matching::match(Channel &channel, Party &party, Counterpart &counterpart) {
+  counterpart.party = &party;
+  party.counterpart.store(&counterpart, std::memory_order_release);
+  channel.isChanged = true;
+  if (party.shape.fits(counterpart.shape))
+    return {};
+  const auto side = [](uint32_t rank, bool isSend, const Shape &shape) {
+    return "rank " + std::to_string(rank) + (isSend ? " sends " : " receives ") + shape.describe();
+  };
+  return {StatusCode::Mismatch, party.describe(core.fabric->rank()) + ", number " +
+                                    std::to_string(party.number) + " of its tag: ranks disagree: " +
+                                    side(core.fabric->rank(), party.isSend, party.shape) + ", " +
+                                    side(channel.peer, counterpart.isSend, counterpart.shape)};
+}
+
+Status Matching::damaged(uint32_t peer) const {
+  return {StatusCode::InternalError, "the notices of rank " + std::to_string(peer) +
+                                         " of its partitioned requests are damaged: something has "
+                                         "overwritten them in memory that it writes"};
+}
+
+} // namespace occl::partitioned

@@ -1,0 +1,115 @@
+// Brings the requests of a rank together with those of its peers: the k-th send of a pair and tag
+// with the k-th receive. Ranks tell each other of theirs by notices (notice.h). Also hands out the
+// memory of requests' words, as it is in use until the peer has let go of it.
+#pragma once
+
+#include "runtime/exec/step/invocation.h"
+#include "runtime/memory/arena.h"
+#include "runtime/partitioned/notice.h"
+#include "runtime/partitioned/shape.h"
+#include "runtime/partitioned/words.h"
+#include "runtime/sched/core.h"
+#include "runtime/sync/light_mutex.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace occl::partitioned {
+
+struct Party;
+
+/// The peer's request, as it has told of it. Constant once it is matched, but for isFreed.
+struct Counterpart {
+  uint64_t serial = 0; // the peer's
+  bool isSend = false;
+  uint64_t tag = 0;
+  Shape shape;
+  Header *header = nullptr; // the peer's words, to be read only; null if they are no more
+  MessageWords messages;    // of a send
+  interpreter::Reference reference = 0;
+  /// It starts no epoch any more; its words stay as they are.
+  Atomic<bool> isFreed{false};
+
+  // Under the matching's lock.
+  uint64_t number = 0; // of its tag
+  Party *party = nullptr;
+};
+
+/// What is known of a request of this rank with a peer.
+struct Party {
+  const bool isSend;
+  const uint32_t peer;
+  const uint64_t tag;
+  const Shape shape;
+  const interpreter::Reference reference; // of a send: to the buffer
+
+  // Set by Matching::add.
+  uint64_t serial = 0;
+  uint64_t number = 0; // of its tag
+  Header *header = nullptr;
+  uint64_t block = 0, blockBytes = 0; // where it lies
+  bool isLetGo = false;               // under the matching's lock: by the peer
+  /// The peer can read that it was made.
+  Atomic<bool> isTold{false};
+  /// Null until it is matched; then it does not change.
+  Atomic<const Counterpart *> counterpart{nullptr};
+
+  /// "partitioned send from rank 0 to rank 1, tag 5".
+  std::string describe(uint32_t rank) const;
+};
+
+/// Of a communicator's rank. Thread safety: any.
+class Matching {
+public:
+  explicit Matching(daemon::Core &core);
+  ~Matching();
+
+  /// Gives it words, and its number, and tells the peer; it may be matched with this. Again: there
+  /// is no memory for its words. As look().
+  Status add(Party &party);
+  /// Nothing accesses the request any more, here.
+  void remove(Party &party);
+  /// Takes the notices that the peer has written, and writes those that wait for room. An error is
+  /// why the communicator has to fail: a mismatch, or notices that are damaged.
+  Status look(uint32_t peer);
+  /// The same for all peers with which there are requests, or were.
+  Status lookAtAll();
+
+  Doorbell &bellOf(uint32_t peer) const;
+
+private:
+  /// The requests of a tag in one direction.
+  struct Tag {
+    uint64_t nextMine = 0, nextTheirs = 0;
+    std::map<uint64_t, Party *> mine;         // not matched, by number
+    std::map<uint64_t, Counterpart *> theirs; // likewise
+  };
+  struct Channel;
+
+  Channel &channelTo(uint32_t peer);
+  Status allocate(Party &party);
+  void release(uint64_t block, uint64_t bytes);
+  Status lookLocked(Channel &channel);
+  void write(Channel &channel, const Notice &notice);
+  void writeWaiting(Channel &channel);
+  Status take(Channel &channel, const Notice &notice);
+  Status takeMade(Channel &channel, const Notice &notice);
+  void takeFreed(Channel &channel, uint64_t serial);
+  void takeLetGo(Channel &channel, uint64_t serial);
+  Status match(Channel &channel, Party &party, Counterpart &counterpart);
+  Status damaged(uint32_t peer) const;
+
+  daemon::Core &core;
+  LightMutex mutex;                               // guards all below
+  std::vector<std::unique_ptr<Channel>> channels; // by peer, from the first request on
+  transport::Arena memory;                        // offsets from the begin of the words
+  uint64_t nextSerial = 1;
+};
+
+} // namespace occl::partitioned

@@ -1,0 +1,290 @@
+#include "runtime/partitioned/requests.h"
+
+#include "runtime/sched/executor.h"
+#include "runtime/sched/inside_wait.h"
+#include "runtime/sync/clock.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace occl::partitioned {
+
+namespace {
+
+Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
+
+Status wrongKind(const Request &request, const char *what) {
+  return invalid(std::string(what) + ", and this is a " + request.describe());
+}
+
+Status outOfRange(const Request &request, int64_t partition) {
+  return invalid(request.describe() + ": there is no partition " + std::to_string(partition) +
+                 " of " + std::to_string(request.party.shape.partitions));
+}
+
+} // namespace
+
+Requests::Requests(daemon::Core &core) : core(core), matching(core) {
+  // Between threads a receive accesses the sender's buffer: see Fabric::beginAccess.
+  receives.direct.byThisRank = core.fabric->sharesAddresses();
+}
+Requests::~Requests() = default;
+
+Status Requests::check(const Terms &terms) const {
+  const Shape &shape = terms.shape;
+  if (core.fabric->network())
+    return invalid("this communicator spans machines, between which there are no partitioned "
+                   "transfers yet; use one within a machine");
+  if (!core.device->options.preemption)
+    return invalid(
+        "partitioned transfers need preemption, which config->preemption has turned off");
+  if (terms.peer >= core.fabric->numRanks())
+    return invalid("there is no rank " + std::to_string(terms.peer) + " of " +
+                   std::to_string(core.fabric->numRanks()) +
+                   "; partitioned transfers have no wildcards");
+  if (!shape.isSound())
+    return invalid(shape.describe() + " are too many: at most " + std::to_string(kMostPartitions) +
+                   " partitions, and 2^58 elements in all");
+  if (!terms.buffer && shape.elements() != 0)
+    return invalid("buffer is NULL for " + shape.describe());
+  return {};
+}
+
+StatusOr<Request *> Requests::make(Terms terms) {
+  if (Status checked = check(terms); !checked.ok())
+    return checked;
+  const daemon::Fabric &fabric = *core.fabric;
+  if (fabric.failed())
+    return fabric.failure();
+  const uint64_t bytes = terms.shape.bytes();
+  const bool sharesAddresses = fabric.sharesAddresses() || terms.peer == fabric.rank();
+  if (terms.isSend && bytes != 0) {
+    terms.reference = sharesAddresses ? reinterpret_cast<interpreter::Reference>(terms.buffer)
+                                      : fabric.referenceTo(terms.buffer, bytes);
+    if (terms.reference == 0)
+      return invalid("the system does not let this communicator's processes read each other's "
+                     "memory: the buffer of a partitioned send has to be of occlMemAlloc");
+  }
+  // Its buffer is the program's again after a failure only when nobody reads it.
+  if (terms.isSend && fabric.sharesAddresses() && terms.peer != fabric.rank())
+    core.awaitAfterFailure(terms.peer);
+  std::unique_ptr<Request> made;
+  if (terms.isSend)
+    made = std::make_unique<SendRequest>(core, matching, terms);
+  else
+    made = std::make_unique<ReceiveRequest>(core, matching, terms);
+  Request *request = made.get();
+  Status added = matching.add(request->party);
+  if (!added.ok() && request->party.serial != 0)
+    matching.remove(request->party);
+  if (added.code() == StatusCode::Again)
+    return added;
+  if (!added.ok())
+    return fail(added);
+  if (terms.isSend)
+    static_cast<SendRequest *>(request)->makeMarks();
+  std::lock_guard lock(mutex);
+  all.emplace(request, std::move(made));
+  return request;
+}
+
+/// An invocation of one task, as transfers have: of which nobody hears but the peer, by words.
+std::unique_ptr<Epoch> Requests::prepareEpoch(Request &request) {
+  static const interpreter::Program kNone;
+  auto next = std::make_unique<Epoch>();
+  daemon::OpenInvocation &invocation = next->invocation;
+  invocation.core = &core;
+  invocation.place = &core.place;
+  invocation.collective = request.party.isSend ? &sends : &receives;
+  invocation.id = &request.sequence;
+  invocation.ordinal = request.epoch + 1;
+  invocation.operation = &request;
+  invocation.deadline = coarseNow() + core.options.timeout;
+  invocation.times.reset(ticks());
+  invocation.view.program = &kNone;
+  invocation.announcedBelow.store(core.fabric->numRanks() + 1, std::memory_order_relaxed);
+  invocation.blocksLeft = 1;
+  invocation.tasks = {&next->task, 1};
+  invocation.exchange = &next->exchange;
+  next->task.renew(invocation);
+  next->exchange.expect(1);
+  return next;
+}
+
+Status Requests::start(Request &request) {
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  if (request.active.load(std::memory_order_relaxed) != 0)
+    return invalid(request.subject(request.epoch) +
+                   " has been started, and not been waited for or tested to its end");
+  request.current = prepareEpoch(request);
+  const uint64_t epoch = ++request.epoch;
+  request.party.header->started.store(epoch, std::memory_order_release);
+  request.active.store(epoch, std::memory_order_release);
+  request.sequence.counters.submitted.add(1);
+  core.openTransfers.fetch_add(1, std::memory_order_relaxed);
+  core.device->submissions.add();
+  const std::array one = {&request.current->invocation};
+  core.device->board.submitTogether(one);
+  threadFence(std::memory_order_seq_cst);
+  request.peerBell().ringFenced(); // it may wait for this in prepare
+  if (core.fabric->failed())
+    core.settleFailure();
+  core.device->wakeFor(false);
+  return {};
+}
+
+/// markAll(epoch, bell) marks what is to be marked; its error counts.
+template <class Mark> Status Requests::mark(Request &request, Mark markAll) {
+  if (!request.party.isSend)
+    return wrongKind(request, "only partitions of a send are marked ready");
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  const uint64_t epoch = request.active.load(std::memory_order_acquire);
+  if (epoch == 0)
+    return invalid(request.describe() + " has not been started, so no partition can be ready");
+  // After the last mark the request may be freed by another thread, which has waited for it: what
+  // is needed then is looked up before.
+  Doorbell &bell = request.peerBell();
+  const uint32_t peer = request.party.peer;
+  const uint64_t tag = request.party.tag;
+  uint64_t twice = 0;
+  bool isTwice = false, isMessage = false;
+  markAll([&](uint64_t p) {
+    switch (static_cast<SendRequest &>(request).marks->mark(p, epoch)) {
+    case ReadyMarks::Outcome::Part:
+      break;
+    case ReadyMarks::Outcome::Message:
+      isMessage = true;
+      break;
+    case ReadyMarks::Outcome::Twice:
+      twice = isTwice ? twice : p;
+      isTwice = true;
+      break;
+    }
+  });
+  if (isMessage)
+    bell.ring();
+  if (!isTwice)
+    return {};
+  return invalid("partitioned send to rank " + std::to_string(peer) + ", tag " +
+                 std::to_string(tag) + ": partition " + std::to_string(twice) +
+                 " is ready already in epoch " + std::to_string(epoch));
+}
+
+Status Requests::ready(Request &request, plan::Range range) {
+  if (request.party.isSend && range.end > request.party.shape.partitions)
+    return outOfRange(request, static_cast<int64_t>(range.end - 1));
+  return mark(request, [&](auto markOne) {
+    for (uint64_t p = range.begin; p < range.end; ++p)
+      markOne(p);
+  });
+}
+
+Status Requests::ready(Request &request, std::span<const int64_t> list) {
+  if (request.party.isSend)
+    for (const int64_t p : list)
+      if (p < 0 || static_cast<uint64_t>(p) >= request.party.shape.partitions)
+        return outOfRange(request, p);
+  return mark(request, [&](auto markOne) {
+    for (const int64_t p : list)
+      markOne(static_cast<uint64_t>(p));
+  });
+}
+
+/// Takes what is open one look further, here: programs may do nothing but ask.
+void Requests::lookOnce() {
+  if (daemon::Executor(*core.device).lookAtAll())
+    core.device->handOver();
+}
+
+StatusOr<bool> Requests::arrived(Request &request, int64_t partition) {
+  if (request.party.isSend)
+    return wrongKind(request, "only partitions of a receive arrive");
+  if (partition < 0 || static_cast<uint64_t>(partition) >= request.party.shape.partitions)
+    return outOfRange(request, partition);
+  const auto q = static_cast<uint64_t>(partition);
+  const uint64_t epoch = request.active.load(std::memory_order_acquire);
+  if (epoch == 0)
+    return true;
+  const Arrivals &arrivals = static_cast<ReceiveRequest &>(request).arrivals;
+  if (arrivals.hasArrived(q, epoch))
+    return true;
+  lookOnce(); // for programs that only ask
+  if (arrivals.hasArrived(q, epoch))
+    return true;
+  core.device->tick();
+  if (core.fabric->failed())
+    return core.fabric->failure();
+  return false;
+}
+
+Status Requests::ended(Request &request) {
+  const StatusCode result = request.current->exchange.result();
+  request.active.store(0, std::memory_order_release);
+  return result == StatusCode::Success ? Status() : core.fabric->failure();
+}
+
+Status Requests::test(Request &request) {
+  if (request.active.load(std::memory_order_relaxed) == 0)
+    return {};
+  const daemon::Exchange &exchange = request.current->exchange;
+  if (!exchange.isOver())
+    lookOnce();
+  if (exchange.isOver())
+    return ended(request);
+  core.device->tick();
+  return {StatusCode::InProgress, request.subject(request.epoch) + " is in progress"};
+}
+
+Status Requests::wait(Request &request) {
+  if (request.active.load(std::memory_order_relaxed) == 0)
+    return {};
+  {
+    daemon::InsideWait inside(*core.device);
+    daemon::Executor(*core.device).runUntil([&] { return request.current->exchange.isOver(); });
+  }
+  return ended(request);
+}
+
+Status Requests::prepare(Request &request) {
+  const uint64_t epoch = request.active.load(std::memory_order_relaxed);
+  if (epoch == 0)
+    return invalid(request.describe() + " has not been started, so nothing can be prepared");
+  const daemon::Exchange &exchange = request.current->exchange;
+  {
+    daemon::InsideWait inside(*core.device);
+    daemon::Executor(*core.device).runUntil([&] {
+      return exchange.isOver() || request.hasPeerStarted(epoch);
+    });
+  }
+  return request.hasPeerStarted(epoch) ? Status() : core.fabric->failure();
+}
+
+Status Requests::release(Request &request) {
+  const bool isActive = request.active.load(std::memory_order_relaxed) != 0;
+  // What a failure has ended need not be waited for.
+  if (isActive && !(core.fabric->failed() && request.current->exchange.isOver()))
+    return invalid(request.subject(request.epoch) +
+                   " is not over: wait for it before the request is freed");
+  matching.remove(request.party);
+  std::lock_guard lock(mutex);
+  all.erase(&request);
+  return {};
+}
+
+Status Requests::fail(const Status &cause) {
+  core.fabric->fail(cause);
+  core.settleFailure();
+  return core.fabric->failure();
+}
+
+void Requests::tidy() {
+  if (Status looked = matching.lookAtAll(); !looked.ok())
+    core.fabric->fail(looked);
+}
+
+} // namespace occl::partitioned
