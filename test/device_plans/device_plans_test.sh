@@ -10,7 +10,9 @@ while IFS=$'\t' read -r collective of algorithm instances limit protocol; do
   case $protocol in ll | ll128) ;; *) continue ;; esac
   case ,$of, in *,"$ranks",*) ;; *) continue ;; esac
   plan=$TEST_TMPDIR/$collective-$algorithm-$protocol-$instances-$limit.cbor
-  "$occlc" compile "$algorithms/$collective/$algorithm.coll" -D "ranks=$ranks" --instances "$instances" --protocol "$protocol" \
+  parameters=(-D "ranks=$ranks")
+  [ "${algorithm%:*}" = "$algorithm" ] || parameters+=(-D "${algorithm#*:}")
+  "$occlc" compile "$algorithms/$collective/${algorithm%:*}.coll" "${parameters[@]}" --instances "$instances" --protocol "$protocol" \
     --no-aggregate-local --spread-local --max-bytes "$limit" -o "$plan"
   "$check" "$plan" 4 1000 $((limit / 2 + 4)) $((limit - 4)) "$limit"
   number=$((number + 1))
