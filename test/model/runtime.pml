@@ -194,7 +194,7 @@ inline submit(r, i) { /* Daemon::submit */
       :: FAILED(r) -> settle(r)
       :: else
       fi;
-      atomic { /* Core::ringReaders, Daemon::wakeFor */
+      atomic { /* Core::ringReaders, Device::wakeFor */
         ring(PEER(r));
 #ifndef BREAK_OWN_RING
         ring(r);

@@ -133,7 +133,7 @@ proctype Receives(byte r) { /* ReceiveEnd::run, ReceiveEnd::runParts */
     assert(line == (IS_SMALL(k) -> k : REFERENCE + k)); /* ReceiveEnd::accept */
     if
     :: IS_SMALL(k) -> release(); read(got)
-    :: else -> got = sendBuffer[SOURCE * N + k] /* ReceiveEnd::readPiece */
+    :: else -> got = sendBuffer[SOURCE * N + k] /* readReferred */
     fi;
     release();
     assert(got == VALUE(SOURCE, k));
