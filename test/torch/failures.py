@@ -269,6 +269,7 @@ def case_fork(rank: int) -> None:
 
 def case_interrupt(rank: int) -> None:
     """SIGINT ends a wait with KeyboardInterrupt."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what is in the background without it
     if rank == 0:
         threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         for wait in (lambda: dist.all_reduce(torch.ones(3)),
