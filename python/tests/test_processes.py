@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE
+from conftest import PATIENCE, hear_interrupts
 
 import occl
 
@@ -232,7 +232,7 @@ def test_interrupts_are_of_no_matter_to_other_threads():
         """)
     environment = os.environ | {"PYTHONPATH": str(Path(occl.__file__).parent.parent)}
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
-                               env=environment)
+                               env=environment, preexec_fn=hear_interrupts)
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(0.5)
