@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -98,6 +99,24 @@ inline void bindAll(const Ranks &ranks, const std::vector<Job> &jobs) {
       occlRequest_t request;
       require(job.submitOn(ranks[r], nullptr, &none, &request) == occlInvalidArgument, "bind");
     }
+}
+
+/// All schedules with one delay from when rank 1 comes to body(comm, rank), long after rank 0.
+inline void exploreWhoSleeps(const std::vector<Job> &jobs,
+                             const std::function<void(occlComm_t, uint32_t)> &body) {
+  Outcome outcome = explore(allWithOneDelay(), [&] {
+    Ranks ranks(kRanks, withWorkers(1));
+    bindAll(ranks, jobs);
+    runRanks([&](uint32_t r) {
+      if (r == 1) {
+        sleepFor(std::chrono::milliseconds(40)); // the workers sleep for good
+        exploreFromHere();
+      }
+      body(ranks[r], r);
+    });
+  });
+  EXPECT_EQ(outcome.defect, "");
+  EXPECT_TRUE(outcome.all);
 }
 
 /// From now on the rank forgets ids that are not in flight once it has called so many others.

@@ -89,33 +89,16 @@ TEST_F(Daemon, SeveralThreadsOfARankRun) {
   }
 }
 
-/// All schedules with one delay from when rank 1 comes to the jobs, long after rank 0.
-template <class RunRank> void exploreWhoSleeps(std::vector<Job> &jobs, const RunRank &runRank) {
-  Outcome outcome = explore(allWithOneDelay(), [&] {
-    Ranks ranks(kRanks, withWorkers(1));
-    bindAll(ranks, jobs);
-    runRanks([&](uint32_t r) {
-      if (r == 1) {
-        sleepFor(40ms); // the workers sleep for good
-        exploreFromHere();
-      }
-      runRank(ranks, r);
-      expectRight(jobs, r);
-    });
-  });
-  EXPECT_EQ(outcome.defect, "");
-  EXPECT_TRUE(outcome.all);
-}
-
 /// One rank sleeps and is woken by the other one's announcement; while it goes to sleep again the
 /// data is sent, in lines.
 TEST_F(Daemon, DataWakesWhoWasWokenByItsAnnouncement) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(1, plan);
-    exploreWhoSleeps(jobs, [&](Ranks &ranks, uint32_t r) {
+    exploreWhoSleeps(jobs, [&](occlComm_t comm, uint32_t r) {
       occlRequest_t request;
-      require(jobs[0].submit(ranks[r], r, &request) == occlSuccess, "submit");
-      require(occlWait(ranks[r], request) == occlSuccess, "wait");
+      require(jobs[0].submit(comm, r, &request) == occlSuccess, "submit");
+      require(occlWait(comm, request) == occlSuccess, "wait");
+      expectRight(jobs, r);
     });
   }
 }
@@ -125,7 +108,10 @@ TEST_F(Daemon, DataWakesWhoWasWokenByItsAnnouncement) {
 TEST_F(Daemon, RunWakesWhoWaits) {
   for (const PlanHandle &plan : plansOfOneBlock()) {
     std::vector<Job> jobs = makeJobs(1, plan);
-    exploreWhoSleeps(jobs, [&](Ranks &ranks, uint32_t r) { runJob(jobs[0], ranks[r], r); });
+    exploreWhoSleeps(jobs, [&](occlComm_t comm, uint32_t r) {
+      runJob(jobs[0], comm, r);
+      expectRight(jobs, r);
+    });
   }
 }
 

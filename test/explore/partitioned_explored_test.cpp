@@ -79,21 +79,6 @@ protected:
     exploreRanks(schedules, withWorkers(workers), {},
                  [&](Ranks &ranks, uint32_t r) { body(ranks[r], r); });
   }
-  /// All schedules with one delay from when rank 1 comes, long after rank 0.
-  void exploreWhoSleeps(const std::function<void(occlComm_t, uint32_t)> &body) {
-    Outcome outcome = explore(allWithOneDelay(), [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      runRanks([&](uint32_t r) {
-        if (r == 1) {
-          sleepFor(40ms); // the workers sleep for good
-          exploreFromHere();
-        }
-        body(ranks[r], r);
-      });
-    });
-    EXPECT_EQ(outcome.defect, "");
-    EXPECT_TRUE(outcome.all);
-  }
 };
 
 /// The receiver starts an epoch while the sender is about to end the last one, and the reverse.
@@ -159,7 +144,7 @@ TEST_F(Partitioned, ThreadsThatMark) {
 
 /// Who sleeps is woken by what it waits for: a mark, a read, a match, a start.
 TEST_F(Partitioned, AMarkWakesWhoReceives) {
-  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     Side side(comm, r == 1, 1 - r, 2, 1);
     side.start();
     if (r == 1)
@@ -170,7 +155,7 @@ TEST_F(Partitioned, AMarkWakesWhoReceives) {
   });
 }
 TEST_F(Partitioned, AReadWakesWhoSends) {
-  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     Side side(comm, r == 0, 1 - r, 2, 1);
     side.start();
     if (r == 0)
@@ -180,7 +165,7 @@ TEST_F(Partitioned, AReadWakesWhoSends) {
   });
 }
 TEST_F(Partitioned, AStartWakesWhoPrepares) {
-  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     Side side(comm, r == 0, 1 - r, 1, 1);
     side.start();
     if (r == 0) {

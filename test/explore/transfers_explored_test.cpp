@@ -66,21 +66,6 @@ protected:
                    const std::function<void(Ranks &, uint32_t)> &body) {
     exploreRanks(schedules, withWorkers(workers), {}, body);
   }
-  /// All schedules with one delay from when rank 1 comes, long after rank 0.
-  void exploreWhoSleeps(const std::function<void(occlComm_t, uint32_t)> &body) {
-    Outcome outcome = explore(allWithOneDelay(), [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      runRanks([&](uint32_t r) {
-        if (r == 1) {
-          sleepFor(40ms); // the workers sleep for good
-          exploreFromHere();
-        }
-        body(ranks[r], r);
-      });
-    });
-    EXPECT_EQ(outcome.defect, "");
-    EXPECT_TRUE(outcome.all);
-  }
 };
 
 TEST_F(Transfers, GroupsOfTwoThatSendToEachOther) {
@@ -160,17 +145,17 @@ TEST_F(Transfers, AGroupOfBothRanks) {
 
 TEST_F(Transfers, WhatIsSentWakesWhoReceives) {
   for (uint64_t count : {uint64_t{0}, kSmall, kLarge})
-    exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+    exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
       r == 0 ? receiveAndCheck(count, 3, 1, comm) : send(numbers(count, 3), 0, comm);
     });
 }
 
 TEST_F(Transfers, WhatIsReceivedWakesWhoSends) {
-  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     r == 0 ? send(numbers(kLarge, 3), 1, comm) : receiveAndCheck(kLarge, 3, 0, comm);
   });
   // Four do not fit.
-  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     for (int32_t i = 0; i < 4; ++i)
       r == 0 ? send(numbers(kEager, i), 1, comm) : receiveAndCheck(kEager, i, 0, comm);
   });
@@ -270,7 +255,7 @@ TEST_F(Transfers, AbortOfGroupsWithRequests) {
 }
 
 TEST_F(Transfers, WhatIsSentWakesWhoWaitsForAGroup) {
-  exploreWhoSleeps([&](occlComm_t comm, uint32_t r) {
+  exploreWhoSleeps({}, [&](occlComm_t comm, uint32_t r) {
     if (r == 1)
       return send(numbers(kSmall, 3), 0, comm);
     std::vector<int32_t> got(kSmall, -1);

@@ -214,6 +214,15 @@ private:
   std::vector<Side> sides;
 };
 
+PartitionedGraph::Memory PartitionedGraph::ofHeap(occlComm_t comm) {
+  const auto allocate = [](void *context, uint64_t bytes) {
+    void *at = nullptr;
+    const occlResult_t result = occlMemAlloc(static_cast<occlComm_t>(context), bytes, &at);
+    return result == occlSuccess ? at : nullptr;
+  };
+  return {allocate, comm};
+}
+
 std::string PartitionedGraph::run(occlComm_t comm, uint32_t rank, uint64_t epochs,
                                   const Memory *memory) const {
   return Rank(*this, comm, rank, memory).run(epochs);

@@ -21,6 +21,8 @@ public:
     void *(*allocate)(void *context, uint64_t bytes);
     void *context;
   };
+  /// That of occlMemAlloc, which all ranks map.
+  static Memory ofHeap(occlComm_t comm);
   /// Makes the rank's requests, and lets so many epochs of each pass: started in an order of the
   /// rank's own, marked by some threads in any order, asked for and waited for in any. Each
   /// partition is checked when it has arrived, all when the epoch has ended. "", or what is wrong.

@@ -35,14 +35,7 @@ TEST(PartitionedProcess, LargeOnes) {
 TEST(PartitionedProcess, BetweenSharedBuffers) {
   const uint64_t seed = printedSeed();
   inProcesses(2, "partitioned_shared", [&](occlComm_t comm, uint32_t rank) {
-    const PartitionedGraph::Memory memory = {[](void *context, uint64_t bytes) {
-                                               void *at = nullptr;
-                                               return occlMemAlloc(static_cast<occlComm_t>(context),
-                                                                   bytes, &at) == occlSuccess
-                                                          ? at
-                                                          : nullptr;
-                                             },
-                                             comm};
+    const PartitionedGraph::Memory memory = PartitionedGraph::ofHeap(comm);
     std::string wrong;
     for (uint64_t round = 0; round < 4 && wrong.empty(); ++round)
       wrong = PartitionedGraph(2, 12, 400000, seed + round).run(comm, rank, 3, &memory);

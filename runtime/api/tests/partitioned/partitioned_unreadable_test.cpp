@@ -20,14 +20,7 @@ namespace {
 TEST(PartitionedUnreadable, BuffersOfTheHeap) {
   const uint64_t seed = printedSeed();
   inProcesses(2, "part_unreadable", [&](occlComm_t comm, uint32_t rank) {
-    const PartitionedGraph::Memory memory = {[](void *context, uint64_t bytes) {
-                                               void *at = nullptr;
-                                               return occlMemAlloc(static_cast<occlComm_t>(context),
-                                                                   bytes, &at) == occlSuccess
-                                                          ? at
-                                                          : nullptr;
-                                             },
-                                             comm};
+    const PartitionedGraph::Memory memory = PartitionedGraph::ofHeap(comm);
     return PartitionedGraph(2, 12, 400000, seed).run(comm, rank, 3, &memory);
   });
 }
