@@ -52,12 +52,13 @@ def host_row(header: list[str], values: list[str], _ranks: str) -> Iterator[Row]
 def gpu_row(header: list[str], values: list[str], ranks: str) -> Iterator[Row]:
     """bench/gpu/processes:gpu_collectives: three ways of each library, and the ratios of the
     better NCCL to OCCL."""
-    case, *more = header[0].removesuffix(", bytes").split(" ", 1)
+    case, *more = header[0].removesuffix(", bytes").replace("in place", "inplace").split()
+    place = [] if "inplace" in more else ["outofplace"]
     where = {
         "case": case,
         "ranks": ranks,
         "bytes": values[0],
-        "place": "inplace" if more else "outofplace",
+        "place": "-".join(place + more),
     }
     for number, way in enumerate(("stream", "graph", "blocking")):
         for library, column in (("OCCL", 1), ("NCCL", 4), ("NCCL symmetric", 7)):
@@ -135,7 +136,7 @@ TABLES: list[tuple[str, Callable[[list[str], list[str], str], Iterator[Row]]]] =
         r"collective \| ranks \| bytes \| OCCL us \| p99 \| Open MPI us \| p99 \| copying us",
         host_row,
     ),
-    (r"\w+( in place)?, bytes \| OCCL \| graph \| blocking \| NCCL [^|]*\| graph", gpu_row),
+    (r"\w+( in place)?( bfloat16)?( ordinary)?, bytes \| OCCL \| graph \| blocking \| NCCL [^|]*\| graph", gpu_row),
     (r"bytes \| hand LL \|", slice_row),
     (r"\d+ all-reduces, [\d.]+ MB \| us", training_row),
     (r"bytes \| occlRun \| 99 %", submission_row),

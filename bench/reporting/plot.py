@@ -28,6 +28,8 @@ def gpus(rows: list[Row]) -> Figure:
     shown = {
         "graph": ("graph", "outofplace"),
         "graph, in place": ("graph", "inplace"),
+        "graph, ordinary": ("graph", "outofplace-ordinary"),
+        "graph, ordinary, bfloat16": ("graph", "outofplace-bfloat16-ordinary"),
         "stream": ("stream", "outofplace"),
         "blocking": ("blocking", "outofplace"),
     }

@@ -93,6 +93,11 @@ class ParseTest(unittest.TestCase):
         self.assertEqual(
             values["reduce", "inplace", "2", "1024", "blocking", "best NCCL", "ratio"], "1.23"
         )
+        ordinary = figures(GPU.replace("reduce in place,", "reduce bfloat16 ordinary,"))
+        self.assertEqual(
+            ordinary["reduce", "outofplace-bfloat16-ordinary", "2", "1024", "graph", "OCCL", "time"],
+            "2.7",
+        )
 
     def test_kernels_by_hand(self):
         where = ("allreduce", "outofplace", "8", "1024")

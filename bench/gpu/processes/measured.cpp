@@ -4,6 +4,7 @@
 #include "runtime/api/occl.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -35,8 +36,25 @@ void requireOccl(occlResult_t result, const char *what) {
   std::exit(1);
 }
 
-/// Element i of rank r's input. Sums of eight are exact.
-float inputOf(uint32_t r, size_t i) { return static_cast<float>((i * 7 + r * 13) % 101); }
+/// Element i of rank r's input. Sums of eight are exact, in 8 bits of a mantissa, too.
+float inputOf(uint32_t r, size_t i) { return static_cast<float>((i * 7 + r * 13) % 31); }
+
+/// The upper half of a float whose lower one is zero.
+uint16_t toBfloat16(float value) {
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+}
+float fromBfloat16(uint16_t value) { return std::bit_cast<float>(uint32_t{value} << 16); }
+
+void store(char *to, Type type, size_t i, float value) {
+  if (type == Type::Float32)
+    reinterpret_cast<float *>(to)[i] = value;
+  else
+    reinterpret_cast<uint16_t *>(to)[i] = toBfloat16(value);
+}
+float load(const char *from, Type type, size_t i) {
+  return type == Type::Float32 ? reinterpret_cast<const float *>(from)[i]
+                               : fromBfloat16(reinterpret_cast<const uint16_t *>(from)[i]);
+}
 
 /// Element i of the output of rank r, of parts of `count` elements.
 float outputOf(Kind kind, uint32_t numRanks, uint32_t r, size_t count, size_t i) {
@@ -102,10 +120,12 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
-  // Two buffers of 1 GiB, and what is registered for the daemon.
-  config.arenaBytes = 6ull << 30;
-  config.workers = daemonBlocks;
-  config.streams = 1;
+  if (!files.empty()) {
+    // Two buffers of 1 GiB, and what is registered for the daemon.
+    config.arenaBytes = 6ull << 30;
+    config.workers = daemonBlocks;
+    config.streams = 1;
+  }
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
               "occlCommInitRank");
   return joined;
@@ -123,16 +143,27 @@ void *Occl::allocate(size_t bytes) {
   return memory;
 }
 
-std::optional<occlCall_t> Occl::callWith(size_t count, size_t firstPlan, size_t numPlans) const {
-  const uint64_t bytes = count * sizeof(float);
+occlCall_t Occl::callOfKind(size_t count, Type type) const {
+  constexpr occlKind_t kOfLibrary[] = {occlKindAllReduce, occlKindAllGather, occlKindReduceScatter,
+                                       occlKindBroadcast, occlKindReduce,    occlKindAllToAll};
+  occlCall_t call = OCCL_CALL_INITIALIZER;
+  call.kind = kOfLibrary[static_cast<size_t>(measured)];
+  call.dataType = type == Type::Float32 ? occlFloat32 : occlBfloat16;
+  call.count = count;
+  call.timeoutMs = 10000;
+  return call;
+}
+
+std::optional<occlCall_t> Occl::callWith(size_t count, size_t firstPlan, size_t numPlans,
+                                         Type type) const {
+  const uint64_t bytes = count * sizeOf(type);
   for (size_t p = firstPlan; p < firstPlan + numPlans; ++p) {
     const plan::Plan &plan = *plans[p]->plan;
     if (bytes < plan.minBytes || bytes > plan.maxBytes)
       continue;
-    occlCall_t call = OCCL_CALL_INITIALIZER;
+    occlCall_t call = callOfKind(count, type);
+    call.kind = occlKindPlan;
     call.plan = plans[p];
-    call.count = count;
-    call.timeoutMs = 10000;
     return call;
   }
   return std::nullopt;
@@ -172,16 +203,23 @@ uint64_t Occl::start(uint64_t id, occlCall_t call, const void *input, void *outp
 void Occl::wait(uint64_t request) { requireOccl(occlWait(comm, request), "occlWait"); }
 
 Stage::Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes,
-             bool inPlace)
-    : together(together), rank(rank), ours(ours), nccl(nccl), inPlace(inPlace),
-      data(maxBytes / sizeof(float)) {
-  for (size_t i = 0; i < data.size(); ++i)
-    data[i] = inputOf(rank, i);
+             const Given &given)
+    : together(together), rank(rank), ours(ours), nccl(nccl), given(given), data(maxBytes) {
+  for (size_t i = 0; i < maxBytes / sizeOf(given.type); ++i)
+    store(data.data(), given.type, i, inputOf(rank, i));
   require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   auto pair = [&](const auto &allocate) {
-    auto *input = static_cast<float *>(allocate());
-    return Buffers{input, inPlace ? input : static_cast<float *>(allocate())};
+    auto *input = static_cast<char *>(allocate());
+    return Buffers{input, given.inPlace ? input : static_cast<char *>(allocate())};
   };
+  if (given.isOrdinary) {
+    own = plain = pair([&] {
+      void *memory = nullptr;
+      require(cudaMalloc(&memory, maxBytes), "cudaMalloc");
+      return memory;
+    });
+    return;
+  }
   own = pair([&] { return ours.allocate(maxBytes); });
   if (nccl == nullptr)
     return;
@@ -191,10 +229,11 @@ Stage::Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t m
 
 Stage::Buffers Stage::placed(const Buffers &buffers, size_t count) const {
   Buffers result = buffers;
-  if (inPlace && ours.kind() == Kind::AllGather)
-    result.input += rank * count;
-  if (inPlace && ours.kind() == Kind::ReduceScatter)
-    result.output += rank * count;
+  const size_t own = rank * count * sizeOf(given.type);
+  if (given.inPlace && ours.kind() == Kind::AllGather)
+    result.input += own;
+  if (given.inPlace && ours.kind() == Kind::ReduceScatter)
+    result.output += own;
   return result;
 }
 
@@ -203,8 +242,19 @@ bool Stage::fits(const occlCall_t &call, size_t count) {
   return ours.fits(call, buffers.input, buffers.output, stream);
 }
 
+std::optional<occlCall_t> Stage::callFor(size_t count) const {
+  return given.isOrdinary ? ours.callOfKind(count, given.type)
+                          : ours.callWith(count, 0, ours.numPlans(), given.type);
+}
+
+Stage::Enqueue Stage::theirs(size_t count) const {
+  return [this, count](const void *in, void *out) {
+    nccl->enqueue(ours.kind(), in, out, count, stream, given.type);
+  };
+}
+
 size_t Stage::countFor(size_t bytes) const {
-  return bytes / sizeof(float) / (hasParts(ours.kind()) ? together.size() : 1);
+  return bytes / sizeOf(given.type) / (hasParts(ours.kind()) ? together.size() : 1);
 }
 
 void Stage::synchronize() { require(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
@@ -214,8 +264,8 @@ void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue,
   uint32_t n = together.size();
   size_t inputs = kind == Kind::ReduceScatter || kind == Kind::AllToAll ? n * count : count;
   size_t outputs = kind == Kind::AllGather || kind == Kind::AllToAll ? n * count : count;
-  auto host = std::make_unique_for_overwrite<float[]>(outputs);
-  auto bytes = [](size_t elements) { return elements * sizeof(float); };
+  auto bytes = [this](size_t elements) { return elements * sizeOf(given.type); };
+  auto host = std::make_unique_for_overwrite<char[]>(bytes(outputs));
   require(cudaMemsetAsync(buffers.output, 0x7f, bytes(outputs), stream), "clearing");
   require(cudaMemcpyAsync(buffers.input, data.data(), bytes(inputs), cudaMemcpyDefault, stream),
           "copying");
@@ -228,12 +278,15 @@ void Stage::verify(const Buffers &buffers, size_t count, const Enqueue &enqueue,
   if (kind == Kind::Reduce && rank != 0)
     return;
   size_t stride = outputs > kAllVerified ? kSampled : 1;
-  for (size_t i = 0; i < outputs; i += stride)
-    if (host[i] != outputOf(kind, n, rank, count, i)) {
-      std::fprintf(stderr, "%s: element %zu of rank %u is %g, not %g\n", what, i, rank,
-                   double(host[i]), double(outputOf(kind, n, rank, count, i)));
-      std::exit(1);
-    }
+  for (size_t i = 0; i < outputs; i += stride) {
+    const float actual = load(host.get(), given.type, i),
+                expected = outputOf(kind, n, rank, count, i);
+    if (actual == expected)
+      continue;
+    std::fprintf(stderr, "%s: element %zu of rank %u is %g, not %g\n", what, i, rank,
+                 double(actual), double(expected));
+    std::exit(1);
+  }
 }
 
 double Stage::inStream(uint32_t repetitions, const std::function<void()> &enqueue) {
@@ -286,7 +339,7 @@ double Stage::blocking(uint32_t repetitions, const std::function<void()> &enqueu
 }
 
 Times Stage::measure(const Buffers &buffers, size_t count, const Enqueue &enqueue, bool graphOnly) {
-  uint32_t repetitions = repetitionsFor(count * sizeof(float));
+  uint32_t repetitions = repetitionsFor(count * sizeOf(given.type));
   auto one = [&] { enqueue(buffers.input, buffers.output); };
   Times times;
   times.graph = inGraph(std::max(repetitions / kInGraph, 2u), one);
@@ -300,24 +353,24 @@ Times Stage::measure(const Buffers &buffers, size_t count, const Enqueue &enqueu
 std::vector<Times> Stage::compared(size_t bytes) {
   size_t count = countFor(bytes);
   std::vector<Times> all;
-  const auto call = ours.callWith(count, 0, ours.numPlans());
-  auto run = [&](const Buffers &given, const Enqueue &enqueue, const char *what) {
-    Buffers buffers = placed(given, count);
+  const auto call = callFor(count);
+  auto run = [&](const Buffers &at, const Enqueue &enqueue, const char *what) {
+    Buffers buffers = placed(at, count);
     verify(buffers, count, enqueue, what);
     all.push_back(measure(buffers, count, enqueue, false));
   };
   if (call && fits(*call, count))
     run(
-        own, [&](const float *in, float *out) { ours.enqueue(*call, in, out, stream); }, "OCCL");
+        own, [&](const void *in, void *out) { ours.enqueue(*call, in, out, stream); }, "OCCL");
   else
     all.emplace_back();
   if (nccl == nullptr)
     return all;
-  Enqueue theirs = [&](const float *in, float *out) {
-    nccl->enqueue(ours.kind(), in, out, count, stream);
-  };
-  run(plain, theirs, "NCCL");
-  run(symmetric, theirs, "NCCL, symmetric");
+  run(plain, theirs(count), "NCCL");
+  if (given.isOrdinary)
+    all.emplace_back(); // symmetric memory is not ordinary
+  else
+    run(symmetric, theirs(count), "NCCL, symmetric");
   const Times &us = all[0], &normal = all[1];
   Times &last = all[2];
   auto ratio = [](double theirTime, double ourTime) {
@@ -325,9 +378,10 @@ std::vector<Times> Stage::compared(size_t bytes) {
     std::snprintf(text, sizeof text, " %.2f |", ourTime == 0 ? 0 : theirTime / ourTime);
     return std::string(text);
   };
-  last.extra = ratio(std::min(normal.stream, last.stream), us.stream) +
-               ratio(std::min(normal.graph, last.graph), us.graph) +
-               ratio(std::min(normal.blocking, last.blocking), us.blocking);
+  const auto faster = [](double a, double b) { return b == 0 ? a : std::min(a, b); };
+  last.extra = ratio(faster(normal.stream, last.stream), us.stream) +
+               ratio(faster(normal.graph, last.graph), us.graph) +
+               ratio(faster(normal.blocking, last.blocking), us.blocking);
   return all;
 }
 
@@ -335,25 +389,22 @@ std::vector<Times> Stage::eachPlan(size_t bytes) {
   size_t count = countFor(bytes);
   std::vector<Times> all;
   for (size_t plan = 0; plan < ours.numPlans(); ++plan) {
-    const auto call = ours.callWith(count, plan, 1);
+    const auto call = ours.callWith(count, plan, 1, given.type);
     if (!call || !fits(*call, count)) {
       all.emplace_back();
       continue;
     }
-    Enqueue enqueue = [&](const float *in, float *out) { ours.enqueue(*call, in, out, stream); };
+    Enqueue enqueue = [&](const void *in, void *out) { ours.enqueue(*call, in, out, stream); };
     Buffers buffers = placed(own, count);
     verify(buffers, count, enqueue, "OCCL");
     all.push_back(measure(buffers, count, enqueue, true));
   }
   if (nccl == nullptr)
     return all;
-  for (const Buffers &given : {plain, symmetric}) {
-    Enqueue enqueue = [&](const float *in, float *out) {
-      nccl->enqueue(ours.kind(), in, out, count, stream);
-    };
-    Buffers buffers = placed(given, count);
-    verify(buffers, count, enqueue, "NCCL");
-    all.push_back(measure(buffers, count, enqueue, true));
+  for (const Buffers &at : {plain, symmetric}) {
+    Buffers buffers = placed(at, count);
+    verify(buffers, count, theirs(count), "NCCL");
+    all.push_back(measure(buffers, count, theirs(count), true));
   }
   return all;
 }

@@ -27,8 +27,9 @@ struct Times {
   std::string text() const { return cell(stream) + cell(graph) + cell(blocking) + extra; }
 };
 
-/// A communicator of this process's rank, on the GPU with the rank's number. daemonBlocks: thread
-/// blocks of its resident daemon; 0: as many as the library takes.
+/// A communicator of this process's rank, on the GPU with the rank's number. Without plans it is as
+/// users have it, and the library chooses them. daemonBlocks: thread blocks of its resident daemon;
+/// 0: as many as the library takes.
 class Occl {
 public:
   static std::unique_ptr<Occl> join(Together &together, uint32_t rank,
@@ -40,9 +41,12 @@ public:
   Kind kind() const { return measured; }
   size_t numPlans() const { return plans.size(); }
   void *allocate(size_t bytes);
-  /// What calls `count` floats with the first of these plans that serves them; nothing if none
+  /// What calls `count` elements with the first of these plans that serves them; nothing if none
   /// does.
-  std::optional<occlCall_t> callWith(size_t count, size_t firstPlan, size_t numPlans) const;
+  std::optional<occlCall_t> callWith(size_t count, size_t firstPlan, size_t numPlans,
+                                     Type type = Type::Float32) const;
+  /// With a plan that the library chooses.
+  occlCall_t callOfKind(size_t count, Type type) const;
   /// Whether it can be called on all ranks, which ask together. From then on there may be graphs.
   bool fits(occlCall_t call, const void *input, void *output, cudaStream_t stream);
   void enqueue(occlCall_t call, const void *input, void *output, cudaStream_t stream);
@@ -58,11 +62,18 @@ private:
   Kind measured = Kind::AllReduce;
 };
 
+/// What buffers are.
+struct Given {
+  bool inPlace = false;    // as nccl-tests does it, a rank's part of the larger one is the smaller
+  bool isOrdinary = false; // of cudaMalloc; else of occlMemAlloc and ncclMemAlloc
+  Type type = Type::Float32;
+};
+
 /// The buffers, and what is done with them.
 class Stage {
 public:
-  /// inPlace: as nccl-tests does it, a rank's part of the larger buffer is its smaller one.
-  Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes, bool inPlace);
+  Stage(Together &together, uint32_t rank, Occl &ours, Nccl *nccl, size_t maxBytes,
+        const Given &given);
 
   /// OCCL, NCCL, NCCL with symmetric memory.
   std::vector<Times> compared(size_t bytes);
@@ -70,12 +81,14 @@ public:
   std::vector<Times> eachPlan(size_t bytes);
 
 private:
-  using Enqueue = std::function<void(const float *input, float *output)>;
+  using Enqueue = std::function<void(const void *input, void *output)>;
   struct Buffers {
-    float *input = nullptr, *output = nullptr;
+    char *input = nullptr, *output = nullptr;
   };
 
   bool fits(const occlCall_t &call, size_t count);
+  std::optional<occlCall_t> callFor(size_t count) const;
+  Enqueue theirs(size_t count) const;
   size_t countFor(size_t bytes) const;
   /// Where input and output lie for parts of `count` elements.
   Buffers placed(const Buffers &buffers, size_t count) const;
@@ -90,8 +103,8 @@ private:
   const uint32_t rank;
   Occl &ours;
   Nccl *nccl;
-  const bool inPlace;
-  std::vector<float> data; // what an input of any size begins with
+  const Given given;
+  std::vector<char> data; // what an input of any size begins with
   cudaStream_t stream = nullptr;
   Buffers own, plain, symmetric;
 };

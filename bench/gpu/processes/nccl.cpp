@@ -69,38 +69,40 @@ void *Nccl::allocate(size_t bytes, bool symmetric) {
   return memory;
 }
 
-void Nccl::enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream) {
+void Nccl::enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream,
+                   Type type) {
+  const int element = type == Type::Float32 ? kNcclFloat32 : kNcclBfloat16;
   const Library &nccl = *library;
   void *communicator = nccl.communicator;
   switch (kind) {
   case Kind::AllReduce:
     return requireNccl(
-        nccl.allReduce(input, output, count, kNcclFloat32, kNcclSum, communicator, stream),
+        nccl.allReduce(input, output, count, element, kNcclSum, communicator, stream),
         "ncclAllReduce");
   case Kind::AllGather:
-    return requireNccl(nccl.allGather(input, output, count, kNcclFloat32, communicator, stream),
+    return requireNccl(nccl.allGather(input, output, count, element, communicator, stream),
                        "ncclAllGather");
   case Kind::ReduceScatter:
     return requireNccl(
-        nccl.reduceScatter(input, output, count, kNcclFloat32, kNcclSum, communicator, stream),
+        nccl.reduceScatter(input, output, count, element, kNcclSum, communicator, stream),
         "ncclReduceScatter");
   case Kind::Broadcast:
-    return requireNccl(nccl.broadcast(input, output, count, kNcclFloat32, 0, communicator, stream),
+    return requireNccl(nccl.broadcast(input, output, count, element, 0, communicator, stream),
                        "ncclBroadcast");
   case Kind::Reduce:
     return requireNccl(
-        nccl.reduce(input, output, count, kNcclFloat32, kNcclSum, 0, communicator, stream),
+        nccl.reduce(input, output, count, element, kNcclSum, 0, communicator, stream),
         "ncclReduce");
   case Kind::AllToAll:
     break;
   }
   requireNccl(nccl.groupStart(), "ncclGroupStart");
   for (uint32_t r = 0; r < numRanks; ++r) {
-    size_t offset = r * count * sizeof(float);
-    requireNccl(nccl.send(static_cast<const char *>(input) + offset, count, kNcclFloat32,
+    size_t offset = r * count * sizeOf(type);
+    requireNccl(nccl.send(static_cast<const char *>(input) + offset, count, element,
                           static_cast<int>(r), communicator, stream),
                 "ncclSend");
-    requireNccl(nccl.receive(static_cast<char *>(output) + offset, count, kNcclFloat32,
+    requireNccl(nccl.receive(static_cast<char *>(output) + offset, count, element,
                              static_cast<int>(r), communicator, stream),
                 "ncclRecv");
   }

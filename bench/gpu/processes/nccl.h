@@ -11,6 +11,10 @@
 
 namespace occl::bench {
 
+/// Of elements, which are summed.
+enum class Type : uint8_t { Float32, Bfloat16 };
+constexpr size_t sizeOf(Type type) { return type == Type::Float32 ? 4 : 2; }
+
 enum class Kind : uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll };
 
 class Nccl {
@@ -21,8 +25,9 @@ public:
   std::string version() const;
   /// Memory of NCCL's; registered for symmetric access if `symmetric`, where NCCL has that.
   void *allocate(size_t bytes, bool symmetric);
-  /// Floats and sum; count as in occlCollective_t. The root is rank 0.
-  void enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream);
+  /// Sum; count: elements of a part. The root is rank 0.
+  void enqueue(Kind kind, const void *input, void *output, size_t count, cudaStream_t stream,
+               Type type = Type::Float32);
 
 private:
   struct Library;
