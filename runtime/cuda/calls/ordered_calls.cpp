@@ -59,7 +59,9 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   const auto timeout = timeoutOf(spec);
   Turn turn;
   const auto put = [&] {
-    Status taken = isCaptured ? Status() : takeTurn(stream, turn);
+    Status taken = isCaptured ? context.uploads->await() : takeTurn(stream, turn);
+    if (taken.ok() && !isCaptured)
+      taken = context.uploads->order(stream);
     if (taken.ok() && isScaled)
       taken = inputs.scaleIn(stream, *scaling);
     return taken.ok() ? launch(**known, {isScaled ? scaling->to : buffers[0], buffers[1]}, timeout,

@@ -34,7 +34,7 @@ public:
     uint64_t leaveAfter; // as DeviceRankOptions
     bool mayStartEarly;  // the device can (early_start.h)
   };
-  /// All outlive it.
+  /// All outlive it, with what the context has for uploads.
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,
                ScaledInputs &inputs, const Settings &settings)
       : fabric(fabric), context(context), watch(watch), settings(settings), inputs(inputs),

@@ -146,6 +146,9 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
 }
 
 OrderedShape::~OrderedShape() {
+  // Its tables may be on their way to memory that others would get.
+  if (context.uploads && !context.uploads->await().ok())
+    return;
   for (const ArenaSpace::Piece &piece : taken)
     context.onDevice.release(piece);
 }

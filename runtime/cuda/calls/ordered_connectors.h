@@ -78,7 +78,7 @@ public:
     connectors.describe(with);
     return with;
   }
-  /// No kernel uses it any more.
+  /// No kernel uses it any more; its device is current.
   ~OrderedShape();
 
 private:

@@ -117,7 +117,9 @@ Status Shape::takeOwnMemory(Kernels kernels) {
     device.straight = straight.layout;
     device.straight.images = *memory + straightAt;
   }
-  return context.memory.upload(*memory, all.data(), all.size());
+  return context.uploads && all.size() <= UploadRing::kMostBytes
+             ? context.uploads->put(*memory, all.data(), all.size())
+             : context.memory.upload(*memory, all.data(), all.size());
 }
 
 /// `imageStride` apart.

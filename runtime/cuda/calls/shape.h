@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cuda/device/arena_space.h"
 #include "runtime/cuda/device/device_memory.h"
+#include "runtime/cuda/device/upload_ring.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/tables/straight_images.h"
@@ -28,6 +29,9 @@ struct ShapeContext {
   uint32_t rank;
   uint32_t numRanks;
   uint32_t maxBlocks; // that the device can run at once
+  /// Brings the tables of shapes to the device, on their way when the shape is made; null: they are
+  /// there then.
+  UploadRing *uploads = nullptr;
 };
 
 /// Which execute a shape. Those in streams have kernels of their own for straight thread blocks.

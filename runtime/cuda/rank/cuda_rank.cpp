@@ -165,8 +165,14 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   if (!watching.ok())
     return watching.status();
   watch = std::move(*watching);
+  auto ring = UploadRing::make();
+  if (!ring.ok())
+    return ring.status();
+  uploads = std::move(*ring);
+  ShapeContext ofCalls = context();
+  ofCalls.uploads = uploads.get();
   ordered = std::make_unique<OrderedCalls>(
-      fabric, context(), *watch, *scaledInputs,
+      fabric, ofCalls, *watch, *scaledInputs,
       OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall,
                              options.leaveAfter, startsEarly});
   auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
@@ -192,6 +198,7 @@ CudaRank::~CudaRank() {
   watch.reset();
   residents.reset();
   ordered.reset();
+  uploads.reset();
   transfers.reset();
 }
 
@@ -213,6 +220,8 @@ void CudaRank::abandon() {
     transfers->abandon();
   if (ordered)
     ordered->abandon();
+  if (uploads)
+    uploads->abandon();
 }
 
 void CudaRank::drain() {

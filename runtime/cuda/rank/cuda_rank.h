@@ -81,6 +81,7 @@ private:
   std::unique_ptr<ScaledInputs> scaledInputs;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;
+  std::unique_ptr<UploadRing> uploads;
   std::unique_ptr<OrderedCalls> ordered;
   std::unique_ptr<StreamTransfers> transfers;
 };

@@ -1,0 +1,105 @@
+#include "runtime/cuda/device/upload_ring.h"
+
+#include "runtime/base/cache_line.h"
+#include "runtime/cuda/device/cuda_calls.h"
+#include "runtime/sync/deadline.h"
+#include "runtime/sync/thread.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace occl::cuda {
+
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(20000);
+constexpr uint64_t kAlignment = 256;
+
+} // namespace
+
+StatusOr<std::unique_ptr<UploadRing>> UploadRing::make() {
+  std::unique_ptr<UploadRing> ring(new UploadRing);
+  void *memory = nullptr;
+  Status status = toStatus(cudaHostAlloc(&memory, 2 * kMostBytes, cudaHostAllocDefault),
+                           "allocating pinned memory for tables");
+  if (!status.ok())
+    return status;
+  for (uint32_t h = 0; h < 2; ++h) {
+    Half &half = ring->halves[h];
+    half.memory = static_cast<char *>(memory) + h * kMostBytes;
+    status = toStatus(cudaEventCreateWithFlags(&half.arrived, cudaEventDisableTiming),
+                      "making a CUDA event");
+    if (!status.ok())
+      return status;
+  }
+  status = toStatus(cudaStreamCreateWithFlags(&ring->copies, cudaStreamNonBlocking),
+                    "making a CUDA stream");
+  if (!status.ok())
+    return status;
+  return ring;
+}
+
+UploadRing::~UploadRing() {
+  if (isLeft)
+    return;
+  if (copies)
+    cudaStreamDestroy(copies);
+  for (Half &half : halves)
+    if (half.arrived)
+      cudaEventDestroy(half.arrived);
+  if (halves[0].memory)
+    cudaFreeHost(halves[0].memory);
+}
+
+/// An event that was never recorded has arrived.
+Status UploadRing::awaitHalf(const Half &half) const {
+  for (Deadline deadline(kPatience);;) {
+    const cudaError_t state = cudaEventQuery(half.arrived);
+    if (state != cudaErrorNotReady)
+      return toStatus(state, "copying tables to the device");
+    if (deadline.passed())
+      return {StatusCode::Timeout,
+              "copying tables to the device: it does not get round to it in 20 seconds"};
+    yieldProcessor();
+  }
+}
+
+Status UploadRing::put(char *to, const void *from, uint64_t bytes) {
+  if (halves[current].used + bytes > kMostBytes) {
+    current ^= 1;
+    if (Status status = awaitHalf(halves[current]); !status.ok())
+      return status;
+    halves[current].used = 0;
+  }
+  Half &half = halves[current];
+  char *pinned = half.memory + half.used;
+  std::memcpy(pinned, from, bytes);
+  Status status = toStatus(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, copies),
+                           "copying tables to the device");
+  if (!status.ok())
+    return status;
+  half.used = alignUp(half.used + bytes, kAlignment);
+  isPending = true;
+  return toStatus(cudaEventRecord(half.arrived, copies), "recording a CUDA event");
+}
+
+/// The copies are one stream's, so the last one's event is all of theirs.
+Status UploadRing::order(cudaStream_t stream) {
+  if (!isPending)
+    return {};
+  const cudaEvent_t last = halves[current].arrived;
+  const cudaError_t state = cudaEventQuery(last);
+  isPending = state == cudaErrorNotReady;
+  return isPending ? toStatus(cudaStreamWaitEvent(stream, last, 0), "ordering a stream")
+                   : toStatus(state, "copying tables to the device");
+}
+
+Status UploadRing::await() {
+  if (!isPending)
+    return {};
+  Status status = awaitHalf(halves[current]);
+  isPending = !status.ok();
+  return status;
+}
+
+} // namespace occl::cuda
