@@ -21,6 +21,7 @@ import sys
 import tempfile
 import zlib
 
+BUFFERS = ("registered", "ordinary")
 MAX_RANKS = {"host": 32, "device": 8, "resident": 8}
 
 
@@ -54,11 +55,12 @@ def numbers_in(ranks):
 
 
 def rows_of(path, where):
-    """(collective, ranks, algorithm, limit, options by class) of each row and number of ranks, in their order."""
+    """(collective, ranks, algorithm, limit, options by class) of each row and number of ranks, in their order. A row may be for one class."""
     for line in open(path, encoding="utf-8"):
         if line.startswith("#"):
             continue
         fields = line.rstrip("\n").split("\t")
+        buffers = fields.pop() if fields[-1] in BUFFERS else None
         collective, ranks, algorithm = fields[:3]
         limit, protocol = fields[-2:]
         # What is not registered cannot be accessed by others: messages instead.
@@ -68,6 +70,8 @@ def rows_of(path, where):
             where + "-registered": options(*fields[3:-1], protocol),
             where + "-ordinary": options(*fields[3:-1], ordinary),
         }
+        if buffers:
+            options_of = {where + "-" + buffers: options_of[where + "-" + buffers]}
         for n in numbers_in(ranks):
             if n <= MAX_RANKS[where]:
                 yield collective, n, algorithm, limit, options_of

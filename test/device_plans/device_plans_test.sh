@@ -6,7 +6,7 @@ set -euo pipefail
 occlc=$1 check=$2 table=$3 ranks=$4
 algorithms=$(dirname "$table")
 number=0
-while IFS=$'\t' read -r collective of algorithm instances limit protocol; do
+while IFS=$'\t' read -r collective of algorithm instances limit protocol _; do
   case $protocol in ll | ll128) ;; *) continue ;; esac
   case ,$of, in *,"$ranks",*) ;; *) continue ;; esac
   plan=$TEST_TMPDIR/$collective-$algorithm-$protocol-$instances-$limit.cbor

@@ -14,7 +14,8 @@ best_of() {
 }
 
 rows=0 agree=0 failed=0
-while IFS=$'\t' read -r collective of algorithm instances limit protocol; do
+while IFS=$'\t' read -r collective of algorithm instances limit protocol buffers; do
+  [ "$buffers" != ordinary ] || continue # chosen among plans that access buffers
   case ,$of, in *,"$ranks",*) ;; *) continue ;; esac
   case $collective in gather | scatter) continue ;; esac # not measured
   # As bench/gpu/processes/stage.sh compiles them.

@@ -5,9 +5,9 @@
 // and from the call to what the host sees, one at a time. Modes: table: of the plans OCCL takes the
 // first one whose range holds the size; inplace: table-inplace. each: a column for each plan and
 // for NCCL, in a graph; small, large: likewise, up to 1 MiB, from 1 MiB on. ordinary: buffers of
-// cudaMalloc, as programs of NCCL have them, and plans that the library chooses; no plans are
-// given. Elements are floats, or of bfloat16, and summed. Every result is checked, on every rank.
-// Sizes are bytes as nccl-tests counts them.
+// cudaMalloc, as programs of NCCL have them, and in a table plans that the library chooses; none
+// are given. Elements are floats, or of bfloat16, and summed. Every result is checked, on every
+// rank. Sizes are bytes as nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
 #include <cstdio>
@@ -54,7 +54,7 @@ bool readMode(const std::string &text, Request &request) {
       request.given.inPlace = true;
     else if (word == "bfloat16")
       request.given.type = Type::Bfloat16;
-    else if (word == "ordinary" && !request.each)
+    else if (word == "ordinary")
       request.given.isOrdinary = true;
     else
       return false;
@@ -69,7 +69,8 @@ std::string headingOf(const Request &request) {
 }
 
 int measure(Together &together, uint32_t rank, const Request &request) {
-  auto ours = Occl::join(together, rank, request.collective, request.plans);
+  auto ours =
+      Occl::join(together, rank, request.collective, request.plans, request.given.isOrdinary);
   auto nccl = Nccl::join(together, rank);
   Stage stage(together, rank, *ours, nccl.get(), kLargest, request.given);
   auto print = [&](const std::string &text) {
@@ -115,11 +116,11 @@ int main(int argc, char **argv) {
     request.collective = argv[3];
     request.plans.assign(argv + 4, argv + argc);
     isValid = request.numRanks >= 2 && request.numRanks <= 8 &&
-              request.plans.empty() == request.given.isOrdinary;
+              request.plans.empty() == (request.given.isOrdinary && !request.each);
   }
   if (!isValid) {
     std::fprintf(stderr, "usage: gpu_collectives <ranks, 2 to 8> table|inplace|each|small|large"
-                         "[-inplace][-bfloat16] <collective> <plan>...\n"
+                         "[-inplace][-bfloat16][-ordinary] <collective> <plan>...\n"
                          "       gpu_collectives <ranks> table|inplace[-bfloat16]-ordinary "
                          "<collective>\n");
     return 2;

@@ -97,7 +97,8 @@ std::string cell(double microseconds) {
 }
 
 std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::string &collective,
-                                 const std::vector<std::string> &files, uint32_t daemonBlocks) {
+                                 const std::vector<std::string> &files, bool asUsual,
+                                 uint32_t daemonBlocks) {
   auto joined = std::make_unique<Occl>();
   joined->together = &together;
   joined->rank = rank;
@@ -120,7 +121,7 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
-  if (!files.empty()) {
+  if (!asUsual) {
     // Two buffers of 1 GiB, and what is registered for the daemon.
     config.arenaBytes = 6ull << 30;
     config.workers = daemonBlocks;
@@ -243,8 +244,8 @@ bool Stage::fits(const occlCall_t &call, size_t count) {
 }
 
 std::optional<occlCall_t> Stage::callFor(size_t count) const {
-  return given.isOrdinary ? ours.callOfKind(count, given.type)
-                          : ours.callWith(count, 0, ours.numPlans(), given.type);
+  return ours.numPlans() == 0 ? ours.callOfKind(count, given.type)
+                              : ours.callWith(count, 0, ours.numPlans(), given.type);
 }
 
 Stage::Enqueue Stage::theirs(size_t count) const {
@@ -402,6 +403,10 @@ std::vector<Times> Stage::eachPlan(size_t bytes) {
   if (nccl == nullptr)
     return all;
   for (const Buffers &at : {plain, symmetric}) {
+    if (!at.output) { // symmetric memory is not ordinary
+      all.emplace_back();
+      continue;
+    }
     Buffers buffers = placed(at, count);
     verify(buffers, count, theirs(count), "NCCL");
     all.push_back(measure(buffers, count, theirs(count), true));

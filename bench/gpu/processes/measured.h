@@ -27,14 +27,14 @@ struct Times {
   std::string text() const { return cell(stream) + cell(graph) + cell(blocking) + extra; }
 };
 
-/// A communicator of this process's rank, on the GPU with the rank's number. Without plans it is as
-/// users have it, and the library chooses them. daemonBlocks: thread blocks of its resident daemon;
-/// 0: as many as the library takes.
+/// A communicator of this process's rank, on the GPU with the rank's number. asUsual: with the
+/// library's own sizes of memory, and no buffers of its own. daemonBlocks: thread blocks of its
+/// resident daemon; 0: as many as the library takes.
 class Occl {
 public:
   static std::unique_ptr<Occl> join(Together &together, uint32_t rank,
                                     const std::string &collective,
-                                    const std::vector<std::string> &plans,
+                                    const std::vector<std::string> &plans, bool asUsual = false,
                                     uint32_t daemonBlocks = 0);
   ~Occl();
 

@@ -20,7 +20,8 @@ compile() { # <number> <collective> <ranks> <algorithm>[:<parameter>] <instances
 }
 
 compile_table() { # <file>
-  while IFS=$'\t' read -r collective ranks algorithm instances limit protocol; do
+  while IFS=$'\t' read -r collective ranks algorithm instances limit protocol buffers; do
+    [ "$buffers" != ordinary ] || continue
     number=$((number + 1))
     for n in ${RANKS:-2 4 8}; do
       [[ ,$ranks, == *,$n,* ]] || continue

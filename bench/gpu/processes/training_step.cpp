@@ -73,7 +73,7 @@ public:
   TrainingStep(Together &together, uint32_t rank, const std::vector<std::string> &plans,
                size_t numForStreams, uint32_t daemonBlocks)
       : together(together), rank(rank),
-        occl(Occl::join(together, rank, "allreduce", plans, daemonBlocks)),
+        occl(Occl::join(together, rank, "allreduce", plans, false, daemonBlocks)),
         daemonBlocks(daemonBlocks), nccl(Nccl::join(together, rank)), apart(gradients()),
         buckets(inBuckets(apart)), elements(apart.back().first + apart.back().count) {
     require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
