@@ -85,7 +85,7 @@ void Shape::describe(const plan::Plan &plan) {
   device.numRanks = context.numRanks;
   device.numBlocks = program.numBlocks;
   device.hasLines = program.line.bytes != 0;
-  device.isFloatSum = program.type == DataType::Float32 && program.op == ReduceOp::Sum;
+  device.folds = foldsOf(program.type, program.op);
   device.type = program.type;
   device.op = program.op;
   device.isDirect = isDirect(plan);

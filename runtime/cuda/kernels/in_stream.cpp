@@ -18,14 +18,25 @@ uint32_t threadsOf(const DeviceCollective &collective) {
   return collective.numBlocks * (straight.images != nullptr ? straight.numThreads + 32 : kThreads);
 }
 
+const InStreamKernels &kernelsFor(Folds folds) {
+  switch (folds) {
+  case Folds::FloatSum:
+    return kFloatSumKernels;
+  case Folds::Bfloat16Sum:
+    return kBfloat16SumKernels;
+  case Folds::Any:
+    break;
+  }
+  return kAnyKernels;
+}
+
 const InStreamKernel &kernelFor(const DeviceCollective &collective) {
   if (!hasBlocks(collective))
     return kAttendKernel;
+  const InStreamKernels &kernels = kernelsFor(collective.folds);
   if (collective.straight.images != nullptr)
-    return collective.isFloatSum ? kFloatSumStraightKernel : kAnyStraightKernel;
-  if (collective.hasLines)
-    return collective.isFloatSum ? kFloatSumLinesKernel : kAnyLinesKernel;
-  return collective.isFloatSum ? kFloatSumKernel : kAnyKernel;
+    return kernels.straight;
+  return collective.hasLines ? kernels.lines : kernels.simple;
 }
 
 /// In a graph only a kernel can be overlapped with.
@@ -56,12 +67,11 @@ int launchInStream(const InStreamArguments &arguments, uint32_t mostEarlyThreads
 }
 
 int loadInStream() {
-  for (const InStreamKernel *kernel :
-       {&kFloatSumKernel, &kFloatSumLinesKernel, &kFloatSumStraightKernel, &kAnyKernel,
-        &kAnyLinesKernel, &kAnyStraightKernel, &kAttendKernel})
-    if (int error = kernel->load(); error != cudaSuccess)
-      return error;
-  return cudaSuccess;
+  for (const InStreamKernels *kernels : {&kFloatSumKernels, &kBfloat16SumKernels, &kAnyKernels})
+    for (const InStreamKernel *kernel : {&kernels->simple, &kernels->lines, &kernels->straight})
+      if (int error = kernel->load(); error != cudaSuccess)
+        return error;
+  return kAttendKernel.load();
 }
 
 } // namespace occl::cuda

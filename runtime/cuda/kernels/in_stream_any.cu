@@ -1,9 +1,9 @@
-#include "runtime/cuda/kernels/in_stream.cuh"
+#include "runtime/cuda/kernels/in_stream_folds.cuh"
 
 namespace occl::cuda {
 
-using Target = CudaTarget<interpreter::cuda::AnyFold, Protocols::Simple>;
-const InStreamKernel kAnyKernel = {launchInterpreter<Target>,
-                                   loadKernel<interpretInStream<Target>>};
+using namespace interpreter;
+
+const InStreamKernels kAnyKernels = kKernelsOf<interpreter::cuda::AnyFold>;
 
 } // namespace occl::cuda

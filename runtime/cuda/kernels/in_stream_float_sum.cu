@@ -1,9 +1,10 @@
-#include "runtime/cuda/kernels/in_stream.cuh"
+#include "runtime/cuda/kernels/in_stream_folds.cuh"
 
 namespace occl::cuda {
 
-using Target = CudaTarget<interpreter::cuda::FixedFold<Plain<float>, Sum>, Protocols::Simple>;
-const InStreamKernel kFloatSumKernel = {launchInterpreter<Target>,
-                                        loadKernel<interpretInStream<Target>>};
+using namespace interpreter;
+
+const InStreamKernels kFloatSumKernels =
+    kKernelsOf<interpreter::cuda::FixedFold<Plain<float>, Sum>>;
 
 } // namespace occl::cuda

@@ -1,6 +1,6 @@
-// The kernels of in-stream execution: for floats and sum, or any type and operation; for programs
-// without lines, with lines, or of straight blocks; and for a rank that only attends. All return a
-// cudaError_t.
+// The kernels of in-stream execution: for sums of floats or of bfloat16, or any type and operation;
+// for programs without lines, with lines, or of straight blocks; and for a rank that only attends.
+// All return a cudaError_t.
 #pragma once
 
 #include "runtime/cuda/kernels/in_stream.h"
@@ -23,8 +23,11 @@ struct InStreamKernel {
   /// The first launch would load it, and CUDA then waits for kernels that run.
   int (*load)();
 };
-extern const InStreamKernel kFloatSumKernel, kFloatSumLinesKernel, kFloatSumStraightKernel;
-extern const InStreamKernel kAnyKernel, kAnyLinesKernel, kAnyStraightKernel;
+/// Of the same folds.
+struct InStreamKernels {
+  InStreamKernel simple, lines, straight;
+};
+extern const InStreamKernels kFloatSumKernels, kBfloat16SumKernels, kAnyKernels;
 /// Of a rank without thread blocks.
 extern const InStreamKernel kAttendKernel;
 

@@ -111,6 +111,16 @@ struct StraightImages {
 /// The place of an operand that is none.
 inline constexpr uint32_t kNoPlace = ~0u;
 
+/// What a kernel folds: sums (and averages, which divide them) of one type, or anything.
+enum class Folds : uint8_t { FloatSum, Bfloat16Sum, Any };
+OCCL_INLINE Folds foldsOf(DataType type, ReduceOp op) {
+  if (op != ReduceOp::Sum && op != ReduceOp::Avg)
+    return Folds::Any;
+  return type == DataType::Float32    ? Folds::FloatSum
+         : type == DataType::Bfloat16 ? Folds::Bfloat16Sum
+                                      : Folds::Any;
+}
+
 /// A collective of one rank, bound. The pointers are to device memory as this rank maps it.
 struct DeviceCollective {
   /// The image of thread block b (block_image.h) lies b * imageStride bytes from here.
@@ -127,9 +137,9 @@ struct DeviceCollective {
   bool isDirect = false;
   /// Of protocol LL or LL128: for kernels with Protocols::Lines.
   bool hasLines = false;
-  /// Floats and sum: for kernels with a FixedFold.
-  bool isFloatSum = false;
-  /// For others.
+  /// Of which kernels.
+  Folds folds = Folds::Any;
+  /// For Folds::Any.
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   StraightImages straight;

@@ -11,6 +11,7 @@
 #include "runtime/exec/step/slice.h"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace occl::interpreter::cuda {
 
@@ -267,7 +268,11 @@ struct AnyFold {
     const FoldOperands &operands;
     uint64_t elements, divisor;
     template <class Element, class Operation> __device__ void operator()() const {
-      fold<Element, Operation, false>(operands, elements, divisor);
+      // Others take registers and code for what is seldom called.
+      constexpr bool kIsUsual =
+          std::is_same_v<Element, Float16Element> || std::is_same_v<Element, Bfloat16Element>;
+      fold<Element, Operation, kIsUsual && std::is_same_v<Operation, Sum>>(operands, elements,
+                                                                           divisor);
     }
   };
   __device__ static void run(DataType type, ReduceOp op, const FoldOperands &operands,

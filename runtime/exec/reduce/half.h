@@ -65,17 +65,21 @@ OCCL_INLINE float toFloat(Bfloat16 value) {
   return __builtin_bit_cast(float, uint32_t(value.bits) << 16);
 }
 
-OCCL_INLINE Bfloat16 toBfloat16(float value) {
-  return {static_cast<uint16_t>(detail::bfloatFromFloat<float, uint32_t>(value))};
-}
-
 #ifdef __CUDA_ARCH__
 
+OCCL_INLINE Bfloat16 toBfloat16(float value) {
+  Bfloat16 rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(value));
+  return rounded;
+}
 OCCL_INLINE float toFloat(Half value) { return __half2float(__ushort_as_half(value.bits)); }
 OCCL_INLINE Half toHalf(float value) { return {__half_as_ushort(__float2half_rn(value))}; }
 
 #else
 
+OCCL_INLINE Bfloat16 toBfloat16(float value) {
+  return {static_cast<uint16_t>(detail::bfloatFromFloat<float, uint32_t>(value))};
+}
 OCCL_INLINE float toFloat(Half value) { return detail::floatFromHalf<float, uint32_t>(value.bits); }
 OCCL_INLINE Half toHalf(float value) {
   return {static_cast<uint16_t>(detail::halfFromFloat<float, uint32_t>(value))};

@@ -31,7 +31,7 @@ const Kernel &kernelAt(uint32_t index);
 constexpr bool isForLines(uint32_t kernel) { return (kernel & 1) != 0; }
 /// Which of them executes a collective.
 inline uint32_t kernelFor(const DeviceCollective &collective) {
-  return (collective.hasLines ? 1u : 0u) | (collective.isFloatSum ? 0u : 2u);
+  return (collective.hasLines ? 1u : 0u) | (collective.folds == Folds::FloatSum ? 0u : 2u);
 }
 
 } // namespace occl::cuda::resident

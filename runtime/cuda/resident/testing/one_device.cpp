@@ -123,7 +123,7 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
     device.numRanks = numRanks();
     device.numBlocks = binding.program().numBlocks;
     device.hasLines = binding.program().line.bytes != 0;
-    device.isFloatSum = true;
+    device.folds = Folds::FloatSum;
     device.ring = collective.count * sizeof(float) > kLargeBytes ? 1 : kMaxRing;
     device.lead = device.ring;
     for (uint32_t peer = 0; peer < numRanks(); ++peer) {
