@@ -8,7 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cuda/device/arena_space.h"
 #include "runtime/cuda/device/device_memory.h"
-#include "runtime/cuda/device/upload_ring.h"
+#include "runtime/cuda/calls/upload_ring.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/tables/straight_images.h"

@@ -1,4 +1,4 @@
-#include "runtime/cuda/device/upload_ring.h"
+#include "runtime/cuda/calls/upload_ring.h"
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/cuda_calls.h"
