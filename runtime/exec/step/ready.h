@@ -74,9 +74,6 @@ struct ReadyTables {
   uint32_t firstOperand = 0; // among the sources
 };
 
-/// The largest slice of a step in lines.
-inline constexpr uint32_t kMaxReadyUnits = 480;
-
 /// Units of 16 bytes of so many bytes in lines. An empty slice has a line too.
 OCCL_HOST_DEVICE inline uint32_t unitsInLines(const LineFormat &line, uint64_t bytes) {
   bytes = bytes == 0 ? 1 : bytes;
