@@ -1,6 +1,6 @@
 #include "runtime/net/crossing.h"
 
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/message.h"
 
 #include <algorithm>
 #include <span>

@@ -16,7 +16,7 @@ class Operation {
 public:
   virtual ~Operation() = default;
 
-  /// Goes on, `maxSlices` pieces at most; never waits. As interpreter::runBlock; an obstacle's
+  /// Goes on, `maxSlices` pieces at most; never waits. As interpreter::runOnHost; an obstacle's
   /// `what` is what of it waits. PeerLost: see error().
   virtual interpreter::StepResult run(interpreter::BlockContext &context, uint32_t maxSlices) = 0;
   /// Why the communicator has to fail; Success if it is for the other rank's loss.

@@ -63,7 +63,7 @@ class End {
 public:
   virtual ~End() = default;
 
-  /// Goes on with the parts, `maxSlices` pieces at most. As interpreter::runBlock; an obstacle's
+  /// Goes on with the parts, `maxSlices` pieces at most. As interpreter::runOnHost; an obstacle's
   /// `what` is the part that waits. PeerLost: see error().
   virtual interpreter::StepResult run(Parts &parts, interpreter::BlockContext &context,
                                       uint32_t maxSlices) = 0;

@@ -25,7 +25,7 @@ bool isStraight(const plan::Plan &plan, uint64_t bytes, uint32_t rank) {
   request.tiles = {4 << 20, 1};
   request.placement = interpreter::Placement::AtDestination;
   request.lines = interpreter::kDeviceLines;
-  request.stepOperands = cuda::kMaxBlockOperands;
+  request.stepOperands = cuda::kMaxStepOperands;
   request.lineStepBytes = interpreter::kMaxStraightStepBytes;
   auto bound = interpreter::bind(plan, request);
   if (!bound.ok()) {
@@ -47,7 +47,7 @@ bool fits(const plan::Plan &plan, uint64_t bytes, uint32_t rank, bool hasWideLin
   request.lines = interpreter::kDeviceLines;
   request.lines.hasWide = hasWideLines;
   request.slotsOffset = part.offset;
-  request.stepOperands = cuda::kMaxBlockOperands;
+  request.stepOperands = cuda::kMaxStepOperands;
   auto bound = interpreter::bind(plan, request);
   if (!bound.ok()) {
     std::fprintf(stderr, "%s\n", bound.status().message().c_str());

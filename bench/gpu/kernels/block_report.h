@@ -1,7 +1,7 @@
 // How a thread block on a device ended, for the host to read.
 #pragma once
 
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/step.h"
 
 #include <cstdint>
 

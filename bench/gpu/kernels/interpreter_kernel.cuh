@@ -56,7 +56,7 @@ __device__ inline void beginBlock(BlockState &state, const ImageHeader &header,
 /// warp. Lines stay: their flags grow from one invocation to the next.
 __device__ inline void beginInvocation(BlockState &state, const ImageHeader &header,
                                        const RankArguments &rank, uint32_t numRanks,
-                                       uint32_t number) {
+                                       uint64_t controlsStride, uint32_t number) {
   uint32_t lane = threadIdx.x, self = header.program.rank;
   __syncwarp(); // the previous invocation's addresses are no longer in use
   if (lane < numRanks)
@@ -64,8 +64,9 @@ __device__ inline void beginInvocation(BlockState &state, const ImageHeader &hea
   if (lane == 0)
     state.invocation.flagBase = number * header.program.flagsPerInvocation;
   char *later = inRing(rank.arenas[self], rank.arenaStrides[self], number + 2);
-  for (uint32_t i = lane; i < header.numControls; i += kControlThreads)
-    *reinterpret_cast<uint64_t *>(later + header.controls[i]) = 0;
+  const uint64_t *controls = rank.controls + blockIdx.x * controlsStride;
+  for (uint32_t i = lane; i < controls[0]; i += kControlThreads)
+    *reinterpret_cast<uint64_t *>(later + controls[1 + i]) = 0;
   __syncwarp();
 }
 
@@ -108,7 +109,7 @@ __device__ __forceinline__ void control(BlockState &state, const ImageHeader &he
   uint64_t begin = 0;
   uint32_t first = arguments.isDirect ? rank.ordinals[blockIdx.x] : arguments.firstInvocation;
   beginBlock(state, header, rank, arguments);
-  Runner<Target> runner(state, header, tables, target, blockIdx.x);
+  Runner<Target> runner(state, header, tables, target);
   for (uint32_t i = 0; i < arguments.invocations; ++i) {
     if (i == arguments.warmUp) {
       begin = deviceClock();
@@ -117,7 +118,7 @@ __device__ __forceinline__ void control(BlockState &state, const ImageHeader &he
     }
     uint32_t number = first + i;
     if (!arguments.isDirect)
-      beginInvocation(state, header, rank, arguments.numRanks, number);
+      beginInvocation(state, header, rank, arguments.numRanks, arguments.controlsStride, number);
     else if (!beginDirect(state, header, rank, arguments, target, number, i == 0))
       return;
     runner.restart();
@@ -151,14 +152,12 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ alignas(16) char tables[kTableBytes];
   __shared__ BlockState state;
   const char *image = arguments.ranks[blockIdx.y].images + blockIdx.x * arguments.imageStride;
-  const ImageHeader &header = arguments.tablesInShared
-                                  ? loadImage<ByOthers>(image, arguments.imageStride, tables)
-                                  : *reinterpret_cast<const ImageHeader *>(image);
+  const ImageHeader &header = loadImage<ByOthers>(image, arguments.imageStride, tables);
   if (threadIdx.x >= kControlThreads)
     return Target::serve(state.team);
   Target target(state.team);
-  if (header.isReady && arguments.tablesInShared)
-    control<ReadyRunner>(state, header, tables, arguments, target);
+  if (!header.isPerStep)
+    control<TileRunner>(state, header, tables, arguments, target);
   else
     controlApart<Target>(state, header, tables, arguments);
   target.dismiss();

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <span>
 
 namespace occl::bench {
 
 using namespace interpreter;
-using cuda::ImageHeader;
 using cuda::makeBlockImage;
 
 namespace {
@@ -24,6 +25,27 @@ std::string describe(const BlockReport &report) {
          ", waiting for " + reasons[static_cast<unsigned>(report.obstacle.reason)] + " of rank " +
          std::to_string(report.obstacle.peer) + " (connection or thread block " +
          std::to_string(report.obstacle.what) + ")";
+}
+
+/// Of the connections that the thread block uses, in the rank's own memory.
+std::vector<uint64_t> controlsOf(const Program &program, const BoundBlock &block) {
+  std::vector<uint64_t> controls;
+  std::set<uint32_t> ends;
+  for (const BoundInstruction &instruction :
+       std::span(program.instructions + block.firstInstruction, block.numInstructions))
+    for (const BoundOperand &operand :
+         std::span(program.operands + instruction.firstOperand,
+                   uint32_t(instruction.numSources) + instruction.numDestinations)) {
+      if (operand.kind != plan::OperandKind::Connection || !ends.insert(operand.end).second)
+        continue;
+      const ConnectionEnd &end = program.ends[operand.end];
+      if (end.dataRank == program.rank && (program.line.bytes == 0 || end.isCounter))
+        controls.push_back(end.tailOffset);
+      for (uint32_t p = 0;
+           end.creditRank == program.rank && end.lastCredit != 0 && p < end.numPeers; ++p)
+        controls.push_back(end.headsOffset + p * kControlStride);
+    }
+  return controls;
 }
 
 bool hasMessages(const plan::Plan &plan) {
@@ -72,14 +94,17 @@ Status InterpreterRun::prepare(const plan::Plan &plan, const UserBuffers &buffer
   if (plan.collective != "allreduce" || !plan.dependencies.empty())
     return refuse("is no all-reduce of independent thread blocks");
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
-    auto bound =
-        bind(plan, {r, options.count, options.type, options.op, options.tiles, options.placement,
-                    kDeviceLines, 0, options.stepOperands, options.tablesInShared});
+    auto bound = bind(plan, {.rank = r,
+                             .count = options.count,
+                             .type = options.type,
+                             .op = options.op,
+                             .tiles = options.tiles,
+                             .placement = options.placement,
+                             .lines = kDeviceLines,
+                             .stepOperands = options.stepOperands});
     if (!bound.ok())
       return bound.status();
     const Program &program = (*bound)->program();
-    if (program.maxOperands > kMaxBlockOperands)
-      return refuse("has an instruction with too many operands");
     if (r > 0 && program.numBlocks != blocks)
       return refuse("has ranks of different numbers of thread blocks");
     blocks = program.numBlocks;
@@ -89,6 +114,8 @@ Status InterpreterRun::prepare(const plan::Plan &plan, const UserBuffers &buffer
   }
   if (!takeMemory(buffers))
     return {StatusCode::Again, "the pools have no room for the arenas"};
+  if (!uploadControls())
+    return {StatusCode::Again, "the pools have no room for the control words"};
   return uploadImages();
 }
 
@@ -138,6 +165,30 @@ bool InterpreterRun::takeDirectMemory() {
   return true;
 }
 
+/// False: the pools have no room.
+bool InterpreterRun::uploadControls() {
+  std::vector<std::vector<uint64_t>> controls; // by rank and block
+  for (const auto &binding : bindings)
+    for (uint32_t b = 0; b < blocks; ++b) {
+      const Program &program = binding->program();
+      controls.push_back(controlsOf(program, program.blocks[b]));
+      controls.back().insert(controls.back().begin(), controls.back().size());
+      controlsStride = std::max<uint64_t>(controlsStride, controls.back().size());
+    }
+  for (uint32_t r = 0; r < group.numRanks(); ++r) {
+    char *memory = group.takeFromPool(r, blocks * controlsStride * sizeof(uint64_t));
+    if (memory == nullptr)
+      return false;
+    ranks[r].controls = reinterpret_cast<const uint64_t *>(memory);
+    for (uint32_t b = 0; b < blocks; ++b) {
+      const std::vector<uint64_t> &words = controls[r * blocks + b];
+      group.upload(r, memory + b * controlsStride * sizeof(uint64_t), words.data(),
+                   words.size() * sizeof(uint64_t));
+    }
+  }
+  return true;
+}
+
 Status InterpreterRun::uploadImages() {
   std::vector<std::vector<char>> images; // by rank and block
   for (const auto &binding : bindings)
@@ -145,7 +196,7 @@ Status InterpreterRun::uploadImages() {
       images.push_back(makeBlockImage(binding->program(), b));
       imageStride = std::max<uint64_t>(imageStride, images.back().size());
     }
-  if (options.tablesInShared && imageStride > kTableBytes)
+  if (imageStride > kTableBytes)
     return {StatusCode::InvalidArgument, "a thread block's tables of " +
                                              std::to_string(imageStride) +
                                              " bytes exceed its shared memory"};
@@ -156,10 +207,7 @@ Status InterpreterRun::uploadImages() {
     ranks[r].images = memory;
     for (uint32_t b = 0; b < blocks; ++b) {
       std::vector<char> &image = images[r * blocks + b];
-      char *to = memory + b * imageStride;
-      if (!options.tablesInShared)
-        relocate(*reinterpret_cast<ImageHeader *>(image.data()), to);
-      group.upload(r, to, image.data(), image.size());
+      group.upload(r, memory + b * imageStride, image.data(), image.size());
     }
   }
   return {};
@@ -172,8 +220,8 @@ LoopArguments InterpreterRun::argumentsFor(uint32_t device) const {
     if (group.deviceOf(r) == device)
       arguments.ranks[local++] = ranks[r];
   arguments.imageStride = imageStride;
+  arguments.controlsStride = controlsStride;
   arguments.numRanks = group.numRanks();
-  arguments.tablesInShared = options.tablesInShared;
   arguments.isDirect = isDirect();
   arguments.patience = kPatience;
   return arguments;

@@ -24,9 +24,8 @@ struct RunOptions {
   ReduceOp op = ReduceOp::Sum;
   interpreter::Placement placement = interpreter::Placement::AtSource;
   interpreter::TilePolicy tiles;
-  bool tablesInShared = true;
   /// As in BindRequest.
-  uint32_t stepOperands = kMaxBlockOperands;
+  uint32_t stepOperands = kMaxStepOperands;
   /// With the kernel for all types and operations, even where a special one exists.
   bool anyFold = false;
 };
@@ -60,6 +59,7 @@ private:
   bool takeMemory(const UserBuffers &buffers);
   bool takeDirectMemory();
   bool isDirect() const { return !bindings[0]->directRanks().empty(); }
+  bool uploadControls();
   Status uploadImages();
   LoopArguments argumentsFor(uint32_t device) const;
   using Launch = int (*)(const LoopArguments &, uint32_t blocks, uint32_t localRanks, void *stream);
@@ -72,7 +72,7 @@ private:
   std::vector<RankArguments> ranks;
   std::vector<char *> reports, accounts; // by rank
   uint32_t blocks = 0;
-  uint64_t imageStride = 0;
+  uint64_t imageStride = 0, controlsStride = 0;
   uint32_t nextInvocation = 0; // a multiple of kArenaRing
 };
 

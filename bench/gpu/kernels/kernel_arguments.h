@@ -10,8 +10,8 @@ namespace occl::bench {
 
 /// Arena blocks that a rank uses in turn.
 inline constexpr uint32_t kArenaRing = 4;
-using cuda::kMaxBlockOperands;
 using cuda::kMaxRanks;
+using cuda::kMaxStepOperands;
 using cuda::kTableBytes;
 using cuda::kThreads;
 
@@ -38,6 +38,9 @@ struct PhaseAccount {
 /// One rank as its device sees it.
 struct RankArguments {
   const char *images = nullptr; // of its blocks, imageStride apart
+  /// By block, controlsStride apart: how many control words in its rank's arena block only this
+  /// thread block and its peers use, and where these lie.
+  const uint64_t *controls = nullptr;
   char *buffers[3] = {nullptr, nullptr, nullptr};
   char *arenas[kMaxRanks] = {};          // where rank r's ring begins
   uint64_t arenaStrides[kMaxRanks] = {}; // from one of its arena blocks to the next
@@ -62,12 +65,11 @@ __host__ __device__
 
 struct LoopArguments {
   RankArguments ranks[kMaxRanks]; // those of this device, by blockIdx.y
-  uint64_t imageStride = 0;
+  uint64_t imageStride = 0, controlsStride = 0;
   uint32_t numRanks = 0; // of the group
   uint32_t firstInvocation = 0;
   uint32_t invocations = 0;
-  uint32_t warmUp = 0; // invocations before the clock starts
-  bool tablesInShared = true;
+  uint32_t warmUp = 0;   // invocations before the clock starts
   bool isDirect = false; // a program without messages, on each other's buffers
   uint32_t observer = 0; // launchTimed: the thread that keeps account
   /// A block that makes no progress for so many cycles gives up.

@@ -50,12 +50,7 @@ public:
     Base::release(word, value);
     enter(Phase::Release);
   }
-  __device__ void foldAll(const interpreter::Program &program, uint32_t numPieces) {
-    enter(Phase::BeforeFold);
-    Base::foldAll(program, numPieces);
-    enter(Phase::Fold);
-  }
-  /// Steps made ready: all looks, and the vote, count as acquiring.
+  /// All looks, and the vote, count as acquiring.
   __device__ bool arrived(const interpreter::ReadyWord *words, uint32_t first, uint32_t number,
                           uint32_t &missing) {
     enter(Phase::BeforeAcquire);

@@ -187,7 +187,6 @@ Status checkAll(DeviceGroup &group, const std::string &planDirectory, bool quick
   auto checkVariants = [&](Case what) {
     if (Status status = check(what); !status.ok())
       return status;
-    what.options.tablesInShared = false;
     what.options.stepOperands = 0;
     if (Status status = check(what); !status.ok())
       return status;

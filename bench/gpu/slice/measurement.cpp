@@ -79,7 +79,7 @@ StatusOr<InterpretedTimes> Measurement::interpreted(const char *algorithm, Place
   InterpretedTimes times;
   for (uint32_t blocks : kBlockCounts)
     for (uint32_t slices : {1u, 4u}) {
-      Variant variant = {algorithm, blocks, placement, slices, true, protocol};
+      Variant variant = {algorithm, blocks, placement, slices, protocol};
       if (!isSensible(variant))
         continue;
       if (Status status = offer(times, variant); !status.ok())
@@ -132,7 +132,6 @@ StatusOr<std::unique_ptr<InterpreterRun>> Measurement::prepare(const Variant &va
   options.count = count;
   options.placement = variant.placement;
   options.tiles = {1 << 30, variant.slices}; // one tile
-  options.tablesInShared = variant.tablesInShared;
   return InterpreterRun::make(group, plan, buffers, options);
 }
 

@@ -56,7 +56,6 @@ public:
     uint32_t blocks = 1;
     interpreter::Placement placement = interpreter::Placement::AtSource;
     uint32_t slices = 1;
-    bool tablesInShared = true;
     plan::Protocol protocol = plan::Protocol::Simple;
   };
   /// A run of one plan, ready to start.

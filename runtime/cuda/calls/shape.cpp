@@ -47,13 +47,10 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const BindRequest &mess
   request.placement = Placement::AtDestination;
   request.lines = kDeviceLines;
   request.lines.hasWide = context.memory.hasWideLines();
-  request.stepOperands = kMaxBlockOperands;
+  request.stepOperands = kMaxStepOperands;
   if (Status status = bindForKernels(*spec.plan, request, kernels); !status.ok())
     return status;
   const Program &program = bound->program();
-  if (program.maxOperands > kMaxBlockOperands)
-    return invalid(spec, "has an instruction with more than " + std::to_string(kMaxBlockOperands) +
-                             " operands");
   if (program.numBlocks > context.maxBlocks)
     return invalid(spec, "has " + std::to_string(program.numBlocks) +
                              " thread blocks on a rank; the device runs " +

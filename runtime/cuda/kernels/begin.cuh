@@ -116,7 +116,7 @@ __device__ inline PeerBegin judgePeer(const DeviceCollective &collective, uint64
                                       const PeerWords &words) {
   PeerBegin found;
   uint32_t peer = laneOfWarp();
-  if (peer >= collective.numRanks || (collective.idleRanks >> peer & 1) != 0)
+  if (peer >= collective.numRanks)
     return found;
   // Whether it has memory for this, and lets the invocation begin there.
   found.isRegistered = words.where != 0;

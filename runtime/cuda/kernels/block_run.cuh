@@ -6,7 +6,6 @@
 #include "runtime/cuda/tables/limits.h"
 #include "runtime/exec/cuda/target_cuda.cuh"
 #include "runtime/exec/step/ready.h"
-#include "runtime/exec/step/step.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +14,6 @@ namespace occl::cuda {
 
 using namespace interpreter;
 
-static_assert(kMaxBlockOperands == CudaTeam::kMaxOperands);
 static_assert(kAloneBytes == CudaTeam::kAloneBytes);
 
 /// The static part of a thread block, in shared memory.
@@ -27,23 +25,16 @@ struct BlockState {
 };
 
 /// What relocate() does, shared out among the first kRelocations threads.
-inline constexpr uint32_t kRelocations = 15;
-static_assert(offsetof(Program, chunkBegins) == 9 * sizeof(char *));
+inline constexpr uint32_t kRelocations = 4;
 static_assert(offsetof(ReadyTables, pieces) == 3 * sizeof(char *));
 __device__ inline void relocateOne(ImageHeader &header, const char *base, uint32_t which) {
-  constexpr uint32_t kOfProgram = 10, kOfReady = 4; // side by side
-  auto *pointer = reinterpret_cast<uintptr_t *>(&header.controls);
-  if (which < kOfProgram)
-    pointer = reinterpret_cast<uintptr_t *>(&header.program) + which;
-  else if (which < kOfProgram + kOfReady)
-    pointer = reinterpret_cast<uintptr_t *>(&header.ready) + (which - kOfProgram);
-  *pointer += reinterpret_cast<uintptr_t>(base);
+  auto *pointers = reinterpret_cast<uintptr_t *>(&header.ready); // side by side
+  pointers[which] += reinterpret_cast<uintptr_t>(base);
 }
 
 /// Who loads an image: all warps but the first, which may come when it likes and so only waits for
-/// the others, or the first warp alone, which wants all of it.
+/// the others, or the first warp alone.
 struct ByOthers {
-  static constexpr bool kWantsAll = false;
   __device__ static uint32_t thread() { return threadIdx.x - kControlThreads; }
   __device__ static uint32_t numThreads() { return blockDim.x - kControlThreads; }
   /// Barrier 3, which nobody else uses.
@@ -53,15 +44,14 @@ struct ByOthers {
   __device__ static void end() { __syncthreads(); }
 };
 struct ByFirstWarp {
-  static constexpr bool kWantsAll = true;
   __device__ static uint32_t thread() { return threadIdx.x; }
   __device__ static uint32_t numThreads() { return kControlThreads; }
   __device__ static void meet() { __syncwarp(); }
   __device__ static void end() { __syncwarp(); }
 };
 
-/// Copies an image, or what steps made ready need of it, to `tables`, of kTableBytes bytes in
-/// shared memory; returns the relocated header. stride: bytes of memory that may be read there.
+/// Copies an image to `tables`, of kTableBytes bytes in shared memory; returns the relocated
+/// header. stride: bytes of memory that may be read there.
 template <class By>
 __device__ const ImageHeader &loadImage(const char *image, uint64_t stride, char *tables) {
   auto *to = reinterpret_cast<uint4 *>(tables);
@@ -74,7 +64,7 @@ __device__ const ImageHeader &loadImage(const char *image, uint64_t stride, char
     if (thread < known)
       to[thread] = from[thread];
     By::meet();
-    uint32_t vectors = (header.isReady && !By::kWantsAll ? header.readyBytes : header.bytes) / 16;
+    uint32_t vectors = header.bytes / 16;
     for (uint32_t i = thread + numThreads; i < vectors; i += numThreads)
       to[i] = from[i];
     By::meet();
@@ -85,54 +75,36 @@ __device__ const ImageHeader &loadImage(const char *image, uint64_t stride, char
   return header;
 }
 
-/// A thread block whose steps are made ready: where ImageHeader::isReady, and the image was loaded
-/// by loadImage() to `tables`. The first warp.
-template <class Target, bool kOverlaps> class ReadyRunnerOf {
+/// A thread block, of which the image was loaded by loadImage() to `tables`. The first warp.
+template <class Target, Resolution kWhen> class RunnerOf {
 public:
-  __device__ ReadyRunnerOf(const BlockState &state, const ImageHeader &header, char *tables,
-                           Target &target, uint32_t)
+  __device__ RunnerOf(const BlockState &state, const ImageHeader &header, char *tables,
+                      Target &target)
       : block(state.invocation, header.program, header.ready,
-              reinterpret_cast<ReadyWord *>(tables + header.readyBytes), target,
+              reinterpret_cast<ReadyWord *>(tables + header.bytes), target,
               header.isMeasured && state.isAligned) {}
   /// A new invocation: `state` has changed. Buffers are aligned as before.
   __device__ void restart() { block.restart(); }
-  /// As runBlock().
+  /// Steps until the block is finished or blocked, or so many are done (then Progressed).
   __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {
     return block.run(context, maxSlices);
   }
 
 private:
-  ReadyBlock<Target, kOverlaps> block;
+  ReadyBlock<Target, kWhen> block;
 };
-template <class Target> using ReadyRunner = ReadyRunnerOf<Target, false>;
-/// The same where stepsOverlap().
-template <class Target> using OverlappingRunner = ReadyRunnerOf<Target, true>;
+/// Not where ImageHeader::isPerStep.
+template <class Target> using TileRunner = RunnerOf<Target, Resolution::PerTile>;
+/// Where stepsOverlap().
+template <class Target> using OverlappingRunner = RunnerOf<Target, Resolution::Overlapped>;
+/// Any thread block. Kernels that have another one keep this one's code apart, in a function that
+/// is not inlined: else its registers are in the other's way.
+template <class Target> using StepRunner = RunnerOf<Target, Resolution::PerStep>;
 
-/// Whether there are several tiles, made ready, and room for two.
+/// Whether there are several tiles, and room for two.
 __device__ inline bool stepsOverlap(const ImageHeader &header) {
-  return header.isReady && header.program.numTiles > 1 &&
-         header.readyBytes + header.ready.numSources * sizeof(ReadyWord) +
-                 secondRoomBytes(header.ready) <=
-             kTableBytes;
+  return header.program.numTiles > 1 && !header.isPerStep &&
+         roomBytes(header) + secondRoomBytes(header.ready) <= kTableBytes;
 }
-
-/// Any thread block. Kernels that hold both keep this one's code apart, in a function that is not
-/// inlined: else its registers are in the other's way.
-template <class Target> class StepRunner {
-public:
-  /// block: which of the plan's.
-  __device__ StepRunner(const BlockState &state, const ImageHeader &, char *, Target &target,
-                        uint32_t block)
-      : invocation(state.invocation), target(target), block(block) {}
-  __device__ void restart() {}
-  __device__ StepResult run(BlockContext &context, uint32_t maxSlices) {
-    return runBlock(invocation, block, context, target, maxSlices);
-  }
-
-private:
-  const Invocation &invocation;
-  Target &target;
-  const uint32_t block;
-};
 
 } // namespace occl::cuda

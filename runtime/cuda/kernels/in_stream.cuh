@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kThreads)
   if (standing.verdict == Verdict::GoOn)
     standing.verdict = begin(state, arguments, arguments.bound, header, taken.number, early);
   if (standing.verdict == Verdict::GoOn)
-    standing = takeReadySteps(state, tables, arguments.bound, target,
-                              {blockIdx.x, arguments.bound.place, taken.number, false, {}})
+    standing = takeStepsOf(state, tables, arguments.bound, target,
+                           {blockIdx.x, arguments.bound.place, taken.number, false, {}})
                    .standing;
   if (standing.verdict == Verdict::GoOn && threadIdx.x == 0)
     countInvocation(arguments, taken.number, blockIdx.x);

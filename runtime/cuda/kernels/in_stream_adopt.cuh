@@ -70,8 +70,7 @@ template <template <class> class Runner, class Target>
 __device__ __forceinline__ Report takeSteps(const BlockState &state, char *tables,
                                             const WaitBound &bound, Target &target,
                                             const Errand &errand) {
-  Runner<Target> runner(state, *reinterpret_cast<const ImageHeader *>(tables), tables, target,
-                        errand.block);
+  Runner<Target> runner(state, *reinterpret_cast<const ImageHeader *>(tables), tables, target);
   BlockContext context = errand.context;
   WarpWatch watch(bound);
   for (;;) {
@@ -89,9 +88,9 @@ __device__ __forceinline__ Report takeSteps(const BlockState &state, char *table
   }
 }
 
-/// The same for a thread block whose steps cannot be made ready, or overlap. Not inlined: its
-/// registers are not to be in the way of steps that are made ready. Who has waited for long and
-/// comes here for others takes all steps apart: the code is there once, and the whole image is.
+/// The same for a thread block of which some steps are made ready one by one, or steps overlap. Not
+/// inlined: its registers are not to be in the way of others. Who has waited for long and comes
+/// here for others takes all steps apart: the code is there once.
 template <template <class> class Runner, class Target>
 __device__ __noinline__ Report takeStepsApart(const BlockState &state, char *tables,
                                               const WaitBound &bound, Target target,
@@ -101,16 +100,16 @@ __device__ __noinline__ Report takeStepsApart(const BlockState &state, char *tab
 
 /// As it is quickest.
 template <class Target>
-__device__ __forceinline__ Report takeReadySteps(const BlockState &state, char *tables,
-                                                 const WaitBound &bound, Target &target,
-                                                 const Errand &errand) {
+__device__ __forceinline__ Report takeStepsOf(const BlockState &state, char *tables,
+                                              const WaitBound &bound, Target &target,
+                                              const Errand &errand) {
   const ImageHeader &header = *reinterpret_cast<const ImageHeader *>(tables);
-  if (!header.isReady)
+  if (header.isPerStep)
     return takeStepsApart<StepRunner>(state, tables, bound, target, errand);
   if constexpr (Target::kFoldsBeside)
     if (stepsOverlap(header))
       return takeStepsApart<OverlappingRunner>(state, tables, bound, target, errand);
-  return takeSteps<ReadyRunner>(state, tables, bound, target, errand);
+  return takeSteps<TileRunner>(state, tables, bound, target, errand);
 }
 
 /// Meets the other ranks and makes `state` that of the invocation. GoOn: steps may begin.

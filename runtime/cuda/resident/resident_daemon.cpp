@@ -285,7 +285,6 @@ StatusOr<uint32_t> ResidentDaemon::add(Tenant &tenant, const DeviceCollective &d
   collective.device = device;
   collective.rank = device.rank;
   collective.numRanks = device.numRanks;
-  collective.idleRanks = device.idleRanks;
   collective.done = words.done ? words.done : &collectives[*number].doneWord;
   collective.announced = &recordIn(device.arenas[device.rank], device.slot, 0)->announced;
   collective.announcedStride = sizeof(RankRecord);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/base/host_device.h"
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/step.h"
 
 #include <cstdint>
 

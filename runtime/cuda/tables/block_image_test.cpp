@@ -3,7 +3,6 @@
 #include "runtime/cuda/tables/block_image.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/host/target_host.h"
-#include "runtime/exec/step/step.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +21,7 @@ Status runFromImages(Simulation &simulation) {
       images[r].push_back(makeBlockImage(simulation.binding(r).program(), b));
       char *image = images[r][b].data();
       auto &header = *reinterpret_cast<ImageHeader *>(image);
-      EXPECT_EQ(header.bytes, images[r][b].size());
+      EXPECT_EQ(roomBytes(header), images[r][b].size());
       relocate(header, image);
     }
   HostTarget target;
@@ -31,9 +30,14 @@ Status runFromImages(Simulation &simulation) {
     finished = true;
     for (uint32_t r = 0; r < simulation.numRanks(); ++r)
       for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
+        char *image = images[r][b].data();
+        const auto &header = *reinterpret_cast<ImageHeader *>(image);
         Invocation invocation = simulation.invocation(r);
-        invocation.program = &reinterpret_cast<ImageHeader *>(images[r][b].data())->program;
-        StepResult result = runBlock(invocation, b, simulation.context(r, b), target, 2);
+        invocation.program = &header.program;
+        ReadyBlock<HostTarget, Resolution::PerStep> steps(
+            invocation, header.program, header.ready,
+            reinterpret_cast<ReadyWord *>(image + header.bytes), target);
+        StepResult result = steps.run(simulation.context(r, b), 2);
         moved |= result.slices > 0;
         finished &= result.status == StepStatus::Finished;
       }

@@ -130,8 +130,6 @@ struct DeviceCollective {
   uint32_t slot = 0;
   uint32_t rank = 0;
   uint32_t numRanks = 0;
-  /// Bit r: rank r has no thread block. It says nothing, and nobody waits for it.
-  uint32_t idleRanks = 0;
   uint32_t ring = 1; // a power of two
   /// The program accesses other ranks' buffers.
   bool isDirect = false;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/cuda/tables/device_collective.h"
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/step.h"
 
 #include <cstdint>
 

@@ -15,16 +15,20 @@ constexpr TilePolicy kSmallTiles = {.messageBytes = 1000, .slicesPerMessage = 1}
 
 class Conformance : public testing::TestWithParam<NamedProgram> {
 protected:
-  /// In every alias mode that the plan is valid for, and every placement; by the driver of hosts
-  /// and slice by slice as on devices.
+  /// In every alias mode that the plan is valid for, and every placement; on hosts, on devices, and
+  /// with ranks on either.
   void check(const plan::Plan &plan, SimulationOptions options, uint64_t seed,
              uint32_t maxSlices = 3) {
-    for (bool hostSteps : {true, false})
-      for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+    for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+      options.placement = placement;
+      for (bool hostSteps : {true, false}) {
         options.hostSteps = hostSteps;
-        options.placement = placement;
         checkAliasModes(plan, options, seed, maxSlices);
       }
+    }
+    options.mixesSteps = plan.numRanks > 1;
+    if (options.mixesSteps)
+      checkAliasModes(plan, options, seed, maxSlices);
   }
 
   void checkAliasModes(const plan::Plan &plan, SimulationOptions options, uint64_t seed,
@@ -40,7 +44,10 @@ protected:
                                << options.count << " elements of " << nameOf(options.type) << ", "
                                << nameOf(options.op) << (inPlace ? ", in place" : "")
                                << (options.placement == Placement::AtSource ? "" : ", pushed")
-                               << (options.hostSteps ? ", on hosts" : "") << ", seed " << seed;
+                               << (options.hostSteps    ? ", on hosts"
+                                   : options.mixesSteps ? ", on both"
+                                                        : "")
+                               << ", seed " << seed;
     }
   }
   /// The reference has its in-place form nowhere to look up: the input is gone.

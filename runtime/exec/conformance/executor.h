@@ -1,5 +1,4 @@
-// What executes one thread block of a simulation: steps made ready (ready.h) where they can be,
-// else steps as step.h has them.
+// What executes one thread block of a simulation as a device does, in one of its ways.
 #pragma once
 
 #include "runtime/exec/conformance/simulation.h"
@@ -12,43 +11,45 @@
 
 namespace occl::interpreter::conformance {
 
-/// A thread block of some rank; made ready if it can be.
+/// A thread block of some rank.
 template <class Target> class Executor {
 public:
-  /// `overlaps`: steps that are made ready do; `measures`: they are measured beforehand;
-  /// `mayBeReady`: else each is as step.h has it.
+  /// `wanted`: when its steps are made ready, unless its tables need PerStep; `measures`: they are
+  /// measured beforehand.
   Executor(Simulation &simulation, uint32_t rank, uint32_t index, Target &target,
-           bool overlaps = false, bool measures = false, bool mayBeReady = true)
-      : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
-        index(index), target(target) {
+           Resolution wanted = Resolution::PerTile, bool measures = false)
+      : context(simulation.context(rank, index)),
+        tables(makeReadyTables(*simulation.invocation(rank).program, index)),
+        when(tables.isPerStep ? Resolution::PerStep : wanted) {
+    const Invocation &invocation = simulation.invocation(rank);
     const Program &program = *invocation.program;
-    if (!mayBeReady || !isReadyForm(program, program.blocks[index]))
-      return;
-    tables = makeReadyTables(program, index);
     const bool isMeasured = measures && measureBeforehand(program, 1, 0, tables);
     words.resize(tables.sources.size() + secondRoomBytes(tables.view()) / sizeof(ReadyWord) + 1);
-    if (overlaps)
-      overlapping.emplace(invocation, program, tables.view(), words.data(), target);
-    else
+    auto make = [&](auto &block) {
       block.emplace(invocation, program, tables.view(), words.data(), target, isMeasured);
+    };
+    if (when == Resolution::Overlapped)
+      overlapped.emplace(invocation, program, tables.view(), words.data(), target);
+    else if (when == Resolution::PerStep)
+      make(perStep);
+    else
+      make(perTile);
   }
-  bool isReady() const { return block.has_value() || overlapping.has_value(); }
+  Resolution resolution() const { return when; }
   StepResult run(uint32_t maxSteps) {
-    if (overlapping)
-      return overlapping->run(context, maxSteps);
-    return block ? block->run(context, maxSteps)
-                 : runBlock(invocation, index, context, target, maxSteps);
+    if (overlapped)
+      return overlapped->run(context, maxSteps);
+    return perStep ? perStep->run(context, maxSteps) : perTile->run(context, maxSteps);
   }
 
 private:
-  const Invocation &invocation;
   BlockContext &context;
-  const uint32_t index;
-  Target &target;
   ReadyBlockTables tables;
+  const Resolution when;
   std::vector<ReadyWord> words;
-  std::optional<ReadyBlock<Target>> block;
-  std::optional<ReadyBlock<Target, true>> overlapping;
+  std::optional<ReadyBlock<Target>> perTile;
+  std::optional<ReadyBlock<Target, Resolution::Overlapped>> overlapped;
+  std::optional<ReadyBlock<Target, Resolution::PerStep>> perStep;
 };
 
 } // namespace occl::interpreter::conformance

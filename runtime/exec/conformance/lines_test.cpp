@@ -4,8 +4,8 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"
-#include "runtime/exec/host/target_host.h"
 #include "runtime/exec/host/step_driver.h"
+#include "runtime/exec/host/target_host.h"
 
 #include <gtest/gtest.h>
 
@@ -29,22 +29,30 @@ plan::Plan make(const NamedProgram &program, uint32_t ranks, Protocol protocol) 
 
 class Lines : public testing::TestWithParam<NamedProgram> {
 protected:
+  /// On hosts, and as devices have it: all ranks, or every second one.
   void check(uint32_t ranks, const SimulationOptions &given, uint64_t seed) {
     for (Protocol protocol : kProtocols) {
       plan::Plan plan = make(GetParam(), ranks, protocol);
       for (const LinePolicy &policy : kPolicies)
-        for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+        for (auto [placement, hostSteps] :
+             {std::pair(Placement::AtSource, true), std::pair(Placement::AtDestination, true),
+              std::pair(Placement::AtDestination, false)}) {
           SimulationOptions options = given;
           options.lines = policy;
           options.placement = placement;
-          options.hostSteps = true;
+          options.hostSteps = hostSteps;
+          options.mixesSteps = !hostSteps && seed % 2 != 0;
           Status status = checkCollective(plan, options, seed, [&](Simulation &simulation) {
             return runRandomly(simulation, seed, 3);
           });
           ASSERT_TRUE(status.ok())
               << status.message() << "\n  " << ranks << " ranks, " << options.count
               << " elements of " << nameOf(options.type) << ", " << nameOf(options.op) << ", "
-              << nameOf(protocol) << ", lines of " << policy.wideLineBytes << ", seed " << seed;
+              << nameOf(protocol) << ", lines of " << policy.wideLineBytes
+              << (hostSteps            ? ", on hosts"
+                  : options.mixesSteps ? ", on both"
+                                       : "")
+              << ", seed " << seed;
         }
     }
   }

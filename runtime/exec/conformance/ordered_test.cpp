@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -92,8 +93,10 @@ public:
         return {StatusCode::InternalError, "something was written outside of the blocks"};
     return {};
   }
-  /// Thread blocks that were made ready, and calls that a rank began before others were there.
-  uint32_t numReady = 0, numAhead = 0;
+  /// Thread blocks by when their steps are made ready, and calls that a rank began before others
+  /// were there.
+  std::array<uint32_t, 3> numWith = {};
+  uint32_t numAhead = 0;
 
 private:
   /// Whether anything moved.
@@ -143,8 +146,8 @@ private:
         simulation.announce(from, r);
     for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
       rank.open.push_back(std::make_unique<Executor<HostTarget>>(
-          simulation, r, b, target, random() % 2 == 0, random() % 2 == 0, random() % 3 != 0));
-      numReady += rank.open.back()->isReady();
+          simulation, r, b, target, Resolution(random() % 3), random() % 2 == 0));
+      numWith[static_cast<size_t>(rank.open.back()->resolution())]++;
     }
     rank.hasBegun = true;
     return true;
@@ -284,15 +287,18 @@ constexpr uint64_t kClears = uint64_t{cuda::kUsesUncleared} * kRing;
 TEST(Ordered, CallsInTheSameBlocksGiveTheReference) {
   const uint64_t seed = std::random_device()();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  uint32_t ready = 0, ahead = 0;
+  std::array<uint32_t, 3> with = {};
+  uint32_t ahead = 0;
   for (uint64_t first : {uint64_t{0}, kClears - 60, kFlagsWrap - 60, uint64_t{12345}}) {
     auto sequence = std::make_unique<Sequence>(seed + first, first, Flaw::None);
     Status status = sequence->run(250);
     ASSERT_TRUE(status.ok()) << "seed " << seed << ", first " << first << ": " << status.message();
-    ready += sequence->numReady;
+    for (size_t i = 0; i < with.size(); ++i)
+      with[i] += sequence->numWith[i];
     ahead += sequence->numAhead;
   }
-  EXPECT_GT(ready, 0u);
+  for (uint32_t number : with)
+    EXPECT_GT(number, 0u);
   EXPECT_GT(ahead, 0u);
 }
 

@@ -1,5 +1,5 @@
-// Steps made ready do what steps do: the same collectives, in any order, beside thread blocks that
-// look everything up.
+// Steps made ready give what the collective is defined to give, in any order, whenever they are
+// made so.
 #include "runtime/exec/step/ready_tables.h"
 
 #include "plan/model/builder.h"
@@ -14,23 +14,26 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace occl::interpreter::conformance {
 namespace {
 
-/// Random turns of random thread blocks to the end. `ready` counts those that were made ready.
-Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32_t &ready) {
+/// Random turns of random thread blocks to the end. `perStep` counts those that had to be made
+/// ready step by step.
+Status runTurns(Simulation &simulation, uint64_t seed, uint32_t maxSteps, uint32_t &perStep) {
   std::mt19937_64 random(seed);
   auto target = std::make_unique<HostTarget>();
   simulation.announceAll();
   std::vector<std::unique_ptr<Executor<HostTarget>>> open;
   for (uint32_t r = 0; r < simulation.numRanks(); ++r)
     for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
-      open.push_back(std::make_unique<Executor<HostTarget>>(simulation, r, b, *target,
-                                                            (seed + r + b) % 3 != 0, b % 2 == 0));
-      ready += open.back()->isReady();
+      const auto wanted = Resolution((seed + r + b) % 3);
+      open.push_back(
+          std::make_unique<Executor<HostTarget>>(simulation, r, b, *target, wanted, b % 2 == 0));
+      perStep += open.back()->resolution() != wanted;
     }
   for (uint64_t inVain = 0; !open.empty();) {
     std::swap(open[random() % open.size()], open.back());
@@ -49,11 +52,11 @@ uint32_t mostSteps(uint64_t seed) { return seed % 4 == 0 ? ~0u : static_cast<uin
 
 class Ready : public testing::TestWithParam<NamedProgram> {
 protected:
-  uint32_t wereReady = 0;
+  uint32_t perStep = 0;
 };
 
-/// Of one slice on one tile or several, or of several slices on one tile.
-constexpr TilePolicy kTiles[] = {{1 << 30, 1}, {700, 1}, {1 << 30, 3}};
+/// Of one slice on one tile or several, or of several slices on either.
+constexpr TilePolicy kTiles[] = {{1 << 30, 1}, {700, 1}, {1 << 30, 3}, {3000, 3}};
 
 TEST_P(Ready, GivesTheReference) {
   uint64_t seed = std::random_device()();
@@ -71,38 +74,38 @@ TEST_P(Ready, GivesTheReference) {
             plan::Plan plan = GetParam().make(ranks);
             if (plan.uniformChunks)
               options.count = count * plan.partChunks;
-            uint32_t ready = 0;
             ++seed;
             Status status = checkCollective(plan, options, 5, [&](Simulation &simulation) {
-              Status status = runTurns(simulation, seed, mostSteps(seed), ready);
+              Status status = runTurns(simulation, seed, mostSteps(seed), perStep);
               // In place another invocation would fold results.
               for (uint32_t i = 0; i < 3 && status.ok() && !options.inPlace; ++i) {
                 simulation.goOn();
-                status = runTurns(simulation, seed + i, mostSteps(seed), ready);
+                status = runTurns(simulation, seed + i, mostSteps(seed), perStep);
               }
               return status;
             });
-            ASSERT_TRUE(status.ok()) << status.message() << ", " << ranks << " ranks, seed " << seed
-                                     << ", count " << count;
-            if (count == 1 || tiles.messageBytes == 1 << 30)
-              wereReady += ready;
+            ASSERT_TRUE(status.ok())
+                << status.message() << ", " << ranks << " ranks, seed " << seed << ", count "
+                << count << ", messages of " << tiles.messageBytes << " bytes, "
+                << tiles.slicesPerMessage << " slices, steps of " << stepOperands << " operands";
           }
-  EXPECT_GT(wereReady, 0u);
+  EXPECT_GT(perStep, 0u);
 }
 
-/// Messages of up to seven slices, which are steps of their own.
+/// Messages of up to seven slices. Elements of a byte: chunks begin anywhere in a line.
 TEST_P(Ready, GivesTheReferenceInLines) {
   uint64_t seed = std::random_device()();
   for (plan::Protocol protocol : {plan::Protocol::LL, plan::Protocol::LL128})
     for (uint32_t ranks : {2u, 3u})
       for (uint64_t count : {uint64_t(0), uint64_t(5), uint64_t(3001)})
-        for (Placement placement : {Placement::AtSource, Placement::AtDestination}) {
+        for (auto [placement, type, messageBytes] :
+             {std::tuple(Placement::AtSource, DataType::Uint8, 1u << 30),
+              std::tuple(Placement::AtDestination, DataType::Int32, 1u << 30),
+              std::tuple(Placement::AtDestination, DataType::Int32, 2000u)}) {
           plan::Plan plan = GetParam().make(ranks);
           plan.protocol = protocol;
-          SimulationOptions options = {.count = count,
-                                       .type = DataType::Int32,
-                                       .tiles = {1 << 30, 1},
-                                       .placement = placement};
+          SimulationOptions options = {
+              .count = count, .type = type, .tiles = {messageBytes, 1}, .placement = placement};
           if (plan.uniformChunks)
             options.count = count * plan.partChunks;
           ++seed;
@@ -111,26 +114,27 @@ TEST_P(Ready, GivesTheReferenceInLines) {
             for (uint32_t i = 0; i < 6 && status.ok(); ++i) {
               if (i != 0)
                 simulation.goOn();
-              status = runTurns(simulation, seed + i, 1 + seed % 3, wereReady);
+              status = runTurns(simulation, seed + i, 1 + seed % 3, perStep);
             }
             return status;
           });
           ASSERT_TRUE(status.ok()) << status.message() << ", " << ranks << " ranks, seed " << seed
                                    << ", count " << count;
         }
-  EXPECT_GT(wereReady, 0u);
+  EXPECT_GT(perStep, 0u);
 }
 
+/// Of a message in more units than a step could have.
 TEST(ReadyStep, TakesAMessageSliceBySlice) {
   plan::Plan plan = programs()[0].make(2);
   plan.protocol = plan::Protocol::LL;
-  auto made = Simulation::make(plan, {.count = 3000, .type = DataType::Int32});
+  auto made = Simulation::make(plan, {.count = 2 * 8 * 65536 / 4, .type = DataType::Int32});
   ASSERT_TRUE(made.ok()) << made.status().message();
   Simulation &simulation = **made;
   simulation.announceAll();
   HostTarget target;
   Executor<HostTarget> first(simulation, 0, 0, target);
-  ASSERT_TRUE(first.isReady());
+  ASSERT_EQ(first.resolution(), Resolution::PerStep);
   EXPECT_EQ(first.run(1).slices, 1u);
   EXPECT_EQ(simulation.context(0, 0).instruction, 0u);
   EXPECT_EQ(simulation.context(0, 0).slice, 1u);
@@ -145,7 +149,7 @@ TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) 
   simulation.announceAll();
   HostTarget target;
   Executor<HostTarget> first(simulation, 0, 0, target), second(simulation, 1, 0, target);
-  ASSERT_TRUE(first.isReady());
+  ASSERT_EQ(first.resolution(), Resolution::PerTile);
   StepResult blocked = first.run(100);
   ASSERT_EQ(blocked.status, StepStatus::Blocked);
   EXPECT_EQ(blocked.obstacle.reason, BlockReason::Data);
@@ -200,6 +204,45 @@ TEST(ReadyTables, AreNotMeasuredBeforehandWhereThatIsNotKnown) {
   EXPECT_FALSE(isMeasured) << "lines";
 }
 
+/// However many slices there are: a table is no larger for a larger count.
+TEST(ReadyTables, HaveOneStepForAllSlicesOfAnInstruction) {
+  plan::Plan plan = plan::testing::ringAllGather(3);
+  plan.protocol = plan::Protocol::LL;
+  bool isMeasured = false;
+  const ReadyBlockTables one = tablesOf(plan, 64, {1 << 30, 1}, 0, isMeasured),
+                         many = tablesOf(plan, 90'000, {1 << 30, 1}, 0, isMeasured);
+  EXPECT_FALSE(one.isPerStep);
+  EXPECT_TRUE(many.isPerStep);
+  EXPECT_EQ(many.steps.size(), many.numInstructions);
+  EXPECT_EQ(many.pieces.size(), one.pieces.size());
+  EXPECT_EQ(many.sources.size(), one.sources.size());
+}
+
+/// Through scratch, where each chunk has a place of its own.
+TEST(ReadyTables, HaveAPieceForEachChunkThatDoesNotLieBesideTheOthers) {
+  constexpr uint32_t kRanks = 3;
+  bool isMeasured = false;
+  const ReadyBlockTables tables =
+      tablesOf(aggregatedAllReduce(kRanks), 1000, {1 << 30, 1}, 0, isMeasured);
+  ASSERT_EQ(tables.numInstructions, 2u);
+  const ReadyStep &send = tables.steps[0], &fold = tables.steps[1];
+  EXPECT_FALSE(send.isScattered);
+  EXPECT_EQ(send.numPieces, 1u);
+  ASSERT_TRUE(fold.isScattered);
+  ASSERT_EQ(fold.numPieces, kRanks);
+  uint64_t elements = 0;
+  for (uint32_t p = 0; p < kRanks; ++p) {
+    const FoldPiece &piece = tables.pieces[fold.firstPiece + p];
+    EXPECT_EQ(piece.numSources, kRanks);
+    const ReadySource *sources = tables.sources.data() + piece.firstPointer;
+    for (uint32_t s = 0; s < kRanks; ++s) // own input, or a message
+      EXPECT_EQ(sources[s].offset % 128, sources[s].placeAndKind % 2 != 0 ? elements % 128 : 0);
+    EXPECT_EQ(sources[kRanks].offset, p * 384) << "scratch";
+    elements += piece.allElements;
+  }
+  EXPECT_EQ(elements, 1000u);
+}
+
 /// Writes down when data moves, when words are stored, and when somebody waits.
 class Recorder : public HostTarget {
 public:
@@ -248,8 +291,8 @@ std::string eventsOfSender(uint32_t depth, bool overlaps) {
   Simulation &simulation = **made;
   simulation.announceAll();
   Recorder recorder;
-  Executor<Recorder> sender(simulation, 0, 0, recorder, overlaps);
-  EXPECT_TRUE(sender.isReady());
+  Executor<Recorder> sender(simulation, 0, 0, recorder,
+                            overlaps ? Resolution::Overlapped : Resolution::PerTile);
   sender.run(100);
   return recorder.events;
 }

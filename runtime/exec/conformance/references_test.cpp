@@ -6,8 +6,8 @@
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/conformance.h"
 #include "runtime/exec/conformance/programs.h"
-#include "runtime/exec/host/target_host.h"
 #include "runtime/exec/host/step_driver.h"
+#include "runtime/exec/host/target_host.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "plan/model/chunking_of.h"
 #include "runtime/exec/host/step_driver.h"
-#include "runtime/exec/host/target_host.h"
+#include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
 
 #include <atomic>
@@ -26,6 +26,7 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
   auto simulation = std::make_unique<Simulation>();
   simulation->ranks.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
+    const bool hostSteps = options.hostSteps || (options.mixesSteps && r % 2 != 0);
     auto bound = bind(plan, {.rank = r,
                              .count = options.count,
                              .type = options.type,
@@ -35,8 +36,8 @@ StatusOr<std::unique_ptr<Simulation>> Simulation::make(const plan::Plan &plan,
                              .lines = options.lines,
                              .referenceBytes = options.referenceBytes,
                              .slotsOffset = options.slotsOffset,
-                             .stepOperands = options.stepOperands,
-                             .hostSteps = options.hostSteps});
+                             .stepOperands = hostSteps ? 0 : options.stepOperands,
+                             .hostSteps = hostSteps});
     if (!bound.ok())
       return bound.status();
     simulation->ranks[r].binding = *bound;
@@ -88,6 +89,30 @@ void Simulation::allocate(Rank &rank, const plan::Plan &plan, const SimulationOp
   rank.invocation.inPlace = options.inPlace;
   for (int kind = 0; kind < 2 && options.referenceBytes != 0; ++kind)
     rank.invocation.references[kind] = tag | reinterpret_cast<uint64_t>(rank.places[kind]);
+  for (uint32_t b = 0; b < binding.program().numBlocks; ++b) {
+    if (binding.steps(b) != nullptr)
+      break;
+    DeviceBlock &block = rank.onDevice.emplace_back();
+    block.tables = makeReadyTables(binding.program(), b);
+    block.words.resize(block.tables.sources.size());
+  }
+}
+
+StepResult Simulation::run(uint32_t r, uint32_t block, BlockContext &context, HostTarget &target,
+                           uint32_t maxSlices) {
+  Rank &rank = ranks[r];
+  if (rank.onDevice.empty())
+    return runOnHost(rank.invocation, *rank.binding->steps(block), context, target, maxSlices);
+  // A device knows all places before it runs a thread block.
+  for (uint32_t other : rank.binding->arenaRanks())
+    if (HostTarget::acquire(&rank.places[arenaPlace(other)]) == nullptr)
+      return {StepStatus::Blocked, {BlockReason::Announce, 0, other}, 0};
+  DeviceBlock &device = rank.onDevice[block];
+  if (!device.steps || device.target != &target)
+    device.steps.emplace(rank.invocation, rank.binding->program(), device.tables.view(),
+                         device.words.data(), target);
+  device.target = &target;
+  return device.steps->run(context, maxSlices);
 }
 
 void Simulation::restart() {
@@ -119,6 +144,8 @@ void Simulation::forget() {
     std::fill(rank.places.begin() + arenaPlace(0), rank.places.end(), nullptr);
     rank.places[arenaPlace(r)] = rank.block;
     std::ranges::fill(rank.contexts, BlockContext());
+    for (DeviceBlock &block : rank.onDevice)
+      block.steps.reset();
   }
 }
 
@@ -140,6 +167,8 @@ void Simulation::goOn() {
     rank.invocation.wordBase += kWordsApart;
     rank.invocation.flagBase += rank.binding->program().flagsPerInvocation;
     rank.contexts.assign(rank.contexts.size(), {});
+    for (DeviceBlock &block : rank.onDevice)
+      block.steps.reset();
   }
 }
 
@@ -162,15 +191,6 @@ std::string describe(uint32_t rank, uint32_t block, const BlockContext &context,
          reasons[static_cast<unsigned>(obstacle.reason)] + " of rank " +
          std::to_string(obstacle.peer) + " (connection or thread block " +
          std::to_string(obstacle.what) + ")";
-}
-
-StepResult runTurn(Simulation &simulation, uint32_t rank, uint32_t block, HostTarget &target,
-                   uint32_t maxSlices) {
-  const Invocation &invocation = simulation.invocation(rank);
-  BlockContext &context = simulation.context(rank, block);
-  const StepTable *steps = simulation.binding(rank).steps(block);
-  return steps ? runOnHost(invocation, *steps, context, target, maxSlices)
-               : runBlock(invocation, block, context, target, maxSlices);
 }
 
 /// Something that can happen next: a turn of a thread block, or (block kAnnounce) all announcements
@@ -203,7 +223,7 @@ Status runRandomly(Simulation &simulation, uint64_t seed, uint32_t maxSlices) {
           simulation.announce(from, rank);
     } else {
       BlockContext &context = simulation.context(rank, block);
-      StepResult result = runTurn(simulation, rank, block, *target, maxSlices);
+      StepResult result = simulation.run(rank, block, *target, maxSlices);
       moved = result.slices > 0;
       if (result.status == StepStatus::PeerLost)
         return {StatusCode::PeerFailed, describe(rank, block, context, {})};
@@ -233,7 +253,7 @@ Status runInThreads(Simulation &simulation, std::chrono::milliseconds atMost) {
       for (uint32_t b = 0; b < finished.size(); ++b) {
         if (finished[b])
           continue;
-        StepResult result = runTurn(simulation, rank, b, target, 16);
+        StepResult result = simulation.run(rank, b, target, 16);
         slices += result.slices;
         finished[b] = result.status == StepStatus::Finished;
         left -= finished[b];

@@ -8,11 +8,15 @@
 #include "runtime/exec/bind/bind.h"
 #include "runtime/exec/conformance/guarded_buffer.h"
 #include "runtime/exec/host/peer_memory.h"
+#include "runtime/exec/host/target_host.h"
 #include "runtime/exec/step/invocation.h"
+#include "runtime/exec/step/ready_tables.h"
+#include "runtime/exec/step/step.h"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace occl::interpreter::conformance {
@@ -34,6 +38,8 @@ struct SimulationOptions {
   /// As in BindRequest.
   uint32_t stepOperands = 0;
   bool hostSteps = false;
+  /// Of every second rank, the first one not.
+  bool mixesSteps = false;
   /// As in BindRequest.
   uint64_t slotsOffset = 0;
   /// By rank: an arena block that others may have used before, which stays as it is, with the
@@ -54,6 +60,13 @@ public:
   const Binding &binding(uint32_t rank) const { return *ranks[rank].binding; }
   Invocation &invocation(uint32_t rank) { return ranks[rank].invocation; }
   BlockContext &context(uint32_t rank, uint32_t block) { return ranks[rank].contexts[block]; }
+  /// So many slices of a thread block at most: by the driver of hosts, or, without
+  /// options.hostSteps, as devices have its steps.
+  StepResult run(uint32_t rank, uint32_t block, BlockContext &context, HostTarget &target,
+                 uint32_t maxSlices);
+  StepResult run(uint32_t rank, uint32_t block, HostTarget &target, uint32_t maxSlices) {
+    return run(rank, block, context(rank, block), target, maxSlices);
+  }
 
   char *input(uint32_t rank) { return ranks[rank].places[0]; }
   char *output(uint32_t rank) { return ranks[rank].places[1]; }
@@ -77,6 +90,15 @@ public:
   bool intact() const;
 
 private:
+  using DeviceSteps = ReadyBlock<HostTarget, Resolution::PerStep>;
+  /// The tables of a thread block, room for their words, and who has taken its last steps of this
+  /// invocation.
+  struct DeviceBlock {
+    ReadyBlockTables tables;
+    std::vector<ReadyWord> words;
+    std::optional<DeviceSteps> steps;
+    HostTarget *target = nullptr;
+  };
   struct Rank {
     std::shared_ptr<const Binding> binding;
     Invocation invocation;
@@ -88,6 +110,7 @@ private:
     std::vector<PeerMemory> memory;
     std::vector<uint64_t> progress;
     std::vector<BlockContext> contexts;
+    std::vector<DeviceBlock> onDevice; // by block; empty: on a host
   };
 
   void forget();

@@ -3,7 +3,6 @@
 // at what the one before it holds while slices arrive.
 #include "plan/testing/example_plans.h"
 #include "runtime/exec/conformance/simulation.h"
-#include "runtime/exec/host/step_driver.h"
 #include "runtime/exec/host/target_host.h"
 #include "runtime/exec/step/step.h"
 
@@ -20,17 +19,9 @@ namespace {
 constexpr uint32_t kRanks = 3;
 constexpr uint64_t kElements = 40'000;
 
-/// Of its only thread block, so many slices at most.
-StepResult run(Simulation &simulation, uint32_t rank, HostTarget &target, uint32_t slices) {
-  if (const auto *steps = simulation.binding(rank).steps(0))
-    return runOnHost(simulation.invocation(rank), *steps, simulation.context(rank, 0), target,
-                     slices);
-  return runBlock(simulation.invocation(rank), 0, simulation.context(rank, 0), target, slices);
-}
-
 void runToItsEnd(Simulation &simulation, uint32_t rank) {
   HostTarget target;
-  while (run(simulation, rank, target, 1).status != StepStatus::Finished)
+  while (simulation.run(rank, 0, target, 1).status != StepStatus::Finished)
     std::this_thread::yield();
 }
 
@@ -74,7 +65,7 @@ TEST_P(SliceOrder, WhatHasArrivedIsInTheSendersBufferToo) {
     HostTarget target;
     uint64_t seen = 0, turns = 0;
     for (bool isOver = false; !isOver && !HasFailure();) {
-      isOver = run(*simulation, 2, target, 1).status == StepStatus::Finished;
+      isOver = simulation->run(2, 0, target, 1).status == StepStatus::Finished;
       const uint64_t before = seen;
       while (seen < kElements && output(2)[seen] != 0)
         ++seen;
@@ -89,9 +80,8 @@ TEST_P(SliceOrder, WhatHasArrivedIsInTheSendersBufferToo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Drivers, SliceOrder, testing::Bool(), [](const auto &info) {
-  return info.param ? "OfHosts" : "SliceBySlice";
-});
+INSTANTIATE_TEST_SUITE_P(Drivers, SliceOrder, testing::Bool(),
+                         [](const auto &info) { return info.param ? "OfHosts" : "OfDevices"; });
 
 } // namespace
 } // namespace occl::interpreter::conformance

@@ -151,26 +151,24 @@ class Executor {
 public:
   Executor(Simulation &simulation, const Program &grouped, uint32_t rank, uint32_t index,
            bool maybe, uint64_t seed)
-      : invocation(simulation.invocation(rank)), context(simulation.context(rank, index)),
-        index(index) {
+      : simulation(simulation), rank(rank), index(index) {
     auto tables = makeStraightTables(grouped, index);
     if (tables && maybe)
-      block.emplace(invocation, std::move(*tables), seed);
+      block.emplace(simulation.invocation(rank), std::move(*tables), seed);
   }
   bool isStraight() const { return block.has_value(); }
   bool isFinished() const { return block ? block->isFinished() : finished; }
   bool step(HostTarget &target) {
     if (block)
       return block->turn(target);
-    StepResult result = runBlock(invocation, index, context, target, 1);
+    StepResult result = simulation.run(rank, index, target, 1);
     finished = result.status == StepStatus::Finished;
     return result.slices != 0 || finished;
   }
 
 private:
-  const Invocation &invocation;
-  BlockContext &context;
-  const uint32_t index;
+  Simulation &simulation;
+  const uint32_t rank, index;
   bool finished = false;
   std::optional<StraightBlock> block;
 };

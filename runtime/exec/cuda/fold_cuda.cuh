@@ -8,7 +8,7 @@
 #pragma once
 
 #include "runtime/exec/reduce/fold.h"
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/ready.h"
 
 #include <cstdint>
 #include <type_traits>
@@ -24,9 +24,7 @@ template <class T> __device__ T *inShared(T *address) {
 /// The operands of a fold: sources, then destinations; each destination is disjoint from or equal
 /// to each source.
 struct FoldOperands {
-  /// Their addresses, so many words of 8 bytes apart; in shared memory.
-  char *const *pointers;
-  uint32_t apart;
+  const ReadyWord *words; // their addresses; in shared memory
   uint32_t numSources;
   uint32_t numDestinations;
   /// The bits in which any address differs from a multiple of 16.
@@ -36,7 +34,7 @@ struct FoldOperands {
   uint32_t numThreads;
 
   template <class T> __device__ T *at(uint32_t operand) const {
-    return reinterpret_cast<T *>(inShared(pointers)[operand * apart]);
+    return reinterpret_cast<T *>(inShared(words)[operand].address);
   }
   template <class T> __device__ const T *source(uint32_t i) const { return at<T>(i); }
   template <class T> __device__ T *destination(uint32_t i) const { return at<T>(numSources + i); }

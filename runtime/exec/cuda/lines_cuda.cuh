@@ -1,6 +1,6 @@
-// Slices of protocols LL and LL128 on CUDA devices: looked at, folded and stored by all threads of
-// a block at once, each with 16 bytes of every source in registers. Nothing is stored before all of
-// the slice's lines have arrived.
+// Steps in protocols LL and LL128 on CUDA devices: looked at, folded and stored by all threads of a
+// block at once, for several pieces. Every thread has 16 bytes of a row of lines, of all sources of
+// one piece; nothing is stored before all lines of all pieces have arrived.
 //
 // Memory order. Neither protocol needs an acquire, or a release, which would wait until all stores
 // have arrived.
@@ -20,7 +20,7 @@
 #pragma once
 
 #include "runtime/exec/cuda/fold_cuda.cuh"
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/ready.h"
 
 #include <cstdint>
 
@@ -43,321 +43,341 @@ __device__ __forceinline__ void storeOfLine(char *address, const uint4 &raw) {
                : "memory");
 }
 
-/// An operand of a slice: a row of lines, or where the chunks of a buffer begin.
-struct LineOperand {
-  char *address;
-  uint64_t flag; // 0: a buffer
-  bool isScratch;
-};
+/// How often a step looks before it is blocked.
+inline constexpr uint32_t kReadyLooks = 16;
 
-/// A slice as the first warp hands it to the others.
-struct LineTask {
-  static constexpr uint32_t kMaxOperands = 64;
-  static constexpr uint32_t kNothing = ~0u;
-
+/// A step as the first warp hands it to the others; all in shared memory.
+struct ReadyLines {
+  ReadyStep step;
   const Program *program;
-  const BoundInstruction *instruction;
-  uint64_t tile;
-  uint64_t begin, end; // elements of the message
-  uint64_t divisor;
-  uint32_t numSources, numDestinations;
-  LineOperand operands[kMaxOperands]; // sources, then destinations
-  uint32_t missing;                   // a source that has not arrived, after a failure
-
-  __device__ uint64_t bytes() const { return (end - begin) * program->elementBytes; }
-  __device__ bool isWide() const { return program->line.bytes != kWordLineBytes; }
-
-  /// Of 16 bytes in lines, a unit for each thread. An empty slice has one line too.
-  __device__ uint32_t numUnits() const {
-    uint64_t data = bytes() == 0 ? 1 : bytes();
-    if (!isWide())
-      return static_cast<uint32_t>((data + 7) / 8);
-    uint32_t lineData = program->line.dataBytes, unitsPerLine = program->line.bytes / 16;
-    return static_cast<uint32_t>((data + lineData - 1) / lineData) * unitsPerLine;
-  }
-
-  /// The address of an element of a buffer, `element` elements after the message's begin.
-  __device__ char *inContiguous(const LineOperand &operand, uint64_t element) const {
-    return operand.address + (tile * program->tileElements + element) * program->elementBytes;
-  }
-  __device__ char *elementOf(const LineOperand &operand, uint64_t element) const {
-    if (instruction->contiguous)
-      return inContiguous(operand, element);
-    uint64_t packed = 0;
-    detail::ChunkCursor cursor(*program, instruction->extent);
-    for (uint32_t i = 0;; ++i, cursor.next()) {
-      uint64_t length = detail::inTile(cursor.size(), tile, program->tileElements);
-      if (element < packed + length || i + 1 == instruction->count) {
-        uint64_t in = tile * program->tileElements + element - packed;
-        uint64_t at = operand.isScratch ? i * program->scratchStride : cursor.position;
-        return operand.address + (at + in) * program->elementBytes;
-      }
-      packed += length;
-    }
-  }
+  const FoldPiece *pieces;
+  const ReadyWord *words;
+  uint32_t missing; // after a failure: the position of a source that has not arrived
 };
 
-/// The unit of one thread: one word of 8 bytes of data beside flags (LL), or two, of which the last
-/// one of a line is the flag (LL128).
-class LineUnit {
-public:
-  __device__ LineUnit(const LineTask &task, uint32_t unit)
-      : task(task), unit(unit), wide(task.isWide()), inRange(unit < task.numUnits()) {
-    uint32_t unitsPerLine = task.program->line.bytes / 16;
-    uint32_t line = wide ? unit / unitsPerLine : 0, inLine = wide ? unit - line * unitsPerLine : 0;
-    hasFlag = !wide || inLine + 1 == unitsPerLine;
-    uint64_t offset =
-        wide ? line * static_cast<uint64_t>(task.program->line.dataBytes) + inLine * 16 : unit * 8;
-    begin = detail::smaller(offset, task.bytes());
-    bytes = static_cast<uint32_t>(detail::smaller(task.bytes() - begin, wide && !hasFlag ? 16 : 8));
+/// The part of a piece that a thread has: 8 bytes of data with a flag for each half (LL), or 16, of
+/// which the last 8 of a line are the flag (LL128).
+struct ReadyUnit {
+  uint32_t unit;
+  uint32_t bytes = 0; // of data
+  uint64_t begin;     // of the data, in the piece
+  bool wide, hasFlag;
+
+  ReadyUnit() = default;
+  __device__ ReadyUnit(const LineFormat &line, uint32_t unit, uint64_t pieceBytes)
+      : unit(unit), wide(line.bytes != kWordLineBytes) {
+    constexpr uint32_t kUnitsPerLine = 8;
+    uint32_t inLine = unit % kUnitsPerLine;
+    hasFlag = !wide || inLine + 1 == kUnitsPerLine;
+    begin =
+        wide ? uint64_t(unit / kUnitsPerLine) * line.dataBytes + inLine * 16 : uint64_t(unit) * 8;
+    uint32_t most = wide && !hasFlag ? 16 : 8;
+    if (begin < pieceBytes)
+      bytes = static_cast<uint32_t>(detail::smaller(pieceBytes - begin, most));
   }
 
-  /// Whether the flags are the operand's. Lines only.
-  __device__ bool arrived(const LineOperand &operand, const uint4 &raw) const {
-    if (!wide) {
-      auto flag = static_cast<uint32_t>(operand.flag);
-      return raw.y == flag && raw.w == flag;
-    }
-    return !hasFlag || (raw.z | static_cast<uint64_t>(raw.w) << 32) == operand.flag;
+  __device__ bool arrived(const uint4 &raw, uint64_t flag) const {
+    if (wide)
+      return !hasFlag || (raw.z | static_cast<uint64_t>(raw.w) << 32) == flag;
+    return raw.y == static_cast<uint32_t>(flag) && raw.w == static_cast<uint32_t>(flag);
   }
-  __device__ uint4 loadRaw(const LineOperand &operand) const {
-    return loadOfLine(operand.address + unit * 16);
+  __device__ uint4 loadLine(const char *lines) const { return loadOfLine(lines + unit * 16); }
+  /// Data as a line would hold it.
+  __device__ uint4 rawOf(ulonglong2 value) const {
+    auto half = [](uint64_t word, uint32_t shift) { return static_cast<uint32_t>(word >> shift); };
+    if (!wide)
+      return {half(value.x, 0), 0, half(value.x, 32), 0};
+    return {half(value.x, 0), half(value.x, 32), half(value.y, 0), half(value.y, 32)};
   }
-  /// Data in the first words, whatever lies in the rest.
-  __device__ ulonglong2 data(const uint4 &raw) const {
+  __device__ ulonglong2 dataOf(const uint4 &raw) const {
     if (!wide)
       return {raw.x | static_cast<uint64_t>(raw.z) << 32, 0};
     return {raw.x | static_cast<uint64_t>(raw.y) << 32, raw.z | static_cast<uint64_t>(raw.w) << 32};
   }
-  __device__ ulonglong2 load(const LineOperand &operand) const {
-    if (operand.flag != 0)
-      return data(loadRaw(operand));
-    return {loadWord(operand, 0), bytes > 8 ? loadWord(operand, 8) : 0};
-  }
-  __device__ void store(const LineOperand &operand, ulonglong2 value) const {
-    if (operand.flag == 0) {
-      storeWord(operand, 0, value.x);
-      if (bytes > 8)
-        storeWord(operand, 8, value.y);
-      return;
-    }
-    auto flag = static_cast<uint32_t>(operand.flag);
-    uint4 raw = {static_cast<uint32_t>(value.x), flag, static_cast<uint32_t>(value.x >> 32), flag};
+  __device__ void storeLine(char *lines, uint64_t flag, ulonglong2 value) const {
+    auto low = static_cast<uint32_t>(flag);
+    uint4 raw = {static_cast<uint32_t>(value.x), low, static_cast<uint32_t>(value.x >> 32), low};
     if (wide) {
-      uint64_t second = hasFlag ? operand.flag : value.y;
+      uint64_t second = hasFlag ? flag : value.y;
       raw = {static_cast<uint32_t>(value.x), static_cast<uint32_t>(value.x >> 32),
              static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)};
     }
-    storeOfLine(operand.address + unit * 16, raw);
+    storeOfLine(lines + unit * 16, raw);
   }
 
-  const LineTask &task;
-  const uint32_t unit;
-  const bool wide, inRange;
-  uint32_t bytes; // of data
-
-private:
-  /// Calls visit(address, position in the word, bytes) for what the word holds, at most 8 bytes.
-  template <class Visit>
-  __device__ void forElements(const LineOperand &operand, uint32_t word, Visit visit) const {
-    auto size = static_cast<uint32_t>(task.program->elementBytes);
-    uint32_t held = bytes - word < 8 ? bytes - word : 8;
-    uint64_t first = task.begin + (begin + word) / size;
+  /// Of a buffer, of any alignment.
+  __device__ ulonglong2 loadData(const char *buffer) const {
+    const char *from = buffer + begin;
+    ulonglong2 value = {0, 0};
+    if (reinterpret_cast<uintptr_t>(from) % 8 == 0 && bytes % 8 == 0) {
+      if (bytes != 0)
+        value.x = *reinterpret_cast<const uint64_t *>(from);
+      if (bytes > 8)
+        value.y = *reinterpret_cast<const uint64_t *>(from + 8);
+      return value;
+    }
 #pragma unroll 1
-    for (uint32_t at = 0; at < held; at += size)
-      visit(task.elementOf(operand, first + at / size), at, size);
+    for (uint32_t i = 0; i < bytes; ++i) {
+      uint64_t byte = static_cast<uint64_t>(static_cast<uint8_t>(from[i])) << i % 8 * 8;
+      value.x |= i < 8 ? byte : 0;
+      value.y |= i < 8 ? 0 : byte;
+    }
+    return value;
   }
-  /// Where all of a word can be accessed at once, or null.
-  __device__ char *wholeWord(const LineOperand &operand, uint32_t word) const {
-    if (!task.instruction->contiguous || bytes < word + 8)
-      return nullptr;
-    char *address = task.inContiguous(operand, task.begin) + begin + word;
-    return reinterpret_cast<uintptr_t>(address) % 8 == 0 ? address : nullptr;
+  __device__ void storeData(char *buffer, ulonglong2 value) const {
+    char *to = buffer + begin;
+    if (reinterpret_cast<uintptr_t>(to) % 8 == 0 && bytes % 8 == 0) {
+      if (bytes != 0)
+        *reinterpret_cast<uint64_t *>(to) = value.x;
+      if (bytes > 8)
+        *reinterpret_cast<uint64_t *>(to + 8) = value.y;
+      return;
+    }
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; ++i)
+      to[i] = static_cast<char>((i < 8 ? value.x : value.y) >> i % 8 * 8);
   }
-  __device__ uint64_t loadWord(const LineOperand &operand, uint32_t word) const {
-    if (char *address = wholeWord(operand, word))
-      return *reinterpret_cast<const uint64_t *>(address);
-    return loadElements(operand, word);
+
+  /// Of a step's operands, whose words are in shared memory.
+  __device__ ulonglong2 loadData(const ReadyWord *words, uint32_t operand) const {
+    return loadData(words[operand].address);
   }
-  __device__ void storeWord(const LineOperand &operand, uint32_t word, uint64_t value) const {
-    if (char *address = wholeWord(operand, word))
-      *reinterpret_cast<uint64_t *>(address) = value;
-    else
-      storeElements(operand, word, value);
+  __device__ void storeData(const ReadyWord *words, uint32_t operand, ulonglong2 value) const {
+    storeData(words[operand].address, value);
   }
-  __device__ __noinline__ uint64_t loadElements(const LineOperand &operand, uint32_t word) const {
-    uint64_t value = 0;
-    forElements(operand, word, [&](const char *from, uint32_t at, uint32_t size) {
-      for (uint32_t i = 0; i < size; ++i)
-        value |= static_cast<uint64_t>(static_cast<uint8_t>(from[i])) << 8 * (at + i);
+};
+
+/// The same of a slice whose chunks do not lie side by side: the pieces of all chunks share a row
+/// of lines, so that a unit may have data of several.
+struct ScatteredUnit : ReadyUnit {
+  const FoldPiece *pieces = nullptr; // in shared memory
+  uint32_t elementBytes = 1;
+
+  ScatteredUnit() = default;
+  __device__ ScatteredUnit(const LineFormat &line, uint32_t unit, uint64_t sliceBytes,
+                           const FoldPiece *pieces, uint32_t elementBytes)
+      : ReadyUnit(line, unit, sliceBytes), pieces(pieces), elementBytes(elementBytes) {}
+
+  /// words: those of the first piece. Calls visit(byte of the unit, where it is) for all bytes.
+  template <class Visit>
+  __device__ void forBytes(const ReadyWord *words, uint32_t operand, const Visit &visit) const {
+    const FoldPiece *const first = inShared(pieces), *piece = first;
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; ++i) {
+      const uint64_t element = (begin + i) / elementBytes;
+      while (piece->elements == 0 || element >= piece->inSlice + piece->elements)
+        ++piece;
+      char *chunk = words[piece->firstPointer - first->firstPointer + operand].address;
+      visit(i, chunk + (begin + i - piece->inSlice * elementBytes));
+    }
+  }
+  __device__ ulonglong2 loadData(const ReadyWord *words, uint32_t operand) const {
+    ulonglong2 value = {0, 0};
+    forBytes(words, operand, [&](uint32_t i, const char *from) {
+      uint64_t byte = static_cast<uint64_t>(static_cast<uint8_t>(*from)) << i % 8 * 8;
+      value.x |= i < 8 ? byte : 0;
+      value.y |= i < 8 ? 0 : byte;
     });
     return value;
   }
-  __device__ __noinline__ void storeElements(const LineOperand &operand, uint32_t word,
-                                             uint64_t value) const {
-    forElements(operand, word, [&](char *to, uint32_t at, uint32_t size) {
-      for (uint32_t i = 0; i < size; ++i)
-        to[i] = static_cast<char>(value >> 8 * (at + i));
+  __device__ void storeData(const ReadyWord *words, uint32_t operand, ulonglong2 value) const {
+    forBytes(words, operand, [&](uint32_t i, char *to) {
+      *to = static_cast<char>((i < 8 ? value.x : value.y) >> i % 8 * 8);
     });
   }
-
-  bool hasFlag;
-  uint64_t begin; // of the data, in the slice
 };
 
-/// How often a warp looks before the block asks whether all have arrived.
-inline constexpr uint32_t kLooks = 32;
+/// A source of either kind of unit, or a destination.
+template <class Unit>
+__device__ __forceinline__ ulonglong2 loadOperand(const Unit &unit, const ReadyWord *words,
+                                                  uint32_t operand) {
+  return words[operand].value != 0 ? unit.dataOf(unit.loadLine(words[operand].address))
+                                   : unit.loadData(words, operand);
+}
+template <class Unit>
+__device__ __forceinline__ void storeOperand(const Unit &unit, const ReadyWord *words,
+                                             uint32_t operand, ulonglong2 value) {
+  if (words[operand].value != 0)
+    unit.storeLine(words[operand].address, words[operand].value, value);
+  else
+    unit.storeData(words, operand, value);
+}
 
-/// N sources, held in registers; those of LL from the look that found them. Any other number
-/// (N = 0): the lines stay as they are, so they are loaded again when they are used.
-template <uint32_t N> class LineSources {
-public:
-  __device__ explicit LineSources(const LineUnit &unit) : unit(unit) {}
+/// Sources that a thread holds in registers. Those beyond are loaded when they are used: lines stay
+/// as they are until the step is over.
+inline constexpr uint32_t kHeldSources = 8;
 
-  /// The first source that has not arrived for this thread, or kNothing. All lanes of a warp.
-  __device__ uint32_t look() {
-    uint32_t missing = LineTask::kNothing;
-    for (uint32_t look = 0; look < kLooks; ++look) {
-      missing = LineTask::kNothing;
-      if (unit.inRange)
-        lookOnce(missing);
-      if (__all_sync(~0u, missing == LineTask::kNothing)) {
-        if (unit.wide && unit.inRange)
-          loadLines();
-        break;
-      }
-    }
-    return missing;
-  }
-  __device__ ulonglong2 operator[](uint32_t source) const {
-    const LineOperand &operand = unit.task.operands[source];
-    if constexpr (N != 0)
-      if (operand.flag != 0)
-        return unit.data(raw[source]);
-    return unit.load(operand);
-  }
+/// What is done with the sources of a piece.
+struct PieceFold {
+  uint32_t numSources;
+  uint32_t divisor;
+  DataType type;
+  ReduceOp op;
 
-private:
-  __device__ void loadLines() {
-    if constexpr (N != 0) {
-#pragma unroll
-      for (uint32_t s = 0; s < N; ++s)
-        if (unit.task.operands[s].flag != 0)
-          raw[s] = unit.loadRaw(unit.task.operands[s]);
-    }
-  }
-  __device__ void lookOnce(uint32_t &missing) {
-    const LineOperand *operands = unit.task.operands;
-    loadLines();
-    if constexpr (N != 0) {
-#pragma unroll
-      for (uint32_t s = 0; s < N; ++s)
-        if (operands[s].flag != 0 && !unit.arrived(operands[s], raw[s]))
-          missing = s;
-    } else {
-#pragma unroll 1
-      for (uint32_t s = 0; s < unit.task.numSources; ++s)
-        if (operands[s].flag != 0 && !unit.arrived(operands[s], unit.loadRaw(operands[s])))
-          missing = s;
-    }
-  }
-
-  const LineUnit &unit;
-  uint4 raw[N == 0 ? 1 : N];
+  __device__ bool isCopy() const { return numSources == 1 && divisor <= 1; }
 };
 
-/// Both words of a unit, folded over all sources.
-template <class Element, class Operation, uint32_t N>
-__device__ ulonglong2 foldUnit(const LineTask &task, const LineSources<N> &sources) {
+/// Both words of a unit, folded over all sources; the first ones are held.
+template <class Element, class Operation, class Unit, uint32_t kHeld>
+__device__ __forceinline__ ulonglong2 foldHeld(const Unit &unit, const PieceFold &piece,
+                                               const ReadyWord *words, const uint4 (&held)[kHeld]) {
   using Word = Lanes<Element, uint64_t>;
-  uint32_t numSources = N != 0 ? N : task.numSources;
-  ulonglong2 first = sources[0];
+  ulonglong2 first = unit.dataOf(held[0]);
   Word low(first.x), high(first.y);
-#pragma unroll(N == 0 ? 1 : N)
-  for (uint32_t s = 1; s < numSources; ++s) {
-    ulonglong2 next = sources[s];
+#pragma unroll
+  for (uint32_t s = 1; s < kHeld; ++s)
+    if (s < piece.numSources) {
+      ulonglong2 next = unit.dataOf(held[s]);
+      low.template apply<Operation>(Word(next.x));
+      high.template apply<Operation>(Word(next.y));
+    }
+#pragma unroll 1
+  for (uint32_t s = kHeld; s < piece.numSources; ++s) {
+    ulonglong2 next = loadOperand(unit, inShared(words), s);
     low.template apply<Operation>(Word(next.x));
     high.template apply<Operation>(Word(next.y));
   }
-  return {low.pack(task.divisor), high.pack(task.divisor)};
+  return {low.pack(piece.divisor), high.pack(piece.divisor)};
 }
 
-/// The slice's only source as it is.
-struct CopyUnit {
-  template <uint32_t N>
-  __device__ static ulonglong2 run(const LineTask &, const LineSources<N> &sources) {
-    return sources[0];
+/// As Fold, which is FixedFold or AnyFold: one thread's unit.
+template <class Fold> struct FoldReadyUnit;
+template <class Element, class Operation> struct FoldReadyUnit<FixedFold<Element, Operation>> {
+  static constexpr bool kUsesHeld = true;
+  template <class Unit, uint32_t kHeld>
+  __device__ __forceinline__ static ulonglong2 run(const Unit &unit, const PieceFold &piece,
+                                                   const ReadyWord *words,
+                                                   const uint4 (&held)[kHeld]) {
+    return foldHeld<Element, Operation>(unit, piece, words, held);
   }
 };
-template <class Element, class Operation> struct FixedUnit {
-  template <uint32_t N>
-  __device__ static ulonglong2 run(const LineTask &task, const LineSources<N> &sources) {
-    return foldUnit<Element, Operation>(task, sources);
+/// A call for each type and operation, which loads all sources again.
+template <> struct FoldReadyUnit<AnyFold> {
+  static constexpr bool kUsesHeld = false;
+  template <class Element, class Operation, class Unit>
+  __device__ __noinline__ static ulonglong2 call(Unit unit, PieceFold piece,
+                                                 const ReadyWord *words) {
+    using Word = Lanes<Element, uint64_t>;
+    ulonglong2 next = loadOperand(unit, inShared(words), 0);
+    Word low(next.x), high(next.y);
+#pragma unroll 1
+    for (uint32_t s = 1; s < piece.numSources; ++s) {
+      next = loadOperand(unit, inShared(words), s);
+      low.template apply<Operation>(Word(next.x));
+      high.template apply<Operation>(Word(next.y));
+    }
+    return {low.pack(piece.divisor), high.pack(piece.divisor)};
   }
-};
-/// A call for each type and operation: inlined, they take minutes to compile.
-struct AnyUnit {
-  template <class Element, class Operation>
-  __device__ __noinline__ static ulonglong2 call(const LineTask &task,
-                                                 const LineSources<0> &sources) {
-    return foldUnit<Element, Operation>(task, sources);
-  }
-  struct Visitor {
-    const LineTask &task;
-    const LineSources<0> &sources;
+  template <class Unit> struct Visitor {
+    const Unit &unit;
+    const PieceFold &piece;
+    const ReadyWord *words;
     template <class Element, class Operation> __device__ ulonglong2 operator()() const {
-      return call<Element, Operation>(task, sources);
+      return call<Element, Operation>(unit, piece, words);
     }
   };
-  __device__ static ulonglong2 run(const LineTask &task, const LineSources<0> &sources) {
-    return dispatchFold(task.program->type, task.program->op, Visitor{task, sources});
+  template <class Unit, uint32_t kHeld>
+  __device__ __forceinline__ static ulonglong2 run(const Unit &unit, const PieceFold &piece,
+                                                   const ReadyWord *words, const uint4 (&)[kHeld]) {
+    return dispatchFold(piece.type, piece.op, Visitor<Unit>{unit, piece, words});
   }
 };
 
-/// All lanes of some warps call this, thread by thread a unit of the task. False:
-/// something is missing, nothing was stored.
-template <class Fold, uint32_t N, class Vote>
-__device__ bool foldLinesOf(LineTask &task, uint32_t thread, const Vote &vote) {
-  LineUnit unit(task, thread);
-  LineSources<N> sources(unit);
-  uint32_t missing = sources.look();
-  if (missing != LineTask::kNothing)
-    atomicExch(&task.missing, missing);
-  if (!vote(missing == LineTask::kNothing))
-    return false;
-  if (!unit.inRange)
-    return true;
-  ulonglong2 value = Fold::run(task, sources);
+/// Whether what a look found in lines is used as it is, or must be loaded again first: LL128 only,
+/// and not what is loaded again anyway.
+template <class Fold>
+__device__ __forceinline__ bool mustReload(const ReadyUnit &unit, const PieceFold &fold) {
+  return unit.wide && (FoldReadyUnit<Fold>::kUsesHeld || fold.isCopy());
+}
+
+/// All lanes of some warps, a unit for each thread that is active. False: something is missing, and
+/// nothing was stored.
+template <class Fold, class Unit, class Vote>
+__device__ __forceinline__ bool foldUnit(ReadyLines &task, const Unit &unit, const FoldPiece &piece,
+                                         bool active, const Vote &vote) {
+  const Program &program = *inShared(task.program);
+  const ReadyWord *words = inShared(task.words) + piece.firstPointer;
+  const uint32_t numSources = active ? piece.numSources : 0;
+  uint4 held[kHeldSources];
+#pragma unroll
+  for (uint32_t s = 0; s < kHeldSources; ++s) {
+    if (s >= numSources)
+      break;
+    if (words[s].value == 0)
+      held[s] = unit.rawOf(unit.loadData(words, s));
+  }
+  const PieceFold fold = {piece.numSources, piece.divisor, program.type, program.op};
+  auto loadLines = [&] {
+#pragma unroll
+    for (uint32_t s = 0; s < kHeldSources; ++s) {
+      if (s >= numSources)
+        break;
+      if (words[s].value != 0)
+        held[s] = unit.loadLine(words[s].address);
+    }
+  };
+  uint32_t missing = ~0u;
 #pragma unroll 1
-  for (uint32_t d = 0; d < task.numDestinations; ++d)
-    unit.store(task.operands[task.numSources + d], value);
+  for (uint32_t look = 0; look < kReadyLooks; ++look) {
+    missing = ~0u;
+    loadLines();
+#pragma unroll
+    for (uint32_t s = 0; s < kHeldSources; ++s) {
+      if (s >= numSources)
+        break;
+      if (words[s].value != 0 && !unit.arrived(held[s], words[s].value))
+        missing = s;
+    }
+#pragma unroll 1
+    for (uint32_t s = kHeldSources; s < numSources; ++s)
+      if (words[s].value != 0 && !unit.arrived(unit.loadLine(words[s].address), words[s].value))
+        missing = s;
+    if (__all_sync(~0u, missing == ~0u)) {
+      if (mustReload<Fold>(unit, fold))
+        loadLines();
+      break;
+    }
+  }
+  if (missing != ~0u)
+    atomicExch(&task.missing, piece.firstPointer + missing);
+  if (!vote(missing == ~0u))
+    return false;
+  if (!active)
+    return true;
+  ulonglong2 value = unit.dataOf(held[0]);
+  if (!fold.isCopy())
+    value = FoldReadyUnit<Fold>::run(unit, fold, words, held);
+#pragma unroll 1
+  for (uint32_t d = 0; d < piece.numDestinations; ++d)
+    storeOperand(unit, words, piece.numSources + d, value);
   return true;
 }
 
-/// As Fold, which is FixedFold or AnyFold, but for lines.
-template <class Fold> struct FoldLines {
-  template <class Vote>
-  __device__ __noinline__ static bool run(LineTask &task, uint32_t thread, Vote vote) {
-    if (task.numSources == 1 && task.divisor <= 1)
-      return foldLinesOf<CopyUnit, 1>(task, thread, vote);
-    return foldLinesOf<AnyUnit, 0>(task, thread, vote);
-  }
-};
-template <class Element, class Operation> struct FoldLines<FixedFold<Element, Operation>> {
-  /// With code for the usual numbers of sources.
-  template <class Vote>
-  __device__ __noinline__ static bool run(LineTask &task, uint32_t thread, Vote vote) {
-    using Unit = FixedUnit<Element, Operation>;
-    if (task.numSources == 1 && task.divisor <= 1)
-      return foldLinesOf<CopyUnit, 1>(task, thread, vote);
-    if (task.numSources == 2)
-      return foldLinesOf<Unit, 2>(task, thread, vote);
-    if (task.numSources == 4)
-      return foldLinesOf<Unit, 4>(task, thread, vote);
-    if (task.numSources == 8)
-      return foldLinesOf<Unit, 8>(task, thread, vote);
-    return foldLinesOf<Unit, 0>(task, thread, vote);
-  }
-};
+/// The same of a step: its pieces' units, one after another.
+template <class Fold, class Vote>
+__device__ __forceinline__ bool foldReadyLines(ReadyLines &task, uint32_t thread,
+                                               const Vote &vote) {
+  const ReadyStep step = task.step;
+  const Program &program = *inShared(task.program);
+  uint32_t number = thread * step.reciprocal >> 22, inPiece = thread - number * step.unitsEach;
+  const FoldPiece piece = inShared(task.pieces)[number < step.numPieces ? number : 0];
+  const bool active = number < step.numPieces && inPiece < piece.units;
+  const ReadyUnit unit(program.line, inPiece, piece.elements * program.elementBytes);
+  return foldUnit<Fold>(task, unit, piece, active, vote);
+}
+
+/// The same of a step with ReadyStep::isScattered. Apart: few programs have one.
+template <class Fold, class Vote>
+__device__ __noinline__ bool foldScatteredLines(ReadyLines &task, uint32_t thread, Vote vote) {
+  const Program &program = *inShared(task.program);
+  const FoldPiece *pieces = inShared(task.pieces);
+  uint64_t elements = 0;
+  for (uint32_t i = 0; i < task.step.numPieces; ++i)
+    elements += pieces[i].elements;
+  const auto elementBytes = static_cast<uint32_t>(program.elementBytes);
+  const ScatteredUnit unit(program.line, thread, elements * elementBytes, pieces, elementBytes);
+  const bool active = thread < unitsInLines(program.line, elements * elementBytes);
+  return foldUnit<Fold>(task, unit, pieces[0], active, vote);
+}
 
 } // namespace occl::interpreter::cuda

@@ -2,7 +2,7 @@
 // lines_cuda.cuh.
 #pragma once
 
-#include "runtime/exec/cuda/ready_lines_cuda.cuh"
+#include "runtime/exec/cuda/lines_cuda.cuh"
 #include "runtime/exec/step/straight.h"
 
 #include <cstdint>
@@ -82,7 +82,7 @@ private:
 #pragma unroll
       for (uint32_t d = 0; d < kStoresAtOnce; ++d)
         if (first + d < numDestinations)
-          unit.store(to[d], value);
+          storeOperand(unit, to, d, value);
     }
   }
 };

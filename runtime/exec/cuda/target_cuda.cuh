@@ -1,13 +1,13 @@
 // The interpreter's target for CUDA: a thread block of the plan is a CUDA thread block. Its first
-// warp runs the interpreter: the lanes call stepBlock together, each with its own equal copy of the
-// context. The other warps fold: they wait at a barrier for what the first one has prepared, so
-// that decoding and polling cost them no issue slots, and a slice two barriers. The first warp
-// folds little pieces by itself, in line, and calls nothing: what lives across a call lies on the
-// stack, which every acquire drops from the cache.
+// warp runs the interpreter: its lanes call ReadyBlock::run() together, each on an object of its
+// own with an equal context. The other warps fold: they wait at a barrier for what the first one
+// has prepared, so that decoding and polling cost them no issue slots, and a slice two barriers.
+// The first warp folds little pieces by itself, in line, and calls nothing: what lives across a
+// call lies on the stack, which every acquire drops from the cache.
 //
 //   if (threadIdx.x < kControlThreads) {
 //     CudaTarget<Fold> target(team);
-//     ... stepBlock(invocation, blockIdx.x, context, target) ...
+//     ... ReadyBlock(invocation, program, tables, words, target).run(context, ~0u) ...
 //     target.dismiss();
 //   } else {
 //     CudaTarget<Fold>::serve(team);
@@ -22,10 +22,8 @@
 #include "runtime/exec/cuda/block_vote.cuh"
 #include "runtime/exec/cuda/fold_cuda.cuh"
 #include "runtime/exec/cuda/lines_cuda.cuh"
-#include "runtime/exec/cuda/ready_lines_cuda.cuh"
 #include "runtime/exec/step/invocation.h"
 #include "runtime/exec/step/ready.h"
-#include "runtime/exec/step/slice.h"
 
 #include <cstdint>
 
@@ -35,14 +33,10 @@ inline constexpr uint32_t kControlThreads = 32;
 
 /// In shared memory: what the first warp hands to the others.
 struct CudaTeam {
-  /// Operands of the largest instruction that this target executes.
-  static constexpr uint32_t kMaxOperands = cuda::LineTask::kMaxOperands;
   /// What the first warp folds alone.
   static constexpr uint64_t kAloneBytes = 2048;
 
-  /// What is to be folded: the two tables below, or those of steps made ready.
-  char *const *pointers;
-  uint32_t apart; // words from a pointer to the next
+  /// What is to be folded.
   const FoldPiece *pieces;
   uint32_t numPieces;
   bool isOver; // nothing more will come
@@ -51,14 +45,11 @@ struct CudaTeam {
   uint32_t elementBytes;
   uint32_t finishedWarps; // that have done their share of it
 
-  char *ownPointers[kMaxOperands];
-  FoldPiece ownPieces[kMaxOperands];
-  cuda::LineTask lines;
-  cuda::ReadyLines readyLines;
-  /// What the other warps are to do: fold what is above, or the pieces of a step in lines that was
-  /// made ready, or look at many control words.
-  enum class Task : uint8_t { Fold, ReadyLines, Look } task;
-  const ReadyWord *words;
+  cuda::ReadyLines lines;
+  /// What the other warps are to do: fold what is above, or a step in lines, of pieces or of
+  /// scattered chunks, or look at many control words.
+  enum class Task : uint8_t { Fold, Lines, ScatteredLines, Look } task;
+  const ReadyWord *words; // of the pieces, or to look at
   uint32_t numWords;
   uint32_t missing; // one that has not its value
 };
@@ -90,35 +81,9 @@ public:
 
   __device__ static uint64_t acquire(const uint64_t *word) { return acquireWord(word); }
   __device__ static char *acquire(char *const *pointer) { return *pointer; }
-  static constexpr bool kKnowsAllPlaces = true;
   __device__ static void release(uint64_t *word, uint64_t value) { releaseWord(word, value); }
 
-  __device__ char **pointers() { return team.ownPointers; }
-
-  __device__ void fold(const Program &program, uint32_t numSources, uint32_t numDestinations,
-                       uint64_t elements, uint64_t divisor) {
-    setPiece(0, {elements, static_cast<uint32_t>(divisor), 0, static_cast<uint16_t>(numSources),
-                 static_cast<uint16_t>(numDestinations)});
-    barrier();
-    foldAll(program, 1);
-  }
-
-  /// Several folds: each is set by some lane, then all are done.
-  __device__ void setPiece(uint32_t i, const FoldPiece &piece) { team.ownPieces[i] = piece; }
-  __device__ void foldAll(const Program &program, uint32_t numPieces) {
-    for (uint32_t i = threadIdx.x; i < numPieces; i += kControlThreads) {
-      FoldPiece &piece = team.ownPieces[i];
-      uint32_t bits = 0;
-      for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
-        bits |= static_cast<uint32_t>(
-            reinterpret_cast<uintptr_t>(team.ownPointers[piece.firstPointer + o]));
-      piece.misalignment = bits & 15;
-    }
-    barrier();
-    foldTogether(program, team.ownPointers, 1, team.ownPieces, numPieces);
-  }
-
-  /// Of steps made ready: all their tables are in shared memory.
+  /// All tables of steps are in shared memory.
   template <class T> __device__ static T tableEntry(const T &entry) {
     return *cuda::inShared(&entry);
   }
@@ -132,6 +97,8 @@ public:
       return uint32_t(step.unitsEach) * step.numPieces <= kControlThreads;
     } else {
       uint64_t bytes = 0;
+      if (step.numPieces > kControlThreads) // a lane has one at least
+        return false;
       for (uint32_t i = 0; i < step.numPieces; ++i) {
         if (!Fold::isSimple(pieces[i], program.elementBytes))
           return false;
@@ -153,14 +120,14 @@ public:
   __device__ __forceinline__ void foldReadyPieces(const Program &program, const ReadyStep &step,
                                                   const FoldPiece *pieces, const ReadyWord *words) {
     if (!step.isAlone)
-      return foldTogether(program, &words->address, 2, pieces, step.numPieces);
+      return foldTogether(program, words, pieces, step.numPieces);
     uint32_t stride = 1u << step.pieceBits;
     uint32_t thread = threadIdx.x >> step.pieceBits, numThreads = kControlThreads >> step.pieceBits;
 #pragma unroll 1
     for (uint32_t i = threadIdx.x & (stride - 1); i < step.numPieces; i += stride) {
       const FoldPiece piece = tableEntry(pieces[i]);
-      Fold::runSimple({&words[piece.firstPointer].address, 2, piece.numSources,
-                       piece.numDestinations, piece.misalignment, thread, numThreads},
+      Fold::runSimple({words + piece.firstPointer, piece.numSources, piece.numDestinations,
+                       piece.misalignment, thread, numThreads},
                       piece.elements, program.elementBytes, piece.divisor);
     }
   }
@@ -169,7 +136,7 @@ public:
   static constexpr bool kFoldsBeside = kWhich == Protocols::Simple;
   __device__ __forceinline__ void beginFold(const Program &program, const ReadyStep &step,
                                             const FoldPiece *pieces, const ReadyWord *words) {
-    hand(program, &words->address, 2, pieces, step.numPieces);
+    hand(program, words, pieces, step.numPieces);
     meet();
   }
   __device__ void endFold() { meet(); }
@@ -215,19 +182,14 @@ public:
   }
 
   /// For programs that were bound with kDeviceLines, and blocks of at least 480 threads.
-  static constexpr bool kLinesInRegisters = true;
-  __device__ cuda::LineTask &lineTask() { return team.lines; }
-  /// The task is filled in. False: a source has not arrived, and nothing was stored.
-  __device__ bool foldLines() {
-    barrier();
-    if (team.lines.numUnits() <= kControlThreads)
-      return cuda::FoldLines<Fold>::run(team.lines, threadIdx.x, VoteInWarp());
-    if (threadIdx.x == 0)
-      team.task = CudaTeam::Task::Fold;
-    meet();
-    bool arrived = VoteInBlock()(true);
-    meet();
-    return arrived;
+  __device__ bool foldScattered(const Program &program, const ReadyStep &step,
+                                const FoldPiece *pieces, const ReadyWord *words,
+                                uint32_t &missing) {
+    if constexpr (kWhich == Protocols::Lines) {
+      handLines(program, step, pieces, words, CudaTeam::Task::ScatteredLines);
+      return foldLinesTogether(missing);
+    }
+    return true;
   }
 
   /// What the other warps do until they are dismissed.
@@ -239,10 +201,10 @@ public:
       if (team.task == CudaTeam::Task::Look) {
         VoteInBlock()(look(team, threadIdx.x - kControlThreads, blockDim.x - kControlThreads));
       } else if constexpr (kWhich == Protocols::Lines) {
-        if (team.task == CudaTeam::Task::ReadyLines)
-          cuda::foldReadyLines<Fold>(team.readyLines, threadIdx.x - kControlThreads, VoteInBlock());
+        if (team.task == CudaTeam::Task::Lines)
+          cuda::foldReadyLines<Fold>(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
         else
-          cuda::FoldLines<Fold>::run(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
+          cuda::foldScatteredLines<Fold>(team.lines, threadIdx.x - kControlThreads, VoteInBlock());
       } else {
         runShare(team);
         __syncwarp();
@@ -293,26 +255,35 @@ private:
   __device__ __forceinline__ bool foldReadyLines(const Program &program, const ReadyStep &step,
                                                  const FoldPiece *pieces, const ReadyWord *words,
                                                  uint32_t &missing) {
-    cuda::ReadyLines &task = *cuda::inShared(&team.readyLines);
+    handLines(program, step, pieces, words, CudaTeam::Task::Lines);
+    if (!step.isAlone)
+      return foldLinesTogether(missing);
+    cuda::ReadyLines &task = *cuda::inShared(&team.lines);
+    barrier();
+    const bool arrived = cuda::foldReadyLines<Fold>(task, threadIdx.x, VoteInWarp());
+    barrier(); // the task is no longer in use
+    if (!arrived && threadIdx.x == 0)
+      missing = task.missing;
+    return arrived;
+  }
+  __device__ __forceinline__ void handLines(const Program &program, const ReadyStep &step,
+                                            const FoldPiece *pieces, const ReadyWord *words,
+                                            CudaTeam::Task which) {
+    cuda::ReadyLines &task = *cuda::inShared(&team.lines);
     if (threadIdx.x == 0) {
       task.step = step;
       task.program = &program;
       task.pieces = pieces;
       task.words = words;
-      team.task = CudaTeam::Task::ReadyLines;
+      team.task = which;
     }
-    bool arrived;
-    if (step.isAlone) {
-      barrier();
-      arrived = cuda::foldReadyLines<Fold>(task, threadIdx.x, VoteInWarp());
-      barrier(); // the task is no longer in use
-    } else {
-      meet();
-      arrived = VoteInBlock()(true);
-      meet();
-    }
+  }
+  __device__ __forceinline__ bool foldLinesTogether(uint32_t &missing) {
+    meet();
+    const bool arrived = VoteInBlock()(true);
+    meet();
     if (!arrived && threadIdx.x == 0)
-      missing = task.missing;
+      missing = cuda::inShared(&team.lines)->missing;
     return arrived;
   }
 
@@ -321,13 +292,12 @@ private:
   static constexpr uint64_t kTogetherBytes = 32 << 10;
 
   /// What the other warps are to fold when they have met with this one.
-  __device__ void hand(const Program &program, char *const *pointers, uint32_t apart,
-                       const FoldPiece *pieces, uint32_t numPieces) {
+  __device__ void hand(const Program &program, const ReadyWord *words, const FoldPiece *pieces,
+                       uint32_t numPieces) {
     if (threadIdx.x == 0) {
       team.task = CudaTeam::Task::Fold;
       team.finishedWarps = 0;
-      team.pointers = pointers;
-      team.apart = apart;
+      team.words = words;
       team.pieces = pieces;
       team.numPieces = numPieces;
       team.elementBytes = static_cast<uint32_t>(program.elementBytes);
@@ -335,9 +305,9 @@ private:
       team.op = program.op;
     }
   }
-  __device__ void foldTogether(const Program &program, char *const *pointers, uint32_t apart,
+  __device__ void foldTogether(const Program &program, const ReadyWord *words,
                                const FoldPiece *pieces, uint32_t numPieces) {
-    hand(program, pointers, apart, pieces, numPieces);
+    hand(program, words, pieces, numPieces);
     meet();
     meet();
   }
@@ -377,8 +347,7 @@ private:
     for (uint32_t i = share.first; i < team.numPieces; i += share.stride) {
       uint32_t next = i + turned;
       const FoldPiece &piece = pieces[next < team.numPieces ? next : next - team.numPieces];
-      cuda::FoldOperands operands = {team.pointers + piece.firstPointer * team.apart,
-                                     team.apart,
+      cuda::FoldOperands operands = {team.words + piece.firstPointer,
                                      piece.numSources,
                                      piece.numDestinations,
                                      piece.misalignment,

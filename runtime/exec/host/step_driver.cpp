@@ -73,10 +73,18 @@ template <bool kFixed> OCCL_INLINE bool StepDriver::arrived() {
          haveLines<kFixed>();
 }
 
-bool StepDriver::isDrained() {
-  const Obstacle undrained = detail::pollDrains(invocation, table.block, target);
-  return undrained.reason == BlockReason::None ||
-         lacks(undrained.reason, undrained.what, undrained.peer);
+/// The destinations of what it has sent by reference have consumed everything.
+bool StepDriver::pollDrains() {
+  if ((invocation.references[0] | invocation.references[1]) == 0)
+    return true;
+  for (uint32_t drain : std::span(program.drains + table.block.firstDrain, table.block.numDrains)) {
+    const ConnectionEnd &end = program.ends[drain];
+    char *heads = placeOf(arenaPlace(end.creditRank)) + end.headsOffset;
+    for (uint32_t p = 0; p < end.numPeers; ++p)
+      if (HostTarget::acquire(wordAt(heads + p * kControlStride)) < end.lastCredit)
+        return lacks(BlockReason::Credit, end.connection, program.peers[end.firstPeer + p]);
+  }
+  return true;
 }
 
 //===-- Execute: a fixed step ---------------------------------------------------------------===//
@@ -368,7 +376,8 @@ template <bool kFixed> StepStatus StepDriver::advanceOf(uint32_t maxSlices) {
     if (numDone >= maxSlices)
       return StepStatus::Progressed;
     if (step == end)
-      return table.block.numDrains == 0 || isDrained() ? StepStatus::Finished : StepStatus::Blocked;
+      return table.block.numDrains == 0 || pollDrains() ? StepStatus::Finished
+                                                        : StepStatus::Blocked;
     // Poll, execute, publish, advance. Nothing of a step that is blocked has been stored.
     if (!kFixed)
       cut = cutSlice();

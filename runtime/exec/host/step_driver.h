@@ -7,6 +7,7 @@
 
 #include "runtime/exec/host/peer_memory.h"
 #include "runtime/exec/host/target_host.h"
+#include "runtime/exec/step/message.h"
 #include "runtime/exec/step/step.h"
 #include "runtime/exec/step/step_table.h"
 
@@ -67,7 +68,7 @@ private:
   template <bool kFixed> bool haveLines();
   bool isThere(const char *base, const StepTable::Polled &polled) const;
   bool isSliceThere(const StepTable::Polled &polled) const;
-  bool isDrained();
+  bool pollDrains();
   // Execute.
   void executeFixed();
   void copy(const StepTable::Member &member, const StepTable::Operand *operands);
@@ -150,8 +151,9 @@ private:
   Obstacle missing;
 };
 
-/// A look at a thread block: as runBlock(), but for the slices of a step of several instructions,
-/// of which there may be more than `maxSlices`, by fewer than kMaxStepInstructions.
+/// A look at a thread block: steps until it is finished or blocked, or so many slices are done
+/// (then Progressed), but for the slices of a step of several instructions, of which there may be
+/// more than `maxSlices`, by fewer than kMaxStepInstructions.
 StepResult runOnHost(const Invocation &invocation, const StepTable &table, BlockContext &context,
                      HostTarget &target, uint32_t maxSlices);
 

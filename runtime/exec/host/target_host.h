@@ -6,7 +6,6 @@
 #include "runtime/exec/reduce/fold_host.h"
 #include "runtime/exec/step/invocation.h"
 #include "runtime/exec/step/ready.h"
-#include "runtime/exec/step/slice.h"
 #include "runtime/sync/atomic.h"
 
 #include <cstdint>
@@ -35,9 +34,6 @@ public:
     storeShared(word, value, std::memory_order_release);
   }
 
-  /// Ranks announce themselves while thread blocks run.
-  static constexpr bool kKnowsAllPlaces = false;
-
   /// Room for the addresses of an instruction's operands.
   char **pointers() { return addresses; }
 
@@ -45,13 +41,6 @@ public:
   void fold(const Program &program, unsigned numSources, unsigned numDestinations,
             uint64_t elements, uint64_t divisor) {
     foldPointers(program, addresses, numSources, numDestinations, elements, divisor);
-  }
-  /// Several folds: each is set, then all are done.
-  void setPiece(uint32_t i, const FoldPiece &piece) { pieces[i] = piece; }
-  void foldAll(const Program &program, uint32_t numPieces) {
-    for (const FoldPiece &piece : std::span(pieces, numPieces))
-      foldPointers(program, addresses + piece.firstPointer, piece.numSources, piece.numDestinations,
-                   piece.elements, piece.divisor);
   }
 
   /// For steps made ready: tests run them here too.
@@ -82,6 +71,38 @@ public:
     return true;
   }
 
+  /// In lines that all pieces share: unpacked once, then chunk by chunk, then packed.
+  bool foldScattered(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
+                     const ReadyWord *words, uint32_t &missing) {
+    const FoldPiece &first = pieces[0];
+    const uint32_t end = uint32_t(first.numSources) + first.numDestinations;
+    uint64_t bytes = 0;
+    for (const FoldPiece &piece : std::span(pieces, step.numPieces))
+      bytes += bytesOf(program, piece);
+    const ReadyWord *shared = words + first.firstPointer;
+    for (uint32_t i = 0; i < first.numSources; ++i)
+      if (shared[i].value != 0 &&
+          !linesArrived(program.line, shared[i].address, bytes, shared[i].value)) {
+        missing = first.firstPointer + i;
+        return false;
+      }
+    for (uint32_t i = 0; i < first.numSources; ++i)
+      if (shared[i].value != 0)
+        unpackLines(program.line, shared[i].address, stageOf(program, i), bytes);
+    for (const FoldPiece &piece : std::span(pieces, step.numPieces)) {
+      for (uint32_t i = 0; i < end; ++i)
+        addresses[i] = shared[i].value != 0
+                           ? stageOf(program, i) + piece.inSlice * program.elementBytes
+                           : words[piece.firstPointer + i].address;
+      foldPointers(program, addresses, piece.numSources, piece.numDestinations, piece.elements,
+                   piece.divisor);
+    }
+    for (uint32_t i = first.numSources; i < end; ++i)
+      if (shared[i].value != 0)
+        packLines(program.line, stageOf(program, i), shared[i].address, bytes, shared[i].value);
+    return true;
+  }
+
   /// Nobody else folds, so that a fold is over when it has begun.
   static constexpr bool kFoldsBeside = true;
   void beginFold(const Program &program, const ReadyStep &step, const FoldPiece *pieces,
@@ -95,8 +116,6 @@ public:
     return arrived(words, first, number, missing);
   }
 
-  static constexpr Protocols kProtocols = Protocols::All;
-  static constexpr bool kLinesInRegisters = false;
   /// Room for LinePolicy's stageBytes.
   char *stage() { return stagingAreas; }
   static bool linesArrived(const LineFormat &format, const char *lines, uint64_t bytes,
@@ -128,7 +147,7 @@ private:
       const uint32_t end = uint32_t(piece.numSources) + piece.numDestinations;
       for (uint32_t i = 0; i < end; ++i) {
         const bool isLines = operands[i].value != 0;
-        addresses[i] = isLines ? stage() + i * program.stageStride : operands[i].address;
+        addresses[i] = isLines ? stageOf(program, i) : operands[i].address;
         if (isLines && i < piece.numSources)
           unpackLines(program.line, operands[i].address, addresses[i], bytes);
       }
@@ -139,6 +158,9 @@ private:
           packLines(program.line, addresses[i], operands[i].address, bytes, operands[i].value);
     }
     return true;
+  }
+  char *stageOf(const Program &program, uint32_t operand) {
+    return stage() + operand * program.stageStride;
   }
   static uint64_t bytesOf(const Program &program, const FoldPiece &piece) {
     return piece.elements * program.elementBytes;
@@ -155,10 +177,6 @@ private:
   }
 
   char *addresses[plan::limits::kMaxOperands];
-  /// In a union so that no constructor runs: clearing takes as long as a step.
-  union {
-    FoldPiece pieces[kMaxStepInstructions];
-  };
   alignas(64) char stagingAreas[LinePolicy().stageBytes];
 };
 

@@ -234,8 +234,8 @@ struct LineFormat {
 /// Of protocol LL: 4 bytes of data and the low half of the flag, stored as one word.
 inline constexpr uint32_t kWordLineBytes = 8;
 
-/// What a target executes: programs without lines, those with lines, or both.
-enum class Protocols : uint8_t { Simple, Lines, All };
+/// What a device target executes: programs without lines, or those with lines.
+enum class Protocols : uint8_t { Simple, Lines };
 
 /// How protocols LL and LL128 cut messages. All ranks must use the same.
 struct LinePolicy {
@@ -325,6 +325,8 @@ struct alignas(16) BlockContext {
   uint64_t tile = 0;
   uint32_t instruction = 0; // in its thread block
   uint32_t slice = 0;
+
+  bool operator==(const BlockContext &) const = default;
 };
 
 } // namespace occl::interpreter

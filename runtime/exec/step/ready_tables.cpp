@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace occl::interpreter {
 
 namespace {
 
-/// On each tile; more than one only if there is one tile.
-uint64_t numSlices(const Program &program, const BoundInstruction &instruction) {
-  if (instruction.count == 0 || program.numTiles != 1 || instruction.elements == 0)
-    return 1;
-  return (instruction.elements + instruction.sliceElements - 1) / instruction.sliceElements;
+/// Whether its messages may have several slices, or its chunks do not lie side by side.
+bool isPerStep(const BoundInstruction &instruction) {
+  return instruction.count != 0 &&
+         (!instruction.contiguous ||
+          std::min(instruction.elements, instruction.span) > instruction.sliceElements);
 }
 
 class Maker {
@@ -21,17 +22,14 @@ public:
 
   ReadyBlockTables make() && {
     for (uint32_t i = 0; i < bound.numInstructions; ++i)
-      step(i, 0);
-    for (uint32_t i = 0; i < bound.numInstructions; ++i) {
-      tables.steps[i].moreSlices = static_cast<uint16_t>(tables.steps.size());
-      for (uint32_t slice = 1; slice < numSlices(program, instructionAt(i)); ++slice)
-        step(i, slice);
-    }
+      step(i);
     tables.numInstructions = bound.numInstructions;
-    tables.obstacles.resize(acquires.size() + releases.size());
-    std::ranges::copy(acquireObstacles, tables.obstacles.begin());
-    tables.obstacles.insert(tables.obstacles.end(), operandObstacles.begin(),
-                            operandObstacles.end());
+    tables.obstacles = std::move(acquireObstacles);
+    if (program.line.bytes != 0) { // else nobody waits for an operand
+      tables.obstacles.resize(acquires.size() + releases.size());
+      tables.obstacles.insert(tables.obstacles.end(), operandObstacles.begin(),
+                              operandObstacles.end());
+    }
     tables.sources = std::move(acquires);
     for (ReadyStep &step : tables.steps)
       step.firstRelease = static_cast<uint16_t>(step.firstRelease + tables.sources.size());
@@ -48,51 +46,64 @@ private:
     return program.instructions[bound.firstInstruction + i];
   }
 
-  void step(uint32_t i, uint32_t slice) {
+  void step(uint32_t i) {
     const BoundInstruction &instruction = instructionAt(i);
-    const bool isLast = slice + 1 == numSlices(program, instruction);
-    // The last slice counts for all that the message does not have.
-    number = slice;
-    done = isLast ? program.slicesPerMessage : uint64_t(slice) + 1;
+    perStep = isPerStep(instruction);
+    tables.isPerStep |= perStep;
+    // Who is told of each slice is told of the first one; else the last one, which is all there is,
+    // counts for all that the message does not have.
+    done = perStep ? 1 : program.slicesPerMessage;
     if (instruction.numInstructions != 0)
       movesData = instruction.movesData;
     ReadyStep step;
     step.firstAcquire = static_cast<uint16_t>(acquires.size());
     step.firstRelease = static_cast<uint16_t>(releases.size());
+    step.firstPiece = static_cast<uint16_t>(tables.pieces.size());
+    step.sliceElements = perStep ? instruction.sliceElements : 0;
+    step.isScattered = !instruction.contiguous;
     if (instruction.numInstructions != 0) {
       for (uint32_t a = 0; a < instruction.numAcquires; ++a)
         acquire(program.acquires[instruction.firstAcquire + a]);
       for (uint32_t r = 0; r < instruction.numReleases; ++r)
         release(program.releases[instruction.firstRelease + r]);
-      if (instruction.published && isLast)
+      if (instruction.published)
         progress(i + instruction.numInstructions);
     }
     step.numAcquires = static_cast<uint16_t>(acquires.size() - step.firstAcquire);
     step.numReleases = static_cast<uint16_t>(releases.size() - step.firstRelease);
-    step.numPieces = movesData ? instruction.numInstructions : 0;
-    step.nextInstruction = static_cast<uint16_t>(isLast ? i + instruction.numInstructions : i);
-    step.nextSlice = static_cast<uint16_t>(isLast ? 0 : slice + 1);
+    pieces(instruction);
+    step.numPieces = !movesData               ? 0
+                     : instruction.contiguous ? instruction.numInstructions
+                                              : static_cast<uint16_t>(instruction.count);
+    step.nextInstruction = static_cast<uint16_t>(i + instruction.numInstructions);
     while (1u << step.pieceBits < step.numPieces)
       ++step.pieceBits;
     tables.steps.push_back(step);
-    piece(instruction);
   }
 
-  void piece(const BoundInstruction &instruction) {
+  /// One, or of scattered chunks one for each.
+  void pieces(const BoundInstruction &instruction) {
+    if (instruction.contiguous)
+      return piece(instruction, instruction.count == 0 ? 0 : instruction.elements, 0, 0);
+    detail::ChunkCursor cursor(program, instruction.extent);
+    for (uint32_t chunk = 0; chunk < instruction.count; ++chunk, cursor.next())
+      piece(instruction, cursor.size(), cursor.position, chunk * program.scratchStride);
+  }
+
+  /// The chunk lies so many elements behind the first one, in user buffers and in scratch.
+  void piece(const BoundInstruction &instruction, uint64_t elements, uint64_t inUser,
+             uint64_t inScratch) {
     FoldPiece piece;
-    uint64_t begin = 0; // elements
-    piece.allElements = instruction.count == 0 ? 0 : instruction.elements;
-    if (numSlices(program, instruction) != 1) {
-      begin = number * instruction.sliceElements;
-      piece.allElements = std::min(instruction.sliceElements, instruction.elements - begin);
-    }
+    piece.allElements = elements;
     piece.divisor = instruction.divides ? program.numRanks : 1;
     piece.firstPointer = static_cast<uint32_t>(operands.size());
     if (movesData) {
       piece.numSources = instruction.numSources;
       piece.numDestinations = instruction.numDestinations;
-      for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o)
-        operand(program.operands[instruction.firstOperand + o], begin);
+      for (uint32_t o = 0; o < uint32_t(piece.numSources) + piece.numDestinations; ++o) {
+        const BoundOperand &from = program.operands[instruction.firstOperand + o];
+        operand(from, from.kind == plan::OperandKind::Scratch ? inScratch : inUser);
+      }
     }
     tables.pieces.push_back(piece);
   }
@@ -100,11 +111,11 @@ private:
   void acquire(const BoundAcquire &from) {
     int64_t value = from.value + (from.isSliced ? static_cast<int64_t>(done) : 0);
     if (program.numTiles == 1 && from.reason == BlockReason::Credit && value <= 0)
-      return;
+      return; // nor for later slices, which are all of a message that has a slot of its own
     acquires.push_back({.offset = from.offset,
                         .value = value,
                         .perTile = static_cast<uint32_t>(from.perTile),
-                        .placeAndKind = static_cast<uint16_t>(from.place * 2)});
+                        .placeAndKind = kindOf(from.place, from.isSliced)});
     acquireObstacles.push_back({from.reason, from.what, from.peer});
   }
   void release(const BoundRelease &from) {
@@ -113,34 +124,33 @@ private:
                           .value = static_cast<int64_t>(from.value + done),
                           .limit = from.limit,
                           .perTile = static_cast<uint32_t>(from.perTile),
-                          .placeAndKind = static_cast<uint16_t>(from.place * 2)});
+                          .placeAndKind = kindOf(from.place, true)});
   }
   void progress(uint32_t done) {
     releases.push_back({.offset = index * kControlStride,
                         .value = done,
                         .perTile = bound.numInstructions,
-                        .placeAndKind = kProgressPlace * 2});
+                        .placeAndKind = kindOf(kProgressPlace, false)});
   }
-  void operand(const BoundOperand &from, uint64_t begin) {
+  void operand(const BoundOperand &from, uint64_t element) {
     ReadySource source;
     source.offset = from.offset;
-    source.placeAndKind = static_cast<uint16_t>(from.place * 2);
     Obstacle obstacle;
     // A buffer goes on with the tile; a connection with the message, in slots that repeat
     // themselves.
     if (from.kind != plan::OperandKind::Connection) {
-      ++source.placeAndKind;
-      source.offset += begin * program.elementBytes;
+      source.placeAndKind = static_cast<uint16_t>(kindOf(from.place, false) + 1);
+      source.offset += element * program.elementBytes;
       source.stride = program.tileElements * program.elementBytes;
       source.mask = program.numTiles == 1 ? 0 : ~0u;
     } else {
-      source.offset += number * from.slotBytes;
-      source.stride = program.slicesPerMessage * from.slotBytes;
+      const bool hasFlag = program.line.bytes != 0 && from.slotBytes != 0;
+      source.placeAndKind = kindOf(from.place, hasFlag);
+      source.stride = from.slotBytes;
       source.slices = static_cast<uint16_t>(program.slicesPerMessage);
       source.message = from.message;
       source.perTile = from.messagesPerTile;
       source.mask = static_cast<uint32_t>(program.depth - 1);
-      bool hasFlag = program.line.bytes != 0 && from.slotBytes != 0;
       source.value =
           hasFlag ? static_cast<int64_t>(from.message * program.slicesPerMessage + done) : 0;
       const ConnectionEnd &end = program.ends[from.end];
@@ -150,6 +160,10 @@ private:
     operandObstacles.push_back(obstacle);
   }
 
+  uint16_t kindOf(Place place, bool countsSlices) const {
+    return static_cast<uint16_t>(place * 4 + (perStep && countsSlices ? 2 : 0));
+  }
+
   const Program &program;
   const uint32_t index;
   const BoundBlock &bound;
@@ -157,34 +171,20 @@ private:
   std::vector<ReadySource> acquires, releases, operands;
   std::vector<Obstacle> acquireObstacles, operandObstacles;
   bool movesData = false;
-  // Of the slice that is being written out: which, and what it brings a counter to, of its message.
-  uint64_t number = 0, done = 1;
+  // Of the step that is being written out: what it brings a counter to, of its message.
+  bool perStep = false;
+  uint64_t done = 1;
 };
 
 /// In bytes; of elements, not of what is in flight.
-uint64_t bytesOf(const Program &program, const ReadyBlockTables &tables, size_t step) {
+uint64_t bytesOf(const Program &program, const ReadyBlockTables &tables, const ReadyStep &step) {
   uint64_t elements = 0;
-  for (uint32_t i = 0; i < tables.steps[step].numPieces; ++i)
-    elements += tables.pieces[step + i].allElements;
+  for (const FoldPiece &piece : std::span(tables.pieces).subspan(step.firstPiece, step.numPieces))
+    elements += piece.allElements;
   return elements * program.elementBytes;
 }
 
 } // namespace
-
-bool isReadyForm(const Program &program, const BoundBlock &block) {
-  if ((program.slicesPerMessage != 1 && program.numTiles != 1) ||
-      program.slicesPerMessage > UINT16_MAX || block.numDrains != 0)
-    return false;
-  for (uint32_t i = 0; i < block.numInstructions; ++i) {
-    const BoundInstruction &instruction = program.instructions[block.firstInstruction + i];
-    uint64_t largest = std::min(instruction.elements, instruction.span);
-    const bool isOneSlice = instruction.count == 0 || instruction.sliceElements >= largest;
-    if (!instruction.contiguous || instruction.refers != 0 ||
-        (!isOneSlice && program.numTiles != 1))
-      return false;
-  }
-  return true;
-}
 
 ReadyTables ReadyBlockTables::view() {
   return {sources.data(),
@@ -192,7 +192,7 @@ ReadyTables ReadyBlockTables::view() {
           steps.data(),
           pieces.data(),
           numInstructions,
-          static_cast<uint32_t>(steps.size()),
+          static_cast<uint32_t>(pieces.size()),
           static_cast<uint32_t>(sources.size()),
           firstOperand};
 }
@@ -205,8 +205,8 @@ bool measureBeforehand(const Program &program, uint32_t alignment, uint64_t alon
                        ReadyBlockTables &tables) {
   if (program.numTiles != 1 || program.line.bytes != 0)
     return false;
-  for (size_t s = 0; s < tables.steps.size(); ++s)
-    if (tables.steps[s].numPieces != 0 && bytesOf(program, tables, s) <= aloneBytes)
+  for (const ReadyStep &step : tables.steps)
+    if (step.numPieces != 0 && bytesOf(program, tables, step) <= aloneBytes)
       return false;
   for (FoldPiece &piece : tables.pieces) {
     // On one tile sizes are known; addresses are aligned as their offsets, if their bases are.

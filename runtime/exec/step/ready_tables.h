@@ -7,10 +7,6 @@
 
 namespace occl::interpreter {
 
-/// Whether all instructions of a block have chunks side by side, without references, and are one
-/// slice each or there is one tile.
-bool isReadyForm(const Program &program, const BoundBlock &block);
-
 struct ReadyBlockTables {
   std::vector<ReadySource> sources;
   std::vector<Obstacle> obstacles;
@@ -18,12 +14,14 @@ struct ReadyBlockTables {
   std::vector<FoldPiece> pieces;
   uint32_t numInstructions = 0;
   uint32_t firstOperand = 0;
+  /// Some step has several slices or scattered chunks: only with Resolution::PerStep.
+  bool isPerStep = false;
 
   /// Refers to these tables.
   ReadyTables view();
 };
 
-/// Of a block with isReadyForm().
+/// Of a program without references. If several instructions are a step, each is one slice.
 ReadyBlockTables makeReadyTables(const Program &program, uint32_t block);
 
 /// Measures steps and pieces beforehand, as ReadyBlock would for places that are multiples of

@@ -3,7 +3,6 @@
 
 #include "plan/model/builder.h"
 #include "runtime/exec/conformance/simulation.h"
-#include "runtime/exec/host/step_driver.h"
 #include "runtime/sync/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -36,15 +35,11 @@ plan::Plan sendAndAdd(uint32_t depth) {
   return std::move(builder).take();
 }
 
-/// By the driver of hosts, or slice by slice as on devices.
+/// By the driver of hosts, or as on devices.
 class Step : public testing::TestWithParam<bool> {
 protected:
   StepResult run(uint32_t rank, uint32_t block, uint32_t maxSlices) {
-    const Invocation &invocation = simulation->invocation(rank);
-    BlockContext &context = simulation->context(rank, block);
-    return GetParam() ? runOnHost(invocation, *simulation->binding(rank).steps(block), context,
-                                  target, maxSlices)
-                      : runBlock(invocation, block, context, target, maxSlices);
+    return simulation->run(rank, block, target, maxSlices);
   }
   /// Tiles of 32 elements.
   void start(uint32_t depth, uint64_t count, uint32_t slices = 1) {
@@ -84,9 +79,9 @@ TEST_P(Step, NamesWhatItWaitsFor) {
   simulation->announceAll();
   expectBlocked(step(1, 0), BlockReason::Data, 0, 0);
   expectBlocked(step(1, 1), BlockReason::Dependency, 0, 1);
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
-  EXPECT_EQ(step(1, 0).status, StepStatus::Progressed);
-  EXPECT_EQ(step(1, 1).status, StepStatus::Progressed);
+  EXPECT_EQ(step(0, 0).slices, 1u);
+  EXPECT_EQ(step(1, 0).slices, 1u);
+  EXPECT_EQ(step(1, 1).slices, 1u);
   for (auto [rank, block] : {std::pair(0, 0), {1, 0}, {1, 1}})
     EXPECT_EQ(step(rank, block).status, StepStatus::Finished);
   int32_t last;
@@ -96,14 +91,14 @@ TEST_P(Step, NamesWhatItWaitsFor) {
 
 TEST_P(Step, SendsWithoutTheReceiverUntilTheSlotsAreFull) {
   start(2, 200);
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(0, 0).slices, 1u);
+  EXPECT_EQ(step(0, 0).slices, 1u);
   expectBlocked(step(0, 0), BlockReason::Credit, 0, 1);
   EXPECT_EQ(tail(), 2u);
   simulation->announceAll();
-  EXPECT_EQ(step(1, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(1, 0).slices, 1u);
   EXPECT_EQ(head(), 1u);
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(0, 0).slices, 1u);
   expectBlocked(step(0, 0), BlockReason::Credit, 0, 1);
 }
 
@@ -145,7 +140,7 @@ TEST_P(Step, ABlockedStepChangesNothing) {
   simulation->announceAll();
   expectNothing(1, 0, BlockReason::Data);
   expectNothing(1, 1, BlockReason::Dependency);
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(0, 0).slices, 1u);
   expectNothing(0, 0, BlockReason::Credit);
   expectNothing(1, 1, BlockReason::Dependency);
 }
@@ -154,8 +149,8 @@ TEST_P(Step, ReturnsNoCreditThatNobodyWaitsFor) {
   start(2, 96); // three tiles: only the first message's slot is used again
   simulation->announceAll();
   for (int tile = 0; tile < 3; ++tile) {
-    EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
-    EXPECT_EQ(step(1, 0).status, StepStatus::Progressed);
+    EXPECT_EQ(step(0, 0).slices, 1u);
+    EXPECT_EQ(step(1, 0).slices, 1u);
     EXPECT_EQ(head(), 1u);
   }
 }
@@ -163,7 +158,7 @@ TEST_P(Step, ReturnsNoCreditThatNobodyWaitsFor) {
 TEST_P(Step, CountsAllSlicesAtTheLastOne) {
   start(2, 2, 4); // two elements: one slice is enough
   simulation->announceAll();
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(0, 0).slices, 1u);
   EXPECT_EQ(tail(), 4u);
   EXPECT_EQ(simulation->context(0, 0).tile, 1u);
 }
@@ -174,7 +169,7 @@ TEST_P(Step, SendsSliceBySlice) {
       {.count = 100, .type = DataType::Int32, .tiles = {512, 4}, .hostSteps = GetParam()});
   simulation = std::move(*made);
   for (uint64_t slice = 1; slice <= 3; ++slice) {
-    EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
+    EXPECT_EQ(step(0, 0).slices, 1u);
     EXPECT_EQ(tail(), slice);
     EXPECT_EQ(simulation->context(0, 0).slice, slice);
   }
@@ -184,9 +179,9 @@ TEST_P(Step, EmptyMessagesAreMessages) {
   start(2, 0);
   simulation->announceAll();
   expectBlocked(step(1, 0), BlockReason::Data, 0, 0);
-  EXPECT_EQ(step(0, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(0, 0).slices, 1u);
   EXPECT_EQ(tail(), 1u);
-  EXPECT_EQ(step(1, 0).status, StepStatus::Progressed);
+  EXPECT_EQ(step(1, 0).slices, 1u);
 }
 
 TEST_P(Step, RunsUntilBlockedOrTheLimit) {
@@ -225,7 +220,7 @@ TEST_P(HostStep, RingsThoseWhoMayWaitForWhatItPublished) {
 
 INSTANTIATE_TEST_SUITE_P(Hosts, HostStep, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(Engines, Step, testing::Bool(),
-                         [](const auto &info) { return info.param ? "Driver" : "Slices"; });
+                         [](const auto &info) { return info.param ? "OfHosts" : "OfDevices"; });
 
 } // namespace
 } // namespace occl::interpreter

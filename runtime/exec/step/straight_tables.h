@@ -1,7 +1,7 @@
 // The tables of straight blocks, from a bound program. Host code.
 #pragma once
 
-#include "runtime/exec/step/slice.h"
+#include "runtime/exec/step/step.h"
 #include "runtime/exec/step/straight.h"
 
 #include <cstdint>

@@ -84,4 +84,31 @@ plan::Plan directInBlocks(uint32_t numRanks, uint32_t numBlocks) {
   return std::move(builder).take();
 }
 
+plan::Plan chainOfPairs(uint32_t numRanks) {
+  constexpr uint32_t kChunks = 2;
+  plan::PlanBuilder builder = start("chain_of_pairs", kChunks);
+  builder.header().collective = "broadcast";
+  for (uint32_t r = 0; r + 1 < numRanks; ++r)
+    builder.addConnection(r, 0, {r + 1});
+  for (uint32_t r = 0; r < numRanks; ++r) {
+    builder.beginRank({.inputChunks = kChunks, .outputChunks = kChunks});
+    builder.beginThreadBlock();
+    const bool isFirst = r == 0, isLast = r + 1 == numRanks;
+    const plan::Operand from = isFirst ? plan::input(r, 0) : plan::connection(r - 1);
+    if (isFirst)
+      builder.addInstruction({.opcode = plan::Opcode::Copy, .count = kChunks}, {from},
+                             {plan::output(r, 0)});
+    if (isFirst && !isLast)
+      builder.addInstruction({.opcode = plan::Opcode::Send, .count = kChunks}, {from},
+                             {plan::connection(r)});
+    else if (isLast && !isFirst)
+      builder.addInstruction({.opcode = plan::Opcode::Recv, .count = kChunks}, {from},
+                             {plan::output(r, 0)});
+    else if (!isFirst)
+      builder.addInstruction({.opcode = plan::Opcode::RecvCopySend, .count = kChunks}, {from},
+                             {plan::output(r, 0), plan::connection(r)});
+  }
+  return std::move(builder).take();
+}
+
 } // namespace occl::gpu_test

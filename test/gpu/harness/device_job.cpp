@@ -5,7 +5,9 @@
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"
+#include "runtime/exec/conformance/programs.h"
 #include "runtime/exec/conformance/reference.h"
+#include "test/gpu/harness/block_plans.h"
 
 #include <algorithm>
 #include <chrono>
@@ -281,6 +283,24 @@ std::vector<Case> chainCases(uint32_t n) {
   return cases;
 }
 
+/// Chunks that do not lie side by side: in scratch, in messages of several slices and with elements
+/// that are smaller than what a packet holds; and on several tiles.
+std::vector<Case> scatteredCases(uint32_t n) {
+  std::vector<Case> cases;
+  for (plan::Protocol protocol : kProtocols)
+    for (DataType type : {DataType::Float32, DataType::Int8, DataType::Float16})
+      for (uint64_t count : {uint64_t(3), uint64_t(1003), uint64_t(9001)})
+        cases.push_back({.plan = withProtocol(conformance::aggregatedAllReduce(n), protocol),
+                         .count = count,
+                         .type = type,
+                         .misalignment = sizeOf(type)});
+  // Tables that are larger than most.
+  cases.push_back({.plan = plan::testing::chainBroadcast(n, 40), .count = 40'003});
+  for (uint64_t misalignment : {0u, 4u})
+    cases.push_back({.plan = chainOfPairs(n), .count = 200'003, .misalignment = misalignment});
+  return cases;
+}
+
 std::vector<Case> directCases(uint32_t n) {
   using namespace plan::testing;
   std::vector<Case> cases;
@@ -345,7 +365,8 @@ bool areBuffersShared() {
 
 std::vector<Case> casesFor(uint32_t n) {
   std::vector<Case> all;
-  for (const auto &cases : {protocolCases(n), chainCases(n), directCases(n), graphCases(n)})
+  for (const auto &cases :
+       {protocolCases(n), chainCases(n), scatteredCases(n), directCases(n), graphCases(n)})
     all.insert(all.end(), cases.begin(), cases.end());
   if (!areBuffersShared())
     std::erase_if(all, [](const Case &what) { return what.isRegistered; }); // direct plans

@@ -2,6 +2,7 @@
 // other in the same connectors. Ranks are threads, on as many devices as there are. Skipped where
 // there is no device.
 #include "plan/testing/example_plans.h"
+#include "runtime/exec/conformance/programs.h"
 #include "runtime/exec/conformance/reference.h"
 #include "test/gpu/harness/block_plans.h"
 #include "test/gpu/harness/checked_rank.h"
@@ -39,6 +40,16 @@ protected:
     config.arenaBytes = 512 << 20;
     start(numRanks(), config);
   }
+  std::vector<std::unique_ptr<CheckedRank>> checkedRanks(uint32_t streams, uint64_t mostBytes) {
+    const auto n = static_cast<uint32_t>(comms.size());
+    std::vector<std::unique_ptr<CheckedRank>> ranks;
+    for (uint32_t r = 0; r < n; ++r) {
+      cudaSetDevice(static_cast<int>(r % devices));
+      ranks.push_back(
+          std::make_unique<CheckedRank>(std::vector{comms[r]}, r, n, streams, mostBytes, true));
+    }
+    return ranks;
+  }
   void runAtRandom();
 };
 
@@ -49,6 +60,11 @@ std::vector<plan::Plan> families(uint32_t n) {
                                    oneShotInBlocks(n, 1, plan::Protocol::LL),
                                    oneShotInBlocks(n, 16, plan::Protocol::LL128),
                                    oneShotInBlocks(n, 8, plan::Protocol::Simple), ring};
+  // Chunks that do not lie side by side, in messages of several slices.
+  for (auto protocol : {plan::Protocol::LL, plan::Protocol::LL128, plan::Protocol::Simple}) {
+    plans.push_back(conformance::aggregatedAllReduce(n));
+    plans.back().protocol = protocol;
+  }
   if (areBuffersShared())
     plans.push_back(directInBlocks(n, 8));
   return plans;
@@ -56,6 +72,23 @@ std::vector<plan::Plan> families(uint32_t n) {
 
 /// Counts, families and streams at random, the same on all ranks; nobody waits in between.
 TEST_F(Calls, AnyCountsAndPlansInSeveralStreamsRunInTheOrderOfTheCalls) { runAtRandom(); }
+
+/// Of a direct plan with one thread block, whose chunk is many slices long.
+TEST_F(Calls, AThreadBlockTakesALargeChunkSliceBySlice) {
+  if (!areBuffersShared())
+    GTEST_SKIP() << "buffers are not accessed";
+  startLarge();
+  constexpr uint64_t kBytes = 48 << 20;
+  const auto ranks = checkedRanks(1, kBytes);
+  inThreads([&](uint32_t rank) -> std::string {
+    Case what = one(directInBlocks(static_cast<uint32_t>(comms.size()), 1));
+    what.count = kBytes / sizeof(float) - 5;
+    std::string wrong;
+    for (uint64_t i = 0; i < 3 && wrong.empty(); ++i)
+      wrong = ranks[rank]->run(0, what, checkedOf(what, Expected::Sum), i);
+    return wrong.empty() ? ranks[rank]->finish() : wrong;
+  });
+}
 
 /// Some calls before a block's lines are cleared, and before the flags of LL come again.
 TEST_F(Calls, AfterVeryManyOthers) {
@@ -74,12 +107,7 @@ void Calls::runAtRandom() {
   std::fprintf(stderr, "OCCL_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
   const auto n = static_cast<uint32_t>(comms.size());
   const std::vector<plan::Plan> plans = families(n);
-  std::vector<std::unique_ptr<CheckedRank>> ranks;
-  for (uint32_t r = 0; r < n; ++r) {
-    cudaSetDevice(static_cast<int>(r % devices));
-    ranks.push_back(
-        std::make_unique<CheckedRank>(std::vector{comms[r]}, r, n, kStreams, kMostBytes, true));
-  }
+  const auto ranks = checkedRanks(kStreams, kMostBytes);
   inThreads([&](uint32_t rank) -> std::string {
     std::mt19937_64 random(seed);
     std::vector<Case> shapes; // some of which come back

@@ -68,12 +68,10 @@ struct CollectiveAddresses {
 struct alignas(4096) CollectiveWords : CollectiveAddresses {
 
   uint32_t rank = 0, numRanks = 1;
-  uint32_t idleRanks = 0; // as bits: have no thread block, and announce nothing
   /// announcement() of rank r, announcedStride bytes apart.
   uint64_t *announced = nullptr;
   uint64_t announcedStride = sizeof(uint64_t);
 
-  OCCL_HOST_DEVICE bool isIdle(uint32_t r) const { return (idleRanks >> r & 1) != 0; }
   OCCL_HOST_DEVICE uint64_t *announcedBy(uint32_t r) const {
     return reinterpret_cast<uint64_t *>(reinterpret_cast<char *>(announced) + r * announcedStride);
   }

@@ -25,7 +25,7 @@ struct Ledger {
     const uint64_t *done, *announced; // of its collective
     uint64_t ordinal;
     uint32_t announcedStride;
-    uint8_t numRanks, idleRanks, priority;
+    uint8_t numRanks, priority;
   };
   Submitted submitted[kWindow];
   uint64_t claimable[kWindow]; // tasks for this executor, less those that have had their turn
@@ -311,7 +311,6 @@ private:
                                submission.ordinal,
                                static_cast<uint32_t>(words.announcedStride),
                                static_cast<uint8_t>(words.numRanks),
-                               static_cast<uint8_t>(words.idleRanks),
                                submission.priority};
     ledger.known[index] = static_cast<uint32_t>(sequence + 1);
     return true;
@@ -331,8 +330,6 @@ private:
     bool announced = true;
     uint64_t age = 0;
     for (uint32_t r = 0; r < submitted.numRanks; ++r) {
-      if ((submitted.idleRanks >> r & 1) != 0)
-        continue;
       const uint64_t word = target.peekAtPeer(
           reinterpret_cast<const uint64_t *>(reinterpret_cast<const char *>(submitted.announced) +
                                              uint64_t(r) * submitted.announcedStride));

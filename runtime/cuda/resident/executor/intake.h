@@ -562,8 +562,7 @@ private:
     const CollectiveWords &words = *submission.collective;
     uint64_t missing = 0;
     for (uint32_t r = 0; r < words.numRanks; ++r)
-      if (!words.isIdle(r) &&
-          !isAnnounced(target.peekAtPeer(words.announcedBy(r)), submission.ordinal))
+      if (!isAnnounced(target.peekAtPeer(words.announcedBy(r)), submission.ordinal))
         missing |= 1ull << r;
     return missing;
   }

@@ -11,10 +11,12 @@
 
 namespace occl::cuda::resident {
 
-/// Static parts of tasks that an executor keeps near it, and the largest image of which it keeps
-/// more than the header.
+/// Static parts of tasks that an executor keeps near it, and the room for the image of each. A
+/// larger image takes the room of all tasks from kLargeTask on: there is one at a time.
 inline constexpr uint32_t kCachedTasks = 8;
 inline constexpr uint32_t kCachedBytes = 6 << 10;
+inline constexpr uint32_t kLargeTask = 2;
+static_assert((kCachedTasks - kLargeTask) * kCachedBytes >= kTableBytes);
 
 /// The static part of a task, and the places of the invocation that it last ran.
 struct CachedTask {
@@ -30,7 +32,7 @@ struct CachedTask {
   DeviceCollective device;
   CollectiveAddresses addresses;
   char *places[numPlaces(kMaxRanks, true)];
-  alignas(16) char image[kCachedBytes];
+  char *image;
 };
 
 struct ExecutorShared {
@@ -38,6 +40,7 @@ struct ExecutorShared {
   Invocation invocation;
   Ledger ledger;
   CachedTask tasks[kCachedTasks];
+  alignas(16) char images[kCachedTasks][kCachedBytes];
 };
 
 /// Looks less often for what a step needs before it says that it is blocked: there may be others.
@@ -75,8 +78,10 @@ template <class Target> class WarpRunner {
 public:
   __device__ WarpRunner(ExecutorShared &shared, Target &target, Marker<WarpTarget> &marker)
       : shared(shared), target(target), marker(marker), perExecutors((1u << 16) / gridDim.x + 1) {
-    if (threadIdx.x < kCachedTasks)
+    if (threadIdx.x < kCachedTasks) {
       shared.tasks[threadIdx.x].collective = nullptr;
+      shared.tasks[threadIdx.x].image = shared.images[threadIdx.x];
+    }
     __syncwarp();
   }
 
@@ -84,25 +89,9 @@ public:
   __device__ auto visit(const Submission &submission, uint32_t block, bool isClear,
                         const Body &body) {
     prepare(submission, block, isClear);
-    const ImageHeader &header = headerOf(*task);
-    // Steps that are made ready are the common case: they alone are inlined.
-    if (hasReadyTables(header)) {
-      const uint32_t ends = endsOf(submission);
-      ReadyBlock<Target> steps(shared.invocation, header.program, header.ready,
-                               reinterpret_cast<ReadyWord *>(task->image + header.readyBytes),
-                               target, ends != 0 && task->measuredFor == ends);
-      return body([&](BlockContext &context, uint32_t maxSlices) {
-        return run(submission, block, context, [&](BlockContext &c) {
-          if constexpr (kMayHaveMeasured)
-            if (task->hasMeasured)
-              steps.takeAsMeasured();
-          const StepResult result = steps.run(c, maxSlices);
-          if (threadIdx.x == 0)
-            task->measuredFor = ends;
-          return result;
-        });
-      });
-    }
+    // Steps that are made ready with their tile are the common case: they alone are inlined.
+    if (!headerOf(*task).isPerStep)
+      return visitBy<Resolution::PerTile>(submission, block, body);
     return visitApart(submission, block, body);
   }
 
@@ -150,20 +139,31 @@ private:
   /// Lines are measured once for each alignment: see endsOf().
   static constexpr bool kMayHaveMeasured = Target::kProtocols == Protocols::Simple;
 
-  /// Steps that cannot be made ready: their registers are not to be in the others' way.
+  template <Resolution kWhen, class Body>
+  __device__ __forceinline__ auto visitBy(const Submission &submission, uint32_t block,
+                                          const Body &body) {
+    const ImageHeader &header = headerOf(*task);
+    const uint32_t ends = endsOf(submission);
+    ReadyBlock<Target, kWhen> steps(shared.invocation, header.program, header.ready,
+                                    reinterpret_cast<ReadyWord *>(task->image + header.bytes),
+                                    target, ends != 0 && task->measuredFor == ends);
+    return body([&](BlockContext &context, uint32_t maxSlices) {
+      return run(submission, block, context, [&](BlockContext &c) {
+        if constexpr (kMayHaveMeasured)
+          if (task->hasMeasured)
+            steps.takeAsMeasured();
+        const StepResult result = steps.run(c, maxSlices);
+        if (threadIdx.x == 0)
+          task->measuredFor = ends;
+        return result;
+      });
+    });
+  }
+  /// Steps that are made ready one by one: their registers are not to be in the others' way.
   template <class Body>
   __device__ __noinline__ auto visitApart(const Submission &submission, uint32_t block,
                                           const Body &body) {
-    return body([&](BlockContext &context, uint32_t maxSlices) {
-      return run(submission, block, context, [&](BlockContext &c) {
-        if (task->device.images == nullptr) { // the rank has nothing to do but to take part
-          StepResult nothing;
-          nothing.status = StepStatus::Finished;
-          return nothing;
-        }
-        return runBlock(shared.invocation, block, c, target, maxSlices);
-      });
-    });
+    return visitBy<Resolution::PerStep>(submission, block, body);
   }
 
   /// It was visited last.
@@ -179,9 +179,12 @@ private:
   __device__ static ImageHeader &headerOf(CachedTask &task) {
     return *reinterpret_cast<ImageHeader *>(task.image);
   }
-  __device__ static bool hasReadyTables(const ImageHeader &header) {
-    return header.isReady &&
-           header.readyBytes + header.ready.numSources * sizeof(ReadyWord) <= kCachedBytes;
+  __device__ static bool isLarge(const CachedTask &task) {
+    return task.device.imageStride > kCachedBytes;
+  }
+  __device__ static bool holds(const CachedTask &task, const ResidentCollective &collective,
+                               uint32_t block) {
+    return task.collective == &collective && task.block == block;
   }
 
   /// How the buffers are aligned. 0: a direct program, whose steps are measured beforehand or each
@@ -205,7 +208,11 @@ private:
                      (block * perExecutors >> 16);
     task = &shared.tasks[index % kCachedTasks];
     __syncwarp();
-    bool isNear = task->collective == &collective && task->block == block;
+    bool isNear = holds(*task, collective, block);
+    if (!isNear && holds(shared.tasks[kLargeTask], collective, block)) {
+      task = shared.tasks + kLargeTask;
+      isNear = true;
+    }
     bool isReady = isNear && task->isReady && task->number == number;
     if (!isNear)
       load(collective, block);
@@ -322,10 +329,44 @@ private:
     return words;
   }
 
-  /// The tables of a large image stay where they are. As much as may be needed is copied before it
-  /// is known how much that is: that saves a trip.
-  __device__ void load(const ResidentCollective &collective, uint32_t block) {
+  /// As much of the image as may be needed is copied before it is known how much that is: that
+  /// saves a trip. Apart, as visitApart().
+  __device__ __noinline__ void load(const ResidentCollective &collective, uint32_t block) {
     ++loads;
+    loadDevice(collective);
+    CachedTask *const large = shared.tasks + kLargeTask;
+    if (isLarge(*task) && task != large) {
+      if (threadIdx.x == 0)
+        task->collective = nullptr;
+      task = large;
+      loadDevice(collective);
+    }
+    // What a large image lies over, or what lies over one.
+    const bool isOver = isLarge(*task)
+                            ? threadIdx.x > kLargeTask && threadIdx.x < kCachedTasks
+                            : threadIdx.x == kLargeTask && task > large && isLarge(*large);
+    if (isOver)
+      shared.tasks[threadIdx.x].collective = nullptr;
+    const char *image = task->device.images + uint64_t(block) * task->device.imageStride;
+    copy(task->image, image, task->device.images == nullptr ? 0 : task->device.imageStride);
+    __syncwarp();
+    ImageHeader &header = headerOf(*task);
+    if (task->device.images == nullptr) { // the rank has nothing to do but to take part
+      if (threadIdx.x == 0)
+        header = ImageHeader();
+      __syncwarp();
+    }
+    if (threadIdx.x < kRelocations)
+      relocateOne(header, task->image, threadIdx.x);
+    if (threadIdx.x < kMaxRanks)
+      task->where[threadIdx.x] = task->begun[threadIdx.x] = 0;
+    if (threadIdx.x == 0) {
+      task->collective = &collective;
+      task->block = block;
+      task->measuredFor = 0;
+    }
+  }
+  __device__ void loadDevice(const ResidentCollective &collective) {
     static_assert(sizeof(DeviceCollective) % sizeof(uint64_t) == 0);
     for (uint32_t i = threadIdx.x; i < sizeof(DeviceCollective) / sizeof(uint64_t);
          i += kControlThreads)
@@ -337,26 +378,6 @@ private:
       reinterpret_cast<uint64_t *>(&task->addresses)[threadIdx.x] =
           reinterpret_cast<const uint64_t *>(&addresses)[threadIdx.x];
     __syncwarp();
-    const uint32_t stride = task->device.imageStride;
-    const char *image = task->device.images + uint64_t(block) * stride;
-    copy(task->image, image, stride < kCachedBytes ? stride : kCachedBytes);
-    __syncwarp();
-    ImageHeader &header = headerOf(*task);
-    if (task->device.images == nullptr) { // nothing was copied
-      if (threadIdx.x == 0)
-        header = ImageHeader();
-      __syncwarp();
-    }
-    const bool isNear = (hasReadyTables(header) ? header.readyBytes : header.bytes) <= kCachedBytes;
-    if (threadIdx.x < kRelocations)
-      relocateOne(header, isNear ? task->image : image, threadIdx.x);
-    if (threadIdx.x < kMaxRanks)
-      task->where[threadIdx.x] = task->begun[threadIdx.x] = 0;
-    if (threadIdx.x == 0) {
-      task->collective = &collective;
-      task->block = block;
-      task->measuredFor = 0;
-    }
   }
   /// Multiples of 16 bytes, some loads on their way together.
   __device__ static void copy(void *to, const void *from, uint32_t bytes) {

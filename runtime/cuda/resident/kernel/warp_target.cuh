@@ -99,12 +99,6 @@ public:
       return 0;
     });
   }
-  __device__ static void releaseToHost(uint64_t *word, uint64_t value) {
-    first([&] {
-      releaseWord(word, value);
-      return 0;
-    });
-  }
   __device__ static uint64_t takeBits(uint64_t *word, uint64_t bits) {
     return first([&] {
       uint64_t old;

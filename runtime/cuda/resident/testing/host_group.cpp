@@ -80,10 +80,9 @@ public:
   template <class Body>
   auto visit(const Submission &submission, uint32_t block, bool, const Body &body) {
     auto &words = static_cast<HostCollective::Words &>(*submission.collective);
-    const interpreter::Invocation &invocation =
-        words.self->invocation(submission.ordinal, words.rank);
     return body([&](interpreter::BlockContext &context, uint32_t maxSlices) {
-      auto result = runBlock(invocation, block, context, target, maxSlices);
+      auto result =
+          words.self->run(submission.ordinal, words.rank, block, context, target, maxSlices);
       if (result.status == interpreter::StepStatus::Blocked)
         yieldProcessor(); // there are more executors than processors
       return result;

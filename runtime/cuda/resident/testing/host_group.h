@@ -26,8 +26,11 @@ public:
   HostCollective(const plan::Plan &plan, uint64_t count, uint32_t invocations, uint32_t number);
 
   uint32_t numRanks() const { return static_cast<uint32_t>(words.size()); }
-  interpreter::Invocation &invocation(uint32_t ordinal, uint32_t rank) {
-    return simulations[ordinal]->invocation(rank);
+  /// So many slices of a thread block of an invocation at most.
+  interpreter::StepResult run(uint32_t ordinal, uint32_t rank, uint32_t block,
+                              interpreter::BlockContext &context, interpreter::HostTarget &target,
+                              uint32_t maxSlices) {
+    return simulations[ordinal]->run(rank, block, context, target, maxSlices);
   }
   /// Of the rank's next invocation.
   Submission nextOf(uint32_t rank);

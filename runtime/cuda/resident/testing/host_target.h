@@ -71,7 +71,6 @@ public:
   static void release(uint64_t *word, uint64_t value) {
     storeShared(word, value, std::memory_order_release);
   }
-  static void releaseToHost(uint64_t *word, uint64_t value) { release(word, value); }
   static uint64_t takeBits(uint64_t *word, uint64_t bits) {
     return change(word, [bits](uint64_t old) { return old & ~bits; });
   }

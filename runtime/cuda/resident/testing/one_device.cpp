@@ -90,7 +90,7 @@ Status OneDevice::add(const plan::Plan &plan, uint64_t count) {
                                .tiles = {4 << 20, 1},
                                .placement = Placement::AtDestination,
                                .lines = kDeviceLines,
-                               .stepOperands = kMaxBlockOperands});
+                               .stepOperands = kMaxStepOperands});
     if (!binding.ok())
       return binding.status();
     Rank rank;
