@@ -84,12 +84,16 @@ Outcome initRank(ncclComm_t *handle, int numRanks, const ncclUniqueId &id, int r
 namespace {
 
 Outcome initAll(ncclComm_t *handles, int numDevices, const int *devices) {
+  nameIgnoredSettings();
+  reportUse();
   if (!handles)
     return invalidArgument("comm must not be NULL");
+  if (numDevices < 1)
+    return invalidArgument("ndev is " + std::to_string(numDevices) + ", must be 1 or more");
   int present = 0;
   if (Outcome outcome = streams().numDevices(present); !outcome.ok())
     return outcome;
-  if (numDevices < 1 || (!devices && numDevices > present))
+  if (!devices && numDevices > present)
     return invalidArgument("ndev is " + std::to_string(numDevices) + ", there are " +
                            std::to_string(present) + " devices");
   for (int i = 0; devices && i < numDevices; ++i) // ranks may share a device
