@@ -1,5 +1,5 @@
-// Functions of NCCL that OCCL does not do itself: of 2.28's device header, and of later versions.
-// Of their structs only addresses are passed on.
+// Functions of NCCL's 2.28 device header, and of later versions, most of which OCCL does not do
+// itself. Of their structs only addresses are passed on.
 #pragma once
 
 #include "nccl/nccl_abi.h"

@@ -36,6 +36,27 @@ TEST(Environment, WithoutHostModeAndCudaTheErrorSaysWhatToDo) {
   EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
 }
 
+TEST(Environment, WhoTriesToMakeACommunicatorIsReported) {
+  // So that `occl nccl` does not guess at why none was made where an error has said it.
+  const std::string path = ::testing::TempDir() + "occl_nccl_report_" + std::to_string(getpid());
+  for (const bool isOnHost : {true, false}) {
+    unlink(path.c_str());
+    Processes processes(1, [&](uint32_t) -> std::string {
+      setenv("OCCL_NCCL_REPORT", path.c_str(), 1);
+      isOnHost ? setenv("OCCL_NCCL_HOST", "1", 1) : unsetenv("OCCL_NCCL_HOST");
+      std::ofstream(path).close();
+      ncclComm_t comm = nullptr;
+      if (ncclCommInitAll(&comm, isOnHost ? 0 : 1, nullptr) == ncclSuccess)
+        ncclCommDestroy(comm); // there is a device
+      std::ifstream file(path);
+      return std::string(std::istreambuf_iterator<char>(file), {}).empty() ? "nothing is reported"
+                                                                           : "";
+    });
+    EXPECT_EQ(processes.join(0), 0) << processes.wrong(0);
+  }
+  unlink(path.c_str());
+}
+
 TEST(Environment, SettingsThatMeanNothingAreNamedOnceAndMessagesGoWhereTheyAreTold) {
   const std::string path = ::testing::TempDir() + "occl_nccl_" + std::to_string(getpid());
   Processes processes(1, [&](uint32_t) -> std::string {

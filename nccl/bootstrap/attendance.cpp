@@ -29,8 +29,8 @@ Outcome failureOf(const FromRoot &message) {
 } // namespace
 
 Attendance::Attendance(const IdLayout &id, uint32_t numRanks, uint32_t rank, std::string wish,
-                       std::function<bool()> isCancelled)
-    : id(id), numRanks(numRanks), rank(rank), wish(std::move(wish)),
+                       bool mayBeEarly, std::function<bool()> isCancelled)
+    : id(id), numRanks(numRanks), rank(rank), wish(std::move(wish)), mayBeEarly(mayBeEarly),
       isCancelled(std::move(isCancelled)) {}
 
 FromRank Attendance::messageOf(FromRankKind kind) const {
@@ -73,6 +73,11 @@ Outcome Attendance::connectTo(Address address, const std::string &what) {
   // A local socket whose backlog is full says EAGAIN: others are before this one.
   while (error == EAGAIN && Clock::now() < end && !isCancelled()) {
     ::poll(nullptr, 0, 1);
+    error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
+  }
+  // Nobody knows when the program makes the id.
+  while (error == ECONNREFUSED && mayBeEarly && !isCancelled()) {
+    ::poll(nullptr, 0, 5);
     error = ::connect(socket.get(), address.get(), address.length) == 0 ? 0 : errno;
   }
   while (error == EINPROGRESS && Clock::now() < end && !isCancelled()) {

@@ -13,9 +13,10 @@ namespace occl::nccl {
 class Attendance {
 public:
   /// `wish`: why OCCL does not do for this communicator, "" if it does. As soon as isCancelled(),
-  /// waits end, and others hear that this rank has left.
+  /// waits end, and others hear that this rank has left. With `mayBeEarly` the id's root may not
+  /// listen yet.
   Attendance(const IdLayout &id, uint32_t numRanks, uint32_t rank, std::string wish,
-             std::function<bool()> isCancelled);
+             bool mayBeEarly, std::function<bool()> isCancelled);
 
   /// Opens the other library; the first rank makes an id there. Fills in `version` and `id`.
   using Prepare = std::function<Outcome(FromRank &prepared)>;
@@ -47,6 +48,7 @@ private:
   const IdLayout id;
   const uint32_t numRanks, rank;
   const std::string wish;
+  const bool mayBeEarly;
   const std::function<bool()> isCancelled;
   Socket socket;
   FromRoot incoming{};

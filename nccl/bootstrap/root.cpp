@@ -11,6 +11,7 @@
 #include <list>
 #include <mutex>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -41,9 +42,10 @@ public:
     listeners[0] = listenAt(local);
     network = interfaceAddress();
     listeners[1] = listenAt(network);
+    wake = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!listeners[1])
       network = Address();
-    if (!listeners[0])
+    if (!listeners[0] || !wake)
       return false;
     try {
       startThread([this] { serve(); });
@@ -53,39 +55,67 @@ public:
     return true;
   }
 
-  void open(IdLayout &id) {
-    id.rootName = rootName;
-    storeAddress(network, id);
+  /// False if an id with a socket of its own cannot have that.
+  bool open(IdLayout &id) {
     std::lock_guard lock(mutex);
-    meetings.emplace(id.name, Opened{id.key, Meeting(id.machine, getpid(), patience())});
+    Socket own;
+    if (!id.hasRoot()) {
+      id.rootName = rootName;
+    } else if (!meetings.count(id.name)) {
+      Address local = localAddress(id.rootName);
+      own = listenAt(local);
+      if (!own)
+        return errno == EADDRINUSE; // then another process has it, and the same id
+    }
+    storeAddress(network, id);
+    meetings.emplace(id.name,
+                     Opened{id.key, Meeting(id.machine, getpid(), patience()), std::move(own)});
+    constexpr uint64_t kOne = 1;
+    (void)!write(wake.get(), &kOne, sizeof(kOne)); // the thread is to look at the socket, too
+    return true;
   }
 
 private:
   struct Opened {
     std::array<uint8_t, 8> key;
     Meeting meeting;
+    Socket listener; // of the id's own, or none
   };
 
   [[noreturn]] void serve() {
     for (;;) {
-      std::vector<pollfd> files;
-      for (const Socket &listener : listeners)
-        files.push_back({listener.get(), POLLIN, 0}); // none is -1, which poll passes over
+      std::vector<pollfd> files = listening();
+      const size_t numListening = files.size();
       for (const Connection &connection : connections)
         files.push_back({connection.socket.get(), POLLIN, 0});
       poll(files.data(), files.size(), untilNextDeadline());
       const auto now = Clock::now();
       std::lock_guard lock(mutex);
-      auto file = files.begin() + 2;
-      for (Connection &connection : connections)
-        if ((file++)->revents)
-          receive(connection, now);
-      for (size_t i = 0; i < 2; ++i)
+      // First who has come: a socket that listens may be closed with the last of its id's ranks.
+      for (size_t i = 0; i < numListening; ++i)
         if (files[i].revents)
-          accept(listeners[i].get(), now);
+          accept(files[i].fd, now);
+      auto file = files.begin() + static_cast<ptrdiff_t>(numListening);
+      for (auto each = connections.begin(); file != files.end(); ++each)
+        if ((file++)->revents)
+          receive(*each, now);
       expire(now);
       connections.remove_if([](const Connection &each) { return each.isClosed; });
     }
+  }
+
+  /// None is -1, which poll passes over.
+  std::vector<pollfd> listening() {
+    uint64_t count = 0;
+    (void)!read(wake.get(), &count, sizeof(count));
+    std::vector<pollfd> files = {{wake.get(), POLLIN, 0}};
+    for (const Socket &listener : listeners)
+      files.push_back({listener.get(), POLLIN, 0});
+    std::lock_guard lock(mutex);
+    for (const auto &[name, opened] : meetings)
+      if (opened.listener)
+        files.push_back({opened.listener.get(), POLLIN, 0});
+    return files;
   }
 
   int untilNextDeadline() {
@@ -212,6 +242,7 @@ private:
   std::array<uint8_t, 8> rootName{};
   Address network;
   Socket listeners[2]; // local, network
+  Socket wake;         // an event
   std::list<Connection> connections;
   std::mutex mutex;
   std::map<std::array<uint8_t, 16>, Opened> meetings;
@@ -229,9 +260,9 @@ constinit PerProcess<OwnRoot> ownRoot;
 
 } // namespace
 
-void serveAsRoot(IdLayout &id) {
-  if (OwnRoot &own = ownRoot.get(); own.isThere)
-    own.root.open(id);
+bool serveAsRoot(IdLayout &id) {
+  OwnRoot &own = ownRoot.get();
+  return own.isThere && own.root.open(id);
 }
 
 std::chrono::milliseconds patience() {

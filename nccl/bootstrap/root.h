@@ -8,9 +8,10 @@
 namespace occl::nccl {
 
 /// From here on ranks of the id reach this process, which the id then says: over a local socket,
-/// and, if there is an interface, over TCP. Without either the id is as it was. The thread, one of
-/// a process, ends with the process.
-void serveAsRoot(IdLayout &id);
+/// that of the process if the id names none, and, if there is an interface, over TCP. False if it
+/// cannot be reached: the id is as it was. An id that has a root, this process or another one,
+/// keeps that. The thread, one of a process, ends with the process.
+bool serveAsRoot(IdLayout &id);
 
 /// How long ranks that are to use the other library wait for each other:
 /// OCCL_NCCL_FALLBACK_SECONDS, 300 if it is not set.

@@ -4,6 +4,7 @@
 #include "nccl/base/environment.h"
 #include "nccl/bootstrap/root.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <sys/random.h>
@@ -36,6 +37,35 @@ Outcome makeUniqueId(ncclUniqueId &id) {
   }
   std::memcpy(&id, &layout, sizeof(id));
   return {};
+}
+
+Lineage Lineage::child(const std::string &how) const {
+  const auto hash = [&](const char *of) {
+    return hashOf(of + std::string(name.begin(), name.end()) + std::string(key.begin(), key.end()) +
+                  how);
+  };
+  Lineage made;
+  made.name = hash("name");
+  const MachineId drawn = hash("key");
+  std::copy_n(drawn.begin(), made.key.size(), made.key.begin());
+  return made;
+}
+
+IdLayout Lineage::id() const {
+  IdLayout layout{};
+  std::memcpy(layout.magic, kMagic, sizeof(kMagic));
+  layout.layout = kLayout;
+  layout.machine = machineId();
+  layout.name = name;
+  layout.key = key;
+  layout.rootName = child("root").key;
+  return layout;
+}
+
+Outcome serveId(IdLayout &id) {
+  return serveAsRoot(id) ? Outcome()
+                         : Outcome{ncclSystemError, "this process cannot listen for new ranks: no "
+                                                    "socket, or no thread"};
 }
 
 Outcome readUniqueId(const ncclUniqueId &id, IdLayout &layout) {

@@ -65,10 +65,10 @@ Outcome collective(const std::shared_ptr<Comm> &comm, const Arguments &arguments
   if (arguments.count == 0)
     return {}; // on all ranks, so nobody waits
   uint32_t numRanks = 0, rank = 0;
-  const bool isRoot = !hasRoot(arguments.kind) || !comm->shapeIfKnown(numRanks, rank) ||
-                      static_cast<uint32_t>(arguments.root) == rank;
+  const bool isRankKnown = comm->shapeIfKnown(numRanks, rank);
+  const bool isRoot = !hasRoot(arguments.kind) || static_cast<uint32_t>(arguments.root) == rank;
   // What is not known yet is OCCL's to find out.
-  if (numRanks > 0)
+  if (isRankKnown || !hasRoot(arguments.kind))
     if (Outcome outcome = checkBuffers(arguments, isRoot); !outcome.ok())
       return outcome;
   call.kind = arguments.kind;

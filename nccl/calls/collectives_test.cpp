@@ -250,6 +250,17 @@ TEST(Collectives, RefuseWhatIsWrongAtOnce) {
             ncclInvalidArgument);
   EXPECT_EQ(reduce(&x, &x, ncclFloat32, ncclSum, 0, reinterpret_cast<ncclComm_t>(&x)),
             ncclInvalidArgument);
+  for (const bool isSend : {true, false}) {
+    const void *from = isSend ? nullptr : &x;
+    void *to = isSend ? &x : nullptr;
+    const auto kFloat = ncclFloat32;
+    EXPECT_EQ(ncclAllReduce(from, to, 1, kFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclReduceScatter(from, to, 1, kFloat, ncclSum, comm, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclAllGather(from, to, 1, kFloat, comm, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclAlltoAll(from, to, 1, kFloat, comm, nullptr), ncclInvalidArgument);
+    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("buff must not be NULL"),
+              std::string::npos);
+  }
   eachRank(2, [&](int rank) { EXPECT_EQ(allReduceOnce(ranks[rank]), ""); }); // nothing has happened
 }
 

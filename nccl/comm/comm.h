@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nccl/base/errors.h"
+#include "nccl/bootstrap/unique_id.h"
 #include "nccl/calls/red_ops.h"
 #include "nccl/calls/registration.h"
 #include "nccl/comm/config.h"
@@ -101,6 +102,10 @@ public:
 
   const Config config;
   const int device;
+  /// Set before it has a handle; what it was divided into and grew to so far, by this rank.
+  Lineage lineage;
+  std::atomic<uint64_t> numSplit = 0, numShrunk = 0, numGrown = 0;
+
   RedOps redOps;
   Registrations registrations;
 

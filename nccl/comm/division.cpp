@@ -1,51 +1,12 @@
 // Communicators that are made of others.
+#include "nccl/comm/division.h"
+
 #include "nccl/abi/exports.h"
 #include "nccl/calls/group.h"
-#include "nccl/comm/handles.h"
-#include "nccl/fallback/other_comm.h"
-#include "nccl/streams/streams.h"
 
 namespace occl::nccl {
 
 namespace {
-
-/// A communicator made of `parent` by divide(parent, its executor, the new one's), in parent's next
-/// turn.
-template <class Divide>
-Outcome beginDivision(Comm &parent, const ncclConfig_t *given, ncclComm_t *handle, Divide divide) {
-  Config config = parent.config;
-  if (Outcome outcome = readConfig(given, config); !outcome.ok())
-    return outcome;
-  auto comm = std::make_shared<Comm>(config, parent.device);
-  comm->ownStream = parent.ownStream;
-  const Comm::Turn turn = parent.nextDivision();
-  Outcome begun = comm->begin([turn, divide, to = comm.get()](Executor &made) {
-    Executor of;
-    turn.await();
-    Outcome outcome = turn.comm->connected(of);
-    if (outcome.ok() && of.other)
-      outcome = streams().makeCurrent(turn.comm->device);
-    if (outcome.ok())
-      outcome = divide(*turn.comm, of, *to, made);
-    turn.end();
-    return outcome;
-  });
-  if (!begun.ok()) {
-    turn.await(); // later divisions go on
-    turn.end();
-    return begun;
-  }
-  if (handle)
-    *handle = addHandle(comm);
-  return {};
-}
-
-/// What ends the making of the other library's communicator.
-OtherComm::Failure endOf(Comm &comm) {
-  return [&comm] {
-    return comm.isAborted() ? invalidUsage("the communicator was aborted") : Outcome();
-  };
-}
 
 Outcome split(Comm &parent, int colour, int key, ncclComm_t *handle, const ncclConfig_t *given) {
   if (!handle)
@@ -57,6 +18,7 @@ Outcome split(Comm &parent, int colour, int key, ncclComm_t *handle, const ncclC
   // A rank without colour takes part, and has no communicator from it.
   return beginDivision(
       parent, given, colour == NCCL_SPLIT_NOCOLOR ? nullptr : handle,
+      "colour " + std::to_string(colour) + " of split", parent.numSplit,
       [=](Comm &, const Executor &of, Comm &to, Executor &made) {
         return of.other ? of.other->split(colour, key, to.config, endOf(to), made.other)
                         : outcomeOf(occlCommSplit(of.own, colour, key, nullptr, &made.own));
@@ -84,7 +46,7 @@ Outcome shrink(Comm &parent, const int *excluded, int numExcluded, ncclComm_t *h
                              (other == rank ? ", which calls" : ", which there is not"));
     without.push_back(other);
   }
-  return beginDivision(parent, given, handle,
+  return beginDivision(parent, given, handle, "shrunk", parent.numShrunk,
                        [=](Comm &old, const Executor &of, Comm &to, Executor &made) -> Outcome {
                          if (of.other)
                            return of.other->shrink({without.begin(), without.end()}, flags,

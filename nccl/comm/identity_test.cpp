@@ -224,6 +224,15 @@ TEST(Init, RanksMayShareADevice) {
   });
 }
 
+TEST(Init, OfAllRefusesNumbersThatAreNone) {
+  ncclComm_t comms[2] = {};
+  for (const int number : {0, -1}) {
+    EXPECT_EQ(ncclCommInitAll(comms, number, nullptr), ncclInvalidArgument);
+    EXPECT_NE(lastError().find("must be 1 or more"), std::string::npos) << lastError();
+  }
+  EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
+}
+
 TEST(Init, OfAllKnowsDevices) {
   ncclComm_t comms[2];
   const int devices[] = {3, 1};

@@ -1,11 +1,11 @@
 // How communicators come into being: at once, for the caller. Ranks come together in the
 // background, so that no order in which ranks make communicators can be a wrong one.
+#include "nccl/comm/init.h"
 #include "nccl/abi/exports.h"
 #include "nccl/base/environment.h"
 #include "nccl/bootstrap/unique_id.h"
 #include "nccl/calls/group.h"
 #include "nccl/comm/handles.h"
-#include "nccl/fallback/decide.h"
 #include "nccl/fallback/setting.h"
 #include "nccl/streams/host_streams.h"
 #include "nccl/streams/streams.h"
@@ -25,10 +25,21 @@ occlConfig_t occlConfig(int device) {
   return config;
 }
 
-/// `onDevice`: of ncclCommInitAll, where all ranks are in this process, so that nobody has to be
-/// asked about machines.
+} // namespace
+
+Outcome joinRanks(const NewComm &what, bool isAsked, Executor &made) {
+  if (isAsked)
+    if (Outcome outcome = makeOther(what, made.other); !outcome.ok() || made.other)
+      return outcome;
+  const int device = what.comm->device;
+  const occlConfig_t with = occlConfig(device);
+  noteUse(what.numRanks, what.rank, device, "");
+  return outcomeOf(
+      occlCommInitRank(&made.own, what.numRanks, what.rank, nameOf(what.id).c_str(), &with));
+}
+
 Outcome initRank(ncclComm_t *handle, int numRanks, const ncclUniqueId &id, int rank,
-                 const ncclConfig_t *given, std::optional<int> onDevice = std::nullopt) {
+                 const ncclConfig_t *given, std::optional<int> onDevice) {
   nameIgnoredSettings();
   reportUse();
   if (!handle)
@@ -55,17 +66,12 @@ Outcome initRank(ncclComm_t *handle, int numRanks, const ncclUniqueId &id, int r
     comm->ownStream = HostStream::make();
   const auto size = static_cast<uint32_t>(numRanks), self = static_cast<uint32_t>(rank);
   comm->setShape(size, self);
+  comm->lineage = {layout.name, layout.key};
   const std::string wish = wishForOther(fallback, size);
   const bool isAsked = !wish.empty() || (size > 1 && !onDevice);
   // The thread holds the communicator as long as this runs.
-  Outcome begun = comm->begin([=, to = comm.get()](Executor &made) -> Outcome {
-    if (isAsked)
-      if (Outcome outcome = makeOther({layout, size, self, wish, to}, made.other);
-          !outcome.ok() || made.other)
-        return outcome;
-    const occlConfig_t with = occlConfig(device);
-    noteUse(size, self, device, "");
-    return outcomeOf(occlCommInitRank(&made.own, size, self, nameOf(layout).c_str(), &with));
+  Outcome begun = comm->begin([=, to = comm.get()](Executor &made) {
+    return joinRanks({layout, size, self, wish, to}, isAsked, made);
   });
   if (!begun.ok())
     return begun;
@@ -75,13 +81,19 @@ Outcome initRank(ncclComm_t *handle, int numRanks, const ncclUniqueId &id, int r
   return {};
 }
 
+namespace {
+
 Outcome initAll(ncclComm_t *handles, int numDevices, const int *devices) {
+  nameIgnoredSettings();
+  reportUse();
   if (!handles)
     return invalidArgument("comm must not be NULL");
+  if (numDevices < 1)
+    return invalidArgument("ndev is " + std::to_string(numDevices) + ", must be 1 or more");
   int present = 0;
   if (Outcome outcome = streams().numDevices(present); !outcome.ok())
     return outcome;
-  if (numDevices < 1 || (!devices && numDevices > present))
+  if (!devices && numDevices > present)
     return invalidArgument("ndev is " + std::to_string(numDevices) + ", there are " +
                            std::to_string(present) + " devices");
   for (int i = 0; devices && i < numDevices; ++i) // ranks may share a device

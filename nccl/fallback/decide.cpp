@@ -80,7 +80,7 @@ namespace {
 /// `made` is null without an error if it is to be OCCL's.
 Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<OtherComm> &made) {
   auto isAborted = [&] { return what.comm->isAborted(); };
-  Attendance attendance(what.id, what.numRanks, what.rank, what.wish, isAborted);
+  Attendance attendance(what.id, what.numRanks, what.rank, what.wish, what.mayBeEarly, isAborted);
   Attendance::Decision decision;
   Outcome outcome =
       attendance.decide([&](FromRank &prepared) { return prepare(what, prepared); }, decision);
@@ -113,7 +113,6 @@ Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made) {
     made = nullptr;
     noteRefused(self, outcome.text);
   } else if (made) {
-    inUse = true;
     noteUse(what.numRanks, what.rank, what.comm->device, why);
     log(LogLevel::Info, self + " goes to " + made->nccl.title() + ": " + why);
   }
@@ -128,6 +127,7 @@ void noteUse(uint32_t numRanks, uint32_t rank, int device, const std::string &wh
     ++to.numOwn;
     return;
   }
+  inUse = true;
   to.others.push_back("rank " + std::to_string(rank) + " of " + std::to_string(numRanks) +
                       ", device " + std::to_string(device) + ": " + why);
 }

@@ -9,8 +9,9 @@ namespace occl::nccl {
 struct NewComm {
   IdLayout id;
   uint32_t numRanks, rank;
-  std::string wish; // for the other library: why OCCL does not do; "" if it does
-  Comm *comm;       // an abort of it ends what is below
+  std::string wish;        // for the other library: why OCCL does not do; "" if it does
+  Comm *comm;              // an abort of it ends what is below
+  bool mayBeEarly = false; // the process that makes the id may not have made it yet
 };
 
 /// Decides with the other ranks of the id, and makes the other library's communicator if it is to

@@ -57,24 +57,6 @@ ncclResult_t ofWindow(const char *name, Function OtherNccl::*function, ncclWindo
 
 #define OCCL_OTHER(name) #name, &OtherNccl::name
 
-ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id) {
-  return withOther(OCCL_OTHER(ncclCommGetUniqueId), comm,
-                   [&](auto call, ncclComm_t of) { return call(of, id); });
-}
-OCCL_NCCL_SECOND_NAME(ncclCommGetUniqueId);
-
-// The new communicator would be one that OCCL has not seen coming, on ranks that have none yet.
-ncclResult_t ncclCommGrow(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *,
-                          ncclConfig_t *) {
-  return guarded("ncclCommGrow", [] {
-    Outcome refused = invalidUsage("OCCL does not implement this function, and passes it on to no "
-                                   "other NCCL: make a new communicator of all ranks");
-    noteRefused("ncclCommGrow", refused.text);
-    return refused;
-  });
-}
-OCCL_NCCL_SECOND_NAME(ncclCommGrow);
-
 ncclResult_t ncclCommMemStats(ncclComm_t comm, int statistic, uint64_t *value) {
   return withOther(OCCL_OTHER(ncclCommMemStats), comm,
                    [&](auto call, ncclComm_t of) { return call(of, statistic, value); });

@@ -141,6 +141,18 @@ Outcome OtherComm::shrink(const std::vector<int> &excluded, int flags, const Con
   return finish(result, failure, made);
 }
 
+Outcome OtherComm::grow(const OtherNccl &nccl, ncclComm_t parent, int numRanks,
+                        const std::optional<ncclUniqueId> &id, int rank, const Config &config,
+                        const Failure &failure, std::shared_ptr<OtherComm> &made) {
+  if (!nccl.ncclCommGrow)
+    return invalidUsage(nccl.title() + " has no ncclCommGrow");
+  made.reset(new OtherComm(nccl, config.isBlocking));
+  ncclConfig_t with = configFor(config);
+  const ncclResult_t result =
+      nccl.ncclCommGrow(parent, numRanks, id ? &*id : nullptr, rank, &made->comm, &with);
+  return finish(result, failure, made);
+}
+
 OtherComm::~OtherComm() {
   if (!comm || aborted)
     return;

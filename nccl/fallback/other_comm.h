@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace occl::nccl {
@@ -37,6 +38,11 @@ public:
                 std::shared_ptr<OtherComm> &made);
   Outcome shrink(const std::vector<int> &excluded, int flags, const Config &config,
                  const Failure &failure, std::shared_ptr<OtherComm> &made);
+
+  /// Of a rank of `parent`, or, if that is NULL, of a new rank.
+  static Outcome grow(const OtherNccl &nccl, ncclComm_t parent, int numRanks,
+                      const std::optional<ncclUniqueId> &id, int rank, const Config &config,
+                      const Failure &failure, std::shared_ptr<OtherComm> &made);
 
   Outcome shape(uint32_t &numRanks, uint32_t &rank) const;
   Outcome asyncError() const;

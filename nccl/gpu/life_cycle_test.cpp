@@ -1,4 +1,5 @@
 // Communicators on devices: made, divided, aborted, finalized; what fails, and what is refused.
+#include "nccl/abi/later.h"
 #include "nccl/gpu/device_ranks.h"
 #include "nccl/testing/ranks.h"
 
@@ -106,6 +107,37 @@ TEST_F(LifeCycle, Split) {
   expectSums(); // of the communicator that was divided
   for (ncclComm_t half : halves)
     EXPECT_EQ(ncclCommDestroy(half), ncclSuccess);
+}
+
+/// By one rank, which all others know nothing of before.
+TEST_F(LifeCycle, Grow) {
+  start(3);
+  std::vector<ncclComm_t> grown(3);
+  const ncclComm_t unused = std::exchange(at(2).comm, nullptr); // the third is to be new
+  EXPECT_EQ(ncclCommDestroy(unused), ncclSuccess);
+  const std::vector<int> devices(2, 0);
+  ncclComm_t two[2];
+  for (int r = 0; r < 2; ++r)
+    EXPECT_EQ(ncclCommDestroy(std::exchange(at(r).comm, nullptr)), ncclSuccess);
+  ASSERT_EQ(ncclCommInitAll(two, 2, devices.data()), ncclSuccess) << lastError();
+  ncclUniqueId id;
+  ASSERT_EQ(ncclCommGetUniqueId(two[1], &id), ncclSuccess) << lastError();
+  inThreads([&](int rank) -> std::string {
+    const Rank &on = at(rank);
+    ncclComm_t &comm = grown[static_cast<size_t>(rank)];
+    std::string wrong =
+        rank < 2 ? check("ncclCommGrow", ncclCommGrow(two[rank], 3, nullptr, -1, &comm, nullptr))
+                 : check("ncclCommGrow", ncclCommGrow(nullptr, 3, &id, 2, &comm, nullptr));
+    if (wrong.empty())
+      wrong = check("ncclAllReduce", sum(rank, 1000, comm, on.stream));
+    if (wrong.empty() && taken(rank, 1000) != std::vector<int>(1000, 6))
+      wrong = "the sum is wrong";
+    return wrong;
+  });
+  for (ncclComm_t comm : grown)
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << lastError();
+  for (ncclComm_t comm : two)
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << lastError();
 }
 
 /// A kernel waits for a rank that does not come; nothing else is held up, and the stream goes on.

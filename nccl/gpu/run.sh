@@ -1,7 +1,8 @@
 #!/bin/bash
 # run.sh [WORD]...: runs what stage.sh has staged, from the directory it lies in: each case of the tests and each program in a process of its own, with
-# a limit of LIMIT seconds (60), with 2 ranks and with 4; all of them on the first GPU. WORDs: only what has one of them in its name. What does not
-# begin within TOTAL seconds (540) is not run. LOG: where all output goes (log). Ends with a line "N passed, N failed, N skipped, N not run".
+# a limit of LIMIT seconds (60), with 2 ranks and with 4; all of them on the first GPU, those of programs on as many as OCCL_TEST_GPUS says.
+# WORDs: only what has one of them in its name. What does not begin within TOTAL seconds (540) is not run. LOG: where all output goes (log).
+# Ends with a line "N passed, N failed, N skipped, N not run".
 here=$(cd "$(dirname "$0")" && pwd)
 log=${LOG:-$here/log}
 export LIMIT=${LIMIT:-60} NCCL_NVLS_ENABLE=0
@@ -67,9 +68,11 @@ programs() { # ranks, program...
 }
 
 cases 2
-programs 2 torch_collectives torch_graph torch_ddp torch_fsdp torch_tensor_parallel cupy_sums jax_psum
+programs=(torch_collectives torch_graph torch_ddp torch_fsdp torch_tensor_parallel torch_pipeline torch_experts torch_memory transformers_llama
+  accelerate_ddp lightning_ddp cupy_sums jax_psum jax_devices)
+programs 2 "${programs[@]}"
 cases 4
-programs 4 torch_collectives torch_graph torch_ddp torch_fsdp torch_tensor_parallel cupy_sums jax_psum
+programs 4 "${programs[@]}"
 for name in ${failures[@]+"${failures[@]}"}; do echo "failed: $name"; done | tee -a "$log"
 echo "$passed passed, $failed failed, $skipped skipped, $left not run" | tee -a "$log"
 [ "$failed" -eq 0 ] && [ "$left" -eq 0 ]

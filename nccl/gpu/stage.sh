@@ -13,7 +13,7 @@ for label in "${tests[@]}"; do
   install -m 755 "bazel-bin/nccl/gpu/${label#*:}" "$destination/"
 done
 install -m 755 bazel-bin/nccl/libnccl.so.2 nccl/gpu/run.sh "$destination/"
-install -m 755 test/programs/*.py test/programs/run.sh "$destination/programs/"
+install -m 755 test/programs/*.py test/programs/*.sh "$destination/programs/"
 strip "$destination"/*_test "$destination/libnccl.so.2"
 git rev-parse --short HEAD > "$destination/commit"
 du -sh "$destination"

@@ -2,6 +2,8 @@
 #include "nccl/gpu/device_ranks.h"
 #include "nccl/testing/ranks.h"
 
+#include <thread>
+
 namespace occl::nccl::testing {
 namespace {
 
@@ -173,6 +175,50 @@ std::vector<ncclComm_t> Streams::makeComms() {
   const std::vector<int> devices(ranks.size(), 0);
   EXPECT_EQ(ncclCommInitAll(comms.data(), size(), devices.data()), ncclSuccess) << lastError();
   return comms;
+}
+
+/// What others' threads and the library's own do of CUDA while a thread captures in the mode in
+/// which a call of any thread may spoil it: communicators come together, are divided and end.
+TEST_F(Streams, CommunicatorsConnectAndEndWhileAThreadCaptures) {
+  expectSums();
+  bounded([&] {
+    for (const Rank &on : ranks)
+      ASSERT_EQ(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+    std::thread([&] {
+      const std::vector<ncclComm_t> comms = makeComms();
+      std::vector<ncclComm_t> parts(comms.size());
+      for (size_t r = 0; r < comms.size(); ++r)
+        EXPECT_EQ(ncclCommSplit(comms[r], 0, 0, &parts[r], nullptr), ncclSuccess) << lastError();
+      int count = 0;
+      for (ncclComm_t part : parts) // waits until they have come together
+        EXPECT_EQ(ncclCommCount(part, &count), ncclSuccess) << lastError();
+      EXPECT_EQ(count, size());
+      for (const auto &all : {parts, comms})
+        for (ncclComm_t comm : all)
+          EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess) << lastError();
+    }).join();
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    for (const Rank &on : ranks)
+      ASSERT_EQ(ncclAllReduce(on.send, on.recv, kCount, ncclInt32, ncclSum, on.comm, on.stream),
+                ncclSuccess);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << lastError();
+    std::vector<cudaGraph_t> captured(ranks.size());
+    for (int r = 0; r < size(); ++r)
+      ASSERT_EQ(cudaStreamEndCapture(at(r).stream, &captured[static_cast<size_t>(r)]), cudaSuccess);
+    std::vector<cudaGraphExec_t> graphs(ranks.size());
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      ASSERT_EQ(cudaGraphInstantiate(&graphs[r], captured[r], 0), cudaSuccess);
+      cudaGraphDestroy(captured[r]);
+    }
+    for (int r = 0; r < size(); ++r)
+      give(r, std::vector<int>(kCount, r + 1));
+    for (int r = 0; r < size(); ++r)
+      ASSERT_EQ(cudaGraphLaunch(graphs[static_cast<size_t>(r)], at(r).stream), cudaSuccess);
+    for (int r = 0; r < size(); ++r)
+      EXPECT_EQ(taken(r, kCount), std::vector<int>(kCount, total()));
+    for (cudaGraphExec_t graph : graphs)
+      EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+  });
 }
 
 /// Ranks that differ in which of two communicators they turn to first.

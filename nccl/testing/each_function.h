@@ -59,7 +59,7 @@ inline std::vector<NamedCall> eachFunction() {
       {"ncclSend", [=](auto c) { return ncclSend(&x, 1, kInt, 0, c, nullptr); }},
       {"ncclCommAbort", [](auto c) { return ncclCommAbort(c); }},
       {"ncclCommDestroy", [](auto c) { return ncclCommDestroy(c); }},
-      {"ncclCommGetUniqueId", [](auto c) { return ncclCommGetUniqueId(c, &id); }, true},
+      {"ncclCommGetUniqueId", [](auto c) { return ncclCommGetUniqueId(c, &id); }},
       {"ncclCommMemStats", [](auto c) { return ncclCommMemStats(c, 0, &value); }, true},
       {"ncclCommQueryProperties", [](auto c) { return ncclCommQueryProperties(c, numbers); }, true},
       {"ncclCommResume", [](auto c) { return ncclCommResume(c); }, true},

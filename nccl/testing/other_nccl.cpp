@@ -56,7 +56,7 @@ struct ncclComm {
   int numRanks, rank;
   Shared *shared;
   std::string name;
-  uint64_t calls = 0, splits = 0;
+  uint64_t calls = 0, splits = 0, grown = 0;
   std::vector<float> scalars; // of pre-multiplied sums
   bool isAborted = false, isFinalized = false;
 
@@ -169,7 +169,7 @@ ncclComm_t join(const std::string &name, int numRanks, int rank) {
     return nullptr;
   void *at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
-  auto *comm = new ncclComm{numRanks, rank, static_cast<Shared *>(at), name, 0, 0, {}};
+  auto *comm = new ncclComm{numRanks, rank, static_cast<Shared *>(at), name, 0, 0, 0, {}};
   if (++comm->shared->numPresent == numRanks)
     shm_unlink(name.c_str());
   return comm;
@@ -329,6 +329,26 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int colour, int, ncclComm_t *made, n
   *made = join(comm->name + "-" + std::to_string(number) + "-" + std::to_string(colour),
                static_cast<int>(std::count(begin, colours.end(), colour)), static_cast<int>(rank));
   return ncclInProgress;
+}
+
+/// Its ranks keep their numbers.
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id) {
+  note("ncclCommGetUniqueId");
+  std::memset(id, 0, sizeof(*id));
+  std::snprintf(id->internal, sizeof(id->internal), "%s-grown-%llu", comm->name.c_str(),
+                static_cast<unsigned long long>(comm->grown));
+  return ncclSuccess;
+}
+ncclResult_t ncclCommGrow(ncclComm_t comm, int numRanks, const ncclUniqueId *id, int rank,
+                          ncclComm_t *made, ncclConfig_t *) {
+  note("ncclCommGrow");
+  const std::string name =
+      comm ? comm->name + "-grown-" + std::to_string(comm->grown++) : id->internal;
+  *made = join(name, numRanks, comm ? comm->rank : rank);
+  if (!*made)
+    return ncclSystemError;
+  await([&] { return (*made)->shared->numPresent == numRanks; });
+  return ncclSuccess;
 }
 
 ncclResult_t ncclMemAlloc(void **memory, size_t bytes) {

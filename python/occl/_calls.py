@@ -162,7 +162,7 @@ def of_plan(plan: Plan, rank: int, size: int, array: Any, out: Any, options: Opt
     if needed and (source is None or source.elements != needed):
         has = "no array" if source is None else f"{source.elements} elements"
         raise InvalidArgumentError(f"plan '{plan.name}' reads {needed} elements on rank {rank} "
-                                   f"with count {count}, and there is {has}")
+                                   f"with count {count}, and is given {has}")
     if made:
         out, target = output(model, out, model.shape if made == model.elements else (made,), place)
     call = _abi.Call(_SIZE, _PLAN, plan._native(), source.pointer if source and needed else None,

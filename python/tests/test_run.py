@@ -59,6 +59,12 @@ def test_what_it_says():
     assert "star (allreduce) on 4 ranks, 65536 bytes" in str(result) and "checked" in str(result)
 
 
+@pytest.mark.parametrize("size", [{"count": 0}, {"bytes": 0}, {"bytes": 3}])
+def test_of_no_elements(size):
+    result = occl.run(STAR, ranks=4, iterations=2, **size)
+    assert result.checked and result.bytes == 0 and len(result.times) == 2
+
+
 def test_a_wrong_result_is_seen():
     plan = occl.compile(STAR)
     wanted = [np.full(10, 3.0)] * 4

@@ -57,3 +57,22 @@ def test_run():
     result = occl.run(STAR, [torch.full((10,), float(r), dtype=torch.bfloat16) for r in range(4)],
                       ranks=4, check=True)
     assert result.outputs[3].tolist() == [6.0] * 10
+
+
+@pytest.mark.parametrize("compiler, part", [
+    (None, "install it (Debian: g++)"),
+    ("echo 'x.h:1:10: fatal error: Python.h: No such file or directory' >&2; exit 1",
+     "install Python's headers (Debian: python3-dev)"),
+    ("echo 'x.cpp:1: error: something else' >&2; exit 1", "something else")])
+def test_a_backend_that_cannot_be_built_says_what_it_takes(monkeypatch, tmp_path, compiler, part):
+    from occl.torch import build
+
+    path = tmp_path / "compiler"
+    if compiler is not None:
+        path.write_text(f"#!/bin/sh\n{compiler}\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("CXX", str(path))
+    monkeypatch.setenv("OCCL_TORCH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(build.BuildError) as raised:
+        build.build()
+    assert part in str(raised.value)

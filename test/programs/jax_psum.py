@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""JAX: psum, all_gather, psum_scatter and pmax over processes, each with the first GPU as its own.
+"""JAX: psum, all_gather, psum_scatter and pmax over processes, each with one GPU as its own.
 
 JAX numbers the devices of all processes apart, so that two processes may have one GPU; it is NCCL
 that refuses that."""
@@ -7,27 +7,10 @@ that refuses that."""
 from __future__ import annotations
 
 import os
-import time
-from pathlib import Path
 
 import ranks
 
 COUNT = 5003
-
-
-def address(rank: int) -> str:
-    """Of rank 0's coordinator: it takes a port that is free and writes it down."""
-    import socket
-    place = Path(os.environ["OCCL_MEETING"]) / "address"
-    if rank == 0:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            text = f"127.0.0.1:{free.getsockname()[1]}"
-        place.with_suffix(".tmp").write_text(text, encoding="utf-8")
-        place.with_suffix(".tmp").rename(place)
-    while not place.exists():
-        time.sleep(0.02)
-    return place.read_text(encoding="utf-8")
 
 
 def body(rank: int) -> None:
@@ -37,8 +20,8 @@ def body(rank: int) -> None:
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
     size = ranks.SIZE
-    jax.distributed.initialize(address(rank), num_processes=size, process_id=rank,
-                               local_device_ids=[0])
+    jax.distributed.initialize(f"127.0.0.1:{ranks.port(rank)}", num_processes=size, process_id=rank,
+                               local_device_ids=[ranks.device_of(rank)])
     devices = jax.devices()
     assert not ranks.LIBRARY or devices[0].platform != "cpu", devices
     assert len(devices) == size and len(jax.local_devices()) == 1, devices

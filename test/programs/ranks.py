@@ -1,4 +1,5 @@
-"""Programs whose ranks are processes that all use the first GPU, with OCCL in the place of NCCL.
+"""Programs whose ranks are processes, with OCCL in the place of NCCL. All use the first GPU, or, with
+OCCL_TEST_GPUS in the environment, take turns at so many.
 
 A program calls main(body): started by itself it starts SIZE copies of itself, waits for them at
 most LIMIT seconds, and prints OK. body(rank) is executed by each copy.
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Callable
 
 SIZE = int(os.environ.get("OCCL_TEST_RANKS", "2"))
+GPUS = int(os.environ.get("OCCL_TEST_GPUS", "1"))
 LIMIT = float(os.environ.get("LIMIT", "60"))  # seconds
 LIBRARY = os.environ.get("OCCL_NCCL_LIBRARY", "")
 
@@ -45,7 +47,11 @@ def called() -> str:
     return os.path.realpath(info.file.decode()) if found else ""
 
 
-def check_library(rank: int, size: int) -> None:
+def device_of(rank: int) -> int:
+    return rank % GPUS
+
+
+def check_library(rank: int, size: int, device: int | None = None) -> None:
     """OCCL's library was used by this process, which has made a communicator: it has written that
     down (NCCL_DEBUG=INFO), and functions of NCCL are its. PyTorch, CuPy and JAX may load the file of
     their own wheel as well, whatever is preloaded."""
@@ -57,7 +63,23 @@ def check_library(rank: int, size: int) -> None:
     assert called() == ours, f"NCCL's functions are those of {called()}"
     log = Path(os.environ["NCCL_DEBUG_FILE"].replace("%p", str(os.getpid())))
     text = log.read_text(encoding="utf-8") if log.exists() else ""
-    assert f"rank {rank} of {size}, device 0" in text, f"{log} has: {text}"
+    number = device_of(rank) if device is None else device
+    assert f"rank {rank} of {size}, device {number}" in text, f"{log} has: {text}"
+
+
+def port(rank: int) -> str:
+    """One that rank 0 has found free, for all."""
+    import socket
+    place = Path(os.environ["OCCL_MEETING"]) / "port"
+    if rank == 0:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            text = str(free.getsockname()[1])
+        place.with_suffix(".tmp").write_text(text, encoding="utf-8")
+        place.with_suffix(".tmp").rename(place)
+    while not place.exists():
+        time.sleep(0.02)
+    return place.read_text(encoding="utf-8")
 
 
 def finish(ranks: list[subprocess.Popen[bytes]], limit: float) -> str:
@@ -90,7 +112,8 @@ def main(body: Callable[[int], None], size: int = SIZE) -> None:
     with tempfile.TemporaryDirectory() as place:
         ranks = []
         for rank in range(size):
-            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK="0",
+            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(size),
+                               LOCAL_RANK=str(device_of(rank)),
                                OCCL_MEETING=place)
             ranks.append(subprocess.Popen([sys.executable, *sys.argv], env=environment))
         wrong = finish(ranks, LIMIT - 5)

@@ -1,13 +1,16 @@
 #!/bin/bash
 # run.sh DIR [PROGRAM]...: runs the programs of this folder with DIR/libnccl.so.2 in the place of
-# NCCL, on a machine with a GPU, PyTorch, CuPy and JAX; all ranks use the first GPU. A program has
-# LIMIT seconds (60). PYTHON: which one (python3). Ends with a line "N passed, N failed, N skipped".
+# NCCL, on a machine with a GPU and what each is for: PyTorch, transformers, accelerate, Lightning,
+# CuPy, JAX; what is not there is skipped. All ranks use the first GPU, or, of processes, so many in
+# turn as OCCL_TEST_GPUS says. OCCL_TEST_RANKS: how many ranks (2). A program has LIMIT seconds (60).
+# PYTHON: which one (python3). Ends with a line "N passed, N failed, N skipped".
 here=$(cd "$(dirname "$0")" && pwd)
 library=$(readlink -f "${1:?usage: run.sh DIR_OF_LIBNCCL [PROGRAM]...}/libnccl.so.2") || exit 2
 [ -f "$library" ] || { echo "run.sh: there is no $library" >&2; exit 2; }
 shift
 [ $# -ne 0 ] || set -- torch_collectives torch_graph torch_ddp torch_fsdp torch_tensor_parallel \
-  cupy_sums jax_psum
+  torch_pipeline torch_experts torch_memory transformers_llama accelerate_ddp lightning_ddp \
+  cupy_sums jax_psum jax_devices
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 export OCCL_NCCL_LIBRARY=$library NCCL_DEBUG=INFO NCCL_DEBUG_FILE=$logs/%p.log PYTHONUNBUFFERED=1
@@ -25,7 +28,10 @@ for program in "$@"; do
   LD_PRELOAD=$library timeout -k 5 "$LIMIT" "${PYTHON:-python3}" "$here/$program.py" \
     >"$logs/output" 2>&1
   status=$?
-  if [ $status -eq 0 ] && tail -1 "$logs/output" | grep -q '^OK '; then
+  if [ $status -eq 0 ] && tail -1 "$logs/output" | grep -q '^SKIPPED '; then
+    tail -1 "$logs/output"
+    skipped=$((skipped + 1))
+  elif [ $status -eq 0 ] && tail -1 "$logs/output" | grep -q '^OK '; then
     echo "PASSED $program, $((SECONDS - begin)) s"
     grep -v '^OK ' "$logs/output" | grep -v '^OCCL (libnccl): has no meaning' | tail -3
     passed=$((passed + 1))

@@ -25,7 +25,7 @@ def body(rank: int, size: int) -> None:
     alone = cnn()
     train(alone, lambda step: batch(size, step, 3, 12, 12), STEPS)
     # Small buckets, so that there are several of them in flight while gradients are computed.
-    together = DistributedDataParallel(cnn(), device_ids=[0] if ON_GPU else None,
+    together = DistributedDataParallel(cnn(), device_ids=[DEVICE] if ON_GPU else None,
                                        bucket_cap_mb=0.005)
     train(together, lambda step: batch(size, step, 3, 12, 12).chunk(size)[rank], STEPS)
     worst = max(close(got, expected, BOUND)

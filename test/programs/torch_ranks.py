@@ -12,7 +12,9 @@ from torch import nn
 
 import ranks
 
-DEVICE = torch.device("cuda:0" if ranks.LIBRARY else "cpu")
+DEVICE = torch.device("cpu")
+if ranks.LIBRARY:
+    DEVICE = torch.device("cuda", ranks.device_of(int(os.environ.get("RANK", "0"))))
 ON_GPU = DEVICE.type == "cuda"
 
 

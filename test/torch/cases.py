@@ -71,6 +71,10 @@ if torch.__version__.startswith("2.6."):
     # Its FSDP2 takes CUDA for granted, and its pipelines do not average over microbatches.
     for name in ("fsdp2", "fsdp2_and_tensor_parallel", "pipeline"):
         del CASES[name]
+if torch.__version__.startswith("2.9."):
+    # Its pipelines begin with an int64 that the next stage receives as a float32: with gloo that
+    # ends the process, and with occl it is an error that names both. 2.10 sends a float32.
+    del CASES["pipeline"]
 
 if __name__ == "__main__":
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))

@@ -24,6 +24,22 @@ void passOn(int signal) {
     kill(static_cast<pid_t>(child), signal);
 }
 
+/// The terminal's keys are everybody's.
+void passOnIfSent(int signal, siginfo_t *info, void *) {
+  if (info->si_code <= 0) // by kill() and its like
+    passOn(signal);
+}
+
+/// A signal that is ignored from the start stays so: it is for the command, too.
+void passOnWhatIsSent(int signal) {
+  struct sigaction present = {}, wanted = {};
+  if (sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_IGN)
+    return;
+  wanted.sa_sigaction = passOnIfSent;
+  wanted.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(signal, &wanted, nullptr);
+}
+
 /// A file without a name to which the library adds a line for each process that makes a
 /// communicator. Children of the command reach it as long as this process is there.
 class UseReport {
@@ -115,7 +131,7 @@ int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
   // The signals are held back until there is somebody to have them.
   sigset_t passed, before;
   sigemptyset(&passed);
-  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT})
     sigaddset(&passed, signal);
   sigprocmask(SIG_BLOCK, &passed, &before);
   int status = 0;
@@ -126,7 +142,7 @@ int runWithNccl(const std::vector<std::string> &command, bool isOnHost) {
   for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
     std::signal(signal, passOn);
   for (const int signal : {SIGINT, SIGQUIT})
-    std::signal(signal, SIG_IGN);
+    passOnWhatIsSent(signal);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 
   status = statusOf(process);

@@ -92,6 +92,32 @@ def test_signals_are_passed_on() -> None:
         assert process.wait(60) == 5
 
 
+def test_signals_that_only_this_process_gets_are_passed_on() -> None:
+    # As of a supervisor, or of Popen.send_signal: the command is not in the way of those.
+    program = ("import signal, sys, time\n"
+               "def end(number, frame): print('ended', number); sys.exit(5)\n"
+               "for each in (signal.SIGINT, signal.SIGQUIT): signal.signal(each, end)\n"
+               "print('ready', flush=True)\n"
+               "while True: time.sleep(0.05)")
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        with subprocess.Popen([OCCL, "nccl", sys.executable, "-c", program], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as process:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(number)
+            assert process.stdout.readline() == f"ended {int(number)}\n"
+            assert process.wait(60) == 5
+    # One that is ignored from the start is ignored on both sides.
+    with subprocess.Popen([OCCL, "nccl", "sh", "-c", "echo ready; read line; echo $line"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT,
+                                                           signal.SIG_IGN)) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate("on\n", 60)[0] == "on\n"
+        assert process.returncode == 0
+
+
 def test_doctor() -> None:
     out = occl("doctor")[0]
     assert "2 processes: right" in out and "libnccl.so.2" in out and "BROKEN" not in out, out

@@ -4,44 +4,46 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <unistd.h>
 
 namespace occl::driver {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-fs::path ownFolder() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : self.parent_path();
+std::string above(const std::string &path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-std::string firstThatIsThere(std::initializer_list<fs::path> places) {
-  std::error_code error;
-  for (const fs::path &place : places)
-    if (fs::exists(place, error))
-      return place.lexically_normal().string();
+/// "" if the system does not say.
+std::string ownFolder() {
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof(self));
+  return length <= 0 ? "" : above(std::string(self, static_cast<size_t>(length)));
+}
+
+std::string firstThatIsThere(std::initializer_list<std::string> places) {
+  for (const std::string &place : places)
+    if (access(place.c_str(), F_OK) == 0)
+      return place;
   return "";
 }
 
 } // namespace
 
 std::string pathOf(const std::string &program) {
+  const std::string folder = ownFolder();
   const std::string found =
-      firstThatIsThere({ownFolder() / program, ownFolder() / ".." / program / program});
+      firstThatIsThere({folder + "/" + program, above(folder) + "/" + program + "/" + program});
   return found.empty() ? program : found;
 }
 
 std::string pathOfNccl() {
   if (const char *given = std::getenv("OCCL_NCCL_LIBRARY"))
     return given;
-  return firstThatIsThere({ownFolder() / "libnccl.so.2",
-                           ownFolder() / "../lib/occl/nccl/libnccl.so.2",
-                           ownFolder() / "../../nccl/libnccl.so.2"});
+  const std::string folder = ownFolder(), parent = above(folder);
+  return firstThatIsThere({folder + "/libnccl.so.2", parent + "/lib/occl/nccl/libnccl.so.2",
+                           above(parent) + "/nccl/libnccl.so.2"});
 }
 
 int become(const std::string &who, const std::string &program,

@@ -122,7 +122,7 @@ def compare(plan: Plan, outputs: list[Any], wanted: list[_Segments]) -> None:
     import numpy
 
     for rank, segments in enumerate(wanted):
-        if not segments:
+        if outputs[rank] is None and not any(value.size for _, value, _ in segments):
             continue
         got = _values(_buffers.read(outputs[rank]).array)
         for place, value, tolerance in segments:

@@ -78,8 +78,14 @@ def _compile(output: Path, headers: Path, python_headers: str) -> None:
         "-l:libstdc++.so.6"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:
-        raise BuildError(f"the compiler {command[0]} is not there; set CXX") from None
+    except OSError as error:
+        raise BuildError(f"PyTorch's backend is compiled once, and the compiler {command[0]} cannot be "
+                         f"started ({error.strerror}): install it (Debian: g++), name another one by "
+                         "CXX, or build where there is one (docs/torch.md)") from None
+    if done.returncode != 0 and "Python.h: No such file" in done.stderr:
+        raise BuildError(f"PyTorch's backend is compiled once, and {python_headers} has no Python.h: "
+                         "install Python's headers (Debian: python3-dev), or build where they are, by "
+                         "`python -m occl.torch.build PYTHON` (docs/torch.md)")
     if done.returncode != 0:
         raise BuildError(f"the extension for torch {torch.__version__} does not compile:\n"
                          + done.stderr[-8000:])
