@@ -19,26 +19,20 @@ static void print(const PhaseAccount &account) {
 
 static Status measure(Measurement &measurement, const char *algorithm, Placement placement) {
   const char *direction = placement == Placement::AtSource ? "pull" : "push";
-  for (bool shared : {true, false}) {
-    auto run = measurement.prepare({algorithm, 1, placement, 1, shared});
-    if (!run.ok())
-      return run.status();
-    auto time = (*run)->loop(20, kInvocations);
-    if (!time.ok())
-      return time.status();
-    if (Status status = measurement.verify(algorithm); !status.ok())
-      return status;
-    if (!shared) {
-      std::printf("| %s %s, tables in device memory | %.2f |\n", algorithm, direction, *time / 1e3);
-      continue;
-    }
-    for (uint32_t observer : {0u, 1u}) {
-      auto account = (*run)->account(20, kInvocations, observer);
-      if (!account.ok())
-        return account.status();
-      std::printf("| %s %s, lane %u | %.2f", algorithm, direction, observer, *time / 1e3);
-      print(*account);
-    }
+  auto run = measurement.prepare({algorithm, 1, placement, 1});
+  if (!run.ok())
+    return run.status();
+  auto time = (*run)->loop(20, kInvocations);
+  if (!time.ok())
+    return time.status();
+  if (Status status = measurement.verify(algorithm); !status.ok())
+    return status;
+  for (uint32_t observer : {0u, 1u}) {
+    auto account = (*run)->account(20, kInvocations, observer);
+    if (!account.ok())
+      return account.status();
+    std::printf("| %s %s, lane %u | %.2f", algorithm, direction, observer, *time / 1e3);
+    print(*account);
   }
   return {};
 }

@@ -385,7 +385,14 @@ std::vector<Case> typeCasesFor(uint32_t n) {
 std::vector<Case> submittedCasesFor(uint32_t n) {
   std::vector<Case> cases = casesFor(n), types = typeCasesFor(n);
   cases.insert(cases.end(), types.begin(), types.end());
-  std::erase_if(cases, [](const Case &what) { return what.way == Way::Graph; });
+  // Connection sets for lines have no scratch.
+  const auto needsScratch = [](const plan::Plan &plan) {
+    return plan.protocol != plan::Protocol::Simple &&
+           std::ranges::any_of(plan.ranks,
+                               [](const auto &rank) { return rank.scratchChunks != 0; });
+  };
+  std::erase_if(
+      cases, [&](const Case &what) { return what.way == Way::Graph || needsScratch(what.plan); });
   for (Case &what : cases)
     what.way = Way::Submitted;
   return cases;
