@@ -182,7 +182,7 @@ proctype Steps(byte r, c) { /* Executor::visitClaimed */
         fi
       fi
     }
-  :: atomic { /* pollDrains, TaskBoard::release */
+  :: atomic { /* StepDriver::pollDrains, TaskBoard::release */
       phase[MINE] == Done && IS_DRAINED -> /* whether or not the rank has failed meanwhile */
       assert(isRight);
       complete()
