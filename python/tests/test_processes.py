@@ -288,7 +288,7 @@ def test_control_c_at_any_moment():
     """Whatever the interpreter is at, the communicator can be closed and the next one works."""
     environment = os.environ | {"PYTHONPATH": str(Path(occl.__file__).parent.parent)}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(INTERRUPTED)], env=environment,
-                          capture_output=True, text=True, timeout=PATIENCE)
+                          capture_output=True, text=True, timeout=PATIENCE, preexec_fn=hear_interrupts)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done True\n", "")
 
 
