@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary]: measures what stage.sh has staged, from the directory it lies in: a table for each
-# collective, each plan's result checked before it is timed; ordinary: buffers of cudaMalloc, and plans that
+# collective, each plan's result checked before it is timed; ordinary: buffers of cudaMalloc, and in a table plans that
 # the library chooses; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
 # off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,7 @@ failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do
   [[ $mode-$collective != inplace*-alltoall ]] || continue # there is none
   plans=("$here/plans/${collective}_${ranks}"_*.cbor)
-  [[ $mode != *-ordinary ]] || plans=()
+  [[ ! $mode =~ ^(table|inplace).*-ordinary$ ]] || plans=()
   if ! timeout -s KILL "${LIMIT:-50}" "$here/gpu_collectives" "$ranks" "$mode" "$collective" "${plans[@]}"; then
     echo "FAILED: $collective"
     failed=1
