@@ -1,6 +1,7 @@
 // ncclCommGrow of ranks that are processes, also where the other NCCL has the communicator, or gets
 // the one that it grows to.
 #include "nccl/abi/later.h"
+#include "nccl/testing/checked_call.h"
 #include "nccl/testing/shared_id.h"
 #include "runtime/api/testing/processes.h"
 
@@ -13,21 +14,11 @@
 #include <string>
 
 using occl::communicator::testing::Processes;
+using occl::nccl::testing::allReduce;
 using occl::nccl::testing::SharedId;
+using occl::nccl::testing::where;
 
 namespace {
-
-std::string where(const char *function) {
-  return std::string(function) + ": " + ncclGetLastError(nullptr);
-}
-
-std::string allReduce(ncclComm_t comm, int rank, int numRanks) {
-  float value = static_cast<float>(rank) + 1;
-  if (ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, comm, nullptr) != ncclSuccess)
-    return where("ncclAllReduce");
-  const auto right = static_cast<float>(numRanks * (numRanks + 1) / 2);
-  return value == right ? "" : "the sum is " + std::to_string(value);
-}
 
 ncclComm_t growing = nullptr; // of this process
 

@@ -1,5 +1,6 @@
 // Ranks that are processes, and the shared library as programs load it.
 #include "nccl/nccl_abi.h"
+#include "nccl/testing/checked_call.h"
 #include "nccl/testing/shared_id.h"
 #include "runtime/api/testing/processes.h"
 
@@ -18,6 +19,7 @@
 
 using occl::communicator::testing::Processes;
 using occl::nccl::testing::SharedId;
+using occl::nccl::testing::where;
 
 namespace {
 
@@ -26,10 +28,6 @@ namespace {
 const std::vector<std::string> kNames = {
 #include "nccl/abi/names.def"
 };
-
-std::string where(const char *function) {
-  return std::string(function) + ": " + ncclGetLastError(nullptr);
-}
 
 std::string communicate(ncclComm_t comm, int rank, int numRanks) {
   std::vector<float> values(1000, static_cast<float>(rank + 1));

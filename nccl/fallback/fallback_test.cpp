@@ -1,6 +1,7 @@
 // What goes to another NCCL, here that of testing/other_nccl.cpp: ranks are processes, and pretend
 // by NCCL_HOSTID to be on several machines.
 #include "nccl/abi/later.h"
+#include "nccl/testing/checked_call.h"
 #include "nccl/testing/shared_id.h"
 #include "runtime/api/testing/processes.h"
 
@@ -14,15 +15,13 @@
 #include <vector>
 
 using occl::communicator::testing::Processes;
+using occl::nccl::testing::allReduce;
 using occl::nccl::testing::SharedId;
+using occl::nccl::testing::where;
 
 namespace {
 
 const std::string kOther = "nccl/testing/other_nccl.so";
-
-std::string where(const char *function) {
-  return std::string(function) + ": " + ncclGetLastError(nullptr);
-}
 
 std::string contents(const std::string &path) {
   std::ifstream file(path);
@@ -36,14 +35,6 @@ void becomeMachine(int rank) {
   setenv("NCCL_HOSTID", ("machine" + std::to_string(rank)).c_str(), 1);
   setenv("OCCL_NCCL_FALLBACK_SECONDS", "20", 1);
   setLibrary(kOther);
-}
-
-std::string allReduce(ncclComm_t comm, int rank, int numRanks) {
-  float value = static_cast<float>(rank) + 1;
-  if (ncclAllReduce(&value, &value, 1, ncclFloat32, ncclSum, comm, nullptr) != ncclSuccess)
-    return where("ncclAllReduce");
-  const auto right = static_cast<float>(numRanks * (numRanks + 1) / 2);
-  return value == right ? "" : "the sum is " + std::to_string(value);
 }
 
 /// Each rank in a process: prepare(rank), then body(comm, rank) with a communicator of all.
