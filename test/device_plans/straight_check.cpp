@@ -2,12 +2,12 @@
 // so many bytes of floats, bound as communicators on devices bind them, and unless calls of them
 // fit into the memory that the calls of a communicator share.
 #include "plan/io/reader.h"
-#include "runtime/cuda/calls/device_tiles.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/tables/limits.h"
 #include "runtime/cuda/tables/straight_images.h"
 #include "runtime/exec/bind/bind.h"
 #include "runtime/exec/step/straight.h"
+#include "test/device_plans/request.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -39,15 +39,8 @@ bool isStraight(const plan::Plan &plan, uint64_t bytes, uint32_t rank) {
 bool fits(const plan::Plan &plan, uint64_t bytes, uint32_t rank, bool hasWideLines) {
   const auto sizes = cuda::OrderedGeometry::forMemory(plan.numRanks, 256 << 20, hasWideLines);
   const auto part = sizes.partFor(plan.protocol);
-  interpreter::BindRequest request;
-  request.rank = rank;
-  request.count = bytes / sizeof(float);
-  request.tiles = cuda::tilesFor(plan, bytes);
-  request.placement = interpreter::Placement::AtDestination;
-  request.lines = interpreter::kDeviceLines;
+  interpreter::BindRequest request = requestFor(plan, bytes, rank, sizes);
   request.lines.hasWide = hasWideLines;
-  request.slotsOffset = part.offset;
-  request.stepOperands = cuda::kMaxStepOperands;
   auto bound = interpreter::bind(plan, request);
   if (!bound.ok()) {
     std::fprintf(stderr, "%s\n", bound.status().message().c_str());

@@ -1,12 +1,12 @@
 // The plans of device_plans.tsv and resident_plans.tsv, bound as communicators on devices bind
 // them, with registered and with ordinary buffers: the tables of every thread block fit into a
 // device's shared memory, whatever the count.
-#include "runtime/cuda/calls/device_tiles.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/tables/block_image.h"
 #include "runtime/cuda/tables/limits.h"
 #include "runtime/exec/bind/bind.h"
 #include "runtime/plan_library/plan_library.h"
+#include "test/device_plans/request.h"
 
 #include <gtest/gtest.h>
 
@@ -26,16 +26,9 @@ bindOnDevice(const plan::Plan &plan, uint64_t bytes, uint32_t rank, bool isResid
   const auto sizes = isResident ? cuda::OrderedGeometry::forLane(plan.numRanks, hasLines, true)
                                 : cuda::OrderedGeometry::forMemory(plan.numRanks, 256 << 20, true);
   const auto part = sizes.partFor(plan.protocol);
-  interpreter::BindRequest request;
-  request.rank = rank;
-  request.count = bytes / sizeof(float);
-  request.tiles = cuda::tilesFor(plan, bytes);
-  request.placement = interpreter::Placement::AtDestination;
-  request.lines = interpreter::kDeviceLines;
-  request.slotsOffset = part.offset;
+  interpreter::BindRequest request = requestFor(plan, bytes, rank, sizes);
   request.mostArenaBytes = part.offset + part.bytes;
   request.smallestMessageBytes = 4096;
-  request.stepOperands = cuda::kMaxStepOperands;
   return interpreter::bind(plan, request);
 }
 
