@@ -37,13 +37,15 @@ def countCases(reportUri):
 
 def main():
     path, bazelStatus = sys.argv[1], int(sys.argv[2])
-    reports, statuses, broken = {}, {}, []
+    reports, statuses, broken, left = {}, {}, [], 0
     for event in readEvents(path):
         kind = event["id"]
         if "testResult" in kind:
             for output in event["testResult"].get("testActionOutput", []):
                 if output["name"] == "test.xml":
                     reports[kind["testResult"]["label"]] = output["uri"]
+        elif "testSummary" in kind and "testSummary" not in event:
+            left += 1  # the run was broken off
         elif "testSummary" in kind:
             statuses[kind["testSummary"]["label"]] = event["testSummary"]["overallStatus"]
         elif "targetCompleted" in kind and not event.get("completed", {}).get("success"):
@@ -61,6 +63,8 @@ def main():
             passed += casesPassed
             skipped += casesSkipped
             failures += [f"{label}: {name}" for name in names] or [f"{label}: {status.lower()}"]
+    if left:
+        failures.append(f"{left} tests were not run")
     if bazelStatus not in (0, BAZEL_TESTS_FAILED) and not failures:
         failures.append(f"Bazel ended with status {bazelStatus}")
 
