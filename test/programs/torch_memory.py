@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Memory that PyTorch has from ncclMemAlloc, in a pool that is registered with the communicator, and
-its allocator's hook, which registers every segment with every communicator and deregisters it before
-it is freed."""
+"""The hook of PyTorch's allocator, which registers every segment with every communicator and
+deregisters it before it is freed. Pools: torch_pool.py."""
 
 from __future__ import annotations
 
@@ -34,20 +33,6 @@ def body(rank: int, size: int) -> None:
         dist.barrier()
         torch.cuda.empty_cache()
         dist.barrier()
-    pool = torch.cuda.MemPool(backend.mem_allocator)
-    with torch.cuda.use_mem_pool(pool):
-        x = torch.empty(COUNT, device=DEVICE)
-    backend.register_mem_pool(pool)
-    for _ in range(3):
-        expect_sum(x, rank, size)
-    gathered = torch.empty(COUNT * size, device=DEVICE)
-    dist.all_gather_into_tensor(gathered, x + rank)
-    equal(gathered.view(size, COUNT)[:, 5],
-          torch.tensor([size * (size + 1) / 2 + r for r in range(size)]))
-    torch.cuda.synchronize()
-    dist.barrier()
-    backend.deregister_mem_pool(pool)
-    del x
 
 
 run(body)

@@ -25,6 +25,8 @@ Status streamMemoryOperations(cudaStream_t stream, CUstreamBatchMemOpParams *ope
 Status clearNow(void *memory, uint64_t bytes);
 
 /// Whether the device has done all that it was given, by whomever; waits for that so long at most.
+/// CUDA refuses that while a stream of the device is captured, and spoils the capture; but to free
+/// memory, which it does not refuse, would hold up all that the process asks of CUDA meanwhile.
 bool awaitIdle(int device, std::chrono::milliseconds atMost);
 
 /// The calling thread is on a device, until the end of the scope. Calls that a capture in progress

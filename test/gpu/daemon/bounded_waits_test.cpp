@@ -133,5 +133,26 @@ TEST(BoundedWaits, ALongerDeadlineBesideAFullDeviceEndsNothing) {
   });
 }
 
+/// In the mode in which what any thread asks of CUDA may spoil a capture.
+TEST(BoundedWaits, ACommunicatorThatComesSpoilsNoCapture) {
+  inTwo("capture", [](Joined &joined) -> std::string {
+    occlComm_t part = nullptr;
+    std::string wrong = startAndWait(joined, joined.comm);
+    if (cudaStreamBeginCapture(joined.beside, cudaStreamCaptureModeGlobal) != cudaSuccess)
+      return "the capture does not begin";
+    if (wrong.empty())
+      wrong = resultOf(occlCommSplit(joined.comm, 0, 0, nullptr, &part));
+    if (wrong.empty())
+      wrong = startAndWait(joined, part);
+    cudaGraph_t graph = nullptr;
+    const cudaError_t captured = cudaStreamEndCapture(joined.beside, &graph);
+    occlCommDestroy(part); // which would spoil it
+    if (wrong.empty() && captured != cudaSuccess)
+      wrong = cudaGetErrorString(captured);
+    cudaGraphDestroy(graph);
+    return wrong;
+  });
+}
+
 } // namespace
 } // namespace occl::gpu_test
