@@ -1,12 +1,11 @@
 // The plans of device_plans.tsv and resident_plans.tsv, bound as communicators on devices bind
-// them, with registered and with ordinary buffers: the tables of every thread block fit into a
-// device's shared memory, whatever the count.
+// them, with registered and with ordinary buffers and counts up to 2^30: their messages and words
+// fit into a communicator's memory, the tables of every thread block into a device's shared memory.
+#include "runtime/cuda/calls/bind_for_device.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
-#include "runtime/cuda/tables/block_image.h"
+#include "runtime/cuda/tables/block_images.h"
 #include "runtime/cuda/tables/limits.h"
-#include "runtime/exec/bind/bind.h"
 #include "runtime/plan_library/plan_library.h"
-#include "test/device_plans/request.h"
 
 #include <gtest/gtest.h>
 
@@ -19,17 +18,16 @@ namespace {
 using plan_library::Kind;
 using plan_library::PlanClass;
 
-/// As Shape::bindTo(), with as much memory as a communicator has unless it is told otherwise.
-StatusOr<std::shared_ptr<const interpreter::Binding>>
-bindOnDevice(const plan::Plan &plan, uint64_t bytes, uint32_t rank, bool isResident) {
+/// With as much memory as a communicator has unless it is told otherwise, and by kernels for which
+/// thread blocks have images even if they are straight.
+StatusOr<cuda::DeviceBinding> bindOnDevice(const plan::Plan &plan, uint64_t bytes, uint32_t rank,
+                                           bool isResident) {
   const bool hasLines = plan.protocol != plan::Protocol::Simple;
   const auto sizes = isResident ? cuda::OrderedGeometry::forLane(plan.numRanks, hasLines, true)
                                 : cuda::OrderedGeometry::forMemory(plan.numRanks, 256 << 20, true);
-  const auto part = sizes.partFor(plan.protocol);
-  interpreter::BindRequest request = requestFor(plan, bytes, rank, sizes);
-  request.mostArenaBytes = part.offset + part.bytes;
-  request.smallestMessageBytes = 4096;
-  return interpreter::bind(plan, request);
+  return cuda::bindForDevice(
+      plan, sizes,
+      {.rank = rank, .count = bytes / sizeof(float), .kernels = cuda::Kernels::Resident});
 }
 
 class Tables : public testing::TestWithParam<PlanClass> {};
@@ -40,19 +38,20 @@ TEST_P(Tables, FitIntoSharedMemory) {
   auto &library = plan_library::PlanLibrary::ofProcess();
   uint32_t seen = 0;
   for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
-    for (uint32_t numRanks : {1u, 2u, 3u, 4u, 8u})
-      for (uint64_t bytes = 4; bytes <= 1ull << 32; bytes *= 8) {
+    for (uint32_t numRanks = 1; numRanks <= cuda::kMaxRanks; ++numRanks)
+      for (uint64_t bytes = 4; bytes <= 1ull << 32; bytes *= 2) {
         const uint64_t odd = bytes + 4;
         auto chosen = library.choose({static_cast<Kind>(kind), numRanks, odd, 0, GetParam()});
         ASSERT_TRUE(chosen.ok()) << chosen.status().message();
         for (uint32_t rank = 0; rank < numRanks; ++rank) {
           auto bound = bindOnDevice(*chosen->plan, odd, rank, isResident);
-          ASSERT_TRUE(bound.ok()) << bound.status().message();
-          const interpreter::Program &program = (*bound)->program();
-          for (uint32_t b = 0; b < program.numBlocks; ++b, ++seen)
-            ASSERT_LE(cuda::makeBlockImage(program, b).size(), cuda::kTableBytes)
-                << chosen->plan->name << ", " << numRanks << " ranks, " << odd << " bytes, rank "
-                << rank << ", thread block " << b;
+          ASSERT_TRUE(bound.ok()) << chosen->plan->collective << " of " << numRanks << " ranks, "
+                                  << odd << " bytes: " << bound.status().message();
+          const interpreter::Program &program = bound->bound->program();
+          ASSERT_LE(cuda::makeBlockImages(program).stride, cuda::kTableBytes)
+              << chosen->plan->name << ", " << numRanks << " ranks, " << odd << " bytes, rank "
+              << rank;
+          seen += program.numBlocks;
         }
       }
   EXPECT_GT(seen, 1000u);

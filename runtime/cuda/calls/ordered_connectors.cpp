@@ -1,6 +1,5 @@
 #include "runtime/cuda/calls/ordered_connectors.h"
 
-#include "runtime/cuda/calls/device_tiles.h"
 #include "runtime/invocation/plan_scaling.h"
 
 #include <algorithm>
@@ -12,13 +11,6 @@
 namespace occl::cuda {
 
 using namespace interpreter;
-
-namespace {
-
-/// Messages are cut no finer to have them fit.
-constexpr uint64_t kSmallestMessage = 4 << 10;
-
-} // namespace
 
 StatusOr<std::unique_ptr<OrderedConnectors>> OrderedConnectors::make(const ShapeContext &context,
                                                                      uint32_t number,
@@ -126,7 +118,7 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
                                                            const daemon::CollectiveSpec &spec,
                                                            Kernels kernels) {
   std::unique_ptr<OrderedShape> made(new OrderedShape(context));
-  Status status = made->bindWithin(sizes, spec, kernels);
+  Status status = made->bindTo(spec, sizes, kernels);
   if (!status.ok())
     return status;
   DeviceCollective &device = made->device;
@@ -135,7 +127,7 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
   device.signature = signatureOf(spec.planHash, spec.count, spec.type,
                                  daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
   if (device.numBlocks != 0)
-    status = made->takeOwnMemory(kernels);
+    status = made->takeOwnMemory();
   if (!status.ok())
     return status;
   // Who has data of its own to wait for may be ahead; others meet at the begin.
@@ -151,27 +143,6 @@ OrderedShape::~OrderedShape() {
     return;
   for (const ArenaSpace::Piece &piece : taken)
     context.onDevice.release(piece);
-}
-
-/// Large messages are cut until they fit: by all ranks alike.
-Status OrderedShape::bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec,
-                                Kernels kernels) {
-  const auto part = sizes.partFor(spec.plan->protocol);
-  BindRequest messages;
-  messages.tiles = tilesFor(*spec.plan, spec.count * sizeOf(spec.type));
-  messages.slotsOffset = part.offset;
-  messages.mostArenaBytes = part.offset + part.bytes;
-  messages.smallestMessageBytes = kSmallestMessage;
-  if (Status status = bindTo(spec, messages, kernels); !status.ok())
-    return status;
-  const uint64_t block = largestBlock(*bound);
-  if (block > messages.mostArenaBytes)
-    return invalid(spec, "needs " + std::to_string(block - part.offset) +
-                             " bytes for messages at a count of " + std::to_string(spec.count) +
-                             "; the communicator has " + std::to_string(part.bytes) +
-                             ". Set arenaBytes higher, or compile it for less data");
-  const std::string misfit = sizes.misfit(*bound, spec.count);
-  return misfit.empty() ? Status() : invalid(spec, misfit);
 }
 
 } // namespace occl::cuda

@@ -83,8 +83,6 @@ public:
 
 private:
   explicit OrderedShape(const ShapeContext &context) : Shape(context) {}
-  Status bindWithin(const OrderedGeometry &sizes, const daemon::CollectiveSpec &spec,
-                    Kernels kernels);
 };
 
 } // namespace occl::cuda

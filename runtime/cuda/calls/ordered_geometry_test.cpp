@@ -1,6 +1,7 @@
 #include "runtime/cuda/calls/ordered_geometry.h"
 
 #include "plan/testing/example_plans.h"
+#include "runtime/cuda/calls/bind_for_device.h"
 #include "runtime/cuda/calls/device_tiles.h"
 #include "runtime/plan_library/plan_library.h"
 
@@ -91,27 +92,6 @@ TEST(OrderedGeometry, HasRoomForExamples) {
   }
 }
 
-/// As OrderedShape cuts messages until they fit. "" or what does not.
-std::string misfitOf(const plan::Plan &plan, const OrderedGeometry &sizes, uint64_t count) {
-  interpreter::BindRequest request;
-  request.count = count;
-  request.tiles = tilesFor(plan, count * sizeof(float));
-  request.placement = interpreter::Placement::AtDestination;
-  request.lines = interpreter::kDeviceLines;
-  const auto part = sizes.partFor(plan.protocol);
-  request.slotsOffset = part.offset;
-  for (;; request.tiles.messageBytes /= 2) {
-    auto binding = interpreter::bind(plan, request);
-    if (!binding.ok())
-      return binding.status().message();
-    if (largestBlock(**binding) <= part.offset + part.bytes)
-      return sizes.misfit(**binding, count);
-    if ((*binding)->program().line.bytes != 0 || request.tiles.messageBytes <= 4096)
-      return "needs " + std::to_string(largestBlock(**binding) - part.offset) + " of " +
-             std::to_string(part.bytes) + " bytes";
-  }
-}
-
 TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
   using plan_library::PlanClass;
   for (PlanClass where : {PlanClass::ResidentRegistered, PlanClass::ResidentOrdinary})
@@ -124,8 +104,9 @@ TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
           ASSERT_TRUE(chosen.ok()) << chosen.status().message();
           const bool hasLines = chosen->plan->protocol != Protocol::Simple;
           const auto sizes = OrderedGeometry::forLane(ranks, hasLines, hasLines);
-          EXPECT_EQ(misfitOf(*chosen->plan, sizes, bytes / sizeof(float)), "")
-              << chosen->plan->name << " of " << ranks << " ranks, " << bytes << " bytes";
+          auto made = bindForDevice(*chosen->plan, sizes,
+                                    {.count = bytes / sizeof(float), .kernels = Kernels::Resident});
+          EXPECT_TRUE(made.ok()) << bytes << " bytes: " << made.status().message();
           for (const plan::RankPlan &rank : chosen->plan->ranks)
             EXPECT_LE(rank.numThreadBlocks, 64u) << "the most of a resident daemon";
         }

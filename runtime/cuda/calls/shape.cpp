@@ -2,8 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/buffer_check.h"
-#include "runtime/cuda/tables/block_image.h"
-#include "runtime/exec/step/straight.h"
+#include "runtime/cuda/tables/block_images.h"
 #include "runtime/invocation/plan_scaling.h"
 
 #include <algorithm>
@@ -27,7 +26,7 @@ Status Shape::invalid(const daemon::CollectiveSpec &spec, const std::string &why
   return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' " + why};
 }
 
-Status Shape::bindTo(const daemon::CollectiveSpec &spec, const BindRequest &messages,
+Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &sizes,
                      Kernels kernels) {
   if (spec.plan->numRanks != context.numRanks)
     return invalid(spec, "is for " + std::to_string(spec.plan->numRanks) + " ranks, not " +
@@ -35,44 +34,27 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const BindRequest &mess
   if (const std::string &why = context.memory.throughHost(); !why.empty() && isDirect(*spec.plan))
     return invalid(spec, "accesses other ranks' buffers, and data goes through host memory: " +
                              why + "; compile it without --direct");
-  BindRequest request = messages;
-  request.rank = context.rank;
-  request.count = spec.count;
-  request.type = spec.type;
   const bool isDivided = daemon::dividesInputsOnDevice(*spec.plan, spec.op, spec.type);
-  request.op = isDivided ? ReduceOp::Sum : spec.op;
   inputDivisor = isDivided ? spec.plan->numRanks : 1;
   mayHaveFactor = daemon::mayHaveFactor(*spec.plan);
   hasOutOfPlace = spec.plan->outOfPlace;
-  request.placement = Placement::AtDestination;
-  request.lines = kDeviceLines;
-  request.lines.hasWide = context.memory.hasWideLines();
-  request.stepOperands = kMaxStepOperands;
-  if (Status status = bindForKernels(*spec.plan, request, kernels); !status.ok())
-    return status;
+  auto made = bindForDevice(*spec.plan, sizes,
+                            {.rank = context.rank,
+                             .count = spec.count,
+                             .type = spec.type,
+                             .op = isDivided ? ReduceOp::Sum : spec.op,
+                             .hasWideLines = context.memory.hasWideLines(),
+                             .kernels = kernels});
+  if (!made.ok())
+    return made.status();
+  bound = std::move(made->bound);
+  straight = std::move(made->straight);
+  isStraightAlone = made->isStraightAlone;
   const Program &program = bound->program();
   if (program.numBlocks > context.maxBlocks)
     return invalid(spec, "has " + std::to_string(program.numBlocks) +
                              " thread blocks on a rank; the device runs " +
                              std::to_string(context.maxBlocks) + " at once");
-  return {};
-}
-
-/// Steps of several lines are for straight thread blocks alone: kernels that leave and come back
-/// execute what has none.
-Status Shape::bindForKernels(const plan::Plan &plan, BindRequest request, Kernels kernels) {
-  request.lineStepBytes = kMaxStraightStepBytes;
-  auto binding = bind(plan, request);
-  if (!binding.ok())
-    return binding.status();
-  straight = makeStraightImages((*binding)->program());
-  if ((*binding)->program().line.bytes != 0 && !isStraightAlone(kernels)) {
-    request.lineStepBytes = 0;
-    binding = bind(plan, request);
-    if (!binding.ok())
-      return binding.status();
-  }
-  bound = *binding;
   return {};
 }
 
@@ -92,51 +74,37 @@ void Shape::describe(const plan::Plan &plan) {
 
 /// All of it is one piece, and comes to the device by one copy: words of adoptions, which begin as
 /// zeroes, the images of thread blocks, and those of straight ones. In streams either are enough.
-Status Shape::takeOwnMemory(Kernels kernels) {
+Status Shape::takeOwnMemory() {
   constexpr uint64_t kAlignment = 256;
-  const bool hasImages = !isStraightAlone(kernels);
-  auto images = !hasImages ? StatusOr<std::vector<char>>(std::vector<char>()) : blockImages();
-  if (!images.ok())
-    return images.status();
+  BlockImages images;
+  if (!isStraightAlone)
+    images = makeBlockImages(bound->program());
+  if (images.stride > kTableBytes)
+    return {StatusCode::InvalidArgument,
+            "a thread block's tables of " + std::to_string(images.stride) + " bytes exceed the " +
+                std::to_string(kTableBytes) +
+                " of a device's shared memory: use more thread blocks"};
   const uint64_t adoptions = device.numBlocks > 1 ? Adoptions::bytesFor(device.numBlocks) : 0;
   const uint64_t imagesAt = alignUp(adoptions, kAlignment);
-  const uint64_t straightAt = alignUp(imagesAt + images->size(), kAlignment);
+  const uint64_t straightAt = alignUp(imagesAt + images.bytes.size(), kAlignment);
   std::vector<char> all(straightAt + straight.bytes.size());
-  std::ranges::copy(*images, all.begin() + static_cast<ptrdiff_t>(imagesAt));
+  std::ranges::copy(images.bytes, all.begin() + static_cast<ptrdiff_t>(imagesAt));
   std::ranges::copy(straight.bytes, all.begin() + static_cast<ptrdiff_t>(straightAt));
   auto memory = take(all.size());
   if (!memory.ok())
     return memory.status();
   if (adoptions != 0)
     device.adoptions.memory = *memory;
-  device.images = hasImages ? *memory + imagesAt : nullptr;
+  device.imageStride = static_cast<uint32_t>(images.stride);
+  device.images = isStraightAlone ? nullptr : *memory + imagesAt;
   if (!straight.bytes.empty()) {
     device.straight = straight.layout;
     device.straight.images = *memory + straightAt;
+    straight = {};
   }
   return context.uploads && all.size() <= UploadRing::kMostBytes
              ? context.uploads->put(*memory, all.data(), all.size())
              : context.memory.upload(*memory, all.data(), all.size());
-}
-
-/// `imageStride` apart.
-StatusOr<std::vector<char>> Shape::blockImages() {
-  std::vector<std::vector<char>> images;
-  uint64_t stride = 0;
-  for (uint32_t b = 0; b < device.numBlocks; ++b) {
-    images.push_back(makeBlockImage(bound->program(), b));
-    stride = std::max<uint64_t>(stride, alignUp(images.back().size(), 128));
-  }
-  if (stride > kTableBytes)
-    return Status(StatusCode::InvalidArgument,
-                  "a thread block's tables of " + std::to_string(stride) + " bytes exceed the " +
-                      std::to_string(kTableBytes) +
-                      " of a device's shared memory: use more thread blocks");
-  device.imageStride = static_cast<uint32_t>(stride);
-  std::vector<char> all(stride * device.numBlocks);
-  for (uint32_t b = 0; b < device.numBlocks; ++b)
-    std::ranges::copy(images[b], all.begin() + static_cast<ptrdiff_t>(b * stride));
-  return all;
 }
 
 StatusOr<char *> Shape::take(uint64_t bytes) {

@@ -6,9 +6,10 @@
 
 #include "plan/model/plan.h"
 #include "runtime/base/status.h"
+#include "runtime/cuda/calls/bind_for_device.h"
+#include "runtime/cuda/calls/upload_ring.h"
 #include "runtime/cuda/device/arena_space.h"
 #include "runtime/cuda/device/device_memory.h"
-#include "runtime/cuda/calls/upload_ring.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
 #include "runtime/cuda/tables/straight_images.h"
@@ -34,9 +35,6 @@ struct ShapeContext {
   UploadRing *uploads = nullptr;
 };
 
-/// Which execute a shape. Those in streams have kernels of their own for straight thread blocks.
-enum class Kernels : uint8_t { InStream, Resident };
-
 /// Its memory is for whoever derives from it to give back.
 class Shape {
 public:
@@ -55,14 +53,13 @@ protected:
   explicit Shape(const ShapeContext &context) : context(context) {}
   ~Shape() = default;
 
-  /// messages: where they lie and how large they may be; what else is in it is the spec's to say.
-  /// InvalidArgument if the plan does not suit devices.
-  Status bindTo(const daemon::CollectiveSpec &spec, const interpreter::BindRequest &messages,
-                Kernels kernels);
+  /// InvalidArgument if the plan does not suit devices, or does not fit into connectors of that
+  /// geometry.
+  Status bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &sizes, Kernels kernels);
   /// All of `device` that does not say where memory lies.
   void describe(const plan::Plan &plan);
-  /// What these kernels need in memory of this rank alone. Again, SystemError.
-  Status takeOwnMemory(Kernels kernels);
+  /// What its kernels need in memory of this rank alone. Again, SystemError.
+  Status takeOwnMemory();
   /// Device memory of this rank. Again.
   StatusOr<char *> take(uint64_t bytes);
   static Status invalid(const daemon::CollectiveSpec &spec, const std::string &why);
@@ -73,14 +70,8 @@ protected:
   std::vector<ArenaSpace::Piece> taken;
 
 private:
-  Status bindForKernels(const plan::Plan &plan, interpreter::BindRequest request, Kernels kernels);
-  StatusOr<std::vector<char>> blockImages();
-
-  bool isStraightAlone(Kernels kernels) const {
-    return kernels == Kernels::InStream && !straight.bytes.empty();
-  }
-
-  StraightTablesOnDevice straight;
+  StraightTablesOnDevice straight; // until the device has them
+  bool isStraightAlone = false;
   uint32_t inputDivisor = 1;
   bool mayHaveFactor = false, hasOutOfPlace = false;
 };

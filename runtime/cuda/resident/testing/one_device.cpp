@@ -2,7 +2,7 @@
 
 #include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/cuda_calls.h"
-#include "runtime/cuda/tables/block_image.h"
+#include "runtime/cuda/tables/block_images.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -139,18 +139,12 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
     usedOfArena[r] += alignUp(device.ringBytes[r] + binding.scratchBytes(), kBlockAlignment);
     if (usedOfArena[r] > kArenaBytes)
       require(cudaErrorMemoryAllocation, "taking memory of the arena");
-    std::vector<std::vector<char>> images;
-    for (uint32_t b = 0; b < device.numBlocks; ++b) {
-      images.push_back(makeBlockImage(binding.program(), b));
-      device.imageStride =
-          std::max(device.imageStride, static_cast<uint32_t>(alignUp(images.back().size(), 128)));
-    }
-    char *memory = take(uint64_t(device.imageStride) * device.numBlocks);
+    const BlockImages images = makeBlockImages(binding.program());
+    device.imageStride = static_cast<uint32_t>(images.stride);
+    char *memory = take(images.bytes.size());
     device.images = memory;
-    for (uint32_t b = 0; b < device.numBlocks; ++b)
-      require(cudaMemcpy(memory + b * uint64_t(device.imageStride), images[b].data(),
-                         images[b].size(), cudaMemcpyHostToDevice),
-              "cudaMemcpy");
+    require(cudaMemcpy(memory, images.bytes.data(), images.bytes.size(), cudaMemcpyHostToDevice),
+            "cudaMemcpy");
   }
   for (uint32_t reader = 0; reader < numRanks(); ++reader)
     for (uint32_t writer = 0; writer < numRanks(); ++writer)
