@@ -2,8 +2,8 @@
 // first calls, device memory. Ranks are threads, on as many devices as there are, several on one if
 // need be; buffers are of cudaMalloc, plans those that come with the library. A table in Markdown.
 #include "bench/gpu/latency/latency_ranks.h"
+#include "bench/gpu/latency/resnet50_counts.h"
 #include "runtime/api/occl_collectives.h"
-#include "tools/demo/resnet50.h"
 
 #include <algorithm>
 #include <barrier>
@@ -198,9 +198,7 @@ struct Step {
   double done = 0, host = 0, longest = 0; // of the host's time for one call
 };
 Step trainingStep(const std::vector<Rank> &ranks) {
-  std::vector<uint64_t> counts;
-  for (const demo::Parameter &parameter : demo::resnet50Parameters())
-    counts.push_back(parameter.numElements() + counts.size()); // all different
+  const std::vector<uint64_t> counts = resnet50Counts();
   std::barrier meeting(static_cast<std::ptrdiff_t>(ranks.size()));
   const std::vector<double> took = inThreads(ranks, [&](const Rank &rank) -> std::vector<double> {
     meeting.arrive_and_wait();

@@ -237,7 +237,25 @@ uint64_t Binder::lastCredit(size_t connection) const {
              : 0;
 }
 
+/// As many as a plan without copies for several destinations has.
+void Binder::reserveTables() {
+  size_t numInstructions = 0, numOperands = 0;
+  for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b)
+    for (const plan::Instruction &instruction :
+         plan.instructionsOf(plan.threadBlocks[rankPlan.firstThreadBlock + b])) {
+      ++numInstructions;
+      numOperands += size_t(instruction.numSources) + instruction.numDestinations;
+    }
+  binding->blocks.reserve(rankPlan.numThreadBlocks);
+  binding->instructions.reserve(numInstructions);
+  staysInOutput.reserve(numInstructions);
+  binding->operands.reserve(numOperands);
+  binding->acquires.reserve(numOperands);
+  binding->releases.reserve(numOperands);
+}
+
 Status Binder::bindBlocks() {
+  reserveTables();
   receivingEnds.assign(layouts.size(), kNoEnd);
   sendingEnds.assign(mailboxes.size(), kNoEnd);
   accessed.assign(plan.numRanks, false);

@@ -78,6 +78,7 @@ private:
   const plan::Operand *referredTo(uint32_t rank, const plan::Instruction &instruction) const;
   void layOutCounters();
   uint64_t lastCredit(size_t connection) const;
+  void reserveTables();
   Status bindBlocks();
   Status bindInstruction(const plan::Instruction &instruction, uint32_t block);
   void bindOperand(const plan::Instruction &instruction, const plan::Operand &operand,

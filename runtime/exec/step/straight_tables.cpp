@@ -16,6 +16,9 @@ public:
   std::optional<StraightTables> make() && {
     if (program.line.bytes == 0 || program.numTiles != 1 || bound.numDrains != 0)
       return {};
+    tables.pieces.reserve(kMaxStraightPieces);
+    tables.operands.reserve(kMaxStraightOperands);
+    tables.obstacles.reserve(kMaxStraightOperands);
     for (uint32_t i = 0; i < bound.numInstructions; i += instructionAt(i).numInstructions)
       if (!step(i))
         return {};
