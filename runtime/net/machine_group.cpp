@@ -258,13 +258,9 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     if (!mirror.ok())
       return mirror.status();
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
-    const auto shared = static_cast<size_t>(mirror->sharedArena() - memory->get().data());
-    Regions regions;
-    regions[kMirrorRegion] = {mirror->arena(), mirror->arenaBytes()};
-    regions[kHeadsRegion] = own.subspan(shared, mirror->arenaBytes());
-    const std::string address = peerOf(sockets[peer]);
-    remotes.push_back(
-        {peer, makeTcpEndpoint(std::move(sockets[peer]), regions, silence), *mirror, address});
+    remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
+    remotes.back().endpoint =
+        makeTcpEndpoint(std::move(sockets[peer]), regionsFor(*mirror, own.data(), peer), silence);
     mirrors[peer] = std::move(*memory);
   }
   return mirrors;

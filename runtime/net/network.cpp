@@ -25,10 +25,26 @@ Network::Network(std::vector<Remote> remotes, uint32_t numRanks, Doorbell &ownBe
 
 Network::~Network() { stop(); }
 
+Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer) {
+  const auto inOwn = [&](const void *ofMirror) {
+    return own + (static_cast<const std::byte *>(ofMirror) -
+                  reinterpret_cast<const std::byte *>(&mirror.header()));
+  };
+  Regions regions;
+  regions[kMirrorRegion] = {mirror.arena(), mirror.arenaBytes()};
+  regions[kHeadsRegion] = {inOwn(mirror.sharedArena()), mirror.arenaBytes()};
+  regions[kRingsRegion] = mirror.tailsAndRings();
+  regions[kRingHeadRegion] = {inOwn(&mirror.ringTo(peer).head->bytes), sizeof(uint64_t)};
+  return regions;
+}
+
 void Network::attach(const transport::Segment &segment, Owner ofSegment) {
   std::lock_guard lock(mutex);
   own = segment;
   owner = std::move(ofSegment);
+  for (Peer &peer : peers)
+    peer.rings.emplace(own->ringTo(peer.remote.rank), own->tailsAndRings().data(),
+                       peer.remote.mirror.ringTo(own->header().rank));
 }
 
 bool Network::isUp(uint32_t rank) const {
@@ -119,6 +135,9 @@ bool Network::sendTo(size_t index) {
       return false;
   if (!own)
     return true;
+  // Before what is sent is looked at: it leaves behind all of that.
+  using Header = transport::SegmentHeader;
+  const bool hasLeft = own->header().state.load(std::memory_order_acquire) == Header::Left;
   if (Status failure = owner.failure(); !failure.ok()) {
     if (!peer.failureIsSent &&
         !sendMessage(peer, {.kind = Message::Failed, .code = static_cast<uint32_t>(failure.code())},
@@ -129,9 +148,10 @@ bool Network::sendTo(size_t index) {
     for (const auto &open : calls)
       if (!sendCall(index, *open))
         return false;
+    if (!sendRings(peer))
+      return false;
   }
-  using Header = transport::SegmentHeader;
-  if (peer.leftIsSent || own->header().state.load(std::memory_order_acquire) != Header::Left)
+  if (peer.leftIsSent || !hasLeft)
     return true;
   return peer.leftIsSent = sendMessage(peer, {.kind = Message::Left});
 }
@@ -238,6 +258,18 @@ bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, P
   return true;
 }
 
+bool Network::sendRings(Peer &peer) {
+  const RingCrossing::Sent sent = peer.rings->send(*peer.remote.endpoint);
+  if (sent == RingCrossing::Sent::Damaged)
+    owner.fail({StatusCode::InternalError,
+                "rank " + std::to_string(peer.remote.rank) +
+                    " says that it has read transfers that rank " +
+                    std::to_string(own->header().rank) +
+                    " has not sent yet: something has overwritten its memory; look at what that "
+                    "process did before"});
+  return sent != RingCrossing::Sent::Full;
+}
+
 /// What all peers know of that are there, and have finished.
 void Network::dropFinished() {
   std::erase_if(calls, [&](const std::unique_ptr<OpenCall> &open) {
@@ -322,8 +354,8 @@ AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
 bool Network::published(Peer &peer, const Message &message) {
   const transport::Segment &mirror = peer.remote.mirror;
   const uint64_t size = mirror.arenaBytes(), offset = message.arenaOffset;
-  if (offset % transport::Arena::kAlignment != 0 || offset > size || message.controlBytes > size - offset ||
-      message.headBytes > size - offset)
+  if (offset % transport::Arena::kAlignment != 0 || offset > size ||
+      message.controlBytes > size - offset || message.headBytes > size - offset)
     return false;
   std::lock_guard lock(mutex);
   AnnounceCell *cell = cellOf(peer, message.id);

@@ -7,6 +7,7 @@
 #include "runtime/control/shm/shared_bell.h"
 #include "runtime/net/crossing.h"
 #include "runtime/net/message.h"
+#include "runtime/net/ring_crossing.h"
 #include "runtime/net/transport/transport.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
@@ -39,12 +40,13 @@ struct Call {
 struct Remote {
   uint32_t rank = 0;
   std::unique_ptr<Endpoint> endpoint;
-  /// Formatted like the peer's segment; all of its arena is region 0 of the endpoint, and the own
-  /// segment's shared arena region 1.
-  transport::Segment mirror;
-  std::string address; // for errors
+  transport::Segment mirror; // formatted like the peer's segment
+  std::string address;       // for errors
 };
-inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1;
+inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1; // and those of ring_crossing.h
+/// What rank `peer` may write to: of its mirror, and of the own segment, which begins at `own`, has
+/// the same layout, and may not be formatted yet.
+Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer);
 
 /// How a network reaches the communicator that it serves. Called by its threads.
 struct Owner {
@@ -109,6 +111,7 @@ private:
     Remote remote;
     transport::AnnounceOwner owner; // of the mirror's table
     std::unordered_map<uint64_t, transport::AnnounceCell *> cells;
+    std::optional<RingCrossing> rings; // once the own segment is there
     uint32_t barriersSent = 0, barriersEntered = 0;
     bool failureIsSent = false, leftIsSent = false;
     Atomic<bool> isFull{false};
@@ -134,6 +137,7 @@ private:
   bool sendCall(size_t index, OpenCall &open);
   bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, Progress &progress);
   bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress);
+  bool sendRings(Peer &peer);
   bool sendMessage(Peer &peer, const Message &message, std::string_view text = {});
   void dropFinished();
 

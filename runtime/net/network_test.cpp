@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace occl::net {
@@ -98,6 +101,42 @@ TEST_F(DamagedPeer, ABlockThatDoesNotFitByThePlanIsNotAccessed) {
   message.controlBytes = message.headBytes = 0;
   EXPECT_TRUE(tell(message)); // binding it is an error of the invocation
   EXPECT_FALSE(hasPut());
+}
+
+/// Before anything of it is written over that was not sent yet.
+TEST_F(DamagedPeer, AHeadOfTransfersThatWereNotSentIsNamed) {
+  Put put;
+  put.region = kRingHeadRegion;
+  put.hasWord = true;
+  put.word = 64;
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_TRUE(serve());
+  EXPECT_EQ(side.failure.code(), StatusCode::InternalError);
+  EXPECT_NE(side.failure.message().find("rank 1 says that it has read transfers that rank 0"),
+            std::string::npos)
+      << side.failure.message();
+}
+
+TEST_F(DamagedPeer, HeadsOfOtherPairsAreNotItsOwn) {
+  Put put;
+  put.region = kRingHeadRegion;
+  put.hasWord = true;
+  put.wordOffset = sizeof(transport::RingPosition);
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_FALSE(serve());
+}
+
+TEST_F(DamagedPeer, RingsEndWhereTheyDo) {
+  const std::byte bytes[128] = {};
+  Put put;
+  put.region = kRingsRegion;
+  put.offset = side.mirror.tailsAndRings().size() - 64;
+  put.bytes = std::span(bytes).first(64);
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_TRUE(serve());
+  put.bytes = bytes;
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_FALSE(serve());
 }
 
 TEST_F(DamagedPeer, AnUnknownCodeOrKindEndsTheConnection) {
