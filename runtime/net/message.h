@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/control/records/announce.h"
+#include "runtime/net/transport/transport.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace occl::net {
 
-/// As it is on the wire, little endian; the text of a failure follows.
+/// As it is on the wire, little endian; the text of a failure follows, or the waits.
 struct Message {
   enum Kind : uint32_t {
     Publish = 1,  // the sender has submitted an invocation
@@ -21,6 +22,8 @@ struct Message {
     Failed = 3,   // its communicator has failed, with `code`
     Left = 4,     // it has destroyed its communicator
     Barrier = 5,  // it has entered one more
+    Ask = 6,      // what does the receiver wait for? A question with the number `ordinal`
+    Waits = 7,    // this is what it waits for, in answer to that number
   };
 
   uint32_t kind = 0;
@@ -44,6 +47,16 @@ struct MessageWithText {
   Message message;
   std::string text;
 };
+
+/// A transport::WaitEdge on the wire, little endian.
+struct WaitRecord {
+  uint64_t collective = 0, ordinal = 0;
+  uint32_t block = 0, instruction = 0, reason = 0, peer = 0, thing = 0, unused = 0;
+  uint64_t nanoseconds = 0; // for how long; 0: unknown
+};
+static_assert(sizeof(WaitRecord) == 48);
+/// So many in a message.
+inline constexpr size_t kMostWaits = (kMaxMessage - sizeof(Message)) / sizeof(WaitRecord);
 
 std::vector<std::byte> encode(const Message &message, std::string_view text = {});
 /// Nothing if it is none.

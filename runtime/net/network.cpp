@@ -151,6 +151,8 @@ bool Network::sendTo(size_t index) {
     if (!sendRings(peer))
       return false;
   }
+  if (!sendReports(peer))
+    return false;
   if (peer.leftIsSent || !hasLeft)
     return true;
   return peer.leftIsSent = sendMessage(peer, {.kind = Message::Left});
@@ -284,7 +286,8 @@ void Network::dropFinished() {
 
 bool Network::hasOpen() {
   std::lock_guard lock(mutex);
-  return !calls.empty();
+  return !calls.empty() ||
+         std::ranges::any_of(peers, [](const Peer &peer) { return peer.question.has_value(); });
 }
 
 bool Network::isDelivered() const {
@@ -329,6 +332,11 @@ bool Network::Peer::message(std::span<const std::byte> bytes) {
       fail({static_cast<StatusCode>(message.code), read->text});
     return true;
   }
+  case Message::Ask:
+    network.asked(*this, message);
+    return true;
+  case Message::Waits:
+    return network.answered(*this, *read);
   case Message::Left:
     remote.mirror.header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
     return true;

@@ -103,6 +103,12 @@ public:
 private:
   struct Threads;
 
+  /// Of a peer: what does this rank wait for?
+  struct Question {
+    uint64_t number = 0;
+    uint32_t ownNumber = 0; // what the watchdog answers: see SharedWords::askForReport()
+    Deadline until;         // answered all the same
+  };
   struct Peer final : Sink {
     Peer(Network &network, Remote given);
     bool message(std::span<const std::byte> bytes) override;
@@ -114,6 +120,8 @@ private:
     std::optional<RingCrossing> rings; // once the own segment is there
     uint32_t barriersSent = 0, barriersEntered = 0;
     bool failureIsSent = false, leftIsSent = false;
+    uint32_t asksSent = 0; // how often the peer was asked
+    std::optional<Question> question;
     Atomic<bool> isFull{false};
     bool wasDown = false; // the receiving thread's
   };
@@ -138,11 +146,15 @@ private:
   bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, Progress &progress);
   bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress);
   bool sendRings(Peer &peer);
+  bool sendReports(Peer &peer);
+  bool sendWaits(Peer &peer, uint64_t number);
   bool sendMessage(Peer &peer, const Message &message, std::string_view text = {});
   void dropFinished();
 
   bool published(Peer &peer, const Message &message);
   bool finished(Peer &peer, const Message &message);
+  void asked(Peer &peer, const Message &message);
+  bool answered(Peer &peer, const MessageWithText &answer);
   void compare(const OpenCall &mine, const Peer &peer, const transport::CollectiveTraits &theirs);
   void reportMismatch();
   void wakeSender();

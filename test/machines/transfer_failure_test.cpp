@@ -139,6 +139,31 @@ TEST(TransferFailure, MismatchesNameBothSidesOnBoth) {
     });
 }
 
+/// Of ranks on both islands, asked of one.
+TEST(TransferFailure, TheReportNamesWaitsOfOtherMachines) {
+  onIslands(kHosts, [](occlComm_t comm, uint32_t rank) -> std::string {
+    int32_t number = 0;
+    if (rank != 0) {
+      occlRecv(&number, 1, occlInt32, (rank + 1) % kRanks, comm, nullptr);
+      return contains(occlCommGetLastError(comm), "occlCommAbort was called on rank 0");
+    }
+    std::string wrong, text;
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    do {
+      text = reportOf(comm);
+      wrong = contains(text, "rank 0 waits for nobody");
+      for (uint32_t r = 1; r < kRanks && wrong.empty(); ++r) {
+        const std::string peer = std::to_string((r + 1) % kRanks), self = std::to_string(r);
+        wrong = contains(text, "rank " + self + " waits for rank " + peer + " (data)") +
+                contains(text, "in transfer 0 from rank " + peer + " to rank " + self) +
+                contains(text, " ms");
+      }
+    } while (!wrong.empty() && std::chrono::steady_clock::now() < end);
+    occlCommAbort(comm);
+    return wrong;
+  });
+}
+
 /// Three that are eager fill the ring; what a rank that is stopped has not read waits in it.
 TEST(TransferFailure, SmallSendsWaitForRoom) {
   onIslands(
