@@ -14,7 +14,7 @@
 
 namespace occl::net {
 
-/// As it is on the wire, little endian; the text of a failure follows, or the waits.
+/// As it is on the wire, little endian; the text of a failure follows, the waits, or the division.
 struct Message {
   enum Kind : uint32_t {
     Publish = 1,  // the sender has submitted an invocation
@@ -24,6 +24,7 @@ struct Message {
     Barrier = 5,  // it has entered one more
     Ask = 6,      // what does the receiver wait for? A question with the number `ordinal`
     Waits = 7,    // this is what it waits for, in answer to that number
+    Divide = 8,   // what its SplitRecord says
   };
 
   uint32_t kind = 0;
@@ -36,7 +37,6 @@ struct Message {
   uint32_t dataType = 0, op = 0, collective = 0, root = 0;
   int32_t priority = 0;
   uint32_t turn = 0;
-
   transport::CollectiveTraits traits() const {
     return {planHash, count, dataType, op, collective, root};
   }
@@ -57,6 +57,14 @@ struct WaitRecord {
 static_assert(sizeof(WaitRecord) == 48);
 /// So many in a message.
 inline constexpr size_t kMostWaits = (kMaxMessage - sizeof(Message)) / sizeof(WaitRecord);
+
+/// A transport::SplitRecord on the wire, little endian.
+struct DivisionRecord {
+  uint64_t published = 0, done = 0, abandoned = 0;
+  int32_t colour = 0, key = 0;
+  uint64_t segmentBytes = 0, offer = 0;
+};
+static_assert(sizeof(DivisionRecord) == 48);
 
 std::vector<std::byte> encode(const Message &message, std::string_view text = {});
 /// Nothing if it is none.

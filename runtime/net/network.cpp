@@ -148,7 +148,7 @@ bool Network::sendTo(size_t index) {
     for (const auto &open : calls)
       if (!sendCall(index, *open))
         return false;
-    if (!sendRings(peer))
+    if (!sendRings(peer) || !sendDivision(peer))
       return false;
   }
   if (!sendReports(peer))
@@ -272,6 +272,29 @@ bool Network::sendRings(Peer &peer) {
   return sent != RingCrossing::Sent::Full;
 }
 
+/// The rank writes what a division is about before the counter that makes it valid, and again only
+/// when all have counted the division as done.
+bool Network::sendDivision(Peer &peer) {
+  const transport::SplitRecord &record = own->header().split;
+  DivisionRecord now;
+  // In the other order than they are stored: who has given up is known to have come before.
+  now.done = record.done.load(std::memory_order_acquire);
+  now.abandoned = record.abandoned.load(std::memory_order_acquire);
+  now.published = record.published.load(std::memory_order_acquire);
+  const std::array<uint64_t, 3> counters = {now.done, now.abandoned, now.published};
+  if (counters == peer.divisionsSent)
+    return true;
+  now.colour = record.colour.load(std::memory_order_relaxed);
+  now.key = record.key.load(std::memory_order_relaxed);
+  now.segmentBytes = record.segmentBytes.load(std::memory_order_relaxed);
+  now.offer = record.offer.load(std::memory_order_relaxed);
+  if (!sendMessage(peer, {.kind = Message::Divide},
+                   {reinterpret_cast<const char *>(&now), sizeof now}))
+    return false;
+  peer.divisionsSent = counters;
+  return true;
+}
+
 /// What all peers know of that are there, and have finished.
 void Network::dropFinished() {
   std::erase_if(calls, [&](const std::unique_ptr<OpenCall> &open) {
@@ -332,6 +355,9 @@ bool Network::Peer::message(std::span<const std::byte> bytes) {
       fail({static_cast<StatusCode>(message.code), read->text});
     return true;
   }
+  case Message::Divide:
+    divided(*this, read->text);
+    return true;
   case Message::Ask:
     network.asked(*this, message);
     return true;
@@ -357,6 +383,19 @@ AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
       cell->beginAt(0);
   }
   return cell;
+}
+
+void Network::divided(Peer &peer, std::string_view text) {
+  DivisionRecord said;
+  std::memcpy(&said, text.data(), sizeof said);
+  transport::SplitRecord &record = peer.remote.mirror.header().split;
+  record.colour.store(said.colour, std::memory_order_relaxed);
+  record.key.store(said.key, std::memory_order_relaxed);
+  record.segmentBytes.store(said.segmentBytes, std::memory_order_relaxed);
+  record.offer.store(said.offer, std::memory_order_relaxed);
+  record.published.store(said.published, std::memory_order_release);
+  record.abandoned.store(said.abandoned, std::memory_order_release);
+  record.done.store(said.done, std::memory_order_release);
 }
 
 bool Network::published(Peer &peer, const Message &message) {

@@ -14,6 +14,7 @@
 #include "runtime/sync/doorbell.h"
 #include "runtime/sync/mutex.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -21,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -120,7 +122,8 @@ private:
     std::optional<RingCrossing> rings; // once the own segment is there
     uint32_t barriersSent = 0, barriersEntered = 0;
     bool failureIsSent = false, leftIsSent = false;
-    uint32_t asksSent = 0; // how often the peer was asked
+    uint32_t asksSent = 0;                   // how often the peer was asked
+    std::array<uint64_t, 3> divisionsSent{}; // the counters of the own SplitRecord
     std::optional<Question> question;
     Atomic<bool> isFull{false};
     bool wasDown = false; // the receiving thread's
@@ -146,6 +149,7 @@ private:
   bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, Progress &progress);
   bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress);
   bool sendRings(Peer &peer);
+  bool sendDivision(Peer &peer);
   bool sendReports(Peer &peer);
   bool sendWaits(Peer &peer, uint64_t number);
   bool sendMessage(Peer &peer, const Message &message, std::string_view text = {});
@@ -153,6 +157,7 @@ private:
 
   bool published(Peer &peer, const Message &message);
   bool finished(Peer &peer, const Message &message);
+  static void divided(Peer &peer, std::string_view text);
   void asked(Peer &peer, const Message &message);
   bool answered(Peer &peer, const MessageWithText &answer);
   void compare(const OpenCall &mine, const Peer &peer, const transport::CollectiveTraits &theirs);

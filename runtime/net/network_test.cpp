@@ -263,6 +263,40 @@ TEST_F(DamagedPeer, APartOfAWaitEndsTheConnection) {
   EXPECT_FALSE(tell({.kind = Message::Waits}, "half of one"));
 }
 
+TEST_F(DamagedPeer, ADivisionIsWrittenToTheMirror) {
+  DivisionRecord record;
+  record.published = 2;
+  record.done = 1;
+  record.colour = -3;
+  record.offer = 99;
+  EXPECT_TRUE(
+      tell({.kind = Message::Divide}, {reinterpret_cast<const char *>(&record), sizeof record}));
+  const transport::SplitRecord &mirrored = side.mirror.header().split;
+  EXPECT_EQ(mirrored.published.load(), 2u);
+  EXPECT_EQ(mirrored.done.load(), 1u);
+  EXPECT_EQ(mirrored.abandoned.load(), 0u);
+  EXPECT_EQ(mirrored.colour.load(), -3);
+  EXPECT_EQ(mirrored.offer.load(), 99u);
+}
+
+TEST_F(DamagedPeer, APartOfADivisionEndsTheConnection) {
+  EXPECT_FALSE(tell({.kind = Message::Divide}, "half of one"));
+}
+
+/// Each of the three counters, once.
+TEST_F(DamagedPeer, ADivisionIsToldWheneverACounterGrows) {
+  transport::SplitRecord &own = side.own.header().split;
+  EXPECT_TRUE(serve());
+  EXPECT_FALSE(heard(Message::Divide));
+  for (auto *counter : {&own.published, &own.done, &own.abandoned}) {
+    counter->store(1);
+    EXPECT_TRUE(serve());
+    EXPECT_TRUE(heard(Message::Divide));
+    EXPECT_TRUE(serve());
+    EXPECT_FALSE(heard(Message::Divide));
+  }
+}
+
 TEST_F(DamagedPeer, OtherTraitsAreTold) {
   Message message = side.published(0);
   message.count = 3;

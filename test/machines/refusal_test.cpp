@@ -35,10 +35,7 @@ TEST(Refusal, WhatIsNotThereYetIsNamed) {
   onIslands({0, 1}, [](occlComm_t comm, uint32_t) -> std::string {
     occlComm_t other = nullptr;
     std::string wrong =
-        expectRefused(occlCommSplit(comm, 0, 0, nullptr, &other), "cannot be divided yet");
-    if (wrong.empty())
-      wrong =
-          expectRefused(occlCommShrink(comm, nullptr, 0, nullptr, &other), "cannot be shrunk yet");
+        expectRefused(occlCommShrink(comm, nullptr, 0, nullptr, &other), "cannot be shrunk yet");
     return wrong.empty() ? runCollectives(comm, 100) : wrong; // it has not suffered
   });
 }
