@@ -15,9 +15,10 @@
  * each: without the receiver, as long as transfers that it has not received leave that room, and
  * after those before it that other threads of the rank send there have ended. A larger one ends
  * when the receiver has read it, or, where ranks are processes that may not read each other's
- * memory, when all but 256 KiB of it have been received. So ranks that send such ones to each other
- * in a cycle before they receive wait for each other, for ever without a deadline; likewise a rank
- * that sends one to itself outside of a group, unless another of its threads receives it.
+ * memory or are on different machines, when all but 256 KiB of it have been received. So ranks that
+ * send such ones to each other in a cycle before they receive wait for each other, for ever without
+ * a deadline; likewise a rank that sends one to itself outside of a group, unless another of its
+ * threads receives it.
  *
  * Between occlGroupStart and the occlGroupEnd that belongs to it calls, of any number of
  * communicators, are only remembered. occlGroupEnd begins all of them and returns when they have

@@ -59,12 +59,13 @@ Status Fabric::connect(const Deadline &deadline) {
   Status met = meet(deadline);
   allReadAll = true;
   for (uint32_t r = 0; r < numRanks(); ++r)
-    allReadAll &= of(r).header().readsPeers.load(std::memory_order_acquire) != 0;
+    if (isLocal(r))
+      allReadAll &= of(r).header().readsPeers.load(std::memory_order_acquire) != 0;
   return met;
 }
 
 void Fabric::findReadable() {
-  bool readsAll = network() == nullptr;
+  bool readsAll = true; // of this machine
   for (uint32_t r = 0; r < numRanks(); ++r) {
     if (!isLocal(r))
       continue;

@@ -45,9 +45,9 @@ public:
   transport::SharedHeap &heap() const { return *sharedHeap; }
   /// By rank: what this rank can access of it.
   const interpreter::PeerMemory *peerMemory() const { return memory.data(); }
-  /// How others may refer to this rank's buffer: mapped if it lies in the heap, else as an address
-  /// if all can read this process; 0 if they cannot. Between threads always 0: a peer that reads
-  /// after a failure would do so behind its owner's back.
+  /// How others of this machine may refer to this rank's buffer: mapped if it lies in the heap,
+  /// else as an address if all of them can read this process; 0 if they cannot. Between threads
+  /// always 0: a peer that reads after a failure would do so behind its owner's back.
   interpreter::Reference referenceTo(const void *buffer, uint64_t bytes) const;
   /// Before this rank stores to buffers in the heap of rank r, which it may only read till then.
   /// SystemError.

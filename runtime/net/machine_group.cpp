@@ -26,11 +26,20 @@ using bootstrap::SharedBell;
 
 Status invalid(std::string message) { return {StatusCode::InvalidArgument, std::move(message)}; }
 
+/// What is kept of how a group was formed, to divide it.
+struct Origin {
+  Hash key{};                     // of its connections
+  Hash host{};                    // of this rank: see Card
+  std::vector<Address> addresses; // by rank, with any port
+  std::chrono::milliseconds silence{};
+};
+
 class MachineGroup final : public Group {
 public:
   /// `island`: the ranks of this one, ascending; `local` has them in that order.
-  MachineGroup(uint32_t rank, std::unique_ptr<Group> local, const std::vector<uint32_t> &island)
-      : islandGroup(std::move(local)), island(island) {
+  MachineGroup(uint32_t rank, std::unique_ptr<Group> local, const std::vector<uint32_t> &island,
+               Origin origin)
+      : origin(std::move(origin)), islandGroup(std::move(local)), island(island) {
     ownRank = rank;
     processes = true;
   }
@@ -52,6 +61,8 @@ public:
   bool isLocal(uint32_t rank) const override { return !links->isRemote(rank); }
   Network *network() const override { return links.get(); }
   std::span<std::byte> ownSegment() const { return islandGroup->segment(localRank(ownRank)); }
+
+  const Origin origin;
 
 private:
   uint32_t localRank(uint32_t rank) const {
@@ -91,51 +102,73 @@ public:
       return read;
     if (Status read = readLinkTimeout(); !read.ok())
       return read;
-    Card card;
     const std::string host = hostId();
-    card.host = authenticate({}, std::as_bytes(std::span(host)));
-    card.segmentBytes = options.segmentBytes;
-    card.heapBytes = options.heapBytes;
-    card.orderPolicy = options.orderPolicy;
-    card.layoutVersion = transport::SegmentHeader::kVersion;
-    auto joined = meet(meeting, card, deadline);
-    if (!joined.ok())
-      return joined.status();
-    met.emplace(std::move(*joined));
-    for (uint32_t r = 0; r < options.numRanks; ++r)
-      (met->cards[r].host == card.host ? island : others).push_back(r);
-    auto local = formIsland();
-    if (!local.ok())
-      return local;
-    auto group = std::make_unique<MachineGroup>(options.rank, std::move(*local), island);
-    if (Status connected = connectAll(); !connected.ok())
-      return connected;
-    auto mirrors = makeMirrors(group->ownSegment());
-    if (!mirrors.ok())
-      return mirrors.status();
-    if (Status mapped = group->map(options.numRanks, std::move(*mirrors), std::move(remotes));
-        !mapped.ok())
-      return mapped;
-    return std::unique_ptr<Group>(std::move(group));
+    return form(authenticate({}, std::as_bytes(std::span(host))), {});
+  }
+
+  /// Of ranks that know where they meet.
+  StatusOr<std::unique_ptr<Group>> divide(Meeting where, const Hash &host, Descriptor listener) {
+    meeting = std::move(where);
+    mayBeLocal = true;
+    return form(host, std::move(listener));
   }
 
 private:
+  StatusOr<std::unique_ptr<Group>> form(const Hash &host, Descriptor listener);
   Status readName();
   Status readLinkTimeout();
   StatusOr<std::unique_ptr<Group>> formIsland() const;
   Status connectAll();
   Status connectTo(uint32_t peer, const Hash &key);
   StatusOr<std::vector<Mapping>> makeMirrors(std::span<std::byte> own);
+  Origin origin(const Hash &host) const;
 
   const MachineGroupOptions &options;
   const Deadline deadline;
   std::chrono::milliseconds silence;
   Meeting meeting;
+  bool mayBeLocal = false; // then ranks of one island are a group of one machine
   std::optional<Met> met;
   std::vector<uint32_t> island, others; // ranks of this island, with this one; and the rest
   std::vector<Descriptor> sockets;      // by rank
   std::vector<Remote> remotes;
 };
+
+StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor listener) {
+  Card card;
+  card.host = host;
+  card.segmentBytes = options.segmentBytes;
+  card.heapBytes = options.heapBytes;
+  card.orderPolicy = options.orderPolicy;
+  card.layoutVersion = transport::SegmentHeader::kVersion;
+  auto joined = meet(meeting, card, deadline, std::move(listener));
+  if (!joined.ok())
+    return joined.status();
+  met.emplace(std::move(*joined));
+  for (uint32_t r = 0; r < options.numRanks; ++r)
+    (met->cards[r].host == card.host ? island : others).push_back(r);
+  auto local = formIsland();
+  if (!local.ok() || (mayBeLocal && others.empty()))
+    return local;
+  auto group =
+      std::make_unique<MachineGroup>(options.rank, std::move(*local), island, origin(host));
+  if (Status connected = connectAll(); !connected.ok())
+    return connected;
+  auto mirrors = makeMirrors(group->ownSegment());
+  if (!mirrors.ok())
+    return mirrors.status();
+  if (Status mapped = group->map(options.numRanks, std::move(*mirrors), std::move(remotes));
+      !mapped.ok())
+    return mapped;
+  return std::unique_ptr<Group>(std::move(group));
+}
+
+Origin Joiner::origin(const Hash &host) const {
+  Origin kept = {dataKey(meeting, *met), host, {}, silence};
+  for (const Card &card : met->cards)
+    kept.addresses.push_back(card.listener);
+  return kept;
+}
 
 Status Joiner::readName() {
   if (Status status = bootstrap::checkGroup(options.numRanks, options.rank); !status.ok())
@@ -258,16 +291,24 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     if (!mirror.ok())
       return mirror.status();
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
-    const auto shared = static_cast<size_t>(mirror->sharedArena() - memory->get().data());
-    Regions regions;
-    regions[kMirrorRegion] = {mirror->arena(), mirror->arenaBytes()};
-    regions[kHeadsRegion] = own.subspan(shared, mirror->arenaBytes());
-    const std::string address = peerOf(sockets[peer]);
-    remotes.push_back(
-        {peer, makeTcpEndpoint(std::move(sockets[peer]), regions, silence), *mirror, address});
+    remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
+    remotes.back().endpoint =
+        makeTcpEndpoint(std::move(sockets[peer]), regionsFor(*mirror, own.data(), peer), silence);
     mirrors[peer] = std::move(*memory);
   }
   return mirrors;
+}
+
+/// Known to all ranks of the parent, and of use for one meeting.
+std::string secretOf(const Hash &key, const Division &division) {
+  const std::string what = "division " + std::to_string(division.number) + ", led by rank " +
+                           std::to_string(division.members.front().parentRank);
+  std::string secret;
+  for (std::byte byte : authenticate(key, std::as_bytes(std::span(what))))
+    for (unsigned half :
+         {std::to_integer<unsigned>(byte >> 4), std::to_integer<unsigned>(byte & std::byte{15})})
+      secret += "0123456789abcdef"[half];
+  return secret;
 }
 
 } // namespace
@@ -276,6 +317,46 @@ bool isAddress(std::string_view name) { return name.find(':') != std::string_vie
 
 StatusOr<std::unique_ptr<Group>> formMachineGroup(const MachineGroupOptions &options) {
   return Joiner(options).run();
+}
+
+StatusOr<DivisionListener> listenForDivision() {
+  auto socket = listenOnPort(0);
+  if (!socket.ok())
+    return socket.status();
+  auto address = addressOf(*socket);
+  if (!address.ok())
+    return address.status();
+  return DivisionListener{std::move(*socket), address->port};
+}
+
+StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const Division &division,
+                                                    DivisionListener own,
+                                                    const Deadline &deadline) {
+  const Origin &origin = static_cast<const MachineGroup &>(parent).origin;
+  const auto &members = division.members;
+  MachineGroupOptions options;
+  options.numRanks = static_cast<uint32_t>(members.size());
+  options.rank = static_cast<uint32_t>(
+      std::ranges::find(members, parent.rank(), &Division::Member::parentRank) - members.begin());
+  options.segmentBytes = division.segmentBytes;
+  options.heapBytes = division.heapBytes;
+  options.orderPolicy = division.orderPolicy;
+  options.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  options.bell = parent.sharedBell(parent.rank());
+  options.silence = origin.silence;
+  Meeting where;
+  where.rank = options.rank;
+  where.numRanks = options.numRanks;
+  where.root = {origin.addresses[members.front().parentRank]};
+  where.root.front().port = members.front().port;
+  where.rootName = where.root.front().text();
+  where.secret = secretOf(origin.key, division);
+  auto group = Joiner(options).divide(std::move(where), origin.host, std::move(own.socket));
+  if (group.ok())
+    return group;
+  return Status(group.status().code(),
+                "dividing the communicator, in whose new one ranks have these numbers: " +
+                    group.status().message());
 }
 
 } // namespace occl::net

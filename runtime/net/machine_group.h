@@ -3,12 +3,15 @@
 #pragma once
 
 #include "runtime/control/bootstrap/bootstrap.h"
+#include "runtime/net/socket.h"
+#include "runtime/sync/deadline.h"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace occl::net {
 
@@ -28,5 +31,33 @@ struct MachineGroupOptions : bootstrap::ProcessGroupOptions {
 /// Returns when all ranks have come and are connected. Errors: those of formProcessGroup(), and
 /// InvalidArgument for the name.
 StatusOr<std::unique_ptr<bootstrap::Group>> formMachineGroup(const MachineGroupOptions &options);
+
+/// What a rank brings along when a group of several machines is divided: where the others come if
+/// it is the first of them. Whoever gives up before destroys it.
+struct DivisionListener {
+  Descriptor socket;
+  uint16_t port = 0;
+};
+StatusOr<DivisionListener> listenForDivision();
+
+struct Division {
+  struct Member {
+    uint32_t parentRank = 0;
+    uint16_t port = 0; // DivisionListener::port there
+  };
+
+  uint64_t number = 0;         // the same on all ranks, and another one each time
+  std::vector<Member> members; // rank i of the new group is members[i]
+  uint64_t segmentBytes = 0, heapBytes = 0;
+  uint32_t orderPolicy = 0;
+};
+
+/// `parent` has been formed by formMachineGroup(), or so. Each member calls it, with its own
+/// listener. A group whose ranks are all of one island is one of a single machine. Errors are those
+/// of formMachineGroup(), in which ranks have their new numbers.
+StatusOr<std::unique_ptr<bootstrap::Group>> divideMachineGroup(const bootstrap::Group &parent,
+                                                               const Division &division,
+                                                               DivisionListener own,
+                                                               const Deadline &deadline);
 
 } // namespace occl::net

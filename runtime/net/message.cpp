@@ -1,7 +1,5 @@
 #include "runtime/net/message.h"
 
-#include "runtime/net/transport/transport.h"
-
 #include <cstring>
 
 namespace occl::net {
@@ -22,8 +20,10 @@ std::optional<MessageWithText> decode(std::span<const std::byte> bytes) {
   std::memcpy(&read.message, bytes.data(), sizeof read.message);
   const auto text = bytes.subspan(sizeof read.message);
   const uint32_t kind = read.message.kind;
-  if (kind < Message::Publish || kind > Message::Barrier ||
-      (kind != Message::Failed && !text.empty()) ||
+  const bool hasText = kind == Message::Failed || kind == Message::Waits || kind == Message::Divide;
+  if (kind < Message::Publish || kind > Message::Divide || (!hasText && !text.empty()) ||
+      (kind == Message::Waits && text.size() % sizeof(WaitRecord) != 0) ||
+      (kind == Message::Divide && text.size() != sizeof(DivisionRecord)) ||
       (kind == Message::Failed &&
        (read.message.code == 0 ||
         read.message.code > static_cast<uint32_t>(StatusCode::CallbackFailed))))

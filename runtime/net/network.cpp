@@ -25,10 +25,26 @@ Network::Network(std::vector<Remote> remotes, uint32_t numRanks, Doorbell &ownBe
 
 Network::~Network() { stop(); }
 
+Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer) {
+  const auto inOwn = [&](const void *ofMirror) {
+    return own + (static_cast<const std::byte *>(ofMirror) -
+                  reinterpret_cast<const std::byte *>(&mirror.header()));
+  };
+  Regions regions;
+  regions[kMirrorRegion] = {mirror.arena(), mirror.arenaBytes()};
+  regions[kHeadsRegion] = {inOwn(mirror.sharedArena()), mirror.arenaBytes()};
+  regions[kRingsRegion] = mirror.tailsAndRings();
+  regions[kRingHeadRegion] = {inOwn(&mirror.ringTo(peer).head->bytes), sizeof(uint64_t)};
+  return regions;
+}
+
 void Network::attach(const transport::Segment &segment, Owner ofSegment) {
   std::lock_guard lock(mutex);
   own = segment;
   owner = std::move(ofSegment);
+  for (Peer &peer : peers)
+    peer.rings.emplace(own->ringTo(peer.remote.rank), own->tailsAndRings().data(),
+                       peer.remote.mirror.ringTo(own->header().rank));
 }
 
 bool Network::isUp(uint32_t rank) const {
@@ -119,6 +135,9 @@ bool Network::sendTo(size_t index) {
       return false;
   if (!own)
     return true;
+  // Before what is sent is looked at: it leaves behind all of that.
+  using Header = transport::SegmentHeader;
+  const bool hasLeft = own->header().state.load(std::memory_order_acquire) == Header::Left;
   if (Status failure = owner.failure(); !failure.ok()) {
     if (!peer.failureIsSent &&
         !sendMessage(peer, {.kind = Message::Failed, .code = static_cast<uint32_t>(failure.code())},
@@ -129,9 +148,12 @@ bool Network::sendTo(size_t index) {
     for (const auto &open : calls)
       if (!sendCall(index, *open))
         return false;
+    if (!sendRings(peer) || !sendDivision(peer))
+      return false;
   }
-  using Header = transport::SegmentHeader;
-  if (peer.leftIsSent || own->header().state.load(std::memory_order_acquire) != Header::Left)
+  if (!sendReports(peer))
+    return false;
+  if (peer.leftIsSent || !hasLeft)
     return true;
   return peer.leftIsSent = sendMessage(peer, {.kind = Message::Left});
 }
@@ -238,6 +260,41 @@ bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, P
   return true;
 }
 
+bool Network::sendRings(Peer &peer) {
+  const RingCrossing::Sent sent = peer.rings->send(*peer.remote.endpoint);
+  if (sent == RingCrossing::Sent::Damaged)
+    owner.fail({StatusCode::InternalError,
+                "rank " + std::to_string(peer.remote.rank) +
+                    " says that it has read transfers that rank " +
+                    std::to_string(own->header().rank) +
+                    " has not sent yet: something has overwritten its memory; look at what that "
+                    "process did before"});
+  return sent != RingCrossing::Sent::Full;
+}
+
+/// The rank writes what a division is about before the counter that makes it valid, and again only
+/// when all have counted the division as done.
+bool Network::sendDivision(Peer &peer) {
+  const transport::SplitRecord &record = own->header().split;
+  DivisionRecord now;
+  // In the other order than they are stored: who has given up is known to have come before.
+  now.done = record.done.load(std::memory_order_acquire);
+  now.abandoned = record.abandoned.load(std::memory_order_acquire);
+  now.published = record.published.load(std::memory_order_acquire);
+  const std::array<uint64_t, 3> counters = {now.done, now.abandoned, now.published};
+  if (counters == peer.divisionsSent)
+    return true;
+  now.colour = record.colour.load(std::memory_order_relaxed);
+  now.key = record.key.load(std::memory_order_relaxed);
+  now.segmentBytes = record.segmentBytes.load(std::memory_order_relaxed);
+  now.offer = record.offer.load(std::memory_order_relaxed);
+  if (!sendMessage(peer, {.kind = Message::Divide},
+                   {reinterpret_cast<const char *>(&now), sizeof now}))
+    return false;
+  peer.divisionsSent = counters;
+  return true;
+}
+
 /// What all peers know of that are there, and have finished.
 void Network::dropFinished() {
   std::erase_if(calls, [&](const std::unique_ptr<OpenCall> &open) {
@@ -252,7 +309,8 @@ void Network::dropFinished() {
 
 bool Network::hasOpen() {
   std::lock_guard lock(mutex);
-  return !calls.empty();
+  return !calls.empty() ||
+         std::ranges::any_of(peers, [](const Peer &peer) { return peer.question.has_value(); });
 }
 
 bool Network::isDelivered() const {
@@ -297,6 +355,14 @@ bool Network::Peer::message(std::span<const std::byte> bytes) {
       fail({static_cast<StatusCode>(message.code), read->text});
     return true;
   }
+  case Message::Divide:
+    divided(*this, read->text);
+    return true;
+  case Message::Ask:
+    network.asked(*this, message);
+    return true;
+  case Message::Waits:
+    return network.answered(*this, *read);
   case Message::Left:
     remote.mirror.header().state.store(transport::SegmentHeader::Left, std::memory_order_release);
     return true;
@@ -319,11 +385,24 @@ AnnounceCell *Network::cellOf(Peer &peer, uint64_t id) {
   return cell;
 }
 
+void Network::divided(Peer &peer, std::string_view text) {
+  DivisionRecord said;
+  std::memcpy(&said, text.data(), sizeof said);
+  transport::SplitRecord &record = peer.remote.mirror.header().split;
+  record.colour.store(said.colour, std::memory_order_relaxed);
+  record.key.store(said.key, std::memory_order_relaxed);
+  record.segmentBytes.store(said.segmentBytes, std::memory_order_relaxed);
+  record.offer.store(said.offer, std::memory_order_relaxed);
+  record.published.store(said.published, std::memory_order_release);
+  record.abandoned.store(said.abandoned, std::memory_order_release);
+  record.done.store(said.done, std::memory_order_release);
+}
+
 bool Network::published(Peer &peer, const Message &message) {
   const transport::Segment &mirror = peer.remote.mirror;
   const uint64_t size = mirror.arenaBytes(), offset = message.arenaOffset;
-  if (offset % transport::Arena::kAlignment != 0 || offset > size || message.controlBytes > size - offset ||
-      message.headBytes > size - offset)
+  if (offset % transport::Arena::kAlignment != 0 || offset > size ||
+      message.controlBytes > size - offset || message.headBytes > size - offset)
     return false;
   std::lock_guard lock(mutex);
   AnnounceCell *cell = cellOf(peer, message.id);

@@ -7,12 +7,14 @@
 #include "runtime/control/shm/shared_bell.h"
 #include "runtime/net/crossing.h"
 #include "runtime/net/message.h"
+#include "runtime/net/ring_crossing.h"
 #include "runtime/net/transport/transport.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/doorbell.h"
 #include "runtime/sync/mutex.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -20,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -39,12 +42,13 @@ struct Call {
 struct Remote {
   uint32_t rank = 0;
   std::unique_ptr<Endpoint> endpoint;
-  /// Formatted like the peer's segment; all of its arena is region 0 of the endpoint, and the own
-  /// segment's shared arena region 1.
-  transport::Segment mirror;
-  std::string address; // for errors
+  transport::Segment mirror; // formatted like the peer's segment
+  std::string address;       // for errors
 };
-inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1;
+inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1; // and those of ring_crossing.h
+/// What rank `peer` may write to: of its mirror, and of the own segment, which begins at `own`, has
+/// the same layout, and may not be formatted yet.
+Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer);
 
 /// How a network reaches the communicator that it serves. Called by its threads.
 struct Owner {
@@ -101,6 +105,12 @@ public:
 private:
   struct Threads;
 
+  /// Of a peer: what does this rank wait for?
+  struct Question {
+    uint64_t number = 0;
+    uint32_t ownNumber = 0; // what the watchdog answers: see SharedWords::askForReport()
+    Deadline until;         // answered all the same
+  };
   struct Peer final : Sink {
     Peer(Network &network, Remote given);
     bool message(std::span<const std::byte> bytes) override;
@@ -109,8 +119,12 @@ private:
     Remote remote;
     transport::AnnounceOwner owner; // of the mirror's table
     std::unordered_map<uint64_t, transport::AnnounceCell *> cells;
+    std::optional<RingCrossing> rings; // once the own segment is there
     uint32_t barriersSent = 0, barriersEntered = 0;
     bool failureIsSent = false, leftIsSent = false;
+    uint32_t asksSent = 0;                   // how often the peer was asked
+    std::array<uint64_t, 3> divisionsSent{}; // the counters of the own SplitRecord
+    std::optional<Question> question;
     Atomic<bool> isFull{false};
     bool wasDown = false; // the receiving thread's
   };
@@ -134,11 +148,18 @@ private:
   bool sendCall(size_t index, OpenCall &open);
   bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, Progress &progress);
   bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress);
+  bool sendRings(Peer &peer);
+  bool sendDivision(Peer &peer);
+  bool sendReports(Peer &peer);
+  bool sendWaits(Peer &peer, uint64_t number);
   bool sendMessage(Peer &peer, const Message &message, std::string_view text = {});
   void dropFinished();
 
   bool published(Peer &peer, const Message &message);
   bool finished(Peer &peer, const Message &message);
+  static void divided(Peer &peer, std::string_view text);
+  void asked(Peer &peer, const Message &message);
+  bool answered(Peer &peer, const MessageWithText &answer);
   void compare(const OpenCall &mine, const Peer &peer, const transport::CollectiveTraits &theirs);
   void reportMismatch();
   void wakeSender();

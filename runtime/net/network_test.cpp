@@ -8,8 +8,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace occl::net {
 namespace {
@@ -51,6 +58,26 @@ protected:
     while (endpoint->receive(nobody))
       ;
     return endpoint->isDown();
+  }
+
+  /// What rank 0 has said of this kind since the last time.
+  std::optional<MessageWithText> heard(Message::Kind kind) {
+    struct Listener final : Sink {
+      bool message(std::span<const std::byte> bytes) override {
+        if (auto read = decode(bytes); read && read->message.kind == kind)
+          last = std::move(read);
+        return true;
+      }
+      Message::Kind kind{};
+      std::optional<MessageWithText> last;
+    } listener;
+    listener.kind = kind;
+    while (endpoint->receive(listener))
+      ;
+    return listener.last;
+  }
+  static std::string textOf(const WaitRecord &record) {
+    return {reinterpret_cast<const char *>(&record), sizeof record};
   }
 
   std::unique_ptr<Endpoint> endpoint; // rank 1's
@@ -100,6 +127,42 @@ TEST_F(DamagedPeer, ABlockThatDoesNotFitByThePlanIsNotAccessed) {
   EXPECT_FALSE(hasPut());
 }
 
+/// Before anything of it is written over that was not sent yet.
+TEST_F(DamagedPeer, AHeadOfTransfersThatWereNotSentIsNamed) {
+  Put put;
+  put.region = kRingHeadRegion;
+  put.hasWord = true;
+  put.word = 64;
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_TRUE(serve());
+  EXPECT_EQ(side.failure.code(), StatusCode::InternalError);
+  EXPECT_NE(side.failure.message().find("rank 1 says that it has read transfers that rank 0"),
+            std::string::npos)
+      << side.failure.message();
+}
+
+TEST_F(DamagedPeer, HeadsOfOtherPairsAreNotItsOwn) {
+  Put put;
+  put.region = kRingHeadRegion;
+  put.hasWord = true;
+  put.wordOffset = sizeof(transport::RingPosition);
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_FALSE(serve());
+}
+
+TEST_F(DamagedPeer, RingsEndWhereTheyDo) {
+  const std::byte bytes[128] = {};
+  Put put;
+  put.region = kRingsRegion;
+  put.offset = side.mirror.tailsAndRings().size() - 64;
+  put.bytes = std::span(bytes).first(64);
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_TRUE(serve());
+  put.bytes = bytes;
+  EXPECT_EQ(endpoint->put(put), Posted::Yes);
+  EXPECT_FALSE(serve());
+}
+
 TEST_F(DamagedPeer, AnUnknownCodeOrKindEndsTheConnection) {
   EXPECT_FALSE(tell({.kind = Message::Failed, .code = 1000}, "because"));
   EXPECT_TRUE(side.failure.ok());
@@ -124,6 +187,114 @@ TEST_F(DamagedPeer, MoreIdsThanThereArePlacesEndTheConnection) {
   }
   EXPECT_FALSE(isUp);
   EXPECT_GE(id, transport::Segment::kCells / 2);
+}
+
+TEST_F(DamagedPeer, AQuestionIsAnsweredWhenTheRankHasLooked) {
+  transport::SegmentHeader &header = side.own.header();
+  EXPECT_TRUE(tell({.kind = Message::Ask, .ordinal = 5}));
+  EXPECT_FALSE(heard(Message::Waits)) << "it has not looked yet";
+  const transport::WaitEdge edge = {kId, 3, 1, 2, transport::WaitReason::Data, 1, 0, 0};
+  header.waitEdges.publish(std::span(&edge, 1));
+  header.reportsAnswered.store(side.own.words().reportsAsked.load());
+  EXPECT_TRUE(serve());
+  const auto answer = heard(Message::Waits);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->message.ordinal, 5u);
+  WaitRecord record;
+  ASSERT_EQ(answer->text.size(), sizeof record);
+  std::memcpy(&record, answer->text.data(), sizeof record);
+  EXPECT_EQ(record.collective, kId);
+  EXPECT_EQ(record.ordinal, 3u);
+  EXPECT_EQ(record.reason, static_cast<uint32_t>(transport::WaitReason::Data));
+  EXPECT_FALSE(side.network->hasOpen() && !serve());
+  EXPECT_FALSE(heard(Message::Waits)) << "once";
+}
+
+/// Of a rank on which nobody looks.
+TEST_F(DamagedPeer, AQuestionIsAnsweredAllTheSame) {
+  EXPECT_TRUE(tell({.kind = Message::Ask, .ordinal = 1}));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool isAnswered = false;
+  while (!isAnswered && std::chrono::steady_clock::now() < end) {
+    EXPECT_TRUE(serve());
+    isAnswered = heard(Message::Waits).has_value();
+  }
+  EXPECT_TRUE(isAnswered);
+}
+
+/// What a rank has answered stays until it is asked again.
+TEST_F(DamagedPeer, AnAnswerIsOfTheLastQuestion) {
+  const auto &header = side.mirror.header();
+  const auto ask = [&] {
+    const uint32_t number = side.mirror.words().askForReport();
+    EXPECT_TRUE(serve());
+    const auto question = heard(Message::Ask);
+    EXPECT_TRUE(question && question->message.ordinal == number);
+    return number;
+  };
+  const uint32_t first = ask();
+  WaitRecord record;
+  record.collective = kId;
+  record.peer = 1;
+  EXPECT_FALSE(header.hasAnswered(first));
+  EXPECT_TRUE(tell({.kind = Message::Waits, .ordinal = first}, textOf(record)));
+  EXPECT_TRUE(header.hasAnswered(first));
+  EXPECT_EQ(header.waitEdges.read().edges.size(), 1u);
+  const uint32_t second = ask();
+  EXPECT_TRUE(header.waitEdges.read().edges.empty());
+  EXPECT_TRUE(tell({.kind = Message::Waits, .ordinal = first}, textOf(record)));
+  EXPECT_FALSE(header.hasAnswered(second)) << "that was late";
+  EXPECT_TRUE(header.waitEdges.read().edges.empty());
+}
+
+TEST_F(DamagedPeer, WaitsOfAnUnknownKindOrRankEndTheConnection) {
+  WaitRecord record;
+  record.peer = 2;
+  EXPECT_FALSE(tell({.kind = Message::Waits}, textOf(record)));
+}
+
+TEST_F(DamagedPeer, WaitsForNoReasonEndTheConnection) {
+  WaitRecord record;
+  record.reason = transport::kNumWaitReasons;
+  EXPECT_FALSE(tell({.kind = Message::Waits}, textOf(record)));
+}
+
+TEST_F(DamagedPeer, APartOfAWaitEndsTheConnection) {
+  EXPECT_FALSE(tell({.kind = Message::Waits}, "half of one"));
+}
+
+TEST_F(DamagedPeer, ADivisionIsWrittenToTheMirror) {
+  DivisionRecord record;
+  record.published = 2;
+  record.done = 1;
+  record.colour = -3;
+  record.offer = 99;
+  EXPECT_TRUE(
+      tell({.kind = Message::Divide}, {reinterpret_cast<const char *>(&record), sizeof record}));
+  const transport::SplitRecord &mirrored = side.mirror.header().split;
+  EXPECT_EQ(mirrored.published.load(), 2u);
+  EXPECT_EQ(mirrored.done.load(), 1u);
+  EXPECT_EQ(mirrored.abandoned.load(), 0u);
+  EXPECT_EQ(mirrored.colour.load(), -3);
+  EXPECT_EQ(mirrored.offer.load(), 99u);
+}
+
+TEST_F(DamagedPeer, APartOfADivisionEndsTheConnection) {
+  EXPECT_FALSE(tell({.kind = Message::Divide}, "half of one"));
+}
+
+/// Each of the three counters, once.
+TEST_F(DamagedPeer, ADivisionIsToldWheneverACounterGrows) {
+  transport::SplitRecord &own = side.own.header().split;
+  EXPECT_TRUE(serve());
+  EXPECT_FALSE(heard(Message::Divide));
+  for (auto *counter : {&own.published, &own.done, &own.abandoned}) {
+    counter->store(1);
+    EXPECT_TRUE(serve());
+    EXPECT_TRUE(heard(Message::Divide));
+    EXPECT_TRUE(serve());
+    EXPECT_FALSE(heard(Message::Divide));
+  }
 }
 
 TEST_F(DamagedPeer, OtherTraitsAreTold) {

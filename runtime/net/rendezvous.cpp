@@ -175,7 +175,8 @@ Status joinRoot(const Meeting &meeting, Card own, Met &met, const Deadline &dead
 
 } // namespace
 
-StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline) {
+StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline,
+                   Descriptor listener) {
   Met met;
   met.cards.resize(meeting.numRanks);
   if (meeting.rank != 0) {
@@ -187,10 +188,13 @@ StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline) {
   if (!nonce.ok())
     return nonce.status();
   met.nonce = *nonce;
-  auto listener = listenOnPort(meeting.root.front().port); // its name may mean loopback to it
-  if (!listener.ok())
-    return listener.status();
-  met.listener = std::move(*listener);
+  if (!listener.valid()) {
+    auto made = listenOnPort(meeting.root.front().port); // its name may mean loopback to it
+    if (!made.ok())
+      return made.status();
+    listener = std::move(*made);
+  }
+  met.listener = std::move(listener);
   own.listener = meeting.root.front();
   met.cards[0] = own;
   if (Status gathered = Root(meeting, met).run(deadline); !gathered.ok())

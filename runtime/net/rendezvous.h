@@ -43,8 +43,9 @@ struct Met {
 /// Returns when all ranks have come; `own` gets this rank's listener. The sizes, the order policy
 /// and the layout are the same on all. Errors, of which rank 0 tells all who have come: Timeout
 /// naming the ranks that are missing, Mismatch (of these, or a rank that comes twice), PeerFailed,
-/// SystemError.
-StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline);
+/// SystemError. `listener`: of rank 0, if it listens already.
+StatusOr<Met> meet(const Meeting &meeting, Card own, const Deadline &deadline,
+                   Descriptor listener = {});
 
 /// Of connections within the communicator.
 Hash dataKey(const Meeting &meeting, const Met &met);

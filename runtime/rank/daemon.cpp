@@ -274,8 +274,6 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::split(const SplitRequest &request,
                                                 const Options &options) {
   if (core.fabric->failed())
     return failure();
-  if (Status local = core.requireOneMachine("divided"); !local.ok())
-    return local;
   auto fabric = splitter.split(request, Deadline(options.setUpTimeout));
   if (!fabric.ok())
     return fabric.status();

@@ -36,9 +36,6 @@ Transfers::~Transfers() = default;
 
 Status Transfers::check(const Transfer &transfer) const {
   constexpr uint64_t kMostCount = uint64_t{1} << 58;
-  if (core.fabric->network())
-    return invalid("this communicator spans machines, which sends, receives and collectives with a "
-                   "count for each rank do not do yet; use one within a machine");
   if (transfer.peer >= core.fabric->numRanks())
     return invalid("peer is " + std::to_string(transfer.peer) + ", the communicator has " +
                    std::to_string(core.fabric->numRanks()) + " ranks");

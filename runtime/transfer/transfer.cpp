@@ -103,7 +103,7 @@ SendEnd::SendEnd(const daemon::Fabric &fabric, uint32_t destination, Doorbell &s
     : End(fabric, true, destination, selfBell), ring(fabric.own().ringTo(destination)) {}
 
 interpreter::Reference SendEnd::referenceTo(const Part &part) const {
-  if (part.bytes() <= kEagerBytes)
+  if (part.bytes() <= kEagerBytes || !fabric.isLocal(peer))
     return 0;
   return sharesAddresses ? reinterpret_cast<interpreter::Reference>(part.buffer)
                          : fabric.referenceTo(part.buffer, part.bytes());
@@ -239,7 +239,8 @@ StepResult ReceiveEnd::runParts(Parts &parts, BlockContext &context, uint32_t ma
 }
 
 bool ReceiveEnd::accept(const Line &line, const Part &part, uint64_t number) {
-  const bool mayRefer = part.bytes() > kEagerBytes || line.count != part.count;
+  const bool mayRefer =
+      fabric.isLocal(peer) && (part.bytes() > kEagerBytes || line.count != part.count);
   if (line.number != number || (line.reference != 0 && !mayRefer)) {
     damaged("the ring");
     return false;

@@ -6,6 +6,7 @@ the system lets nobody make namespaces the test is left out, and says so; with O
 """
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
@@ -87,6 +88,16 @@ class Results(unittest.TestCase):
             self.assertEqual(sorted(out.splitlines()), [f"rank {r}: right" for r in range(ranks)], hosts)
             self.assertGreater(bytes_received("a") - before, 65537 * 4, hosts)
 
+    def test_transfers(self):
+        seed = str(random.SystemRandom().randrange(1 << 32))
+        print(f"OCCL_TEST_SEED={seed}")
+        for hosts, ranks in (("a,b", 4), ("a,b,c", 3)):
+            before = bytes_received("a")
+            status, out, errors = end(occl_run("--hosts", hosts, "-n", str(ranks), RANK_PROGRAM, "transfers",
+                                               variables={"OCCL_TEST_SEED": os.environ.get("OCCL_TEST_SEED", seed)}))
+            self.assertEqual(status, 0, f"{hosts}: {out}{errors}")
+            self.assertEqual(sorted(re.findall(r"rank \d: .*", out)), [f"rank {r}: right" for r in range(ranks)], hosts)
+            self.assertGreater(bytes_received("a") - before, 100000, hosts)
 
     def test_ipv6(self):
         before = bytes_received("a")
@@ -105,8 +116,14 @@ class Faults(unittest.TestCase):
         return {int(rank): (text, float(seconds)) for rank, text, seconds in found}
 
     def test_a_machine_that_is_silent_is_named_on_both_sides(self):
+        self.cutForGood("until-failure")
+
+    def test_a_machine_that_is_silent_is_named_by_transfers(self):
+        self.cutForGood("transfer-until-failure")
+
+    def cutForGood(self, task: str) -> None:
         # occl-run's own connection does not use the link.
-        job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, "until-failure", variables=SHORT_TIMEOUT)
+        job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, task, variables=SHORT_TIMEOUT)
         awaitBegin(job)
         begin = time.monotonic()
         setLink("b", "down")
@@ -124,7 +141,13 @@ class Faults(unittest.TestCase):
                 self.assertIn("its machine has not answered for", text)
 
     def test_a_cut_that_heals_in_time_is_no_failure(self):
-        job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, "seconds", "4",
+        self.cutForAWhile("seconds")
+
+    def test_a_cut_that_heals_in_time_is_none_of_transfers(self):
+        self.cutForAWhile("transfer-seconds")
+
+    def cutForAWhile(self, task: str) -> None:
+        job = occl_run("--hosts", "a,b", "-n", "4", RANK_PROGRAM, task, "4",
                        variables={"OCCL_LINK_TIMEOUT_MS": "20000"})
         awaitBegin(job)
         for name in ("b", "a"):

@@ -2,9 +2,15 @@
 //   rank_program collectives            all kinds of the library's collectives, checked
 //   rank_program seconds N              all-reduces for N seconds, checked
 //   rank_program until-failure          all-reduces until one fails; says why and how long it took
+//   rank_program transfers              sends, receives, collectives with counts by rank, checked
+//   rank_program transfer-seconds N     exchanges between machines for N seconds, checked
+//   rank_program transfer-until-failure exchanges until one fails, likewise
 //   rank_program join MILLISECONDS      joins with this deadline; says why it could not
 // Says "rank R: ..." on standard output; the exit status is 0 if that is what was asked for.
 #include "runtime/api/occl_collectives.h"
+#include "runtime/api/occl_transfer.h"
+#include "runtime/api/testing/transfer_graph.h"
+#include "runtime/api/testing/v_collectives.h"
 #include "test/machines/islands.h"
 
 #include <chrono>
@@ -16,12 +22,12 @@
 
 namespace {
 
+namespace testing = occl::communicator::testing;
 using Clock = std::chrono::steady_clock;
-using occl::communicator::testing::runCollectives;
 
 struct Member {
   occlComm_t comm = nullptr;
-  uint32_t rank = 0;
+  uint32_t rank = 0, numRanks = 0;
 };
 
 int say(uint32_t rank, const std::string &text, bool isWrong) {
@@ -33,25 +39,54 @@ int checkCollectives(const Member &self) {
   std::string wrong;
   for (uint64_t count : {0u, 1u, 1000u, 65537u})
     if (wrong.empty())
-      wrong = runCollectives(self.comm, count);
+      wrong = testing::runCollectives(self.comm, count);
   return say(self.rank, wrong.empty() ? "right" : wrong, !wrong.empty());
 }
 
+int checkTransfers(const Member &self) {
+  const uint64_t seed = testing::printedSeed(); // OCCL_TEST_SEED, the same on all ranks
+  std::string wrong = testing::runVCollectives(self.comm, self.numRanks, self.rank, seed);
+  for (uint64_t round = 0; round < 5 && wrong.empty(); ++round)
+    wrong =
+        testing::TransferGraph(self.numRanks, 60, 3000000, seed + round).run(self.comm, self.rank);
+  return say(self.rank, wrong.empty() ? "right" : wrong, !wrong.empty());
+}
+
+bool allReduce(const Member &self, const std::vector<int32_t> &input,
+               std::vector<int32_t> &output) {
+  return occlAllReduce(input.data(), output.data(), input.size(), occlInt32, occlSum, self.comm,
+                       nullptr) == occlSuccess;
+}
+
+/// With the rank that is as far as another one can be; both have the same.
+bool exchange(const Member &self, const std::vector<int32_t> &input, std::vector<int32_t> &output) {
+  const uint32_t half = self.numRanks / 2, to = (self.rank + half) % self.numRanks,
+                 from = (self.rank + self.numRanks - half) % self.numRanks;
+  return occlGroupStart() == occlSuccess &&
+         occlSend(input.data(), input.size(), occlInt32, to, self.comm, nullptr) == occlSuccess &&
+         occlRecv(output.data(), output.size(), occlInt32, from, self.comm, nullptr) ==
+             occlSuccess &&
+         occlGroupEnd() == occlSuccess;
+}
+
+/// What is done again and again, and by how much its output is a multiple of its input.
+struct Work {
+  bool (*run)(const Member &, const std::vector<int32_t> &, std::vector<int32_t> &);
+  int32_t factor;
+};
+
 /// The wrong element or the error that ended it; "" once the time is over, on all ranks together.
-std::string allReduceUntil(const Member &self, Clock::time_point end) {
+std::string workUntil(const Member &self, const Work &work, Clock::time_point end) {
   std::vector<int32_t> input(100000), output(input.size());
-  uint32_t numRanks = 0;
-  occlCommSize(self.comm, &numRanks);
   for (int32_t round = 0;; ++round) {
     for (size_t i = 0; i < input.size(); ++i)
       input[i] = round + static_cast<int32_t>(i);
     int32_t goesOn = self.rank == 0 && Clock::now() >= end ? 0 : 1;
-    if (occlAllReduce(input.data(), output.data(), input.size(), occlInt32, occlSum, self.comm,
-                      nullptr) != occlSuccess ||
+    if (!work.run(self, input, output) ||
         occlBroadcast(&goesOn, &goesOn, 1, occlInt32, 0, self.comm, nullptr) != occlSuccess)
       return occlCommGetLastError(self.comm);
     for (size_t i = 0; i < input.size(); ++i)
-      if (output[i] != static_cast<int32_t>(numRanks) * input[i])
+      if (output[i] != work.factor * input[i])
         return "element " + std::to_string(i) + " is wrong";
     if (!goesOn)
       return "";
@@ -77,14 +112,21 @@ int main(int argc, char **argv) {
   if (occlCommInitFromEnv(&self.comm, &config) != occlSuccess)
     return say(self.rank, occlGetLastError() + since(), task != "join");
   occlCommRank(self.comm, &self.rank);
+  occlCommSize(self.comm, &self.numRanks);
+  const bool isTransfers = task.starts_with("transfer-");
+  const Work work =
+      isTransfers ? Work{exchange, 1} : Work{allReduce, static_cast<int32_t>(self.numRanks)};
+  const std::string until = isTransfers ? task.substr(task.find('-') + 1) : task;
   int status = 1;
   if (task == "collectives") {
     status = checkCollectives(self);
-  } else if (task == "seconds") {
-    const std::string wrong = allReduceUntil(self, begin + std::chrono::seconds(number));
+  } else if (task == "transfers") {
+    status = checkTransfers(self);
+  } else if (until == "seconds") {
+    const std::string wrong = workUntil(self, work, begin + std::chrono::seconds(number));
     status = say(self.rank, wrong.empty() ? "right" : wrong, !wrong.empty());
-  } else if (task == "until-failure") {
-    const std::string wrong = allReduceUntil(self, begin + std::chrono::hours(1));
+  } else if (until == "until-failure") {
+    const std::string wrong = workUntil(self, work, begin + std::chrono::hours(1));
     status = say(self.rank, wrong + since(), wrong.empty());
   }
   std::fflush(stdout);

@@ -1,7 +1,7 @@
 #include "runtime/control/membership/split.h"
 
 #include "runtime/control/bootstrap/subgroup.h"
-#include "runtime/sync/read_once.h"
+#include "runtime/net/machine_group.h"
 #include "runtime/sync/thread.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ Status Splitter::awaitAll(const Atomic<uint64_t> SplitRecord::*counter, uint64_t
       if ((record.*counter).load(std::memory_order_acquire) < atLeast)
         missing.push_back(r);
     }
-    // If all have come, what a rank did before it gave up counts: all find the same mismatch.
+    // Ranks that give up from now on do so for other reasons, which each finds for itself.
     if (missing.empty())
       return {};
     if (gaveUp)
@@ -78,11 +78,11 @@ StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request)
   std::vector<int32_t> keys(fabric.numRanks());
   for (uint32_t r = 0; r < fabric.numRanks(); ++r) {
     const SplitRecord &record = recordOf(r);
-    if (readOnce(record.colour) != request.colour)
+    if (record.colour.load(std::memory_order_relaxed) != request.colour)
       continue;
     members.push_back(r);
-    keys[r] = readOnce(record.key);
-    const uint64_t bytes = readOnce(record.segmentBytes);
+    keys[r] = record.key.load(std::memory_order_relaxed);
+    const uint64_t bytes = record.segmentBytes.load(std::memory_order_relaxed);
     if (bytes != request.segmentBytes)
       return Status(StatusCode::Mismatch, "dividing the communicator: rank " + std::to_string(r) +
                                               " wants a segment of " + std::to_string(bytes) +
@@ -95,41 +95,97 @@ StatusOr<std::vector<uint32_t>> Splitter::membersOf(const SplitRequest &request)
   return members;
 }
 
+/// What a rank brings along: memory, or where the others come who share none with it.
+struct Splitter::Offer {
+  std::unique_ptr<bootstrap::SubgroupOffer> memory;
+  net::DivisionListener listener;
+
+  bootstrap::OfferHandle handle() const {
+    return memory ? memory->handle() : bootstrap::OfferHandle{listener.port, 0};
+  }
+};
+
+StatusOr<Splitter::Offer> Splitter::makeOffer(const SplitRequest &request) const {
+  Offer offer;
+  if (request.colour < 0)
+    return offer;
+  if (fabric.network()) {
+    auto listener = net::listenForDivision();
+    if (!listener.ok())
+      return listener.status();
+    offer.listener = std::move(*listener);
+    return offer;
+  }
+  auto memory = bootstrap::SubgroupOffer::make(fabric.ranks(), request.segmentBytes);
+  if (!memory.ok())
+    return memory.status();
+  offer.memory = std::move(*memory);
+  return offer;
+}
+
+/// Executors ring by themselves; this thread is none.
+void Splitter::tellOtherMachines() const {
+  for (uint32_t r = 0; fabric.network() && r < fabric.numRanks(); ++r)
+    if (!fabric.isLocal(r))
+      return fabric.doorbells()[r]->ring(); // of the network, and so of all
+}
+
+void Splitter::publish(const SplitRequest &request, const Offer &offer) {
+  SplitRecord &own = recordOf(fabric.rank());
+  own.colour.store(request.colour, std::memory_order_relaxed);
+  own.key.store(request.key, std::memory_order_relaxed);
+  own.segmentBytes.store(request.segmentBytes, std::memory_order_relaxed);
+  const auto handle = offer.handle();
+  own.offer.store(handle.place, std::memory_order_relaxed);
+  own.offerNonce.store(handle.nonce, std::memory_order_relaxed);
+  own.published.store(number + 1, std::memory_order_release);
+  tellOtherMachines();
+}
+
+StatusOr<std::unique_ptr<bootstrap::Group>> Splitter::form(const SplitRequest &request,
+                                                           const std::vector<uint32_t> &ranks,
+                                                           Offer offer,
+                                                           const Deadline &deadline) const {
+  const auto offerOf = [&](uint32_t r) {
+    return bootstrap::OfferHandle{recordOf(r).offer.load(std::memory_order_relaxed),
+                                  recordOf(r).offerNonce.load(std::memory_order_relaxed)};
+  };
+  if (offer.memory) {
+    std::vector<bootstrap::SubgroupMember> members;
+    for (uint32_t r : ranks)
+      members.push_back({r, offerOf(r)});
+    recordOf(fabric.rank()).done.store(number + 1, std::memory_order_release);
+    return bootstrap::formSubgroup(fabric.ranks(), members, *offer.memory, deadline);
+  }
+  net::Division division = {
+      number, {}, request.segmentBytes, request.heapBytes, fabric.own().header().orderPolicy};
+  for (uint32_t r : ranks)
+    division.members.push_back({r, static_cast<uint16_t>(offerOf(r).place)});
+  recordOf(fabric.rank()).done.store(number + 1, std::memory_order_release);
+  tellOtherMachines();
+  return net::divideMachineGroup(fabric.ranks(), division, std::move(offer.listener), deadline);
+}
+
 StatusOr<std::unique_ptr<Fabric>> Splitter::run(const SplitRequest &request,
                                                 const Deadline &deadline) {
-  bool takesPart = request.colour >= 0;
-  std::unique_ptr<bootstrap::SubgroupOffer> offer;
-  if (takesPart) {
-    auto made = bootstrap::SubgroupOffer::make(fabric.ranks(), request.segmentBytes);
-    if (!made.ok())
-      return made.status();
-    offer = std::move(*made);
-  }
+  auto offer = makeOffer(request);
+  if (!offer.ok())
+    return offer.status();
   // Whoever still reads the last division's records is not far behind.
   Status status = awaitAll(&SplitRecord::done, number, deadline);
   if (!status.ok())
     return status;
-  SplitRecord &own = recordOf(fabric.rank());
-  own.colour = request.colour;
-  own.key = request.key;
-  own.segmentBytes = request.segmentBytes;
-  const auto handle = offer ? offer->handle() : bootstrap::OfferHandle();
-  own.offer = handle.place;
-  own.offerNonce = handle.nonce;
-  own.published.store(number + 1, std::memory_order_release);
+  publish(request, *offer);
   status = awaitAll(&SplitRecord::published, number + 1, deadline);
   if (!status.ok())
     return status;
-  if (!takesPart)
+  allHaveCome = true;
+  if (request.colour < 0)
     return std::unique_ptr<Fabric>();
   auto ranks = membersOf(request);
   if (!ranks.ok())
     return ranks.status();
-  std::vector<bootstrap::SubgroupMember> members;
-  for (uint32_t r : *ranks)
-    members.push_back({r, {recordOf(r).offer, recordOf(r).offerNonce}});
-  own.done.store(number + 1, std::memory_order_release);
-  auto group = bootstrap::formSubgroup(fabric.ranks(), members, *offer, deadline);
+  auto group = form(request, *ranks, std::move(*offer), deadline);
   if (!group.ok())
     return group.status();
   return makeFabric(std::move(*group), fabric.own().header().orderPolicy, deadline,
@@ -144,11 +200,14 @@ StatusOr<std::unique_ptr<Fabric>> Splitter::split(const SplitRequest &request,
                   "another thread is dividing this communicator; the ranks could not tell the two "
                   "divisions apart. Call occlCommSplit one after another, in the same order on all "
                   "ranks");
+  allHaveCome = false;
   auto formed = run(request, deadline);
   SplitRecord &own = recordOf(fabric.rank());
-  if (!formed.ok())
+  // Else the others see all come, too, be it later: from another machine that is not said in order.
+  if (!formed.ok() && !allHaveCome)
     own.abandoned.store(number + 1, std::memory_order_release);
   own.done.store(number + 1, std::memory_order_release);
+  tellOtherMachines();
   ++number;
   return formed;
 }

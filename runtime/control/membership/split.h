@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
+#include "runtime/control/bootstrap/bootstrap.h"
 #include "runtime/control/fabric.h"
 #include "runtime/sync/deadline.h"
 #include "runtime/sync/mutex.h"
@@ -34,6 +35,14 @@ public:
   StatusOr<std::unique_ptr<Fabric>> split(const SplitRequest &request, const Deadline &deadline);
 
 private:
+  struct Offer;
+
+  StatusOr<Offer> makeOffer(const SplitRequest &request) const;
+  StatusOr<std::unique_ptr<bootstrap::Group>> form(const SplitRequest &request,
+                                                   const std::vector<uint32_t> &ranks, Offer offer,
+                                                   const Deadline &deadline) const;
+  void publish(const SplitRequest &request, const Offer &offer);
+  void tellOtherMachines() const;
   StatusOr<std::unique_ptr<Fabric>> run(const SplitRequest &request, const Deadline &deadline);
   Status awaitAll(const Atomic<uint64_t> transport::SplitRecord::*counter, uint64_t atLeast,
                   const Deadline &deadline) const;
@@ -42,8 +51,9 @@ private:
   transport::SplitRecord &recordOf(uint32_t rank) const { return fabric.of(rank).header().split; }
 
   Fabric &fabric;
-  Mutex mutex;         // held by the thread that is inside
-  uint64_t number = 0; // of the next division
+  Mutex mutex;              // held by the thread that is inside
+  uint64_t number = 0;      // of the next division
+  bool allHaveCome = false; // to the one that is under way
 };
 
 } // namespace occl::daemon

@@ -96,6 +96,10 @@ PairRing Segment::ringTo(uint32_t r) const {
           base + kRingsOffset + r * bytesOfRing, bytesOfRing};
 }
 
+std::span<std::byte> Segment::tailsAndRings() const {
+  return {base + kTailsOffset, kTailsBytes + kRingsBytes};
+}
+
 PairRing Segment::noticesTo(uint32_t r) const {
   return {reinterpret_cast<RingPosition *>(base + kNoticeTailsOffset) + r,
           reinterpret_cast<RingPosition *>(sharedArena() + bytesOfArena) + r,

@@ -48,7 +48,7 @@ struct SegmentHeader {
   uint64_t heapBytes = 0;
   /// Where the owner has `magic`: whoever can read it there can read the owner's memory.
   uint64_t magicAddress = 0;
-  /// Whether the owner can read the memory of all other ranks.
+  /// Whether the owner can read the memory of all other ranks of its machine.
   Atomic<uint32_t> readsPeers{0};
   /// Left once the owner has destroyed its communicator: it will start nothing any more.
   alignas(64) Atomic<uint32_t> state{Alive};
@@ -138,6 +138,8 @@ public:
   std::span<std::byte> heap() const;
   /// Of the transfers from the owner to rank r; all rings of a communicator have one size.
   PairRing ringTo(uint32_t r) const;
+  /// Tails and data of all these; it alone writes them.
+  std::span<std::byte> tailsAndRings() const;
   /// Of the owner's notices to rank r.
   PairRing noticesTo(uint32_t r) const;
   /// Of the owner's partitioned requests; it alone writes them.

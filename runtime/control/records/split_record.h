@@ -13,14 +13,16 @@ struct SplitRecord {
   alignas(64) Atomic<uint64_t> published{0};
   /// Divisions whose records this rank needs no more.
   Atomic<uint64_t> done{0};
-  /// Number + 1 of the last division that this rank gave up.
+  /// Number + 1 of the last division that this rank gave up before all had come.
   Atomic<uint64_t> abandoned{0};
 
-  int32_t colour = 0;
-  int32_t key = 0;
-  uint64_t segmentBytes = 0; // of its segment in the new group
-  uint64_t offer = 0;        // bootstrap::SubgroupOffer::handle(); nothing without a colour
-  uint64_t offerNonce = 0;
+  Atomic<int32_t> colour{0};
+  Atomic<int32_t> key{0};
+  Atomic<uint64_t> segmentBytes{0}; // of its segment in the new group
+  /// bootstrap::SubgroupOffer::handle(), or the port of a net::DivisionListener; nothing without a
+  /// colour.
+  Atomic<uint64_t> offer{0};
+  Atomic<uint64_t> offerNonce{0};
 };
 
 } // namespace occl::transport

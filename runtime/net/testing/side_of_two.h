@@ -36,11 +36,9 @@ public:
     mirrorMemory = memory();
     own = *transport::Segment::format(ownMemory.get(), kSelf, kRanks);
     mirror = *transport::Segment::format(mirrorMemory.get(), kPeer, kRanks);
-    Regions regions;
-    regions[kMirrorRegion] = {mirror.arena(), mirror.arenaBytes()};
-    regions[kHeadsRegion] = {own.sharedArena(), own.arenaBytes()};
     std::vector<Remote> remotes;
-    remotes.push_back({kPeer, connect(regions), mirror, "a test"});
+    remotes.push_back(
+        {kPeer, connect(regionsFor(mirror, ownMemory.get().data(), kPeer)), mirror, "a test"});
     network = std::make_unique<Network>(std::move(remotes), kRanks, bell);
     network->attach(own,
                     {[this] { return failure; },

@@ -14,7 +14,7 @@
 namespace occl::net {
 
 /// Memory of this process that the peer of one endpoint may write to, by number.
-inline constexpr uint32_t kNumRegions = 2;
+inline constexpr uint32_t kNumRegions = 4;
 using Regions = std::array<std::span<std::byte>, kNumRegions>;
 
 /// Bytes of a put, and of a message.
