@@ -42,7 +42,8 @@ private:
 };
 
 LocalArenas &localArenas() {
-  static LocalArenas arenas;
+  // Never destroyed: threads may still be at work when the process ends.
+  static LocalArenas &arenas = *new LocalArenas;
   return arenas;
 }
 

@@ -21,7 +21,8 @@ struct Pinned {
 };
 
 Pinned &pinned() {
-  static Pinned all;
+  // Never destroyed: threads may still be at work when the process ends.
+  static Pinned &all = *new Pinned;
   return all;
 }
 

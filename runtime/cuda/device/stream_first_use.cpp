@@ -18,7 +18,8 @@ constexpr auto kPatience = std::chrono::milliseconds(10);
 
 /// What is written; one for each device, which lives as long as the device's context.
 StatusOr<void *> targetOn(int device) {
-  static std::map<int, void *> targets;
+  // Never destroyed: threads may still be at work when the process ends.
+  static auto &targets = *new std::map<int, void *>;
   void *&target = targets[device];
   if (target)
     return target;

@@ -23,7 +23,8 @@ struct Registry {
 };
 
 Registry &registry() {
-  static Registry instance;
+  // Never destroyed: threads may still be at work when the process ends.
+  static Registry &instance = *new Registry;
   return instance;
 }
 

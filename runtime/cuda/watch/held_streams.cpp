@@ -107,7 +107,8 @@ HeldStreams &heldStreamsOn(int device) {
     Mutex mutex;
     std::map<int, std::unique_ptr<HeldStreams>> devices;
   };
-  static Registry registry;
+  // Never destroyed: threads may still be at work when the process ends.
+  static Registry &registry = *new Registry;
   std::lock_guard lock(registry.mutex);
   std::unique_ptr<HeldStreams> &place = registry.devices[device];
   if (!place)

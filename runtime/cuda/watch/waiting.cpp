@@ -80,7 +80,8 @@ uint32_t WaitingOnDevices::waitingNow(const HostWords &words) {
 }
 
 WaitingOnDevices &waitingOnDevices() {
-  static WaitingOnDevices all;
+  // Never destroyed: threads may still be at work when the process ends.
+  static WaitingOnDevices &all = *new WaitingOnDevices;
   return all;
 }
 

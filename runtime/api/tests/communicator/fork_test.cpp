@@ -28,6 +28,14 @@ using namespace std::chrono_literals;
 constexpr uint32_t kRanks = 2;
 constexpr uint64_t kId = 1;
 
+#ifdef __SANITIZE_THREAD__
+/// gcc's thread sanitizer ends children of processes with threads that start threads themselves.
+struct NotWithThreadSanitizer : ::testing::Environment {
+  void SetUp() override { GTEST_SKIP() << "thread sanitizer does not survive fork()"; }
+};
+const auto *const kSkipped = ::testing::AddGlobalTestEnvironment(new NotWithThreadSanitizer);
+#endif
+
 /// "" or what is wrong, from a child that runs `body`; it ends by exit(), with static destructors.
 std::string inChild(const std::function<std::string()> &body) {
   int said[2];
