@@ -89,13 +89,7 @@ TEST(TransferIslands, BetweenSharedBuffers) {
   constexpr uint32_t kRanks = 3;
   const uint64_t seed = printedSeed();
   onIslands({0, 1, 1}, [&](occlComm_t comm, uint32_t rank) -> std::string {
-    const TransferGraph graph(kRanks, 100, 3000000, seed);
-    void *source = nullptr, *memory = nullptr;
-    if (occlMemAlloc(comm, graph.sourceBytes(), &source) != occlSuccess ||
-        occlMemAlloc(comm, graph.receivedBytes(rank) + 1, &memory) != occlSuccess)
-      return lastError("occlMemAlloc");
-    graph.fillSource(static_cast<char *>(source));
-    return graph.run(comm, rank, static_cast<char *>(source), static_cast<char *>(memory));
+    return TransferGraph(kRanks, 100, 3000000, seed).runInHeap(comm, rank);
   });
 }
 

@@ -101,6 +101,15 @@ std::string TransferGraph::run(occlComm_t comm, uint32_t rank) const {
   return run(comm, rank, source.data(), memory.data());
 }
 
+std::string TransferGraph::runInHeap(occlComm_t comm, uint32_t rank) const {
+  void *source = nullptr, *memory = nullptr;
+  if (occlMemAlloc(comm, sourceBytes(), &source) != occlSuccess ||
+      occlMemAlloc(comm, receivedBytes(rank) + 1, &memory) != occlSuccess)
+    return std::string("occlMemAlloc: ") + occlGetLastError();
+  fillSource(static_cast<char *>(source));
+  return run(comm, rank, static_cast<char *>(source), static_cast<char *>(memory));
+}
+
 std::string TransferGraph::run(occlComm_t comm, uint32_t rank, const char *source,
                                char *memory) const {
   const std::vector<Step> order = orderOf(rank, memory);

@@ -28,6 +28,8 @@ public:
   /// Makes all calls of the rank in one group, in an order of its own which keeps that of each
   /// direction of a pair, receives into `memory`, and checks it. "", or what is wrong.
   std::string run(occlComm_t comm, uint32_t rank) const;
+  /// The same in memory of occlMemAlloc, which ends with the communicator.
+  std::string runInHeap(occlComm_t comm, uint32_t rank) const;
   /// The same between `source` and `memory`, of at least sourceBytes() and receivedBytes(rank):
   /// `source` has been filled by fillSource().
   std::string run(occlComm_t comm, uint32_t rank, const char *source, char *memory) const;
