@@ -37,6 +37,7 @@ struct Message {
   uint32_t dataType = 0, op = 0, collective = 0, root = 0;
   int32_t priority = 0;
   uint32_t turn = 0;
+
   transport::CollectiveTraits traits() const {
     return {planHash, count, dataType, op, collective, root};
   }

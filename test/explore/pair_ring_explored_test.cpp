@@ -3,10 +3,10 @@
 #include "runtime/sync/thread.h"
 #include "runtime/transfer/pair_ring.h"
 #include "test/explore/explorer/explore.h"
+#include "test/explore/small_ring.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -14,13 +14,6 @@ namespace occl::explore {
 namespace {
 
 using transfer::kLineBytes;
-
-struct SmallRing {
-  transport::RingPosition tail, head;
-  alignas(64) std::array<std::byte, 2 * kLineBytes> data{};
-
-  transport::PairRing ring() { return {&tail, &head, data.data(), data.size()}; }
-};
 
 constexpr uint64_t kNumber = 5;
 
@@ -51,16 +44,7 @@ TEST(PairRing, WhatIsReadWasWritten) {
         while (!ring.isConsumed(ring.position()))
           yieldProcessor();
       });
-      transfer::RingSink ring(memory.ring());
-      for (uint64_t i = 0; i < kNumber; ++i) {
-        while (*ring.available() == 0)
-          yieldProcessor();
-        uint64_t value = 0;
-        ring.look(&value, sizeof value);
-        ring.skip(sizeof value);
-        ring.release();
-        require(value == i + 1, "wrong data");
-      }
+      readNumbers(memory.ring(), kNumber);
       source.join();
     });
     EXPECT_EQ(outcome.defect, "");

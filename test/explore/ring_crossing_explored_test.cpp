@@ -8,10 +8,10 @@
 #include "runtime/sync/thread.h"
 #include "runtime/transfer/pair_ring.h"
 #include "test/explore/explorer/explore.h"
+#include "test/explore/small_ring.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,14 +24,6 @@ namespace {
 
 using namespace net;
 using transfer::kLineBytes;
-
-struct SmallRing {
-  transport::RingPosition tail, head;
-  alignas(64) std::array<std::byte, 2 * kLineBytes> data{};
-
-  transport::PairRing ring() { return {&tail, &head, data.data(), data.size()}; }
-  std::byte *begin() { return reinterpret_cast<std::byte *>(this); }
-};
 
 struct NoMessages final : Sink {
   bool message(std::span<const std::byte>) override { return false; }
@@ -66,19 +58,6 @@ void writeAll(const transport::PairRing &memory) {
   }
 }
 
-void readAll(const transport::PairRing &memory) {
-  transfer::RingSink ring(memory);
-  for (uint64_t i = 0; i < kNumber; ++i) {
-    while (*ring.available() == 0)
-      yieldProcessor();
-    uint64_t value = 0;
-    ring.look(&value, sizeof value);
-    ring.skip(sizeof value);
-    ring.release();
-    require(value == i + 1, "wrong data");
-  }
-}
-
 TEST(RingCrossing, WhatIsReadWasWritten) {
   Settings settings;
   settings.schedules = 2000;
@@ -103,7 +82,7 @@ TEST(RingCrossing, WhatIsReadWasWritten) {
                         untilOver([&] { ranks.source->receive(none); }),
                         untilOver([&] { ranks.destination->receive(none); }),
                         Thread([&] { writeAll(ranks.own.ring()); })};
-    readAll(ranks.mirror.ring());
+    readNumbers(ranks.mirror.ring(), kNumber);
     isOver.store(true, std::memory_order_release);
     for (Thread &thread : threads)
       thread.join();

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -107,25 +106,9 @@ TEST(Failure, DeadlineOnOneIslandEndsAll) {
 
 /// Sockets and buffers fill up; then all goes on.
 TEST(Failure, StoppedProcessIsNoFailure) {
-  const std::string address = newAddress();
-  constexpr uint32_t kStopped = 2;
-  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
-    occlComm_t comm = nullptr;
-    std::string wrong = joinOn(kHosts[rank], comm, kRanks, rank, address);
-    for (uint32_t i = 0; i < 200 && wrong.empty(); ++i) {
-      if (rank == kStopped && i == 100)
-        raise(SIGSTOP);
-      wrong = runCollectives(comm, 20000);
-    }
-    occlCommDestroy(comm);
-    return wrong;
+  withARankThatStops(kHosts, 2, 5s, 200, [](occlComm_t comm, uint32_t, uint32_t) {
+    return runCollectives(comm, 20000);
   });
-  siginfo_t stopped = {}; // of a rank that has failed before: its end
-  waitid(P_PID, static_cast<id_t>(processes.pid(kStopped)), &stopped, WSTOPPED | WEXITED | WNOWAIT);
-  std::this_thread::sleep_for(5s);
-  processes.signal(kStopped, SIGCONT);
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
 }
 
 /// Its neighbours need nothing more of it.

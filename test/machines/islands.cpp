@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <csignal>
 #include <cstdlib>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace occl::communicator::testing {
@@ -134,6 +137,31 @@ void onIslands(const std::vector<uint32_t> &hosts,
     occlCommDestroy(comm);
     return wrong;
   });
+  for (uint32_t r = 0; r < numRanks; ++r)
+    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
+}
+
+void withARankThatStops(
+    const std::vector<uint32_t> &hosts, uint32_t stopped, std::chrono::seconds pause,
+    uint32_t numRounds,
+    const std::function<std::string(occlComm_t, uint32_t rank, uint32_t i)> &round) {
+  const std::string address = newAddress();
+  const auto numRanks = static_cast<uint32_t>(hosts.size());
+  Processes processes(numRanks, [&](uint32_t rank) -> std::string {
+    occlComm_t comm = nullptr;
+    std::string wrong = joinOn(hosts[rank], comm, numRanks, rank, address);
+    for (uint32_t i = 0; i < numRounds && wrong.empty(); ++i) {
+      if (rank == stopped && i == numRounds / 2)
+        raise(SIGSTOP);
+      wrong = round(comm, rank, i);
+    }
+    occlCommDestroy(comm);
+    return wrong;
+  });
+  siginfo_t state = {}; // of a rank that has failed before: its end
+  waitid(P_PID, static_cast<id_t>(processes.pid(stopped)), &state, WSTOPPED | WEXITED | WNOWAIT);
+  std::this_thread::sleep_for(pause);
+  processes.signal(stopped, SIGCONT);
   for (uint32_t r = 0; r < numRanks; ++r)
     EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
 }

@@ -3,6 +3,7 @@
 
 #include "runtime/api/occl.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -25,6 +26,13 @@ std::string joinOn(uint32_t host, occlComm_t &comm, uint32_t numRanks, uint32_t 
 void onIslands(const std::vector<uint32_t> &hosts,
                const std::function<std::string(occlComm_t, uint32_t)> &body,
                const occlConfig_t &config = OCCL_CONFIG_INITIALIZER);
+
+/// Likewise runs round(comm, rank, i) for each i below numRounds. Rank `stopped` stops before the
+/// middle one (SIGSTOP) and goes on after `pause`. Expects that nothing is wrong.
+void withARankThatStops(
+    const std::vector<uint32_t> &hosts, uint32_t stopped, std::chrono::seconds pause,
+    uint32_t numRounds,
+    const std::function<std::string(occlComm_t, uint32_t rank, uint32_t i)> &round);
 
 /// Runs all kinds of collectives that have plans of the library, of so many elements a part, and
 /// compares with what the numbers of all ranks make; "" or what is wrong.

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <csignal>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -187,26 +186,10 @@ TEST(TransferFailure, SmallSendsWaitForRoom) {
 
 /// Rings, sockets and buffers fill up; then all goes on.
 TEST(TransferFailure, StoppedProcessIsNoFailure) {
-  const std::string address = newAddress();
   const uint64_t seed = printedSeed();
-  constexpr uint32_t kStopped = 2;
-  Processes processes(kRanks, [&](uint32_t rank) -> std::string {
-    occlComm_t comm = nullptr;
-    std::string wrong = joinOn(kHosts[rank], comm, kRanks, rank, address);
-    for (uint32_t i = 0; i < 20 && wrong.empty(); ++i) {
-      if (rank == kStopped && i == 10)
-        raise(SIGSTOP);
-      wrong = TransferGraph(kRanks, 60, 2000000, seed + i).run(comm, rank);
-    }
-    occlCommDestroy(comm);
-    return wrong;
+  withARankThatStops(kHosts, 2, 3s, 20, [&](occlComm_t comm, uint32_t rank, uint32_t i) {
+    return TransferGraph(kRanks, 60, 2000000, seed + i).run(comm, rank);
   });
-  siginfo_t stopped = {}; // of a rank that has failed before: its end
-  waitid(P_PID, static_cast<id_t>(processes.pid(kStopped)), &stopped, WSTOPPED | WEXITED | WNOWAIT);
-  std::this_thread::sleep_for(3s);
-  processes.signal(kStopped, SIGCONT);
-  for (uint32_t r = 0; r < kRanks; ++r)
-    EXPECT_EQ(processes.join(r), 0) << "rank " << r << ": " << processes.wrong(r);
 }
 
 /// Right after its last bytes, of which the other has read none. The next receive misses it.

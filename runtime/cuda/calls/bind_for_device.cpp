@@ -36,15 +36,16 @@ BindRequest requestFor(const plan::Plan &plan, const OrderedGeometry &sizes,
 }
 
 /// Empty: all of it fits. Else the rest of a sentence that begins with the plan.
-std::string misfit(const Binding &bound, const OrderedGeometry &sizes, const plan::Plan &plan,
-                   uint64_t count) {
-  const auto part = sizes.partFor(plan.protocol);
+std::string misfit(const Binding &bound, const OrderedGeometry &sizes,
+                   const BindRequest &request) {
   const uint64_t block = largestBlock(bound);
-  if (block > part.offset + part.bytes)
-    return "needs " + std::to_string(block - part.offset) + " bytes for messages at a count of " +
-           std::to_string(count) + "; the communicator has " + std::to_string(part.bytes) +
+  if (block > request.mostArenaBytes)
+    return "needs " + std::to_string(block - request.slotsOffset) +
+           " bytes for messages at a count of " + std::to_string(request.count) +
+           "; the communicator has " +
+           std::to_string(request.mostArenaBytes - request.slotsOffset) +
            ". Set arenaBytes higher, or compile it for less data";
-  return sizes.misfit(bound, count);
+  return sizes.misfit(bound, request.count);
 }
 
 } // namespace
@@ -67,7 +68,7 @@ StatusOr<DeviceBinding> bindForDevice(const plan::Plan &plan, const OrderedGeome
     if (!bound.ok())
       return bound.status();
   }
-  if (const std::string why = misfit(**bound, sizes, plan, from.count); !why.empty())
+  if (const std::string why = misfit(**bound, sizes, request); !why.empty())
     return Status(StatusCode::InvalidArgument, "plan '" + plan.name + "' " + why);
   made.bound = std::move(*bound);
   return made;
