@@ -129,7 +129,7 @@ OCCL_API occlResult_t occlCommSize(occlComm_t comm, uint32_t *numRanks);
  * forked child. With occlDeviceCuda replays of graphs are in flight once their kernels have begun:
  * launch none any more, and let those that queue behind other work begin before. CUDA frees no
  * memory while the device has anything to do, also of the user's: if it has two seconds later, the
- * rank's memory on it stays taken until the process ends, and standard error says so. It
+ * rank's memory on it stays taken until the process ends, and standard error says so. The call
  * spoils a capture in progress of any stream of the device: CUDA refuses to wait for it then. */
 OCCL_API occlResult_t occlCommDestroy(occlComm_t comm);
 /* Ends everything in flight on all ranks with occlAborted. Any thread, any state, also while
