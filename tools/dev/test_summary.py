@@ -41,7 +41,7 @@ def main():
     for event in readEvents(path):
         kind = event["id"]
         if "testResult" in kind:
-            for output in event["testResult"].get("testActionOutput", []):
+            for output in event.get("testResult", {}).get("testActionOutput", []):
                 if output["name"] == "test.xml":
                     reports[kind["testResult"]["label"]] = output["uri"]
         elif "testSummary" in kind and "testSummary" not in event:

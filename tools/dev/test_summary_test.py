@@ -35,7 +35,8 @@ class TestSummary(unittest.TestCase):
                          (1, ["FAILED //b: timeout", "1 passed, 1 failed"], ""))
 
     def test_broken_off(self):
-        self.assertEqual(run([summary("//a", "PASSED"), summary("//b"), summary("//c")], 8),
+        result = {"id": {"testResult": {"label": "//b"}}, "aborted": {"reason": "USER_INTERRUPTED"}}
+        self.assertEqual(run([summary("//a", "PASSED"), result, summary("//b"), summary("//c")], 8),
                          (1, ["FAILED 2 tests were not run", "1 passed, 1 failed"], ""))
 
     def test_nothing_ran(self):
