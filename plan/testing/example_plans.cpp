@@ -160,20 +160,33 @@ Plan twoShotAllReduce(uint32_t n) {
 }
 
 Plan chainBroadcast(uint32_t n, uint32_t chunks, uint32_t root) {
+  std::vector<uint32_t> order;
+  for (uint32_t k = 0; k < n; ++k)
+    order.push_back((root + k) % n);
+  return chainBroadcastAlong(order, chunks);
+}
+
+Plan chainBroadcastAlong(const std::vector<uint32_t> &order, uint32_t chunks) {
+  const auto n = static_cast<uint32_t>(order.size());
   PlanBuilder builder = start("chain_broadcast", "broadcast", n, chunks);
-  builder.header().root = root;
-  connectRing(builder, n);
+  builder.header().root = order[0];
+  std::vector<uint32_t> next(n), previous(n);
+  for (uint32_t k = 0; k < n; ++k) {
+    next[order[k]] = order[(k + 1) % n];
+    previous[order[(k + 1) % n]] = order[k];
+  }
+  for (uint32_t r = 0; r < n && n > 1; ++r)
+    builder.addConnection(r, 0, {next[r]});
   for (uint32_t r = 0; r < n; ++r) {
     builder.beginRank({.inputChunks = chunks, .outputChunks = chunks});
     builder.beginThreadBlock();
-    Operand from = connection((r + n - 1) % n), to = connection(r);
-    bool isLast = (r + 1) % n == root;
+    Operand from = connection(previous[r]), to = connection(r);
     for (uint32_t c = 0; c < chunks; ++c) {
-      if (r == root) {
+      if (r == order[0]) {
         builder.addInstruction(at(builder, 2, Opcode::Copy, c), {input(r, c)}, {output(r, c)});
-        if (!isLast)
+        if (n > 1)
           builder.addInstruction(at(builder, 4, Opcode::Send, c), {input(r, c)}, {to});
-      } else if (isLast) {
+      } else if (r == order[n - 1]) {
         builder.addInstruction(at(builder, 4, Opcode::Recv, c), {from}, {output(r, c)});
       } else {
         builder.addInstruction(at(builder, 4, Opcode::RecvCopySend, c), {from}, {output(r, c), to});

@@ -4,6 +4,9 @@
 
 #include "plan/model/plan.h"
 
+#include <cstdint>
+#include <vector>
+
 namespace occl::plan::testing {
 
 /// One thread block a rank; chunk c starts at rank c and goes around twice. Needs depth 2 from two
@@ -20,6 +23,9 @@ Plan twoShotAllReduce(uint32_t numRanks);
 
 /// The root's buffer goes from rank to rank, in `chunks` chunks.
 Plan chainBroadcast(uint32_t numRanks, uint32_t chunks = 4, uint32_t root = 0);
+
+/// The same along `order`, all ranks, the root first.
+Plan chainBroadcastAlong(const std::vector<uint32_t> &order, uint32_t chunks = 4);
 
 /// The partial sums go from rank to rank and end at the root, in `chunks` chunks.
 Plan chainReduce(uint32_t numRanks, uint32_t chunks = 4, uint32_t root = 0);

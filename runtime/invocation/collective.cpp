@@ -4,6 +4,7 @@
 #include "plan/model/collective.h"
 #include "runtime/invocation/plan_scaling.h"
 #include "runtime/net/crossing.h"
+#include "support/mix.h"
 
 #include <algorithm>
 #include <iterator>
@@ -117,7 +118,7 @@ void findCompared(Collective &collective, const plan::Plan &plan, uint32_t rank,
   for (uint32_t reader : collective.readers)
     reads[reader] = true;
   collective.compared = listOf(compares);
-  collective.recordReaders = listOf(reads);
+  collective.recordReaders = std::make_shared<const std::vector<uint32_t>>(listOf(reads));
 }
 
 /// The destinations of this rank's sends, and its accessors.
@@ -153,6 +154,25 @@ std::vector<uint32_t> rungByFirstStep(const interpreter::Program &program, uint3
         areRung[program.peers[release.firstPeer + p]] = true;
   }
   return listOf(areRung);
+}
+
+void findAccessed(Collective &collective, const plan::Plan &plan, uint64_t count, DataType type) {
+  const auto chunking = plan::chunkingOf(plan, count, sizeOf(type));
+  for (uint32_t r : collective.binding->directRanks()) {
+    const plan::RankPlan &peer = plan.ranks[r];
+    collective.accessedBytes.resize(plan.numRanks);
+    collective.accessedBytes[r] = {chunking.beginInBuffer(peer.inputChunks) * sizeOf(type),
+                                   chunking.beginInBuffer(peer.outputChunks) * sizeOf(type), 0};
+  }
+}
+
+/// Over everything that ranks must agree on.
+uint64_t hashOf(const transport::CollectiveTraits &traits) {
+  uint64_t hash = 0;
+  for (uint64_t word : {traits.planHash, traits.count, uint64_t{traits.dataType},
+                        uint64_t{traits.op}, uint64_t{traits.kind}, uint64_t{traits.root}})
+    hash = plan::mix(hash + plan::mix(word ^ 0x9e3779b97f4a7c15));
+  return hash;
 }
 
 } // namespace
@@ -208,12 +228,8 @@ std::string Collective::describe(uint64_t sequence, const std::string &name) con
   return daemon::describe(sequence, name.empty() ? spec.plan->name : name);
 }
 
-std::array<uint64_t, 3> Collective::accessedBytes(uint32_t r) const {
-  const plan::RankPlan &peer = spec.plan->ranks[r];
-  const uint64_t elementBytes = sizeOf(spec.type);
-  const auto chunking = plan::chunkingOf(*spec.plan, spec.count, elementBytes);
-  return {chunking.beginInBuffer(peer.inputChunks) * elementBytes,
-          chunking.beginInBuffer(peer.outputChunks) * elementBytes, 0};
+uint64_t Collective::flagBase(uint64_t sequence, uint64_t ordinal) const {
+  return mayUseRing ? (flagTag + plan::mix(~sequence) + ordinal) << kSliceBits : 0;
 }
 
 StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const BindPlace &place) {
@@ -228,6 +244,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   request.referenceBytes = place.acrossProcesses && !isCrossing ? kReferenceBytes : 0;
   request.headsDistance = place.headsDistance;
   request.hostSteps = true;
+  request.onlyWideLines = true;
   request.lines.sliceBytes = kLineSliceBytes;
   auto binding = interpreter::bind(*spec.plan, request);
   if (!binding.ok())
@@ -242,17 +259,20 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   collective->traits.root = spec.plan->root;
   collective->direct = directAccessOf(*spec.plan, place);
   collective->readers = readersOf(*spec.plan, rank, collective->direct.accessors);
+  findAccessed(*collective, *spec.plan, spec.count, spec.type);
   findCompared(*collective, *spec.plan, rank, spec.count);
   if (isCrossing) {
     std::vector<bool> others(spec.plan->numRanks, true);
     others[rank] = false;
-    collective->recordReaders = listOf(others);
+    collective->recordReaders = std::make_shared<const std::vector<uint32_t>>(listOf(others));
     collective->crossing =
         std::make_shared<net::Crossing>(*binding, place.isRemote, place.headsDistance);
   }
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
-  collective->mayBeResident = collective->binding->hasOnlyLines() && !collective->direct.exists;
   const interpreter::Program &program = collective->binding->program();
+  collective->mayUseRing = collective->binding->hasOnlyLines() && !collective->direct.exists &&
+                           program.flagsPerInvocation <= 1u << Collective::kSliceBits;
+  collective->flagTag = hashOf(collective->traits);
   collective->firstStepRingsReaders =
       program.numBlocks == 1 && rungByFirstStep(program, 0) == collective->readers;
   collective->spec = std::move(spec);

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,6 @@ class Crossing;
 
 namespace occl::daemon {
 
-class Lane;
 struct OpenInvocation;
 
 /// What a shape is made of; id, name, priority, timeout and callbacksNeverBlock are of collectives
@@ -76,12 +76,15 @@ struct CallOptions {
   const char *name = nullptr; // for reports
 };
 
+/// Ascending; never null in a shape.
+using RankList = std::shared_ptr<const std::vector<uint32_t>>;
+
 /// What a thread block moves to and from other ranks in one invocation.
 struct BlockBytes {
   uint64_t sent = 0, received = 0;
 };
 
-/// A shape of one rank. Immutable but for `unreclaimed` and `leases`.
+/// A shape of one rank. Immutable but for `unreclaimed`.
 struct Collective {
   CollectiveSpec spec;
   /// Of the calls that have this shape.
@@ -94,15 +97,22 @@ struct Collective {
   /// record; ascending.
   std::vector<uint32_t> readers;
   DirectAccess direct;
+  /// By rank whose buffers this one accesses directly: the bytes of input and output there, and
+  /// nothing of scratch. Empty if there is none.
+  std::vector<std::optional<std::array<uint64_t, 3>>> accessedBytes;
+  bool accesses(uint32_t r) const { return !accessedBytes.empty() && accessedBytes[r]; }
   /// Neighbours of this rank, (rank +- 1) mod numRanks, whose calls its own can end without: it
   /// looks at their records all the same. So all ranks are compared, over one another.
   std::vector<uint32_t> compared;
   /// `readers`, and who compares itself with this rank: they read its record.
-  std::vector<uint32_t> recordReaders;
+  RankList recordReaders;
   std::vector<BlockBytes> bytesOfBlocks;
   uint64_t bytesSent = 0, bytesReceived = 0; // of one invocation
-  /// Its arena blocks are small and nothing but lines: see IdState::resident.
-  bool mayBeResident = false;
+  /// Its arena blocks are nothing but lines of 64-bit flags, of which it has few: they may lie in a
+  /// pre-posted ring, where they fit. The same on all ranks.
+  bool mayUseRing = false;
+  /// A hash of the traits.
+  uint64_t flagTag = 0;
   /// The first step of its one thread block rings all readers.
   bool firstStepRingsReaders = false;
   /// Small: who submits it with a callback makes the first visit.
@@ -115,13 +125,19 @@ struct Collective {
   plan::Aliasing aliasing;
   /// Invocations that refer to it; under the admission's lock.
   uint32_t unreclaimed = 0;
-  /// Sequences in which it is resident; likewise.
-  uint32_t leases = 0;
 
   /// "'name' (id 7)" as one of a sequence; "'name'" of kCallSequence. An empty name is the plan's.
   std::string describe(uint64_t sequence, const std::string &name = "") const;
-  /// Of rank r's input and output; nothing of its scratch.
-  std::array<uint64_t, 3> accessedBytes(uint32_t r) const;
+  /// Whether rank r's block of an invocation lies in r's pre-posted ring. A rank that needs no
+  /// block needs no ring.
+  bool fits(const transport::PrepostedRing &ring, uint32_t r) const {
+    return mayUseRing && binding->arenaBytes(r) <= ring.largest;
+  }
+  /// What the flags of an invocation exceed by its slices' numbers, less than 2^kSliceBits. For
+  /// blocks in rings: whatever has been in one, no line in it has a flag of today (but for equal
+  /// hashes of different traits, as two plans may have the same). Else 0, for cleared blocks.
+  uint64_t flagBase(uint64_t sequence, uint64_t ordinal) const;
+  static constexpr unsigned kSliceBits = 8;
 };
 
 /// "'name' (id 7)"; "'name'" of kCallSequence.
@@ -154,8 +170,7 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
 /// A sequence: an id's announce cells, ordinals and invocations; lives while it has a cell.
 /// `nextOrdinal` invocations of it have been before.
 struct IdState {
-  IdState(uint64_t id, uint32_t numRanks);
-  ~IdState();
+  IdState(uint64_t id, uint32_t numRanks) : id(id), peerCells(numRanks), peerRings(numRanks) {}
 
   const uint64_t id;
   /// In the own segment; from the first submission on, see AnnounceCells.
@@ -163,11 +178,11 @@ struct IdState {
   /// In the peers' segments, once found.
   std::vector<Atomic<const transport::AnnounceCell *>> peerCells;
 
-  /// Where the peers' leased rings lie, once found, as long as `resident` is: each invocation would
-  /// touch some pages of every peer's segment for it.
-  std::vector<Atomic<char *>> leases;
-  /// How often one of them has turned out to be old.
-  Atomic<uint32_t> leasesForgotten{0};
+  /// Where the peers' pre-posted rings lie, packed, once found: each invocation would touch some
+  /// pages of every peer's segment for it.
+  std::vector<Atomic<uint64_t>> peerRings;
+  /// How often some of them were forgotten.
+  Atomic<uint32_t> ringsForgotten{0};
 
   // Under the admission's lock.
   /// Known as long as it has a cell, and has found out with what the others count.
@@ -184,28 +199,18 @@ struct IdState {
   /// Of its last invocation, for reports; no plan before the first. An empty name is the plan's.
   std::string name;
   std::shared_ptr<const plan::Plan> plan;
+  /// The invocation that has the same, as long as it is not reclaimed.
+  const OpenInvocation *named = nullptr;
   /// "'name' (id 7)"; it has a plan.
   std::string describe() const;
-  /// Resident: a ring of arena blocks is its own as long as the sequence has its cell, whose lease
-  /// says where. Only the first shape that may be is; others reserve a block for each invocation.
-  Collective *resident = nullptr;
-  bool hasLease = false;
-  uint64_t ringOffset = 0, ringBytes = 0;
-  /// By block of the ring: its last invocation that was of the resident shape. Flags wrap around;
-  /// if that was long ago the lines in the block may have those of today. All ranks count alike: an
-  /// invocation after such a gap takes a block of its own, and the ring's is cleared before it is
-  /// announced. Whoever reads the ring's block after it has read what this one sent, if anything.
-  static constexpr uint64_t kLongestGap = 1 << 16;
-  std::array<uint64_t, transport::AnnounceCell::kRecords> usedAt{};
-  bool isRingFresh() const {
-    return nextOrdinal - usedAt[nextOrdinal % usedAt.size()] <= kLongestGap;
-  }
-  /// Who reads the ring, or records of invocations in it, whatever is resident by now.
-  std::vector<uint32_t> ringReaders;
+  /// Its own as long as it has its cell, which says where; from the first invocation on that needs
+  /// it.
+  transport::PrepostedRing ring;
+  /// By ordinal % kRecords, if the last invocation there uses the ring: who reads its block or its
+  /// record. The shape may be gone.
+  std::array<RankList, transport::AnnounceCell::kRecords> ringReaders;
   /// All of them have finished so many invocations, or more.
   uint64_t finishedByReaders = 0;
-  /// While it is resident, and may be null.
-  std::unique_ptr<Lane> lane;
 
   /// Its `submitted` and their number under the admission's lock, the rest as it says.
   insight::CollectiveCounters counters;

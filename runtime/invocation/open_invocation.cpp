@@ -77,17 +77,12 @@ const transport::AnnounceCell *peerCell(IdState &id, const Fabric &fabric, uint3
 
 namespace {
 
-bool isAccessed(const OpenInvocation &invocation, uint32_t r) {
-  const std::vector<uint32_t> &ranks = invocation.collective->binding->directRanks();
-  return std::binary_search(ranks.begin(), ranks.end(), r);
-}
-
 /// The record of the invocation in rank r's segment, or nullptr if r has not announced it. A rank
 /// whose buffers are accessed must have begun it, too.
 const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabric &fabric,
                                           uint32_t r) {
   const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
-  if (!cell || (isAccessed(invocation, r) &&
+  if (!cell || (invocation.collective->accesses(r) &&
                 cell->begun.load(std::memory_order_acquire) <= invocation.ordinal))
     return nullptr;
   return cell->find(invocation.ordinal);
@@ -97,7 +92,7 @@ const transport::AnnounceRecord *recordOf(OpenInvocation &invocation, const Fabr
 /// of it.
 bool bindBuffers(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                  const transport::BufferAddresses &buffers) {
-  const std::array<uint64_t, 3> bytes = invocation.collective->accessedBytes(r);
+  const std::array<uint64_t, 3> &bytes = *invocation.collective->accessedBytes[r];
   for (size_t kind = 0; kind < buffers.size(); ++kind) {
     uint64_t where = buffers[kind];
     char *address = reinterpret_cast<char *>(where);
@@ -129,7 +124,7 @@ Status bindPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t r,
                 std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                 " of its arena, which has " + std::to_string(segment.arenaBytes()) +
                 "; something has overwritten its announce record"};
-  if (isAccessed(invocation, r) && !bindBuffers(invocation, fabric, r, said.buffers))
+  if (invocation.collective->accesses(r) && !bindBuffers(invocation, fabric, r, said.buffers))
     return {StatusCode::InternalError, "collective " + invocation.describe() + ": rank " +
                                            std::to_string(r) +
                                            " announced buffers outside its shared heap"};
@@ -157,39 +152,32 @@ StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint3
 
 namespace {
 
-/// Where rank r's ring of blocks for a resident collective lies, if r has leased it.
-char *leasedRing(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
-  const Collective &collective = *invocation.collective;
-  const transport::AnnounceCell *cell = peerCell(*invocation.id, fabric, r);
-  const auto offset = cell ? cell->leaseFor(collective.traits) : std::nullopt;
-  if (!offset)
-    return nullptr;
-  const transport::Segment &segment = fabric.of(r);
-  uint64_t ringBytes = ringBlockBytes(collective, r) * transport::AnnounceCell::kRecords;
-  if (*offset % transport::Arena::kAlignment != 0 || *offset > segment.arenaBytes() ||
-      ringBytes > segment.arenaBytes() - *offset)
-    return nullptr; // the record will tell what is wrong
-  return charsAt(segment.arena(), *offset);
+/// Rank r's ring, if it has one. It is looked for until it is there, then kept.
+transport::PrepostedRing ringOf(IdState &id, const Fabric &fabric, uint32_t r) {
+  using transport::PrepostedRing;
+  Atomic<uint64_t> &known = id.peerRings[r];
+  if (uint64_t word = known.load(std::memory_order_relaxed))
+    return PrepostedRing::unpack(word);
+  const transport::AnnounceCell *cell = peerCell(id, fabric, r);
+  // Another process has stored it: it may be damaged.
+  const uint64_t word = cell ? cell->ring.load(std::memory_order_acquire) : 0;
+  const auto ring = PrepostedRing::unpack(word);
+  if (!ring.isSound(fabric.of(r).arenaBytes()))
+    return {}; // if it is damaged, the record will do
+  known.store(word, std::memory_order_relaxed);
+  return ring;
 }
 
-/// Where rank r's block of a resident invocation lies, if r has leased it.
-char *leasedBlock(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
-  Atomic<char *> &known = invocation.id->leases[r];
-  char *ring = known.load(std::memory_order_relaxed);
-  if (!ring) {
-    ring = leasedRing(invocation, fabric, r);
-    known.store(ring, std::memory_order_relaxed);
-  }
-  return ring ? ring + invocation.ordinal % transport::AnnounceCell::kRecords *
-                           ringBlockBytes(*invocation.collective, r)
-              : nullptr;
+/// Where rank r's block of the invocation lies, if that is known before it has announced it.
+char *prepostedBlock(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
+  const transport::PrepostedRing ring = ringOf(*invocation.id, fabric, r);
+  if (ring.largest == 0 || !invocation.collective->fits(ring, r))
+    return nullptr;
+  return charsAt(fabric.of(r).arena(),
+                 ring.offsetOf(invocation.ordinal, invocation.collective->binding->arenaBytes(r)));
 }
 
 } // namespace
-
-uint64_t ringBlockBytes(const Collective &collective, uint32_t r) {
-  return alignUp(collective.binding->arenaBytes(r), transport::Arena::kAlignment);
-}
 
 void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output) {
   const Collective &collective = *invocation.collective;
@@ -200,8 +188,8 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   auto **places = reinterpret_cast<char **>(invocation.workspace);
   if (binding.arenaBytes(fabric.rank()) != 0) {
     char *block = charsAt(fabric.own().arena(), invocation.arenaOffset);
-    // The lines of a resident one hold flags of its own earlier invocations.
-    if (!invocation.isResident) {
+    // The lines of a ring hold flags of earlier invocations.
+    if (!invocation.usesRing) {
       std::memset(block, 0, binding.controlBytes(fabric.rank()));
       std::memset(fabric.own().sharedArena() + invocation.arenaOffset, 0,
                   binding.headBytes(fabric.rank()));
@@ -215,7 +203,7 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
   places[1] = static_cast<char *>(output);
   places[2] = charsAt(invocation.workspace, layout.scratch);
   places[interpreter::kProgressPlace] = charsAt(invocation.workspace, layout.progress);
-  view.flagBase = binding.flagBase(invocation.ordinal);
+  view.flagBase = collective.flagBase(invocation.id->id, invocation.ordinal);
   view.doorbells = fabric.doorbells();
   view.peerMemory = fabric.peerMemory();
   view.inPlace = collective.aliasing.isInPlace(input, output);
@@ -231,10 +219,10 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
     task->renew(invocation);
   }
   invocation.tasks = {tasks, invocation.blocksLeft};
-  if (invocation.isResident)
+  if (collective.mayUseRing)
     for (uint32_t r : binding.arenaRanks())
       if (r != fabric.rank())
-        places[interpreter::arenaPlace(r)] = leasedBlock(invocation, fabric, r);
+        places[interpreter::arenaPlace(r)] = prepostedBlock(invocation, fabric, r);
 }
 
 Status compareNeighbours(const OpenInvocation &invocation, const Fabric &fabric) {
@@ -261,9 +249,9 @@ StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uin
   const char *before = loadShared(place, std::memory_order_relaxed);
   if (Status bound = bindPeer(invocation, fabric, peer, *record); !bound.ok())
     return bound;
-  if (loadShared(place, std::memory_order_relaxed) != before) { // the lease was an old one
-    invocation.id->leases[peer].store(nullptr, std::memory_order_relaxed);
-    invocation.id->leasesForgotten.fetch_add(1, std::memory_order_relaxed);
+  if (loadShared(place, std::memory_order_relaxed) != before) { // it has another ring by now
+    invocation.id->peerRings[peer].store(0, std::memory_order_relaxed);
+    invocation.id->ringsForgotten.fetch_add(1, std::memory_order_relaxed);
   }
   return true;
 }
@@ -277,7 +265,7 @@ insight::BlockMeter::Wait waitFor(const interpreter::Obstacle &obstacle, uint32_
   case BlockReason::None:
     break;
   case BlockReason::Announce: {
-    const transport::AnnounceCell *cell = isAccessed(invocation, obstacle.peer)
+    const transport::AnnounceCell *cell = invocation.collective->accesses(obstacle.peer)
                                               ? peerCell(*invocation.id, fabric, obstacle.peer)
                                               : nullptr;
     if (cell && cell->find(invocation.ordinal))

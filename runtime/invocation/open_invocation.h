@@ -6,6 +6,7 @@
 #include "runtime/exec/step/invocation.h"
 #include "runtime/exec/step/step.h"
 #include "runtime/invocation/collective.h"
+#include "runtime/invocation/lane.h"
 #include "runtime/observe/counters/collective_counters.h"
 #include "runtime/observe/trace/trace_event.h"
 #include "runtime/queue/request_table.h"
@@ -66,7 +67,8 @@ struct OpenInvocation {
   uint64_t ordinal = 0;
   RequestId request = 0; // 0: the result is `own`
   bool hasCallback = false;
-  bool isResident = false;
+  bool usesRing = false;  // its block, if it needs one, is the ring's
+  bool disagrees = false; // with a neighbour: it fails, though it may need nothing of it
   int32_t priority = 0;
   bool callbacksNeverBlock = false;
   std::chrono::milliseconds timeout{0}; // 0: the communicator's
@@ -76,6 +78,7 @@ struct OpenInvocation {
   uint64_t arenaOffset = 0;       // of its block, if it has one
   std::byte *workspace = nullptr; // places, progress, tasks, scratch
   ScaledInput scaled;             // what it reads in place of the user's input
+  Lane lane;                      // known only if it uses the ring; under the admission's lock
   interpreter::Invocation view;
   std::span<BlockTask> tasks;
   /// Its one task executes this; `view`, `arenaOffset` and `workspace` are nothing then. Null: it
@@ -114,9 +117,6 @@ Status disagreement(const std::string &call, uint32_t rank, const transport::Col
 /// Private memory that an invocation of the collective takes.
 uint64_t workspaceBytes(const Collective &collective, uint32_t numRanks);
 
-/// Of rank r's ring of blocks, if the collective is resident there.
-uint64_t ringBlockBytes(const Collective &collective, uint32_t r);
-
 /// Lays out the workspace of `invocation` (collective, id, workspace and arenaOffset are set) and
 /// makes it ready to run on the user's buffers. Zeroes the control words of its arena block.
 void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input, void *output);
@@ -126,9 +126,9 @@ void prepare(OpenInvocation &invocation, const Fabric &fabric, const void *input
 /// has. Several executors may do it at once.
 StatusOr<bool> bindPeers(OpenInvocation &invocation, const Fabric &fabric, uint32_t awaited);
 
-/// For a resident invocation that waits for data of rank `peer`: whether `peer` has announced it.
-/// Binds the block that its record names, which is another one if `peer` has forgotten the sequence
-/// and come back to it. Mismatch as bindPeers.
+/// For an invocation that may use rings and waits for data of rank `peer`: whether `peer` has
+/// announced it. Binds the block that its record names, which is another one if `peer` has
+/// forgotten the sequence and come back to it, or got its ring later. Mismatch as bindPeers.
 StatusOr<bool> confirmPeer(OpenInvocation &invocation, const Fabric &fabric, uint32_t peer);
 
 /// Looks at the records of the ranks that the invocation, which has been announced, is compared

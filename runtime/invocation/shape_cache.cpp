@@ -31,7 +31,7 @@ Collective &ShapeCache::add(std::unique_ptr<Collective> shape) {
   for (auto last = shapes.end();
        shapes.size() > kMostShapes && last != std::next(shapes.begin());) {
     auto candidate = std::prev(last);
-    if ((*candidate)->unreclaimed != 0 || (*candidate)->leases != 0) {
+    if ((*candidate)->unreclaimed != 0) {
       last = candidate;
       continue;
     }

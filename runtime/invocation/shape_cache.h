@@ -20,7 +20,7 @@ public:
     return findOlder(signature);
   }
   /// Takes it, unless there is one already; the one that is there. Those that have not been looked
-  /// up for longest go, but for what an invocation or a sequence's lease refers to.
+  /// up for longest go, but for what an invocation refers to.
   Collective &add(std::unique_ptr<Collective> shape);
 
 private:

@@ -2,7 +2,6 @@
 
 #include "runtime/control/records/pair_id.h"
 #include "runtime/net/network.h"
-#include "runtime/sched/lane.h"
 #include "runtime/sync/atomic.h"
 
 #include <algorithm>
@@ -179,8 +178,8 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   OpenInvocation &invocation = **reserved;
   Admitted admitted{&invocation, invocation.request, nullptr, {}};
   prepare(invocation, *core.fabric, submission.input, submission.output);
-  if (submission.isOwn && invocation.isResident)
-    keepLane(id);
+  if (submission.isOwn && invocation.usesRing)
+    keepLane(invocation);
   auto timeout = invocation.timeout.count() != 0 ? invocation.timeout : core.options.timeout;
   const bool hasWaited = submission.since != SteadyClock::time_point{};
   invocation.deadline = (hasWaited ? submission.since : coarseNow()) + timeout;
@@ -190,7 +189,7 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
     core.trace.record(eventOf(insight::TraceKind::Submit, invocation, invocation.times.submitted,
                               invocation.times.submitted));
   announce(invocation, core.countOpen(invocation.hasCallback, submission.isOwn));
-  compare(invocation);
+  core.compare(invocation);
   // From a callback it would be an executor more on the same stack, for whose work there is one.
   if (submission.isOwn || (submission.callback && shape.beginsAtOnce && !core.isCallingBack()))
     admitted.claimed = core.device->board.startClaimed(invocation, admitted.visit);
@@ -200,13 +199,6 @@ StatusOr<Admitted> Admission::submit(IdState &id, Collective &shape, const Submi
   // From here on the invocation may be complete.
   core.ringReaders(shape);
   return admitted;
-}
-
-void Admission::compare(const OpenInvocation &invocation) {
-  if (invocation.collective->compared.empty())
-    return;
-  if (Status same = compareNeighbours(invocation, *core.fabric); !same.ok())
-    core.fabric->fail(same);
 }
 
 void Admission::announce(const OpenInvocation &invocation, uint32_t turn) {

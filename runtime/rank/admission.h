@@ -105,16 +105,15 @@ private:
   void giveBack(ScaledInput &scaled);
   void giveBackIfFinished(OpenInvocation *invocation);
   const void *scaleForLane(OpenInvocation &last, const Submission &submission);
-  void compare(const OpenInvocation &invocation);
   static std::string describe(const IdState &id);
   static std::string noRecord(const IdState &id);
   static void setOptions(OpenInvocation &invocation, const Submission &submission);
-  OpenInvocation *lastForLane(IdState &id, const Collective &shape,
-                              const Submission &submission) const;
-  void keepLane(IdState &id);
-  void makeResident(IdState &id, Collective &collective);
+  OpenInvocation *earlierForLane(IdState &id, const Collective &shape,
+                                 const Submission &submission);
+  void keepLane(OpenInvocation &invocation) const;
+  static transport::PrepostedRing sizesOf(uint64_t needed, uint64_t mostBytes, bool isOfCalls);
+  void makeRing(IdState &id, const Collective &shape);
   static void forgetPeers(IdState &id);
-  void useRing(IdState &id);
   Status checkRing(IdState &id) const;
   StatusOr<OpenInvocation *> reserve(IdState &id, Collective &shape, const Submission &submission);
   Status reserveMemory(OpenInvocation &invocation);
@@ -125,7 +124,7 @@ private:
   bool isShared(const void *buffer, uint64_t bytes) const;
   bool canReclaim(const OpenInvocation &invocation) const;
   bool reclaimAll();
-  OpenInvocation *reclaimBefore(IdState &id, const Collective &shape, bool isResident);
+  OpenInvocation *reclaimBefore(IdState &id, const Collective &shape, bool usesRing);
   void reclaimSome();
   void reclaim(OpenInvocation &invocation);
   void forget(OpenInvocation &invocation);
@@ -150,7 +149,7 @@ private:
   AnnounceCells cells;
   size_t mostActive;
   transport::Arena arena;
-  transport::Arena rings; // of resident collectives, behind the arena's other blocks
+  transport::Arena rings; // that are pre-posted, behind the arena's other blocks
   WorkspacePool workspaces;
   std::vector<std::unique_ptr<OpenInvocation>> invocations; // all that ever were
   std::vector<OpenInvocation *> idle;                       // of these, those not in use

@@ -101,6 +101,50 @@ TEST_F(CorruptAnnounce, OtherTraitsAreAMismatchThatSaysBoth) {
       << bound.status().message();
 }
 
+/// A ring that is not in the arena is none, one that is elsewhere is put right by the record.
+TEST_F(CorruptAnnounce, ARingThatIsDamagedIsNotUsed) {
+  plan::Plan plan = plan::testing::oneShotAllReduce(kRanks);
+  plan.protocol = plan::Protocol::LL128;
+  CollectiveSpec spec;
+  spec.plan = std::make_shared<plan::Plan>(std::move(plan));
+  spec.count = 10;
+  collective = std::move(*makeCollective(std::move(spec), {.headsDistance = kArenaBytes}));
+  ASSERT_TRUE(collective->mayUseRing);
+  workspace.resize(workspaceBytes(*collective, kRanks));
+  invocation.collective = collective.get();
+  invocation.workspace = workspace.data();
+  theirs = transport::AnnounceOwner(fabrics[1]->own().announceTable()).take(7);
+  char *arena = reinterpret_cast<char *>(fabrics[0]->of(1).arena());
+  const auto boundAt = [&](uint64_t word) {
+    theirs->ring.store(word);
+    for (auto &known : id.peerRings)
+      known.store(0);
+    prepare(invocation, *fabrics[0], buffer, buffer + 100);
+    return invocation.view.places[interpreter::arenaPlace(1)];
+  };
+  using transport::PrepostedRing;
+  const uint64_t block = (bytes() + 127) / 128 * 128;
+  ASSERT_GT(bytes(), 128u);
+  const PrepostedRing last{kArenaBytes - 8 * block, block, block};
+  EXPECT_EQ(boundAt(last.packed()), arena + last.arenaOffset);
+  for (const PrepostedRing &wrong :
+       {PrepostedRing{256, 0, 0}, PrepostedRing{64, block, block}, PrepostedRing{1, block, block},
+        PrepostedRing{kArenaBytes, block, block},
+        PrepostedRing{last.arenaOffset + 128, block, block}, PrepostedRing{0, block, 8192 * block},
+        PrepostedRing{0, 128, 128}}) {
+    EXPECT_EQ(boundAt(wrong.packed()), nullptr) << wrong.arenaOffset << " " << wrong.largest;
+    EXPECT_EQ(id.peerRings[1].load(), wrong.largest == 128 ? wrong.packed() : 0);
+  }
+  EXPECT_EQ(boundAt(~uint64_t{0}), nullptr);
+  const PrepostedRing sizes{1024, 128, 4096};
+  EXPECT_EQ(boundAt(sizes.packed()), arena + sizes.firstOffset(bytes()));
+  theirs->publish(0, 8192, collective->traits);
+  auto confirmed = confirmPeer(invocation, *fabrics[0], 1);
+  ASSERT_TRUE(confirmed.ok() && *confirmed);
+  EXPECT_EQ(invocation.view.places[interpreter::arenaPlace(1)], arena + 8192);
+  EXPECT_EQ(id.ringsForgotten.load(), 1u);
+}
+
 /// Rank 0 of two processes: what binding says if rank 1 announces these places of its buffers in
 /// its heap of 64 KiB, for a plan that accesses them directly.
 class CorruptBuffers : public testing::Test {

@@ -2,7 +2,7 @@
 
 #include "runtime/sched/executor.h"
 #include "runtime/sched/inside_wait.h"
-#include "runtime/sched/lane.h"
+#include "runtime/sched/lane_run.h"
 
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
@@ -160,18 +160,20 @@ StatusOr<RequestId> Daemon::start(std::span<const Transfer> given, const Callbac
 }
 
 Status Daemon::call(Submission &call, const SpecOf &specOf) {
+  Status ended = run(call);
+  const auto mustGoOn = [&] {
+    return ended.code() == StatusCode::InProgress || ended.code() == StatusCode::Again;
+  };
+  if (!mustGoOn())
+    return ended;
   RoomWait room(core, admission, call);
-  for (;;) {
-    Status ended = run(call);
-    if (ended.code() == StatusCode::InProgress)
-      ended = learnShape(call, specOf);
-    else if (ended.code() == StatusCode::Again)
-      ended = awaitRoom(room, call, ended);
-    else
-      return ended;
-    if (!ended.ok())
-      return ended;
+  while (mustGoOn()) {
+    ended = ended.code() == StatusCode::InProgress ? learnShape(call, specOf)
+                                                   : awaitRoom(room, call, ended);
+    if (ended.ok())
+      ended = run(call);
   }
+  return ended;
 }
 
 StatusOr<RequestId> Daemon::start(const Submission &call, const SpecOf &specOf) {

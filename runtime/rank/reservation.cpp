@@ -1,6 +1,8 @@
 // The part of admission that reserves what an invocation needs and takes it back.
 #include "runtime/rank/admission.h"
 
+#include "runtime/base/cache_line.h"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -12,6 +14,7 @@ namespace occl::daemon {
 namespace {
 
 using transport::AnnounceCell;
+using transport::PrepostedRing;
 
 /// Of the sequence, as far as rank r says.
 uint64_t finishedBy(IdState &id, const Fabric &fabric, uint32_t r) {
@@ -31,7 +34,7 @@ const uint32_t *firstGoneBehind(IdState &id, const Fabric &fabric,
 
 /// The first reader that has not finished the invocation, or nothing.
 const uint32_t *firstReaderBehind(const OpenInvocation &invocation, const Fabric &fabric) {
-  for (const uint32_t &reader : invocation.collective->recordReaders)
+  for (const uint32_t &reader : *invocation.collective->recordReaders)
     if (finishedBy(*invocation.id, fabric, reader) <= invocation.ordinal)
       return &reader;
   return nullptr;
@@ -54,22 +57,25 @@ std::string Admission::noRecord(const IdState &id) {
 
 bool Admission::canReclaim(const OpenInvocation &invocation) const {
   return invocation.finished.load(std::memory_order_acquire) && invocation.own.isNobodys() &&
-         (invocation.isResident || !firstReaderBehind(invocation, *core.fabric));
+         (invocation.usesRing || !firstReaderBehind(invocation, *core.fabric));
 }
 
 void Admission::reclaim(OpenInvocation &invocation) {
   const Collective &collective = *invocation.collective;
   uint64_t bytes = collective.binding->arenaBytes(core.fabric->rank());
-  if (bytes != 0 && !invocation.isResident)
+  if (bytes != 0 && !invocation.usesRing)
     arena.release(invocation.arenaOffset, bytes);
   forget(invocation);
 }
 
 void Admission::forget(OpenInvocation &invocation) {
   giveBack(invocation.scaled);
+  invocation.lane.forget();
   workspaces.release(invocation.workspace,
                      workspaceBytes(*invocation.collective, core.fabric->numRanks()));
   invocation.id->unreclaimed[invocation.ordinal % AnnounceCell::kRecords] = nullptr;
+  if (invocation.id->named == &invocation)
+    invocation.id->named = nullptr;
   --invocation.collective->unreclaimed;
   if (nextToSweep == &invocation)
     nextToSweep = invocation.next;
@@ -91,16 +97,19 @@ bool Admission::reclaimAll() {
   return any;
 }
 
-/// Those of the sequence that can be had back; but the first one that was such as the next one will
-/// be stays as it is, for that to take over. Most often it is the one before, its memory still
-/// warm.
-OpenInvocation *Admission::reclaimBefore(IdState &id, const Collective &shape, bool isResident) {
+/// Those of the sequence that can be had back; but the last one that was such as the next one will
+/// be stays as it is, for that to take over: its memory is still warm. And so do those for the
+/// lane, which hold little: their shapes may come again, up to where the next one has its record.
+OpenInvocation *Admission::reclaimBefore(IdState &id, const Collective &shape, bool usesRing) {
   OpenInvocation *kept = nullptr;
-  for (OpenInvocation *invocation : id.unreclaimed) {
+  for (uint64_t back = 1; back <= AnnounceCell::kRecords; ++back) {
+    OpenInvocation *invocation = id.unreclaimed[(id.nextOrdinal - back) % AnnounceCell::kRecords];
     if (!invocation || !canReclaim(*invocation))
       continue;
-    if (!kept && invocation->collective == &shape && invocation->isResident == isResident)
+    if (!kept && invocation->collective == &shape && invocation->usesRing == usesRing)
       kept = invocation;
+    else if (invocation->lane.isKnown(id) && back != AnnounceCell::kRecords)
+      giveBack(invocation->scaled);
     else
       reclaim(*invocation);
   }
@@ -137,7 +146,7 @@ OpenInvocation *Admission::takeInvocation() {
 Status Admission::reserveMemory(OpenInvocation &invocation) {
   const Collective &collective = *invocation.collective;
   const uint64_t bytes =
-      invocation.isResident ? 0 : collective.binding->arenaBytes(core.fabric->rank());
+      invocation.usesRing ? 0 : collective.binding->arenaBytes(core.fabric->rank());
   invocation.arenaOffset = 0;
   if (bytes != 0) {
     auto offset = arena.allocate(bytes);
@@ -160,59 +169,78 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
               ": no memory for " + std::to_string(privateBytes) + " bytes of scratch"};
 }
 
-/// Gives the sequence's first shape blocks of its own, if it may have some and there are few enough
-/// already: memory is to grow with what is in flight.
-void Admission::makeResident(IdState &id, Collective &collective) {
-  constexpr uint64_t kMostBytes = 64 << 10;
-  if (id.hasLease || !collective.mayBeResident)
-    return;
-  uint64_t bytes = ringBlockBytes(collective, core.fabric->rank()) * AnnounceCell::kRecords;
-  // Of the rings' part some is kept for calls, which are to have theirs whenever they begin.
-  const uint64_t kept = id.id == kCallSequence ? 0 : std::min(kMostBytes, rings.size() / 2);
-  if (bytes > kMostBytes ||
-      rings.bytesInUse() + transport::Arena::roundToClass(bytes) + kept > rings.size())
-    return;
-  if (bytes != 0) {
-    auto offset = rings.allocate(bytes);
-    if (!offset)
-      return;
-    id.ringOffset = arena.size() + *offset;
-    id.ringBytes = bytes;
-    std::memset(core.fabric->own().arena() + id.ringOffset, 0, bytes);
-  }
-  id.hasLease = true;
-  id.resident = &collective;
-  ++collective.leases;
-  id.usedAt.fill(id.nextOrdinal);
-  id.ringReaders = collective.recordReaders;
-  id.cell->publishLease(id.ringOffset, collective.traits);
+/// With blocks for `needed` bytes, and at most so many bytes in all. A ring of calls, which have
+/// shapes of many sizes, has as large ones as there is room for, and small ones, too.
+PrepostedRing Admission::sizesOf(uint64_t needed, uint64_t mostBytes, bool isOfCalls) {
+  constexpr uint64_t kMostBlockBytes = 8 << 10;
+  const auto hasRoom = [&](uint64_t smallest, uint64_t largest) {
+    const PrepostedRing ring{0, smallest, largest};
+    return transport::Arena::roundToClass(ring.bytes()) <= mostBytes;
+  };
+  // 256 and 1,024 bytes of data in lines fill them well: gaps cost what is prefetched.
+  constexpr uint64_t kSmallest = 3 * PrepostedRing::kAlignment;
+  PrepostedRing ring;
+  ring.smallest = isOfCalls ? kSmallest : alignUp(needed, PrepostedRing::kAlignment);
+  ring.largest = ring.blockBytes(needed);
+  while (isOfCalls && 2 * ring.largest <= kMostBlockBytes && hasRoom(kSmallest, 2 * ring.largest))
+    ring.largest *= 2;
+  while (ring.smallest < ring.largest && !hasRoom(ring.smallest, ring.largest))
+    ring.smallest *= 2;
+  return ring.largest <= kMostBlockBytes && hasRoom(ring.smallest, ring.largest) ? ring
+                                                                                 : PrepostedRing();
 }
 
-/// Whether the ring's next block is free. Looks at the readers' counts only when it does not know.
+/// Gives the sequence a ring, if the shape needs one that it may have, and there are few enough
+/// already: memory is to grow with what is in flight.
+void Admission::makeRing(IdState &id, const Collective &shape) {
+  const uint64_t needed = shape.binding->arenaBytes(core.fabric->rank());
+  if (id.ring.largest != 0 || !shape.mayUseRing || needed == 0)
+    return;
+  // Of the rings' part some is kept for calls, which are to have theirs whenever they begin.
+  constexpr uint64_t kMostOfCalls = 96 << 10;
+  const bool isOfCalls = id.id == kCallSequence;
+  const uint64_t ofCalls = std::min(kMostOfCalls, rings.size() / 2);
+  const uint64_t room = rings.size() - rings.bytesInUse();
+  const uint64_t most =
+      isOfCalls ? std::max(ofCalls, std::min(kMostOfCalls, room)) : room - std::min(room, ofCalls);
+  id.ring = sizesOf(needed, most, isOfCalls);
+  if (id.ring.largest == 0)
+    return;
+  const auto offset = rings.allocate(id.ring.bytes());
+  if (!offset) {
+    id.ring = {};
+    return;
+  }
+  id.ring.arenaOffset = arena.size() + *offset;
+  // An earlier ring of a sequence with this id may have left its flags there.
+  std::memset(core.fabric->own().arena() + id.ring.arenaOffset, 0, id.ring.bytes());
+  id.cell->ring.store(id.ring.packed(), std::memory_order_release);
+}
+
+/// Whether the next record is free, and the ring's block with it: whatever the invocation before it
+/// there was that used the ring, its readers have to be through with it. Looks at counts only when
+/// it does not know: then at those of all readers, for the next few times.
 Status Admission::checkRing(IdState &id) const {
   if (id.nextOrdinal < id.finishedByReaders + AnnounceCell::kRecords)
     return {};
   uint64_t least = id.nextOrdinal;
-  for (uint32_t reader : id.ringReaders) {
-    const uint64_t done = finishedBy(id, *core.fabric, reader);
-    if (done + AnnounceCell::kRecords <= id.nextOrdinal)
-      return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
-                                           " (rank " + std::to_string(reader) +
-                                           " has not finished it)");
-    least = std::min(least, done);
+  const std::vector<uint32_t> *seen = nullptr;
+  for (uint64_t next = id.nextOrdinal; next < id.nextOrdinal + AnnounceCell::kRecords; ++next) {
+    const std::vector<uint32_t> *readers = id.ringReaders[next % AnnounceCell::kRecords].get();
+    if (!readers || readers == seen) // mostly they are the same
+      continue;
+    for (uint32_t reader : *readers) {
+      const uint64_t done = finishedBy(id, *core.fabric, reader);
+      if (next == id.nextOrdinal && done + AnnounceCell::kRecords <= next)
+        return nothingFree(noRecord(id), describe(id) + ", invocation " + std::to_string(done) +
+                                             " (rank " + std::to_string(reader) +
+                                             " has not finished it)");
+      least = std::min(least, done);
+    }
+    seen = readers;
   }
   id.finishedByReaders = least;
   return {};
-}
-
-/// The next invocation is of the resident shape. After a gap the ring's block is cleared for the
-/// one that comes after it: nobody reads it now, see checkRing().
-void Admission::useRing(IdState &id) {
-  const uint64_t block = id.nextOrdinal % AnnounceCell::kRecords;
-  const uint64_t bytes = ringBlockBytes(*id.resident, core.fabric->rank());
-  if (!id.isRingFresh() && bytes != 0)
-    std::memset(core.fabric->own().arena() + id.ringOffset + block * bytes, 0, bytes);
-  id.usedAt[block] = id.nextOrdinal;
 }
 
 void Admission::setOptions(OpenInvocation &invocation, const Submission &submission) {
@@ -221,13 +249,15 @@ void Admission::setOptions(OpenInvocation &invocation, const Submission &submiss
   invocation.timeout = options.timeout;
   invocation.callbacksNeverBlock = options.callbacksNeverBlock;
   const std::string_view name = options.name ? options.name : "";
-  if (invocation.name != name) // mostly it is that of the one before
+  const bool isRenamed = invocation.name != name; // mostly it is that of the one before
+  if (isRenamed)
     invocation.name = name;
   IdState &id = *invocation.id;
-  if (id.name != name)
+  if (isRenamed || id.named != &invocation) {
     id.name = name;
-  if (id.plan != invocation.collective->spec.plan)
     id.plan = invocation.collective->spec.plan;
+    id.named = &invocation;
+  }
 }
 
 StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
@@ -236,16 +266,15 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
     if (Status cell = ensureCell(id); !cell.ok())
       return cell;
   cells.use(id);
-  makeResident(id, shape);
+  makeRing(id, shape);
   reclaimSome();
-  const bool isResident = id.resident == &shape && id.isRingFresh();
-  OpenInvocation *kept = reclaimBefore(id, shape, isResident);
+  const bool usesRing = shape.fits(id.ring, core.fabric->rank());
+  OpenInvocation *kept = reclaimBefore(id, shape, usesRing);
   const OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % AnnounceCell::kRecords];
   if (holder && holder != kept)
     return again(noRecord(id));
-  if (id.hasLease)
-    if (Status ring = checkRing(id); !ring.ok())
-      return ring;
+  if (Status ring = checkRing(id); !ring.ok())
+    return ring;
   std::optional<RequestId> request = 0;
   if (!submission.isOwn) // else there are no more than records of the calls' sequence
     request = core.requests.open(submission.callback, {id.id, id.nextOrdinal});
@@ -261,20 +290,22 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
     giveBack(kept->scaled);
   }
   invocation->ordinal = id.nextOrdinal;
-  invocation->isResident = isResident;
+  invocation->usesRing = usesRing;
+  invocation->disagrees = false;
   setOptions(*invocation, submission);
   Status memory = kept ? Status() : reserveMemory(*invocation);
   if (!memory.ok()) {
     if (*request != 0)
       core.requests.cancel(*request);
+    id.named = nullptr;
     idle.push_back(invocation);
     return memory;
   }
-  if (id.resident == &shape)
-    useRing(id);
-  if (isResident)
-    invocation->arenaOffset = id.ringOffset + invocation->ordinal % AnnounceCell::kRecords *
-                                                  ringBlockBytes(*id.resident, core.fabric->rank());
+  RankList &ringReaders = id.ringReaders[id.nextOrdinal % AnnounceCell::kRecords];
+  ringReaders = usesRing ? shape.recordReaders : nullptr;
+  if (usesRing)
+    invocation->arenaOffset =
+        id.ring.offsetOf(invocation->ordinal, shape.binding->arenaBytes(core.fabric->rank()));
   invocation->request = *request;
   if (submission.isOwn)
     invocation->own.expect();
@@ -299,7 +330,7 @@ Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
   std::lock_guard lock(mutex);
   const Fabric &fabric = *core.fabric;
   const auto goneBehind = [&](const OpenInvocation &invocation) {
-    return firstGoneBehind(*invocation.id, fabric, invocation.collective->recordReaders,
+    return firstGoneBehind(*invocation.id, fabric, *invocation.collective->recordReaders,
                            invocation.ordinal + 1);
   };
   const auto error = [&](uint32_t rank, const std::string &unfinished) -> Status {
@@ -318,14 +349,15 @@ Status Admission::checkHolders(const Submission &submission, bool hasWaited) {
           id ? id->unreclaimed[id->nextOrdinal % AnnounceCell::kRecords] : nullptr)
     if (const uint32_t *rank = goneBehind(*holder))
       return error(*rank, holder->describe());
-  if (id && id->hasLease && id->nextOrdinal >= id->finishedByReaders + AnnounceCell::kRecords)
-    if (const uint32_t *rank = firstGoneBehind(*id, fabric, id->ringReaders,
-                                               id->nextOrdinal - AnnounceCell::kRecords + 1))
-      return error(*rank, "earlier invocations of " + describe(*id));
+  if (id && id->nextOrdinal >= id->finishedByReaders + AnnounceCell::kRecords)
+    if (const RankList &readers = id->ringReaders[id->nextOrdinal % AnnounceCell::kRecords])
+      if (const uint32_t *rank =
+              firstGoneBehind(*id, fabric, *readers, id->nextOrdinal - AnnounceCell::kRecords + 1))
+        return error(*rank, "earlier invocations of " + describe(*id));
   // The arena that all share is full, and nobody will give any of it back.
   const Collective *shape = shapes.find(*submission.signature);
-  const bool isResident = shape && id && id->resident == shape && id->isRingFresh();
-  const uint64_t bytes = shape && !isResident ? shape->binding->arenaBytes(fabric.rank()) : 0;
+  const bool usesRing = shape && id && shape->fits(id->ring, fabric.rank());
+  const uint64_t bytes = shape && !usesRing ? shape->binding->arenaBytes(fabric.rank()) : 0;
   if (bytes == 0)
     return {};
   if (auto room = arena.allocate(bytes)) {
@@ -348,6 +380,8 @@ Status Admission::again(const std::string &what) const {
   std::string text;
   int named = 0;
   for (const OpenInvocation *invocation = oldest; invocation; invocation = invocation->next) {
+    if (canReclaim(*invocation))
+      continue;
     if (++named > kMostNamed) {
       text += " and others";
       break;

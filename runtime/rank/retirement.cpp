@@ -1,7 +1,6 @@
 // The part of admission that gives back what a sequence holds that has not been called for long:
-// its announce cell, its leased blocks, and in the end all that is known of its id.
+// its announce cell, its pre-posted ring, and in the end all that is known of its id.
 #include "runtime/rank/admission.h"
-#include "runtime/sched/lane.h"
 
 #include <algorithm>
 #include <string>
@@ -97,19 +96,15 @@ void Admission::tidy() {
 /// Nobody may rely on where the peers' rings lie once its cell can go. Its own ring stays as long
 /// as its cell does: the others may come back to it.
 void Admission::forgetPeers(IdState &id) {
-  id.lane.reset();
-  for (Atomic<char *> &lease : id.leases)
-    lease.store(nullptr, std::memory_order_relaxed);
+  for (Atomic<uint64_t> &ring : id.peerRings)
+    ring.store(0, std::memory_order_relaxed);
+  id.ringsForgotten.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Admission::dropCell(IdState &id) {
-  if (id.resident)
-    --id.resident->leases;
-  id.resident = nullptr;
-  if (id.ringBytes != 0)
-    rings.release(id.ringOffset - arena.size(), id.ringBytes);
-  id.hasLease = false;
-  id.ringBytes = 0;
+  if (id.ring.largest != 0)
+    rings.release(id.ring.arenaOffset - arena.size(), id.ring.bytes());
+  id.ring = {};
   dropIfUnused(id);
 }
 

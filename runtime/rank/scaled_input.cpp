@@ -43,7 +43,7 @@ Status Admission::checkScaled(IdState &id, const Collective &shape,
   const OpenInvocation *holder = id.unreclaimed[id.nextOrdinal % transport::AnnounceCell::kRecords];
   if (holder && !canReclaim(*holder))
     return again(noRecord(id));
-  return id.hasLease ? checkRing(id) : Status();
+  return checkRing(id);
 }
 
 /// Room for the input. In the heap where peers access it there, or did so in the user's buffer.

@@ -107,6 +107,16 @@ void Core::ringReaders(const Collective &collective) const {
       bell->ringFenced();
 }
 
+bool Core::compare(OpenInvocation &invocation) const {
+  if (invocation.collective->compared.empty())
+    return true;
+  const Status same = compareNeighbours(invocation, *fabric);
+  invocation.disagrees = !same.ok();
+  if (!same.ok())
+    fabric->fail(same);
+  return same.ok();
+}
+
 void Core::runCallbacks() {
   if (callbackTurns.fetch_add(1, std::memory_order_acq_rel) != 0)
     return; // who is at it looks again

@@ -54,7 +54,7 @@ uint32_t waitingInstruction(const OpenInvocation &invocation, uint32_t block,
 void Executor::complete(OpenInvocation &invocation) {
   Core &core = *invocation.core;
   const bool hasCallback = invocation.hasCallback;
-  core.finish(invocation, StatusCode::Success);
+  core.finish(invocation, invocation.disagrees ? StatusCode::Mismatch : StatusCode::Success);
   if (!hasCallback)
     return; // nothing has pinned the core's place: it may be gone
   core.runCallbacks();
@@ -130,8 +130,8 @@ void Executor::beginClaimed(BlockTask &task, const scheduler::Visit &visit) {
   visitClaimed(task, visit, Patience::First, task.invocation->times.submitted);
 }
 
-/// A resident invocation does not wait for announcements. Once it has waited for data, it looks
-/// whether there will be any.
+/// An invocation whose peers have rings does not wait for announcements. Once it has waited for
+/// data, it looks whether there will be any.
 void Executor::confirm(Core &core, OpenInvocation &invocation, interpreter::Obstacle &obstacle) {
   auto announced = confirmPeer(invocation, *core.fabric, obstacle.peer);
   if (!announced.ok())
@@ -159,10 +159,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       recorded = {};
     }
     outcome.finished = step.status == interpreter::StepStatus::Finished;
-    // The announcement came before the first step. The readers of a resident invocation need no
-    // more than its data, with which they were rung.
+    // The announcement came before the first step. The readers of one in the ring need no more than
+    // its data, with which they were rung.
     const bool wereRung = step.slices != 0 && invocation.collective->firstStepRingsReaders;
-    if (std::exchange(mustRing, false) && !wereRung && !(outcome.finished && invocation.isResident))
+    if (std::exchange(mustRing, false) && !wereRung && !(outcome.finished && invocation.usesRing))
       core.ringReaders(*invocation.collective);
     if (step.status == interpreter::StepStatus::PeerLost) {
       if (!core.fabric->spreadFailureOf(step.obstacle.peer))
@@ -185,9 +185,10 @@ VisitOutcome Executor::run(Core &core, BlockTask &task, const scheduler::Visit &
       }
     }
     const bool leaves = core.fabric->failed() || !staysWith(visit, patience, polling);
-    // However busy the others keep this executor: the peer's lease may be another one by now.
+    // However busy the others keep this executor: the peer's ring may be another one by now.
     const bool inVain = leaves || (isIdle() && looksWhileIdle++ == 1);
-    if (inVain && invocation.isResident && step.obstacle.reason == interpreter::BlockReason::Data)
+    if (inVain && invocation.collective->mayUseRing &&
+        step.obstacle.reason == interpreter::BlockReason::Data)
       confirm(core, invocation, step.obstacle);
     if (step.obstacle != recorded) {
       recorder.blocked(waitFor(step.obstacle, waiting, invocation, *core.fabric));

@@ -144,7 +144,7 @@ std::vector<uint64_t> Watchdog::lastLooks() const {
 }
 
 /// A peer that is gone may have done before what is waited for: the looks that count are those
-/// that began afterwards. Two, as the first may have been where the peer's lease was (IdState), and
+/// that began afterwards. Two, as the first may have been where the peer's ring was (IdState), and
 /// has found out then where it is.
 void Watchdog::checkPeers() {
   const std::vector<uint64_t> looks = lastLooks();

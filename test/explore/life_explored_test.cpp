@@ -166,7 +166,7 @@ TEST_F(Life, ManyOfOneCollectiveInFlight) {
 }
 
 /// The root, which waits for nobody, goes around its ring once; then the reader has to come first.
-TEST_F(Life, ALeaseIsNotUsedAgainWhileItIsRead) {
+TEST_F(Life, ARingIsNotUsedAgainWhileItIsRead) {
   constexpr uint32_t kRecords = 8; // transport::AnnounceCell has so many
   Job job(0, inLines(plan::testing::chainBroadcast(kRanks, 1)), 4, DataType::Int32);
   expectNoDefect(3, [&] {
@@ -223,12 +223,12 @@ TEST_F(Life, WhoRetiresAnIdForgetsThePeersRings) {
     Ranks ranks(kRanks, withWorkers(1));
     bindAll(ranks, jobs);
     const auto known = [&](uint32_t r) {
-      size_t leases = 0;
+      size_t rings = 0;
       ranks[r]->daemon->inspect(0, [&](const daemon::IdState &sequence) {
-        for (const auto &lease : sequence.leases)
-          leases += lease.load() != nullptr;
+        for (const auto &ring : sequence.peerRings)
+          rings += ring.load() != 0;
       });
-      return leases;
+      return rings;
     };
     const auto runAll = [&](Job &job) {
       runRanks([&](uint32_t r) {

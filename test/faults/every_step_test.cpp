@@ -103,7 +103,7 @@ void expectAllFiles(const faults::Record &record) {
 }
 
 /// Starts all in an order of its own, waits, and calls the last one; if it is in lines in the end
-/// in the lane (runtime/sched/lane.h). The first error.
+/// in the lane (runtime/sched/lane_run.h). The first error.
 occlResult_t runAll(occlComm_t comm, std::vector<Job> &jobs, uint32_t rank) {
   std::vector<occlRequest_t> requests;
   for (uint32_t j : latinOrder(static_cast<uint32_t>(jobs.size()), rank, 0))

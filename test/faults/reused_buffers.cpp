@@ -138,7 +138,7 @@ namespace {
 constexpr uint32_t kFillings = 3; // of a round
 
 /// The last one, which is in lines, kFillings times: so it comes into the lane
-/// (runtime/sched/lane.h).
+/// (runtime/sched/lane_run.h).
 std::string exchangeInTurn(std::vector<Exchange> &all, uint32_t round, occlResult_t &result) {
   for (Exchange &each : all) {
     result = each.call();

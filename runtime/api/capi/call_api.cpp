@@ -42,21 +42,28 @@ nvtx::Range rangeOf(const occlComm &comm, const occlCall_t &given, Way way) {
   });
 }
 
-Status checkCall(const occlCall_t &given) {
+/// Whether nothing is wrong with the call; else refuse(text) has been called. A call that is right
+/// costs no Status: with small ones that can be measured.
+template <class Refuse> bool isRight(const occlCall_t &given, const Refuse &refuse) {
+  constexpr uint64_t kMaxCount = uint64_t{1} << 58;
   if (static_cast<uint32_t>(given.kind) >= kNumKinds)
-    return invalid("kind " + std::to_string(given.kind) + " is unknown");
+    return refuse("kind " + std::to_string(given.kind) + " is unknown");
   if ((given.kind == occlKindPlan) != (given.plan != nullptr))
-    return invalid(given.plan ? "a plan is given, so kind must be occlKindPlan"
-                              : "kind occlKindPlan needs a plan");
-  if (Status checked =
-          checkArguments(given.dataType, given.op, given.count, given.callbacksNeverBlock);
-      !checked.ok())
-    return checked;
+    return refuse(given.plan ? "a plan is given, so kind must be occlKindPlan"
+                             : "kind occlKindPlan needs a plan");
+  if (static_cast<unsigned>(given.dataType) >= kNumDataTypes)
+    return refuse("dataType " + std::to_string(given.dataType) + " is unknown");
+  if (static_cast<unsigned>(given.op) >= kNumReduceOps)
+    return refuse("op " + std::to_string(given.op) + " is unknown");
+  if (given.callbacksNeverBlock > 1)
+    return refuse("callbacksNeverBlock must be 0 or 1");
+  if (given.count > kMaxCount)
+    return refuse("count " + std::to_string(given.count) + " is more than 2^58");
   if (given.scalar && given.deviceScalar)
-    return invalid("scalar and deviceScalar must not both be given");
-  return (given.scalar || given.deviceScalar) && given.op != occlSum
-             ? invalid("a scalar is for occlSum alone")
-             : Status();
+    return refuse("scalar and deviceScalar must not both be given");
+  if ((given.scalar || given.deviceScalar) && given.op != occlSum)
+    return refuse("a scalar is for occlSum alone");
+  return true;
 }
 
 /// What binds the call's shape. Nothing of it depends on this rank.
@@ -88,7 +95,12 @@ StatusOr<daemon::CollectiveSpec> specOf(const occlComm &comm, const occlCall_t &
 class Call {
 public:
   /// Not copied if it is of this version.
-  Status read(const occlCall_t *from) {
+  Status read(const occlCall_t *from, bool isOnHost = false) {
+    Status wrong;
+    const auto refuse = [&](std::string text) {
+      wrong = invalid(std::move(text));
+      return false;
+    };
     given = from;
     if (from->size != sizeof(occlCall_t)) {
       copy = OCCL_CALL_INITIALIZER;
@@ -96,8 +108,10 @@ public:
         return invalid("call->size is not set; start from OCCL_CALL_INITIALIZER");
       given = &copy;
     }
-    if (Status checked = checkCall(*given); !checked.ok())
-      return checked;
+    if (!isRight(*given, refuse))
+      return wrong;
+    if (isOnHost && given->deviceScalar)
+      return invalid("deviceScalar is for occlDeviceCuda; the communicator is on hosts");
     signature.planHash = given->plan ? given->plan->hash : 0;
     signature.count = given->count;
     signature.root = given->plan ? 0 : given->root;
@@ -108,14 +122,7 @@ public:
     options.timeout = timeoutOf(given->timeoutMs);
     options.name = given->name;
     options.callbacksNeverBlock = given->callbacksNeverBlock != 0;
-    return {};
-  }
-
-  Status readOnHost(const occlCall_t *from) {
-    Status status = read(from);
-    return status.ok() && given->deviceScalar
-               ? invalid("deviceScalar is for occlDeviceCuda; the communicator is on hosts")
-               : status;
+    return wrong;
   }
 
   daemon::Submission submission(uint64_t sequence) const {
@@ -198,7 +205,7 @@ occlResult_t occlCall(occlComm_t comm, const occlCall_t *call, CUstream_st *stre
                      "occlGroupEnd, or use occlStart");
     }
     Call given;
-    if (Status read = given.readOnHost(call); !read.ok())
+    if (Status read = given.read(call, true); !read.ok())
       return read;
     const nvtx::Range range = rangeOf(*comm, *given, Way::Called);
     daemon::Submission submission = given.submission(daemon::kCallSequence);
@@ -215,7 +222,7 @@ occlResult_t occlStart(occlComm_t comm, const occlCall_t *call, occlCallback_t c
     return reportInvalid("occlStart", "callback and request must not both be NULL");
   return guarded("occlStart", comm, [&]() -> Status {
     Call given;
-    if (Status read = comm->gpu ? given.read(call) : given.readOnHost(call); !read.ok())
+    if (Status read = given.read(call, !comm->gpu); !read.ok())
       return read;
     if ((*given).id >= transport::kFirstReservedId)
       return invalid("id " + std::to_string((*given).id) + " is reserved; take one below 2^63");

@@ -63,23 +63,6 @@ occlResult_t reportForked(const char *function) {
                                  "forked child has no part in it and makes its own");
 }
 
-Status checkArguments(occlDataType_t dataType, occlRedOp_t op, uint64_t count,
-                      uint32_t callbacksNeverBlock) {
-  constexpr uint64_t kMaxCount = uint64_t{1} << 58;
-  const auto invalid = [](std::string text) {
-    return Status(StatusCode::InvalidArgument, std::move(text));
-  };
-  if (static_cast<unsigned>(dataType) >= kNumDataTypes)
-    return invalid("dataType " + std::to_string(dataType) + " is unknown");
-  if (static_cast<unsigned>(op) >= kNumReduceOps)
-    return invalid("op " + std::to_string(op) + " is unknown");
-  if (callbacksNeverBlock > 1)
-    return invalid("callbacksNeverBlock must be 0 or 1");
-  if (count > kMaxCount)
-    return invalid("count " + std::to_string(count) + " is more than 2^58");
-  return {};
-}
-
 std::chrono::milliseconds timeoutOf(uint32_t timeoutMs) {
   return timeoutMs == OCCL_NO_TIMEOUT ? kNoDeadline : std::chrono::milliseconds(timeoutMs);
 }

@@ -24,9 +24,6 @@ occlResult_t reportInvalid(const char *function, const std::string &text);
 /// For a communicator of the process that this one was forked from.
 occlResult_t reportForked(const char *function);
 
-/// Of any call. InvalidArgument.
-Status checkArguments(occlDataType_t dataType, occlRedOp_t op, uint64_t count,
-                      uint32_t callbacksNeverBlock);
 /// As the interface has a collective's deadline; 0 is the communicator's.
 std::chrono::milliseconds timeoutOf(uint32_t timeoutMs);
 

@@ -2,6 +2,8 @@
 
 #include "runtime/sync/read_once.h"
 
+#include <bit>
+
 namespace occl::transport {
 
 namespace {
@@ -38,6 +40,47 @@ private:
 
 } // namespace
 
+uint64_t PrepostedRing::packed() const {
+  if (largest == 0)
+    return 0;
+  return Packer()
+      .add(arenaOffset, 40)
+      .add(smallest / kAlignment, 16)
+      .add(std::bit_width(largest / smallest), 8)
+      .word;
+}
+
+PrepostedRing PrepostedRing::unpack(uint64_t word) {
+  Unpacker fields(word);
+  PrepostedRing ring;
+  ring.arenaOffset = fields.next(40);
+  const uint64_t smallest = fields.next(16) * kAlignment, numSizes = fields.next(8);
+  if (numSizes > 0 && numSizes <= 16 && smallest << (numSizes - 1) <= kMostBlockBytes) {
+    ring.smallest = smallest;
+    ring.largest = smallest << (numSizes - 1);
+  }
+  return ring;
+}
+
+bool PrepostedRing::isSound(uint64_t arenaBytes) const {
+  return largest != 0 && arenaOffset % kAlignment == 0 && arenaOffset <= arenaBytes &&
+         bytes() <= arenaBytes - arenaOffset;
+}
+
+uint64_t PrepostedRing::bytes() const { return AnnounceCell::kRecords * (2 * largest - smallest); }
+
+uint64_t PrepostedRing::blockBytes(uint64_t needed) const {
+  return needed <= smallest ? smallest : smallest << std::bit_width((needed - 1) / smallest);
+}
+
+uint64_t PrepostedRing::firstOffset(uint64_t needed) const {
+  return arenaOffset + AnnounceCell::kRecords * (blockBytes(needed) - smallest);
+}
+
+uint64_t PrepostedRing::offsetOf(uint64_t ordinal, uint64_t needed) const {
+  return firstOffset(needed) + ordinal % AnnounceCell::kRecords * blockBytes(needed);
+}
+
 void AnnounceCell::publish(uint64_t ordinal, uint64_t arenaOffset, const CollectiveTraits &traits,
                            const BufferAddresses &buffers, Urgency urgency) {
   AnnounceRecord &record = records[ordinal % kRecords];
@@ -72,7 +115,7 @@ Announcement AnnounceRecord::read() const {
 void AnnounceCell::renew() {
   for (AnnounceRecord &record : records)
     record.sequence.store(0, std::memory_order_relaxed);
-  lease.valid.store(0, std::memory_order_relaxed);
+  ring.store(0, std::memory_order_relaxed);
   done.store(0, std::memory_order_relaxed);
   begun.store(0, std::memory_order_relaxed);
   first.store(kUnknown, std::memory_order_relaxed);
@@ -82,18 +125,6 @@ void AnnounceCell::beginAt(uint64_t ordinal) {
   done.store(ordinal, std::memory_order_release);
   begun.store(ordinal, std::memory_order_release);
   first.store(ordinal, std::memory_order_release);
-}
-
-void AnnounceCell::publishLease(uint64_t arenaOffset, const CollectiveTraits &traits) {
-  lease.arenaOffset = arenaOffset;
-  lease.traits = traits;
-  lease.valid.store(1, std::memory_order_release);
-}
-
-std::optional<uint64_t> AnnounceCell::leaseFor(const CollectiveTraits &traits) const {
-  if (lease.valid.load(std::memory_order_acquire) == 0 || lease.traits != traits)
-    return std::nullopt;
-  return readOnce(lease.arenaOffset);
 }
 
 const AnnounceRecord *AnnounceCell::find(uint64_t ordinal) const {

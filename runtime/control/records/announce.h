@@ -83,15 +83,32 @@ private:
   BufferAddresses buffers{};
 };
 
-/// Where the owner's blocks of all invocations of a collective lie, `kRecords` of them in turn:
-/// known before, so that a reader need not wait for the record of an invocation. The memory is used
-/// for nothing else as long as the cell is the collective's, and its lines carry flags that tell
-/// invocations apart: a reader that relies on a lease which is out of date waits, and finds the
-/// record. Written once in that time.
-struct alignas(64) BlockLease {
-  Atomic<uint32_t> valid{0}; // 1 once all below is
+/// Blocks of the owner's that the invocations of a sequence use which fit, in turn: known before,
+/// so that a reader need not wait for an invocation's record. There are `kRecords` of each size,
+/// which double from `smallest` to `largest` bytes, one after the other, the small ones first: what
+/// small invocations read lies close together. The memory is used for nothing else as long as the
+/// cell is the sequence's, and its lines carry flags that tell invocations and their traits apart:
+/// a reader that relies on a ring which is out of date waits, and finds the record.
+struct PrepostedRing {
+  /// From the start of the arena; a multiple of kAlignment, less than 2^40.
   uint64_t arenaOffset = 0;
-  CollectiveTraits traits;
+  uint64_t smallest = 0, largest = 0; // multiples of kAlignment; 0: there is none
+
+  static constexpr uint64_t kAlignment = 128;
+  static constexpr uint64_t kMostBlockBytes = uint64_t{1} << 30;
+
+  /// 0: there is none.
+  uint64_t packed() const;
+  static PrepostedRing unpack(uint64_t word);
+  /// Whether it can be what a rank means: another one may have written it.
+  bool isSound(uint64_t arenaBytes) const;
+  uint64_t bytes() const;
+  /// Of the block of an invocation that needs so many, which fits.
+  uint64_t blockBytes(uint64_t needed) const;
+  /// Where the first one of such blocks lies, and that of invocation `ordinal`, from the start of
+  /// the arena.
+  uint64_t firstOffset(uint64_t needed) const;
+  uint64_t offsetOf(uint64_t ordinal, uint64_t needed) const;
 };
 
 /// How far the owner is from giving a cell to another collective; see announce_cells.h.
@@ -132,13 +149,14 @@ struct AnnounceCell {
   /// The first invocation that anybody may still ask for, as far as the owner knows: where a rank
   /// that knows nothing of the collective begins to count. kUnknown while the owner looks for it.
   Atomic<uint64_t> first{kUnknown};
+  /// A packed PrepostedRing. Stored once while the cell is a sequence's.
+  Atomic<uint64_t> ring{0};
   /// Invocations that this rank has finished: it neither reads nor writes memory of theirs any
   /// more.
   alignas(64) Atomic<uint64_t> done{0};
   /// Invocations that this rank has begun, so that others may access its buffers: the invocation
   /// before is done here, whatever it used. Only for collectives with direct access.
   Atomic<uint64_t> begun{0};
-  BlockLease lease;
   AnnounceRecord records[kRecords];
 
   /// Owner only: makes the record of `ordinal` visible. Ring the readers' doorbells after it.
@@ -155,11 +173,6 @@ struct AnnounceCell {
   void renew();
   /// Owner only: the invocation with which this rank begins to count.
   void beginAt(uint64_t ordinal);
-  /// Owner only, once for each collective that has the cell.
-  void publishLease(uint64_t arenaOffset, const CollectiveTraits &traits);
-  /// Where the leased blocks lie, in bytes from the start of the arena, if there are some for such
-  /// a collective.
-  std::optional<uint64_t> leaseFor(const CollectiveTraits &traits) const;
   /// The record of `ordinal` if it has been published, else nullptr.
   const AnnounceRecord *find(uint64_t ordinal) const;
   /// For any rank, whether or not the owner waits for it before the record is used again: whether

@@ -9,6 +9,9 @@ namespace occl::transport {
 
 namespace {
 
+// Nothing but kVersion tells a rank of another build where everything lies.
+static_assert(SegmentHeader::kVersion == 11 && sizeof(AnnounceCell) == 640);
+
 Status mismatch(uint32_t rank, const char *what, uint64_t expected, uint64_t got) {
   return {StatusCode::Mismatch, "segment of rank " + std::to_string(rank) + ": " + what +
                                     ": expected " + std::to_string(expected) + ", got " +

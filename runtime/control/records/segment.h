@@ -35,7 +35,7 @@ namespace occl::transport {
 /// Written by the owner alone.
 struct SegmentHeader {
   static constexpr uint64_t kMagic = 0x4f43434c5345474dull; // "OCCLSEGM"
-  static constexpr uint32_t kVersion = 10;
+  static constexpr uint32_t kVersion = 11;
 
   enum State : uint32_t { Alive = 1, Left = 2 };
 

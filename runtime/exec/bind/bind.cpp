@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,13 +24,6 @@ bool Binding::hasOnlyLines() const {
   return bound.line.bytes != 0 &&
          std::ranges::all_of(counterSizes, [](uint64_t bytes) { return bytes == 0; }) &&
          std::ranges::all_of(headSizes, [](uint64_t bytes) { return bytes == 0; });
-}
-
-uint64_t Binding::flagBase(uint64_t ordinal) const {
-  constexpr uint64_t kFlags = std::numeric_limits<uint32_t>::max();
-  if (bound.line.bytes == 0)
-    return 0;
-  return ordinal % (kFlags / bound.flagsPerInvocation) * bound.flagsPerInvocation;
 }
 
 void Binder::setScalars() {
@@ -112,7 +104,8 @@ void Binder::chooseLines() {
           operands += plan.connections[operand.index].numDestinations - 1;
     mostOperands = std::max(mostOperands, operands);
   }
-  program.line = plan.protocol == plan::Protocol::LL || !policy.hasWide
+  const bool isNarrow = plan.protocol == plan::Protocol::LL && !request.onlyWideLines;
+  program.line = isNarrow || !policy.hasWide
                      ? LineFormat{kWordLineBytes, kWordLineBytes / 2}
                      : LineFormat{policy.wideLineBytes, policy.wideLineBytes - 8};
   program.stageStride =

@@ -53,6 +53,9 @@ struct BindRequest {
   /// For hosts: thread blocks have step tables, in which consecutive instructions of plain lines
   /// that need not wait apart are one step. Not with stepOperands.
   bool hostSteps = false;
+  /// Programs of LL have the lines of LL128: other packets of the same messages. For hosts, where a
+  /// cache line crosses as one. All ranks must use the same.
+  bool onlyWideLines = false;
 };
 
 /// Owns the tables of one rank's program. Immutable: concurrent reads are safe.
@@ -71,13 +74,10 @@ public:
   /// many from BindRequest::headsDistance on, no more than the block has.
   uint64_t headBytes(uint32_t r) const { return headSizes[r]; }
   /// Bytes of tails and heads, at the begin of the control bytes. The rest of these are lines,
-  /// which need not be zero if they were written by earlier invocations with smaller flagBase.
+  /// which need not be zero if none has a flag of the invocation.
   uint64_t counterBytes(uint32_t r) const { return counterSizes[r]; }
   /// Whether arena blocks are nothing but lines, of all ranks.
   bool hasOnlyLines() const;
-  /// Of invocation `ordinal` of a collective: flags repeat themselves after 2^31 and more, and the
-  /// low half of none is 0.
-  uint64_t flagBase(uint64_t ordinal) const;
   /// Of one invocation; uninitialised memory will do.
   uint64_t scratchBytes() const { return scratchSize; }
   /// Zeroed at the start of an invocation.

@@ -181,7 +181,7 @@ TEST(Call, MoreShapesThanAreKept) {
   });
 }
 
-/// Longer than a ring's lines can be relied on: see IdState::kLongestGap.
+/// The ring's lines are what another shape has left there for long.
 TEST(Call, TheFirstShapeComesBackAfterALongTime) {
   constexpr uint32_t kRanks = 2;
   Ranks ranks(kRanks);

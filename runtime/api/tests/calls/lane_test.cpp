@@ -96,6 +96,50 @@ TEST(Lane, IsTakenByNothing) {
   });
 }
 
+/// Shapes in turn, as many as a sequence remembers; a large one and one that is started go between.
+TEST(Lane, IsTakenByShapesInTurn) {
+  constexpr uint32_t kIterations = 200;
+  for (uint32_t numShapes : {2u, 7u}) {
+    Ranks ranks(2);
+    std::vector<Job> jobs;
+    for (uint32_t i = 0; i < numShapes; ++i)
+      jobs.emplace_back(7, inLines(oneShotAllReduce(2)), 16 + 30 * i, DataType::Int32);
+    Job large(7, handleOf(twoShotAllReduce(2)), 10000, DataType::Int32);
+    ranks.run([&](uint32_t r) {
+      for (uint32_t i = 0; i < kIterations; ++i)
+        for (Job &job : jobs) {
+          job.clear(r);
+          ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
+          ASSERT_EQ(job.check(r), "") << "call " << i;
+          if (i % 50 == 20) {
+            ASSERT_EQ(large.run(ranks[r], r), occlSuccess) << occlGetLastError();
+          }
+        }
+      EXPECT_EQ(large.check(r), "");
+      // Where a large one has come between, a shape's last invocation may be more than eight back.
+      EXPECT_GE(entries(ranks[r]), kIterations * numShapes * 3 / 4) << numShapes << " shapes";
+    });
+  }
+}
+
+/// More shapes than a sequence remembers: each finds its last invocation's record used again.
+TEST(Lane, IsNotTakenByMoreShapesThanRecords) {
+  constexpr uint32_t kShapes = 9;
+  Ranks ranks(2);
+  std::vector<Job> jobs;
+  for (uint32_t i = 0; i < kShapes; ++i)
+    jobs.emplace_back(7, inLines(oneShotAllReduce(2)), 16 + i, DataType::Int32);
+  ranks.run([&](uint32_t r) {
+    for (uint32_t i = 0; i < 20; ++i)
+      for (Job &job : jobs) {
+        job.clear(r);
+        ASSERT_EQ(job.run(ranks[r], r), occlSuccess) << occlGetLastError();
+        ASSERT_EQ(job.check(r), "") << "call " << i;
+      }
+    EXPECT_EQ(entries(ranks[r]), 0u);
+  });
+}
+
 /// Everything that keeps it out of the lane.
 TEST(Lane, IsLeftAlone) {
   constexpr uint32_t kIterations = 10;
@@ -200,6 +244,41 @@ TEST(Lane, EndsAtItsDeadline) {
   EXPECT_NE(text.find("call 5 did not end on rank 0 before its deadline"), std::string::npos)
       << text;
   EXPECT_NE(text.find("waits for rank 1, which has not submitted it"), std::string::npos) << text;
+}
+
+/// Two that take themselves for the root need nothing of each other: whoever is later sees what the
+/// other one has called, and says so instead of succeeding; in the lane, and elsewhere.
+TEST(Lane, TwoRootsDisagree) {
+  for (plan::Protocol protocol : {plan::Protocol::LL128, plan::Protocol::Simple})
+    for (bool isStarted : {false, true}) {
+      Ranks ranks(2);
+      std::vector<Job> jobs;
+      for (uint32_t root : {0, 1})
+        jobs.emplace_back(7, inLines(chainBroadcast(2, 1, root), protocol), 16, DataType::Int32);
+      const auto run = [&](Job &job, uint32_t r) {
+        occlRequest_t request = 0;
+        if (!isStarted)
+          return job.run(ranks[r], r);
+        const occlResult_t started = job.submit(ranks[r], r, &request);
+        return started == occlSuccess ? occlWait(ranks[r], request) : started;
+      };
+      ranks.run([&](uint32_t r) {
+        for (int i = 0; i < 10; ++i)
+          for (Job &job : jobs)
+            ASSERT_EQ(run(job, r), occlSuccess) << occlGetLastError();
+      });
+      const uint64_t before = entries(ranks[1]);
+      EXPECT_EQ(run(jobs[0], 0), occlSuccess);
+      EXPECT_EQ(run(jobs[1], 1), occlMismatch);
+      EXPECT_EQ(entries(ranks[1]), before + (before != 0)) << "whether it was in the lane";
+      EXPECT_EQ(before != 0, protocol == plan::Protocol::LL128 && !isStarted);
+      for (uint32_t r : {0, 1}) {
+        EXPECT_EQ(run(jobs[0], r), occlMismatch);
+        const std::string text = occlCommGetLastError(ranks[r]);
+        EXPECT_NE(text.find("root 0"), std::string::npos) << text;
+        EXPECT_NE(text.find("root 1"), std::string::npos) << text;
+      }
+    }
 }
 
 /// In some rounds each rank has something else open while it calls, or not, and some are late

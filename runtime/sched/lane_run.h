@@ -17,44 +17,8 @@
 #include "runtime/sched/offers.h"
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 namespace occl::daemon {
-
-/// What the next invocation of a resident collective takes over from the one before, as long as the
-/// leases of all ranks are what they were. Under the admission's lock.
-class Lane {
-public:
-  /// nullptr if the collective is not for it, or not all leases are known. `id` is resident.
-  static std::unique_ptr<Lane> make(const IdState &id, const Fabric &fabric);
-
-  /// Whether it is still true.
-  bool isUpToDate(const IdState &id) const;
-  /// Whether the buffers are such as Admission::checkBuffers accepts.
-  bool accepts(const void *input, const void *output) const {
-    return aliasing.accepts(input, output);
-  }
-  /// Of invocation `ordinal`, from the start of the arena.
-  uint64_t arenaOffset(uint64_t ordinal) const;
-  /// Makes the view of the invocation before that of invocation `ordinal`.
-  void prepare(interpreter::Invocation &view, uint64_t ordinal, const void *input,
-               void *output) const;
-
-private:
-  Lane() = default;
-
-  struct Ring {
-    char *begin = nullptr;
-    uint64_t blockBytes = 0;
-    interpreter::Place place = 0;
-  };
-  const Collective *collective = nullptr;
-  uint32_t leasesForgotten = 0;
-  uint64_t ringOffset = 0, ownBlockBytes = 0;
-  plan::Aliasing aliasing;
-  std::vector<Ring> rings;
-};
 
 /// Runs an invocation that Admission::enterLane() has let in. Used once, by the thread that has
 /// submitted it.
@@ -74,8 +38,8 @@ public:
   Ticks waitingSince() const { return waitBegin; }
 
 private:
-  /// Waits until all is done. False: leaves.
-  bool await();
+  /// Waits until all is done. False: leaves. `hasRung`: for the first steps.
+  bool await(bool hasRung);
   bool mayStay();
   void leave();
 
