@@ -6,9 +6,11 @@ each. What a rank prints is shown if the test fails.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
+import shutil
 import signal
 import sys
 import tempfile
@@ -155,5 +157,7 @@ def init(backend: str, rank: int, size: int, place: str, seconds: float = 120,
 
 
 def fresh_place() -> str:
-    """A file for init(), of one group of ranks."""
-    return str(Path(tempfile.mkdtemp(prefix="occl-torch-")) / "store")
+    """A file for init(), of one group of ranks; as long as the process that asks for it."""
+    folder = tempfile.mkdtemp(prefix="occl-torch-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(Path(folder) / "store")
