@@ -17,8 +17,10 @@ mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
 
 # The plans of a collective for so many ranks, as options of the program: smallest sizes first.
 plans_of() {
-  grep "^$1	" "$algorithms/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol; do
+  grep "^$1	" "$algorithms/host_plans.tsv" | while IFS=$'\t' read -r _ ranks algorithm limit protocol buffers; do
     ((${ranks%-*} <= $2 && $2 <= ${ranks#*-})) || continue
+    [[ "$buffers" != "${arePrivate:+registered}" || -z "$buffers" ]] || continue
+    [[ "$buffers" != ordinary || -n "$arePrivate" ]] || continue
     [ -z "$arePrivate" ] || protocol=${protocol/direct/simple}
     plan=$plans/$1-$algorithm-$protocol-$limit-$2.plan.cbor
     read -ra options < <("$algorithms/compile_plans.py" options host "$limit" "$protocol")
