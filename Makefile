@@ -1,5 +1,5 @@
 # The commands a person needs. Each installs what is missing first (tools/setup.sh). Everything is built by Bazel.
-.PHONY: help demo test view machines torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format
+.PHONY: help demo test view machines torch torch-all bench bench-stickiness bench-compile-time random soak faults model explore mutate mutate-daemon fuzz install wheel package python-test asan ubsan tsan sanitize format reference
 .DEFAULT_GOAL := help
 
 PREFIX ?= /usr/local
@@ -30,6 +30,7 @@ help:
 	@echo "make python-test           the tests of the Python package, with numpy and pytest from PyPI"
 	@echo "make asan, ubsan, tsan     all tests under a sanitizer; sanitize: asan and ubsan in one build; TESTS=//compiler/... for some"
 	@echo "make format                clang-format over the sources"
+	@echo "make reference             docs/reference from the programs, passes, operations and results of today"
 
 demo:
 	@tools/setup.sh
@@ -109,6 +110,11 @@ explore:
 	@tools/setup.sh
 	@$(BAZEL) test //test/explore/... --test_env=OCCL_EXPLORE_RACES=1 --test_timeout=3600 --local_test_jobs=2
 	@$(BAZEL) test //test/explore:daemon_exhaustive_test --test_env=OCCL_EXPLORE_DELAYS=2 --test_timeout=3600 --test_output=all
+
+reference:
+	@tools/setup.sh
+	@$(BAZEL) build //docs/reference:generated
+	@for page in $(BIN)/docs/reference/*.md.generated; do install -m 644 "$$page" "docs/reference/$$(basename "$$page" .generated)"; done
 
 mutate-daemon:
 	@tools/setup.sh
