@@ -270,7 +270,9 @@ StatusOr<std::unique_ptr<Collective>> makeCollective(CollectiveSpec spec, const 
   }
   collective->aliasing = plan::Aliasing(*spec.plan, rank, spec.count, sizeOf(spec.type));
   const interpreter::Program &program = collective->binding->program();
-  collective->mayUseRing = collective->binding->hasOnlyLines() && !collective->direct.exists &&
+  collective->mayUseRing = collective->binding->hasOnlyLines() &&
+                           program.line.bytes != interpreter::kWordLineBytes &&
+                           !collective->direct.exists &&
                            program.flagsPerInvocation <= 1u << Collective::kSliceBits;
   collective->flagTag = hashOf(collective->traits);
   collective->firstStepRingsReaders =

@@ -67,8 +67,7 @@ struct OpenInvocation {
   uint64_t ordinal = 0;
   RequestId request = 0; // 0: the result is `own`
   bool hasCallback = false;
-  bool usesRing = false;  // its block, if it needs one, is the ring's
-  bool disagrees = false; // with a neighbour: it fails, though it may need nothing of it
+  bool usesRing = false; // its block, if it needs one, is the ring's
   int32_t priority = 0;
   bool callbacksNeverBlock = false;
   std::chrono::milliseconds timeout{0}; // 0: the communicator's

@@ -71,8 +71,8 @@ public:
   /// Again names who holds what is missing. InvalidArgument: buffers that do not suit the plan.
   /// InProgress: the shape of the call is not known, or not any more.
   StatusOr<Admitted> submit(const Submission &submission);
-  /// In the place of submit(), for an own one that the lane is for (lane.h): it is submitted, and
-  /// claimed by the caller, for a LaneRun. nullptr if not: then nothing was done.
+  /// In the place of submit(), for an own one that the lane is for (lane_run.h): it is submitted,
+  /// and claimed by the caller, for a LaneRun. nullptr if not: then nobody can tell.
   OpenInvocation *enterLane(const Submission &submission);
 
   /// Name and plan of the sequence's invocation in flight, else of its last one; "id 7" and none if

@@ -22,7 +22,6 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   invocation->request = 0;
   invocation->hasCallback = false;
   setOptions(*invocation, submission);
-  invocation->disagrees = false;
   if (!core.device->board.enterLane(*invocation, ordinal))
     return nullptr;
   invocation->finished.store(false, std::memory_order_relaxed);

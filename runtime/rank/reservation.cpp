@@ -291,7 +291,6 @@ StatusOr<OpenInvocation *> Admission::reserve(IdState &id, Collective &shape,
   }
   invocation->ordinal = id.nextOrdinal;
   invocation->usesRing = usesRing;
-  invocation->disagrees = false;
   setOptions(*invocation, submission);
   Status memory = kept ? Status() : reserveMemory(*invocation);
   if (!memory.ok()) {

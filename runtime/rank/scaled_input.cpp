@@ -122,7 +122,7 @@ StatusOr<Admitted> Admission::submitScaled(std::unique_lock<LightMutex> &lock, C
   return admitted;
 }
 
-/// For the lane: into the memory of the invocation before, which is small; where. Null: not for the
+/// For the lane: into the memory of an earlier invocation, which is small; where. Null: not for the
 /// lane.
 const void *Admission::scaleForLane(OpenInvocation &last, const Submission &submission) {
   const Collective &shape = *last.collective;

@@ -107,11 +107,10 @@ void Core::ringReaders(const Collective &collective) const {
       bell->ringFenced();
 }
 
-bool Core::compare(OpenInvocation &invocation) const {
+bool Core::compare(const OpenInvocation &invocation) const {
   if (invocation.collective->compared.empty())
     return true;
   const Status same = compareNeighbours(invocation, *fabric);
-  invocation.disagrees = !same.ok();
   if (!same.ok())
     fabric->fail(same);
   return same.ok();

@@ -54,8 +54,9 @@ struct Core {
   /// with what was announced and what is read from now on in order.
   void ringReaders(const Collective &collective) const;
   /// After it has been announced, before it can be complete: whether no neighbour that it is
-  /// compared with has something else in mind. Else the communicator has failed.
-  bool compare(OpenInvocation &invocation) const;
+  /// compared with has something else in mind. Else the communicator has failed, and with it the
+  /// invocation, though it may need nothing of that neighbour.
+  bool compare(const OpenInvocation &invocation) const;
   /// Completes an invocation that no executor of this rank refers to any more: its result becomes
   /// visible and its callback is queued, to be run by runCallbacks(). Without callback this may be
   /// the end of the communicator: the core is not to be accessed any more unless it is pinned.

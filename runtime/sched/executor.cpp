@@ -54,7 +54,7 @@ uint32_t waitingInstruction(const OpenInvocation &invocation, uint32_t block,
 void Executor::complete(OpenInvocation &invocation) {
   Core &core = *invocation.core;
   const bool hasCallback = invocation.hasCallback;
-  core.finish(invocation, invocation.disagrees ? StatusCode::Mismatch : StatusCode::Success);
+  core.finish(invocation, StatusCode::Success);
   if (!hasCallback)
     return; // nothing has pinned the core's place: it may be gone
   core.runCallbacks();

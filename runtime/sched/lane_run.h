@@ -1,10 +1,10 @@
-// The lane: a straight way for a small collective that its caller runs by itself (occlRun) while
+// The lane: a straight way for a small collective that its caller runs by itself (occlCall) while
 // nothing else is open on the device.
 //
 // What an executor would do for such an invocation is the same each time, but for the ordinal and
-// the user's buffers: its memory is that of the one before, the readers know where it lies, its one
-// thread block is a few steps in lines. So it is looked up once (Lane), and the driver of the steps
-// is called inline (LaneRun).
+// the user's buffers: its memory is that of the last one of its shape, the readers know where it
+// lies, its one thread block is a few steps in lines. So it is looked up once
+// (runtime/invocation/lane.h), and the driver of the steps is called inline (LaneRun).
 //
 // It leaves nothing out that anybody else can see. The same words are changed under the same locks
 // in the same order as by admission, task board and executor: an invocation in the lane is

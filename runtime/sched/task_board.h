@@ -95,8 +95,8 @@ public:
   /// In the place of submit(): starts the invocation and claims its task for the caller, if it has
   /// just one and there is nothing else on the board. nullptr if not: then nothing was done.
   BlockTask *startClaimed(OpenInvocation &invocation, scheduler::Visit &visit);
-  /// The same for invocation `ordinal` of the collective of which this one is the last, complete:
-  /// it becomes that one. For what its caller runs by itself in the lane (lane.h); false if not.
+  /// The same for invocation `ordinal` of the sequence that this one, complete, is of: it becomes
+  /// that one. For what its caller runs by itself in the lane (lane_run.h); false if not.
   bool enterLane(OpenInvocation &invocation, uint64_t ordinal);
   /// In the place of release(): it is finished, `total` after it was submitted. False if its
   /// communicator has failed: then nothing was done.

@@ -12,8 +12,8 @@
  * -DBREAK_FLAGS    all invocations have the same flag
  * -DBREAK_SHAPES   flags come again, K + 1 invocations have the same
  * -DBREAK_RING     the owner does not look whether the readers are through with a block of the ring
- * -DBREAK_READERS  it looks at those alone who read the small shape
  * -DBREAK_BLOCK    nor with a block outside of it
+ * -DBREAK_READERS  it looks at those alone who read the small shape
  * -DBREAK_REUSE    the ring's memory is somebody else's as soon as the owner has retired the sequence
  */
 #define READERS 2

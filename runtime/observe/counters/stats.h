@@ -34,7 +34,7 @@ struct Stats {
   Counter preemptions{0};
   Counter contextLoads{0}, contextSaves{0};
   Counter maxQueueLength{0};
-  /// Of those completed, the ones that never left the lane (lane.h), and others that did.
+  /// Of those completed, the ones that never left the lane (lane_run.h), and others that did.
   Counter completedInLane{0}, leftLane{0};
   /// Sum of the queue lengths at the times that a task was picked; divided by contextLoads it is
   /// the mean.

@@ -96,7 +96,7 @@ TEST(Lane, IsTakenByNothing) {
   });
 }
 
-/// Shapes in turn, as many as a sequence remembers; a large one and one that is started go between.
+/// Shapes in turn, up to one less than a sequence remembers; now and then a large one goes between.
 TEST(Lane, IsTakenByShapesInTurn) {
   constexpr uint32_t kIterations = 200;
   for (uint32_t numShapes : {2u, 7u}) {

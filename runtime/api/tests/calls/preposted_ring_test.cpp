@@ -143,7 +143,8 @@ TEST(PrepostedRing, IsSharedByAllSmallShapesBetweenProcesses) {
   });
 }
 
-/// Whatever is called first: what comes later and fits waits for no announcement either.
+/// Whatever is called first: what comes later and fits waits for no announcement either. A second
+/// call of each shape knows the peer's ring.
 TEST(PrepostedRing, EveryShapeThatFitsUsesIt) {
   constexpr uint32_t kRanks = 2;
   std::vector<Job> jobs;
@@ -152,12 +153,21 @@ TEST(PrepostedRing, EveryShapeThatFitsUsesIt) {
       jobs.emplace_back(0, inLines(oneShotAllReduce(kRanks), protocol), count);
   Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) {
-    for (uint32_t i = 0; i < jobs.size(); ++i) {
-      ASSERT_EQ(jobs[i].run(ranks[r], r), occlSuccess) << occlGetLastError();
+    for (uint32_t call = 0; call < 2 * jobs.size(); ++call) {
+      ASSERT_EQ(jobs[call % jobs.size()].run(ranks[r], r), occlSuccess) << occlGetLastError();
       ranks[r]->daemon->inspect(daemon::kCallSequence, [&](const daemon::IdState &sequence) {
-        const daemon::OpenInvocation *last = sequence.unreclaimed[i % 8];
+        const daemon::OpenInvocation *last = sequence.unreclaimed[call % 8];
         ASSERT_NE(last, nullptr);
-        EXPECT_TRUE(last->usesRing) << "rank " << r << ", shape " << i;
+        EXPECT_TRUE(last->usesRing) << "rank " << r << ", call " << call;
+        if (call < jobs.size())
+          return;
+        const auto ring = transport::PrepostedRing::unpack(sequence.peerRings[1 - r].load());
+        ASSERT_NE(ring.largest, 0u) << "rank " << r << ", call " << call;
+        const char *block = last->view.places[interpreter::arenaPlace(1 - r)];
+        const uint64_t needed = last->collective->binding->arenaBytes(1 - r);
+        const char *arena = block - ring.offsetOf(call, needed);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(arena) % 4096, 0u)
+            << "rank " << r << ", call " << call;
       });
     }
   });
@@ -253,7 +263,7 @@ TEST(PrepostedRing, WhoHasNotCalledIsSaid) {
 }
 
 /// Each shape has readers of its own: the next one holds back who runs ahead of any of them. Rank 0
-/// sends to its neighbours, then to rank 2 alone, which does not come.
+/// sends to rank 1, then to rank 2, which does not come.
 TEST(PrepostedRing, ASenderIsHeldBackByTheReadersOfAllShapes) {
   constexpr uint32_t kRanks = 5;
   Job first(5, inLines(chainBroadcast(kRanks, 1)), 10);
