@@ -63,7 +63,7 @@ TEST(PlanTableDeathTest, ATableThatIsWrongIsTheErrorOfCollectives) {
 }
 
 TEST(PlanTable, ChangesWhichPlanSmallCallsHaveAndInfoSaysSo) {
-  useTable("OCCL plan table 1\nhost-registered allreduce 2 4096 all_pairs 3\n", "right.table");
+  useTable("OCCL plan table 1\nhost-registered allreduce 2 4096 all_pairs 4\n", "right.table");
   setenv("OCCL_DEBUG", "info", 1);
   testing::internal::CaptureStderr();
   std::string error;
@@ -71,10 +71,10 @@ TEST(PlanTable, ChangesWhichPlanSmallCallsHaveAndInfoSaysSo) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(isSmallRight && isLargerRight) << error;
   const size_t small =
-      said.find("occl: allreduce of 2 ranks, host-registered: plan 3, all_pairs, "
+      said.find("occl: allreduce of 2 ranks, host-registered: plan 4, all_pairs, "
                 "Simple, which " +
                 testing::TempDir() + "right.table has for parts of up to 4096 bytes");
-  const size_t larger = said.find("occl: allreduce of 2 ranks, host-registered: plan 2, one_shot, "
+  const size_t larger = said.find("occl: allreduce of 2 ranks, host-registered: plan 3, one_shot, "
                                   "Simple, which the library has for parts of up to 65536 bytes");
   EXPECT_NE(small, std::string::npos) << said;
   EXPECT_NE(larger, std::string::npos) << said;
