@@ -141,6 +141,39 @@ TEST(ReadyStep, TakesAMessageSliceBySlice) {
   EXPECT_GT(first.run(100).slices, 1u);
 }
 
+/// Who depends on an instruction in another thread block waits for all slices of it.
+TEST(ReadyStep, ProgressIsToldWithTheLastSlice) {
+  plan::Plan plan = plan::testing::twoShotAllReduce(2);
+  plan.protocol = plan::Protocol::LL;
+  auto made = Simulation::make(
+      plan, {.count = 2 * 8 * 65536 / 4, .type = DataType::Int32, .tiles = {1 << 30, 1}});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Simulation &simulation = **made;
+  simulation.announceAll();
+  HostTarget target;
+  for (uint32_t b = 0; b < simulation.numBlocks(1); ++b)
+    Executor<HostTarget>(simulation, 1, b, target).run(1000);
+  const Program &program = *simulation.invocation(0).program;
+  uint32_t numTold = 0, numSlices = 0;
+  for (uint32_t b = 0; b < program.numBlocks; ++b) {
+    if (!program.instructions[program.blocks[b].firstInstruction].published)
+      continue;
+    const auto *told = reinterpret_cast<const uint64_t *>(
+        simulation.invocation(0).places[kProgressPlace] + b * kControlStride);
+    Executor<HostTarget> executor(simulation, 0, b, target);
+    ASSERT_EQ(executor.resolution(), Resolution::PerStep);
+    const BlockContext &context = simulation.context(0, b);
+    for (; context.tile == 0 && context.instruction == 0; ++numSlices) {
+      ASSERT_EQ(*told, 0u) << "block " << b << ", slice " << context.slice;
+      ASSERT_EQ(executor.run(1).slices, 1u);
+    }
+    EXPECT_EQ(*told, 1u);
+    ++numTold;
+  }
+  EXPECT_GT(numTold, 0u);
+  EXPECT_GT(numSlices, 10 * numTold);
+}
+
 TEST(ReadyStep, StoresNothingWhileItWaitsAndNamesWhatForAndGoesOnWhenItIsThere) {
   plan::Plan plan = programs()[0].make(2);
   auto made = Simulation::make(plan, {.count = 64, .type = DataType::Int32, .stepOperands = 64});
