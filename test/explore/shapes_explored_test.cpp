@@ -1,5 +1,5 @@
-// Calls of one sequence that have two shapes in turn, under made-up schedules: one of the shapes
-// has the sequence's ring of blocks, the other takes a block each time.
+// Calls of one sequence that have several shapes in turn, under made-up schedules: small ones share
+// the sequence's ring of blocks, a larger one takes a block each time.
 #include "runtime/api/capi/handles.h"
 #include "test/explore/communicators.h"
 
@@ -16,8 +16,8 @@ class Shapes : public Daemon {
 protected:
   Shapes() {
     jobs = makeJobs(1, plansOfOneBlock()[1]);
-    // Larger than a block of the ring that is for the first.
-    jobs.emplace_back(1, plansOfOneBlock()[1], 70, DataType::Int32);
+    // Larger than a block of the ring, in an arena as small as this.
+    jobs.emplace_back(1, plansOfOneBlock()[1], 120, DataType::Int32);
     plan::Plan broadcast = plan::testing::chainBroadcast(kRanks, 1);
     broadcast.protocol = plan::Protocol::LL128;
     jobs.emplace_back(2, handleOf(std::move(broadcast)), 4, DataType::Int32);
@@ -62,24 +62,26 @@ TEST_F(Shapes, TwoInTurn) { exploreCalls(200, {0, 1, 0, 1, 1, 0, 0}); }
 TEST_F(Shapes, WithOtherReaders) { exploreCalls(100, {2, 0, 2, 2, 3, 2, 2, 2, 2, 2, 2, 2, 0}); }
 
 /// Two ranks that do not wait for each other disagree: one of them sees it, and the next call says
-/// so on both, however they are interleaved.
+/// so on both, however they are interleaved. In the lane, or on the usual way, which has only the
+/// fence of the comparison.
 TEST_F(Shapes, WhoDisagreesIsFound) {
   Settings random;
   random.schedules = 200;
-  for (const Settings &settings : {random, allWithOneDelay()}) {
-    Outcome outcome = explore(settings, [&] {
-      Ranks ranks(kRanks, withWorkers(1));
-      runRanks([&](uint32_t r) { callWell(ranks[r], r, 2); });
-      exploreFromHere();
-      runRanks([&](uint32_t r) {
-        occlCall_t call = jobs[2 + r].call(r);
-        occlCall(ranks[r], &call, nullptr);
+  for (uint32_t before : {0u, 2u})
+    for (const Settings &settings : {random, allWithOneDelay()}) {
+      Outcome outcome = explore(settings, [&] {
+        Ranks ranks(kRanks, withWorkers(1));
+        runRanks([&](uint32_t r) { callWell(ranks[r], r, before); });
+        exploreFromHere();
+        runRanks([&](uint32_t r) {
+          occlCall_t call = jobs[2 + r].call(r);
+          occlCall(ranks[r], &call, nullptr);
+        });
+        for (uint32_t r = 0; r < kRanks; ++r)
+          require(ranks[r]->daemon->failure().code() == StatusCode::Mismatch, "nobody has seen it");
       });
-      for (uint32_t r = 0; r < kRanks; ++r)
-        require(ranks[r]->daemon->failure().code() == StatusCode::Mismatch, "nobody has seen it");
-    });
-    EXPECT_EQ(outcome.defect, "");
-  }
+      EXPECT_EQ(outcome.defect, "");
+    }
 }
 
 } // namespace
