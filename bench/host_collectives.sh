@@ -2,17 +2,24 @@
 # Runs bench/host_collectives with 2 to 16 processes, prints its rows and gives them to bench/report.py for bench/results/host.
 # Arguments: occlc, host_collectives, the folder of the algorithms. COLLECTIVES and RANKS choose some of them; OPTIONS go to the
 # program (--private-buffers: OCCL's are of malloc, too; plans are then compiled without --direct, and the rows are printed alone),
-# LAUNCH comes before mpirun (nice -n -5, for instance). RESULTS: another folder of the tables.
+# LAUNCH comes before mpirun (nice -n -5, for instance), BINDING says where processes run (--bind-to core on a machine with a core for
+# each). RESULTS: another folder of the tables. TABLE: the rows go into that file instead, for bench/report.py.
+# STAGE: everything is put into that folder and nothing is run; on another machine, FOLDER/host_collectives.sh runs it.
 set -euo pipefail
 
+here=$(cd "$(dirname "$0")" && pwd)
+[ $# -ne 0 ] || set -- - "$here/host_collectives" "$here/algorithms" # staged
 occlc=$1 program=$2 algorithms=$3
 collectives=${COLLECTIVES:-allreduce allgather reducescatter broadcast alltoall}
-plans=$(mktemp -d)
-trap 'rm -rf "$plans"' EXIT
+rows=$(mktemp -d)
+trap 'rm -rf "$rows"' EXIT
+plans=$rows
+[ "$occlc" != - ] || plans=$here/plans
+[ -z "${STAGE:-}" ] || plans=$STAGE/plans
 arePrivate=
 [[ " ${OPTIONS:-} " != *" --private-buffers "* ]] || arePrivate=1
 # shellcheck disable=SC2206
-mpi=(${LAUNCH:-} mpirun --oversubscribe --bind-to none)
+mpi=(${LAUNCH:-} mpirun ${BINDING:---oversubscribe --bind-to none})
 [ "$(id -u)" -ne 0 ] || mpi+=(--allow-run-as-root)
 
 # The plans of a collective for so many ranks, as options of the program: smallest sizes first.
@@ -52,7 +59,25 @@ middle_rows() {
     }}'
 }
 
-table=$(mktemp -p "$plans")
+# Puts all that the rest needs into a folder.
+stage() { # <folder>
+  rm -rf "$1"
+  mkdir -p "$1/plans" "$1/algorithms"
+  install -m 755 "$program" "$0" "$1/"
+  strip "$1/$(basename "$program")"
+  cp "$algorithms"/{host_plans.tsv,compile_plans.py} "$1/algorithms/"
+  for collective in $collectives; do
+    for ranks in ${RANKS:-2 4 8 16}; do
+      plans_of "$collective" "$ranks" >/dev/null
+    done
+  done
+}
+
+if [ -n "${STAGE:-}" ]; then
+  stage "$STAGE"
+  exit
+fi
+table=${TABLE:-$rows/table}
 load=$(cut -d ' ' -f 1 /proc/loadavg)
 for collective in $collectives; do
   for ranks in ${RANKS:-2 4 8 16}; do
@@ -61,6 +86,6 @@ for collective in $collectives; do
   done
 done
 
-[ -n "$arePrivate" ] && exit # the table is of buffers that all ranks can access
-"$(dirname "$0")/report.py" ${RESULTS:+--results "$RESULTS"} --add host "$table" --command "${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench" \
+[ -z "$arePrivate${TABLE:-}" ] || exit 0 # the table is of buffers that all ranks can access
+"$here/report.py" ${RESULTS:+--results "$RESULTS"} --add host "$table" --command "${OPTIONS:+OPTIONS=\"$OPTIONS\" }make bench" \
   --conditions "floats; plans of algorithms/host_plans.tsv; OCCL's buffers of occlMemAlloc, the others' of malloc; load average at the start $load"
