@@ -121,12 +121,16 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.deviceKind = occlDeviceCuda;
   config.device = rank;
-  if (!asUsual) {
+  if (asUsual) {
+    config.heapBytes = 1 << 20; // no buffers of occlMemAlloc, as in a communicator of libnccl.so.2
+  } else {
     // Two buffers of 1 GiB, and what is registered for the daemon.
     config.arenaBytes = 6ull << 30;
     config.workers = daemonBlocks;
     config.streams = 1;
   }
+  if (const char *mebibytes = std::getenv("OCCL_BENCH_ARENA_MIB"))
+    config.arenaBytes = std::strtoull(mebibytes, nullptr, 10) << 20;
   requireOccl(occlCommInitRank(&joined->comm, together.size(), rank, name.c_str(), &config),
               "occlCommInitRank");
   return joined;

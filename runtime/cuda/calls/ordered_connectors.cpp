@@ -86,6 +86,7 @@ void OrderedConnectors::describe(DeviceCollective &device) const {
     device.ringStrides[r] = sizes.block();
     device.ringBytes[r] = sizes.ring * sizes.block();
   }
+  device.sharedBlock = device.hasLines ? 0 : sizes.sharedBlock();
   device.progressOffset = sizes.progressOffset();
   device.linesOffset = sizes.words;
   device.linesBytes = sizes.lines;
@@ -130,8 +131,10 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
     status = made->takeOwnMemory();
   if (!status.ok())
     return status;
-  // Who has data of its own to wait for may be ahead; others meet at the begin.
-  const bool mayBeAhead = device.numBlocks == 0 || device.straight.images != nullptr;
+  // Who has data of its own to wait for may be ahead; others meet at the begin, as all whose block
+  // other calls use, too.
+  const bool mayBeAhead =
+      device.numBlocks == 0 || (device.hasLines && device.straight.images != nullptr);
   device.lead = mayBeAhead ? device.ring : 1;
   device.numBlocks = std::max(device.numBlocks, 1u);
   return made;

@@ -2,13 +2,14 @@
 // call after the other, whatever their kinds and counts. So a call needs no registration, and what
 // a rank has of a shape is its own business.
 //
-// Calls are numbered on each rank in the order in which they are made. Call n uses block n %
-// kMaxRing of each rank, and a rank begins it when all have begun n + 1 - DeviceCollective::lead,
-// so nobody uses that block for an earlier one any more. A block has a part for words, one for
-// lines of LL, one for lines of LL128, and one for the messages of protocol Simple, so whatever a
-// program finds in one is older of the same kind: words only grow from call to call
-// (Invocation::wordBase), and lines carry flags that no earlier call has had (flagBase), until they
-// are cleared long before 32 bits of flags come again.
+// Calls are numbered on each rank in the order in which they are made. A rank begins call n when
+// all have begun n + 1 - DeviceCollective::lead, and so have finished n - lead. Programs of LL and
+// LL128 use block n % kMaxRing of each rank, as their lead is at most kMaxRing; those of Simple,
+// whose lead is 1, all use the same one. So nobody uses a block for an earlier call any more. A
+// block of the former has a part for words, one for lines of LL and one for lines of LL128, the
+// other one words and messages, so whatever a program finds in one is older of the same kind: words
+// only grow from call to call (Invocation::wordBase), and lines carry flags that no earlier call
+// has had (flagBase), until they are cleared long before 32 bits of flags come again.
 //
 // What a rank says of a call lies in one of kTurns places of its record with the others: who
 // says it of n + kTurns has seen that all have finished n. With it goes a signature. Each

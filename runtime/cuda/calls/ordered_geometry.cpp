@@ -15,24 +15,25 @@ uint64_t roundDown(uint64_t bytes) { return bytes / kBlockAlignment * kBlockAlig
 
 } // namespace
 
-/// With little memory each part has a share of a quarter of it.
+/// With little memory each part has a share of it.
 OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryBytes,
                                            bool hasWideLines) {
-  const uint64_t block = memoryBytes / 4 / kMaxRing;
   auto part = [](uint64_t most, uint64_t share) {
     return std::max(roundDown(std::min(most, share)), kBlockAlignment);
   };
+  const uint64_t share = memoryBytes / 32 * 5; // of all blocks of lines, and of the other one
   OrderedGeometry sizes;
   sizes.words = kProgressBytes + 88 * kKiB;
   if (hasWideLines) {
-    sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 8);
-    sizes.wideLines = part(7680 * kKiB, block / 2);
+    const uint64_t block = share / kMaxRing;
+    sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 5);
+    sizes.wideLines = part(7680 * kKiB, block / 5 * 4);
   } else {
-    sizes.lines = part(15 * kMiB, block / 16 * 15);
+    sizes.lines = part(15 * kMiB, memoryBytes / 4 / kMaxRing);
     sizes.wideLines = 0;
   }
-  sizes.messages = part(64 * kMiB, block / 2);
-  sizes.scratch = roundDown(std::min(4 * kMiB, memoryBytes / 64));
+  sizes.messages = part(64 * kMiB, share);
+  sizes.scratch = part(4 * kMiB, memoryBytes / 64);
   return sizes;
 }
 
@@ -58,12 +59,11 @@ uint32_t OrderedGeometry::numLanes(uint32_t numRanks, uint64_t memoryBytes) {
 uint64_t OrderedGeometry::progressOffset() const { return words - kProgressBytes; }
 
 OrderedGeometry::Part OrderedGeometry::partFor(plan::Protocol protocol) const {
-  const uint64_t wide = words + lines;
   if (protocol == plan::Protocol::Simple)
-    return {wide + wideLines, messages};
+    return {words, messages};
   if (protocol == plan::Protocol::LL || wideLines == 0)
     return {words, lines};
-  return {wide, wideLines};
+  return {words + lines, wideLines};
 }
 
 /// What the words and flags of one call differ by, and how many there are.

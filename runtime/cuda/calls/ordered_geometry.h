@@ -11,19 +11,21 @@
 
 namespace occl::cuda {
 
-/// Bytes of a block's parts, which follow each other, each a multiple of kBlockAlignment; the same
-/// on all ranks.
+/// Bytes of a rank's memory for messages, in this order, each a multiple of kBlockAlignment; the
+/// same on all ranks: the blocks of programs of LL and LL128, one for each of `ring` calls, with
+/// words, lines of LL and lines of LL128; the rank's scratch, which its calls use one after the
+/// other; and the block of programs of Simple, with words and messages, which all calls share: such
+/// a call begins when all ranks have finished the one before.
 struct OrderedGeometry {
-  uint32_t ring = kMaxRing;                   // blocks
+  uint32_t ring = kMaxRing;                   // blocks of programs of lines
   uint64_t words, lines, wideLines, messages; // wideLines: 0 if there are none
-  /// Of the rank's scratch, behind all blocks: its calls use it one after the other.
   uint64_t scratch;
 
-  /// Of so many ranks, in device memory of so many bytes a rank. With 256 MiB there is room for all
-  /// plans in lines of algorithms/device_plans.tsv; of more, up to 2 GiB, messages
-  /// take a part: rings and chains of large data need them. Of 1 MiB or more, blocks without their
-  /// words, and scratch, take at most three eighths. hasWideLines: else programs of LL128 have lines
-  /// of LL, and no part is for their own.
+  /// Of so many ranks, in device memory of so many bytes a rank. With 128 MiB there is room for all
+  /// plans in lines of algorithms/device_plans.tsv (65 for two ranks); large messages are cut until
+  /// they fit, and faster if they are not: up to 410 MiB gives them more room. Of 1 MiB or more,
+  /// blocks without their words, and scratch, take at most 11/32. hasWideLines: else programs of
+  /// LL128 have lines of LL, no part is for their own, and all take at most 14/32.
   static OrderedGeometry forMemory(uint32_t numRanks, uint64_t memoryBytes, bool hasWideLines);
 
   /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is
@@ -34,10 +36,13 @@ struct OrderedGeometry {
 
   /// Where the progress words lie in a block.
   uint64_t progressOffset() const;
-  uint64_t block() const { return words + lines + wideLines + messages; }
-  uint64_t all() const { return ring * block() + scratch; }
+  /// Of programs of lines, and from one to the next.
+  uint64_t block() const { return lines + wideLines == 0 ? 0 : words + lines + wideLines; }
+  /// Where that of programs of Simple begins. Not 0 if there is one.
+  uint64_t sharedBlock() const { return ring * block() + scratch; }
+  uint64_t all() const { return sharedBlock() + (messages == 0 ? 0 : words + messages); }
 
-  /// Where the slots of a program begin in a block, and how many bytes there are for them.
+  /// Where the slots of a program begin in its block, and how many bytes there are for them.
   struct Part {
     uint64_t offset, bytes;
   };

@@ -30,9 +30,11 @@ void checkParts(const OrderedGeometry &sizes, bool hasWideLines) {
   EXPECT_EQ(lines.bytes, sizes.lines);
   EXPECT_EQ(wide.offset, hasWideLines ? lines.offset + lines.bytes : lines.offset);
   EXPECT_EQ(wide.bytes, hasWideLines ? sizes.wideLines : sizes.lines);
-  EXPECT_EQ(messages.offset, wide.offset + wide.bytes);
-  EXPECT_EQ(messages.offset + messages.bytes, sizes.block());
-  EXPECT_EQ(sizes.all(), kMaxRing * sizes.block() + sizes.scratch);
+  EXPECT_EQ(wide.offset + wide.bytes, sizes.block());
+  EXPECT_EQ(messages.offset, sizes.words);
+  EXPECT_EQ(messages.bytes, sizes.messages);
+  EXPECT_EQ(sizes.sharedBlock(), kMaxRing * sizes.block() + sizes.scratch);
+  EXPECT_EQ(sizes.all(), sizes.sharedBlock() + sizes.words + sizes.messages);
   EXPECT_LT(sizes.progressOffset(), sizes.words);
   EXPECT_EQ(sizes.progressOffset() % interpreter::kControlStride, 0u);
   for (uint64_t bytes : {sizes.words, lines.bytes, wide.bytes, messages.bytes, sizes.scratch})
@@ -58,9 +60,10 @@ TEST(OrderedGeometry, TakesAShareOfTheMemoryAndNoMoreThanPlansNeed) {
         const auto sizes = OrderedGeometry::forMemory(ranks, memory, hasWideLines);
         EXPECT_GE(sizes.all(), before) << "with more memory";
         before = sizes.all();
-        EXPECT_LE(sizes.all() - kMaxRing * sizes.words, memory / 8 * 3);
+        EXPECT_LE(sizes.all() - (kMaxRing + 1) * sizes.words,
+                  memory / 32 * (hasWideLines ? 11 : 14));
       }
-      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 2048 * kMiB, hasWideLines).all());
+      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 410 * kMiB, hasWideLines).all());
     }
 }
 
@@ -90,6 +93,24 @@ TEST(OrderedGeometry, HasRoomForExamples) {
       EXPECT_LE(largestBlock(*binding), part.offset + part.bytes);
     }
   }
+}
+
+/// What is said at forMemory(): programs of lines have room for all of a message.
+TEST(OrderedGeometry, HasRoomForAllPlansOfTheLibraryFrom128MiBOn) {
+  using plan_library::PlanClass;
+  for (PlanClass where : {PlanClass::DeviceRegistered, PlanClass::DeviceOrdinary})
+    for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
+      for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+        for (uint64_t mebibytes : {128, 256})
+          for (uint64_t bytes = 4; bytes < uint64_t{1} << 31; bytes = bytes * 3 / 2 / 4 * 4 + 4) {
+            auto chosen = plan_library::PlanLibrary::ofProcess().choose(
+                {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
+            ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+            const auto sizes = OrderedGeometry::forMemory(ranks, mebibytes * kMiB, true);
+            auto made = bindForDevice(*chosen->plan, sizes, {.count = bytes / sizeof(float)});
+            EXPECT_TRUE(made.ok()) << mebibytes << " MiB, " << ranks << " ranks, " << bytes
+                                   << " bytes: " << made.status().message();
+          }
 }
 
 TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {

@@ -166,7 +166,7 @@ __device__ inline bool setPlaces(const DeviceCollective &collective, uint64_t nu
     return true;
   // Where its messages lie, for every program.
   char *blocks = collective.arenas[peer] + found.where;
-  char *block = blocks + collective.blockOf(number) * collective.ringStrides[peer];
+  char *block = blocks + collective.blockOffset(number, peer);
   char *scratch = blocks + collective.ringBytes[peer];
   places[arenaPlace(peer)] = block;
   uint64_t bits = reinterpret_cast<uintptr_t>(block) | reinterpret_cast<uintptr_t>(scratch);

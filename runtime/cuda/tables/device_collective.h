@@ -12,10 +12,12 @@
 //
 // Invocations are numbered from 0, in the order in which a rank executes them; the next one of the
 // same connectors begins on a rank when the one before is finished there. Invocation n uses arena
-// block n % ring of each rank. Nothing is cleared: words and flags of an invocation are larger than
-// those of all before (wordBaseOf, flagBaseOf). When a rank begins invocation n it stores n + 1
-// into `begun` of its records. Before it does anything else it waits until all ranks
-// - have begun n + 1 - ring, and so have finished n - ring, which used the same arena blocks;
+// block n % ring of each rank, or with protocol Simple the one that all share (sharedBlock). Nothing
+// is cleared: words and flags of an invocation are larger than those of all before (wordBaseOf,
+// flagBaseOf). When a rank begins invocation n it stores n + 1 into `begun` of its records. Before
+// it does anything else it waits until all ranks
+// - have begun n + 1 - lead, and so have finished n - lead, which may have used the same arena
+//   block: lead is at most `ring`, and 1 with a block that all share;
 // - of a direct program: have begun n, so that their buffers may be accessed, and have said where
 //   these are. There are kTurns places for that, see ordered_connectors.h.
 #pragma once
@@ -146,6 +148,9 @@ struct DeviceCollective {
   uint64_t ringStrides[kMaxRanks] = {};
   /// Bytes of a rank's blocks all together; its scratch lies behind them.
   uint64_t ringBytes[kMaxRanks] = {};
+  /// Of each rank, from its first block on: the block of all invocations of programs like this one,
+  /// whatever their numbers. 0: of each invocation its own, see blockOf().
+  uint64_t sharedBlock = 0;
   /// This rank's progress words of an arena block, from the block's begin.
   uint64_t progressOffset = 0;
   /// Of this rank, by thread block: the number of the next invocation.
@@ -153,7 +158,8 @@ struct DeviceCollective {
   uint32_t numOrdinals = 0;
   /// Of kind, plan, count, type, operation and root.
   uint16_t signature = 0;
-  /// A rank may begin invocation n when all others have begun n + 1 - lead; at most `ring`.
+  /// A rank may begin invocation n when all others have begun n + 1 - lead; at most `ring`, and 1
+  /// with a shared block, unless it has nothing to do there.
   uint32_t lead = 1;
   /// Bytes of a block in which lines of LL lie, from so many on.
   uint64_t linesOffset = 0, linesBytes = 0;
@@ -166,6 +172,10 @@ struct DeviceCollective {
   /// Which of its arena blocks an invocation uses, and how many before it have used that.
   /// Without divisions, which take a device longer than a load.
   OCCL_INLINE uint64_t blockOf(uint64_t number) const { return number & (ring - 1); }
+  /// Where it begins, from the first block of that rank on.
+  OCCL_INLINE uint64_t blockOffset(uint64_t number, uint32_t r) const {
+    return sharedBlock != 0 ? sharedBlock : blockOf(number) * ringStrides[r];
+  }
   OCCL_INLINE uint64_t earlierIn(uint64_t number) const { return number >> (ring / 2); }
   /// Which of the places in the records of the other ranks is an invocation's.
   OCCL_INLINE static uint32_t turnOf(uint64_t number) { return number & (kTurns - 1); }

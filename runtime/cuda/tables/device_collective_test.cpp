@@ -131,6 +131,73 @@ struct Standing {
 };
 using State = std::vector<Standing>;
 
+/// Whether a rank may begin a call with the shared block while another rank has not finished an
+/// earlier one with it. isShared: which calls have it, over and over; the others may be ahead. All
+/// states are tried.
+bool sharesTheBlock(uint32_t numRanks, const std::vector<bool> &isShared, uint32_t leadOfShared) {
+  const uint64_t calls = 2 * isShared.size() + kMaxRing;
+  const auto sharesAt = [&](uint64_t n) { return isShared[n % isShared.size()]; };
+  std::set<State> seen;
+  std::vector<State> open = {State(numRanks, Standing{0, false})};
+  bool isInUse = false;
+  const auto visit = [&](State state) {
+    if (seen.insert(state).second)
+      open.push_back(std::move(state));
+  };
+  while (!open.empty()) {
+    const State state = open.back();
+    open.pop_back();
+    for (uint32_t r = 0; r < numRanks; ++r) {
+      State next = state;
+      const uint64_t number = state[r].call;
+      const DeviceCollective device = ordered(sharesAt(number) ? leadOfShared : kMaxRing);
+      const auto lets = [&](const Standing &peer) {
+        return &peer == &state[r] || device.letsBegin(peer.call + 1, number);
+      };
+      if (state[r].hasBegun) {
+        next[r] = {number + 1, false};
+        if (number + 1 < calls)
+          visit(std::move(next));
+        continue;
+      }
+      if (!std::ranges::all_of(state, lets))
+        continue;
+      for (const Standing &peer : state)
+        for (uint64_t m = peer.call; m < number && sharesAt(number); ++m)
+          isInUse |= sharesAt(m);
+      next[r].hasBegun = true;
+      visit(std::move(next));
+    }
+  }
+  return isInUse;
+}
+
+TEST(SharedBlock, HasOneCallAtATimeWhateverComesInBetween) {
+  for (uint32_t numRanks : {2u, 3u})
+    for (uint32_t bits = 0; bits < 64; ++bits) {
+      std::vector<bool> isShared;
+      for (uint32_t n = 0; n < 6; ++n)
+        isShared.push_back(bits >> n & 1);
+      EXPECT_FALSE(sharesTheBlock(numRanks, isShared, 1)) << bits;
+    }
+}
+
+TEST(SharedBlock, HasTwoWithALargerLead) {
+  EXPECT_TRUE(sharesTheBlock(2, {true}, 2));
+  EXPECT_TRUE(sharesTheBlock(2, {true, false}, kMaxRing));
+}
+
+TEST(SharedBlock, IsWhereItIsWhateverTheNumber) {
+  DeviceCollective device = ordered(1);
+  device.ringStrides[1] = 4096;
+  for (uint64_t n : {0, 1, 2, 3, 4, 1001}) {
+    device.sharedBlock = 0;
+    EXPECT_EQ(device.blockOffset(n, 1), n % kMaxRing * 4096);
+    device.sharedBlock = 65536;
+    EXPECT_EQ(device.blockOffset(n, 1), 65536u);
+  }
+}
+
 /// All that ranks can come to that begin when `device` lets them or later, in any order: so also
 /// ranks of which some begin with a smaller lead. Calls are counted from the one of the rank that
 /// is furthest behind, `first`: what follows from numbers repeats itself with them.
