@@ -24,7 +24,7 @@ void Lane::find(const IdState &id, const Collective &shape, const Fabric &fabric
     if (r == fabric.rank())
       continue;
     const auto ring = PrepostedRing::unpack(id.peerRings[r].load(std::memory_order_relaxed));
-    if (ring.largest == 0 || !shape.fits(ring, r))
+    if (!shape.fits(ring, r))
       return;
     add(r, ring);
   }

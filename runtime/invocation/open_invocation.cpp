@@ -171,7 +171,7 @@ transport::PrepostedRing ringOf(IdState &id, const Fabric &fabric, uint32_t r) {
 /// Where rank r's block of the invocation lies, if that is known before it has announced it.
 char *prepostedBlock(const OpenInvocation &invocation, const Fabric &fabric, uint32_t r) {
   const transport::PrepostedRing ring = ringOf(*invocation.id, fabric, r);
-  if (ring.largest == 0 || !invocation.collective->fits(ring, r))
+  if (!invocation.collective->fits(ring, r))
     return nullptr;
   return charsAt(fabric.of(r).arena(),
                  ring.offsetOf(invocation.ordinal, invocation.collective->binding->arenaBytes(r)));

@@ -172,7 +172,7 @@ Status Admission::reserveMemory(OpenInvocation &invocation) {
 /// With blocks for `needed` bytes, and at most so many bytes in all. A ring of calls, which have
 /// shapes of many sizes, has as large ones as there is room for, and small ones, too.
 PrepostedRing Admission::sizesOf(uint64_t needed, uint64_t mostBytes, bool isOfCalls) {
-  constexpr uint64_t kMostBlockBytes = 8 << 10;
+  constexpr uint64_t kLargestBlock = 8 << 10;
   const auto hasRoom = [&](uint64_t smallest, uint64_t largest) {
     const PrepostedRing ring{0, smallest, largest};
     return transport::Arena::roundToClass(ring.bytes()) <= mostBytes;
@@ -182,12 +182,12 @@ PrepostedRing Admission::sizesOf(uint64_t needed, uint64_t mostBytes, bool isOfC
   PrepostedRing ring;
   ring.smallest = isOfCalls ? kSmallest : alignUp(needed, PrepostedRing::kAlignment);
   ring.largest = ring.blockBytes(needed);
-  while (isOfCalls && 2 * ring.largest <= kMostBlockBytes && hasRoom(kSmallest, 2 * ring.largest))
+  while (isOfCalls && 2 * ring.largest <= kLargestBlock && hasRoom(kSmallest, 2 * ring.largest))
     ring.largest *= 2;
   while (ring.smallest < ring.largest && !hasRoom(ring.smallest, ring.largest))
     ring.smallest *= 2;
-  return ring.largest <= kMostBlockBytes && hasRoom(ring.smallest, ring.largest) ? ring
-                                                                                 : PrepostedRing();
+  return ring.largest <= kLargestBlock && hasRoom(ring.smallest, ring.largest) ? ring
+                                                                               : PrepostedRing();
 }
 
 /// Gives the sequence a ring, if the shape needs one that it may have, and there are few enough
@@ -201,8 +201,7 @@ void Admission::makeRing(IdState &id, const Collective &shape) {
   const bool isOfCalls = id.id == kCallSequence;
   const uint64_t ofCalls = std::min(kMostOfCalls, rings.size() / 2);
   const uint64_t room = rings.size() - rings.bytesInUse();
-  const uint64_t most =
-      isOfCalls ? std::max(ofCalls, std::min(kMostOfCalls, room)) : room - std::min(room, ofCalls);
+  const uint64_t most = isOfCalls ? std::min(kMostOfCalls, room) : room - std::min(room, ofCalls);
   id.ring = sizesOf(needed, most, isOfCalls);
   if (id.ring.largest == 0)
     return;
