@@ -17,10 +17,14 @@ namespace occl::nccl {
 namespace {
 
 /// What OCCL is told. Waiting for ranks has no deadline that matters: 49 days.
-occlConfig_t occlConfig(int device) {
+occlConfig_t occlConfig(int device, int numRanks) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = OCCL_NO_TIMEOUT - 1;
   config.heapBytes = 1 << 20; // nothing here is of occlMemAlloc
+  // With less, large messages are slower (docs/decisions/gpu/ordered-connectors.md). More than two
+  // ranks were not measured with less than the default.
+  if (numRanks <= 2)
+    config.arenaBytes = 128 << 20;
   streams().configure(config, device);
   return config;
 }
@@ -32,7 +36,7 @@ Outcome joinRanks(const NewComm &what, bool isAsked, Executor &made) {
     if (Outcome outcome = makeOther(what, made.other); !outcome.ok() || made.other)
       return outcome;
   const int device = what.comm->device;
-  const occlConfig_t with = occlConfig(device);
+  const occlConfig_t with = occlConfig(device, what.numRanks);
   noteUse(what.numRanks, what.rank, device, "");
   return outcomeOf(
       occlCommInitRank(&made.own, what.numRanks, what.rank, nameOf(what.id).c_str(), &with));
