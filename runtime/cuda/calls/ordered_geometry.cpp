@@ -21,18 +21,17 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryByt
   auto part = [](uint64_t most, uint64_t share) {
     return std::max(roundDown(std::min(most, share)), kBlockAlignment);
   };
-  const uint64_t share = memoryBytes / 32 * 5; // of all blocks of lines, and of the other one
   OrderedGeometry sizes;
   sizes.words = kProgressBytes + 88 * kKiB;
   if (hasWideLines) {
-    const uint64_t block = share / kMaxRing;
+    const uint64_t block = memoryBytes / 32 * 5 / kMaxRing;
     sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 5);
     sizes.wideLines = part(7680 * kKiB, block / 5 * 4);
   } else {
     sizes.lines = part(15 * kMiB, memoryBytes / 4 / kMaxRing);
     sizes.wideLines = 0;
   }
-  sizes.messages = part(64 * kMiB, share);
+  sizes.messages = part(64 * kMiB, memoryBytes / 16 * 3);
   sizes.scratch = part(4 * kMiB, memoryBytes / 64);
   return sizes;
 }

@@ -61,9 +61,9 @@ TEST(OrderedGeometry, TakesAShareOfTheMemoryAndNoMoreThanPlansNeed) {
         EXPECT_GE(sizes.all(), before) << "with more memory";
         before = sizes.all();
         EXPECT_LE(sizes.all() - (kMaxRing + 1) * sizes.words,
-                  memory / 32 * (hasWideLines ? 11 : 14));
+                  memory / 32 * (hasWideLines ? 12 : 15));
       }
-      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 410 * kMiB, hasWideLines).all());
+      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 342 * kMiB, hasWideLines).all());
     }
 }
 

@@ -55,7 +55,7 @@ void Binder::measureMessages() {
 Status Binder::layOutMessages() {
   if (mayHaveReferences())
     findCopies();
-  for (messageBytes = request.tiles.messageBytes;; messageBytes = smallerMessageBytes()) {
+  for (messageBytes = request.tiles.messageBytes;; messageBytes /= 2) {
     chooseTiles();
     chooseLines();
     if (Status status = checkMessages(); !status.ok())
@@ -66,18 +66,6 @@ Status Binder::layOutMessages() {
         messageBytes <= request.smallestMessageBytes)
       return {};
   }
-}
-
-/// The largest arena does not fit: of what messages have they keep what there is room for, in 64ths.
-/// As tiles and alignment add to it, this may take several tries.
-uint64_t Binder::smallerMessageBytes() const {
-  const uint64_t largest = std::ranges::max(binding->arenaSizes);
-  const uint64_t fixed = std::max(std::ranges::max(binding->counterSizes), request.slotsOffset);
-  const uint64_t room = request.mostArenaBytes - std::min(request.mostArenaBytes, fixed);
-  const uint64_t parts = std::clamp<uint64_t>(room / ((largest - fixed) / 64 + 1), 8, 63);
-  const uint64_t now =
-      std::min(messageBytes, messageElements(maxCount) * binding->bound.elementBytes);
-  return std::max(now / 64 * parts, request.smallestMessageBytes);
 }
 
 void Binder::chooseTiles() {

@@ -28,8 +28,8 @@ struct BindRequest {
   TilePolicy tiles = {};
   Placement placement = Placement::AtSource; // all ranks must use the same
   LinePolicy lines = {};
-  /// If some rank's arena block would have more bytes than `mostArenaBytes`, messages are cut until
-  /// it has not, down to `smallestMessageBytes`; those in lines are not. A block may still have more: see
+  /// While some rank's arena block would have more bytes than `mostArenaBytes`, messages are halved,
+  /// down to `smallestMessageBytes`; those in lines are not. A block may still have more: see
   /// arenaBytes(). All ranks must use the same.
   uint64_t mostArenaBytes = ~0ull, smallestMessageBytes = 0;
   /// Messages have no lines, whatever protocol the plan wants. All ranks must use the same.

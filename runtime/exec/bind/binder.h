@@ -57,7 +57,6 @@ private:
   void setScalars();
   void measureMessages();
   Status layOutMessages();
-  uint64_t smallerMessageBytes() const;
   void chooseTiles();
   void chooseLines();
   uint64_t lineBytes(uint64_t dataBytes) const;
