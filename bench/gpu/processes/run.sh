@@ -2,7 +2,7 @@
 # run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; ordinary: buffers of cudaMalloc, and in a table plans that
 # the library chooses; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
-# off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks.
+# off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks; OCCL_BENCH_ARENA_MIB: arenaBytes.
 here=$(cd "$(dirname "$0")" && pwd)
 ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary]}
 mode=${2:-table}
