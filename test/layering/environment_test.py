@@ -17,7 +17,7 @@ WRITTEN = re.compile(rf"`({BEGINS})`")
 PAGE = pathlib.Path("docs/reference/environment.md")
 # Strings that are no variables that anything installed looks at, and why.
 OTHERS = {
-    "NCCL_VERSION": "no library's: programs are built with it, so it is not named as ignored",
+    "NCCL_VERSION": "set by images, for the package that they have: known, so that it is not named as ignored",
 }
 
 
