@@ -25,7 +25,8 @@ constexpr uint64_t kCount = 64;
 /// One rank with a device that has no worker.
 class ManualRank {
 public:
-  ManualRank(std::unique_ptr<Fabric> fabric, std::shared_ptr<bootstrap::SharedBell> bell, bool preemption)
+  ManualRank(std::unique_ptr<Fabric> fabric, std::shared_ptr<bootstrap::SharedBell> bell,
+             bool preemption)
       : device(makeDevice(std::move(bell), preemption)), core(device, std::move(fabric), Options{}),
         admission(core), executor(*device),
         watchdog(core, [](uint64_t) { return insight::KnownCollective{}; }, [] {}) {
