@@ -134,9 +134,9 @@ struct Collective {
     return mayUseRing && binding->arenaBytes(r) <= ring.largest;
   }
   /// What the flags of an invocation exceed by its slices' numbers, less than 2^kSliceBits. For
-  /// blocks in rings: whatever has been in one, no line in it has a flag of today, but for hashes of
-  /// traits and sequences that are equal, or as far apart as two calls (docs/memory.md). Else 0, for
-  /// cleared blocks.
+  /// blocks in rings: whatever has been in one, no line in it has a flag of today, but for hashes
+  /// of traits and sequences that are equal, or as far apart as two calls (docs/memory.md). Else 0,
+  /// for cleared blocks.
   uint64_t flagBase(uint64_t sequence, uint64_t ordinal) const;
   static constexpr unsigned kSliceBits = 8;
 };

@@ -12,10 +12,10 @@
 //
 // Invocations are numbered from 0, in the order in which a rank executes them; the next one of the
 // same connectors begins on a rank when the one before is finished there. Invocation n uses arena
-// block n % ring of each rank, or with protocol Simple the one that all share (sharedBlock). Nothing
-// is cleared: words and flags of an invocation are larger than those of all before (wordBaseOf,
-// flagBaseOf). When a rank begins invocation n it stores n + 1 into `begun` of its records. Before
-// it does anything else it waits until all ranks
+// block n % ring of each rank, or with protocol Simple the one that all share (sharedBlock).
+// Nothing is cleared: words and flags of an invocation are larger than those of all before
+// (wordBaseOf, flagBaseOf). When a rank begins invocation n it stores n + 1 into `begun` of its
+// records. Before it does anything else it waits until all ranks
 // - have begun n + 1 - lead, and so have finished n - lead, which may have used the same arena
 //   block: lead is at most `ring`, and 1 with a block that all share;
 // - of a direct program: have begun n, so that their buffers may be accessed, and have said where
