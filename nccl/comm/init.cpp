@@ -21,11 +21,11 @@ occlConfig_t occlConfig(int device, int numRanks) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = OCCL_NO_TIMEOUT - 1;
   config.heapBytes = 1 << 20; // nothing here is of occlMemAlloc
+  streams().configure(config, device);
   // With less, large messages are slower (docs/decisions/gpu/ordered-connectors.md). More than two
   // ranks were not measured with less than the default.
-  if (numRanks <= 2)
-    config.arenaBytes = 128 << 20;
-  streams().configure(config, device);
+  if (numRanks <= 2 && config.deviceKind == occlDeviceCuda)
+    config.arenaBytes = 192 << 20;
   return config;
 }
 

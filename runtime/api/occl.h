@@ -162,7 +162,7 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
  * it, by streams and events; of two that run at a time one fails the communicator with
  * occlInvalidArgument, if it is noticed. The first captured call waits until the calls before it
  * have ended; what was captured is not launched after occlCommDestroy. The first call takes up to
- * a quarter of the rank's device memory for messages, and each new shape what its tables take;
+ * 3/8 of the rank's device memory for messages, and each new shape what its tables take;
  * shapes that were not called for long make room, but none once a call has been captured.
  * occlAgain: there is not enough. Ids and priorities are nothing to such calls, and
  * occlCommGetStats, reports and traces have nothing of them.

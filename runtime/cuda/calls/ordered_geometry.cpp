@@ -28,10 +28,10 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryByt
     sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 5);
     sizes.wideLines = part(7680 * kKiB, block / 5 * 4);
   } else {
-    sizes.lines = part(15 * kMiB, memoryBytes / 4 / kMaxRing);
+    sizes.lines = part(15 * kMiB, memoryBytes / 64 * 15 / kMaxRing);
     sizes.wideLines = 0;
   }
-  sizes.messages = part(64 * kMiB, memoryBytes / 16 * 3);
+  sizes.messages = part(64 * kMiB, memoryBytes / 8);
   sizes.scratch = part(4 * kMiB, memoryBytes / 64);
   return sizes;
 }

@@ -23,9 +23,9 @@ struct OrderedGeometry {
 
   /// Of so many ranks, in device memory of so many bytes a rank. With 128 MiB there is room for all
   /// plans in lines of algorithms/device_plans.tsv (65 for two ranks); large messages are cut until
-  /// they fit, and faster if they are not: up to 342 MiB gives them more room. Of 1 MiB or more,
-  /// blocks without their words, and scratch, take at most 12/32. hasWideLines: else programs of
-  /// LL128 have lines of LL, no part is for their own, and all take at most 15/32.
+  /// they fit, and faster if they are not: up to 512 MiB gives them more room. Of 1 MiB or more,
+  /// blocks without their words, and scratch, take at most 3/10. hasWideLines: else programs of
+  /// LL128 have lines of LL, no part is for their own, and all take at most 3/8.
   static OrderedGeometry forMemory(uint32_t numRanks, uint64_t memoryBytes, bool hasWideLines);
 
   /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is

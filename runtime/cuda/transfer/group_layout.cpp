@@ -9,6 +9,7 @@ namespace occl::cuda {
 namespace {
 
 constexpr uint64_t kMostBytes = 16 << 20, kMostSlotBytes = 64 << 10;
+constexpr uint64_t kEnoughMemory = 128 << 20;
 constexpr uint32_t kMostSlots = 64;
 
 /// Which thread block does a piece is a rank's own business, and found when it runs: the other side
@@ -28,8 +29,8 @@ PairGeometry PairGeometry::forMemory(uint64_t begin, uint32_t numRanks, uint64_t
   PairGeometry pairs;
   pairs.begin = begin;
   pairs.numRanks = numRanks;
-  const uint64_t ring =
-      std::bit_floor(std::min(kMostBytes, memoryBytes / 16) / (kTransferWays * numRanks));
+  const uint64_t bytes = memoryBytes >= kEnoughMemory ? kMostBytes : memoryBytes / 16;
+  const uint64_t ring = std::bit_floor(bytes / (kTransferWays * numRanks));
   if (ring < transfer::kEagerBytes)
     return pairs;
   pairs.numSlots = kMostSlots;

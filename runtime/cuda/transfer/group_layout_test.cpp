@@ -19,11 +19,13 @@ daemon::Transfer transferOf(bool isSend, uint32_t peer, uint64_t count,
   return {isSend, peer, {reinterpret_cast<char *>(uintptr_t{4096}), count, type}};
 }
 
-TEST(PairGeometry, TakesASixteenthOfTheMemoryAtMost) {
+TEST(PairGeometry, TakesAsMuchFrom128MiBOnAndElseASixteenthAtMost) {
   for (uint32_t n = 1; n <= kMaxRanks; ++n)
     for (uint64_t memory = 1 << 20; memory <= uint64_t{1} << 32; memory *= 2) {
       const auto pairs = PairGeometry::forMemory(0, n, memory);
-      EXPECT_LE(pairs.bytes() - pairs.wordBytes(), memory / 16) << n << " ranks, " << memory;
+      EXPECT_LE(pairs.bytes() - pairs.wordBytes(),
+                memory < uint64_t{128} << 20 ? memory / 16 : uint64_t{16} << 20)
+          << n << " ranks, " << memory;
       EXPECT_LE(pairs.wordBytes(), uint64_t{64} << 10) << n << " ranks, " << memory;
       if (pairs.numSlots == 0)
         continue;
@@ -33,6 +35,7 @@ TEST(PairGeometry, TakesASixteenthOfTheMemoryAtMost) {
     }
   EXPECT_EQ(usual(2).numSlots * usual(2).slotBytes, uint64_t{4} << 20);
   EXPECT_EQ(usual(8).numSlots * usual(8).slotBytes, uint64_t{1} << 20);
+  EXPECT_EQ(PairGeometry::forMemory(0, 2, uint64_t{128} << 20).bytes(), usual(2).bytes());
   EXPECT_EQ(PairGeometry::forMemory(0, 2, 1 << 20).numSlots, 0u);
 }
 

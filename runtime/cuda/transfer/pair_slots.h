@@ -56,7 +56,8 @@ struct PairGeometry {
   uint32_t numSlots = 0; // of each pair and way; a power of two; 0: there is too little memory
   uint64_t slotBytes = 0;
 
-  /// For so many ranks with so much device memory each: at most a sixteenth of it, and 16 MiB.
+  /// For so many ranks with so much device memory each: of 128 MiB or more at most 16 MiB, of less
+  /// at most a sixteenth.
   static PairGeometry forMemory(uint64_t begin, uint32_t numRanks, uint64_t memoryBytes);
 
   OCCL_INLINE uint64_t pieces(uint64_t bytes) const {

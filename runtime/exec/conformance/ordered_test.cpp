@@ -23,19 +23,23 @@
 namespace occl::interpreter::conformance {
 namespace {
 
-/// Of a block: words, lines of LL, lines of LL128, messages. Small, so that programs meet.
+/// Of a block of programs of lines: words, lines of LL, lines of LL128; of the one behind all of
+/// these, which the others share: words, messages. Small, so that programs meet.
 constexpr uint64_t kWords = 24 << 10, kProgress = 8 << 10;
 constexpr uint64_t kPart = 192 << 10;
-constexpr uint64_t kBlock = kWords + 3 * kPart;
+constexpr uint64_t kBlock = kWords + 2 * kPart;
 constexpr uint32_t kRing = cuda::kMaxRing;
+constexpr uint64_t kSharedBlock = kRing * kBlock;
+constexpr uint64_t kArena = kSharedBlock + kWords + kPart;
 
 /// What a sequence lacks of what makes it right.
-enum class Flaw { None, NoWordBase, NoFlagBase, SharedParts, NoLead };
+enum class Flaw { None, NoWordBase, NoFlagBase, SharedParts, NoLead, SharedBlockAhead };
 
 cuda::DeviceCollective ordered(uint32_t lead) {
   cuda::DeviceCollective device;
   device.ring = kRing;
   device.lead = lead;
+  std::ranges::fill(device.ringStrides, kBlock);
   return device;
 }
 
@@ -45,6 +49,7 @@ struct Call {
   std::string what;
   std::unique_ptr<CheckedCollective> checked;
   bool isDirect = false;
+  bool isShared = false;    // its block
   uint32_t numFinished = 0; // ranks
 };
 
@@ -64,7 +69,7 @@ public:
       : random(seed), flaw(flaw), numRanks(2 + static_cast<uint32_t>(random() % 4)),
         hasWide(random() % 2 == 0), first(first) {
     for (uint32_t r = 0; r < numRanks; ++r) {
-      arenas.emplace_back(kRing * kBlock, 0, 0);
+      arenas.emplace_back(kArena, 0, 0);
       chooseLead(ranks.emplace_back());
       ranks[r].call = first;
     }
@@ -126,8 +131,10 @@ private:
 
   StatusOr<bool> begin(uint32_t r, Call &call) {
     Standing &rank = ranks[r];
-    // Who needs the others' buffers waits until they have said where these are.
-    const auto device = ordered(call.isDirect ? 1 : rank.lead);
+    // Who needs the others' buffers waits until they have said where these are, and who has the
+    // shared block until they have finished the call before.
+    const bool meets = call.isDirect || (call.isShared && flaw != Flaw::SharedBlockAhead);
+    const auto device = ordered(meets ? 1 : rank.lead);
     bool isAhead = false;
     for (const Standing &peer : ranks) {
       isAhead |= peer.call < call.number;
@@ -156,7 +163,7 @@ private:
   Status finish(uint32_t r, Call &call) {
     const auto device = ordered(1);
     if (device.clearsLines(call.number))
-      std::memset(block(r, call.number) + kWords, 0, kPart);
+      std::memset(block(r, call.number, false) + kWords, 0, kPart);
     ranks[r].call = call.number + 1;
     ranks[r].hasBegun = false;
     chooseLead(ranks[r]);
@@ -171,8 +178,10 @@ private:
   }
 
   void chooseLead(Standing &rank) { rank.lead = random() % 2 == 0 ? 1 : kRing; }
-  char *block(uint32_t r, uint64_t number) {
-    return arenas[r].data() + ordered(1).blockOf(number) * kBlock;
+  char *block(uint32_t r, uint64_t number, bool isShared) {
+    auto device = ordered(1);
+    device.sharedBlock = isShared ? kSharedBlock : 0;
+    return arenas[r].data() + device.blockOffset(number, r);
   }
 
   StatusOr<Call *> callOf(uint64_t number) {
@@ -211,11 +220,12 @@ private:
     options.stepOperands = random() % 2 == 0 ? 0 : 64;
     const uint64_t part = partOf(plan.protocol);
     options.slotsOffset = flaw == Flaw::SharedParts ? 0 : part;
-    Status status = cut(plan, part, options);
+    bool isShared = false;
+    Status status = cut(plan, part, options, isShared);
     if (!status.ok())
       return status;
     for (uint32_t r = 0; r < numRanks; ++r)
-      options.blocks.push_back(block(r, number));
+      options.blocks.push_back(block(r, number, isShared));
     options.progressOffset = kWords - kProgress;
     Call call{number, std::string(program.name) + ", " + std::string(plan::nameOf(plan.protocol)),
               nullptr};
@@ -225,19 +235,19 @@ private:
     if (!checked.ok())
       return Status(checked.status().code(), describe(checked.status().message(), call));
     call.checked = std::move(*checked);
+    call.isShared = isShared;
     for (uint32_t r = 0; r < numRanks; ++r)
       call.isDirect |= !call.checked->simulation().binding(r).directRanks().empty();
     return call;
   }
 
   uint64_t partOf(plan::Protocol protocol) const {
-    if (protocol == plan::Protocol::Simple)
-      return kWords + 2 * kPart;
     return protocol == plan::Protocol::LL128 && hasWide ? kWords + kPart : kWords;
   }
 
-  /// To a count for which there is room.
-  Status cut(const plan::Plan &plan, uint64_t part, SimulationOptions &options) const {
+  /// To a count for which there is room. isShared: it has no lines.
+  Status cut(const plan::Plan &plan, uint64_t part, SimulationOptions &options,
+             bool &isShared) const {
     for (;; options.count /= 2) {
       if (plan.uniformChunks)
         options.count -= options.count % plan.partChunks;
@@ -256,6 +266,7 @@ private:
       for (uint32_t r = 0; r < numRanks; ++r)
         fits &= (*bound)->arenaBytes(r) <= part + kPart &&
                 (*bound)->counterBytes(r) <= kWords - kProgress;
+      isShared = (*bound)->program().line.bytes == 0;
       if (fits)
         return {};
       if (options.count == 0)
@@ -304,7 +315,8 @@ TEST(Ordered, CallsInTheSameBlocksGiveTheReference) {
 
 /// Or what the test above passes would show nothing.
 TEST(Ordered, CallsGoWrongWithoutWhatKeepsThemApart) {
-  for (Flaw flaw : {Flaw::NoWordBase, Flaw::NoFlagBase, Flaw::SharedParts, Flaw::NoLead}) {
+  for (Flaw flaw : {Flaw::NoWordBase, Flaw::NoFlagBase, Flaw::SharedParts, Flaw::NoLead,
+                    Flaw::SharedBlockAhead}) {
     bool isWrong = false;
     for (uint64_t seed = 1; seed <= 30 && !isWrong; ++seed)
       isWrong = !std::make_unique<Sequence>(seed, 0, flaw)->run(120).ok();
