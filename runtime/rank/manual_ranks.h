@@ -9,8 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,7 +40,8 @@ public:
     CollectiveSpec spec;
     spec.plan = std::make_shared<plan::Plan>(plan);
     spec.count = kCount;
-    options.at(id).priority = priority;
+    options[id].priority = priority;
+    std::ranges::fill(buffers[id], 1.0f);
     signature.count = kCount;
     Status status = admission.learnShape(signature, std::move(spec));
     ASSERT_TRUE(status.ok()) << status.message();
@@ -77,11 +80,23 @@ public:
     });
     return ids;
   }
-  std::array<std::array<float, kCount * kRanks>, 8> buffers{};
+  /// Of bytes in its pre-posted ring; 0: it has none.
+  uint64_t ringBytes(uint64_t id) {
+    uint64_t bytes = 0;
+    admission.inspect(id, [&](const IdState &state) {
+      bytes = state.ring.largest == 0 ? 0 : state.ring.bytes();
+    });
+    return bytes;
+  }
+  /// Ids that were called before the last one give back what they hold, as far as other ranks let
+  /// them.
+  void keepOne() { admission.setMostActive(1); }
+  void tidy() { admission.tidy(); }
+  std::map<uint64_t, std::array<float, kCount * kRanks>> buffers; // by id; ones at first
 
 private:
   Signature signature;
-  std::array<CallOptions, 8> options{};
+  std::map<uint64_t, CallOptions> options; // by id
   static std::shared_ptr<Device> makeDevice(std::shared_ptr<bootstrap::SharedBell> bell,
                                             bool preemption) {
     DeviceOptions options;
@@ -124,11 +139,15 @@ protected:
     for (uint64_t id : ids)
       ranks[rank]->submit(id);
   }
-  /// Until all is complete.
-  void finish() {
+  /// As far as all come.
+  void passAll() {
     for (int turn = 0; turn < 10000; ++turn)
       for (auto &rank : ranks)
         rank->pass();
+  }
+  /// Until all is complete.
+  void finish() {
+    passAll();
     for (auto &rank : ranks)
       EXPECT_FALSE(rank->hasOpen());
   }

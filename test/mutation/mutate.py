@@ -28,7 +28,7 @@ DAEMON_PATTERNS = ["//test/explore:callbacks_explored_test", "//test/explore:cel
                    "//test/explore:doorbell_explored_test", "//test/explore:ends_explored_test", "//test/explore:failure_explored_test",
                    "//test/explore:handover_explored_test", "//test/explore:lane_explored_test", "//test/explore:life_explored_test", "//test/explore:queue_explored_test",
                    "//test/explore:pair_ring_explored_test", "//test/explore:shapes_explored_test", "//test/explore:transfers_explored_test",
-                   "//runtime/exec/conformance:references_test", "//runtime/rank:watchdog_test", "//runtime/sched/policy:scheduler_test", "//test/faults:paused_reading_test",
+                   "//runtime/exec/conformance:references_test", "//runtime/rank:late_ring_test", "//runtime/rank:watchdog_test", "//runtime/sched/policy:scheduler_test", "//test/faults:paused_reading_test",
                    "//test/faults:paused_test"]
 MOST_PROGRAMS = 2000
 
