@@ -7,15 +7,26 @@
 #include <array>
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace occl::cuda {
 namespace {
 
+constexpr uint64_t kBlockBytes = 4096;
+
 DeviceCollective ordered(uint32_t lead) {
   DeviceCollective device;
   device.ring = kMaxRing;
   device.lead = lead;
+  std::ranges::fill(device.ringStrides, kBlockBytes);
+  return device;
+}
+
+/// Of a program of protocol Simple.
+DeviceCollective shared(uint32_t lead) {
+  DeviceCollective device = ordered(lead);
+  device.sharedBlock = kMaxRing * kBlockBytes;
   return device;
 }
 
@@ -131,80 +142,24 @@ struct Standing {
 };
 using State = std::vector<Standing>;
 
-/// Whether a rank may begin a call with the shared block while another rank has not finished an
-/// earlier one with it. isShared: which calls have it, over and over; the others may be ahead. All
-/// states are tried.
-bool sharesTheBlock(uint32_t numRanks, const std::vector<bool> &isShared, uint32_t leadOfShared) {
-  const uint64_t calls = 2 * isShared.size() + kMaxRing;
-  const auto sharesAt = [&](uint64_t n) { return isShared[n % isShared.size()]; };
-  std::set<State> seen;
-  std::vector<State> open = {State(numRanks, Standing{0, false})};
-  bool isInUse = false;
-  const auto visit = [&](State state) {
-    if (seen.insert(state).second)
-      open.push_back(std::move(state));
-  };
-  while (!open.empty()) {
-    const State state = open.back();
-    open.pop_back();
-    for (uint32_t r = 0; r < numRanks; ++r) {
-      State next = state;
-      const uint64_t number = state[r].call;
-      const DeviceCollective device = ordered(sharesAt(number) ? leadOfShared : kMaxRing);
-      const auto lets = [&](const Standing &peer) {
-        return &peer == &state[r] || device.letsBegin(peer.call + 1, number);
-      };
-      if (state[r].hasBegun) {
-        next[r] = {number + 1, false};
-        if (number + 1 < calls)
-          visit(std::move(next));
-        continue;
-      }
-      if (!std::ranges::all_of(state, lets))
-        continue;
-      for (const Standing &peer : state)
-        for (uint64_t m = peer.call; m < number && sharesAt(number); ++m)
-          isInUse |= sharesAt(m);
-      next[r].hasBegun = true;
-      visit(std::move(next));
-    }
-  }
-  return isInUse;
-}
-
-TEST(SharedBlock, HasOneCallAtATimeWhateverComesInBetween) {
-  for (uint32_t numRanks : {2u, 3u})
-    for (uint32_t bits = 0; bits < 64; ++bits) {
-      std::vector<bool> isShared;
-      for (uint32_t n = 0; n < 6; ++n)
-        isShared.push_back(bits >> n & 1);
-      EXPECT_FALSE(sharesTheBlock(numRanks, isShared, 1)) << bits;
-    }
-}
-
-TEST(SharedBlock, HasTwoWithALargerLead) {
-  EXPECT_TRUE(sharesTheBlock(2, {true}, 2));
-  EXPECT_TRUE(sharesTheBlock(2, {true, false}, kMaxRing));
-}
-
 TEST(SharedBlock, IsWhereItIsWhateverTheNumber) {
   DeviceCollective device = ordered(1);
-  device.ringStrides[1] = 4096;
   for (uint64_t n : {0, 1, 2, 3, 4, 1001}) {
     device.sharedBlock = 0;
-    EXPECT_EQ(device.blockOffset(n, 1), n % kMaxRing * 4096);
+    EXPECT_EQ(device.blockOffset(n, 1), n % kMaxRing * kBlockBytes);
     device.sharedBlock = 65536;
     EXPECT_EQ(device.blockOffset(n, 1), 65536u);
   }
 }
 
-/// All that ranks can come to that begin when `device` lets them or later, in any order: so also
-/// ranks of which some begin with a smaller lead. Calls are counted from the one of the rank that
-/// is furthest behind, `first`: what follows from numbers repeats itself with them.
+/// All that ranks can come to that begin when `calls` lets them or later, in any order: so also
+/// ranks of which some begin with a smaller lead. Call first + i is calls[i], over and over. Calls
+/// are counted from the last such round's first one that the rank furthest behind has come to,
+/// `first`: what follows from numbers repeats itself with them.
 class Ranks {
 public:
-  Ranks(uint32_t numRanks, const DeviceCollective &device, uint64_t first)
-      : device(device), first(first) {
+  Ranks(uint32_t numRanks, std::vector<DeviceCollective> calls, uint64_t first)
+      : calls(std::move(calls)), first(first) {
     visit(State(numRanks, Standing{0, false}));
     while (!open.empty()) {
       const State state = open.back();
@@ -223,7 +178,7 @@ private:
   void visit(State state) {
     const uint64_t behind = std::ranges::min(state, {}, &Standing::call).call;
     for (Standing &rank : state)
-      rank.call -= behind;
+      rank.call -= behind / calls.size() * calls.size();
     if (seen.insert(state).second)
       open.push_back(std::move(state));
   }
@@ -231,12 +186,12 @@ private:
   void begin(State state, uint32_t r) {
     const uint64_t number = first + state[r].call;
     for (const Standing &peer : state)
-      if (&peer != &state[r] && !device.letsBegin(first + peer.call + 1, number))
+      if (&peer != &state[r] && !callOf(number).letsBegin(first + peer.call + 1, number))
         return;
     state[r].hasBegun = true;
     for (const Standing &peer : state)
       for (uint64_t m = first + peer.call; m < number; ++m)
-        sharesBlocks |= device.blockOf(m) == device.blockOf(number);
+        sharesBlocks |= callOf(m).blockOffset(m, 0) == callOf(number).blockOffset(number, 0);
     visit(std::move(state));
   }
 
@@ -245,19 +200,23 @@ private:
     for (const Standing &peer : state) {
       const uint64_t begun = first + peer.call + peer.hasBegun; // those before
       for (uint64_t m = ended + 1; m < begun; ++m)
-        clearsOthers |= device.blockOf(m) == device.blockOf(ended);
+        clearsOthers |= callOf(m).blockOf(m) == callOf(ended).blockOf(ended);
     }
     state[r] = {state[r].call + 1, false};
     for (const Standing &peer : state) {
       if (peer.call < state[r].call)
         furthestAhead = std::max(furthestAhead, state[r].call - peer.call);
       for (uint64_t m = first + peer.call; m < number; ++m)
-        overwritesPlaces |= device.turnOf(m) == device.turnOf(number);
+        overwritesPlaces |= DeviceCollective::turnOf(m) == DeviceCollective::turnOf(number);
     }
     visit(std::move(state));
   }
 
-  const DeviceCollective device;
+  const DeviceCollective &callOf(uint64_t number) const {
+    return calls[(number - first) % calls.size()];
+  }
+
+  const std::vector<DeviceCollective> calls;
   const uint64_t first;
   std::set<State> seen;
   std::vector<State> open;
@@ -267,7 +226,7 @@ TEST(OrderedRecords, AreNotOverwrittenBeforeAllRanksHaveReadThem) {
   for (uint32_t numRanks : {2u, 3u, 4u})
     for (uint64_t base : kManyCalls)
       for (uint64_t first = base; first < base + kTurns; ++first) {
-        const Ranks ranks(numRanks, ordered(kMaxRing), first);
+        const Ranks ranks(numRanks, {ordered(kMaxRing)}, first);
         EXPECT_FALSE(ranks.overwritesPlaces);
         EXPECT_FALSE(ranks.sharesBlocks);
         EXPECT_FALSE(ranks.clearsOthers);
@@ -279,10 +238,25 @@ TEST(OrderedRecords, AreNotOverwrittenBeforeAllRanksHaveReadThem) {
 
 TEST(OrderedRecords, AreOverwrittenWithoutTheWait) {
   DeviceCollective device = ordered(kMaxRing + 1);
-  EXPECT_TRUE(Ranks(2, device, 0).sharesBlocks);
-  EXPECT_TRUE(Ranks(2, device, 0).clearsOthers);
+  EXPECT_TRUE(Ranks(2, {device}, 0).sharesBlocks);
+  EXPECT_TRUE(Ranks(2, {device}, 0).clearsOthers);
   device.lead = kTurns;
-  EXPECT_TRUE(Ranks(2, device, 0).overwritesPlaces);
+  EXPECT_TRUE(Ranks(2, {device}, 0).overwritesPlaces);
+}
+
+TEST(SharedBlock, HasOneCallAtATimeWhateverComesInBetween) {
+  for (uint32_t numRanks : {2u, 3u})
+    for (uint32_t bits = 0; bits < 64; ++bits) {
+      std::vector<DeviceCollective> calls;
+      for (uint32_t n = 0; n < 6; ++n)
+        calls.push_back(bits >> n & 1 ? shared(1) : ordered(kMaxRing));
+      EXPECT_FALSE(Ranks(numRanks, std::move(calls), 0).sharesBlocks) << bits;
+    }
+}
+
+TEST(SharedBlock, HasTwoWithALargerLead) {
+  EXPECT_TRUE(Ranks(2, {shared(2)}, 0).sharesBlocks);
+  EXPECT_TRUE(Ranks(2, {shared(kMaxRing), ordered(kMaxRing)}, 0).sharesBlocks);
 }
 
 } // namespace
