@@ -2,7 +2,7 @@
 // peer may have written.
 #include "runtime/partitioned/requests.h"
 
-#include "runtime/control/shm/shared_bell.h"
+#include "runtime/control/testing/thread_fabrics.h"
 
 #include <gtest/gtest.h>
 
@@ -40,19 +40,10 @@ struct Rank {
 /// Two ranks, from 0 to 1.
 struct World {
   World() {
-    std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
+    auto made = daemon::testing::makeThreadFabrics(2, kArenaBytes);
+    EXPECT_TRUE(made.ok()) << made.status().message();
     for (uint32_t r = 0; r < 2; ++r)
-      bells.push_back(*bootstrap::SharedBell::makePrivate());
-    auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(kArenaBytes));
-    std::vector<std::unique_ptr<daemon::Fabric>> fabrics;
-    for (auto &group : *groups) {
-      fabrics.push_back(std::make_unique<daemon::Fabric>(std::move(group)));
-      EXPECT_TRUE(fabrics.back()->format(1).ok());
-    }
-    for (auto &fabric : fabrics)
-      EXPECT_TRUE(fabric->connect().ok());
-    for (uint32_t r = 0; r < 2; ++r)
-      ranks.push_back(std::make_unique<Rank>(std::move(fabrics[r]), bells[r]));
+      ranks.push_back(std::make_unique<Rank>(std::move(made->fabrics[r]), made->bells[r]));
   }
   StatusOr<Request *> tryMake(bool isSend, uint64_t partitions, uint64_t count, uint64_t tag = 0) {
     Terms terms;

@@ -1,7 +1,7 @@
 // What a peer has announced may be damaged: then binding it is an error that says so.
 #include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
-#include "runtime/control/shm/shared_bell.h"
+#include "runtime/control/testing/thread_fabrics.h"
 #include "runtime/invocation/open_invocation.h"
 
 #include <gtest/gtest.h>
@@ -23,19 +23,12 @@ constexpr uint32_t kRanks = 2;
 constexpr uint64_t kArenaBytes = 1 << 20;
 
 /// Rank 0 of two, with an invocation for which rank 1 has announced what a test says.
-class CorruptAnnounce : public testing::Test {
+class CorruptAnnounce : public ::testing::Test {
 protected:
   void SetUp() override {
-    std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
-    for (uint32_t r = 0; r < kRanks; ++r)
-      bells.push_back(*bootstrap::SharedBell::makePrivate());
-    auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(kArenaBytes));
-    for (auto &group : *groups) {
-      fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
-      ASSERT_TRUE(fabrics.back()->format(1).ok());
-    }
-    for (auto &fabric : fabrics)
-      ASSERT_TRUE(fabric->connect().ok());
+    auto made = testing::makeThreadFabrics(kRanks, kArenaBytes);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    fabrics = std::move(made->fabrics);
     CollectiveSpec spec;
     spec.plan = std::make_shared<plan::Plan>(plan::testing::ringAllReduce(kRanks));
     spec.count = 100;
@@ -147,7 +140,7 @@ TEST_F(CorruptAnnounce, ARingThatIsDamagedIsNotUsed) {
 
 /// Rank 0 of two processes: what binding says if rank 1 announces these places of its buffers in
 /// its heap of 64 KiB, for a plan that accesses them directly.
-class CorruptBuffers : public testing::Test {
+class CorruptBuffers : public ::testing::Test {
 protected:
   static constexpr uint64_t kHeapBytes = 64 << 10;
 

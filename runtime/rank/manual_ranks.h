@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/testing/example_plans.h"
-#include "runtime/control/shm/shared_bell.h"
+#include "runtime/control/testing/thread_fabrics.h"
 #include "runtime/rank/admission.h"
 #include "runtime/sched/executor.h"
 #include "runtime/sched/watchdog.h"
@@ -116,19 +116,11 @@ private:
 class ManualRanks : public ::testing::Test {
 protected:
   void make(bool preemption) {
-    std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
+    auto made = makeThreadFabrics(kRanks, kArenaBytes);
+    ASSERT_TRUE(made.ok()) << made.status().message();
     for (uint32_t r = 0; r < kRanks; ++r)
-      bells.push_back(*bootstrap::SharedBell::makePrivate());
-    auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(kArenaBytes));
-    std::vector<std::unique_ptr<Fabric>> fabrics;
-    for (auto &group : *groups) {
-      fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
-      ASSERT_TRUE(fabrics.back()->format(1).ok());
-    }
-    for (auto &fabric : fabrics)
-      ASSERT_TRUE(fabric->connect().ok());
-    for (uint32_t r = 0; r < kRanks; ++r)
-      ranks.push_back(std::make_unique<ManualRank>(std::move(fabrics[r]), bells[r], preemption));
+      ranks.push_back(
+          std::make_unique<ManualRank>(std::move(made->fabrics[r]), made->bells[r], preemption));
   }
   void add(uint64_t id, std::array<int32_t, kRanks> priorities,
            const plan::Plan &plan = plan::testing::ringAllReduce(kRanks)) {

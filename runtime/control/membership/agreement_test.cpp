@@ -1,6 +1,6 @@
 #include "runtime/control/membership/agreement.h"
 
-#include "runtime/control/shm/shared_bell.h"
+#include "runtime/control/testing/thread_fabrics.h"
 
 #include <gtest/gtest.h>
 
@@ -19,20 +19,10 @@ using namespace std::chrono_literals;
 
 using Members = std::vector<uint32_t>;
 
-/// Ranks that are threads, connected.
 std::vector<std::unique_ptr<Fabric>> makeFabrics(uint32_t numRanks) {
-  std::vector<std::shared_ptr<bootstrap::SharedBell>> bells;
-  for (uint32_t r = 0; r < numRanks; ++r)
-    bells.push_back(*bootstrap::SharedBell::makePrivate());
-  auto groups = bootstrap::formThreadGroup(bells, transport::Segment::bytesFor(4096));
-  std::vector<std::unique_ptr<Fabric>> fabrics;
-  for (auto &group : *groups) {
-    fabrics.push_back(std::make_unique<Fabric>(std::move(group)));
-    EXPECT_TRUE(fabrics.back()->format(1).ok());
-  }
-  for (auto &fabric : fabrics)
-    EXPECT_TRUE(fabric->connect().ok());
-  return fabrics;
+  auto made = testing::makeThreadFabrics(numRanks, 4096);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return std::move(made->fabrics);
 }
 
 /// body(rank, its part) on a thread for each rank.
