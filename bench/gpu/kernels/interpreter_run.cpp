@@ -190,7 +190,7 @@ bool InterpreterRun::uploadControls() {
 }
 
 Status InterpreterRun::uploadImages() {
-  std::vector<std::vector<char>> images; // by rank and block
+  std::vector<std::pmr::vector<char>> images; // by rank and block
   for (const auto &binding : bindings)
     for (uint32_t b = 0; b < blocks; ++b) {
       images.push_back(makeBlockImage(binding->program(), b));
@@ -206,7 +206,7 @@ Status InterpreterRun::uploadImages() {
       return {StatusCode::Again, "the pools have no room for the tables"};
     ranks[r].images = memory;
     for (uint32_t b = 0; b < blocks; ++b) {
-      std::vector<char> &image = images[r * blocks + b];
+      std::pmr::vector<char> &image = images[r * blocks + b];
       group.upload(r, memory + b * imageStride, image.data(), image.size());
     }
   }

@@ -4,16 +4,17 @@
 #include "bench/gpu/latency/resnet50_counts.h"
 #include "runtime/cuda/calls/bind_for_device.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
-#include "runtime/cuda/tables/block_images.h"
 #include "runtime/cuda/tables/limits.h"
 #include "runtime/plan_library/plan_library.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum Part : uint8_t { Choosing, Binding, Tables, kNumParts };
-constexpr std::array<const char *, kNumParts> kNames = {
-    "choosing its plan", "binding it, with tables of straight thread blocks",
-    "images of other thread blocks"};
+enum Part : uint8_t { Choosing, Binding, kNumParts };
+constexpr std::array<const char *, kNumParts> kNames = {"choosing its plan",
+                                                        "binding it and making its tables"};
 
 /// Microseconds of all counts together.
 using Times = std::array<double, kNumParts>;
@@ -40,8 +40,9 @@ template <class T> T orExit(StatusOr<T> result) {
 
 Times makeAll(const std::vector<uint64_t> &counts, uint32_t numRanks) {
   // As much memory as a communicator has unless it is told otherwise.
-  const auto sizes = cuda::OrderedGeometry::forMemory(numRanks, 1280 << 20, true);
+  const auto sizes = cuda::OrderedGeometry::forMemory(numRanks, 256 << 20, true);
   Times times = {};
+  std::vector<std::byte> room(1 << 20); // as a communicator has
   for (uint64_t count : counts) {
     Clock::time_point last = Clock::now();
     const auto lap = [&](Part part) {
@@ -53,11 +54,9 @@ Times makeAll(const std::vector<uint64_t> &counts, uint32_t numRanks) {
         {plan_library::Kind::AllReduce, numRanks, count * sizeof(float), 0,
          plan_library::PlanClass::DeviceOrdinary}));
     lap(Choosing);
-    const auto made = orExit(cuda::bindForDevice(*chosen.plan, sizes, {.count = count}));
+    std::pmr::monotonic_buffer_resource memory(room.data(), room.size());
+    orExit(cuda::bindForDevice(*chosen.plan, sizes, {.count = count}, &memory));
     lap(Binding);
-    if (!made.isStraightAlone)
-      cuda::makeBlockImages(made.bound->program());
-    lap(Tables);
   }
   return times;
 }

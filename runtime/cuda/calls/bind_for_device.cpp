@@ -1,9 +1,14 @@
 #include "runtime/cuda/calls/bind_for_device.h"
 
+#include "runtime/base/cache_line.h"
 #include "runtime/cuda/calls/device_tiles.h"
+#include "runtime/cuda/tables/adoption.h"
+#include "runtime/cuda/tables/block_images.h"
 #include "runtime/cuda/tables/limits.h"
+#include "runtime/cuda/tables/straight_images.h"
 #include "runtime/exec/step/straight.h"
 
+#include <memory_resource>
 #include <string>
 #include <utility>
 
@@ -48,30 +53,62 @@ std::string misfit(const Binding &bound, const OrderedGeometry &sizes,
   return sizes.misfit(bound, request.count);
 }
 
+/// Either may have none.
+DeviceTables inOnePiece(const BlockImages &images, const StraightTablesOnDevice &straight,
+                        uint32_t numBlocks, std::pmr::memory_resource *memory) {
+  constexpr uint64_t kAlignment = 256;
+  DeviceTables tables{.bytes = std::pmr::vector<char>(memory)};
+  tables.hasAdoptions = numBlocks > 1;
+  uint64_t bytes = tables.hasAdoptions ? Adoptions::bytesFor(numBlocks) : 0;
+  const auto place = [&](uint64_t more) {
+    const uint64_t at = alignUp(bytes, kAlignment);
+    bytes = at + more;
+    return at;
+  };
+  tables.imagesAt = place(images.bytes());
+  tables.straightAt = place(straight.bytes());
+  tables.imageStride = images.stride;
+  tables.straight = straight.layout;
+  tables.bytes.resize(bytes);
+  images.writeTo(tables.bytes.data() + tables.imagesAt);
+  straight.writeTo(tables.bytes.data() + tables.straightAt);
+  return tables;
+}
+
 } // namespace
 
 /// Steps of several lines are for straight thread blocks alone: kernels that leave and come back
 /// execute what has none.
 StatusOr<DeviceBinding> bindForDevice(const plan::Plan &plan, const OrderedGeometry &sizes,
-                                      const DeviceBindRequest &from) {
+                                      const DeviceBindRequest &from,
+                                      std::pmr::memory_resource *memory) {
   BindRequest request = requestFor(plan, sizes, from);
   request.lineStepBytes = kMaxStraightStepBytes;
-  auto bound = bind(plan, request);
+  auto bound = bind(plan, request, memory);
   if (!bound.ok())
     return bound.status();
-  DeviceBinding made;
-  made.straight = makeStraightImages((*bound)->program());
-  made.isStraightAlone = from.kernels == Kernels::InStream && !made.straight.bytes.empty();
-  if ((*bound)->program().line.bytes != 0 && !made.isStraightAlone) {
+  const auto straight = makeStraightImages((*bound)->program(), memory);
+  const bool isStraightAlone = from.kernels == Kernels::InStream && !straight.blocks.empty();
+  if ((*bound)->program().line.bytes != 0 && !isStraightAlone) {
     request.lineStepBytes = 0;
-    bound = bind(plan, request);
+    bound = bind(plan, request, memory);
     if (!bound.ok())
       return bound.status();
   }
-  if (const std::string why = misfit(**bound, sizes, request); !why.empty())
+  const auto refuse = [&](const std::string &why) {
     return Status(StatusCode::InvalidArgument, "plan '" + plan.name + "' " + why);
-  made.bound = std::move(*bound);
-  return made;
+  };
+  if (const std::string why = misfit(**bound, sizes, request); !why.empty())
+    return refuse(why);
+  const Program &program = (*bound)->program();
+  const BlockImages images =
+      isStraightAlone ? BlockImages() : makeBlockImages(program, memory);
+  if (images.stride > kTableBytes)
+    return refuse("makes tables of " + std::to_string(images.stride) +
+                  " bytes for a thread block, and a device's shared memory has room for " +
+                  std::to_string(kTableBytes) + ": use more thread blocks");
+  return DeviceBinding{std::move(*bound), inOnePiece(images, straight, program.numBlocks, memory),
+                       isStraightAlone};
 }
 
 } // namespace occl::cuda

@@ -228,8 +228,7 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
                                   bool isCaptured) const {
   if (!known.aliasing.accepts(buffers[0], buffers[1]))
     return invalid(known.aliasing.complaint(buffers[0], buffers[1]));
-  const interpreter::Binding &binding = known.shape->binding();
-  const uint64_t bytes[2] = {binding.inputBytes(), binding.outputBytes()};
+  const uint64_t bytes[2] = {known.shape->inputBytes(), known.shape->outputBytes()};
   Status status = checkOnDevice(
       {{kBufferNames[0], buffers[0], bytes[0]}, {kBufferNames[1], buffers[1], bytes[1]}},
       settings.device, isCaptured);
@@ -254,7 +253,7 @@ StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const char *input,
   auto scale = known.shape->scaleBy(factor, isCaptured);
   if (!scale.ok())
     return scale.status();
-  const uint64_t bytes = known.shape->binding().inputBytes();
+  const uint64_t bytes = known.shape->inputBytes();
   if (scale->isNone() || bytes == 0)
     return scaling;
   const auto finished = [&] { return hasGraphs ? StatusOr<uint64_t>(0) : numFinished(); };
@@ -270,9 +269,8 @@ Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buf
                             cudaStream_t stream) const {
   InStreamArguments arguments;
   arguments.collective = known.shape->in(*connectors);
-  const interpreter::Binding &binding = known.shape->binding();
-  arguments.buffers[0] = binding.inputBytes() != 0 ? buffers[0] : nullptr;
-  arguments.buffers[1] = binding.outputBytes() != 0 ? buffers[1] : nullptr;
+  arguments.buffers[0] = known.shape->inputBytes() != 0 ? buffers[0] : nullptr;
+  arguments.buffers[1] = known.shape->outputBytes() != 0 ? buffers[1] : nullptr;
   arguments.number = hasGraphs ? kAnyNumber : numCalls;
   if (!turn.waitsOnDevice)
     arguments.collective.numOrdinals = 0;

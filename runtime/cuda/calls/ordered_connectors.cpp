@@ -123,14 +123,9 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
   if (!status.ok())
     return status;
   DeviceCollective &device = made->device;
-  made->Shape::describe(*spec.plan);
   device.ring = sizes.ring;
   device.signature = signatureOf(spec.planHash, spec.count, spec.type,
                                  daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
-  if (device.numBlocks != 0)
-    status = made->takeOwnMemory();
-  if (!status.ok())
-    return status;
   // Who has data of its own to wait for may be ahead; others meet at the begin, as all whose block
   // other calls use, too.
   const bool mayBeAhead =

@@ -1,12 +1,12 @@
 #include "runtime/cuda/calls/shape.h"
 
-#include "runtime/base/cache_line.h"
 #include "runtime/cuda/device/buffer_check.h"
-#include "runtime/cuda/tables/block_images.h"
 #include "runtime/invocation/plan_scaling.h"
 
 #include <algorithm>
+#include <memory_resource>
 #include <string>
+#include <utility>
 
 namespace occl::cuda {
 
@@ -38,28 +38,32 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &
   inputDivisor = isDivided ? spec.plan->numRanks : 1;
   mayHaveFactor = daemon::mayHaveFactor(*spec.plan);
   hasOutOfPlace = spec.plan->outOfPlace;
+  // Of the binding nothing is kept.
+  std::pmr::monotonic_buffer_resource memory(context.room.data(), context.room.size());
   auto made = bindForDevice(*spec.plan, sizes,
                             {.rank = context.rank,
                              .count = spec.count,
                              .type = spec.type,
                              .op = isDivided ? ReduceOp::Sum : spec.op,
                              .hasWideLines = context.memory.hasWideLines(),
-                             .kernels = kernels});
+                             .kernels = kernels},
+                            &memory);
   if (!made.ok())
     return made.status();
-  bound = std::move(made->bound);
-  straight = std::move(made->straight);
-  isStraightAlone = made->isStraightAlone;
-  const Program &program = bound->program();
+  bufferBytes[0] = made->bound->inputBytes();
+  bufferBytes[1] = made->bound->outputBytes();
+  const Program &program = made->bound->program();
   if (program.numBlocks > context.maxBlocks)
     return invalid(spec, "has " + std::to_string(program.numBlocks) +
                              " thread blocks on a rank; the device runs " +
                              std::to_string(context.maxBlocks) + " at once");
-  return {};
+  describe(*spec.plan, program);
+  for (uint32_t b = 0; kernels == Kernels::Resident && b < program.numBlocks; ++b)
+    moved.push_back(daemon::bytesOf(program, b));
+  return program.numBlocks != 0 ? takeOwnMemory(made->tables) : Status();
 }
 
-void Shape::describe(const plan::Plan &plan) {
-  const Program &program = bound->program();
+void Shape::describe(const plan::Plan &plan, const Program &program) {
   device.rank = context.rank;
   device.numRanks = context.numRanks;
   device.numBlocks = program.numBlocks;
@@ -72,39 +76,21 @@ void Shape::describe(const plan::Plan &plan) {
     device.arenas[r] = context.memory.arena(r);
 }
 
-/// All of it is one piece, and comes to the device by one copy: words of adoptions, which begin as
-/// zeroes, the images of thread blocks, and those of straight ones. In streams either are enough.
-Status Shape::takeOwnMemory() {
-  constexpr uint64_t kAlignment = 256;
-  BlockImages images;
-  if (!isStraightAlone)
-    images = makeBlockImages(bound->program());
-  if (images.stride > kTableBytes)
-    return {StatusCode::InvalidArgument,
-            "a thread block's tables of " + std::to_string(images.stride) + " bytes exceed the " +
-                std::to_string(kTableBytes) +
-                " of a device's shared memory: use more thread blocks"};
-  const uint64_t adoptions = device.numBlocks > 1 ? Adoptions::bytesFor(device.numBlocks) : 0;
-  const uint64_t imagesAt = alignUp(adoptions, kAlignment);
-  const uint64_t straightAt = alignUp(imagesAt + images.bytes.size(), kAlignment);
-  std::vector<char> all(straightAt + straight.bytes.size());
-  std::ranges::copy(images.bytes, all.begin() + static_cast<ptrdiff_t>(imagesAt));
-  std::ranges::copy(straight.bytes, all.begin() + static_cast<ptrdiff_t>(straightAt));
-  auto memory = take(all.size());
+/// They come to the device by one copy.
+Status Shape::takeOwnMemory(const DeviceTables &tables) {
+  auto memory = take(tables.bytes.size());
   if (!memory.ok())
     return memory.status();
-  if (adoptions != 0)
+  if (tables.hasAdoptions)
     device.adoptions.memory = *memory;
-  device.imageStride = static_cast<uint32_t>(images.stride);
-  device.images = isStraightAlone ? nullptr : *memory + imagesAt;
-  if (!straight.bytes.empty()) {
-    device.straight = straight.layout;
-    device.straight.images = *memory + straightAt;
-    straight = {};
-  }
-  return context.uploads && all.size() <= UploadRing::kMostBytes
-             ? context.uploads->put(*memory, all.data(), all.size())
-             : context.memory.upload(*memory, all.data(), all.size());
+  device.imageStride = static_cast<uint32_t>(tables.imageStride);
+  device.images = tables.imageStride != 0 ? *memory + tables.imagesAt : nullptr;
+  device.straight = tables.straight;
+  if (tables.straight.stride != 0)
+    device.straight.images = *memory + tables.straightAt;
+  return context.uploads && tables.bytes.size() <= UploadRing::kMostBytes
+             ? context.uploads->put(*memory, tables.bytes.data(), tables.bytes.size())
+             : context.memory.upload(*memory, tables.bytes.data(), tables.bytes.size());
 }
 
 StatusOr<char *> Shape::take(uint64_t bytes) {
@@ -116,10 +102,6 @@ StatusOr<char *> Shape::take(uint64_t bytes) {
                                          "arenaBytes higher");
   taken.push_back(*piece);
   return context.memory.onDevice() + piece->offset;
-}
-
-uint64_t Shape::largestBuffer() const {
-  return std::max(bound->inputBytes(), bound->outputBytes());
 }
 
 StatusOr<InputScale> Shape::scaleBy(const InputFactor &factor, bool isCaptured) const {

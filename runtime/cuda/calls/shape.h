@@ -12,12 +12,14 @@
 #include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/scaling/input_scale.h"
 #include "runtime/cuda/tables/device_collective.h"
-#include "runtime/cuda/tables/straight_images.h"
-#include "runtime/exec/bind/bind.h"
+#include "runtime/exec/step/invocation.h"
 #include "runtime/invocation/collective.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace occl::cuda {
@@ -33,15 +35,20 @@ struct ShapeContext {
   /// Brings the tables of shapes to the device, on their way when the shape is made; null: they are
   /// there then.
   UploadRing *uploads = nullptr;
+  /// For the bindings of shapes, one after the other; what does not fit is allocated.
+  std::span<std::byte> room = {};
 };
 
 /// Its memory is for whoever derives from it to give back.
 class Shape {
 public:
   const DeviceCollective &collective() const { return device; }
-  const interpreter::Binding &binding() const { return *bound; }
   /// Of the caller's buffers, in bytes.
-  uint64_t largestBuffer() const;
+  uint64_t inputBytes() const { return bufferBytes[0]; }
+  uint64_t outputBytes() const { return bufferBytes[1]; }
+  uint64_t largestBuffer() const { return std::max(bufferBytes[0], bufferBytes[1]); }
+  /// What each thread block moves in a call; for resident kernels alone.
+  const std::vector<daemon::BlockBytes> &bytesOfBlocks() const { return moved; }
   /// After how many nanoseconds without progress a thread block in a stream makes way (adoption.h);
   /// 0: it does not. timeout: the call's, in nanoseconds.
   uint64_t leaveAfter(uint64_t timeout) const;
@@ -53,25 +60,24 @@ protected:
   explicit Shape(const ShapeContext &context) : context(context) {}
   ~Shape() = default;
 
-  /// InvalidArgument if the plan does not suit devices, or does not fit into connectors of that
-  /// geometry.
+  /// Describes all of `device` but its messages, and takes what kernels need in memory of this rank
+  /// alone. InvalidArgument if the plan does not suit devices, or does not fit into connectors of
+  /// that geometry; Again, SystemError.
   Status bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &sizes, Kernels kernels);
-  /// All of `device` that does not say where memory lies.
-  void describe(const plan::Plan &plan);
-  /// What its kernels need in memory of this rank alone. Again, SystemError.
-  Status takeOwnMemory();
   /// Device memory of this rank. Again.
   StatusOr<char *> take(uint64_t bytes);
   static Status invalid(const daemon::CollectiveSpec &spec, const std::string &why);
 
   const ShapeContext context;
-  std::shared_ptr<const interpreter::Binding> bound;
   DeviceCollective device;
   std::vector<ArenaSpace::Piece> taken;
 
 private:
-  StraightTablesOnDevice straight; // until the device has them
-  bool isStraightAlone = false;
+  void describe(const plan::Plan &plan, const interpreter::Program &program);
+  Status takeOwnMemory(const DeviceTables &tables);
+
+  uint64_t bufferBytes[2] = {};
+  std::vector<daemon::BlockBytes> moved;
   uint32_t inputDivisor = 1;
   bool mayHaveFactor = false, hasOutOfPlace = false;
 };

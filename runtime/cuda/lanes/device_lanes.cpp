@@ -55,9 +55,6 @@ StatusOr<std::shared_ptr<LaneShape>> DeviceLanes::shapeFor(const daemon::Collect
       nameless(spec), plan::Aliasing(*spec.plan, context.rank, spec.count, sizeOf(spec.type)),
       std::move(*made));
   shape->kernel = resident::kernelFor(shape->shape->collective());
-  const interpreter::Program &program = shape->shape->binding().program();
-  for (uint32_t b = 0; b < program.numBlocks; ++b)
-    shape->bytesOfBlocks.push_back(daemon::bytesOf(program, b));
   shape->lastUse = ++uses;
   shapes.emplace(key, shape);
   return shape;

@@ -24,7 +24,6 @@ struct LaneShape {
   std::shared_ptr<const daemon::CollectiveSpec> spec; // without what is of one call: see nameless()
   plan::Aliasing aliasing;                            // of this rank
   std::unique_ptr<OrderedShape> shape;
-  std::vector<daemon::BlockBytes> bytesOfBlocks; // that each thread block moves in a call
   uint32_t kernel = 0;
   uint64_t lastUse = 0;
   /// By lane: the number of the two in the kernel's daemon.

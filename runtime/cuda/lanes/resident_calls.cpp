@@ -114,18 +114,17 @@ resident::ResidentDaemon::Callback ResidentRank::completionOf(Started &call) {
 
 Status ResidentRank::checkBuffers(const LaneShape &shape, const std::string &name,
                                   const void *input, const void *output) const {
-  const interpreter::Binding &binding = shape.shape->binding();
   if (!shape.aliasing.accepts(input, output))
     return invalid("call " + name + ": " + shape.aliasing.complaint(input, output));
   const auto isOurs = [&](const void *buffer, uint64_t bytes) {
     return bytes == 0 || context.memory.offsetOf(buffer, bytes).has_value();
   };
   if (shape.shape->collective().isDirect &&
-      (!isOurs(input, binding.inputBytes()) || !isOurs(output, binding.outputBytes())))
+      (!isOurs(input, shape.shape->inputBytes()) || !isOurs(output, shape.shape->outputBytes())))
     return invalid("call " + name + ": plan '" + shape.spec->plan->name +
                    "' needs buffers of occlMemAlloc, as ranks access each other's buffers in it");
-  return checkOnDevice({{kBufferNames[0], input, binding.inputBytes()},
-                        {kBufferNames[1], output, binding.outputBytes()}},
+  return checkOnDevice({{kBufferNames[0], input, shape.shape->inputBytes()},
+                        {kBufferNames[1], output, shape.shape->outputBytes()}},
                        context.memory.device(), false);
 }
 
@@ -146,7 +145,6 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   call->entersEarly = order.after.has_value();
   call->name = nameOfCall(spec);
   call->shape = *shape;
-  const interpreter::Binding &binding = (*shape)->shape->binding();
   Status status = checkBuffers(**shape, call->name, order.input, order.output);
   auto scale =
       status.ok() ? (*shape)->shape->scaleBy(order.factor, false) : StatusOr<InputScale>(status);
@@ -156,15 +154,15 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
                        : status;
   if (!scale->isNone())
     call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
-                     binding.inputBytes() / sizeOf(spec.type)};
+                     (*shape)->shape->inputBytes() / sizeOf(spec.type)};
   if (status.ok() && order.callback && !spec.callbacksNeverBlock)
     status = options.scheduler->callbacks.ensureThread();
   if (status.ok())
     status = attachedDaemon(call->kernel).status();
   if (!status.ok())
     return status;
-  call->input = binding.inputBytes() != 0 ? order.input : nullptr;
-  call->output = binding.outputBytes() != 0 ? order.output : nullptr;
+  call->input = (*shape)->shape->inputBytes() != 0 ? order.input : nullptr;
+  call->output = (*shape)->shape->outputBytes() != 0 ? order.output : nullptr;
   call->priority = priorityOf(spec.priority);
   call->timeout = spec.timeout.count() != 0 ? spec.timeout : options.timeout;
   if (call->timeout < kNoDeadline && call->timeout.count() > longestTimeout.load())
@@ -336,7 +334,8 @@ void ResidentRank::noteStarted(const Started &call) {
   sequence->last = call.shape->spec;
   ++sequence->submitted;
   sequence->open.push_back(call.shape);
-  sequence->moved.resize(std::max(sequence->moved.size(), call.shape->bytesOfBlocks.size()));
+  sequence->moved.resize(
+      std::max(sequence->moved.size(), call.shape->shape->bytesOfBlocks().size()));
 }
 
 /// It was refused.

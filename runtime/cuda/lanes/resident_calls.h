@@ -63,7 +63,7 @@ struct ResidentRank::Sequence {
   void noteEnd(bool isGood) {
     if (open.empty())
       return;
-    const auto &bytes = open.front()->bytesOfBlocks;
+    const auto &bytes = open.front()->shape->bytesOfBlocks();
     if (isGood)
       moved.resize(std::max(moved.size(), bytes.size()));
     for (size_t b = 0; isGood && b < bytes.size(); ++b) {

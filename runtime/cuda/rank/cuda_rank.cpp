@@ -25,6 +25,9 @@ namespace {
 constexpr std::chrono::milliseconds kDrainPatience = std::chrono::seconds(30),
                                     kEndPatience = std::chrono::seconds(2);
 
+/// More than the bindings of nearly all plans of the library.
+constexpr size_t kRoomBytes = 1 << 20;
+
 Status invalid(std::string text) { return {StatusCode::InvalidArgument, std::move(text)}; }
 
 ControlBlock *controlBlockOf(const daemon::Fabric &fabric, uint32_t rank) {
@@ -148,11 +151,17 @@ Status CudaRank::divide(const PairGeometry &pairs) {
 
 Status CudaRank::startCalls(const PairGeometry &pairs) {
   scaledInputs = std::make_unique<ScaledInputs>(*memory, *deviceSpace, maxBlocks);
+  const auto withRoom = [&](std::unique_ptr<std::byte[]> &room) {
+    room = std::make_unique_for_overwrite<std::byte[]>(kRoomBytes);
+    ShapeContext made = context();
+    made.room = {room.get(), kRoomBytes};
+    return made;
+  };
   auto resident = ResidentRank::make(fabric,
                                      {device(), options.executors, options.isStrict,
                                       options.timeout, options.scheduler, options.firstCall,
                                       &laneBoardOf(fabric), scaledInputs.get()},
-                                     context());
+                                     withRoom(rooms[1]));
   if (!resident.ok())
     return resident.status();
   residents = std::move(*resident);
@@ -169,7 +178,7 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   if (!ring.ok())
     return ring.status();
   uploads = std::move(*ring);
-  ShapeContext ofCalls = context();
+  ShapeContext ofCalls = withRoom(rooms[0]);
   ofCalls.uploads = uploads.get();
   ordered = std::make_unique<OrderedCalls>(
       fabric, ofCalls, *watch, *scaledInputs,

@@ -78,6 +78,8 @@ private:
   std::unique_ptr<DeviceMemory> memory;
   std::unique_ptr<ArenaSpace> deviceSpace;
   std::unique_ptr<ArenaSpace> hostSpace; // null: arenas are device memory
+  /// ShapeContext::room of calls in streams and of lanes.
+  std::unique_ptr<std::byte[]> rooms[2];
   std::unique_ptr<ScaledInputs> scaledInputs;
   std::unique_ptr<HostWatch> watch;
   std::unique_ptr<ResidentRank> residents;

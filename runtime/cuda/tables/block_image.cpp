@@ -16,7 +16,12 @@ namespace {
 /// Appends tables to an image and puts their offsets where their addresses will be.
 class ImageWriter {
 public:
-  ImageWriter() : image(sizeof(ImageHeader)) {}
+  ImageWriter(const ReadyBlockTables &tables, std::pmr::memory_resource *memory) : image(memory) {
+    image.reserve(sizeof(ImageHeader) + roomOf(tables.steps) + roomOf(tables.pieces) +
+                  roomOf(tables.sources) + roomOf(tables.obstacles) +
+                  tables.sources.size() * sizeof(ReadyWord));
+    image.resize(sizeof(ImageHeader));
+  }
 
   template <class T, class U> void append(T *&pointer, const U &container) {
     std::span table(container);
@@ -27,7 +32,7 @@ public:
       std::memcpy(image.data() + reinterpret_cast<uintptr_t>(pointer), table.data(), bytes);
   }
 
-  std::vector<char> finish(ImageHeader &header) && {
+  std::pmr::vector<char> finish(ImageHeader &header) && {
     header.bytes = static_cast<uint32_t>(image.size());
     std::memcpy(image.data(), &header, sizeof header);
     image.resize(roomBytes(header));
@@ -35,7 +40,11 @@ public:
   }
 
 private:
-  std::vector<char> image;
+  template <class T> static uint64_t roomOf(const std::pmr::vector<T> &table) {
+    return alignUp(table.size() * sizeof(T), 16);
+  }
+
+  std::pmr::vector<char> image;
 };
 
 Program withoutTables(Program program) {
@@ -54,14 +63,15 @@ Program withoutTables(Program program) {
 
 } // namespace
 
-std::vector<char> makeBlockImage(const Program &program, uint32_t block) {
-  ReadyBlockTables ready = makeReadyTables(program, block);
+std::pmr::vector<char> makeBlockImage(const Program &program, uint32_t block,
+                                      std::pmr::memory_resource *memory) {
+  ReadyBlockTables ready = makeReadyTables(program, block, memory);
   ImageHeader header;
   header.program = withoutTables(program);
   header.isPerStep = ready.isPerStep;
   header.isMeasured = measureBeforehand(program, kPlaceAlignment, kAloneBytes, ready);
   header.ready = ready.view();
-  ImageWriter writer;
+  ImageWriter writer(ready, memory);
   writer.append(header.ready.steps, ready.steps);
   writer.append(header.ready.pieces, ready.pieces);
   writer.append(header.ready.sources, ready.sources);

@@ -8,6 +8,7 @@
 #include "runtime/exec/step/ready.h"
 
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 namespace occl::cuda {
@@ -29,8 +30,11 @@ OCCL_INLINE uint32_t roomBytes(const ImageHeader &header) {
   return header.bytes + header.ready.numSources * uint32_t(sizeof(interpreter::ReadyWord));
 }
 
-/// Of `block`, of so many bytes as roomBytes() says. Not yet relocated.
-std::vector<char> makeBlockImage(const interpreter::Program &program, uint32_t block);
+/// Of `block`, of so many bytes as roomBytes() says. Not yet relocated. It is of `memory`, which
+/// outlives it.
+std::pmr::vector<char>
+makeBlockImage(const interpreter::Program &program, uint32_t block,
+               std::pmr::memory_resource *memory = std::pmr::get_default_resource());
 
 /// Makes the pointers valid for an image that lies at `base` (of the memory space in which it will
 /// be read).

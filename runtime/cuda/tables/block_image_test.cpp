@@ -15,7 +15,7 @@ using conformance::Simulation;
 /// All blocks in turn, each with nothing but its image, until all are finished.
 Status runFromImages(Simulation &simulation) {
   simulation.announceAll();
-  std::vector<std::vector<std::vector<char>>> images(simulation.numRanks());
+  std::vector<std::vector<std::pmr::vector<char>>> images(simulation.numRanks());
   for (uint32_t r = 0; r < simulation.numRanks(); ++r)
     for (uint32_t b = 0; b < simulation.numBlocks(r); ++b) {
       images[r].push_back(makeBlockImage(simulation.binding(r).program(), b));

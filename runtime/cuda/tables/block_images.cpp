@@ -4,21 +4,27 @@
 #include "runtime/cuda/tables/block_image.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace occl::cuda {
 
-BlockImages makeBlockImages(const interpreter::Program &program) {
+BlockImages makeBlockImages(const interpreter::Program &program,
+                            std::pmr::memory_resource *memory) {
   constexpr uint64_t kAlignment = 128;
-  std::vector<std::vector<char>> blocks;
-  BlockImages images;
+  BlockImages images{std::pmr::vector<std::pmr::vector<char>>(memory)};
+  images.blocks.reserve(program.numBlocks);
   for (uint32_t b = 0; b < program.numBlocks; ++b) {
-    blocks.push_back(makeBlockImage(program, b));
-    images.stride = std::max(images.stride, alignUp(blocks.back().size(), kAlignment));
+    images.blocks.push_back(makeBlockImage(program, b, memory));
+    images.stride = std::max(images.stride, alignUp(images.blocks.back().size(), kAlignment));
   }
-  images.bytes.resize(images.stride * blocks.size());
-  for (uint32_t b = 0; b < program.numBlocks; ++b)
-    std::ranges::copy(blocks[b], images.bytes.begin() + static_cast<ptrdiff_t>(b * images.stride));
   return images;
+}
+
+void BlockImages::writeTo(char *memory) const {
+  for (const auto &image : blocks) {
+    std::memcpy(memory, image.data(), image.size());
+    memory += stride;
+  }
 }
 
 } // namespace occl::cuda

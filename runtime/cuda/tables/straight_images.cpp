@@ -1,7 +1,6 @@
 #include "runtime/cuda/tables/straight_images.h"
 
 #include "runtime/base/cache_line.h"
-#include "runtime/exec/step/straight_tables.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,13 +13,13 @@ namespace {
 
 constexpr uint64_t kAlignment = 128, kWarp = 32;
 
-template <class T> void copyTo(char *image, uint64_t offset, const std::vector<T> &table) {
+template <class T> void copyTo(char *image, uint64_t offset, const std::pmr::vector<T> &table) {
   if (!table.empty())
     std::memcpy(image + offset, table.data(), table.size() * sizeof(T));
 }
 
 /// Room for the largest of each table, and a step without pieces.
-StraightImages layOut(const std::vector<StraightTables> &blocks) {
+StraightImages layOut(const std::pmr::vector<StraightTables> &blocks) {
   size_t steps = 0, pieces = 0, operands = 0;
   uint32_t threads = 0;
   for (const StraightTables &tables : blocks) {
@@ -46,34 +45,39 @@ StraightImages layOut(const std::vector<StraightTables> &blocks) {
 
 } // namespace
 
-StraightTablesOnDevice makeStraightImages(const Program &program) {
-  std::vector<StraightTables> blocks;
-  blocks.reserve(program.numBlocks);
+StraightTablesOnDevice makeStraightImages(const Program &program,
+                                          std::pmr::memory_resource *memory) {
+  StraightTablesOnDevice made{std::pmr::vector<StraightTables>(memory), {}};
+  made.blocks.reserve(program.numBlocks);
   for (uint32_t b = 0; b < program.numBlocks; ++b) {
-    auto tables = makeStraightTables(program, b);
-    if (!tables)
-      return {};
-    blocks.push_back(std::move(*tables));
+    auto tables = makeStraightTables(program, b, memory);
+    if (!tables) {
+      made.blocks.clear();
+      return made;
+    }
+    made.blocks.push_back(std::move(*tables));
   }
-  if (blocks.empty())
-    return {};
-  StraightTablesOnDevice made;
-  made.layout = layOut(blocks);
+  if (made.blocks.empty())
+    return made;
+  made.layout = layOut(made.blocks);
   made.layout.isWide = program.line.bytes != kWordLineBytes;
-  made.bytes.resize(blocks.size() * made.layout.stride);
-  char *image = made.bytes.data();
-  for (StraightTables &tables : blocks) {
-    tables.steps.resize(made.layout.maxSteps); // without pieces
-    StraightOperand none;
-    none.place = kNoPlace;
-    tables.operands.resize(made.layout.maxOperands, none);
-    copyTo(image, 0, tables.steps);
-    copyTo(image, made.layout.piecesAt, tables.pieces);
-    copyTo(image, made.layout.operandsAt, tables.operands);
-    copyTo(image, made.layout.obstaclesAt, tables.obstacles);
-    image += made.layout.stride;
-  }
   return made;
+}
+
+void StraightTablesOnDevice::writeTo(char *memory) const {
+  StraightOperand none;
+  none.place = kNoPlace;
+  for (const StraightTables &tables : blocks) {
+    copyTo(memory, 0, tables.steps);
+    for (size_t s = tables.steps.size(); s < layout.maxSteps; ++s)
+      reinterpret_cast<StraightStep *>(memory)[s] = {}; // without pieces
+    copyTo(memory, layout.piecesAt, tables.pieces);
+    copyTo(memory, layout.operandsAt, tables.operands);
+    for (size_t o = tables.operands.size(); o < layout.maxOperands; ++o)
+      reinterpret_cast<StraightOperand *>(memory + layout.operandsAt)[o] = none;
+    copyTo(memory, layout.obstaclesAt, tables.obstacles);
+    memory += layout.stride;
+  }
 }
 
 } // namespace occl::cuda

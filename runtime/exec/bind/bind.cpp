@@ -26,6 +26,34 @@ bool Binding::hasOnlyLines() const {
          std::ranges::all_of(headSizes, [](uint64_t bytes) { return bytes == 0; });
 }
 
+Binder::Size Binder::sizeOfRank() const {
+  Size all;
+  for (const plan::ThreadBlock &block : plan.threadBlocksOf(rankPlan))
+    for (const plan::Instruction &instruction : plan.instructionsOf(block)) {
+      ++all.instructions;
+      const size_t operands = size_t(instruction.numSources) + instruction.numDestinations;
+      all.operands += operands;
+      all.messages += std::ranges::count(
+          std::span(plan.operands).subspan(instruction.firstOperand, operands),
+          plan::OperandKind::Connection, &plan::Operand::kind);
+    }
+  return all;
+}
+
+/// Of what reserveTables() reserves, and some more for what it does not.
+size_t Binder::expectedBytes() const {
+  constexpr size_t kEachBlock = sizeof(BoundBlock) + sizeof(uint32_t),
+                   kEachRank = 6 * sizeof(uint64_t),
+                   kEachMessage = sizeof(ConnectionEnd) + sizeof(uint32_t),
+                   kEachOperand = sizeof(BoundOperand) + sizeof(BoundAcquire) +
+                                  sizeof(BoundRelease) + sizeof(BoundNeed),
+                   kMore = 512;
+  return rankPlan.numThreadBlocks * kEachBlock + plan.numRanks * kEachRank +
+         size.instructions * sizeof(BoundInstruction) + size.operands * kEachOperand +
+         size.messages * kEachMessage +
+         plan.partChunks * sizeof(uint64_t) + kMore;
+}
+
 void Binder::setScalars() {
   Program &program = binding->bound;
   program.partChunks = plan.partChunks;
@@ -49,6 +77,10 @@ void Binder::measureMessages() {
         ++layout.messagesPerTile;
         maxCount = std::max(maxCount, instruction.count);
       }
+  size_t all = 0;
+  for (const plan::Connection &connection : plan.connections)
+    all += numMailboxes(connection);
+  mailboxes.reserve(all);
 }
 
 /// Messages as large as they may be while the arenas that they need fit.
@@ -172,7 +204,7 @@ void Binder::layOutArenas() {
   layOutCounters();
   binding->controlSizes = binding->counterSizes;
   // Lines are control words, too: they must be zero at first.
-  std::vector<uint64_t> &sizes = hasLines() ? binding->controlSizes : binding->arenaSizes;
+  Binding::Table<uint64_t> &sizes = hasLines() ? binding->controlSizes : binding->arenaSizes;
   sizes = binding->counterSizes;
   for (uint64_t &size : sizes)
     size = std::max(size, request.slotsOffset);
@@ -200,10 +232,10 @@ void Binder::layOutArenas() {
 /// Tails and heads, as far as there are any: lines have no tails, and who never waits for credit
 /// has no heads.
 void Binder::layOutCounters() {
-  std::vector<uint64_t> &sizes = binding->counterSizes;
+  Binding::Table<uint64_t> &sizes = binding->counterSizes;
   sizes.assign(plan.numRanks, 0);
   binding->headSizes.assign(plan.numRanks, 0);
-  std::vector<uint64_t> &heads = request.headsDistance != 0 ? binding->headSizes : sizes;
+  Binding::Table<uint64_t> &heads = request.headsDistance != 0 ? binding->headSizes : sizes;
   for (size_t i = 0; i < layouts.size(); ++i) {
     const plan::Connection &connection = plan.connections[i];
     layouts[i].firstMailbox = static_cast<uint32_t>(mailboxes.size());
@@ -232,19 +264,16 @@ uint64_t Binder::lastCredit(size_t connection) const {
 
 /// As many as a plan without copies for several destinations has.
 void Binder::reserveTables() {
-  size_t numInstructions = 0, numOperands = 0;
-  for (uint32_t b = 0; b < rankPlan.numThreadBlocks; ++b)
-    for (const plan::Instruction &instruction :
-         plan.instructionsOf(plan.threadBlocks[rankPlan.firstThreadBlock + b])) {
-      ++numInstructions;
-      numOperands += size_t(instruction.numSources) + instruction.numDestinations;
-    }
   binding->blocks.reserve(rankPlan.numThreadBlocks);
-  binding->instructions.reserve(numInstructions);
-  staysInOutput.reserve(numInstructions);
-  binding->operands.reserve(numOperands);
-  binding->acquires.reserve(numOperands);
-  binding->releases.reserve(numOperands);
+  binding->firstInstructions.reserve(rankPlan.numThreadBlocks);
+  binding->instructions.reserve(size.instructions);
+  staysInOutput.reserve(size.instructions);
+  binding->operands.reserve(size.operands);
+  binding->acquires.reserve(size.operands);
+  binding->releases.reserve(size.operands);
+  binding->needs.reserve(size.operands);
+  binding->ends.reserve(size.messages);
+  binding->peers.reserve(size.messages);
 }
 
 Status Binder::bindBlocks() {
@@ -430,7 +459,8 @@ void Binder::finish() {
   program.chunkBegins = binding->chunkBegins.data();
 }
 
-StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request) {
+StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request,
+                                              std::pmr::memory_resource *memory) {
   auto refuse = [&](std::string why) {
     return Status(StatusCode::InvalidArgument, "plan '" + plan.name + "': " + std::move(why));
   };
@@ -444,7 +474,7 @@ StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const Bind
                   " divides, not " + std::to_string(request.count));
   if (request.op == ReduceOp::Avg && !(plan.average && plan.hasPostcondition))
     return refuse("cannot average: no instruction is known to complete a result");
-  return Binder(plan, request).run();
+  return Binder(plan, request, memory).run();
 }
 
 } // namespace occl::interpreter

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
+#include <span>
 #include <vector>
 
 namespace occl::interpreter {
@@ -87,9 +89,9 @@ public:
   uint64_t inputBytes() const { return inputSize; }
   uint64_t outputBytes() const { return outputSize; }
   /// The ranks whose arenas or buffers this one uses: ascending.
-  const std::vector<uint32_t> &arenaRanks() const { return usedArenas; }
+  std::span<const uint32_t> arenaRanks() const { return usedArenas; }
   /// The other ranks whose buffers this one accesses directly: ascending.
-  const std::vector<uint32_t> &directRanks() const { return accessedRanks; }
+  std::span<const uint32_t> directRanks() const { return accessedRanks; }
   /// Of a thread block; null unless it was bound with BindRequest::hostSteps.
   const StepTable *steps(uint32_t block) const {
     return stepTables.empty() ? nullptr : stepTables[block].get();
@@ -101,21 +103,29 @@ public:
 
 private:
   friend class Binder;
-  Binding() = default;
+  /// expectedBytes: of its tables, about.
+  Binding(size_t expectedBytes, std::pmr::memory_resource *memory)
+      : memory(expectedBytes, memory) {}
+
+  /// Of all tables but those for hosts: calls of new counts wait for them, and one piece costs less
+  /// than twenty.
+  std::pmr::monotonic_buffer_resource memory;
+  template <class T> using Table = std::pmr::vector<T>;
 
   Program bound;
-  std::vector<BoundBlock> blocks;
-  std::vector<BoundInstruction> instructions;
-  std::vector<BoundOperand> operands;
-  std::vector<BoundAcquire> acquires;
-  std::vector<BoundRelease> releases;
-  std::vector<BoundNeed> needs;
-  std::vector<ConnectionEnd> ends;
-  std::vector<uint32_t> peers, drains;
-  std::vector<uint64_t> chunkBegins;
-  std::vector<uint64_t> arenaSizes, controlSizes, counterSizes, headSizes; // by rank
-  std::vector<uint32_t> usedArenas, accessedRanks;
-  std::vector<uint32_t> firstInstructions;                  // by thread block
+  Table<BoundBlock> blocks{&memory};
+  Table<BoundInstruction> instructions{&memory};
+  Table<BoundOperand> operands{&memory};
+  Table<BoundAcquire> acquires{&memory};
+  Table<BoundRelease> releases{&memory};
+  Table<BoundNeed> needs{&memory};
+  Table<ConnectionEnd> ends{&memory};
+  Table<uint32_t> peers{&memory}, drains{&memory};
+  Table<uint64_t> chunkBegins{&memory};
+  Table<uint64_t> arenaSizes{&memory}, controlSizes{&memory}, counterSizes{&memory},
+      headSizes{&memory}; // by rank
+  Table<uint32_t> usedArenas{&memory}, accessedRanks{&memory};
+  Table<uint32_t> firstInstructions{&memory};               // by thread block
   std::vector<std::unique_ptr<const StepTable>> stepTables; // likewise; empty: not for hosts
   uint64_t scratchSize = 0, inputSize = 0, outputSize = 0;
 };
@@ -123,7 +133,9 @@ private:
 /// The plan must have been accepted by verifyPlan and outlive only this call. InvalidArgument if
 /// the request does not fit the plan (the rank, a count that uniformChunks forbids, buffers of
 /// any rank beyond 2^62 bytes, more than 2^31 slices of a connection in lines); InvalidPlan if it
-/// uses what this interpreter does not execute (gates).
-StatusOr<std::shared_ptr<const Binding>> bind(const plan::Plan &plan, const BindRequest &request);
+/// uses what this interpreter does not execute (gates). Tables are of `memory`, which outlives them.
+StatusOr<std::shared_ptr<const Binding>>
+bind(const plan::Plan &plan, const BindRequest &request,
+     std::pmr::memory_resource *memory = std::pmr::get_default_resource());
 
 } // namespace occl::interpreter

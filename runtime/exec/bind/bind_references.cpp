@@ -18,9 +18,9 @@ bool Binder::mayHaveReferences() const {
 
 /// Whether each message has one receiver, which copies it.
 bool Binder::isOneCopyEach() const {
-  for (size_t i = 0; i < layouts.size(); ++i)
+  for (size_t i = 0; i < isCopied.size(); ++i)
     if (!isCounter(i) && (plan.connections[i].numDestinations > 1 ||
-                          std::ranges::count(layouts[i].isCopied, false) != 0))
+                          std::ranges::count(isCopied[i], false) != 0))
       return false;
   return !stores.empty();
 }
@@ -41,8 +41,9 @@ void Binder::findReferences() {
 
 /// Which messages their receivers only copy, and what is stored to each chunk.
 void Binder::findCopies() {
-  for (Layout &layout : layouts)
-    layout.isCopied.assign(layout.messagesPerTile, true);
+  isCopied.reserve(layouts.size());
+  for (const Layout &layout : layouts)
+    isCopied.emplace_back(layout.messagesPerTile, true);
   stores.resize(plan.numRanks);
   for (uint32_t r = 0; r < plan.numRanks; ++r) {
     stores[r].resize(plan.ranks[r].outputChunks);
@@ -53,7 +54,7 @@ void Binder::findCopies() {
           if (operand.kind == plan::OperandKind::Connection && !isCounter(operand.index)) {
             uint32_t message = received[operand.index]++;
             if (instruction.numSources > 1 || instruction.final)
-              layouts[operand.index].isCopied[message] = false;
+              isCopied[operand.index][message] = false;
           }
         countStores(r, instruction);
       }
@@ -145,8 +146,7 @@ void Binder::bindReference(const plan::Instruction &instruction, BoundInstructio
   for (size_t i = bound.firstOperand + bound.numSources + bound.numLocalDestinations;
        i < binding->operands.size(); ++i) {
     const BoundOperand &operand = binding->operands[i];
-    const Layout &layout = layouts[binding->ends[operand.end].connection];
-    bound.copyReceivers &= layout.isCopied[operand.message];
+    bound.copyReceivers &= isCopied[binding->ends[operand.end].connection][operand.message];
   }
 }
 

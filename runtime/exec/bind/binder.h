@@ -6,7 +6,10 @@
 #include "runtime/exec/bind/bind.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +19,11 @@ namespace occl::interpreter {
 /// Fills a Binding, phase by phase.
 class Binder {
 public:
-  Binder(const plan::Plan &plan, const BindRequest &request)
+  Binder(const plan::Plan &plan, const BindRequest &request, std::pmr::memory_resource *memory)
       : plan(plan), request(request), rankPlan(plan.ranks[request.rank]),
         chunking(plan::chunkingOf(plan, request.count, sizeOf(request.type))),
-        grain(plan::kGrainBytes / sizeOf(request.type)), binding(new Binding) {}
+        grain(plan::kGrainBytes / sizeOf(request.type)), size(sizeOfRank()),
+        binding(new Binding(expectedBytes(), memory)) {}
 
   StatusOr<std::shared_ptr<const Binding>> run() {
     setScalars();
@@ -51,9 +55,14 @@ private:
     uint32_t maxCount = 0;
     uint32_t messagesPerTile = 0;
     bool mayRefer = false;
-    std::vector<bool> isCopied; // by message of a tile: by all its receivers
   };
 
+  /// Of this rank's part of the plan.
+  struct Size {
+    size_t instructions = 0, operands = 0, messages = 0; // operands that are messages
+  };
+  Size sizeOfRank() const;
+  size_t expectedBytes() const;
   void setScalars();
   void measureMessages();
   Status layOutMessages();
@@ -142,22 +151,30 @@ private:
   const plan::RankPlan &rankPlan;
   const plan::Chunking chunking;
   const uint64_t grain; // elements of 128 bytes
+  const Size size;
   std::unique_ptr<Binding> binding;
-  std::vector<Layout> layouts; // by connection
-  std::vector<Mailbox> mailboxes;
+  /// Of what the phases tell each other: of small plans here.
+  std::array<std::byte, 8 << 10> room;
+  std::pmr::monotonic_buffer_resource notes{room.data(), room.size()};
+  std::pmr::vector<Layout> layouts{&notes}; // by connection
+  std::pmr::vector<Mailbox> mailboxes{&notes};
   static constexpr uint32_t kNoEnd = ~0u;
-  std::vector<uint32_t> receivingEnds, sendingEnds; // by connection; by mailbox
+  std::pmr::vector<uint32_t> receivingEnds{&notes}, sendingEnds{&notes}; // by connection; mailbox
   uint32_t maxCount = 0;     // chunks of the largest message; 0 if there is none
   uint64_t messageBytes = 0; // of a tile's largest message, about
-  std::vector<bool> accessed, usesArena; // by rank: another one's buffers directly; its arena
+  using Flags = std::pmr::vector<bool>;
+  Flags accessed = Flags(&notes), usesArena = Flags(&notes); // by rank: another one's buffers
+                                                             // directly; its arena
   /// How many instructions store to a chunk of an output, and how many of these do not just copy
   /// the input chunk that lies in the same place in place.
   struct Stores {
     uint32_t all = 0, others = 0;
   };
   /// By bound instruction: in place it stores nothing in the output but what is there.
-  std::vector<bool> staysInOutput;
+  Flags staysInOutput = Flags(&notes);
   std::vector<std::vector<Stores>> stores; // by rank; empty if there are no references
+  /// By connection and message of a tile: all its receivers do nothing but copy it. As `stores`.
+  std::vector<std::vector<bool>> isCopied;
 };
 
 } // namespace occl::interpreter

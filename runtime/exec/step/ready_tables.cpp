@@ -17,10 +17,13 @@ bool isPerStep(const BoundInstruction &instruction) {
 
 class Maker {
 public:
-  Maker(const Program &program, uint32_t block)
-      : program(program), index(block), bound(program.blocks[block]) {}
+  Maker(const Program &program, uint32_t block, std::pmr::memory_resource *memory)
+      : program(program), index(block), bound(program.blocks[block]), tables(memory),
+        acquires(memory), releases(memory), operands(memory), acquireObstacles(memory),
+        operandObstacles(memory) {}
 
   ReadyBlockTables make() && {
+    reserve();
     for (uint32_t i = 0; i < bound.numInstructions; ++i)
       step(i);
     tables.numInstructions = bound.numInstructions;
@@ -44,6 +47,24 @@ public:
 private:
   const BoundInstruction &instructionAt(uint32_t i) const {
     return program.instructions[bound.firstInstruction + i];
+  }
+
+  /// Enough if no instruction has scattered chunks.
+  void reserve() {
+    size_t numAcquires = 0, numReleases = 0, numOperands = 0;
+    for (uint32_t i = 0; i < bound.numInstructions; ++i) {
+      const BoundInstruction &instruction = instructionAt(i);
+      numAcquires += instruction.numInstructions != 0 ? instruction.numAcquires : 0;
+      numReleases += instruction.numInstructions != 0 ? instruction.numReleases + 1 : 0;
+      numOperands += size_t{instruction.numSources} + instruction.numDestinations;
+    }
+    tables.steps.reserve(bound.numInstructions);
+    tables.pieces.reserve(bound.numInstructions);
+    acquires.reserve(numAcquires + numReleases + numOperands);
+    releases.reserve(numReleases);
+    operands.reserve(numOperands);
+    acquireObstacles.reserve(numAcquires + numReleases + numOperands);
+    operandObstacles.reserve(numOperands);
   }
 
   void step(uint32_t i) {
@@ -168,8 +189,8 @@ private:
   const uint32_t index;
   const BoundBlock &bound;
   ReadyBlockTables tables;
-  std::vector<ReadySource> acquires, releases, operands;
-  std::vector<Obstacle> acquireObstacles, operandObstacles;
+  std::pmr::vector<ReadySource> acquires, releases, operands;
+  std::pmr::vector<Obstacle> acquireObstacles, operandObstacles;
   bool movesData = false;
   // Of the step that is being written out: what it brings a counter to, of its message.
   bool perStep = false;
@@ -197,8 +218,9 @@ ReadyTables ReadyBlockTables::view() {
           firstOperand};
 }
 
-ReadyBlockTables makeReadyTables(const Program &program, uint32_t block) {
-  return Maker(program, block).make();
+ReadyBlockTables makeReadyTables(const Program &program, uint32_t block,
+                                 std::pmr::memory_resource *memory) {
+  return Maker(program, block, memory).make();
 }
 
 bool measureBeforehand(const Program &program, uint32_t alignment, uint64_t aloneBytes,

@@ -3,15 +3,20 @@
 
 #include "runtime/exec/step/ready.h"
 
+#include <memory_resource>
 #include <vector>
 
 namespace occl::interpreter {
 
 struct ReadyBlockTables {
-  std::vector<ReadySource> sources;
-  std::vector<Obstacle> obstacles;
-  std::vector<ReadyStep> steps;
-  std::vector<FoldPiece> pieces;
+  explicit ReadyBlockTables(
+      std::pmr::memory_resource *memory = std::pmr::get_default_resource())
+      : sources(memory), obstacles(memory), steps(memory), pieces(memory) {}
+
+  std::pmr::vector<ReadySource> sources;
+  std::pmr::vector<Obstacle> obstacles;
+  std::pmr::vector<ReadyStep> steps;
+  std::pmr::vector<FoldPiece> pieces;
   uint32_t numInstructions = 0;
   uint32_t firstOperand = 0;
   /// Some step has several slices or scattered chunks: only with Resolution::PerStep.
@@ -21,8 +26,11 @@ struct ReadyBlockTables {
   ReadyTables view();
 };
 
-/// Of a program without references. If several instructions are a step, each is one slice.
-ReadyBlockTables makeReadyTables(const Program &program, uint32_t block);
+/// Of a program without references. If several instructions are a step, each is one slice. The
+/// tables are of `memory`, which outlives them.
+ReadyBlockTables
+makeReadyTables(const Program &program, uint32_t block,
+                std::pmr::memory_resource *memory = std::pmr::get_default_resource());
 
 /// Measures steps and pieces beforehand, as ReadyBlock would for places that are multiples of
 /// `alignment` bytes. False, and all is as before, if not all of that can be known: more than one

@@ -11,14 +11,13 @@ namespace {
 
 class Maker {
 public:
-  Maker(const Program &program, uint32_t block) : program(program), bound(program.blocks[block]) {}
+  Maker(const Program &program, uint32_t block, std::pmr::memory_resource *memory)
+      : program(program), bound(program.blocks[block]), tables(memory) {}
 
   std::optional<StraightTables> make() && {
     if (program.line.bytes == 0 || program.numTiles != 1 || bound.numDrains != 0)
       return {};
-    tables.pieces.reserve(kMaxStraightPieces);
-    tables.operands.reserve(kMaxStraightOperands);
-    tables.obstacles.reserve(kMaxStraightOperands);
+    reserve();
     for (uint32_t i = 0; i < bound.numInstructions; i += instructionAt(i).numInstructions)
       if (!step(i))
         return {};
@@ -30,6 +29,17 @@ public:
 private:
   const BoundInstruction &instructionAt(uint32_t i) const {
     return program.instructions[bound.firstInstruction + i];
+  }
+
+  /// Enough if each instruction is one slice.
+  void reserve() {
+    uint32_t operands = 0;
+    for (uint32_t i = 0; i < bound.numInstructions; ++i)
+      operands += uint32_t(instructionAt(i).numSources) + instructionAt(i).numDestinations;
+    tables.steps.reserve(bound.numInstructions);
+    tables.pieces.reserve(bound.numInstructions);
+    tables.operands.reserve(operands);
+    tables.obstacles.reserve(operands);
   }
 
   /// False: it has control words, data of another kind, or too much.
@@ -155,8 +165,9 @@ private:
 
 } // namespace
 
-std::optional<StraightTables> makeStraightTables(const Program &program, uint32_t block) {
-  return Maker(program, block).make();
+std::optional<StraightTables> makeStraightTables(const Program &program, uint32_t block,
+                                                 std::pmr::memory_resource *memory) {
+  return Maker(program, block, memory).make();
 }
 
 } // namespace occl::interpreter

@@ -141,10 +141,11 @@ void OneDevice::layOut(Collective &collective, const plan::Plan &plan, uint32_t 
       require(cudaErrorMemoryAllocation, "taking memory of the arena");
     const BlockImages images = makeBlockImages(binding.program());
     device.imageStride = static_cast<uint32_t>(images.stride);
-    char *memory = take(images.bytes.size());
+    std::vector<char> bytes(images.bytes());
+    images.writeTo(bytes.data());
+    char *memory = take(bytes.size());
     device.images = memory;
-    require(cudaMemcpy(memory, images.bytes.data(), images.bytes.size(), cudaMemcpyHostToDevice),
-            "cudaMemcpy");
+    require(cudaMemcpy(memory, bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
   for (uint32_t reader = 0; reader < numRanks(); ++reader)
     for (uint32_t writer = 0; writer < numRanks(); ++writer)
