@@ -4,22 +4,15 @@
   compile_plans.py options host <limit> <protocol>
   compile_plans.py options device <instances> <limit> <protocol>
       prints the options, but for ranks and parameters of the algorithm
-  compile_plans.py archive <occlc> <folder of algorithms> <output>
-      compiles what runtime/plan_library embeds: for 1 to 32 ranks on hosts and 1 to 8 on devices, there in streams and by the resident
-      daemon, with registered and with ordinary buffers
-
-The archive: a line "OCCL plans 2 <bytes of the index> <its CRC-32>", the index, then the blobs (xz). The index, as text:
-  blob <bytes> <bytes when it is unpacked>                                        in their order
-  plan <class> <collective> <ranks> <limit or -> <algorithm> <blob> <first byte in it> <bytes>
-Plans of a class, collective and number of ranks come in the order in which they are chosen: smallest sizes first.
+  compile_plans.py archive <occlc> <pack_plans> <folder of algorithms> <output>
+      compiles what runtime/plan_library embeds, for pack_plans to verify and pack: for 1 to 32 ranks on hosts and 1 to 8 on devices,
+      there in streams and by the resident daemon, with registered and with ordinary buffers
 """
 import concurrent.futures
-import lzma
 import os
 import subprocess
 import sys
 import tempfile
-import zlib
 
 BUFFERS = ("registered", "ordinary")
 MAX_RANKS = {"host": 32, "device": 8, "resident": 8}
@@ -77,45 +70,31 @@ def rows_of(path, where):
                 yield collective, n, algorithm, limit, options_of
 
 
-def compiled(occlc, folder, collective, ranks, algorithm, options):
+def compile_plan(occlc, folder, collective, ranks, algorithm, options, path):
     name, *parameters = algorithm.split(":")
     defines = [word for parameter in parameters for word in ("-D", parameter)]
-    with tempfile.TemporaryDirectory() as scratch:
-        path = os.path.join(scratch, "plan.cbor")
-        subprocess.run([occlc, "compile", f"{folder}/{collective}/{name}.coll", "-D", f"ranks={ranks}", *defines, *options,
-                        "-o", path], check=True)
-        with open(path, "rb") as plan:
-            return plan.read()
+    subprocess.run([occlc, "compile", f"{folder}/{collective}/{name}.coll", "-D", f"ranks={ranks}", *defines, *options,
+                    "-o", path], check=True)
 
 
-def archive(occlc, folder, output):
+def archive(occlc, pack_plans, folder, output):
     rows = [row for table in MAX_RANKS for row in rows_of(f"{folder}/{table}_plans.tsv", table)]
-    jobs = {}  # what is compiled once, though several rows have it
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for collective, ranks, algorithm, _, options_of in rows:
-            for options in options_of.values():
-                key = (collective, ranks, algorithm, *options)
-                if key not in jobs:
-                    jobs[key] = pool.submit(compiled, occlc, folder, collective, ranks, algorithm, options)
-        plans = {key: job.result() for key, job in jobs.items()}
-
-        # A blob for each collective, number of ranks and host or device: its plans resemble each other.
-        blobs, places, lines = {}, {}, []
-        for collective, ranks, algorithm, limit, options_of in rows:
-            for where, options in options_of.items():
-                key = (collective, ranks, algorithm, *options)
-                place = places.get((where.split("-")[0], key))
-                if not place:
-                    blob = blobs.setdefault((where.split("-")[0], collective, ranks), (len(blobs), bytearray()))
-                    place = (blob[0], len(blob[1]), len(plans[key]))
-                    blob[1].extend(plans[key])
-                    places[where.split("-")[0], key] = place
-                lines.append(["plan", where, collective, ranks, limit, algorithm, *place])
-        packed = list(pool.map(lambda blob: lzma.compress(bytes(blob[1]), preset=6), blobs.values()))
-    sizes = [["blob", len(p), len(b[1])] for p, b in zip(packed, blobs.values())]
-    index = "".join(" ".join(map(str, line)) + "\n" for line in sizes + lines).encode()
-    with open(output, "wb") as out:
-        out.write(b"OCCL plans 2 %d %d\n" % (len(index), zlib.crc32(index)) + index + b"".join(packed))
+    files, jobs, lines = {}, [], []  # what is compiled once, though several rows have it
+    with tempfile.TemporaryDirectory() as scratch:
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for collective, ranks, algorithm, limit, options_of in rows:
+                for where, options in options_of.items():
+                    key = (collective, ranks, algorithm, *options)
+                    if key not in files:
+                        files[key] = os.path.join(scratch, f"{len(files):05}.cbor")
+                        jobs.append(pool.submit(compile_plan, occlc, folder, collective, ranks, algorithm, options, files[key]))
+                    lines.append("\t".join(map(str, [where, collective, ranks, limit, algorithm, files[key]])) + "\n")
+            for job in jobs:
+                job.result()
+        plans = os.path.join(scratch, "plans")
+        with open(plans, "w", encoding="utf-8") as out:
+            out.writelines(lines)
+        subprocess.run([pack_plans, plans, output], check=True)
 
 
 def main(arguments):
@@ -123,7 +102,7 @@ def main(arguments):
         print(*host_options(*arguments[2:]))
     elif arguments[:2] == ["options", "device"] and len(arguments) == 5:
         print(*device_options(*arguments[2:]))
-    elif arguments[:1] == ["archive"] and len(arguments) == 4:
+    elif arguments[:1] == ["archive"] and len(arguments) == 5:
         archive(*arguments[1:])
     else:
         sys.exit(__doc__)

@@ -10,7 +10,7 @@ packages=(
   libhwloc-dev # finds the cores and memories of a machine
   libexpat1-dev # reads XML of other tools
   libssl-dev # HMAC and SHA-256: ranks of several machines prove who they are
-  liblzma-dev # packs the plans that come with the library
+  libzstd-dev # packs the plans that come with the library
   libgtest-dev libgmock-dev
   iproute2 # ip: network namespaces in the place of machines, for tests
   pkg-config # the example that builds against the installed library

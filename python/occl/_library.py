@@ -101,7 +101,7 @@ def _load() -> ctypes.CDLL:
     except OSError as error:
         raise LibraryError(f"{path} cannot be loaded: {error}. It needs Linux on x86-64 with the "
                            "libraries of Debian 12 or later: glibc 2.36, libstdc++ of GCC 12, "
-                           "liblzma.so.5") from error
+                           "libzstd.so.1") from error
     except AttributeError as error:
         raise LibraryError(f"{path} is of another version than this package: {error}") from error
     found.occlGetLastError.restype = c_char_p

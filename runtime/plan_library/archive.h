@@ -1,6 +1,14 @@
-// The archive of plans: its index, and the plans' bytes. algorithms/compile_plans.py describes it.
+// The archive of plans that the library comes with: an index, and each plan as columns of numbers
+// (columns.h), packed by itself. pack_plans.cpp, which has verified them, makes it.
+//
+// A line "OCCL plans 3 <packed bytes of the index> <its bytes>", the index, the plans; index and
+// plans are frames of zstd with a checksum. The index, as text:
+//   for <class> <collective> <ranks>       whose are the plans that follow, the smallest sizes first
+//   plan <up to how many bytes, or -> <algorithm> <hash> <first byte of the frame, from the first
+//        plan's on> <packed bytes> <bytes>
 #pragma once
 
+#include "plan/model/plan.h"
 #include "runtime/base/status.h"
 
 #include <cstdint>
@@ -14,35 +22,18 @@ namespace occl::plan_library {
 
 /// A plan of the archive.
 struct Entry {
-  std::string planClass; // "host-registered", "host-ordinary", "device-..."
-  std::string collective;
-  uint32_t numRanks = 0;
-  uint64_t maxBytes = 0;                // of one part that it is chosen for; ~0: any
-  std::string algorithm;                // with its parameters, as in the tables
-  uint32_t blob = 0;                    // where it is
-  uint64_t firstByte = 0, numBytes = 0; // in the unpacked blob
+  uint64_t maxBytes = 0;      // of one part that it is chosen for; ~0: any
+  std::string_view algorithm; // with its parameters, as in the tables
+  uint64_t hash = 0;          // plan::hashPlan
+  uint64_t firstByte = 0, packedBytes = 0, numBytes = 0;
 };
 
-/// The blob that plans were taken from last, as far as it is unpacked: to unpack a plan is to unpack
-/// those before it. One thread at a time.
-class UnpackedBlob {
-public:
-  UnpackedBlob();
-  ~UnpackedBlob();
-
-private:
-  friend class Archive;
-  struct Decoder;
-  static constexpr uint32_t kNone = ~0u;
-
-  /// False: no memory.
-  bool begin(uint32_t newBlob, std::span<const uint8_t> packed);
-  /// Unpacks up to this byte of so many. False: the blob is damaged.
-  bool reach(uint64_t end, uint64_t numBytes);
-
-  uint32_t blob = kNone;
-  std::string bytes;
-  std::unique_ptr<Decoder> decoder; // null: it is at its end
+/// Entries of a class, collective and number of ranks, smallest sizes first.
+struct Group {
+  std::string_view planClass; // "host-registered", "host-ordinary", "device-..."
+  std::string_view collective;
+  uint32_t numRanks = 0;
+  std::vector<Entry> entries;
 };
 
 /// Immutable; any thread.
@@ -51,23 +42,16 @@ public:
   /// InternalError if the bytes, which outlive it, are no archive, or a damaged one.
   static StatusOr<Archive> read(std::span<const uint8_t> bytes);
 
-  /// Entries of a class, collective and number of ranks come smallest sizes first.
-  const std::vector<Entry> &entries() const { return all; }
-
-  /// The CBOR of the plan of an entry, which is in `unpacked` until that is used again.
-  /// InternalError if the archive is damaged there; SystemError.
-  StatusOr<std::string_view> planOf(const Entry &entry, UnpackedBlob &unpacked) const;
+  const std::vector<Group> &groups() const { return all; }
+  /// InternalError if the archive is damaged there.
+  StatusOr<plan::Plan> planOf(const Entry &entry) const;
 
 private:
-  struct Blob {
-    std::span<const uint8_t> packed;
-    uint64_t numBytes = 0; // when it is unpacked
-  };
+  Status readIndex();
 
-  Status readIndex(std::string_view index, std::span<const uint8_t> packed);
-
-  std::vector<Blob> blobs;
-  std::vector<Entry> all;
+  std::unique_ptr<const std::string> index; // what entries and groups name is in it
+  std::span<const uint8_t> packed;
+  std::vector<Group> all;
 };
 
 } // namespace occl::plan_library

@@ -1,9 +1,7 @@
 #include "runtime/plan_library/plan_library.h"
 
-#include "plan/io/reader.h"
 #include "plan/model/hash.h"
 #include "plan/transform/relabel.h"
-#include "plan/verify/verifier.h"
 
 #include <algorithm>
 #include <array>
@@ -69,7 +67,7 @@ const char *nameOf(plan::Protocol protocol) {
 
 /// The position of a name, or how many there are.
 template <size_t n>
-size_t positionOf(const std::string &name, const std::array<std::string_view, n> &names) {
+size_t positionOf(std::string_view name, const std::array<std::string_view, n> &names) {
   return static_cast<size_t>(std::ranges::find(names, name) - names.begin());
 }
 
@@ -94,6 +92,12 @@ PlanLibrary &PlanLibrary::ofProcess() {
   return *library;
 }
 
+void PlanLibrary::prepare() {
+  std::lock_guard lock(mutex);
+  if (!archive)
+    readArchive();
+}
+
 StatusOr<std::vector<std::string>> PlanLibrary::algorithmsFor(Kind kind, uint32_t numRanks,
                                                               PlanClass where) {
   std::lock_guard lock(mutex);
@@ -106,7 +110,7 @@ StatusOr<std::vector<std::string>> PlanLibrary::algorithmsFor(Kind kind, uint32_
   if (numRanks < sizes.size())
     for (const Choice &choice : sizes[numRanks])
       if (!choice.table)
-        algorithms.push_back(choice.entry->algorithm);
+        algorithms.emplace_back(choice.entry->algorithm);
   return algorithms;
 }
 
@@ -124,7 +128,7 @@ StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
   if (!choice.ok())
     return choice.status();
   const Entry &entry = *choice->entry;
-  Key key = {entry.blob, entry.firstByte, wanted.root};
+  const Key key = {entry.firstByte, wanted.root};
   if (auto known = chosen.find(key); known != chosen.end())
     return known->second;
   StatusOr<ChosenPlan> loaded = load(entry, wanted);
@@ -136,8 +140,9 @@ StatusOr<ChosenPlan> PlanLibrary::choose(const Wanted &wanted) {
                                  ? "of any size beyond the plans before"
                                  : "of up to " + std::to_string(choice->maxBytes) + " bytes";
     std::fprintf(stderr, "occl: %s, %s: plan %zu, %s, %s, which %s has for parts %s\n",
-                 textOf(wanted).c_str(), entry.planClass.c_str(), choice->number,
-                 entry.algorithm.c_str(), nameOf(loaded->plan->protocol),
+                 textOf(wanted).c_str(), kClasses[static_cast<size_t>(wanted.where)].data(),
+                 choice->number, std::string(entry.algorithm).c_str(),
+                 nameOf(loaded->plan->protocol),
                  choice->table ? choice->table->c_str() : "the library", upTo.c_str());
   }
   return loaded;
@@ -147,16 +152,17 @@ void PlanLibrary::readArchive() {
   archive = std::make_unique<const StatusOr<Archive>>(Archive::read(bytes));
   if (!archive->ok())
     return;
-  for (const Entry &entry : (**archive).entries()) {
-    const size_t where = positionOf(entry.planClass, kClasses);
-    const size_t kind = positionOf(entry.collective, kNames);
+  for (const Group &group : (**archive).groups()) {
+    const size_t where = positionOf(group.planClass, kClasses);
+    const size_t kind = positionOf(group.collective, kNames);
     if (where == kNumClasses || kind == kNumKinds)
       continue; // of a later version
     BySize &sizes = index[where][kind];
-    if (sizes.size() <= entry.numRanks)
-      sizes.resize(entry.numRanks + 1);
-    std::vector<Choice> &ofRanks = sizes[entry.numRanks];
-    ofRanks.push_back({&entry, ofRanks.size() + 1, entry.maxBytes});
+    if (sizes.size() <= group.numRanks)
+      sizes.resize(group.numRanks + 1);
+    std::vector<Choice> &ofRanks = sizes[group.numRanks];
+    for (const Entry &entry : group.entries)
+      ofRanks.push_back({&entry, ofRanks.size() + 1, entry.maxBytes});
   }
   if (!tablePath.empty())
     readTableFile();
@@ -210,7 +216,7 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::chooseInTable(const TableRow &row,
       continue;
     if (choice.entry->algorithm != row.algorithm)
       return wrong("plan " + std::to_string(row.number) + " for " + of + " is " +
-                   choice.entry->algorithm + ", not " + row.algorithm +
+                   std::string(choice.entry->algorithm) + ", not " + row.algorithm +
                    ": the table was made for another version of OCCL");
     return Choice{choice.entry, choice.number, row.maxBytes, &tableOrigin};
   }
@@ -257,30 +263,19 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
                     " bytes; compile one of your own with occlc and give it to the call");
 }
 
+/// With another root it is the same plan, whose ranks have other names.
 StatusOr<ChosenPlan> PlanLibrary::load(const Entry &entry, const Wanted &wanted) {
-  StatusOr<std::string_view> packed = (**archive).planOf(entry, unpacked);
-  if (!packed.ok())
-    return packed.status();
-  std::string origin =
-      "the plan that comes with OCCL for " + textOf(wanted) + ", " + entry.algorithm;
-  auto read = plan::readPlan(*packed, origin);
-  if (!read)
-    return Status(StatusCode::InternalError, read.message());
-  if (read->numRanks != wanted.numRanks || read->collective != entry.collective)
-    return Status(StatusCode::InternalError, origin + " is one for " + read->collective + " of " +
-                                                 std::to_string(read->numRanks) + " ranks");
-  if (wanted.root != read->root) {
-    read = plan::relabelled(*read, wanted.root);
-    if (!read)
-      return Status(StatusCode::InternalError, read.message());
-  }
-  plan::VerifyResult verified = plan::verifyPlan(*read, {.findSmallestDepth = false});
-  if (!verified)
-    return Status(StatusCode::InternalError, origin + ": " + verified.text());
-  ChosenPlan result;
-  result.hash = plan::hashPlan(*read);
-  result.plan = std::make_shared<const plan::Plan>(std::move(*read));
-  return result;
+  StatusOr<plan::Plan> unpacked = (**archive).planOf(entry);
+  if (!unpacked.ok())
+    return unpacked.status();
+  if (wanted.root == unpacked->root)
+    return ChosenPlan{std::make_shared<const plan::Plan>(std::move(*unpacked)), entry.hash};
+  auto relabelled = plan::relabelled(*unpacked, wanted.root);
+  if (!relabelled)
+    return Status(StatusCode::InternalError, "the plan that comes with OCCL for " + textOf(wanted) +
+                                                 ": " + relabelled.message());
+  const uint64_t hash = plan::hashPlan(*relabelled);
+  return ChosenPlan{std::make_shared<const plan::Plan>(std::move(*relabelled)), hash};
 }
 
 } // namespace occl::plan_library

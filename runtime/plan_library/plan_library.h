@@ -1,6 +1,6 @@
 // The plans that come with the library, so that a call names a collective and not a plan:
-// those of algorithms/{host,device,resident}_plans.tsv compiled when the library is built,
-// packed, and unpacked and verified at their first use.
+// those of algorithms/{host,device,resident}_plans.tsv, compiled, verified and packed when the
+// library is built, and unpacked at their first use.
 #pragma once
 
 #include "plan/model/plan.h"
@@ -15,7 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace occl::plan_library {
@@ -76,12 +76,15 @@ struct ChosenPlan {
 /// Any thread.
 class PlanLibrary {
 public:
-  /// Of an archive as algorithms/compile_plans.py makes it; `bytes` outlive the library.
+  /// Of an archive (archive.h); `bytes` outlive the library.
   explicit PlanLibrary(std::span<const uint8_t> bytes);
 
   /// That of the process, over the archive that is embedded, with the table that OCCL_PLAN_TABLE in
   /// the environment names. If there is something wrong with that, choose() says so.
   static PlanLibrary &ofProcess();
+
+  /// Reads the index of the archive, so that no call has to: some 0.5 ms, once.
+  void prepare();
 
   /// Replaces, for the classes, collectives and numbers of ranks of which it has rows, which sizes
   /// a plan is for; beyond the last row's size the library's own choice stays. InvalidArgument, and
@@ -95,14 +98,14 @@ public:
   /// The number of the plan that choose() would give.
   StatusOr<size_t> numberFor(const Wanted &wanted);
 
-  /// The plan for a collective. The first call for a plan unpacks and verifies it (milliseconds;
-  /// some 100 ms for the largest), and others who want a plan then wait; later ones look it up.
+  /// The plan for a collective. The first call for a plan unpacks it (on devices mostly less than a
+  /// millisecond), and others who want a plan then wait; later ones look it up.
   /// InvalidArgument if there is no such rank as the root, or no plan of the library is for so many
   /// ranks: then the caller needs a plan of his own. InternalError if the archive is damaged.
   StatusOr<ChosenPlan> choose(const Wanted &wanted);
 
 private:
-  using Key = std::tuple<uint32_t, uint64_t, uint32_t>; // blob, first byte in it, root
+  using Key = std::pair<uint64_t, uint32_t>; // first byte in the archive, root
   /// A plan, its number among those for the same ranks, and up to which size who has it chosen.
   struct Choice {
     const Entry *entry = nullptr;
@@ -123,8 +126,7 @@ private:
 
   std::span<const uint8_t> bytes;
   Mutex mutex;
-  std::unique_ptr<const StatusOr<Archive>> archive; // read at the first choice
-  UnpackedBlob unpacked;
+  std::unique_ptr<const StatusOr<Archive>> archive; // null: its index is not read yet
   Index index;
   std::string tablePath, tableOrigin; // of a file to be read with the archive; of what is used
   Status tableStatus;

@@ -117,6 +117,8 @@ std::unique_ptr<occlComm> startOn(std::shared_ptr<daemon::Device> device,
                                   std::unique_ptr<daemon::Fabric> fabric,
                                   const daemon::Options &options,
                                   std::unique_ptr<cuda::DeviceRank> gpu) {
+  // Not at the first call.
+  plan_library::PlanLibrary::ofProcess().prepare();
   return std::make_unique<occlComm>(
       std::make_unique<daemon::Daemon>(std::move(device), std::move(fabric), options), true,
       std::move(gpu));

@@ -1,0 +1,134 @@
+// pack_plans <list> <archive>: verifies plans of occlc and packs them (archive.h). A line of the
+// list for each: class, collective, ranks, limit or -, algorithm, file, with tabs in between; of a
+// class, collective and number of ranks smallest sizes first. A part of the build.
+#include "plan/io/reader.h"
+#include "plan/model/hash.h"
+#include "plan/verify/verifier.h"
+#include "runtime/plan_library/columns.h"
+#include "support/parallel.h"
+
+#include <zstd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace occl;
+
+namespace {
+
+[[noreturn]] void fail(const std::string &why) {
+  std::cerr << "pack_plans: " << why << "\n";
+  std::exit(1);
+}
+
+struct Row {
+  std::string planClass, collective, ranks, limit, algorithm, file;
+};
+
+struct Packed {
+  uint64_t hash = 0, bytes = 0, firstByte = 0;
+  std::string frame;
+};
+
+std::vector<Row> rowsOf(const char *path) {
+  std::ifstream file(path);
+  std::vector<Row> rows;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    Row row;
+    for (std::string *field : {&row.planClass, &row.collective, &row.ranks, &row.limit,
+                               &row.algorithm, &row.file})
+      if (!std::getline(fields, *field, '\t'))
+        fail(std::string(path) + " has the line '" + line + "'");
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+/// Time is the build's, and a call that unpacks takes none for it.
+std::string pack(const std::string &bytes) {
+  constexpr int kLevel = 19;
+  std::string frame(ZSTD_compressBound(bytes.size()), '\0');
+  ZSTD_CCtx *context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  const size_t size =
+      ZSTD_compress2(context, frame.data(), frame.size(), bytes.data(), bytes.size());
+  ZSTD_freeCCtx(context);
+  if (ZSTD_isError(size))
+    fail(std::string("zstd: ") + ZSTD_getErrorName(size));
+  frame.resize(size);
+  return frame;
+}
+
+/// All that the runtime would have to look at again at a first call.
+Packed packPlan(const Row &row) {
+  const auto read = plan::readPlanFile(row.file);
+  if (!read)
+    fail(read.message());
+  if (read->collective != row.collective || std::to_string(read->numRanks) != row.ranks ||
+      read->root != 0)
+    fail(row.file + " is for " + read->collective + " of " + std::to_string(read->numRanks) +
+         " ranks from " + std::to_string(read->root));
+  const plan::VerifyResult verified = plan::verifyPlan(*read, {.findSmallestDepth = false});
+  if (!verified)
+    fail(row.file + ": " + verified.text());
+  const std::string columns = plan_library::toColumns(*read);
+  return {plan::hashPlan(*read), columns.size(), 0, pack(columns)};
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 3) {
+    std::cerr << "usage: pack_plans <list> <archive>\n";
+    return 2;
+  }
+  plan::setNumThreads(std::thread::hardware_concurrency());
+  const std::vector<Row> rows = rowsOf(argv[1]);
+  std::map<std::string, Packed> byFile;
+  for (const Row &row : rows)
+    byFile[row.file] = {};
+  std::vector<std::pair<const Row *, Packed *>> files;
+  for (const Row &row : rows)
+    if (Packed &packed = byFile[row.file]; packed.bytes == 0) {
+      packed.bytes = 1; // taken
+      files.emplace_back(&row, &packed);
+    }
+  plan::parallelFor(files.size(), ~0ull,
+                    [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
+  std::string frames;
+  for (auto &[file, packed] : byFile) {
+    packed.firstByte = frames.size();
+    frames += packed.frame;
+  }
+  std::map<std::string, std::string> groups; // the lines of each
+  for (const Row &row : rows) {
+    const Packed &packed = byFile[row.file];
+    std::string &lines = groups[row.planClass + " " + row.collective + " " + row.ranks];
+    lines += "plan " + row.limit + " " + row.algorithm;
+    for (uint64_t number :
+         {packed.hash, packed.firstByte, uint64_t{packed.frame.size()}, packed.bytes})
+      lines += " " + std::to_string(number);
+    lines += "\n";
+  }
+  std::string index;
+  for (const auto &[group, lines] : groups)
+    index += "for " + group + "\n" + lines;
+  const std::string packedIndex = pack(index);
+  std::ofstream archive(argv[2], std::ios::binary);
+  archive << "OCCL plans 3 " << packedIndex.size() << " " << index.size() << "\n"
+          << packedIndex << frames;
+  archive.close();
+  if (!archive)
+    fail(std::string(argv[2]) + " cannot be written");
+  return 0;
+}
