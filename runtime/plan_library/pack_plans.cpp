@@ -9,6 +9,7 @@
 
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -16,7 +17,7 @@
 #include <map>
 #include <sstream>
 #include <string>
-#include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,7 @@ int main(int argc, char **argv) {
     std::cerr << "usage: pack_plans <list> <archive>\n";
     return 2;
   }
-  plan::setNumThreads(std::thread::hardware_concurrency());
+  plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
   const std::vector<Row> rows = rowsOf(argv[1]);
   std::map<std::string, Packed> byFile;
   for (const Row &row : rows)

@@ -29,17 +29,23 @@ public:
   __device__ Verdict look(uint32_t peer) {
     // One lane's clock, so that all decide alike. The first reason that holds counts.
     uint64_t now = __shfl_sync(~0u, deviceClock(), 0);
-    if (begin == 0)
+    const auto tick = static_cast<uint32_t>(now >> kTickBits);
+    if (begin == 0) {
       begin = now;
+      hostTick = tick + kTicksUntilHost;
+    }
     if (stuckSince == 0)
       stuckSince = now;
-    uint32_t abort = *static_cast<const volatile uint32_t *>(&bound.host->abort);
-    if (__any_sync(~0u, abort != 0))
-      return Verdict::Abort;
+    if (static_cast<int32_t>(tick - hostTick) >= 0) {
+      hostTick = tick + kTicksApart;
+      uint32_t abort = *static_cast<const volatile uint32_t *>(&bound.host->abort);
+      if (__any_sync(~0u, abort != 0))
+        return Verdict::Abort;
+      if (now - begin > kLong)
+        sayThatItWaits(peer, now);
+    }
     if (now - begin > bound.timeout)
       return Verdict::Late;
-    if (now - begin > kLong)
-      sayThatItWaits(peer, now);
     if (mayLeave && bound.leaveAfter != 0 && now - stuckSince > bound.leaveAfter)
       return Verdict::Leave;
     return Verdict::GoOn;
@@ -54,10 +60,17 @@ private:
 
   static constexpr uint32_t kPollsPerLook = 256;
   static constexpr uint64_t kLong = 10'000'000;
+  /// Memory of the host serves one warp after the other, about a microsecond each, and what has
+  /// come meanwhile waits: the thousand warps of a call would take a millisecond, be late for the
+  /// next call, and have those of other ranks wait and look as well. So they look after 1 to 2 ms,
+  /// and then every 4.
+  static constexpr uint32_t kTickBits = 20; // of nanoseconds
+  static constexpr uint32_t kTicksUntilHost = 2, kTicksApart = 4;
 
   const WaitBound &bound;
   const bool mayLeave;
   uint64_t begin = 0, stuckSince = 0;
+  uint32_t hostTick = 0; // when to look at memory of the host
   uint32_t polls = 1;
 };
 

@@ -49,8 +49,10 @@ __device__ inline Verdict takeNumber(const DeviceCollective &collective, uint64_
     bool isReached = true;
     for (uint32_t b = laneOfWarp(); b < collective.numOrdinals; b += 32)
       isReached &= acquireWord(collective.ordinals + b) >= number;
-    if (__all_sync(~0u, isReached))
+    if (__all_sync(~0u, isReached)) {
+      __syncwarp(); // what a lane has acquired is before what others store
       return Verdict::GoOn;
+    }
     GivingUp stuck{0, bound.place, number, {}, {}, blockIdx.x, 1};
     stuck.obstacle = {interpreter::BlockReason::Announce, 2, collective.rank};
     if (Verdict verdict = afterVainPoll(bound, watch, stuck); verdict != Verdict::GoOn)
