@@ -187,18 +187,19 @@ def stickiness(rows: list[Row]) -> Figure:
 def torch(rows: list[Row]) -> Figure:
     ratios = {}
     for row in select(rows, library="OCCL", metric="time"):
-        theirs = select(rows, library="gloo", case=row.case, ranks=row.ranks, bytes=row.bytes)
+        same = select(rows, case=row.case, ranks=row.ranks, bytes=row.bytes)
+        peer = next(other for other in same if other.library != row.library)
         size = f" of {row.bytes} bytes" if row.bytes else ""
-        ratios[f"{row.case}{size}, {row.ranks} ranks"] = statistics.median(
-            theirs[0].numbers()
+        ratios[f"{row.case}{size}, {row.ranks} ranks, {peer.library}"] = statistics.median(
+            peer.numbers()
         ) / statistics.median(row.numbers())
     figure = Figure(figsize=(8, 1 + 0.3 * len(ratios)))
     axes = figure.subplots()
-    figure.subplots_adjust(left=0.4, bottom=0.2, top=0.95)
+    figure.subplots_adjust(left=0.55, bottom=0.12, top=0.97)
     axes.barh(list(ratios), list(ratios.values()))
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_xlabel("gloo / OCCL")
+    axes.set_xlabel("the other / OCCL")
     axes.invert_yaxis()
     return figure
 
