@@ -1,6 +1,6 @@
 // host_reads: how long the warps of a kernel take that all load one word of the host's memory, or
-// store one, or read the device's clock: microseconds from the kernel's begin to its end. A table in
-// Markdown. Needs a GPU.
+// store one, or read the device's clock: microseconds from the kernel's begin to its end. A table
+// in Markdown. Needs a GPU.
 #include <cuda_runtime.h>
 
 #include <algorithm>

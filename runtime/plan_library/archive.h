@@ -3,9 +3,10 @@
 //
 // A line "OCCL plans 3 <packed bytes of the index> <its bytes>", the index, the plans; index and
 // plans are frames of zstd with a checksum. The index, as text:
-//   for <class> <collective> <ranks>       whose are the plans that follow, the smallest sizes first
-//   plan <up to how many bytes, or -> <algorithm> <hash> <first byte of the frame, from the first
-//        plan's on> <packed bytes> <bytes>
+//   for <class> <collective> <ranks>
+//   plan <up to how many bytes, or -> <algorithm> <hash> <first byte> <packed bytes> <bytes>
+// Plans are for the group that was named last, the smallest sizes first. The first byte of a frame
+// counts from the first plan's on.
 #pragma once
 
 #include "plan/model/plan.h"

@@ -23,6 +23,7 @@ public:
   }
   template <class Row, class... Fields>
   void table(const std::vector<Row> &rows, Fields Row::*...fields) {
+    static_assert(((sizeof(Fields) <= sizeof(uint32_t)) && ...));
     number(rows.size());
     (column(rows, [&](const Row &row) { return row.*fields; }), ...);
   }
@@ -72,8 +73,7 @@ public:
   template <class Row, class... Fields> void table(std::vector<Row> &rows, Fields Row::*...fields) {
     if (!resize(rows, sizeof(uint32_t) * sizeof...(Fields)))
       return;
-    (column(rows,
-            [&](Row &row, uint32_t value) { row.*fields = static_cast<Fields>(value); }),
+    (column(rows, [&](Row &row, uint32_t value) { row.*fields = static_cast<Fields>(value); }),
      ...);
   }
   void list(std::vector<uint32_t> &numbers) {

@@ -1,6 +1,6 @@
-// A plan as columns of numbers: one field of all instructions, then the next field, ... Written when
-// the library is built and read by the same version, so it says nothing about itself. Reading one is
-// a loop a field; plans of files are CBOR (plan/io).
+// A plan as columns of numbers: one field of all instructions, then the next field, ... Written
+// when the library is built and read by the same version, so it says nothing about itself. Reading
+// one is a loop a field; plans of files are CBOR (plan/io).
 #pragma once
 
 #include "plan/model/plan.h"

@@ -19,7 +19,9 @@ void expectSame(const plan::Plan &plan) {
   plan::Plan without = plan;
   without.witnesses.clear();
   without.places.clear();
-  EXPECT_EQ(plan::encodePlan(*read, plan::Format::Cbor), plan::encodePlan(without, plan::Format::Cbor)) << plan.name;
+  EXPECT_EQ(plan::encodePlan(*read, plan::Format::Cbor),
+            plan::encodePlan(without, plan::Format::Cbor))
+      << plan.name;
 }
 
 TEST(Columns, HoldAllOfAPlan) {
@@ -28,14 +30,18 @@ TEST(Columns, HoldAllOfAPlan) {
     expectSame(plan::testing::ringAllReduce(ranks));
     expectSame(plan::testing::twoShotAllReduce(ranks));
     expectSame(plan::testing::shift(ranks));
+    if (ranks > 1)
+      expectSame(plan::testing::directAllReduce(ranks)); // with counters
   }
   plan::Plan plan = plan::testing::ringAllReduce(3);
   plan.parameters = {{"ranks", 3}, {"less", -7}};
   plan.files = {"a.coll", ""};
   plan.locations = {{0, 7, 3}, {1, 1, 1}};
   plan.instructions.front().location = 1;
-  plan.inPlace = false;
-  plan.average = false;
+  plan.inPlace = plan.outOfPlace = plan.average = plan.hasPostcondition = false;
+  plan.uniformChunks = true;
+  plan.root = 2;
+  plan.depth = 7;
   plan.protocol = plan::Protocol::LL128;
   plan.minBytes = 5;
   plan.maxBytes = uint64_t{1} << 40;

@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -25,10 +27,7 @@ using namespace occl;
 
 namespace {
 
-[[noreturn]] void fail(const std::string &why) {
-  std::cerr << "pack_plans: " << why << "\n";
-  std::exit(1);
-}
+[[noreturn]] void fail(const std::string &why) { throw std::runtime_error(why); }
 
 struct Row {
   std::string planClass, collective, ranks, limit, algorithm, file;
@@ -41,12 +40,14 @@ struct Packed {
 
 std::vector<Row> rowsOf(const char *path) {
   std::ifstream file(path);
+  if (!file)
+    fail(std::string(path) + " cannot be read");
   std::vector<Row> rows;
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     Row row;
-    for (std::string *field : {&row.planClass, &row.collective, &row.ranks, &row.limit,
-                               &row.algorithm, &row.file})
+    for (std::string *field :
+         {&row.planClass, &row.collective, &row.ranks, &row.limit, &row.algorithm, &row.file})
       if (!std::getline(fields, *field, '\t'))
         fail(std::string(path) + " has the line '" + line + "'");
     rows.push_back(row);
@@ -58,14 +59,17 @@ std::vector<Row> rowsOf(const char *path) {
 std::string pack(const std::string &bytes) {
   constexpr int kLevel = 19;
   std::string frame(ZSTD_compressBound(bytes.size()), '\0');
-  ZSTD_CCtx *context = ZSTD_createCCtx();
-  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, kLevel);
-  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-  const size_t size =
-      ZSTD_compress2(context, frame.data(), frame.size(), bytes.data(), bytes.size());
-  ZSTD_freeCCtx(context);
-  if (ZSTD_isError(size))
-    fail(std::string("zstd: ") + ZSTD_getErrorName(size));
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
+                                                                     ZSTD_freeCCtx);
+  size_t size = 0;
+  const auto require = [&size](size_t result) {
+    if (ZSTD_isError(result))
+      fail(std::string("zstd: ") + ZSTD_getErrorName(result));
+    size = result;
+  };
+  require(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kLevel));
+  require(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1));
+  require(ZSTD_compress2(context.get(), frame.data(), frame.size(), bytes.data(), bytes.size()));
   frame.resize(size);
   return frame;
 }
@@ -86,15 +90,9 @@ Packed packPlan(const Row &row) {
   return {plan::hashPlan(*read), columns.size(), 0, pack(columns)};
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  if (argc != 3) {
-    std::cerr << "usage: pack_plans <list> <archive>\n";
-    return 2;
-  }
+void packAll(const char *list, const char *output) {
   plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
-  const std::vector<Row> rows = rowsOf(argv[1]);
+  const std::vector<Row> rows = rowsOf(list);
   std::map<std::string, Packed> byFile;
   for (const Row &row : rows)
     byFile[row.file] = {};
@@ -125,11 +123,26 @@ int main(int argc, char **argv) {
   for (const auto &[group, lines] : groups)
     index += "for " + group + "\n" + lines;
   const std::string packedIndex = pack(index);
-  std::ofstream archive(argv[2], std::ios::binary);
+  std::ofstream archive(output, std::ios::binary);
   archive << "OCCL plans 3 " << packedIndex.size() << " " << index.size() << "\n"
           << packedIndex << frames;
   archive.close();
   if (!archive)
-    fail(std::string(argv[2]) + " cannot be written");
+    fail(std::string(output) + " cannot be written");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 3) {
+    std::cerr << "usage: pack_plans <list> <archive>\n";
+    return 2;
+  }
+  try {
+    packAll(argv[1], argv[2]);
+  } catch (const std::exception &error) {
+    std::cerr << "pack_plans: " << error.what() << "\n";
+    return 1;
+  }
   return 0;
 }

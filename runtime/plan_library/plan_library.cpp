@@ -2,6 +2,7 @@
 
 #include "plan/model/hash.h"
 #include "plan/transform/relabel.h"
+#include "plan/verify/verifier.h"
 
 #include <algorithm>
 #include <array>
@@ -263,7 +264,8 @@ StatusOr<PlanLibrary::Choice> PlanLibrary::find(const Wanted &wanted) {
                     " bytes; compile one of your own with occlc and give it to the call");
 }
 
-/// With another root it is the same plan, whose ranks have other names.
+/// With another root it is the same plan, whose ranks have other names, and which nobody has
+/// verified.
 StatusOr<ChosenPlan> PlanLibrary::load(const Entry &entry, const Wanted &wanted) {
   StatusOr<plan::Plan> unpacked = (**archive).planOf(entry);
   if (!unpacked.ok())
@@ -274,6 +276,10 @@ StatusOr<ChosenPlan> PlanLibrary::load(const Entry &entry, const Wanted &wanted)
   if (!relabelled)
     return Status(StatusCode::InternalError, "the plan that comes with OCCL for " + textOf(wanted) +
                                                  ": " + relabelled.message());
+  const plan::VerifyResult verified = plan::verifyPlan(*relabelled, {.findSmallestDepth = false});
+  if (!verified)
+    return Status(StatusCode::InternalError,
+                  "the plan that comes with OCCL for " + textOf(wanted) + ": " + verified.text());
   const uint64_t hash = plan::hashPlan(*relabelled);
   return ChosenPlan{std::make_shared<const plan::Plan>(std::move(*relabelled)), hash};
 }

@@ -66,7 +66,8 @@ struct Wanted {
 };
 
 struct ChosenPlan {
-  /// Verified; shared by all who have chosen it.
+  /// Verified, when the library was built, or of other roots than 0 when it was relabelled; shared
+  /// by all who have chosen it.
   std::shared_ptr<const plan::Plan> plan;
   /// plan::hashPlan, as of plans that are loaded from files: equal on all ranks that have the plan,
   /// and another for each root.
@@ -99,7 +100,8 @@ public:
   StatusOr<size_t> numberFor(const Wanted &wanted);
 
   /// The plan for a collective. The first call for a plan unpacks it (on devices mostly less than a
-  /// millisecond), and others who want a plan then wait; later ones look it up.
+  /// millisecond; with another root than 0 it is relabelled and verified, up to 10), and others who
+  /// want a plan then wait; later ones look it up.
   /// InvalidArgument if there is no such rank as the root, or no plan of the library is for so many
   /// ranks: then the caller needs a plan of his own. InternalError if the archive is damaged.
   StatusOr<ChosenPlan> choose(const Wanted &wanted);

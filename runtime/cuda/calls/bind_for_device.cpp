@@ -41,8 +41,7 @@ BindRequest requestFor(const plan::Plan &plan, const OrderedGeometry &sizes,
 }
 
 /// Empty: all of it fits. Else the rest of a sentence that begins with the plan.
-std::string misfit(const Binding &bound, const OrderedGeometry &sizes,
-                   const BindRequest &request) {
+std::string misfit(const Binding &bound, const OrderedGeometry &sizes, const BindRequest &request) {
   const uint64_t block = largestBlock(bound);
   if (block > request.mostArenaBytes)
     return "needs " + std::to_string(block - request.slotsOffset) +
@@ -56,7 +55,7 @@ std::string misfit(const Binding &bound, const OrderedGeometry &sizes,
 /// Either may have none.
 DeviceTables inOnePiece(const BlockImages &images, const StraightTablesOnDevice &straight,
                         uint32_t numBlocks, std::pmr::memory_resource *memory) {
-  constexpr uint64_t kAlignment = 256;
+  constexpr uint64_t kAlignment = 128;
   DeviceTables tables{.bytes = std::pmr::vector<char>(memory)};
   tables.hasAdoptions = numBlocks > 1;
   uint64_t bytes = tables.hasAdoptions ? Adoptions::bytesFor(numBlocks) : 0;
@@ -101,8 +100,7 @@ StatusOr<DeviceBinding> bindForDevice(const plan::Plan &plan, const OrderedGeome
   if (const std::string why = misfit(**bound, sizes, request); !why.empty())
     return refuse(why);
   const Program &program = (*bound)->program();
-  const BlockImages images =
-      isStraightAlone ? BlockImages() : makeBlockImages(program, memory);
+  const BlockImages images = isStraightAlone ? BlockImages() : makeBlockImages(program, memory);
   if (images.stride > kTableBytes)
     return refuse("makes tables of " + std::to_string(images.stride) +
                   " bytes for a thread block, and a device's shared memory has room for " +

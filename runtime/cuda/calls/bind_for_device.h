@@ -28,7 +28,7 @@ struct DeviceBindRequest {
   Kernels kernels = Kernels::InStream;
 };
 
-/// What kernels need of a bound plan in memory of their device, which begins at a multiple of 256:
+/// What kernels need of a bound plan in memory of their device, which begins at a multiple of 128:
 /// words of adoptions, zero at first, then the images of thread blocks, then the tables of straight
 /// ones.
 struct DeviceTables {

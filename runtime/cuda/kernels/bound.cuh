@@ -27,7 +27,7 @@ public:
   __device__ bool isDue() { return polls++ % kPollsPerLook == 0; }
   /// `peer`: the rank that this lane waits for, or ~0u.
   __device__ Verdict look(uint32_t peer) {
-    // One lane's clock, so that all decide alike. The first reason that holds counts.
+    // One lane's clock, so that all decide alike. The end of everything counts before the others.
     uint64_t now = __shfl_sync(~0u, deviceClock(), 0);
     const auto tick = static_cast<uint32_t>(now >> kTickBits);
     if (begin == 0) {
@@ -36,22 +36,38 @@ public:
     }
     if (stuckSince == 0)
       stuckSince = now;
-    if (static_cast<int32_t>(tick - hostTick) >= 0) {
+    Verdict verdict = Verdict::GoOn;
+    if (now - begin > bound.timeout)
+      verdict = Verdict::Late;
+    else if (mayLeave && bound.leaveAfter != 0 && now - stuckSince > bound.leaveAfter)
+      verdict = Verdict::Leave;
+    const bool isHostsTurn = static_cast<int32_t>(tick - hostTick) >= 0;
+    if (isOver(isHostsTurn || verdict != Verdict::GoOn))
+      return Verdict::Abort;
+    if (isHostsTurn) {
       hostTick = tick + kTicksApart;
-      uint32_t abort = *static_cast<const volatile uint32_t *>(&bound.host->abort);
-      if (__any_sync(~0u, abort != 0))
-        return Verdict::Abort;
       if (now - begin > kLong)
         sayThatItWaits(peer, now);
     }
-    if (now - begin > bound.timeout)
-      return Verdict::Late;
-    if (mayLeave && bound.leaveAfter != 0 && now - stuckSince > bound.leaveAfter)
-      return Verdict::Leave;
-    return Verdict::GoOn;
+    return verdict;
   }
 
 private:
+  /// Whether some warp of the rank has given up, or seen that the host has ended everything; so of
+  /// many kernels, one behind the other, only the first waits until it looks at the host.
+  __device__ bool isOver(bool asksHost) const {
+    const uint32_t given = *static_cast<const volatile uint32_t *>(bound.hasGivenUp);
+    if (__any_sync(~0u, given != 0))
+      return true;
+    if (!asksHost)
+      return false;
+    const uint32_t abort = *static_cast<const volatile uint32_t *>(&bound.host->abort);
+    if (!__any_sync(~0u, abort != 0))
+      return false;
+    if (threadIdx.x % 32 == 0)
+      atomicExch(bound.hasGivenUp, 1);
+    return true;
+  }
   __device__ void sayThatItWaits(uint32_t peer, uint64_t now) {
     storeWord(&bound.host->waiting[bound.place], now);
     if (peer != ~0u)
@@ -63,7 +79,7 @@ private:
   /// Memory of the host serves one warp after the other, about a microsecond each, and what has
   /// come meanwhile waits: the thousand warps of a call would take a millisecond, be late for the
   /// next call, and have those of other ranks wait and look as well. So they look after 1 to 2 ms,
-  /// and then every 4.
+  /// then every 4, and before they make way or give up.
   static constexpr uint32_t kTickBits = 20; // of nanoseconds
   static constexpr uint32_t kTicksUntilHost = 2, kTicksApart = 4;
 
@@ -74,7 +90,8 @@ private:
   uint32_t polls = 1;
 };
 
-/// One thread. Of all that give up on the rank the first one's stays.
+/// One thread. Of all that give up on the rank the first one's stays, and none if the host has
+/// ended everything before.
 __device__ inline void giveUp(const WaitBound &bound, GivingUp what) {
   if (atomicExch(bound.hasGivenUp, 1) != 0)
     return;

@@ -20,8 +20,7 @@ struct BlockImages {
 };
 
 /// They are of `memory`, which outlives them.
-BlockImages
-makeBlockImages(const interpreter::Program &program,
-                std::pmr::memory_resource *memory = std::pmr::get_default_resource());
+BlockImages makeBlockImages(const interpreter::Program &program,
+                            std::pmr::memory_resource *memory = std::pmr::get_default_resource());
 
 } // namespace occl::cuda

@@ -9,7 +9,7 @@ namespace occl::cuda {
 
 struct WaitBound {
   HostWords *host = nullptr; // as the device maps it
-  /// In device memory: 0 until a thread block of this rank has given up.
+  /// In device memory: 0 until a thread block of this rank has given up, or seen the host's word.
   uint32_t *hasGivenUp = nullptr;
   /// Nanoseconds from a kernel's first wait in vain on.
   uint64_t timeout = 0;

@@ -13,9 +13,14 @@ namespace {
 
 constexpr uint64_t kAlignment = 128, kWarp = 32;
 
-template <class T> void copyTo(char *image, uint64_t offset, const std::pmr::vector<T> &table) {
+/// And rows of nothing behind it, up to so many. The image lies anywhere.
+template <class T>
+void copyTo(char *image, uint64_t offset, const std::pmr::vector<T> &table, size_t rows = 0,
+            const T &nothing = {}) {
   if (!table.empty())
     std::memcpy(image + offset, table.data(), table.size() * sizeof(T));
+  for (size_t row = table.size(); row < rows; ++row)
+    std::memcpy(image + offset + row * sizeof(T), &nothing, sizeof(T));
 }
 
 /// Room for the largest of each table, and a step without pieces.
@@ -68,13 +73,9 @@ void StraightTablesOnDevice::writeTo(char *memory) const {
   StraightOperand none;
   none.place = kNoPlace;
   for (const StraightTables &tables : blocks) {
-    copyTo(memory, 0, tables.steps);
-    for (size_t s = tables.steps.size(); s < layout.maxSteps; ++s)
-      reinterpret_cast<StraightStep *>(memory)[s] = {}; // without pieces
+    copyTo(memory, 0, tables.steps, layout.maxSteps); // without pieces
     copyTo(memory, layout.piecesAt, tables.pieces);
-    copyTo(memory, layout.operandsAt, tables.operands);
-    for (size_t o = tables.operands.size(); o < layout.maxOperands; ++o)
-      reinterpret_cast<StraightOperand *>(memory + layout.operandsAt)[o] = none;
+    copyTo(memory, layout.operandsAt, tables.operands, layout.maxOperands, none);
     copyTo(memory, layout.obstaclesAt, tables.obstacles);
     memory += layout.stride;
   }

@@ -63,7 +63,7 @@ private:
   /// Nanoseconds, WarpWatch's.
   static constexpr uint64_t kSilent = 10'000'000;
   /// A kernel that waits says so more often, and look() is called more often.
-  static constexpr auto kRecent = std::chrono::milliseconds(20);
+  static constexpr auto kRecent = std::chrono::milliseconds(40);
 
   struct Seen {
     uint64_t first = 0, last = 0; // by the device's clock

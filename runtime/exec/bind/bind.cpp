@@ -33,9 +33,9 @@ Binder::Size Binder::sizeOfRank() const {
       ++all.instructions;
       const size_t operands = size_t(instruction.numSources) + instruction.numDestinations;
       all.operands += operands;
-      all.messages += std::ranges::count(
-          std::span(plan.operands).subspan(instruction.firstOperand, operands),
-          plan::OperandKind::Connection, &plan::Operand::kind);
+      all.messages +=
+          std::ranges::count(std::span(plan.operands).subspan(instruction.firstOperand, operands),
+                             plan::OperandKind::Connection, &plan::Operand::kind);
     }
   return all;
 }
@@ -50,8 +50,7 @@ size_t Binder::expectedBytes() const {
                    kMore = 512;
   return rankPlan.numThreadBlocks * kEachBlock + plan.numRanks * kEachRank +
          size.instructions * sizeof(BoundInstruction) + size.operands * kEachOperand +
-         size.messages * kEachMessage +
-         plan.partChunks * sizeof(uint64_t) + kMore;
+         size.messages * kEachMessage + plan.partChunks * sizeof(uint64_t) + kMore;
 }
 
 void Binder::setScalars() {

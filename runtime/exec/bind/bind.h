@@ -133,7 +133,8 @@ private:
 /// The plan must have been accepted by verifyPlan and outlive only this call. InvalidArgument if
 /// the request does not fit the plan (the rank, a count that uniformChunks forbids, buffers of
 /// any rank beyond 2^62 bytes, more than 2^31 slices of a connection in lines); InvalidPlan if it
-/// uses what this interpreter does not execute (gates). Tables are of `memory`, which outlives them.
+/// uses what this interpreter does not execute (gates). Tables are of `memory`, which outlives
+/// them.
 StatusOr<std::shared_ptr<const Binding>>
 bind(const plan::Plan &plan, const BindRequest &request,
      std::pmr::memory_resource *memory = std::pmr::get_default_resource());

@@ -19,8 +19,8 @@ bool Binder::mayHaveReferences() const {
 /// Whether each message has one receiver, which copies it.
 bool Binder::isOneCopyEach() const {
   for (size_t i = 0; i < isCopied.size(); ++i)
-    if (!isCounter(i) && (plan.connections[i].numDestinations > 1 ||
-                          std::ranges::count(isCopied[i], false) != 0))
+    if (!isCounter(i) &&
+        (plan.connections[i].numDestinations > 1 || std::ranges::count(isCopied[i], false) != 0))
       return false;
   return !stores.empty();
 }

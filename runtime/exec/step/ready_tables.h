@@ -9,8 +9,7 @@
 namespace occl::interpreter {
 
 struct ReadyBlockTables {
-  explicit ReadyBlockTables(
-      std::pmr::memory_resource *memory = std::pmr::get_default_resource())
+  explicit ReadyBlockTables(std::pmr::memory_resource *memory = std::pmr::get_default_resource())
       : sources(memory), obstacles(memory), steps(memory), pieces(memory) {}
 
   std::pmr::vector<ReadySource> sources;
