@@ -107,6 +107,24 @@ TEST_F(InStream, AbortEndsWhatWaits) {
   }
 }
 
+/// Not one after the other with a look at the host each, which takes 1 to 2 ms.
+TEST_F(InStream, AbortEndsAllThatIsQueuedAtOnce) {
+  constexpr uint32_t kCalls = 900;
+  for (plan::Protocol protocol : {plan::Protocol::LL, plan::Protocol::Simple}) {
+    start(numRanks());
+    const Case what = one(oneShot(protocol));
+    for (uint32_t i = 0; i < kCalls; ++i)
+      ASSERT_EQ(call(0, what), "") << i;
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(cudaStreamQuery(onDevices[0]->stream()), cudaErrorNotReady);
+    EXPECT_EQ(occlCommAbort(comms[1]), occlSuccess);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(onDevices[0]->synchronize(), "");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 600ms);
+    EXPECT_NE(failureOf(0).find("occlCommAbort was called on rank 1"), std::string::npos);
+  }
+}
+
 TEST_F(InStream, ARankThatLeavesIsNoticed) {
   for (plan::Protocol protocol : {plan::Protocol::LL, plan::Protocol::Simple}) {
     start(numRanks());
