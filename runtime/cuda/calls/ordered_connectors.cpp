@@ -126,10 +126,9 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
   device.ring = sizes.ring;
   device.signature = signatureOf(spec.planHash, spec.count, spec.type,
                                  daemon::reduces(*spec.plan) ? spec.op : ReduceOp::Sum);
-  // Who has data of its own to wait for may be ahead; others meet at the begin, as all whose block
-  // other calls use, too.
-  const bool mayBeAhead =
-      device.numBlocks == 0 || (device.hasLines && device.straight.images != nullptr);
+  // Who has data of its own to wait for may be ahead, as straight blocks have, which are of lines;
+  // others meet at the begin, as all whose block other calls use, too.
+  const bool mayBeAhead = device.numBlocks == 0 || device.straight.images != nullptr;
   device.lead = mayBeAhead ? device.ring : 1;
   device.numBlocks = std::max(device.numBlocks, 1u);
   return made;
