@@ -1,14 +1,17 @@
 // host_reads: how long the warps of a kernel take that all load one word of the host's memory, or
 // store one, or read the device's clock: microseconds from the kernel's begin to its end. A table
 // in Markdown. Needs a GPU.
+#include "bench/gpu/require.h"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 
 namespace {
+
+using occl::bench::require;
 
 enum class Doing : uint32_t { Load, Store, Clock };
 constexpr const char *kNames[] = {"load a word of the host", "store one", "read the clock"};
@@ -23,13 +26,6 @@ __global__ void onHost(volatile uint32_t *word, uint32_t *never, Doing doing) {
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(seen));
   if (seen == 1) // it is not; but the compiler does not know
     *never = 1;
-}
-
-void require(cudaError_t error, const char *what) {
-  if (error == cudaSuccess)
-    return;
-  std::fprintf(stderr, "host_reads: %s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
 }
 
 struct Memory {

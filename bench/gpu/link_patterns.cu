@@ -1,15 +1,18 @@
 // link_patterns: what the links between the GPUs of a process carry, all of them busy, by who
 // accesses whom and by the number of thread blocks: GB/s that each GPU sends. The bound of what
 // collectives can reach. Needs two GPUs or more.
+#include "bench/gpu/require.h"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 namespace {
+
+using occl::bench::require;
 
 constexpr uint32_t kMaxGpus = 8, kThreads = 512;
 constexpr size_t kLargestPart = 64 << 20;
@@ -73,13 +76,6 @@ __global__ void __launch_bounds__(kThreads) move(Parts parts) {
       movePart(kPattern == Pattern::Ring ? (self + 1) % n : part, part, blockIdx.x, gridDim.x);
     }
   }
-}
-
-void require(cudaError_t error, const char *what) {
-  if (error == cudaSuccess)
-    return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
 }
 
 struct Gpu {

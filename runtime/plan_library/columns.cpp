@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace occl::plan_library {

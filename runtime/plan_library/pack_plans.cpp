@@ -94,14 +94,10 @@ void packAll(const char *list, const char *output) {
   plan::setNumThreads(std::max(1u, static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN))));
   const std::vector<Row> rows = rowsOf(list);
   std::map<std::string, Packed> byFile;
+  std::vector<std::pair<const Row *, Packed *>> files; // each once, though several rows have it
   for (const Row &row : rows)
-    byFile[row.file] = {};
-  std::vector<std::pair<const Row *, Packed *>> files;
-  for (const Row &row : rows)
-    if (Packed &packed = byFile[row.file]; packed.bytes == 0) {
-      packed.bytes = 1; // taken
-      files.emplace_back(&row, &packed);
-    }
+    if (const auto [found, isNew] = byFile.try_emplace(row.file); isNew)
+      files.emplace_back(&row, &found->second);
   plan::parallelFor(files.size(), ~0ull,
                     [&](size_t i) { *files[i].second = packPlan(*files[i].first); });
   std::string frames;
