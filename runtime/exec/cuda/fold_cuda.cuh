@@ -198,10 +198,10 @@ __device__ void foldBytes(const FoldOperands &operands, uint64_t elements, uint6
 /// Sources of any number that are loaded before the first is used.
 inline constexpr uint32_t kSourcesAtOnce = 4;
 
-/// A call and no inlining: the interpreter's own state then costs the loops no registers. kFixed:
-/// with loops for the usual numbers of sources, which take registers and code.
+/// kFixed: with loops for the usual numbers of sources, which take registers and code.
 template <class Element, class Operation, bool kFixed>
-__device__ __noinline__ void fold(FoldOperands operands, uint64_t elements, uint64_t divisor) {
+__device__ __forceinline__ void fold(const FoldOperands &operands, uint64_t elements,
+                                     uint64_t divisor) {
   using Storage = typename Element::Storage;
   constexpr uint32_t kLanes = Lanes<Element>::kCount;
   if (operands.misalignment % sizeof(Storage) != 0)
@@ -237,8 +237,9 @@ __device__ __noinline__ inline void copy(FoldOperands operands, uint64_t bytes) 
 
 /// One type and operation, known when the kernel is compiled.
 template <class Element, class Operation> struct FixedFold {
-  __device__ static void run(DataType, ReduceOp, const FoldOperands &operands, uint64_t elements,
-                             uint64_t divisor) {
+  /// A call and no inlining: the interpreter's own state then costs the loops no registers.
+  __device__ __noinline__ static void run(DataType, ReduceOp, FoldOperands operands,
+                                          uint64_t elements, uint64_t divisor) {
     fold<Element, Operation, true>(operands, elements, divisor);
   }
 
@@ -273,8 +274,11 @@ struct AnyFold {
                                                                            divisor);
     }
   };
-  __device__ static void run(DataType type, ReduceOp op, const FoldOperands &operands,
-                             uint64_t elements, uint64_t divisor) {
+  /// One call for all of them: ptxas gives each function that a kernel calls room of its own on the
+  /// stack, and CUDA takes stacks for all threads that a device can have.
+  __device__ __forceinline__ static void run(DataType type, ReduceOp op,
+                                             const FoldOperands &operands, uint64_t elements,
+                                             uint64_t divisor) {
     dispatchFold(type, op, Visitor{operands, elements, divisor});
   }
 

@@ -84,5 +84,31 @@ TEST_F(FirstCalls, HaveTheirTablesInAnyStreamBesideCopiesOfTheProgram) {
   });
 }
 
+/// Of the first device that is taken, by whomever.
+uint64_t bytesTaken() {
+  cudaSetDevice(0);
+  size_t free = 0, all = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free, &all), cudaSuccess);
+  return all - free;
+}
+
+/// CUDA takes a kernel's stack for all threads that a device can have, when the kernel is launched
+/// for the first time, and has that launch wait until the device is idle.
+TEST_F(FirstCalls, TakeNoMemoryForStacks) {
+  const uint32_t n = numRanks();
+  start(n);
+  callOnAll(one(planOf(0, n)));
+  const uint64_t before = bytesTaken();
+  for (uint32_t shape = 0; shape < 3; ++shape)
+    for (DataType type : {DataType::Float32, DataType::Bfloat16, DataType::Int8, DataType::Float64})
+      for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Max}) {
+        Case what = one(planOf(shape, n));
+        what.type = type;
+        what.op = op;
+        callOnAll(what);
+      }
+  EXPECT_LT(bytesTaken(), before + (32 << 20));
+}
+
 } // namespace
 } // namespace occl::gpu_test
