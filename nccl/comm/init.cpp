@@ -22,10 +22,10 @@ occlConfig_t occlConfig(int device, int numRanks) {
   config.timeoutMs = OCCL_NO_TIMEOUT - 1;
   config.heapBytes = 1 << 20; // nothing here is of occlMemAlloc
   streams().configure(config, device);
-  // With less, large messages are slower (docs/decisions/gpu/ordered-connectors.md). More than two
+  // With less, large messages are slower (docs/decisions/gpu/ordered-connectors.md). More than four
   // ranks were not measured with less than the default.
-  if (numRanks <= 2 && config.deviceKind == occlDeviceCuda)
-    config.arenaBytes = 192 << 20;
+  if (numRanks <= 4 && config.deviceKind == occlDeviceCuda)
+    config.arenaBytes = 128 << 20;
   return config;
 }
 

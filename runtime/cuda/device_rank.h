@@ -31,6 +31,9 @@ struct DeviceRankOptions {
   uint32_t device = 0; // as CUDA numbers them in this process
   /// Of device memory, for connectors and allocate(); the same on all ranks.
   uint64_t bytes = 0;
+  /// Of these, what allocate() does not get: calls divide it among themselves. The same on all
+  /// ranks.
+  uint64_t arenaBytes = 0;
   /// Of collectives without a timeout of their own.
   std::chrono::milliseconds timeout = kNoDeadline;
   /// Thread blocks of the device that its resident daemon takes; 0: what it has, or the default.

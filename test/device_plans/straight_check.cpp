@@ -16,7 +16,8 @@ namespace {
 
 /// In as much memory as a communicator has unless it is told otherwise. Empty, or what is wrong.
 std::string check(const plan::Plan &plan, uint64_t bytes, uint32_t rank, bool hasWideLines) {
-  const auto sizes = cuda::OrderedGeometry::forMemory(plan.numRanks, 256 << 20, hasWideLines);
+  const auto sizes =
+      cuda::OrderedGeometry::forMemory(plan.numRanks, {256 << 20, 256 << 20}, hasWideLines);
   const auto made = cuda::bindForDevice(
       plan, sizes, {.rank = rank, .count = bytes / sizeof(float), .hasWideLines = hasWideLines});
   if (!made.ok())

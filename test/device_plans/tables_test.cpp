@@ -22,8 +22,9 @@ using plan_library::PlanClass;
 StatusOr<cuda::DeviceBinding> bindOnDevice(const plan::Plan &plan, uint64_t bytes, uint32_t rank,
                                            bool isResident) {
   const bool hasLines = plan.protocol != plan::Protocol::Simple;
-  const auto sizes = isResident ? cuda::OrderedGeometry::forLane(plan.numRanks, hasLines, true)
-                                : cuda::OrderedGeometry::forMemory(plan.numRanks, 256 << 20, true);
+  const auto sizes =
+      isResident ? cuda::OrderedGeometry::forLane(plan.numRanks, hasLines, true)
+                 : cuda::OrderedGeometry::forMemory(plan.numRanks, {256 << 20, 256 << 20}, true);
   return cuda::bindForDevice(
       plan, sizes,
       {.rank = rank, .count = bytes / sizeof(float), .kernels = cuda::Kernels::Resident});

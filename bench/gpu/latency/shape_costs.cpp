@@ -40,7 +40,7 @@ template <class T> T orExit(StatusOr<T> result) {
 
 Times makeAll(const std::vector<uint64_t> &counts, uint32_t numRanks) {
   // As much memory as a communicator has unless it is told otherwise.
-  const auto sizes = cuda::OrderedGeometry::forMemory(numRanks, 256 << 20, true);
+  const auto sizes = cuda::OrderedGeometry::forMemory(numRanks, {256 << 20, 256 << 20}, true);
   Times times = {};
   std::vector<std::byte> room(1 << 20); // as a communicator has
   for (uint64_t count : counts) {

@@ -124,8 +124,8 @@ std::unique_ptr<Occl> Occl::join(Together &together, uint32_t rank, const std::s
   if (asUsual) {
     // As a communicator of libnccl.so.2 has it.
     config.heapBytes = 1 << 20;
-    if (together.size() <= 2)
-      config.arenaBytes = 192 << 20;
+    if (together.size() <= 4)
+      config.arenaBytes = 128 << 20;
   } else {
     // Two buffers of 1 GiB, and what is registered for the daemon.
     config.arenaBytes = 6ull << 30;

@@ -92,6 +92,7 @@ StatusOr<Settings> settingsFrom(const occlConfig_t *config) {
     settings.cuda.emplace();
     settings.cuda->device = given.device;
     settings.cuda->bytes = arenaBytes + settings.heapBytes;
+    settings.cuda->arenaBytes = arenaBytes;
     settings.cuda->timeout = options.timeout;
     if (given.workers != 0)
       settings.cuda->executors = given.workers;

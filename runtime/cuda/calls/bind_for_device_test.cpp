@@ -83,7 +83,7 @@ std::vector<uint64_t> imageNumbers(const DeviceTables &tables, uint32_t numBlock
 }
 
 void expectSame(const plan::Plan &plan, const DeviceBindRequest &request, size_t roomBytes) {
-  const auto sizes = OrderedGeometry::forMemory(plan.numRanks, 256 * kMiB, true);
+  const auto sizes = OrderedGeometry::forMemory(plan.numRanks, {256 * kMiB, 256 * kMiB}, true);
   const auto usual = bindForDevice(plan, sizes, request);
   ASSERT_TRUE(usual.ok()) << usual.status().message();
   // What was there before is nothing.

@@ -129,8 +129,9 @@ Status OrderedCalls::prepare(bool isCaptured) {
   if (!connectors) {
     auto made = OrderedConnectors::make(
         context, OrderedConnectors::kOfStreams,
-        OrderedGeometry::forMemory(context.numRanks, context.memory.bytes() - kRecordBytes,
-                                   context.memory.hasWideLines()),
+        OrderedGeometry::forMemory(
+            context.numRanks, {context.memory.bytes() - kRecordBytes, context.memory.arenaBytes()},
+            context.memory.hasWideLines()),
         settings.firstCall);
     if (!made.ok())
       return made.status();

@@ -15,24 +15,28 @@ uint64_t roundDown(uint64_t bytes) { return bytes / kBlockAlignment * kBlockAlig
 
 } // namespace
 
-/// With little memory each part has a share of it.
-OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, uint64_t memoryBytes,
-                                           bool hasWideLines) {
-  auto part = [](uint64_t most, uint64_t share) {
-    return std::max(roundDown(std::min(most, share)), kBlockAlignment);
+/// With little memory each part has a share of it, in 64ths: of all, or of the arena if that is
+/// more. Of the arena calls in streams may have more than half, since nothing else needs much.
+OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, Memory memory, bool hasWideLines) {
+  const uint64_t arena = std::min(memory.arena, 128 * kMiB);
+  auto share = [&](uint64_t ofAll, uint64_t ofArena) {
+    return std::max(memory.all / 64 * ofAll, arena / 64 * ofArena);
+  };
+  auto part = [](uint64_t most, uint64_t bytes) {
+    return std::max(roundDown(std::min(most, bytes)), kBlockAlignment);
   };
   OrderedGeometry sizes;
   sizes.words = kProgressBytes + 88 * kKiB;
   if (hasWideLines) {
-    const uint64_t block = memoryBytes / 32 * 5 / kMaxRing;
+    const uint64_t block = share(10, 18) / kMaxRing;
     sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 5);
     sizes.wideLines = part(7680 * kKiB, block / 5 * 4);
   } else {
-    sizes.lines = part(15 * kMiB, memoryBytes / 64 * 15 / kMaxRing);
+    sizes.lines = part(15 * kMiB, share(15, 18) / kMaxRing);
     sizes.wideLines = 0;
   }
-  sizes.messages = part(64 * kMiB, memoryBytes / 8);
-  sizes.scratch = part(4 * kMiB, memoryBytes / 64);
+  sizes.messages = part(64 * kMiB, share(8, 16));
+  sizes.scratch = part(4 * kMiB, share(1, 2));
   return sizes;
 }
 
@@ -47,12 +51,15 @@ OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool 
   return sizes;
 }
 
-/// All lanes of all kernels take at most half of the memory.
-uint32_t OrderedGeometry::numLanes(uint32_t numRanks, uint64_t memoryBytes) {
+/// All lanes of all kernels take at most half of the memory, and leave what else there is its room:
+/// calls in streams, transfers, tables.
+uint32_t OrderedGeometry::numLanes(uint32_t numRanks, Memory memory) {
   constexpr uint32_t kMost = 64, kPairsOfKernels = 2;
   const uint64_t pair = forLane(numRanks, true, true).all() + forLane(numRanks, false, true).all();
+  const uint64_t others = forMemory(numRanks, memory, true).all() + 24 * kMiB;
+  const uint64_t left = memory.all > others ? memory.all - others : 0;
   return static_cast<uint32_t>(
-      std::clamp<uint64_t>(memoryBytes / 2 / kPairsOfKernels / pair, 1, kMost));
+      std::clamp<uint64_t>(std::min(memory.all / 2, left) / kPairsOfKernels / pair, 1, kMost));
 }
 
 uint64_t OrderedGeometry::progressOffset() const { return words - kProgressBytes; }

@@ -20,6 +20,8 @@ using plan::Protocol;
 
 constexpr uint64_t kMiB = 1 << 20;
 
+using Memory = OrderedGeometry::Memory;
+
 constexpr uint64_t kMemories[] = {0, 1, 3 * kMiB + 12345, 64 * kMiB, 256 * kMiB, uint64_t{1} << 40};
 
 void checkParts(const OrderedGeometry &sizes, bool hasWideLines) {
@@ -46,24 +48,42 @@ void checkParts(const OrderedGeometry &sizes, bool hasWideLines) {
 TEST(OrderedGeometry, PartsFollowEachOtherAndAreAligned) {
   for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
     for (uint64_t memory : kMemories)
-      for (bool hasWideLines : {true, false}) {
-        SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(memory) + " bytes");
-        checkParts(OrderedGeometry::forMemory(ranks, memory, hasWideLines), hasWideLines);
-      }
+      for (uint64_t arena : {uint64_t{0}, memory / 4, memory})
+        for (bool hasWideLines : {true, false}) {
+          SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(memory) + " bytes");
+          checkParts(OrderedGeometry::forMemory(ranks, {memory, arena}, hasWideLines),
+                     hasWideLines);
+        }
+}
+
+/// Of the memory, with an arena of 1 / `part` of it.
+void checkShares(uint32_t ranks, bool hasWideLines, uint64_t part) {
+  uint64_t before = 0;
+  for (uint64_t memory = kMiB; memory < uint64_t{1} << 36; memory *= 2) {
+    const auto sizes = OrderedGeometry::forMemory(ranks, {memory, memory / part}, hasWideLines);
+    EXPECT_GE(sizes.all(), before) << "with more memory";
+    before = sizes.all();
+    EXPECT_LE(sizes.all() - (kMaxRing + 1) * sizes.words,
+              std::max(hasWideLines ? memory / 10 * 3 : memory / 8 * 3, memory / part / 16 * 9));
+  }
+  EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, {512 * kMiB, 0}, hasWideLines).all());
 }
 
 TEST(OrderedGeometry, TakesAShareOfTheMemoryAndNoMoreThanPlansNeed) {
   for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
-    for (bool hasWideLines : {true, false}) {
-      uint64_t before = 0;
-      for (uint64_t memory = kMiB; memory < uint64_t{1} << 36; memory *= 2) {
-        const auto sizes = OrderedGeometry::forMemory(ranks, memory, hasWideLines);
-        EXPECT_GE(sizes.all(), before) << "with more memory";
-        before = sizes.all();
-        EXPECT_LE(sizes.all() - (kMaxRing + 1) * sizes.words,
-                  hasWideLines ? memory / 10 * 3 : memory / 8 * 3);
-      }
-      EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, 512 * kMiB, hasWideLines).all());
+    for (bool hasWideLines : {true, false})
+      for (uint64_t part : {1, 2, 5})
+        checkShares(ranks, hasWideLines, part);
+}
+
+/// What a user has of it with allocate() is not taken.
+TEST(OrderedGeometry, TakesNoMoreOfALittleArenaIfUsersHaveMuchBeside) {
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (uint64_t arena : {32, 64, 128}) {
+      const auto alone = OrderedGeometry::forMemory(ranks, {arena * kMiB, arena * kMiB}, true);
+      const auto beside = OrderedGeometry::forMemory(ranks, {2 * arena * kMiB, arena * kMiB}, true);
+      EXPECT_LE(beside.all() - (kMaxRing + 1) * beside.words,
+                std::max(alone.all(), 2 * arena * kMiB / 10 * 3));
     }
 }
 
@@ -82,7 +102,7 @@ std::shared_ptr<const Binding> bound(const plan::Plan &plan, const OrderedGeomet
 
 TEST(OrderedGeometry, HasRoomForExamples) {
   for (uint32_t ranks = 2; ranks <= kMaxRanks; ++ranks) {
-    const auto sizes = OrderedGeometry::forMemory(ranks, 256 * kMiB, true);
+    const auto sizes = OrderedGeometry::forMemory(ranks, {256 * kMiB, 256 * kMiB}, true);
     for (Protocol protocol : {Protocol::Simple, Protocol::LL, Protocol::LL128}) {
       plan::Plan plan = plan::testing::ringAllReduce(ranks);
       plan.protocol = protocol;
@@ -106,7 +126,8 @@ TEST(OrderedGeometry, HasRoomForAllPlansOfTheLibraryFrom128MiBOn) {
             auto chosen = plan_library::PlanLibrary::ofProcess().choose(
                 {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
             ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-            const auto sizes = OrderedGeometry::forMemory(ranks, mebibytes * kMiB, true);
+            const auto sizes =
+                OrderedGeometry::forMemory(ranks, {mebibytes * kMiB, mebibytes * kMiB}, true);
             auto made = bindForDevice(*chosen->plan, sizes, {.count = bytes / sizeof(float)});
             EXPECT_TRUE(made.ok()) << mebibytes << " MiB, " << ranks << " ranks, " << bytes
                                    << " bytes: " << made.status().message();
@@ -138,7 +159,7 @@ TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
     for (uint64_t memory = 64 * kMiB; memory < uint64_t{1} << 36; memory *= 2) {
       const uint64_t pair = OrderedGeometry::forLane(ranks, true, true).all() +
                             OrderedGeometry::forLane(ranks, false, false).all();
-      const uint32_t lanes = OrderedGeometry::numLanes(ranks, memory);
+      const uint32_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory});
       EXPECT_GE(lanes, 1u);
       EXPECT_LE(lanes, 64u);
       EXPECT_TRUE(lanes == 1 || 2 * lanes * pair <= memory / 2) << ranks << " ranks";
@@ -151,8 +172,8 @@ TEST(OrderedGeometry, LanesLeaveRoomForWhatElseThereIs) {
     for (uint64_t memory = 128 * kMiB; memory < uint64_t{1} << 36; memory += memory / 16) {
       const uint64_t pair = OrderedGeometry::forLane(ranks, true, true).all() +
                             OrderedGeometry::forLane(ranks, false, true).all();
-      const uint64_t lanes = OrderedGeometry::numLanes(ranks, memory);
-      const uint64_t streams = OrderedGeometry::forMemory(ranks, memory, true).all();
+      const uint64_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory});
+      const uint64_t streams = OrderedGeometry::forMemory(ranks, {memory, memory}, true).all();
       EXPECT_LE(streams + 2 * lanes * pair + 24 * kMiB, memory) << ranks << " ranks, " << memory;
     }
 }
@@ -162,9 +183,10 @@ TEST(OrderedGeometry, LanesByMemory) {
   const auto lanes = [](uint64_t memory) {
     std::vector<uint32_t> numbers;
     for (uint32_t ranks : {2, 4, 8})
-      numbers.push_back(OrderedGeometry::numLanes(ranks, memory));
+      numbers.push_back(OrderedGeometry::numLanes(ranks, {memory, memory}));
     return numbers;
   };
+  EXPECT_EQ(lanes(128 * kMiB), (std::vector<uint32_t>{7, 3, 1}));
   EXPECT_EQ(lanes(256 * kMiB), (std::vector<uint32_t>{26, 14, 7}));
   EXPECT_EQ(lanes(512 * kMiB), (std::vector<uint32_t>{53, 29, 15}));
   EXPECT_EQ(lanes(1280 * kMiB), (std::vector<uint32_t>{64, 64, 38}));
@@ -172,7 +194,7 @@ TEST(OrderedGeometry, LanesByMemory) {
 }
 
 TEST(OrderedGeometry, SaysWhatDoesNotFit) {
-  OrderedGeometry sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
+  OrderedGeometry sizes = OrderedGeometry::forMemory(2, {256 * kMiB, 256 * kMiB}, true);
   plan::Plan plan = plan::testing::ringAllReduce(2);
   auto simple = bound(plan, sizes, 100'000'000);
   EXPECT_EQ(sizes.misfit(*simple, 100'000'000), "");
@@ -183,7 +205,7 @@ TEST(OrderedGeometry, SaysWhatDoesNotFit) {
   sizes.words -= sizes.progressOffset();
   EXPECT_NE(sizes.misfit(*simple, 1).find("more connections"), std::string::npos);
 
-  sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
+  sizes = OrderedGeometry::forMemory(2, {256 * kMiB, 256 * kMiB}, true);
   sizes.scratch = 0;
   plan::Plan scratched = plan::testing::shift(2);
   auto needs = bound(scratched, sizes, 64);
@@ -193,7 +215,7 @@ TEST(OrderedGeometry, SaysWhatDoesNotFit) {
 
 /// As many as flags and words are apart in consecutive calls, and no more.
 TEST(OrderedGeometry, LetsProgramsHaveSoManyMessagesAsCallsAreApart) {
-  const auto sizes = OrderedGeometry::forMemory(2, 256 * kMiB, true);
+  const auto sizes = OrderedGeometry::forMemory(2, {256 * kMiB, 256 * kMiB}, true);
   plan::Plan plan = plan::testing::ringAllReduce(2);
   plan.protocol = Protocol::LL;
   bool hasFit = false, hasNot = false;

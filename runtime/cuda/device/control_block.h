@@ -19,7 +19,7 @@ struct DeviceCard {
   Atomic<uint32_t> state;
   int32_t device; // as its process numbers them
   uint64_t address;
-  uint64_t bytes;
+  uint64_t bytes, arenaBytes;
   char handle[kHandleBytes]; // for other processes
   PeerPaths paths;
   /// The rank no longer maps the arenas of the others.

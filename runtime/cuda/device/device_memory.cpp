@@ -56,14 +56,15 @@ DeviceAllocation::~DeviceAllocation() {
 }
 
 DeviceMemory::DeviceMemory(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device,
-                           uint64_t bytes)
+                           Sizes sizes)
     : group(group), hosts(std::move(hosts)), ordinal(device),
-      size(alignUp(bytes + kRecordBytes, 2 << 20)), arenas(group.numRanks()) {}
+      size(alignUp(sizes.bytes + kRecordBytes, 2 << 20)), arenaSize(sizes.arenaBytes),
+      arenas(group.numRanks()) {}
 
 StatusOr<std::unique_ptr<DeviceMemory>> DeviceMemory::make(const bootstrap::Group &group,
                                                            std::vector<HostMemory> hosts,
-                                                           int device, uint64_t bytes) {
-  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(group, std::move(hosts), device, bytes));
+                                                           int device, Sizes sizes) {
+  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(group, std::move(hosts), device, sizes));
   Status started = memory->start();
   DeviceCard &card = memory->hosts[group.rank()].block->card;
   card.state.store(started.ok() ? DeviceCard::Ready : DeviceCard::Failed,
@@ -97,6 +98,7 @@ Status DeviceMemory::start() {
   card.device = ordinal;
   card.address = reinterpret_cast<uint64_t>(begin);
   card.bytes = size;
+  card.arenaBytes = arenaSize;
   if (group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0) {
     cudaIpcMemHandle_t handle;
     status = toStatus(cudaIpcGetMemHandle(&handle, begin),
@@ -133,6 +135,11 @@ Status DeviceMemory::connect() {
       status = {StatusCode::Mismatch,
                 who + " has " + std::to_string(card.bytes) + " bytes of device memory, this one " +
                     std::to_string(size) + "; use the same configuration on all ranks"};
+    else if (card.arenaBytes != arenaSize)
+      status = {StatusCode::Mismatch, who + " has an arenaBytes of " +
+                                          std::to_string(card.arenaBytes) + ", this one of " +
+                                          std::to_string(arenaSize) +
+                                          "; use the same configuration on all ranks"};
     paths.push_back(card.paths);
   }
   if (!status.ok())

@@ -44,10 +44,15 @@ public:
     std::span<std::byte> pages;
   };
 
-  /// Takes `bytes` of the device, the records zeroed, and fills in this rank's card. hosts: by
-  /// rank. The group outlives it. InvalidArgument, SystemError.
+  /// What a rank takes of its device, and what of it is not for users; the same on all ranks.
+  struct Sizes {
+    uint64_t bytes, arenaBytes;
+  };
+
+  /// Takes that of the device, the records zeroed, and fills in this rank's card. hosts: by rank.
+  /// The group outlives it. InvalidArgument, SystemError.
   static StatusOr<std::unique_ptr<DeviceMemory>>
-  make(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device, uint64_t bytes);
+  make(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device, Sizes sizes);
   /// Maps the arenas of all ranks, which have made theirs. SystemError; PeerFailed; Mismatch.
   Status connect();
   /// Nothing of this rank is executed any more. Waits up to a second until no other process maps
@@ -67,6 +72,8 @@ public:
   bool hasWideLines() const { return wideLines; }
   /// Of an arena: the records, and kRecordBytes from its begin on what registrations share.
   uint64_t bytes() const { return whyHost.empty() ? size : hosts[group.rank()].pages.size(); }
+  /// Of these, what calls divide among themselves.
+  uint64_t arenaBytes() const { return arenaSize; }
   /// Of onDevice(): not less.
   uint64_t bytesOnDevice() const { return size; }
   /// In onDevice().
@@ -80,7 +87,7 @@ public:
 
 private:
   DeviceMemory(const bootstrap::Group &group, std::vector<HostMemory> hosts, int device,
-               uint64_t bytes);
+               Sizes sizes);
   Status start();
   Status lookAtEnvironment(PeerPaths &paths) const;
   Status import(uint32_t rank);
@@ -92,7 +99,7 @@ private:
   const bootstrap::Group &group;
   const std::vector<HostMemory> hosts; // by rank
   const int ordinal;
-  const uint64_t size;
+  const uint64_t size, arenaSize;
   std::shared_ptr<DeviceAllocation> own;
   std::vector<char *> arenas;                          // by rank
   std::vector<char *> imports;                         // to be closed

@@ -43,7 +43,8 @@ ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
                            const ShapeContext &context)
     : fabric(fabric), options(options), context(context),
       table(*options.board, fabric.rank(), fabric.numRanks(),
-            OrderedGeometry::numLanes(context.numRanks, context.memory.bytes()),
+            OrderedGeometry::numLanes(context.numRanks,
+                                      {context.memory.bytes(), context.memory.arenaBytes()}),
             [&fabric] { return fabric.failed() ? fabric.failure() : Status(); }),
       lanes(
           context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },

@@ -115,7 +115,8 @@ Status CudaRank::start() {
   std::vector<DeviceMemory::HostMemory> hosts;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
     hosts.push_back({controlBlockOf(fabric, r), fabric.of(r).heap()});
-  auto made = DeviceMemory::make(fabric.ranks(), hosts, device(), options.bytes);
+  auto made =
+      DeviceMemory::make(fabric.ranks(), hosts, device(), {options.bytes, options.arenaBytes});
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
