@@ -107,14 +107,19 @@ TEST_P(Types, AllToAllInPlace) {
   const auto type = static_cast<ncclDataType_t>(GetParam());
   Ranks ranks(3);
   eachRank(3, [&](int rank) {
+    const auto value = [](int of, size_t i) {
+      return static_cast<double>(1 + (3 * static_cast<size_t>(of) + i) % 7);
+    };
     for (const size_t part : {1, 37, 10'007}) {
-      auto mine = bufferOf(type, 3 * part, rank);
+      std::vector<char> mine(3 * part * sizeOf(type));
+      for (size_t i = 0; i < 3 * part; ++i)
+        store(type, mine.data() + i * sizeOf(type), value(rank, i));
       ASSERT_EQ(ncclAlltoAll(mine.data(), mine.data(), part, type, ranks[rank], ranks.stream(rank)),
                 ncclSuccess);
       ranks.synchronize(rank);
       for (size_t i = 0; i < 3 * part; ++i)
         ASSERT_EQ(at(type, mine, i),
-                  given(static_cast<int>(i / part), static_cast<size_t>(rank) * part + i % part))
+                  value(static_cast<int>(i / part), static_cast<size_t>(rank) * part + i % part))
             << "type " << type << ", parts of " << part;
     }
   });

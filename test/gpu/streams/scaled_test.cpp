@@ -1,6 +1,7 @@
 // Pre-multiplied sums, averages whose inputs are divided, and calls in place that read a copy of
 // their input, on devices. Ranks are threads, on as many devices as there are. Skipped where there
 // is no device.
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"
 #include "runtime/exec/conformance/reference.h"
@@ -390,16 +391,30 @@ TEST_F(Scaled, AllToAllsInPlaceAreReplayed) {
   });
 }
 
-TEST_F(Scaled, InPlaceByPlansThatAreNotInEachProtocolAndWithDirectAccess) {
-  std::vector<plan::Plan> plans = {
-      oneShotInBlocks(n(), 4, plan::Protocol::LL), oneShotInBlocks(n(), 4, plan::Protocol::LL128),
-      oneShotInBlocks(n(), 4, plan::Protocol::Simple), directInBlocks(n(), 4)};
-  for (plan::Plan &plan : plans) {
-    plan.inPlace = false;
-    for (const Scalar scalar : {Scalar::None, Scalar::OnHost})
-      add({.count = 5000, .scalar = scalar, .plan = &plan, .inPlace = true, .inHeap = true});
+/// Without a copy the results would be wrong.
+TEST_F(Scaled, InPlaceByPlansForTwoBuffers) {
+  std::vector<plan::Plan> plans = {plan::testing::directInTurn(n())};
+  for (const plan::Protocol protocol :
+       {plan::Protocol::LL, plan::Protocol::LL128, plan::Protocol::Simple}) {
+    plans.push_back(plan::testing::allToAllInTurn(n()));
+    plans.back().protocol = protocol;
+  }
+  for (const plan::Plan &plan : plans) {
+    const bool isDirect = &plan == plans.data();
+    add({.kind = isDirect ? occlKindAllReduce : occlKindAllToAll,
+         .count = 5000,
+         .plan = &plan,
+         .inPlace = true,
+         .inHeap = true});
+    if (isDirect)
+      add({.count = 5000,
+           .scalar = Scalar::OnHost,
+           .plan = &plan,
+           .inPlace = true,
+           .inHeap = true});
   }
   callAll();
+  startAll();
 }
 
 /// The scalar in device memory is another one at each replay.

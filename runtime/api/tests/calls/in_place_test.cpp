@@ -29,7 +29,7 @@ TEST(InPlace, AllToAllsInTheLane) {
   constexpr uint32_t kTimes = 200;
   constexpr uint64_t kCount = 16;
   for (uint32_t n : {2u, 3u}) {
-    plan::Plan plan = allToAll(n);
+    plan::Plan plan = allToAllInTurn(n);
     plan.protocol = plan::Protocol::LL128;
     Ranks ranks(n);
     Job job(7, handleOf(plan), kCount, DataType::Int32);
@@ -50,7 +50,8 @@ TEST(InPlace, AllToAllsThatAreStartedInConflictingOrders) {
     std::vector<Job> jobs;
     for (uint32_t type = 0; type < kNumDataTypes; ++type)
       for (uint64_t count : {0, 1, 37, 20'011})
-        jobs.emplace_back(jobs.size(), handleOf(allToAll(n)), count, static_cast<DataType>(type));
+        jobs.emplace_back(jobs.size(), handleOf(allToAllInTurn(n)), count,
+                          static_cast<DataType>(type));
     Ranks ranks(n);
     ranks.run([&](uint32_t r) {
       std::vector<occlRequest_t> requests;
@@ -73,7 +74,7 @@ TEST(InPlace, AllToAllsThatAreStartedInConflictingOrders) {
 TEST(InPlace, OnOneRankAlone) {
   constexpr uint32_t kRanks = 3;
   constexpr uint64_t kCount = 5000;
-  Job job(1, handleOf(allToAll(kRanks)), kCount);
+  Job job(1, handleOf(allToAllInTurn(kRanks)), kCount);
   Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) {
     if (r == 1)
@@ -115,21 +116,19 @@ std::string reduceShared(occlComm_t comm, uint32_t rank, const plan::Plan &plan)
   return "";
 }
 
-/// Peers load the input and store the output, or read the input as a message.
+/// Peers load the input where it lies.
 TEST(InPlace, BetweenProcessesInSharedBuffers) {
   constexpr uint32_t kRanks = 3;
-  for (plan::Plan plan : {directAllReduce(kRanks), oneShotAllReduce(kRanks)}) {
-    plan.inPlace = false;
-    inProcesses(kRanks, "in-place",
-                [&](occlComm_t comm, uint32_t rank) { return reduceShared(comm, rank, plan); });
-  }
+  inProcesses(kRanks, "in-place", [](occlComm_t comm, uint32_t rank) {
+    return reduceShared(comm, rank, directInTurn(kRanks));
+  });
 }
 
 TEST(InPlace, AllToAllsWithoutSharedBuffers) {
   constexpr uint32_t kRanks = 2;
   inProcesses(kRanks, "in-place-own", [](occlComm_t comm, uint32_t rank) -> std::string {
     for (uint64_t count : {1, 1000, 300'000}) {
-      Job job(1, handleOf(allToAll(kRanks)), count);
+      Job job(1, handleOf(allToAllInTurn(kRanks)), count);
       for (uint32_t i = 0; i < 5; ++i) {
         putInPlace(job, rank, count * kRanks * sizeof(float));
         if (job.runOn(comm, job.output(rank), job.output(rank)) != occlSuccess)
@@ -144,10 +143,9 @@ TEST(InPlace, AllToAllsWithoutSharedBuffers) {
 
 /// One copy serves both.
 TEST(InPlace, WithAScalar) {
-  plan::Plan plan = oneShotAllReduce(2);
-  plan.inPlace = false;
-  const PlanHandle handle = handleOf(plan);
-  Ranks ranks(2);
+  constexpr uint32_t kRanks = 2;
+  const PlanHandle handle = handleOf(directInTurn(kRanks));
+  Ranks ranks(kRanks);
   ranks.run([&](uint32_t r) {
     for (int32_t by : {0, 3}) {
       std::vector<int32_t> values(1000, static_cast<int32_t>(r) + 1);
