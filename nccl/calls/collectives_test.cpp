@@ -103,6 +103,28 @@ TEST_P(Types, PreMultipliedSumsDifferByRank) {
   });
 }
 
+TEST_P(Types, AllToAllInPlace) {
+  const auto type = static_cast<ncclDataType_t>(GetParam());
+  Ranks ranks(3);
+  eachRank(3, [&](int rank) {
+    const auto value = [](int of, size_t i) {
+      return static_cast<double>(1 + (3 * static_cast<size_t>(of) + i) % 7);
+    };
+    for (const size_t part : {1, 37, 10'007}) {
+      std::vector<char> mine(3 * part * sizeOf(type));
+      for (size_t i = 0; i < 3 * part; ++i)
+        store(type, mine.data() + i * sizeOf(type), value(rank, i));
+      ASSERT_EQ(ncclAlltoAll(mine.data(), mine.data(), part, type, ranks[rank], ranks.stream(rank)),
+                ncclSuccess);
+      ranks.synchronize(rank);
+      for (size_t i = 0; i < 3 * part; ++i)
+        ASSERT_EQ(at(type, mine, i),
+                  value(static_cast<int>(i / part), static_cast<size_t>(rank) * part + i % part))
+            << "type " << type << ", parts of " << part;
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Types, ::testing::Range(0, static_cast<int>(ncclNumTypes)));
 
 class Sizes : public ::testing::TestWithParam<int> {};
@@ -196,6 +218,35 @@ TEST_P(Sizes, AllToAllGatherAndScatter) {
       for (size_t i = 0; isRoot && i < all.size(); ++i)
         ASSERT_EQ(all[i], value(static_cast<int>(i / kPart), i % kPart));
     }
+  });
+}
+
+/// Twice in a group, so all parts are back where they were, and once more.
+TEST_P(Sizes, AllToAllsInPlaceInAGroup) {
+  const auto numRanks = static_cast<size_t>(GetParam());
+  constexpr size_t kPart = 1003;
+  Ranks ranks(GetParam());
+  eachRank(ranks.size(), [&](int rank) {
+    auto value = [&](size_t of, size_t i) { return static_cast<int>(of * 100'000 + i); };
+    std::vector<int> mine(kPart * numRanks);
+    const auto exchange = [&] {
+      return ncclAlltoAll(mine.data(), mine.data(), kPart, ncclInt32, ranks[rank],
+                          ranks.stream(rank));
+    };
+    const auto self = static_cast<size_t>(rank);
+    for (size_t i = 0; i < mine.size(); ++i)
+      mine[i] = value(self, i);
+    ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+    ASSERT_EQ(exchange(), ncclSuccess);
+    ASSERT_EQ(exchange(), ncclSuccess);
+    ASSERT_EQ(ncclGroupEnd(), ncclSuccess) << ncclGetLastError(nullptr);
+    ranks.synchronize(rank);
+    for (size_t i = 0; i < mine.size(); ++i)
+      ASSERT_EQ(mine[i], value(self, i));
+    ASSERT_EQ(exchange(), ncclSuccess);
+    ranks.synchronize(rank);
+    for (size_t i = 0; i < mine.size(); ++i)
+      ASSERT_EQ(mine[i], value(i / kPart, self * kPart + i % kPart));
   });
 }
 

@@ -241,8 +241,8 @@ TEST(Failures, OfACallRefusedOnOneRankReachTheOthers) {
   Ranks ranks(2);
   eachRank(2, [&](int rank) {
     std::vector<int> data(8);
-    // In place, which an all-to-all cannot be; rank 1 does it right, and waits.
-    int *to = rank == 0 ? data.data() : data.data() + 4;
+    // Rank 0's buffers overlap; rank 1 does it right, and waits.
+    int *to = data.data() + (rank == 0 ? 1 : 4);
     EXPECT_NE(ncclAlltoAll(data.data(), to, 2, ncclInt32, ranks[rank], nullptr), ncclSuccess);
     EXPECT_EQ(stateOf(ranks[rank]), rank == 0 ? ncclInvalidArgument : ncclRemoteError);
   });

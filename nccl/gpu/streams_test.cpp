@@ -2,6 +2,7 @@
 #include "nccl/gpu/device_ranks.h"
 #include "nccl/testing/ranks.h"
 
+#include <functional>
 #include <thread>
 
 namespace occl::nccl::testing {
@@ -11,7 +12,9 @@ class Streams : public OnDevice {
 protected:
   Rank &at(int rank) { return ranks[static_cast<size_t>(rank)]; }
   int total() const { return size() * (size() + 1) / 2; } // of the ranks + 1
-  /// A sum of ints from send to recv, captured in the rank's stream.
+  /// What call() puts into the rank's stream, captured.
+  std::string capture(int rank, const std::function<ncclResult_t()> &call, cudaGraphExec_t &graph);
+  /// A sum of ints from send to recv.
   std::string capture(int rank, size_t count, cudaGraphExec_t &graph);
   std::string replay(int rank, cudaGraphExec_t graph, int times);
   /// A further communicator of the same ranks.
@@ -79,12 +82,22 @@ TEST_F(Streams, OneThreadHasAllRanksInGroups) {
 
 std::string Streams::capture(int rank, size_t count, cudaGraphExec_t &graph) {
   const Rank &on = at(rank);
+  return capture(
+      rank,
+      [&] {
+        return ncclAllReduce(on.send, on.recv, count, ncclInt32, ncclSum, on.comm, on.stream);
+      },
+      graph);
+}
+
+std::string Streams::capture(int rank, const std::function<ncclResult_t()> &call,
+                             cudaGraphExec_t &graph) {
+  const Rank &on = at(rank);
   cudaGraph_t captured = nullptr;
   std::string wrong = check("cudaStreamBeginCapture",
                             cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));
   if (wrong.empty())
-    wrong = check("ncclAllReduce",
-                  ncclAllReduce(on.send, on.recv, count, ncclInt32, ncclSum, on.comm, on.stream));
+    wrong = check("the call", call());
   const std::string ended =
       check("cudaStreamEndCapture", cudaStreamEndCapture(on.stream, &captured));
   if (wrong.empty())
@@ -134,6 +147,45 @@ TEST_F(Streams, GraphsAreReplayedWithOtherData) {
   for (const Graphs &graphs : {first, second})
     for (cudaGraphExec_t graph : graphs)
       EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+}
+
+/// Each replay of an all-to-all in place exchanges the parts again.
+TEST_F(Streams, AllToAllsInPlaceAreReplayed) {
+  std::vector<cudaGraphExec_t> graphs(ranks.size());
+  expectSums();
+  inThreads([&](int r) {
+    const Rank &on = at(r);
+    return capture(
+        r, [&] { return ncclAlltoAll(on.recv, on.recv, kCount, ncclInt32, on.comm, on.stream); },
+        graphs[static_cast<size_t>(r)]);
+  });
+  inThreads([&](int r) -> std::string {
+    const Rank &on = at(r);
+    const size_t all = kCount * ranks.size(), self = static_cast<size_t>(r);
+    for (size_t times = 0; times < 6; ++times) {
+      const auto value = [&](size_t rank, size_t i) {
+        return static_cast<int>((rank + 10 * times) * 1'000'000 + i);
+      };
+      std::vector<int> given(all), right(all);
+      for (size_t i = 0; i < all; ++i) {
+        given[i] = value(self, i);
+        right[i] = value(i / kCount, self * kCount + i % kCount);
+      }
+      give(r, given);
+      std::string wrong =
+          check("cudaMemcpyAsync", cudaMemcpyAsync(on.recv, on.send, all * sizeof(int),
+                                                   cudaMemcpyDeviceToDevice, on.stream));
+      if (wrong.empty())
+        wrong = check("cudaGraphLaunch", cudaGraphLaunch(graphs[self], on.stream));
+      if (!wrong.empty())
+        return wrong;
+      if (taken(r, all) != right)
+        return "replay " + std::to_string(times) + " is wrong";
+    }
+    return "";
+  });
+  for (cudaGraphExec_t graph : graphs)
+    EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
 }
 
 /// In the mode in which another thread's careless call would spoil the capture.

@@ -32,15 +32,14 @@ std::string Aliasing::complaint(const void *input, const void *output) const {
     return std::string("the ") + (!input && inputBytes != 0 ? "send" : "receive") +
            " buffer is NULL and must have " +
            std::to_string(!input && inputBytes != 0 ? inputBytes : outputBytes) + " bytes";
-  if (isInPlace(input, output))
-    return "its plan is not valid in place; give it two buffers";
+  const std::string demand =
+      "(send buffer = receive buffer" +
+      (inPlaceBytes != 0 ? " + " + std::to_string(inPlaceBytes) + " bytes)" : ")");
   if (areApart(input, output))
-    return "its plan is valid in place only (send buffer = receive buffer + " +
-           std::to_string(inPlaceBytes) + " bytes)";
+    return "its plan is valid in place only " + demand;
   if (!sharesInPlace)
     return "the buffers overlap; in this collective those of this rank never do";
-  return "the buffers overlap, but not as in place demands (send buffer = receive buffer + " +
-         std::to_string(inPlaceBytes) + " bytes)";
+  return "the buffers overlap, but not as in place demands " + demand;
 }
 
 } // namespace occl::plan

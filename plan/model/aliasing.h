@@ -31,11 +31,18 @@ public:
     return sharesInPlace && address(input) == address(output) + static_cast<uint64_t>(inPlaceBytes);
   }
 
-  /// Whether a call of the plan may have these buffers. NULL is one that has no bytes.
+  /// Whether the call is in place by a plan that is not valid so: it has to read a copy of its
+  /// input, and is then one out of place.
+  bool needsCopy(const void *input, const void *output) const {
+    return !mayBeInPlace && isInPlace(input, output);
+  }
+
+  /// Whether a call of the plan may have these buffers, with a copy where it needs one. NULL is one
+  /// that has no bytes.
   bool accepts(const void *input, const void *output) const {
     if ((!input && inputBytes != 0) || (!output && outputBytes != 0))
       return false;
-    return isInPlace(input, output) ? mayBeInPlace : mayBeApart && areApart(input, output);
+    return isInPlace(input, output) || (mayBeApart && areApart(input, output));
   }
 
   /// Why accepts() refuses them: what is wrong and what to do, without a name of the call. Empty if

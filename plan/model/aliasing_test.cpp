@@ -89,14 +89,14 @@ TEST(Aliasing, AcceptsWhatSharesNothingAndWhatSharesAsTheCollectiveSays) {
         }();
         for (int64_t distance = -400; distance <= 400; ++distance) {
           std::string how = relation(plan, layout, distance);
-          bool expected = how == "apart"      ? plan.outOfPlace || !inPlaceShares
-                          : how == "in place" ? plan.inPlace
-                                              : false;
+          bool expected = how == "apart" ? plan.outOfPlace || !inPlaceShares : how == "in place";
           ASSERT_EQ(aliasing.accepts(output + distance, output), expected)
               << how << ", distance " << distance << ", count " << count << ", part " << shape.part
               << ", " << shape.inputs << " and " << shape.outputs << " chunks, offset "
               << shape.offset << ", modes " << modes;
           ASSERT_EQ(aliasing.isInPlace(output + distance, output), how == "in place");
+          ASSERT_EQ(aliasing.needsCopy(output + distance, output),
+                    how == "in place" && !plan.inPlace);
           ASSERT_EQ(aliasing.complaint(output + distance, output).empty(), expected);
         }
       }
@@ -105,8 +105,9 @@ TEST(Aliasing, AcceptsWhatSharesNothingAndWhatSharesAsTheCollectiveSays) {
 TEST(Aliasing, SaysWhatIsWrong) {
   char memory[64];
   Aliasing outOfPlace(planOf({1, 1, 1, 0}, true, false), 0, 4, 4);
-  EXPECT_EQ(outOfPlace.complaint(memory, memory),
-            "its plan is not valid in place; give it two buffers");
+  EXPECT_EQ(outOfPlace.complaint(memory, memory), "");
+  EXPECT_EQ(outOfPlace.complaint(memory + 4, memory),
+            "the buffers overlap, but not as in place demands (send buffer = receive buffer)");
   EXPECT_EQ(outOfPlace.complaint(nullptr, memory),
             "the send buffer is NULL and must have 16 bytes");
   EXPECT_EQ(outOfPlace.complaint(memory, nullptr),

@@ -27,15 +27,21 @@ void addCounters(PlanBuilder &builder, uint32_t n) {
   }
 }
 
+/// For the counters of ranks [begin, end), but `rank`.
+void wait(PlanBuilder &builder, uint32_t rank, uint32_t begin, uint32_t end, uint32_t value) {
+  std::vector<Operand> counters;
+  for (uint32_t q = begin; q < end; ++q)
+    if (q != rank)
+      counters.push_back(connection(q));
+  if (!counters.empty())
+    builder.addInstruction({.opcode = Opcode::Wait, .value = value}, counters, {});
+}
+
 void signalAndWait(PlanBuilder &builder, uint32_t rank, uint32_t n, uint32_t value) {
   if (n == 1)
     return;
   builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(rank)});
-  std::vector<Operand> counters;
-  for (uint32_t q = 0; q < n; ++q)
-    if (q != rank)
-      counters.push_back(connection(q));
-  builder.addInstruction({.opcode = Opcode::Wait, .value = value}, counters, {});
+  wait(builder, rank, 0, n, value);
 }
 
 } // namespace
@@ -74,6 +80,27 @@ Plan directAllGather(uint32_t n) {
       builder.addInstruction({.opcode = Opcode::LoadReduceStore, .count = 1}, {scratch(q, 0)},
                              {output(r, q)});
     signalAndWait(builder, r, n, 2);
+  }
+  return std::move(builder).take();
+}
+
+Plan directInTurn(uint32_t n) {
+  PlanBuilder builder = start("direct_in_turn", "allreduce", 1);
+  builder.header().inPlace = false;
+  addCounters(builder, n);
+  for (uint32_t r = 0; r < n; ++r) {
+    builder.beginRank({.inputChunks = 1, .outputChunks = 1});
+    builder.beginThreadBlock();
+    std::vector<Operand> sources;
+    for (uint32_t q = 0; q < n; ++q)
+      sources.push_back(input(q, 0));
+    const Operand sum = output(r, 0);
+    wait(builder, r, 0, r, 1);
+    builder.addInstruction({.opcode = Opcode::LoadReduceStore, .final = n > 1, .count = 1}, sources,
+                           {&sum, 1});
+    if (n > 1)
+      builder.addInstruction({.opcode = Opcode::Signal}, {}, {connection(r)});
+    wait(builder, r, r + 1, n, 1);
   }
   return std::move(builder).take();
 }

@@ -13,4 +13,8 @@ Plan directAllReduce(uint32_t numRanks);
 /// it is done. Waits for the first and the second signal of a counter.
 Plan directAllGather(uint32_t numRanks);
 
+/// Every rank adds all inputs where they lie and stores the sum in its own output, when the ranks
+/// below it have done so. Valid out of place only, from two ranks on.
+Plan directInTurn(uint32_t numRanks);
+
 } // namespace occl::plan::testing

@@ -282,6 +282,30 @@ Plan allToAll(uint32_t n) {
   return std::move(builder).take();
 }
 
+Plan allToAllInTurn(uint32_t n) {
+  PlanBuilder builder = start("alltoall_in_turn", "alltoall", n, 1);
+  builder.header().inPlace = false;
+  std::vector<std::vector<uint32_t>> pairs = connectPairs(builder, n);
+  for (uint32_t r = 0; r < n; ++r) {
+    builder.beginRank({.inputChunks = n, .outputChunks = n});
+    builder.beginThreadBlock();
+    builder.addInstruction(at(builder, 3, Opcode::Copy, 0), {input(r, r)}, {output(r, r)});
+    const auto send = [&](uint32_t q) {
+      builder.addInstruction(at(builder, 4, Opcode::Send, 0), {input(r, q)},
+                             {connection(pairs[r][q])});
+    };
+    for (uint32_t q : allBut(r, n)) {
+      if (r < q)
+        send(q);
+      builder.addInstruction(at(builder, 4, Opcode::Recv, 0), {connection(pairs[q][r])},
+                             {output(r, q)});
+      if (r > q)
+        send(q);
+    }
+  }
+  return std::move(builder).take();
+}
+
 Plan shift(uint32_t n, uint32_t chunks) {
   PlanBuilder builder = start("shift", "shift", n, chunks);
   for (uint32_t r = 0; r + 1 < n; ++r)

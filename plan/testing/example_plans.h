@@ -36,6 +36,10 @@ Plan ringReduceScatter(uint32_t numRanks);
 /// One message for each pair of ranks; one thread block a rank.
 Plan allToAll(uint32_t numRanks);
 
+/// The same, pair after pair: of two ranks the lower one sends first, the higher one when it has
+/// received. Valid out of place only, from two ranks on.
+Plan allToAllInTurn(uint32_t numRanks);
+
 /// A collective of a user's own, "shift", with explicit requirements: rank r's output is rank r-1's
 /// input, through scratch. Rank 0 has no output.
 Plan shift(uint32_t numRanks, uint32_t chunks = 3);

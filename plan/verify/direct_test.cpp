@@ -5,6 +5,7 @@
 #include "plan/model/builder.h"
 #include "plan/model/hash.h"
 #include "plan/testing/direct_plans.h"
+#include "plan/testing/example_plans.h"
 #include "plan/testing/random_execution.h"
 #include "plan/verify/verifier.h"
 
@@ -35,6 +36,18 @@ TEST(Direct, GoodPlansAreAccepted) {
   EXPECT_EQ(verifyPlan(testing::directAllReduce(4)).text(),
             "proved in place and out of place: 12 instructions, 0 messages on 4 connections, 4 "
             "signals, 0 dependencies, at most 1 thread block a rank; depth 1 suffices");
+}
+
+TEST(Direct, PlansThatOverwriteAnInputTooEarlyAreForTwoBuffers) {
+  std::mt19937 random(11);
+  for (Plan (*make)(uint32_t) : {testing::directInTurn, testing::allToAllInTurn})
+    for (uint32_t n : {2, 3, 5}) {
+      Plan plan = make(n);
+      EXPECT_EQ(wordsOn(plan), "accepted") << plan.name << ", " << n << " ranks";
+      EXPECT_EQ(testing::executeRandomly(plan, false, random), "") << plan.name;
+      plan.inPlace = true;
+      EXPECT_FALSE(verifyPlan(plan)) << plan.name;
+    }
 }
 
 TEST(Direct, FilesHoldThem) {

@@ -151,9 +151,10 @@ OCCL_API occlResult_t occlCommAbort(occlComm_t comm);
  * (occlInvalidArgument, occlInvalidPlan) has no number. Waits for room in the arena while other
  * ranks have not finished what this one has called and started before: arenaBytes has to hold what
  * a rank starts before a call that others make first. If those ranks are gone it is occlPeerFailed.
- * In place, and overlap: as plans' alias modes say. The first call of a new
- * kind, count, type and operation takes longer, which the last 256 are remembered for.
- * occl_collectives.h has a function for each kind.
+ * Buffers overlap in place alone, as the plan's collective has it; a plan that is valid out of
+ * place only then reads a copy of the input (occlRedOp_t). The first call of a new kind, count,
+ * type and operation takes longer, which the last 256 are remembered for. occl_collectives.h has a
+ * function for each kind.
  *
  * With occlDeviceCuda calls run one after the other, whatever their streams. Which rank calls
  * something else is seen by 16 bits of a hash, so in one of 65,536 cases it is not. Under stream

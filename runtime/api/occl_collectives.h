@@ -1,6 +1,7 @@
 /* The standard collectives as functions: each is an occlCall. Counts are in elements of one part,
  * as in occlCall_t. On hosts stream is NULL. In place: recvBuffer is sendBuffer (all-reduce,
- * reduce, broadcast), or what the plan's alias mode says. */
+ * reduce, broadcast, all-to-all), or sendBuffer is the rank's part of recvBuffer (all-gather,
+ * gather) or recvBuffer that of sendBuffer (reduce-scatter, scatter). */
 #ifndef OCCL_COLLECTIVES_H
 #define OCCL_COLLECTIVES_H
 

@@ -48,19 +48,20 @@ typedef enum {
  * the largest input, but for rounding. They divide partial sums for plans of the caller's own that
  * run in place only or promise copies beside reductions.
  *
- * An input that is multiplied (occlCall_t::scalar), and one of an average of floats for a plan of
- * the caller's own with partial sums, is read by the thread that calls, before occlStart returns,
- * into as much memory of the library: it must not be the output of what is in flight. The library
- * keeps the memory for later calls; for an input in memory of occlMemAlloc, between processes, it
- * is such memory as well, until a later call of the same kind.
+ * An input that is multiplied (occlCall_t::scalar), one of an average of floats for a plan of the
+ * caller's own with partial sums, and one in place if the plan is valid out of place only (as of
+ * all-to-alls), is read by the thread that calls, before occlStart returns, into as much memory of
+ * the library: it must not be the output of what is in flight. The library keeps the memory for
+ * later calls; for an input in memory of occlMemAlloc, between processes, it is such memory as
+ * well, until a later call of the same kind.
  *
  * With occlDeviceCuda averages of occlBfloat16, occlFloat32 and occlFloat64 divide the sum, which
  * has to be in the type's range; so do others where a plan has no partial sums, as they are added
- * in float. A small kernel reads inputs that are multiplied, and those of other averages: in the
- * order of the call's stream, or, of occlStart without a stream, before that returns. It stores
- * into memory of heapBytes: calls in streams share as much as the largest needs (of plans that
- * access no other rank's buffers also memory of cudaMalloc), which the communicator keeps; each
- * call of occlStart has its own until it is complete. */
+ * in float. A small kernel reads inputs that are multiplied, those of other averages, and those in
+ * place: in the order of the call's stream, or, of occlStart without a stream, before that returns.
+ * It stores into memory of heapBytes: calls in streams share as much as the largest needs (of plans
+ * that access no other rank's buffers also memory of cudaMalloc), which the communicator keeps;
+ * each call of occlStart has its own until it is complete. */
 typedef enum { occlSum = 0, occlProd = 1, occlMin = 2, occlMax = 3, occlAvg = 4 } occlRedOp_t;
 
 /* In which order executors, of hosts or of the resident daemon of a device, turn to what is in

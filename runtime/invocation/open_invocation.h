@@ -48,8 +48,8 @@ class BoardPlace;
 struct Core;
 class Exchange;
 
-/// A copy of a rank's input in which each element is scaled: of the workspaces, or of the heap,
-/// where peers can access it.
+/// A copy of a rank's input, in which each element is scaled or as it was: of the workspaces, or of
+/// the heap, where peers can access it.
 struct ScaledInput {
   std::byte *data = nullptr; // null: there is none
   uint64_t bytes = 0;

@@ -156,7 +156,7 @@ StatusOr<Admitted> Admission::submit(const Submission &submission) {
   Collective *shape = shapes.find(*submission.signature);
   if (!shape)
     return Status(StatusCode::InProgress, "the shape is not known");
-  auto admitted = isScaled(*shape, submission)
+  auto admitted = readsCopy(*shape, submission)
                       ? submitScaled(lock, *shape, submission)
                       : submit(sequenceOf(submission.id), *shape, submission);
   if (IdState *id = admitted.ok() ? nullptr : find(submission.id))

@@ -98,7 +98,7 @@ private:
   StatusOr<Admitted> submit(IdState &id, Collective &shape, const Submission &submission);
   StatusOr<Admitted> submitScaled(std::unique_lock<LightMutex> &lock, Collective &shape,
                                   const Submission &submission);
-  static bool isScaled(const Collective &shape, const Submission &submission);
+  static bool readsCopy(const Collective &shape, const Submission &submission);
   Status checkScaled(IdState &id, const Collective &shape, const Submission &submission) const;
   StatusOr<ScaledInput> takeScaled(IdState &id, const Collective &shape,
                                    const Submission &submission);

@@ -14,7 +14,7 @@ OpenInvocation *Admission::enterLane(const Submission &submission) {
   if (!invocation || !checkRing(*id).ok())
     return nullptr;
   const void *input = submission.input; // may be null on ranks that have none
-  if (isScaled(*shape, submission) && !(input = scaleForLane(*invocation, submission)))
+  if (readsCopy(*shape, submission) && !(input = scaleForLane(*invocation, submission)))
     return nullptr;
   const uint64_t ordinal = id->nextOrdinal;
   const uint64_t earlier = invocation->ordinal;

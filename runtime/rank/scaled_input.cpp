@@ -1,11 +1,13 @@
 // The part of admission that scales a rank's input before anybody reads it: pre-multiplied sums,
 // and averages of floats. The invocation reads a copy and never the user's buffer, so each element
-// is scaled once, however often its plan, references or peers read it, in place too.
+// is scaled once, however often its plan, references or peers read it, in place too. Likewise it
+// reads a copy as it is, if it is in place and its plan is valid out of place only.
 #include "runtime/rank/admission.h"
 
 #include "runtime/base/data_type.h"
 #include "runtime/exec/reduce/fold_host.h"
 
+#include <cstring>
 #include <utility>
 
 namespace occl::daemon {
@@ -16,17 +18,22 @@ interpreter::Scale scaleOf(const Collective &shape, const Submission &submission
   return {submission.factor, shape.inputDivisor};
 }
 
-/// Has the elements of the submission's input, scaled, from now on.
+/// Has the elements of the submission's input, scaled if they are to be, from now on.
 void fill(const ScaledInput &scaled, const Collective &shape, const Submission &submission) {
-  interpreter::scaleElements(
-      shape.spec.type, scaleOf(shape, submission), reinterpret_cast<char *>(scaled.data),
-      static_cast<const char *>(submission.input), scaled.bytes / sizeOf(shape.spec.type));
+  const interpreter::Scale scale = scaleOf(shape, submission);
+  if (!scale.isNone())
+    interpreter::scaleElements(shape.spec.type, scale, reinterpret_cast<char *>(scaled.data),
+                               static_cast<const char *>(submission.input),
+                               scaled.bytes / sizeOf(shape.spec.type));
+  else if (scaled.bytes != 0)
+    std::memcpy(scaled.data, submission.input, scaled.bytes);
 }
 
 } // namespace
 
-bool Admission::isScaled(const Collective &shape, const Submission &submission) {
-  return !scaleOf(shape, submission).isNone();
+bool Admission::readsCopy(const Collective &shape, const Submission &submission) {
+  return !scaleOf(shape, submission).isNone() ||
+         shape.aliasing.needsCopy(submission.input, submission.output);
 }
 
 /// What is refused is refused before the work is done: also what has no record.
@@ -66,7 +73,7 @@ StatusOr<ScaledInput> Admission::takeScaled(IdState &id, const Collective &shape
   scaled.isInHeap = scaled.data != nullptr;
   if (!scaled.data && shape.direct.exists && !core.fabric->sharesAddresses()) {
     Status none = nothingFree(std::to_string(scaled.bytes) +
-                                  " bytes of the heap, for the scaled input of collective " +
+                                  " bytes of the heap, for a copy of the input of collective " +
                                   shape.describe(submission.id),
                               "", "Free memory of occlMemAlloc, or set heapBytes higher");
     // A call that waits for room would wait for its caller to free some.
@@ -77,7 +84,7 @@ StatusOr<ScaledInput> Admission::takeScaled(IdState &id, const Collective &shape
   if (!scaled.data)
     return Status(StatusCode::SystemError, "collective " + shape.describe(submission.id) +
                                                ": no memory for " + std::to_string(scaled.bytes) +
-                                               " bytes of scaled input");
+                                               " bytes of a copy of its input");
   return scaled;
 }
 
@@ -96,7 +103,7 @@ void Admission::giveBack(ScaledInput &scaled) {
     workspaces.release(given.data, given.bytes);
 }
 
-/// The lock is not held while the elements are scaled. The shape is referred to meanwhile, so it
+/// The lock is not held while the elements are copied. The shape is referred to meanwhile, so it
 /// stays where it is; the sequence may be another object afterwards.
 StatusOr<Admitted> Admission::submitScaled(std::unique_lock<LightMutex> &lock, Collective &shape,
                                            const Submission &submission) {

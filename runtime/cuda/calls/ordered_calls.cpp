@@ -52,19 +52,19 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
     return known.status();
   status = checkBuffers(**known, buffers, isCaptured);
   auto scaling =
-      status.ok() ? scalingOf(**known, buffers[0], factor, isCaptured) : StatusOr<Scaling>(status);
+      status.ok() ? scalingOf(**known, buffers, factor, isCaptured) : StatusOr<Scaling>(status);
   if (!scaling.ok())
     return scaling.status();
-  const bool isScaled = scaling->elements != 0;
+  const bool isCopied = scaling->elements != 0;
   const auto timeout = timeoutOf(spec);
   Turn turn;
   const auto put = [&] {
     Status taken = isCaptured ? context.uploads->await() : takeTurn(stream, turn);
     if (taken.ok() && !isCaptured)
       taken = context.uploads->order(stream);
-    if (taken.ok() && isScaled)
+    if (taken.ok() && isCopied)
       taken = inputs.scaleIn(stream, *scaling);
-    return taken.ok() ? launch(**known, {isScaled ? scaling->to : buffers[0], buffers[1]}, timeout,
+    return taken.ok() ? launch(**known, {isCopied ? scaling->to : buffers[0], buffers[1]}, timeout,
                                turn, stream)
                       : taken;
   };
@@ -73,8 +73,8 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
     return status;
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
-  // In another stream the next input that is scaled has to wait for this call.
-  hasStreams |= isScaled;
+  // In another stream the next input that is copied has to wait for this call.
+  hasStreams |= isCopied;
   if (timeout < kNoDeadline)
     longest = std::max(longest, timeout);
   return isCaptured ? Status() : endTurn(stream, turn);
@@ -245,24 +245,25 @@ Status OrderedCalls::checkBuffers(const Known &known, const std::array<char *, 2
   return {};
 }
 
-/// Of no elements: the input is not scaled. The memory is that of earlier calls, which are over
-/// when the stream has come so far: of the first call whose memory it is there is nothing to wait
-/// for, and each leaves an event behind.
-StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const char *input,
+/// Of no elements: the call reads its input, and no copy. The memory is that of earlier calls,
+/// which are over when the stream has come so far: of the first call whose memory it is there is
+/// nothing to wait for, and each leaves an event behind.
+StatusOr<Scaling> OrderedCalls::scalingOf(const Known &known, const std::array<char *, 2> &buffers,
                                           const InputFactor &factor, bool isCaptured) {
   Scaling scaling;
   auto scale = known.shape->scaleBy(factor, isCaptured);
   if (!scale.ok())
     return scale.status();
   const uint64_t bytes = known.shape->inputBytes();
-  if (scale->isNone() || bytes == 0)
+  const bool needsCopy = known.aliasing.needsCopy(buffers[0], buffers[1]);
+  if (bytes == 0 || (scale->isNone() && !needsCopy))
     return scaling;
   const auto finished = [&] { return hasGraphs ? StatusOr<uint64_t>(0) : numFinished(); };
   auto memory = scaledInputs.memoryFor(
       {numCalls, isCaptured, known.shape->collective().isDirect, finished}, bytes);
   if (!memory.ok())
     return memory.status();
-  return Scaling{known.spec->type, *scale, input, *memory, bytes / sizeOf(known.spec->type)};
+  return Scaling{known.spec->type, *scale, buffers[0], *memory, bytes / sizeOf(known.spec->type)};
 }
 
 Status OrderedCalls::launch(const Known &known, const std::array<char *, 2> &buffers,

@@ -82,8 +82,8 @@ private:
   bool forgetOldest();
   Status checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
                       bool isCaptured) const;
-  StatusOr<Scaling> scalingOf(const Known &known, const char *input, const InputFactor &factor,
-                              bool isCaptured);
+  StatusOr<Scaling> scalingOf(const Known &known, const std::array<char *, 2> &buffers,
+                              const InputFactor &factor, bool isCaptured);
   StatusOr<uint64_t> numFinished() const;
   Status awaitNumbered();
   /// How an eager call comes behind the one before.

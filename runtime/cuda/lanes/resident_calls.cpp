@@ -152,7 +152,7 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
     return status.ok() ? Status(scale.status().code(),
                                 "call " + call->name + ": " + scale.status().message())
                        : status;
-  if (!scale->isNone())
+  if (!scale->isNone() || (*shape)->aliasing.needsCopy(order.input, order.output))
     call->scaling = {spec.type, *scale, static_cast<const char *>(order.input), nullptr,
                      (*shape)->shape->inputBytes() / sizeOf(spec.type)};
   if (status.ok() && order.callback && !spec.callbacksNeverBlock)
@@ -210,8 +210,8 @@ StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
   return request;
 }
 
-/// Memory for its input, which is not scaled yet. What only streams have waited for may hold some:
-/// that is looked at without the lock, as callbacks are called then.
+/// Memory for a copy of its input, which is not there yet. What only streams have waited for may
+/// hold some: that is looked at without the lock, as callbacks are called then.
 Status ResidentRank::takeScaled(std::unique_lock<Mutex> &lock, Started &call) {
   const uint64_t bytes = call.scaling.elements * sizeOf(call.scaling.type);
   char *taken = options.inputs->take(bytes);
@@ -225,7 +225,7 @@ Status ResidentRank::takeScaled(std::unique_lock<Mutex> &lock, Started &call) {
     const bool isHeld = numScaled.load(std::memory_order_acquire) != 0;
     return {isHeld ? StatusCode::Again : StatusCode::SystemError,
             "call " + call.name + ": no " + std::to_string(bytes) +
-                " bytes of device memory are free for its input, which is scaled" +
+                " bytes of device memory are free for a copy of its input" +
                 (isHeld ? " (other calls hold some)" : "") +
                 "; free memory of occlMemAlloc, or set heapBytes higher"};
   }

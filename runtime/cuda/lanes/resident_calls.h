@@ -28,7 +28,7 @@ struct ResidentRank::Started : LaneCall {
   std::shared_ptr<LaneShape> shape;
   const void *input = nullptr;
   void *output = nullptr;
-  /// Of no elements: the input is not scaled. Else `to` is the input, and the call's own.
+  /// Of no elements: the call reads its input. Else `to` is the input, and the call's own.
   Scaling scaling;
   uint8_t priority = 0;
   std::chrono::milliseconds timeout = kNoDeadline;

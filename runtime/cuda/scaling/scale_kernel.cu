@@ -24,7 +24,13 @@ struct Arguments {
   uint64_t factor;          // the bytes of the element, first ones first
   const char *deviceFactor; // read in its place; or null
   uint32_t divisor;
+  bool isCopy; // elements stay what they are
   DataType type;
+};
+
+/// Of a copy.
+template <class Storage> struct Unchanged {
+  __device__ Storage of(Storage value) const { return value; }
 };
 
 /// Of any alignment.
@@ -46,8 +52,7 @@ template <class Element> __device__ ElementScale<Element> scaleOf(const Argument
   return {Element::load(loadBytes<Storage>(from)), arguments.divisor};
 }
 
-template <class Element> __device__ uint4 scaled(uint4 raw, const ElementScale<Element> &scale) {
-  using Storage = typename Element::Storage;
+template <class Storage, class Scale> __device__ uint4 scaled(uint4 raw, const Scale &scale) {
   struct Packed {
     Storage values[sizeof(uint4) / sizeof(Storage)];
   } packed = __builtin_bit_cast(Packed, raw);
@@ -58,9 +63,9 @@ template <class Element> __device__ uint4 scaled(uint4 raw, const ElementScale<E
 }
 
 /// Vectors [0, vectors).
-template <class Element>
-__device__ void scaleVectors(const Arguments &arguments, const ElementScale<Element> &scale,
-                             uint64_t vectors, uint64_t thread, uint64_t numThreads) {
+template <class Storage, class Scale>
+__device__ void scaleVectors(const Arguments &arguments, const Scale &scale, uint64_t vectors,
+                             uint64_t thread, uint64_t numThreads) {
   const auto *from = reinterpret_cast<const uint4 *>(arguments.from);
   auto *to = reinterpret_cast<uint4 *>(arguments.to);
 #pragma unroll 1
@@ -73,19 +78,18 @@ __device__ void scaleVectors(const Arguments &arguments, const ElementScale<Elem
 #pragma unroll
     for (uint32_t k = 0; k < kLoads; ++k)
       if (i + k * numThreads < vectors)
-        to[i + k * numThreads] = scaled(raw[k], scale);
+        to[i + k * numThreads] = scaled<Storage>(raw[k], scale);
   }
 }
 
-template <class Element> __device__ void scaleAll(const Arguments &arguments) {
-  using Storage = typename Element::Storage;
-  const ElementScale<Element> scale = scaleOf<Element>(arguments);
+template <class Storage, class Scale>
+__device__ void scaleAll(const Arguments &arguments, const Scale &scale) {
   const uint64_t thread = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   const uint64_t numThreads = uint64_t(gridDim.x) * blockDim.x;
   constexpr uint64_t kPerVector = sizeof(uint4) / sizeof(Storage);
   const auto address = reinterpret_cast<uintptr_t>(arguments.from);
   const uint64_t vectors = address % sizeof(uint4) == 0 ? arguments.elements / kPerVector : 0;
-  scaleVectors(arguments, scale, vectors, thread, numThreads);
+  scaleVectors<Storage>(arguments, scale, vectors, thread, numThreads);
   const bool isAligned = address % sizeof(Storage) == 0;
 #pragma unroll 1
   for (uint64_t i = vectors * kPerVector + thread; i < arguments.elements; i += numThreads) {
@@ -99,7 +103,11 @@ template <class Element> __device__ void scaleAll(const Arguments &arguments) {
 struct Visitor {
   const Arguments &arguments;
   template <class Element, class> __device__ void operator()() const {
-    scaleAll<Element>(arguments);
+    using Storage = typename Element::Storage;
+    if (arguments.isCopy)
+      scaleAll<Storage>(arguments, Unchanged<Storage>());
+    else
+      scaleAll<Storage>(arguments, scaleOf<Element>(arguments));
   }
 };
 
@@ -120,6 +128,7 @@ int launchScaling(const Scaling &scaling, uint32_t mostBlocks, void *stream) {
                          0,
                          static_cast<const char *>(scaling.scale.factor.onDevice),
                          scaling.scale.divisor,
+                         scaling.scale.isNone(),
                          scaling.type};
   if (scaling.scale.factor.onHost)
     std::memcpy(&arguments.factor, scaling.scale.factor.onHost, sizeOf(scaling.type));

@@ -1,4 +1,5 @@
-// The kernel that scales a rank's input: see docs/decisions/hosts/premultiplied-sums.md.
+// The kernel that scales a rank's input, or copies it as it is:
+// see docs/decisions/hosts/premultiplied-sums.md.
 #pragma once
 
 #include "runtime/base/data_type.h"
@@ -10,7 +11,7 @@ namespace occl::cuda {
 
 struct Scaling {
   DataType type = DataType::Float32;
-  InputScale scale;
+  InputScale scale;           // none: the elements are copied as they are
   const char *from = nullptr; // of any alignment
   char *to = nullptr;         // aligned to 16 bytes, and disjoint from it
   uint64_t elements = 0;

@@ -41,7 +41,7 @@ void ScaledInputs::giveBack(const char *taken) {
 
 Status ScaledInputs::scaleIn(cudaStream_t stream, const Scaling &scaling) const {
   return toStatus(static_cast<cudaError_t>(launchScaling(scaling, mostBlocks, stream)),
-                  "scaling an input");
+                  "copying an input");
 }
 
 /// Who waits for it should not wait for kernels that have not begun.
@@ -67,9 +67,9 @@ Status ScaledInputs::scaleNow(const Scaling &given) {
   for (Deadline deadline(kPatience);;) {
     const cudaError_t state = cudaStreamQuery(own);
     if (state != cudaErrorNotReady)
-      return toStatus(state, "scaling an input");
+      return toStatus(state, "copying an input");
     if (deadline.passed())
-      return {StatusCode::Timeout, "scaling an input: the device does not get round to it; do as "
+      return {StatusCode::Timeout, "copying an input: the device does not get round to it; do as "
                                    "many streams wait as CUDA_DEVICE_MAX_CONNECTIONS?"};
     yieldProcessor();
   }
@@ -118,8 +118,8 @@ StatusOr<OrderedScaledInputs::Piece> OrderedScaledInputs::makePiece(uint64_t byt
   if (isDirect || cudaMalloc(&begin, bytes) != cudaSuccess) {
     (void)cudaGetLastError();
     return Status(StatusCode::Again, "no " + std::to_string(bytes) +
-                                         " bytes of device memory are free for an input that is "
-                                         "scaled; free memory of occlMemAlloc, or set heapBytes "
+                                         " bytes of device memory are free for a copy of an "
+                                         "input; free memory of occlMemAlloc, or set heapBytes "
                                          "higher");
   }
   return Piece{static_cast<char *>(begin), bytes,

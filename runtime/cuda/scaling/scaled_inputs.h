@@ -1,5 +1,6 @@
-// Memory for the scaled inputs of a rank's calls, and how they come there. The user's buffer is
-// read by one small kernel, and by nobody else: docs/decisions/hosts/premultiplied-sums.md.
+// Memory for the scaled inputs of a rank's calls, and for copies as they are where a call is in
+// place and its plan is not, and how they come there. The user's buffer is read by one small
+// kernel, and by nobody else: docs/decisions/hosts/premultiplied-sums.md.
 #pragma once
 
 #include "runtime/base/status.h"

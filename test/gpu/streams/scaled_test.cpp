@@ -1,5 +1,7 @@
-// Pre-multiplied sums, and averages whose inputs are divided, on devices. Ranks are threads, on as
-// many devices as there are. Skipped where there is no device.
+// Pre-multiplied sums, averages whose inputs are divided, and calls in place that read a copy of
+// their input, on devices. Ranks are threads, on as many devices as there are. Skipped where there
+// is no device.
+#include "plan/testing/direct_plans.h"
 #include "plan/testing/example_plans.h"
 #include "runtime/api/testing/harness.h"
 #include "runtime/exec/conformance/reference.h"
@@ -37,7 +39,7 @@ struct Shape {
   ReduceOp op = ReduceOp::Sum;
   Scalar scalar = Scalar::None;
   const plan::Plan *plan = nullptr; // with occlKindPlan
-  bool inPlace = false;             // of all-reduces
+  bool inPlace = false;             // of all-reduces and all-to-alls
   bool inHeap = false;              // buffers are of occlMemAlloc
   uint64_t id = 0;
 };
@@ -54,10 +56,13 @@ public:
     const auto n = static_cast<uint32_t>(comms.size());
     if (shape.plan)
       plan = communicator::testing::handleOf(*shape.plan);
-    const bool isSplit = shape.kind == occlKindReduceScatter;
-    const char *name = isSplit                        ? "reducescatter"
+    const bool isExchange = shape.kind == occlKindAllToAll;
+    const bool isSplit = isExchange || shape.kind == occlKindReduceScatter;
+    const char *name = isExchange                     ? "alltoall"
+                       : isSplit                      ? "reducescatter"
                        : shape.kind == occlKindReduce ? "reduce"
                                                       : "allreduce";
+    outputBytes = (isExchange ? n : 1) * shape.count * sizeOf(shape.type);
     std::vector<conformance::Numbers> given, scaled;
     for (uint32_t r = 0; r < n; ++r) {
       given.push_back(conformance::exactInput((isSplit ? n : 1) * shape.count, shape.type,
@@ -77,7 +82,7 @@ public:
           shape.type));
       factors.push_back(encoded(factorOf(r, shape.type)));
       inputs.push_back(allocate(comms[r], originals[r].size()));
-      outputs.push_back(allocate(comms[r], shape.count * sizeOf(shape.type)));
+      outputs.push_back(allocate(comms[r], outputBytes));
       onDevice.push_back(std::make_unique<DeviceBuffer>(16));
       cudaMemcpy(factorAt(r), factors[r].data(), factors[r].size(), cudaMemcpyHostToDevice);
       prepare(r, nullptr);
@@ -98,7 +103,7 @@ public:
   void prepare(uint32_t rank, cudaStream_t stream) const {
     cudaMemcpyAsync(inputs[rank], originals[rank].data(), originals[rank].size(),
                     cudaMemcpyHostToDevice, stream);
-    cudaMemsetAsync(outputs[rank], 0x5a, shape.count * sizeOf(shape.type), stream);
+    cudaMemsetAsync(outputs[rank], 0x5a, outputBytes, stream);
   }
   occlCall_t on(uint32_t rank) const {
     occlCall_t call = OCCL_CALL_INITIALIZER;
@@ -160,6 +165,7 @@ private:
   }
 
   std::shared_ptr<occlPlan> plan;
+  uint64_t outputBytes = 0;
   std::vector<char *> inputs, outputs; // by rank
   std::vector<std::unique_ptr<DeviceBuffer>> buffers, onDevice;
 };
@@ -196,6 +202,15 @@ protected:
                .type = static_cast<DataType>(type),
                .scalar = scalar});
   }
+  /// Of every type, few elements and many.
+  void addAllToAllsInPlace() {
+    for (uint32_t type = 0; type < kNumDataTypes; ++type)
+      for (const uint64_t count : {uint64_t{1}, uint64_t{1003}, uint64_t{70'001}})
+        add({.kind = occlKindAllToAll,
+             .count = count,
+             .type = static_cast<DataType>(type),
+             .inPlace = true});
+  }
   /// All calls, one behind the other in the rank's stream, then the results. The first call of a
   /// shape takes memory, for which CUDA may wait for other ranks of the process on the device: so
   /// before, each is called once with no other one under way.
@@ -224,6 +239,61 @@ protected:
           return wrong;
       return "";
     });
+  }
+
+  /// By several ids in orders of each rank's own, every second one in the order of the stream.
+  void startAll() {
+    std::barrier<> meet(n()); // see callAll()
+    inThreads([&](uint32_t rank) -> std::string {
+      for (const auto &job : jobs) {
+        const occlCall_t call = job->on(rank);
+        occlRequest_t request = 0;
+        meet.arrive_and_wait();
+        if (occlStart(comms[rank], &call, nullptr, nullptr, &request) != occlSuccess ||
+            occlWait(comms[rank], request) != occlSuccess)
+          std::fprintf(stderr, "%s, first: %s\n", job->name().c_str(), occlGetLastError());
+        job->prepare(rank, streamOf(rank));
+        cudaStreamSynchronize(streamOf(rank));
+      }
+      meet.arrive_and_wait();
+      return startShuffled(rank);
+    });
+  }
+  std::string startShuffled(uint32_t rank) {
+    std::mt19937 random(seed + rank);
+    std::vector<size_t> order(jobs.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::shuffle(order, random);
+    std::vector<occlRequest_t> requests(jobs.size());
+    for (size_t i : order) {
+      occlCall_t call = jobs[i]->on(rank);
+      const cudaStream_t stream = streamOf(rank);
+      call.after = i % 2 == 0 ? &stream : nullptr;
+      occlResult_t result = occlAgain;
+      while (result == occlAgain) // memory for inputs is given back by calls that end
+        result = occlStart(comms[rank], &call, nullptr, nullptr, &requests[i]);
+      if (result != occlSuccess)
+        return jobs[i]->name() + ": " + failed("occlStart");
+    }
+    for (size_t i : order) {
+      if (occlWait(comms[rank], requests[i]) != occlSuccess)
+        return failed("occlWait");
+      if (std::string wrong = jobs[i]->check(rank, streamOf(rank)); !wrong.empty())
+        return wrong;
+    }
+    return "";
+  }
+  /// The call in a graph.
+  std::string capture(uint32_t rank, const Job &job, cudaGraphExec_t &captured) const {
+    cudaGraph_t graph = nullptr;
+    cudaStreamBeginCapture(streamOf(rank), cudaStreamCaptureModeThreadLocal);
+    const occlCall_t call = job.on(rank);
+    const occlResult_t result = occlCall(comms[rank], &call, streamOf(rank));
+    if (cudaStreamEndCapture(streamOf(rank), &graph) != cudaSuccess || result != occlSuccess)
+      return "capture: " + failed("occlCall");
+    const cudaError_t error = cudaGraphInstantiate(&captured, graph, 0);
+    cudaGraphDestroy(graph);
+    return error == cudaSuccess ? "" : "the graph cannot be instantiated";
   }
 
   uint32_t seed = 0;
@@ -279,45 +349,72 @@ TEST_F(Scaled, InEachProtocolAndWithDirectAccess) {
   callAll();
 }
 
-/// By several ids in orders of each rank's own, every second one in the order of the stream.
 TEST_F(Scaled, StartedInConflictingOrders) {
   addAllTypes();
-  std::barrier<> meet(n()); // see callAll()
+  startAll();
+}
+
+TEST_F(Scaled, AllToAllsInPlaceInAStream) {
+  addAllToAllsInPlace();
+  for (uint64_t count = 5; count < 500'000; count *= 7)
+    add({.kind = occlKindAllToAll, .count = count, .inPlace = true});
+  callAll();
+}
+
+TEST_F(Scaled, AllToAllsInPlaceStartedInConflictingOrders) {
+  addAllToAllsInPlace();
+  startAll();
+}
+
+/// Each replay copies what lies there then.
+TEST_F(Scaled, AllToAllsInPlaceAreReplayed) {
+  for (uint64_t count : {3, 1003, 70'001})
+    add({.kind = occlKindAllToAll, .count = count, .inPlace = true});
+  std::barrier<> meet(n()); // making and destroying graphs may wait for what runs
   inThreads([&](uint32_t rank) -> std::string {
+    std::string wrong;
     for (const auto &job : jobs) {
-      const occlCall_t call = job->on(rank);
-      occlRequest_t request = 0;
+      cudaGraphExec_t replayed = nullptr;
+      std::string failure = capture(rank, *job, replayed);
       meet.arrive_and_wait();
-      if (occlStart(comms[rank], &call, nullptr, nullptr, &request) != occlSuccess ||
-          occlWait(comms[rank], request) != occlSuccess)
-        std::fprintf(stderr, "%s, first: %s\n", job->name().c_str(), occlGetLastError());
-      job->prepare(rank, streamOf(rank));
-      cudaStreamSynchronize(streamOf(rank));
+      for (uint32_t times = 0; times < 5 && failure.empty(); ++times) {
+        job->prepare(rank, streamOf(rank));
+        cudaGraphLaunch(replayed, streamOf(rank));
+        failure = job->check(rank, streamOf(rank));
+      }
+      meet.arrive_and_wait();
+      if (replayed)
+        cudaGraphExecDestroy(replayed);
+      wrong += failure;
     }
-    meet.arrive_and_wait();
-    std::mt19937 random(seed + rank);
-    std::vector<size_t> order(jobs.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::shuffle(order, random);
-    std::vector<occlRequest_t> requests(jobs.size());
-    for (size_t i : order) {
-      occlCall_t call = jobs[i]->on(rank);
-      const cudaStream_t stream = streamOf(rank);
-      call.after = i % 2 == 0 ? &stream : nullptr;
-      occlResult_t result = occlAgain;
-      while (result == occlAgain) // memory for inputs is given back by calls that end
-        result = occlStart(comms[rank], &call, nullptr, nullptr, &requests[i]);
-      if (result != occlSuccess)
-        return jobs[i]->name() + ": " + failed("occlStart");
-    }
-    for (size_t i : order) {
-      if (occlWait(comms[rank], requests[i]) != occlSuccess)
-        return failed("occlWait");
-      if (std::string wrong = jobs[i]->check(rank, streamOf(rank)); !wrong.empty())
-        return wrong;
-    }
-    return "";
+    return wrong;
   });
+}
+
+/// Without a copy the results would be wrong.
+TEST_F(Scaled, InPlaceByPlansForTwoBuffers) {
+  std::vector<plan::Plan> plans = {plan::testing::directInTurn(n())};
+  for (const plan::Protocol protocol :
+       {plan::Protocol::LL, plan::Protocol::LL128, plan::Protocol::Simple}) {
+    plans.push_back(plan::testing::allToAllInTurn(n()));
+    plans.back().protocol = protocol;
+  }
+  for (const plan::Plan &plan : plans) {
+    const bool isDirect = &plan == plans.data();
+    add({.kind = isDirect ? occlKindAllReduce : occlKindAllToAll,
+         .count = 5000,
+         .plan = &plan,
+         .inPlace = true,
+         .inHeap = true});
+    if (isDirect)
+      add({.count = 5000,
+           .scalar = Scalar::OnHost,
+           .plan = &plan,
+           .inPlace = true,
+           .inHeap = true});
+  }
+  callAll();
+  startAll();
 }
 
 /// The scalar in device memory is another one at each replay.
@@ -327,16 +424,9 @@ TEST_F(Scaled, ReplaysReadTheScalar) {
   std::barrier<> meet(n()); // making and destroying graphs may wait for what runs
   inThreads([&](uint32_t rank) -> std::string {
     cudaStream_t stream = streamOf(rank);
-    cudaGraph_t graph = nullptr;
     cudaGraphExec_t replayed = nullptr;
-    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    const occlCall_t call = job.on(rank);
-    const occlResult_t result = occlCall(comms[rank], &call, stream);
-    if (cudaStreamEndCapture(stream, &graph) != cudaSuccess || result != occlSuccess)
-      return "capture: " + failed("occlCall");
-    if (cudaGraphInstantiate(&replayed, graph, 0) != cudaSuccess)
-      return "the graph cannot be instantiated";
-    cudaGraphDestroy(graph);
+    if (std::string failure = capture(rank, job, replayed); !failure.empty())
+      return failure;
     meet.arrive_and_wait();
     std::string wrong;
     const auto numbers =

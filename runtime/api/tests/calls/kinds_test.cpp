@@ -76,7 +76,7 @@ std::string callOne(occlComm_t comm, uint32_t n, uint32_t rank, const Shape &sha
       expectedOutput(shape.kind.name, numbers, rank, shape.root, shape.count, shape.type, shape.op),
       shape.type);
   std::vector<char> output(shape.count * (shape.kind.partsOut ? n : 1) * sizeOf(shape.type), 0x55);
-  inPlace = inPlace && !shape.kind.partsIn && !shape.kind.partsOut;
+  inPlace = inPlace && shape.kind.partsIn == shape.kind.partsOut;
   occlCall_t call = OCCL_CALL_INITIALIZER;
   call.kind = shape.kind.kind;
   call.sendBuffer = input.data();
