@@ -175,6 +175,18 @@ protected:
   uint32_t seed = 0;
 };
 
+/// The first test of this process: of each kernel. CUDA takes a kernel's stack for all threads that
+/// a device can have, and has its first launch wait until the device is idle.
+TEST_F(Started, FirstStartsTakeNoMemoryForStacks) {
+  std::vector<std::unique_ptr<Tried>> all;
+  for (DataType type : {DataType::Float32, DataType::Int32})
+    for (uint64_t count : {100, 1'000'000})
+      all.push_back(make(kKinds[0], all.size(), count, type));
+  const uint64_t before = bytesTaken();
+  runShuffled(all);
+  EXPECT_LT(bytesTaken(), before + (64 << 20));
+}
+
 TEST_F(Started, AllKindsAndCounts) {
   std::vector<std::unique_ptr<Tried>> all;
   for (const Kind &kind : kKinds)

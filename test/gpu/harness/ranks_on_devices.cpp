@@ -118,6 +118,13 @@ void RanksOnDevices::rememberOnAll(const Case &what, uint32_t timeoutMs) {
     remember(comm, what, timeoutMs);
 }
 
+uint64_t bytesTaken() {
+  cudaSetDevice(0);
+  size_t free = 0, all = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free, &all), cudaSuccess);
+  return all - free;
+}
+
 Case RanksOnDevices::one(plan::Plan plan, uint64_t id) const {
   Case what;
   what.id = id;

@@ -19,6 +19,9 @@ namespace occl::gpu_test {
 /// OCCL_TEST_RANKS of the environment, or 3.
 uint32_t numRanks();
 
+/// Of the first device that are taken, by whomever.
+uint64_t bytesTaken();
+
 /// Memory of the device, freed at the end.
 class DeviceBuffer {
 public:

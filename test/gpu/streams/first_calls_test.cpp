@@ -84,14 +84,6 @@ TEST_F(FirstCalls, HaveTheirTablesInAnyStreamBesideCopiesOfTheProgram) {
   });
 }
 
-/// Of the first device that is taken, by whomever.
-uint64_t bytesTaken() {
-  cudaSetDevice(0);
-  size_t free = 0, all = 0;
-  EXPECT_EQ(cudaMemGetInfo(&free, &all), cudaSuccess);
-  return all - free;
-}
-
 /// CUDA takes a kernel's stack for all threads that a device can have, when the kernel is launched
 /// for the first time, and has that launch wait until the device is idle.
 TEST_F(FirstCalls, TakeNoMemoryForStacks) {

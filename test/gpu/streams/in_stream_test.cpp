@@ -120,7 +120,8 @@ TEST_F(InStream, AbortEndsAllThatIsQueuedAtOnce) {
     EXPECT_EQ(occlCommAbort(comms[1]), occlSuccess);
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(onDevices[0]->synchronize(), "");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 600ms);
+    // Where data goes through host memory every look is at the host.
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, areBuffersShared() ? 600ms : 3000ms);
     EXPECT_NE(failureOf(0).find("occlCommAbort was called on rank 1"), std::string::npos);
   }
 }

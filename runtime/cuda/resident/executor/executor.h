@@ -37,9 +37,10 @@ public:
         intake(arguments, number, target, runner, marker),
         choosing(arguments.settings, *arguments.board, number, target, ledger) {}
 
-  /// Until all leave.
-  OCCL_HOST_DEVICE void run() {
-    uint64_t now = target.now();
+  /// Until all leave. In line, with all that it calls at one place: an executor is in registers
+  /// then, and not on the stack (docs/decisions/gpu/stacks.md).
+  OCCL_INLINE void run() {
+    const uint64_t now = target.now();
     choosing.begin(intake.begin(now), now);
     while (!intake.isOver()) {
       if (intake.hasStayed()) {
@@ -48,32 +49,8 @@ public:
       }
       Choice choice;
       ClaimView view;
-      if (intake.takeHanded(choice, view)) {
+      if (claim(choice, view))
         visit(choice, view);
-        continue;
-      }
-      if (intake.isAnothers() && choosing.isIdle(intake.tail())) {
-        intake.await();
-        target.rest();
-        continue;
-      }
-      now = target.now();
-      if (!choosing.isIdle(intake.tail())) // else it looks below, and may begin what it finds
-        intake.attendIfDue(choosing.first(), now);
-      if (!choosing.choose(intake.tail(), now, choice)) {
-        const auto found = intake.attendAndClaim(choosing.first(), choice, view);
-        if (found == Found::Claimed) {
-          visit(choice, view);
-        } else if (found == Found::Ended) {
-          complete(choice, unpack(view.slot.words));
-        } else if (!intake.isHeld()) {
-          intake.await();
-          target.pause(); // many that look all the time are in the way of those that work
-        }
-      } else if (choosing.claim(choice, view)) {
-        intake.stop();
-        visit(choice, view);
-      }
     }
     intake.leave(choosing.first());
     publishCounts();
@@ -91,7 +68,35 @@ private:
   using Meter = VisitMeter<Target>;
   using Found = typename Intake<Target, Runner>::Found;
 
-  OCCL_HOST_DEVICE void visit(const Choice &choice, const ClaimView &view) {
+  /// Whether there is something to visit, which this executor has then.
+  OCCL_INLINE bool claim(Choice &choice, ClaimView &view) {
+    if (intake.takeHanded(choice, view))
+      return true;
+    if (intake.isAnothers() && choosing.isIdle(intake.tail())) {
+      intake.await();
+      target.rest();
+      return false;
+    }
+    const uint64_t now = target.now();
+    if (!choosing.isIdle(intake.tail())) // else it looks below, and may begin what it finds
+      intake.attendIfDue(choosing.first(), now);
+    if (choosing.choose(intake.tail(), now, choice)) {
+      if (!choosing.claim(choice, view))
+        return false;
+      intake.stop();
+      return true;
+    }
+    const auto found = intake.attendAndClaim(choosing.first(), choice, view);
+    if (found == Found::Ended) {
+      complete(choice, unpack(view.slot.words));
+    } else if (found != Found::Claimed && !intake.isHeld()) {
+      intake.await();
+      target.pause(); // many that look all the time are in the way of those that work
+    }
+    return found == Found::Claimed;
+  }
+
+  OCCL_INLINE void visit(const Choice &choice, const ClaimView &view) {
     Slot &slot = board.slots[choice.sequence % kWindow];
     TaskState &task = board.tasks[choice.sequence % kWindow][choice.block];
     const Submission submission = unpack(view.slot.words);
@@ -265,8 +270,9 @@ private:
     // What has come after a lookout may be leaving, too.
     uint64_t *totals =
         page.counts[intake.hasStayed() ? kMaxExecutors + generation % 2 : number].values;
-    for (uint32_t i = target.lane(); i < kNumCounts; i += target.numLanes())
-      target.postToHost(totals + i, target.peek(totals + i) + counts[i]);
+    for (uint32_t i = 0; i < kNumCounts; ++i) // of all: it keeps them in registers
+      if (i % target.numLanes() == target.lane())
+        target.postToHost(totals + i, target.peek(totals + i) + counts[i]);
   }
 
   OCCL_HOST_DEVICE void count(Count what, uint64_t amount = 1) {

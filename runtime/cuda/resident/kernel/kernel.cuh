@@ -89,10 +89,9 @@ public:
   __device__ auto visit(const Submission &submission, uint32_t block, bool isClear,
                         const Body &body) {
     prepare(submission, block, isClear);
-    // Steps that are made ready with their tile are the common case: they alone are inlined.
-    if (!headerOf(*task).isPerStep)
+    if (!headerOf(*task).isPerStep) // the common case
       return visitBy<Resolution::PerTile>(submission, block, body);
-    return visitApart(submission, block, body);
+    return visitBy<Resolution::PerStep>(submission, block, body);
   }
 
   /// The other ranks are told at once where the buffers of a direct program are, so that they need
@@ -158,12 +157,6 @@ private:
         return result;
       });
     });
-  }
-  /// Steps that are made ready one by one: their registers are not to be in the others' way.
-  template <class Body>
-  __device__ __noinline__ auto visitApart(const Submission &submission, uint32_t block,
-                                          const Body &body) {
-    return visitBy<Resolution::PerStep>(submission, block, body);
   }
 
   /// It was visited last.
@@ -240,7 +233,7 @@ private:
   }
   /// Once: what comes after this rank has said so is of the call. Whoever visits the task next sees
   /// that it was done.
-  __device__ __noinline__ void clearBefore(uint64_t number) {
+  __device__ __forceinline__ void clearBefore(uint64_t number) {
     if (acquireWord(task->device.cleared) >= number)
       return;
     clearLines(task->device, number);
@@ -330,8 +323,8 @@ private:
   }
 
   /// As much of the image as may be needed is copied before it is known how much that is: that
-  /// saves a trip. Apart, as visitApart().
-  __device__ __noinline__ void load(const ResidentCollective &collective, uint32_t block) {
+  /// saves a trip.
+  __device__ __forceinline__ void load(const ResidentCollective &collective, uint32_t block) {
     ++loads;
     loadDevice(collective);
     CachedTask *const large = shared.tasks + kLargeTask;
