@@ -143,16 +143,18 @@ void LaneCalls::enqueue(std::unique_ptr<LaneCall> call) {
 }
 
 /// Others that have the lock of the board are not waited for.
-Status LaneCalls::advance(std::vector<std::unique_ptr<LaneCall>> &executed) {
+Status LaneCalls::advance(std::vector<std::unique_ptr<LaneCall>> &executed,
+                          const std::function<bool()> &mustStop) {
   table.setWaiting(false);
   Status status = leaveWanted();
   if (status.ok())
-    status = advanceQueue(executed);
+    status = advanceQueue(executed, mustStop);
   table.setWaiting(true);
   return status.code() == StatusCode::InProgress ? Status() : status;
 }
 
-Status LaneCalls::advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed) {
+Status LaneCalls::advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed,
+                               const std::function<bool()> &mustStop) {
   std::ranges::fill(lacks, false);
   std::unordered_set<uint64_t> blocked;                           // ids of which a call waits
   std::optional<std::unordered_set<uint64_t>> open[kLaneKernels]; // where no lane is free
@@ -164,7 +166,8 @@ Status LaneCalls::advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed)
       ids = table.openIds(call.kernel);
     return ids->contains(call.id);
   };
-  for (auto next = waiting.begin(); next != waiting.end();) {
+  auto next = waiting.begin();
+  while (next != waiting.end() && !mustStop()) {
     const auto here = next++;
     LaneCall &call = **here;
     Sequence &sequence = sequences[call.id];
@@ -183,8 +186,10 @@ Status LaneCalls::advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed)
     executed.push_back(std::move(*here));
     waiting.erase(here);
   }
+  // What those lack that were not looked at is not known.
   for (uint32_t kernel = 0; kernel < kLaneKernels; ++kernel)
-    table.want(kernel, lacks[kernel]);
+    if (lacks[kernel] || next == waiting.end())
+      table.want(kernel, lacks[kernel]);
   return {};
 }
 

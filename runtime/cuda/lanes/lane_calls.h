@@ -68,8 +68,10 @@ public:
   void enqueue(std::unique_ptr<LaneCall> call);
 
   /// Executes what can be executed now of what waits, which it appends to `executed` in order, and
-  /// leaves lanes that others lack. An error is that of a call that cannot be executed.
-  Status advance(std::vector<std::unique_ptr<LaneCall>> &executed);
+  /// leaves lanes that others lack. An error is that of a call that cannot be executed. mustStop is
+  /// asked before each call: true, and the rest is left for another time.
+  Status advance(std::vector<std::unique_ptr<LaneCall>> &executed,
+                 const std::function<bool()> &mustStop);
   /// All that wait, in order: nobody waits any more.
   std::vector<std::unique_ptr<LaneCall>> takeAll();
 
@@ -115,7 +117,8 @@ private:
   StatusOr<bool> execute(LaneCall &call, Sequence &sequence, Held &lane, LaneName name);
   Status compareOthers(const LaneCall &call, const Sequence &sequence);
   StatusOr<Held *> laneFor(const LaneCall &call, Sequence &sequence);
-  Status advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed);
+  Status advanceQueue(std::vector<std::unique_ptr<LaneCall>> &executed,
+                      const std::function<bool()> &mustStop);
   Status leaveWanted();
   void forgetLane(uint64_t id, uint32_t kernel);
 

@@ -26,6 +26,8 @@ constexpr size_t kMostSequences = 4096;
 constexpr auto kLanePatience = 50ms;
 /// Between looks at deadlines and peers of what waits.
 constexpr auto kLookEvery = 10ms;
+/// Looks for the lock, some 100 us; passes of the queue.
+constexpr uint32_t kLooksToStart = 5000, kMostStopped = 50;
 /// Of one who waits, between looks at what waits for a lane.
 constexpr auto kSlice = 200us;
 
@@ -172,10 +174,22 @@ StatusOr<std::unique_ptr<ResidentRank::Started>> ResidentRank::makeCall(const Or
   return call;
 }
 
+/// Whoever executes what waits stops soon then, so that it looks for a while before it sleeps.
+std::unique_lock<Mutex> ResidentRank::lockToStart() {
+  numStarting.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(starting, std::defer_lock);
+  for (uint32_t look = 0; look < kLooksToStart && !lock.try_lock(); ++look)
+    relax();
+  if (!lock.owns_lock())
+    lock.lock();
+  numStarting.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
 StatusOr<daemon::RequestId> ResidentRank::start(const Order &order) {
   if (fabric.failed())
     return fabric.failure();
-  std::unique_lock lock(starting);
+  std::unique_lock lock = lockToStart();
   if (isEnding)
     return Status(StatusCode::Aborted, "the communicator is being destroyed");
   auto call = makeCall(order);
@@ -386,10 +400,16 @@ std::vector<ResidentRank::Call *> ResidentRank::tryToAdvance() {
   return lock.owns_lock() ? advance(std::move(lock)) : std::vector<Call *>();
 }
 
-/// With the lock.
+/// With the lock. Who wants to start calls goes first, but not again and again.
 Status ResidentRank::executeWaiting() {
   std::vector<std::unique_ptr<LaneCall>> executed;
-  Status status = fabric.failed() ? Status() : calls.advance(executed);
+  bool isStopped = false;
+  const auto mustStop = [&] {
+    isStopped = numStarting.load(std::memory_order_relaxed) != 0 && numStopped < kMostStopped;
+    return isStopped;
+  };
+  Status status = fabric.failed() ? Status() : calls.advance(executed, mustStop);
+  numStopped = isStopped ? numStopped + 1 : 0;
   std::lock_guard known(mutex);
   for (const auto &each : executed) {
     const auto &call = static_cast<const Started &>(*each);

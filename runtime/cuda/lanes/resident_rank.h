@@ -180,6 +180,7 @@ private:
   void comeBy() { callAll(tryToAdvance()); }
   std::vector<Call *> tryToAdvance();
   std::vector<Call *> advance(std::unique_lock<Mutex> lock);
+  std::unique_lock<Mutex> lockToStart();
   Status executeWaiting();
   void giveNumbersBack();
   Status lookAtQueue();
@@ -224,6 +225,8 @@ private:
   /// Held by whoever starts calls or executes what waits; taken before all others. Guards what
   /// follows.
   Mutex starting;
+  Atomic<uint32_t> numStarting{0}; // threads that wait for it to start calls
+  uint32_t numStopped = 0;         // passes of the queue in a row that were cut short for them
   bool isEnding = false;
   LaneTable table;
   DeviceLanes lanes;
