@@ -35,6 +35,7 @@ def device_options(instances, limit, protocol):
         "direct": ["simple", "--direct"],
         "apart": ["simple", "--direct", "--no-multicast"],
         "beside": ["simple", "--direct", "--no-multicast"] + twice,
+        "exchange": ["simple"] + spread + ["--depth", "2"] + twice,
         "chain": ["simple"] + spread + ["--depth", "4"] + twice,
     }.get(protocol, [protocol] + spread)
     return limited(["--instances", instances, "--protocol"] + chosen, limit)

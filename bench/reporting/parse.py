@@ -139,7 +139,7 @@ TABLES: list[tuple[str, Callable[[list[str], list[str], str], Iterator[Row]]]] =
     (r"\w+( in place)?( bfloat16)?( ordinary)?, bytes \| OCCL \| graph \| blocking \| NCCL [^|]*\| graph", gpu_row),
     (r"bytes \| hand LL \|", slice_row),
     (r"\d+ all-reduces, [\d.]+ MB \| us", training_row),
-    (r"bytes \| occlRun \| 99 %", submission_row),
+    (r"bytes \| occlStart \| 99 %", submission_row),
     (r"mode \| late by, us", late_row),
     (r"ranks \| bytes \| same order, us each", order_row),
     (r"operation \| ranks \| bytes \| OCCL us \| copying us", transfer_row),

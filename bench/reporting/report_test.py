@@ -38,7 +38,7 @@ TRAINING = """| 161 all-reduces, 102.2 MB | us | GB/s |
 | NCCL 2.28.9, in a stream, in buckets | 472 | 216.4 |
 | NCCL 2.28.9, symmetric, in a stream, in buckets | 489 | 209.3 |
 """
-SUBMISSIONS = """| bytes | occlRun | 99 % | occlCall | 99 % | occlSubmitOnStream | NCCL | occlSubmitOnStream in a row | occlCall in a row |
+SUBMISSIONS = """| bytes | occlStart | 99 % | occlCall | 99 % | in the stream | NCCL | in the stream, in a row | occlCall in a row |
 |---|---|---|---|---|---|---|---|---|
 | 1024 | 12.0 | 18.0 | 12.9 | 16.0 | 0.0 | 15.4 | 0.0 | 4.4 |
 """

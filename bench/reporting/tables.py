@@ -83,22 +83,13 @@ device, without launches.""",
 )
 
 # What occlCall has taken the place of comes with its figures all the same.
-SUBMISSIONS = (
-    "kernel stays",
-    "occlEnqueueAndWait",
-    "occlRun",
-    "occlSubmitOnStream",
-    "occlEnqueue",
-    "occlCall",
-)
+SUBMISSIONS = ("occlStart", "in the stream", "occlCall")
 ASYNCHRONOUS = Table(
     title="Asynchronous collectives",
     text="""Microseconds from submission to completion, and what conflicting orders cost. On GPUs
 ranks are threads of one process but in the training step, where they are processes; on hosts
-they are threads. `occlRun` is the resident daemon; `occlCall` and NCCL are followed by
-`cudaStreamSynchronize`. `occlEnqueue` (likewise), `occlEnqueueAndWait` (the host polls words of
-the kernel) and "kernel stays" (for the next such call) are calls that `occlCall` has taken the
-place of; their figures stay.""",
+they are threads. `occlStart` with `occlWait` is the persistent kernel, "in the stream" as well,
+in the order of a stream; these, `occlCall` and NCCL are followed by `cudaStreamSynchronize`.""",
     views=(
         View(
             (("ranks", "GPUs"), ("bytes", "bytes")),
