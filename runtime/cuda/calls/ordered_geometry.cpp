@@ -15,10 +15,10 @@ uint64_t roundDown(uint64_t bytes) { return bytes / kBlockAlignment * kBlockAlig
 
 } // namespace
 
-/// With little memory each part has a share of it, in 64ths: of all, or of the arena if that is
-/// more. Of the arena calls in streams may have more than half, since nothing else needs much.
+/// With little memory each part has a share of it, in 64ths: of all, or, if that is more, of an
+/// arena of 128 MiB. Of that calls in streams may have more than half, which leaves less for lanes.
 OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, Memory memory, bool hasWideLines) {
-  const uint64_t arena = std::min(memory.arena, 128 * kMiB);
+  const uint64_t arena = memory.arena >= 128 * kMiB ? 128 * kMiB : 0;
   auto share = [&](uint64_t ofAll, uint64_t ofArena) {
     return std::max(memory.all / 64 * ofAll, arena / 64 * ofArena);
   };
@@ -32,7 +32,7 @@ OrderedGeometry OrderedGeometry::forMemory(uint32_t numRanks, Memory memory, boo
     sizes.lines = part(std::min<uint64_t>((numRanks - 1) * 512 * kKiB, 1536 * kKiB), block / 5);
     sizes.wideLines = part(7680 * kKiB, block / 5 * 4);
   } else {
-    sizes.lines = part(15 * kMiB, share(15, 18) / kMaxRing);
+    sizes.lines = part(15 * kMiB, share(15, 26) / kMaxRing);
     sizes.wideLines = 0;
   }
   sizes.messages = part(64 * kMiB, share(8, 16));
@@ -53,10 +53,11 @@ OrderedGeometry OrderedGeometry::forLane(uint32_t numRanks, bool hasLines, bool 
 
 /// All lanes of all kernels take at most half of the memory, and leave what else there is its room:
 /// calls in streams, transfers, tables.
-uint32_t OrderedGeometry::numLanes(uint32_t numRanks, Memory memory) {
+uint32_t OrderedGeometry::numLanes(uint32_t numRanks, Memory memory, bool hasWideLines) {
   constexpr uint32_t kMost = 64, kPairsOfKernels = 2;
-  const uint64_t pair = forLane(numRanks, true, true).all() + forLane(numRanks, false, true).all();
-  const uint64_t others = forMemory(numRanks, memory, true).all() + 24 * kMiB;
+  const uint64_t pair =
+      forLane(numRanks, true, hasWideLines).all() + forLane(numRanks, false, hasWideLines).all();
+  const uint64_t others = forMemory(numRanks, memory, hasWideLines).all() + 24 * kMiB;
   const uint64_t left = memory.all > others ? memory.all - others : 0;
   return static_cast<uint32_t>(
       std::clamp<uint64_t>(std::min(memory.all / 2, left) / kPairsOfKernels / pair, 1, kMost));

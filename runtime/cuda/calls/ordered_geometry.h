@@ -29,15 +29,16 @@ struct OrderedGeometry {
   /// Of so many ranks. With an arena of 128 MiB there is room for all plans in lines of
   /// algorithms/device_plans.tsv; large messages are cut until they fit, and faster if they are
   /// not: up to 512 MiB in all gives them more room. Of 1 MiB or more, blocks without their words,
-  /// and scratch, take at most 3/10 of all or 9/16 of the arena. hasWideLines: else programs of
-  /// LL128 have lines of LL, no part is for their own, and 3/8 of all is the most.
+  /// and scratch, take at most 3/10 of all, but from an arena of 128 MiB on as much as 72 MiB.
+  /// hasWideLines: else programs of LL128 have lines of LL, no part is for their own, and the most
+  /// is 3/8 of all, and 88 MiB.
   static OrderedGeometry forMemory(uint32_t numRanks, Memory memory, bool hasWideLines);
 
   /// Of a lane (docs/decisions/gpu/lanes.md) for programs of lines, or of protocol Simple: there is
   /// room for all plans of algorithms/resident_plans.tsv.
   static OrderedGeometry forLane(uint32_t numRanks, bool hasLines, bool hasWideLines);
   /// So many there are of each kernel: 1 to 64.
-  static uint32_t numLanes(uint32_t numRanks, Memory memory);
+  static uint32_t numLanes(uint32_t numRanks, Memory memory, bool hasWideLines);
 
   /// Where the progress words lie in a block.
   uint64_t progressOffset() const;

@@ -63,8 +63,9 @@ void checkShares(uint32_t ranks, bool hasWideLines, uint64_t part) {
     const auto sizes = OrderedGeometry::forMemory(ranks, {memory, memory / part}, hasWideLines);
     EXPECT_GE(sizes.all(), before) << "with more memory";
     before = sizes.all();
-    EXPECT_LE(sizes.all() - (kMaxRing + 1) * sizes.words,
-              std::max(hasWideLines ? memory / 10 * 3 : memory / 8 * 3, memory / part / 16 * 9));
+    const uint64_t most = hasWideLines ? memory / 10 * 3 : memory / 8 * 3;
+    const uint64_t ofArena = memory / part < 128 * kMiB ? 0 : (hasWideLines ? 72 : 88) * kMiB;
+    EXPECT_LE(sizes.all() - (kMaxRing + 1) * sizes.words, std::max(most, ofArena));
   }
   EXPECT_EQ(before, OrderedGeometry::forMemory(ranks, {512 * kMiB, 0}, hasWideLines).all());
 }
@@ -76,14 +77,17 @@ TEST(OrderedGeometry, TakesAShareOfTheMemoryAndNoMoreThanPlansNeed) {
         checkShares(ranks, hasWideLines, part);
 }
 
-/// What a user has of it with allocate() is not taken.
-TEST(OrderedGeometry, TakesNoMoreOfALittleArenaIfUsersHaveMuchBeside) {
+/// What a user has of it with allocate() is not taken, nor is what lanes have of a little arena.
+TEST(OrderedGeometry, TakesMoreOfAnArenaOf128MiBAlone) {
   for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
-    for (uint64_t arena : {32, 64, 128}) {
-      const auto alone = OrderedGeometry::forMemory(ranks, {arena * kMiB, arena * kMiB}, true);
-      const auto beside = OrderedGeometry::forMemory(ranks, {2 * arena * kMiB, arena * kMiB}, true);
-      EXPECT_LE(beside.all() - (kMaxRing + 1) * beside.words,
-                std::max(alone.all(), 2 * arena * kMiB / 10 * 3));
+    for (bool hasWideLines : {true, false}) {
+      const auto all = [&](uint64_t memory, uint64_t arena) {
+        return OrderedGeometry::forMemory(ranks, {memory * kMiB, arena * kMiB}, hasWideLines).all();
+      };
+      EXPECT_EQ(all(127, 127), all(127, 0));
+      EXPECT_EQ(all(256, 64), all(256, 0));
+      EXPECT_GT(all(128, 128), all(128, 0));
+      EXPECT_LE(all(128, 128), 96 * kMiB);
     }
 }
 
@@ -115,23 +119,35 @@ TEST(OrderedGeometry, HasRoomForExamples) {
   }
 }
 
-/// What is said at forMemory(): programs of lines have room for all of a message.
-TEST(OrderedGeometry, HasRoomForAllPlansOfTheLibraryFrom128MiBOn) {
+/// Of every collective and so many bytes of a part.
+void checkRoomForAllPlans(const OrderedGeometry &sizes, uint32_t ranks, bool hasWideLines,
+                          uint64_t bytes) {
   using plan_library::PlanClass;
   for (PlanClass where : {PlanClass::DeviceRegistered, PlanClass::DeviceOrdinary})
-    for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind)
-      for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
-        for (uint64_t mebibytes : {128, 256})
-          for (uint64_t bytes = 4; bytes < uint64_t{1} << 31; bytes = bytes * 3 / 2 / 4 * 4 + 4) {
-            auto chosen = plan_library::PlanLibrary::ofProcess().choose(
-                {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
-            ASSERT_TRUE(chosen.ok()) << chosen.status().message();
-            const auto sizes =
-                OrderedGeometry::forMemory(ranks, {mebibytes * kMiB, mebibytes * kMiB}, true);
-            auto made = bindForDevice(*chosen->plan, sizes, {.count = bytes / sizeof(float)});
-            EXPECT_TRUE(made.ok()) << mebibytes << " MiB, " << ranks << " ranks, " << bytes
-                                   << " bytes: " << made.status().message();
-          }
+    for (uint32_t kind = 0; kind < plan_library::kNumKinds; ++kind) {
+      auto chosen = plan_library::PlanLibrary::ofProcess().choose(
+          {static_cast<plan_library::Kind>(kind), ranks, bytes, 0, where});
+      ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+      auto made = bindForDevice(*chosen->plan, sizes,
+                                {.count = bytes / sizeof(float), .hasWideLines = hasWideLines});
+      EXPECT_TRUE(made.ok()) << ranks << " ranks, " << bytes
+                             << " bytes: " << made.status().message();
+    }
+}
+
+/// What is said at forMemory(): programs of lines have room for all of a message.
+TEST(OrderedGeometry, HasRoomForAllPlansOfTheLibraryFrom128MiBOn) {
+  std::vector<uint64_t> numbers = {6 << 20}; // the largest that has lines
+  for (uint64_t bytes = 4; bytes < uint64_t{1} << 31; bytes = bytes * 3 / 2 / 4 * 4 + 4)
+    numbers.push_back(bytes);
+  for (uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks)
+    for (uint64_t memory : {128 * kMiB, 256 * kMiB})
+      for (bool hasWideLines : {true, false}) {
+        SCOPED_TRACE(std::to_string(memory) + (hasWideLines ? " bytes" : " bytes, narrow lines"));
+        const auto sizes = OrderedGeometry::forMemory(ranks, {memory, memory}, hasWideLines);
+        for (uint64_t bytes : numbers)
+          checkRoomForAllPlans(sizes, ranks, hasWideLines, bytes);
+      }
 }
 
 TEST(OrderedGeometry, LanesHaveRoomForAllPlansOfResidentDaemons) {
@@ -159,7 +175,7 @@ TEST(OrderedGeometry, LanesTakeHalfOfTheMemory) {
     for (uint64_t memory = 64 * kMiB; memory < uint64_t{1} << 36; memory *= 2) {
       const uint64_t pair = OrderedGeometry::forLane(ranks, true, true).all() +
                             OrderedGeometry::forLane(ranks, false, false).all();
-      const uint32_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory});
+      const uint32_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory}, true);
       EXPECT_GE(lanes, 1u);
       EXPECT_LE(lanes, 64u);
       EXPECT_TRUE(lanes == 1 || 2 * lanes * pair <= memory / 2) << ranks << " ranks";
@@ -172,7 +188,7 @@ TEST(OrderedGeometry, LanesLeaveRoomForWhatElseThereIs) {
     for (uint64_t memory = 128 * kMiB; memory < uint64_t{1} << 36; memory += memory / 16) {
       const uint64_t pair = OrderedGeometry::forLane(ranks, true, true).all() +
                             OrderedGeometry::forLane(ranks, false, true).all();
-      const uint64_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory});
+      const uint64_t lanes = OrderedGeometry::numLanes(ranks, {memory, memory}, true);
       const uint64_t streams = OrderedGeometry::forMemory(ranks, {memory, memory}, true).all();
       EXPECT_LE(streams + 2 * lanes * pair + 24 * kMiB, memory) << ranks << " ranks, " << memory;
     }
@@ -183,7 +199,7 @@ TEST(OrderedGeometry, LanesByMemory) {
   const auto lanes = [](uint64_t memory) {
     std::vector<uint32_t> numbers;
     for (uint32_t ranks : {2, 4, 8})
-      numbers.push_back(OrderedGeometry::numLanes(ranks, {memory, memory}));
+      numbers.push_back(OrderedGeometry::numLanes(ranks, {memory, memory}, true));
     return numbers;
   };
   EXPECT_EQ(lanes(128 * kMiB), (std::vector<uint32_t>{7, 3, 1}));

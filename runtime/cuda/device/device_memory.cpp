@@ -131,15 +131,15 @@ Status DeviceMemory::connect() {
     const std::string who = "rank " + std::to_string(r);
     if (card.state.load(std::memory_order_acquire) != DeviceCard::Ready)
       status = {StatusCode::PeerFailed, who + " has no device memory; see its error"};
-    else if (card.bytes != size || hosts[r].pages.size() != hosts[group.rank()].pages.size())
-      status = {StatusCode::Mismatch,
-                who + " has " + std::to_string(card.bytes) + " bytes of device memory, this one " +
-                    std::to_string(size) + "; use the same configuration on all ranks"};
     else if (card.arenaBytes != arenaSize)
       status = {StatusCode::Mismatch, who + " has an arenaBytes of " +
                                           std::to_string(card.arenaBytes) + ", this one of " +
                                           std::to_string(arenaSize) +
                                           "; use the same configuration on all ranks"};
+    else if (card.bytes != size || hosts[r].pages.size() != hosts[group.rank()].pages.size())
+      status = {StatusCode::Mismatch,
+                who + " has " + std::to_string(card.bytes) + " bytes of device memory, this one " +
+                    std::to_string(size) + "; use the same configuration on all ranks"};
     paths.push_back(card.paths);
   }
   if (!status.ok())

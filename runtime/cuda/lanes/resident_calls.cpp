@@ -313,7 +313,8 @@ StatusOr<daemon::RequestId> ResidentRank::place(std::unique_ptr<Started> call) {
 StatusOr<bool> ResidentRank::insistOn(Started &call) {
   for (Deadline usual(kLanePatience); !usual.passed();) {
     sleepFor(20us);
-    if (Status gone = executeWaiting(); !gone.ok()) {
+    // It has the lock: nobody else could start anything.
+    if (Status gone = executeWaiting([] { return false; }); !gone.ok()) {
       fabric.fail(gone);
       return fabric.failure();
     }
@@ -401,15 +402,27 @@ std::vector<ResidentRank::Call *> ResidentRank::tryToAdvance() {
 }
 
 /// With the lock. Who wants to start calls goes first, but not again and again.
-Status ResidentRank::executeWaiting() {
-  std::vector<std::unique_ptr<LaneCall>> executed;
+Status ResidentRank::executeWaitingOrStop() {
   bool isStopped = false;
-  const auto mustStop = [&] {
-    isStopped = numStarting.load(std::memory_order_relaxed) != 0 && numStopped < kMostStopped;
+  size_t asked = 0;
+  const size_t all = calls.numWaiting();
+  Status status = executeWaiting([&] {
+    ++asked;
+    isStopped =
+        numStarting.load(std::memory_order_relaxed) != 0 && !isEnding && numStopped < kMostStopped;
     return isStopped;
-  };
+  });
+  if (isStopped)
+    ++numStopped;
+  else if (asked == all)
+    numStopped = 0;
+  return status;
+}
+
+/// With the lock.
+Status ResidentRank::executeWaiting(const std::function<bool()> &mustStop) {
+  std::vector<std::unique_ptr<LaneCall>> executed;
   Status status = fabric.failed() ? Status() : calls.advance(executed, mustStop);
-  numStopped = isStopped ? numStopped + 1 : 0;
   std::lock_guard known(mutex);
   for (const auto &each : executed) {
     const auto &call = static_cast<const Started &>(*each);
@@ -429,7 +442,7 @@ void ResidentRank::giveNumbersBack() {
 
 /// Executes what can be, ends what cannot be executed any more; callbacks that are to be called.
 std::vector<ResidentRank::Call *> ResidentRank::advance(std::unique_lock<Mutex> lock) {
-  Status status = executeWaiting();
+  Status status = executeWaitingOrStop();
   giveNumbersBack();
   if (status.ok() && !fabric.failed())
     status = lookAtQueue();

@@ -44,7 +44,8 @@ ResidentRank::ResidentRank(daemon::Fabric &fabric, const Options &options,
     : fabric(fabric), options(options), context(context),
       table(*options.board, fabric.rank(), fabric.numRanks(),
             OrderedGeometry::numLanes(context.numRanks,
-                                      {context.memory.bytes(), context.memory.arenaBytes()}),
+                                      {context.memory.bytes(), context.memory.arenaBytes()},
+                                      context.memory.hasWideLines()),
             [&fabric] { return fabric.failed() ? fabric.failure() : Status(); }),
       lanes(
           context, options.firstCall, [this](uint32_t kernel) { return attachedDaemon(kernel); },
@@ -81,7 +82,7 @@ ResidentRank::~ResidentRank() { detach(); }
 
 bool ResidentRank::detach() {
   std::unique_lock lock(starting);
-  isEnding = true;
+  isEnding = true; // from now on the queue is gone through to its end
   callAll(advance(std::move(lock)));
   bool haveLeft = true;
   for (auto &share : shares)

@@ -181,7 +181,8 @@ private:
   std::vector<Call *> tryToAdvance();
   std::vector<Call *> advance(std::unique_lock<Mutex> lock);
   std::unique_lock<Mutex> lockToStart();
-  Status executeWaiting();
+  Status executeWaitingOrStop();
+  Status executeWaiting(const std::function<bool()> &mustStop);
   void giveNumbersBack();
   Status lookAtQueue();
   transport::WaitEdge edgeOf(const Started &call, uint32_t peer) const;
