@@ -20,8 +20,6 @@ using plan::Protocol;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-using Memory = OrderedGeometry::Memory;
-
 constexpr uint64_t kMemories[] = {0, 1, 3 * kMiB + 12345, 64 * kMiB, 256 * kMiB, uint64_t{1} << 40};
 
 void checkParts(const OrderedGeometry &sizes, bool hasWideLines) {

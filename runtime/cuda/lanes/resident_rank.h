@@ -162,7 +162,7 @@ private:
   StatusOr<std::pair<uint32_t, uint64_t>> place(daemon::RequestId request);
   void ended(uint64_t id, const Status &outcome, std::chrono::nanoseconds after);
 
-  // Starting, and the queue of what waits for a lane: resident_calls.cpp.
+  // Starting: resident_calls.cpp; the queue of what waits for a lane: resident_queue.cpp.
   Status checkBuffers(const LaneShape &shape, const std::string &name, const void *input,
                       const void *output) const;
   StatusOr<std::unique_ptr<Started>> makeCall(const Order &order);
