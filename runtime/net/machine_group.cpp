@@ -3,9 +3,9 @@
 #include "runtime/control/bootstrap/name.h"
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/mapping.h"
-#include "runtime/net/host_id.h"
 #include "runtime/net/network.h"
-#include "runtime/net/rendezvous.h"
+#include "runtime/net/rendezvous/host_id.h"
+#include "runtime/net/rendezvous/rendezvous.h"
 #include "runtime/net/transport/tcp.h"
 
 #include <algorithm>

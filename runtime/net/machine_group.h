@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/control/bootstrap/bootstrap.h"
-#include "runtime/net/socket.h"
+#include "runtime/net/rendezvous/socket.h"
 #include "runtime/sync/deadline.h"
 
 #include <chrono>

@@ -4,9 +4,9 @@
 //
 // The first byte says which. Frames are pieces of the input: a byte says what kind of frame, the
 // next how long it is; its number is right but for raw ones.
-#include "runtime/net/handshake.h"
 #include "runtime/net/message.h"
-#include "runtime/net/socket.h"
+#include "runtime/net/rendezvous/handshake.h"
+#include "runtime/net/rendezvous/socket.h"
 #include "runtime/net/testing/side_of_two.h"
 #include "runtime/net/transport/frame.h"
 #include "runtime/net/transport/tcp.h"

@@ -1,5 +1,5 @@
 // What every transport must do, tried on each.
-#include "runtime/net/socket.h"
+#include "runtime/net/rendezvous/socket.h"
 #include "runtime/net/transport/frame.h"
 #include "runtime/net/transport/loop.h"
 #include "runtime/net/transport/tcp.h"

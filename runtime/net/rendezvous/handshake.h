@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/base/status.h"
-#include "runtime/net/socket.h"
+#include "runtime/net/rendezvous/socket.h"
 #include "runtime/sync/deadline.h"
 
 #include <array>

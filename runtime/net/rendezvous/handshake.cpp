@@ -1,4 +1,4 @@
-#include "runtime/net/handshake.h"
+#include "runtime/net/rendezvous/handshake.h"
 
 #include <algorithm>
 #include <cerrno>

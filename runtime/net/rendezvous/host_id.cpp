@@ -1,4 +1,4 @@
-#include "runtime/net/host_id.h"
+#include "runtime/net/rendezvous/host_id.h"
 
 #include "support/shared_memory_host.h"
 

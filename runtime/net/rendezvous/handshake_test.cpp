@@ -1,6 +1,6 @@
-#include "runtime/net/handshake.h"
+#include "runtime/net/rendezvous/handshake.h"
 
-#include "runtime/net/rendezvous.h"
+#include "runtime/net/rendezvous/rendezvous.h"
 
 #include <gtest/gtest.h>
 

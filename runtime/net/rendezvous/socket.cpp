@@ -1,4 +1,4 @@
-#include "runtime/net/socket.h"
+#include "runtime/net/rendezvous/socket.h"
 
 #include "runtime/sync/thread.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/net/rendezvous.h"
+#include "runtime/net/rendezvous/rendezvous.h"
 
 #include <array>
 #include <cstring>

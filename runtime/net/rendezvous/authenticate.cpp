@@ -1,7 +1,7 @@
 // HMAC (RFC 2104) with SHA-256. OpenSSL's own HMAC brings all that the library knows into programs
 // that are linked with its archive, as libnccl.so.2, which every process of a program loads.
 #define OPENSSL_SUPPRESS_DEPRECATED // of the functions of one hash, which are as good as ever
-#include "runtime/net/handshake.h"
+#include "runtime/net/rendezvous/handshake.h"
 
 #include <algorithm>
 #include <openssl/crypto.h>

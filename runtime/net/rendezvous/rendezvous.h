@@ -3,8 +3,8 @@
 #pragma once
 
 #include "runtime/base/status.h"
-#include "runtime/net/handshake.h"
-#include "runtime/net/socket.h"
+#include "runtime/net/rendezvous/handshake.h"
+#include "runtime/net/rendezvous/socket.h"
 #include "runtime/sync/deadline.h"
 
 #include <cstdint>
