@@ -167,6 +167,9 @@ public:
   /// devices access each other's memory.
   virtual bool hasRegisteredBuffers() const = 0;
 
+  /// Whether some ranks are on other machines.
+  virtual bool isAcrossMachines() const = 0;
+
   /// Device memory that all ranks can access whose devices can, aligned to 128 bytes; null if there
   /// is none.
   virtual void *allocate(uint64_t bytes) = 0;

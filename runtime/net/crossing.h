@@ -10,7 +10,7 @@
 namespace occl::net {
 
 /// Slices of one connection that go to one rank of another island: its tail and slots, in this
-/// rank's block.
+/// rank's block, or with Placement::AtDestination in the peer's.
 struct Outgoing {
   uint32_t peer = 0;
   uint64_t tailOffset = 0, slotsOffset = 0, slotBytes = 0; // no slots: a signal's
@@ -25,7 +25,7 @@ struct Incoming {
   uint64_t headOffset = 0; // from the heads of the peer's block
 };
 
-/// Of one rank. Immutable. The binding is bound for protocol Simple, with slots at the source.
+/// Of one rank. Immutable. The binding is bound for protocol Simple.
 class Crossing {
 public:
   /// isRemote: by rank. `headsDistance` as in the BindRequest.

@@ -32,6 +32,7 @@ struct Origin {
   Hash host{};                    // of this rank: see Card
   std::vector<Address> addresses; // by rank, with any port
   std::chrono::milliseconds silence{};
+  bool isOnDevice = false;
 };
 
 class MachineGroup final : public Group {
@@ -164,7 +165,7 @@ StatusOr<std::unique_ptr<Group>> Joiner::form(const Hash &host, Descriptor liste
 }
 
 Origin Joiner::origin(const Hash &host) const {
-  Origin kept = {dataKey(meeting, *met), host, {}, silence};
+  Origin kept = {dataKey(meeting, *met), host, {}, silence, options.isOnDevice};
   for (const Card &card : met->cards)
     kept.addresses.push_back(card.listener);
   return kept;
@@ -293,7 +294,8 @@ StatusOr<std::vector<Mapping>> Joiner::makeMirrors(std::span<std::byte> own) {
     mirror->header().orderPolicy = options.orderPolicy; // as the cards say
     remotes.push_back({peer, nullptr, *mirror, peerOf(sockets[peer])});
     remotes.back().endpoint =
-        makeTcpEndpoint(std::move(sockets[peer]), regionsFor(*mirror, own.data(), peer), silence);
+        makeTcpEndpoint(std::move(sockets[peer]),
+                        regionsFor(*mirror, own.data(), peer, options.isOnDevice), silence);
     mirrors[peer] = std::move(*memory);
   }
   return mirrors;
@@ -341,6 +343,7 @@ StatusOr<std::unique_ptr<Group>> divideMachineGroup(const Group &parent, const D
   options.segmentBytes = division.segmentBytes;
   options.heapBytes = division.heapBytes;
   options.orderPolicy = division.orderPolicy;
+  options.isOnDevice = origin.isOnDevice;
   options.timeout = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
   options.bell = parent.sharedBell(parent.rank());
   options.silence = origin.silence;

@@ -23,6 +23,8 @@ bool isAddress(std::string_view name);
 struct MachineGroupOptions : bootstrap::ProcessGroupOptions {
   uint64_t heapBytes = 0;
   uint32_t orderPolicy = 0;
+  /// Ranks are on devices, whose messages lie in the heaps: other islands store there.
+  bool isOnDevice = false;
   /// A peer whose machine answers nothing for so long is gone. OCCL_LINK_TIMEOUT_MS in the
   /// environment is in its place.
   std::chrono::milliseconds silence{30000};

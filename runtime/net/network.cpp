@@ -25,7 +25,8 @@ Network::Network(std::vector<Remote> remotes, uint32_t numRanks, Doorbell &ownBe
 
 Network::~Network() { stop(); }
 
-Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer) {
+Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer,
+                   bool isOnDevice) {
   const auto inOwn = [&](const void *ofMirror) {
     return own + (static_cast<const std::byte *>(ofMirror) -
                   reinterpret_cast<const std::byte *>(&mirror.header()));
@@ -35,6 +36,8 @@ Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t pe
   regions[kHeadsRegion] = {inOwn(mirror.sharedArena()), mirror.arenaBytes()};
   regions[kRingsRegion] = mirror.tailsAndRings();
   regions[kRingHeadRegion] = {inOwn(&mirror.ringTo(peer).head->bytes), sizeof(uint64_t)};
+  if (isOnDevice)
+    regions[kHeapRegion] = {inOwn(mirror.heap().data()), mirror.heap().size()};
   return regions;
 }
 
@@ -98,12 +101,16 @@ void Network::open(Call call) {
 
 void Network::compare(const OpenCall &mine, const Peer &peer,
                       const transport::CollectiveTraits &theirs) {
-  if (theirs != mine.call.traits)
+  if (theirs != mine.call.traits) {
     disagreement = {mine.call, peer.remote.rank, theirs};
+    mayDisagree.store(true, std::memory_order_release);
+  }
 }
 
 /// Without the lock: it leads to the communicator.
 void Network::reportMismatch() {
+  if (!mayDisagree.load(std::memory_order_acquire))
+    return; // whoever receives does not wait for whoever sends
   std::optional<Disagreement> found;
   {
     std::lock_guard lock(mutex);
@@ -111,6 +118,15 @@ void Network::reportMismatch() {
   }
   if (found)
     onMismatch(found->mine, found->peer, found->theirs);
+}
+
+void Network::setDeviceWords(DeviceWords *words) {
+  {
+    std::lock_guard lock(mutex);
+    deviceWords = words;
+    hasDeviceWords.store(words != nullptr, std::memory_order_relaxed);
+  }
+  wakeSender();
 }
 
 // --- The sending thread.
@@ -130,6 +146,9 @@ bool Network::send() {
 
 bool Network::sendTo(size_t index) {
   Peer &peer = peers[index];
+  Endpoint &endpoint = *peer.remote.endpoint;
+  if (deviceWords && !deviceWords->introduce(peer.remote.rank, endpoint))
+    return false;
   for (; peer.barriersSent != barriers; ++peer.barriersSent)
     if (!sendMessage(peer, {.kind = Message::Barrier}))
       return false;
@@ -148,6 +167,8 @@ bool Network::sendTo(size_t index) {
     for (const auto &open : calls)
       if (!sendCall(index, *open))
         return false;
+    if (deviceWords && !deviceWords->send(peer.remote.rank, endpoint))
+      return false;
     if (!sendRings(peer) || !sendDivision(peer))
       return false;
   }
@@ -205,33 +226,18 @@ bool Network::sendCall(size_t index, OpenCall &open) {
              peer, {.kind = Message::Finished, .id = call.id, .ordinal = call.ordinal + 1});
 }
 
-bool Network::sendSlices(Peer &peer, const OpenCall &open, size_t index, Progress &progress) {
+bool Network::sendSlices(Peer &peer, const OpenCall &open, size_t index, FlowProgress &progress) {
   const Crossing &crossing = *open.call.crossing;
   const Outgoing &flow = crossing.outgoing()[index];
   const std::byte *block = own->arena() + open.call.arenaOffset;
   const uint64_t tail = loadShared(reinterpret_cast<const uint64_t *>(block + flow.tailOffset),
                                    std::memory_order_acquire);
-  while (progress.done < tail) {
-    // Of signals only the last counts.
-    const uint64_t slice = flow.slotBytes == 0 ? tail - 1 : progress.done;
-    const uint64_t bytes = crossing.bytesOf(flow, slice), offset = crossing.slotOf(flow, slice);
-    const uint64_t piece = std::min<uint64_t>(bytes - progress.ofSlice, kMaxPut);
-    Put put;
-    put.region = kMirrorRegion;
-    put.offset = open.call.arenaOffset + offset + progress.ofSlice;
-    put.bytes = {block + offset + progress.ofSlice, piece};
-    put.hasWord = progress.ofSlice + piece == bytes;
-    put.wordOffset = open.call.arenaOffset + flow.tailOffset;
-    put.word = slice + 1;
-    if (peer.remote.endpoint->put(put) == Posted::Full)
-      return false;
-    progress.ofSlice = put.hasWord ? 0 : progress.ofSlice + piece;
-    progress.done = put.hasWord ? slice + 1 : progress.done;
-  }
-  return true;
+  return putSlices(*peer.remote.endpoint, crossing, flow,
+                   {block, kMirrorRegion, open.call.arenaOffset, 0}, tail, progress);
 }
 
-bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress) {
+bool Network::sendHead(Peer &peer, const OpenCall &open, const Incoming &flow,
+                       FlowProgress &progress) {
   // Heads are stored only where the peer has said that its block is.
   const auto cell = peer.cells.find(open.call.id);
   const auto *record = cell == peer.cells.end() ? nullptr : cell->second->find(open.call.ordinal);
@@ -305,6 +311,15 @@ void Network::dropFinished() {
     }
     return true;
   });
+}
+
+std::chrono::nanoseconds Network::pause() {
+  using namespace std::chrono_literals;
+  // Executors that finish an invocation ring nobody; the next one or this tells the peers.
+  constexpr std::chrono::nanoseconds kWhileOpen = 1ms, kWhileIdle = 50ms;
+  const std::chrono::nanoseconds ofCalls = hasOpen() ? kWhileOpen : kWhileIdle;
+  std::lock_guard lock(mutex);
+  return deviceWords ? std::min(ofCalls, deviceWords->pause()) : ofCalls;
 }
 
 bool Network::hasOpen() {

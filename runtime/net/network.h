@@ -6,8 +6,10 @@
 #include "runtime/control/records/segment.h"
 #include "runtime/control/shm/shared_bell.h"
 #include "runtime/net/crossing.h"
+#include "runtime/net/device_words.h"
 #include "runtime/net/message.h"
 #include "runtime/net/ring_crossing.h"
+#include "runtime/net/slices.h"
 #include "runtime/net/transport/transport.h"
 #include "runtime/sync/atomic.h"
 #include "runtime/sync/deadline.h"
@@ -45,10 +47,13 @@ struct Remote {
   transport::Segment mirror; // formatted like the peer's segment
   std::string address;       // for errors
 };
-inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1; // and those of ring_crossing.h
+/// And those of ring_crossing.h.
+inline constexpr uint32_t kMirrorRegion = 0, kHeadsRegion = 1, kHeapRegion = 4;
 /// What rank `peer` may write to: of its mirror, and of the own segment, which begins at `own`, has
-/// the same layout, and may not be formatted yet.
-Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer);
+/// the same layout, and may not be formatted yet. isOnDevice: to the heap, too, where messages of
+/// ranks on devices lie.
+Regions regionsFor(const transport::Segment &mirror, std::byte *own, uint32_t peer,
+                   bool isOnDevice = false);
 
 /// How a network reaches the communicator that it serves. Called by its threads.
 struct Owner {
@@ -81,6 +86,11 @@ public:
 
   /// The invocation's words are watched from now on until all ranks have finished it.
   void open(Call call);
+  /// What is moved for kernels of this rank, from now on; null: nothing, and the last one is not
+  /// called any more once this returns.
+  void setDeviceWords(DeviceWords *words);
+  /// The sending thread looks at once.
+  void wakeSender();
   /// Timeout names a rank that has not entered as often; PeerFailed one that is gone.
   Status barrier(const Deadline &deadline);
 
@@ -96,6 +106,8 @@ public:
   bool isDelivered() const;
   /// Whether something may change without anybody ringing.
   bool hasOpen();
+  /// How long nobody need look, if nobody rings meanwhile.
+  std::chrono::nanoseconds pause();
 
   // The receiving thread.
   /// Handles some of what the index-th peer has sent: true if there may be more. Then wakes
@@ -128,11 +140,6 @@ private:
     Atomic<bool> isFull{false};
     bool wasDown = false; // the receiving thread's
   };
-  /// A flow of an open call.
-  struct Progress {
-    uint64_t done = 0;    // the tail or head that the peer knows
-    uint64_t ofSlice = 0; // bytes of the next slice that it has
-  };
   struct OfPeer {
     bool isPublished = false; // to it
     bool finishedIsSent = false;
@@ -141,13 +148,13 @@ private:
   struct OpenCall {
     Call call;
     std::vector<OfPeer> peers; // by index
-    std::vector<Progress> sent, received;
+    std::vector<FlowProgress> sent, received;
   };
 
   bool sendTo(size_t index);
   bool sendCall(size_t index, OpenCall &open);
-  bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, Progress &progress);
-  bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, Progress &progress);
+  bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, FlowProgress &progress);
+  bool sendHead(Peer &peer, const OpenCall &open, const Incoming &flow, FlowProgress &progress);
   bool sendRings(Peer &peer);
   bool sendDivision(Peer &peer);
   bool sendReports(Peer &peer);
@@ -162,7 +169,6 @@ private:
   bool answered(Peer &peer, const MessageWithText &answer);
   void compare(const OpenCall &mine, const Peer &peer, const transport::CollectiveTraits &theirs);
   void reportMismatch();
-  void wakeSender();
   void runSender();
   void runReceiver();
   void farewell();
@@ -181,12 +187,15 @@ private:
   Owner owner;
   uint32_t barriers = 0;                        // that this rank has entered
   std::vector<std::unique_ptr<OpenCall>> calls; // in the order of submission
+  DeviceWords *deviceWords = nullptr;
+  Atomic<bool> hasDeviceWords{false};
   struct Disagreement {
     Call mine;
     uint32_t peer;
     transport::CollectiveTraits theirs;
   };
   std::optional<Disagreement> disagreement; // that was not told yet
+  Atomic<bool> mayDisagree{false};          // there is one, or was: not under the lock
 };
 
 } // namespace occl::net

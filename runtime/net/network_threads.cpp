@@ -1,6 +1,7 @@
 // The two threads of a network: one sends what has changed in memory, one places what has come.
 #include "runtime/net/network.h"
 
+#include "runtime/sync/clock.h"
 #include "runtime/sync/thread.h"
 
 #include <array>
@@ -15,9 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Executors that finish an invocation ring nobody; the next one or this tells the peers.
-constexpr auto kLookWhileOpen = 1ms;
-constexpr auto kLookWhileIdle = 50ms;
+/// So long after something has come this thread stays awake for kernels, which poll for the rest.
+constexpr auto kAwake = 200us;
 /// Also how long a peer whose machine is silent remains unnoticed after its time.
 constexpr auto kCheckPeers = 100ms;
 
@@ -62,12 +62,13 @@ void Network::runSender() {
   Doorbell &bell = threads->bell->bell();
   while (!threads->areStopping.load(std::memory_order_acquire)) {
     send();
+    if (pause() == 0ns)
+      continue;
     const uint32_t ticket = bell.prepareSleep();
     send(); // what changed before whoever changed it could see that this thread will sleep
     if (threads->areStopping.load(std::memory_order_acquire))
       break;
-    bell.sleep(ticket, hasOpen() ? std::chrono::nanoseconds(kLookWhileOpen)
-                                 : std::chrono::nanoseconds(kLookWhileIdle));
+    bell.sleep(ticket, pause());
   }
   farewell();
 }
@@ -83,9 +84,13 @@ void Network::runReceiver() {
   std::array<epoll_event, 64> events;
   std::vector<bool> isReady(peers.size(), true);
   Deadline nextCheck(kCheckPeers);
+  SteadyClock::time_point awakeUntil{};
   for (bool more = true;;) {
+    const bool stays = more || SteadyClock::now() < awakeUntil;
     const int found = epoll_wait(threads->events.get(), events.data(), events.size(),
-                                 more ? 0 : static_cast<int>(kCheckPeers.count()));
+                                 stays ? 0 : static_cast<int>(kCheckPeers.count()));
+    if (found > 0 && hasDeviceWords.load(std::memory_order_relaxed))
+      awakeUntil = SteadyClock::now() + kAwake;
     bool isStopped = false;
     for (int e = 0; e < found; ++e) {
       const size_t index = events[e].data.u64;

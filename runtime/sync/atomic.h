@@ -37,6 +37,13 @@ template <class T>
                                                std::memory_order order) {
   __atomic_store_n(word, value, static_cast<int>(order));
 }
+/// False, and what is there in `expected`: it is another value.
+template <class T>
+[[gnu::always_inline]] inline bool exchangeShared(T *word, T &expected,
+                                                  std::type_identity_t<T> value) {
+  return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
 /// Before shared memory is accessed by other means, such as vector instructions on lines that carry
 /// their own flags.
 inline void touchShared(const void *) {}

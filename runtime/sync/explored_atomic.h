@@ -49,6 +49,15 @@ void storeShared(T *word, std::type_identity_t<T> value, std::memory_order order
   __atomic_store_n(word, value, static_cast<int>(order));
 }
 
+template <class T>
+bool exchangeShared(T *word, T &expected, std::type_identity_t<T> value,
+                    explored::Where where = explored::Where::current()) {
+  explored::reach("update", word, where);
+  explored::drain();
+  return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
+}
+
 inline void touchShared(const void *memory, explored::Where where = explored::Where::current()) {
   explored::reach("touch", memory, where);
 }

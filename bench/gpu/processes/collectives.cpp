@@ -1,4 +1,5 @@
-// gpu_collectives <ranks> <mode>[-inplace][-bfloat16][-ordinary] <collective> [<plan>...]
+// gpu_collectives <ranks> <mode>[-inplace][-bfloat16][-ordinary][-machines] <collective>
+// [<plan>...]
 //
 // Collectives through the C interface, each rank a process on a GPU of its own, beside NCCL in the
 // same processes: a row for each size with microseconds for one operation, in a stream, in a graph,
@@ -6,8 +7,8 @@
 // first one whose range holds the size; inplace: table-inplace. each: a column for each plan and
 // for NCCL, in a graph; small, large: likewise, up to 1 MiB, from 1 MiB on. ordinary: buffers of
 // cudaMalloc, as programs of NCCL have them, and in a table plans that the library chooses; none
-// are given. Elements are floats, or of bfloat16, and summed. Every result is checked, on every
-// rank. Sizes are bytes as nccl-tests counts them.
+// are given. machines: each rank as on a machine of its own. Elements are floats, or of bfloat16,
+// and summed. Every result is checked, on every rank. Sizes are bytes as nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
 #include <cstdio>
@@ -27,7 +28,7 @@ constexpr uint64_t kSmallestOfLarge = 1 << 20;
 
 struct Request {
   uint32_t numRanks = 0;
-  bool each = false;
+  bool each = false, onMachines = false;
   Given given;
   uint64_t smallest = kSmallest, largest = kLargest;
   std::string collective;
@@ -49,6 +50,8 @@ bool readMode(const std::string &text, Request &request) {
                                         : kLargestOfEach;
   if (mode == "large")
     request.smallest = kSmallestOfLarge;
+  if (text.find("machines") != std::string::npos)
+    request.largest = kLargestOfEach;
   while (std::getline(words, word, '-'))
     if (word == "inplace")
       request.given.inPlace = true;
@@ -56,6 +59,8 @@ bool readMode(const std::string &text, Request &request) {
       request.given.type = Type::Bfloat16;
     else if (word == "ordinary")
       request.given.isOrdinary = true;
+    else if (word == "machines")
+      request.onMachines = true;
     else
       return false;
   return true;
@@ -65,10 +70,13 @@ bool readMode(const std::string &text, Request &request) {
 std::string headingOf(const Request &request) {
   return request.collective + (request.given.inPlace ? " in place" : "") +
          (request.given.type == Type::Bfloat16 ? " bfloat16" : "") +
-         (request.given.isOrdinary ? " ordinary" : "") + ", bytes |";
+         (request.given.isOrdinary ? " ordinary" : "") + (request.onMachines ? " machines" : "") +
+         ", bytes |";
 }
 
 int measure(Together &together, uint32_t rank, const Request &request) {
+  if (request.onMachines)
+    standOnOwnMachine(rank);
   auto ours =
       Occl::join(together, rank, request.collective, request.plans, request.given.isOrdinary);
   auto nccl = Nccl::join(together, rank);
@@ -120,9 +128,10 @@ int main(int argc, char **argv) {
   }
   if (!isValid) {
     std::fprintf(stderr, "usage: gpu_collectives <ranks, 2 to 8> table|inplace|each|small|large"
-                         "[-inplace][-bfloat16][-ordinary] <collective> <plan>...\n"
-                         "       gpu_collectives <ranks> table|inplace[-bfloat16]-ordinary "
-                         "<collective>\n");
+                         "[-inplace][-bfloat16][-ordinary][-machines] <collective> "
+                         "<plan>...\n"
+                         "       gpu_collectives <ranks> table|inplace[-bfloat16]-ordinary"
+                         "[-machines] <collective>\n");
     return 2;
   }
   if (request.given.inPlace && request.collective == "alltoall") {

@@ -27,6 +27,10 @@ struct Times {
   std::string text() const { return cell(stream) + cell(graph) + cell(blocking) + extra; }
 };
 
+/// From now on this process's rank is as on a machine of its own, for OCCL and for NCCL: data goes
+/// over TCP, by 127.0.0.1. Before both join.
+void standOnOwnMachine(uint32_t rank);
+
 /// A communicator of this process's rank, on the GPU with the rank's number. asUsual: with the
 /// library's own sizes of memory, and no buffers of its own. daemonBlocks: thread blocks of its
 /// resident daemon; 0: as many as the library takes.

@@ -1,10 +1,10 @@
 #!/bin/bash
-# run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary]: measures what stage.sh has staged, from the directory it lies in: a table for each
+# run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary][-machines]: measures what stage.sh has staged, from the directory it lies in: a table for each
 # collective, each plan's result checked before it is timed; ordinary: buffers of cudaMalloc, and in a table plans that
-# the library chooses; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
+# the library chooses; machines: each rank as on a machine of its own, over TCP on 127.0.0.1; training: the all-reduces of a step of ResNet-50. NVLink multicast stays
 # off. bench/report.py --add takes what it prints into bench/results: gpus_<ranks>, of training asynchronous. links: what the links of all GPUs carry, by who accesses whom. COLLECTIVES chooses some; DAEMON_BLOCKS: the resident daemon's thread blocks; OCCL_BENCH_ARENA_MIB: arenaBytes.
 here=$(cd "$(dirname "$0")" && pwd)
-ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary]}
+ranks=${1:?usage: run.sh <ranks> [table|inplace|each|small|large|training|links][-bfloat16][-ordinary][-machines]}
 mode=${2:-table}
 export NCCL_NVLS_ENABLE=0
 # A copy of NCCL that comes with PyTorch will do.
@@ -20,7 +20,7 @@ failed=0
 for collective in ${COLLECTIVES:-allreduce allgather reducescatter broadcast reduce alltoall}; do
   [[ $mode-$collective != inplace*-alltoall ]] || continue # there is none
   plans=("$here/plans/${collective}_${ranks}"_*.cbor)
-  [[ ! $mode =~ ^(table|inplace).*-ordinary$ ]] || plans=()
+  [[ ! $mode =~ ^(table|inplace).*-ordinary(-machines)?$ ]] || plans=()
   if ! timeout -s KILL "${LIMIT:-50}" "$here/gpu_collectives" "$ranks" "$mode" "$collective" "${plans[@]}"; then
     echo "FAILED: $collective"
     failed=1

@@ -14,8 +14,10 @@ PlanClass classOf(const occlComm &comm, Way way) {
     return comm.gpu->hasRegisteredBuffers() ? PlanClass::ResidentRegistered
                                             : PlanClass::ResidentOrdinary;
   if (comm.gpu)
-    return comm.gpu->hasRegisteredBuffers() ? PlanClass::DeviceRegistered
-                                            : PlanClass::DeviceOrdinary;
+    // Many thread blocks that poll host memory are in each other's way.
+    return comm.gpu->isAcrossMachines()       ? PlanClass::ResidentOrdinary
+           : comm.gpu->hasRegisteredBuffers() ? PlanClass::DeviceRegistered
+                                              : PlanClass::DeviceOrdinary;
   return comm.daemon->fabric().sharesAddresses() ? PlanClass::HostRegistered
                                                  : PlanClass::HostOrdinary;
 }

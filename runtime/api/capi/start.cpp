@@ -235,10 +235,8 @@ StatusOr<std::unique_ptr<bootstrap::Group>> formGroup(const bootstrap::Identity 
   options.bell = device.sharedBell;
   if (!net::isAddress(identity.name))
     return bootstrap::formProcessGroup(options);
-  if (settings.cuda)
-    return invalid("ranks of several machines cannot be on GPUs yet: config->deviceKind must be "
-                   "occlDeviceHost");
   options.heapBytes = settings.heapBytes;
+  options.isOnDevice = settings.cuda.has_value();
   options.orderPolicy = orderOf(device);
   return net::formMachineGroup(options);
 }

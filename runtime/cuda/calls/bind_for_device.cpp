@@ -23,16 +23,19 @@ constexpr uint64_t kSmallestMessage = 4 << 10;
 
 BindRequest requestFor(const plan::Plan &plan, const OrderedGeometry &sizes,
                        const DeviceBindRequest &from) {
-  const auto part = sizes.partFor(plan.protocol);
+  const auto part = sizes.partFor(from.isSimple ? plan::Protocol::Simple : plan.protocol);
   BindRequest request;
   request.rank = from.rank;
   request.count = from.count;
   request.type = from.type;
   request.op = from.op;
-  request.tiles = tilesFor(plan, from.count * sizeOf(from.type));
+  // Small ones between machines, so that one crosses while the next one is made.
+  constexpr TilePolicy kBetweenMachines = {128 << 10, 1};
+  request.tiles = from.isSimple ? kBetweenMachines : tilesFor(plan, from.count * sizeOf(from.type));
   request.placement = Placement::AtDestination;
   request.lines = kDeviceLines;
   request.lines.hasWide = from.hasWideLines;
+  request.isSimple = from.isSimple;
   request.slotsOffset = part.offset;
   request.mostArenaBytes = part.offset + part.bytes;
   request.smallestMessageBytes = kSmallestMessage;
@@ -75,6 +78,11 @@ DeviceTables inOnePiece(const BlockImages &images, const StraightTablesOnDevice 
 }
 
 } // namespace
+
+StatusOr<std::shared_ptr<const Binding>>
+bindMessages(const plan::Plan &plan, const OrderedGeometry &sizes, const DeviceBindRequest &from) {
+  return bind(plan, requestFor(plan, sizes, from));
+}
 
 /// Steps of several lines are for straight thread blocks alone: kernels that leave and come back
 /// execute what has none.

@@ -25,6 +25,7 @@ struct DeviceBindRequest {
   DataType type = DataType::Float32;
   ReduceOp op = ReduceOp::Sum;
   bool hasWideLines = true; // DeviceMemory::hasWideLines()
+  bool isSimple = false;    // whatever protocol the plan wants: DeviceMemory::isAcrossMachines()
   Kernels kernels = Kernels::InStream;
 };
 
@@ -55,5 +56,10 @@ StatusOr<DeviceBinding>
 bindForDevice(const plan::Plan &plan, const OrderedGeometry &sizes,
               const DeviceBindRequest &request,
               std::pmr::memory_resource *memory = std::pmr::get_default_resource());
+
+/// The same messages, without tables for kernels. Errors are those of interpreter::bind().
+StatusOr<std::shared_ptr<const interpreter::Binding>>
+bindMessages(const plan::Plan &plan, const OrderedGeometry &sizes,
+             const DeviceBindRequest &request);
 
 } // namespace occl::cuda

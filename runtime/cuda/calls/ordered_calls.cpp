@@ -71,6 +71,8 @@ Status OrderedCalls::call(const daemon::CollectiveSpec &spec, const std::array<c
   status = isCaptured ? put() : launchHeld(held, settings.device, stream, put);
   if (!status.ok())
     return status;
+  if (settings.crossing)
+    settings.crossing->expect();
   (*known)->lastCall = numCalls++;
   (*known)->isCaptured |= isCaptured;
   // In another stream the next input that is copied has to wait for this call.
@@ -136,11 +138,14 @@ Status OrderedCalls::prepare(bool isCaptured) {
     if (!made.ok())
       return made.status();
     connectors = std::move(*made);
+    if (settings.crossing)
+      settings.crossing->calls().setBlock(connectors->geometry().sharedBlock());
   }
   if (!isCaptured || hasGraphs)
     return {};
   Status status = awaitNumbered();
   hasGraphs = status.ok();
+  graphsSince = numCalls;
   return status;
 }
 
@@ -180,10 +185,13 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   if (!made.ok())
     return made.status();
   uint32_t place = static_cast<uint32_t>(shapes.size());
-  if (!freePlaces.empty()) {
+  if (!freePlaces.empty())
     place = freePlaces.back();
+  if (settings.crossing)
+    if (Status entered = enterCrossing(spec, place); !entered.ok())
+      return entered;
+  if (!freePlaces.empty())
     freePlaces.pop_back();
-  }
   auto kept = std::make_shared<const daemon::CollectiveSpec>(spec);
   {
     std::lock_guard reported(reporting);
@@ -192,6 +200,16 @@ StatusOr<OrderedCalls::Known *> OrderedCalls::shapeFor(const daemon::CollectiveS
   Known known{kept, plan::Aliasing(*spec.plan, fabric.rank(), spec.count, sizeOf(spec.type)),
               std::move(*made), place};
   return &shapes.emplace(key, std::move(known)).first->second;
+}
+
+/// With graphs the host does not know the number of the next call.
+Status OrderedCalls::enterCrossing(const daemon::CollectiveSpec &spec, uint32_t place) {
+  auto crossing = OrderedShape::crossingOf(context, connectors->geometry(), spec,
+                                           settings.crossing->isRemote());
+  if (!crossing.ok())
+    return crossing.status();
+  settings.crossing->calls().enter(place, hasGraphs ? graphsSince : numCalls, std::move(*crossing));
+  return {};
 }
 
 /// Without memory, old ones go.

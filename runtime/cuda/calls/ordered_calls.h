@@ -6,6 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cuda/calls/ordered_connectors.h"
 #include "runtime/cuda/calls/stream_turns.h"
+#include "runtime/cuda/net/device_crossing.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/watch/held_streams.h"
 #include "runtime/cuda/watch/host_watch.h"
@@ -33,6 +34,8 @@ public:
     uint64_t firstCall;  // its number
     uint64_t leaveAfter; // as DeviceRankOptions
     bool mayStartEarly;  // the device can (early_start.h)
+    /// Outlives it; null: all ranks are of this machine.
+    DeviceCrossing *crossing = nullptr;
   };
   /// All outlive it, with what the context has for uploads.
   OrderedCalls(daemon::Fabric &fabric, const ShapeContext &context, const HostWatch &watch,
@@ -79,6 +82,7 @@ private:
   Status prepare(bool isCaptured);
   StatusOr<Known *> shapeFor(const daemon::CollectiveSpec &spec);
   StatusOr<std::unique_ptr<OrderedShape>> makeShape(const daemon::CollectiveSpec &spec);
+  Status enterCrossing(const daemon::CollectiveSpec &spec, uint32_t place);
   bool forgetOldest();
   Status checkBuffers(const Known &known, const std::array<char *, 2> &buffers,
                       bool isCaptured) const;
@@ -117,6 +121,7 @@ private:
   /// first captured one on they take numbers on the device.
   uint64_t numCalls;
   bool hasGraphs = false;
+  uint64_t graphsSince = 0;             // their first number, with graphs
   std::chrono::milliseconds longest{0}; // timeout
   /// Eager calls have been made in several streams: from then on, or with graphs, each leaves an
   /// event behind.

@@ -134,6 +134,15 @@ StatusOr<std::unique_ptr<OrderedShape>> OrderedShape::make(const ShapeContext &c
   return made;
 }
 
+StatusOr<std::shared_ptr<const net::Crossing>>
+OrderedShape::crossingOf(const ShapeContext &context, const OrderedGeometry &sizes,
+                         const daemon::CollectiveSpec &spec, const std::vector<bool> &isRemote) {
+  auto bound = bindMessages(*spec.plan, sizes, requestFor(context, spec, Kernels::InStream));
+  if (!bound.ok())
+    return bound.status();
+  return std::make_shared<const net::Crossing>(std::move(*bound), isRemote, 0);
+}
+
 OrderedShape::~OrderedShape() {
   // Its tables may be on their way to memory that others would get.
   if (context.uploads && !context.uploads->await().ok())

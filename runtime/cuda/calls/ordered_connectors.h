@@ -20,6 +20,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cuda/calls/ordered_geometry.h"
 #include "runtime/cuda/calls/shape.h"
+#include "runtime/net/crossing.h"
 
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,10 @@ public:
                                                       const OrderedGeometry &sizes,
                                                       const daemon::CollectiveSpec &spec,
                                                       Kernels kernels);
+  /// Which of its messages cross between machines. isRemote: by rank. Errors as make().
+  static StatusOr<std::shared_ptr<const net::Crossing>>
+  crossingOf(const ShapeContext &context, const OrderedGeometry &sizes,
+             const daemon::CollectiveSpec &spec, const std::vector<bool> &isRemote);
   /// As kernels have it with those connectors.
   DeviceCollective in(const OrderedConnectors &connectors) const {
     DeviceCollective with = device;

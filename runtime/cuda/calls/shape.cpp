@@ -26,6 +26,18 @@ Status Shape::invalid(const daemon::CollectiveSpec &spec, const std::string &why
   return {StatusCode::InvalidArgument, "plan '" + spec.plan->name + "' " + why};
 }
 
+DeviceBindRequest Shape::requestFor(const ShapeContext &context, const daemon::CollectiveSpec &spec,
+                                    Kernels kernels) {
+  const bool isDivided = daemon::dividesInputsOnDevice(*spec.plan, spec.op, spec.type);
+  return {.rank = context.rank,
+          .count = spec.count,
+          .type = spec.type,
+          .op = isDivided ? ReduceOp::Sum : spec.op,
+          .hasWideLines = context.memory.hasWideLines(),
+          .isSimple = context.memory.isAcrossMachines(),
+          .kernels = kernels};
+}
+
 Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &sizes,
                      Kernels kernels) {
   if (spec.plan->numRanks != context.numRanks)
@@ -40,14 +52,7 @@ Status Shape::bindTo(const daemon::CollectiveSpec &spec, const OrderedGeometry &
   hasOutOfPlace = spec.plan->outOfPlace;
   // Of the binding nothing is kept.
   std::pmr::monotonic_buffer_resource memory(context.room.data(), context.room.size());
-  auto made = bindForDevice(*spec.plan, sizes,
-                            {.rank = context.rank,
-                             .count = spec.count,
-                             .type = spec.type,
-                             .op = isDivided ? ReduceOp::Sum : spec.op,
-                             .hasWideLines = context.memory.hasWideLines(),
-                             .kernels = kernels},
-                            &memory);
+  auto made = bindForDevice(*spec.plan, sizes, requestFor(context, spec, kernels), &memory);
   if (!made.ok())
     return made.status();
   bufferBytes[0] = made->bound->inputBytes();
@@ -72,6 +77,7 @@ void Shape::describe(const plan::Plan &plan, const Program &program) {
   device.type = program.type;
   device.op = program.op;
   device.isDirect = isDirect(plan);
+  device.isAcrossMachines = context.memory.isAcrossMachines();
   for (uint32_t r = 0; r < context.numRanks; ++r)
     device.arenas[r] = context.memory.arena(r);
 }

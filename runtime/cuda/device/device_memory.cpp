@@ -99,7 +99,7 @@ Status DeviceMemory::start() {
   card.address = reinterpret_cast<uint64_t>(begin);
   card.bytes = size;
   card.arenaBytes = arenaSize;
-  if (group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0) {
+  if (group.acrossProcesses() && card.paths.isPeerAccessDisabled == 0 && !isAcrossMachines()) {
     cudaIpcMemHandle_t handle;
     status = toStatus(cudaIpcGetMemHandle(&handle, begin),
                       "sharing device memory (cudaIpc; OCCL_P2P_DISABLE=1 does without)");
@@ -144,7 +144,7 @@ Status DeviceMemory::connect() {
   }
   if (!status.ok())
     return status;
-  whyHost = whyThroughHost(paths);
+  whyHost = isAcrossMachines() ? "ranks are on several machines" : whyThroughHost(paths);
   wideLines = whyHost.empty() && whyNoWideLines(paths).empty();
   for (uint32_t r = 0; r < group.numRanks() && status.ok(); ++r)
     status = whyHost.empty() ? import(r) : pin(r);
@@ -206,7 +206,7 @@ Status DeviceMemory::import(uint32_t rank) {
 
 bool DeviceMemory::othersHaveClosed() const {
   for (uint32_t r = 0; r < group.numRanks(); ++r)
-    if (group.process(r) != group.process(group.rank()) &&
+    if (group.isLocal(r) && group.process(r) != group.process(group.rank()) &&
         hosts[r].block->card.hasClosed.load(std::memory_order_acquire) == 0 && group.isAlive(r))
       return false;
   return true;

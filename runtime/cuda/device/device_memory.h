@@ -1,8 +1,8 @@
 // The memory of a rank on its device, and its arena, which all ranks map: what ranks say to each
 // other is stored there by whoever says it. Where all devices access each other's memory the arena
 // is the device memory, exchanged once, when the communicator is made: between ranks of one process
-// as addresses, between processes as handles. Else it is host memory of the rank's segment, which
-// all ranks pin.
+// as addresses, between processes as handles. Else, and where ranks are of several machines, it is
+// host memory of the rank's segment, which all ranks of the machine pin.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -64,6 +64,8 @@ public:
   int device() const { return ordinal; }
   /// Why arenas are host memory, once connected; empty: they are device memory.
   const std::string &throughHost() const { return whyHost; }
+  /// Whether some ranks are of other machines; what they have in host memory here is a mirror then.
+  bool isAcrossMachines() const { return group.network() != nullptr; }
   /// As kernels of this device access it.
   char *arena(uint32_t rank) const { return arenas[rank]; }
   /// This rank's device memory: its arena, unless that is host memory.

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <sys/mman.h>
 
 namespace occl::cuda {
 
@@ -43,13 +44,16 @@ StatusOr<std::shared_ptr<HostPages>> HostPages::pin(std::span<std::byte> pages) 
   if (!status.ok())
     return status;
   made->isPinned = true;
+  madvise(pages.data(), pages.size(), MADV_DONTFORK);
   known = made;
   return made;
 }
 
 HostPages::~HostPages() {
-  if (isPinned && !isLeft)
-    cudaHostUnregister(first);
+  if (!isPinned || isLeft)
+    return;
+  cudaHostUnregister(first);
+  madvise(first, size, MADV_DOFORK);
 }
 
 StatusOr<char *> HostPages::onDevice() const {

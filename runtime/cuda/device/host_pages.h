@@ -13,6 +13,8 @@
 namespace occl::cuda {
 
 /// Pinned. Ranks of this process that map the same pages share it, as CUDA takes a page once.
+/// Children that fork() makes have none of it: else a page that this process writes afterwards would
+/// be another one than the device knows.
 class HostPages {
 public:
   /// Some device is current; the pages stay mapped until the result is gone. SystemError.

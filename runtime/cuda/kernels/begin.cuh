@@ -30,7 +30,7 @@ __device__ void announceBegin(const DeviceCollective &collective, uint64_t numbe
     return;
   // Earlier stores of this rank come before the word that lets others begin. The words of its
   // buffers and of its call come before that word, too.
-  if constexpr (kHow == Telling::Release)
+  if (kHow == Telling::Release || collective.isAcrossMachines)
     fenceSystem();
   RankRecord *record = recordIn(collective.arenas[peer], collective.slot, collective.rank);
   if (collective.isDirect || renewsBuffers(number)) {

@@ -42,6 +42,7 @@ __global__ void __launch_bounds__(kThreads)
     standing = takeStepsOf(state, tables, arguments.bound, target,
                            {blockIdx.x, arguments.bound.place, taken.number, false, {}})
                    .standing;
+  __syncwarp();
   if (standing.verdict == Verdict::GoOn && threadIdx.x == 0)
     countInvocation(arguments, taken.number, blockIdx.x);
   if (standing.verdict == Verdict::Leave)

@@ -215,6 +215,7 @@ private:
                                                {block, bound.place, number, true, context});
     context = report.standing.context;
     hasMoved |= report.hasMoved;
+    __syncwarp();
     if (report.isOver && threadIdx.x == 0)
       countInvocation(arguments, number, block);
     // Of several blocked thread blocks the most telling obstacle is reported.

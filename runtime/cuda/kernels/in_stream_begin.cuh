@@ -104,6 +104,16 @@ __device__ inline void countAbsentBlocks(const DeviceCollective &collective, uin
     storeWord(collective.ordinals + b, number + 1);
 }
 
+/// For whoever moves what this rank stores to other machines, where the rank's record of itself has
+/// a signature of others. By all lanes of a warp.
+__device__ inline void sayWhichShape(const DeviceCollective &collective, const WaitBound &bound,
+                                     uint64_t number) {
+  if (laneOfWarp() == collective.rank)
+    storeWord(&recordIn(collective.arenas[collective.rank], collective.slot, collective.rank)
+                   ->signatures[collective.turnOf(number)],
+              signatureWord(number, static_cast<uint16_t>(bound.place)));
+}
+
 /// Tells the others that this rank has begun the invocation. One warp of the rank: as lines may
 /// have to be cleared before, only that of thread block 0 ever does.
 __device__ inline void tellBegin(const InStreamArguments &arguments, uint64_t number,
@@ -111,6 +121,7 @@ __device__ inline void tellBegin(const InStreamArguments &arguments, uint64_t nu
   const DeviceCollective &collective = arguments.collective;
   if (number != 0 && collective.clearsLines(number - 1))
     clearLines(collective, number);
+  sayWhichShape(collective, arguments.bound, number);
   announceBegin<Telling::Relaxed>(collective, number, buffers);
   countAbsentBlocks(collective, number);
 }

@@ -69,7 +69,10 @@ Status transferInStreams(std::span<const DeviceTransfers> groups) {
     for (void *stream : group.streams)
       requests.back().streams.push_back(static_cast<cudaStream_t>(stream));
   }
-  return StreamTransfers::run(requests);
+  Status status = StreamTransfers::run(requests);
+  for (const DeviceTransfers &group : groups)
+    static_cast<CudaRank *>(group.rank)->expectStores();
+  return status;
 }
 
 StatusOr<std::unique_ptr<DeviceRank>> makeDeviceRank(daemon::Fabric &fabric,
@@ -120,7 +123,15 @@ Status CudaRank::start() {
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
+  if (fabric.network())
+    crossing =
+        std::make_unique<DeviceCrossing>(fabric, *controlBlockOf(fabric, fabric.rank()),
+                                         pairsWith(fabric.own().heap().size()), options.firstCall);
   return {};
+}
+
+PairGeometry CudaRank::pairsWith(uint64_t arenaBytes) const {
+  return PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), arenaBytes - kRecordBytes);
 }
 
 /// Where arenas lie is known once all ranks have said what their devices can access.
@@ -129,8 +140,7 @@ Status CudaRank::connect() {
   Status status = memory->connect();
   if (!status.ok())
     return status;
-  const auto pairs =
-      PairGeometry::forMemory(kRecordBytes, fabric.numRanks(), memory->bytes() - kRecordBytes);
+  const PairGeometry pairs = pairsWith(memory->bytes());
   status = divide(pairs);
   return status.ok() ? startCalls(pairs) : status;
 }
@@ -184,7 +194,7 @@ Status CudaRank::startCalls(const PairGeometry &pairs) {
   ordered = std::make_unique<OrderedCalls>(
       fabric, ofCalls, *watch, *scaledInputs,
       OrderedCalls::Settings{device(), options.streams, options.timeout, options.firstCall,
-                             options.leaveAfter, startsEarly});
+                             options.leaveAfter, startsEarly, crossing.get()});
   auto streamed = StreamTransfers::make(fabric, *memory, pairs, *watch, options.timeout);
   if (!streamed.ok())
     return streamed.status();
@@ -205,6 +215,7 @@ CudaRank::~CudaRank() {
   const bool isIdle = haveLeft && awaitIdle(device(), kEndPatience);
   if (!isIdle)
     abandon();
+  crossing.reset();
   watch.reset();
   residents.reset();
   ordered.reset();
@@ -271,6 +282,10 @@ Status CudaRank::checkNotCaptured(cudaStream_t stream) const {
 }
 
 StatusOr<daemon::RequestId> CudaRank::start(const Start &call) {
+  if (crossing)
+    return invalid(
+        "ranks of several machines start no calls on devices yet; occlCall, in a stream, "
+        "does");
   daemon::CollectiveSpec spec = call.spec;
   if (!daemon::reduces(*spec.plan)) // then ranks may say what they like
     spec.op = ReduceOp::Sum;

@@ -6,6 +6,7 @@
 #include "runtime/cuda/device/device_memory.h"
 #include "runtime/cuda/device_rank.h"
 #include "runtime/cuda/lanes/resident_rank.h"
+#include "runtime/cuda/net/device_crossing.h"
 #include "runtime/cuda/scaling/scaled_inputs.h"
 #include "runtime/cuda/transfer/stream_transfers.h"
 #include "runtime/cuda/watch/host_watch.h"
@@ -44,6 +45,7 @@ public:
   bool hasRegisteredBuffers() const override {
     return options.registeredBuffers && memory->throughHost().empty();
   }
+  bool isAcrossMachines() const override { return crossing != nullptr; }
   std::string nameOf(uint64_t id) override { return residents->nameOf(id); }
   std::vector<uint64_t> ids() override { return residents->ids(); }
   StatusOr<CollectiveCounts> counts(uint64_t id) override { return residents->counts(id); }
@@ -56,11 +58,17 @@ public:
   const DeviceRankOptions &settings() const override { return options; }
   void failIfGivenUp() override { watch->failIfGivenUp(); }
   StreamTransfers &streamTransfers() { return *transfers; }
+  /// Kernels of this rank are about to store something, perhaps for other machines.
+  void expectStores() {
+    if (crossing)
+      crossing->expect();
+  }
 
 private:
   CudaRank(daemon::Fabric &fabric, const DeviceRankOptions &options)
       : fabric(fabric), options(options) {}
   Status start();
+  PairGeometry pairsWith(uint64_t arenaBytes) const;
   Status divide(const PairGeometry &pairs);
   Status startCalls(const PairGeometry &pairs);
   void abandon();
@@ -76,6 +84,7 @@ private:
   uint32_t maxBlocks = 0;
   bool startsEarly = false;
   std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<DeviceCrossing> crossing; // null: all ranks are of this machine
   std::unique_ptr<ArenaSpace> deviceSpace;
   std::unique_ptr<ArenaSpace> hostSpace; // null: arenas are device memory
   /// ShapeContext::room of calls in streams and of lanes.

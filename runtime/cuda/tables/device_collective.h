@@ -56,7 +56,7 @@ struct alignas(128) RankRecord {
   uint64_t begun;
   /// Direct programs: by turn, of input and output: see bufferWord().
   uint64_t buffers[kTurns][2];
-  /// By turn, see signatureWord().
+  /// By turn, see signatureWord(); in the record of the own rank the place of the call's shape.
   uint64_t signatures[kTurns];
   /// What the writer's resident daemon has come to: resident::announcement().
   uint64_t announced;
@@ -135,6 +135,9 @@ struct DeviceCollective {
   uint32_t ring = 1; // a power of two
   /// The program accesses other ranks' buffers.
   bool isDirect = false;
+  /// Other threads move what this rank stores to ranks of other machines: when it begins a call
+  /// they must see all of the call before.
+  bool isAcrossMachines = false;
   /// Of protocol LL or LL128: for kernels with Protocols::Lines.
   bool hasLines = false;
   /// Of which kernels.

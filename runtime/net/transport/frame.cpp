@@ -59,8 +59,10 @@ std::byte *placeOf(const FrameHeader &header, const Regions &regions) {
 void storeWord(const FrameHeader &header, const Regions &regions) {
   if (header.kind != FrameHeader::kPut || header.hasWord == 0)
     return;
-  std::byte *word = regions[header.region].data() + header.wordOffset;
-  storeShared(reinterpret_cast<uint64_t *>(word), header.word, std::memory_order_release);
+  auto *word = reinterpret_cast<uint64_t *>(regions[header.region].data() + header.wordOffset);
+  for (uint64_t there = loadShared(word, std::memory_order_relaxed);
+       there < header.word && !exchangeShared(word, there, header.word);) {
+  }
 }
 
 } // namespace occl::net

@@ -21,7 +21,7 @@
 namespace occl::net {
 namespace {
 
-constexpr uint64_t kOutputBytes = 256 << 10, kInputBytes = 64 << 10;
+constexpr uint64_t kOutputBytes = 512 << 10, kInputBytes = 64 << 10;
 static_assert(kOutputBytes >= kMaxPut + sizeof(FrameHeader));
 /// Of a visit, so that one peer does not keep others waiting.
 constexpr uint64_t kMostReceived = 1 << 20;

@@ -14,18 +14,19 @@
 namespace occl::net {
 
 /// Memory of this process that the peer of one endpoint may write to, by number.
-inline constexpr uint32_t kNumRegions = 4;
+inline constexpr uint32_t kNumRegions = 5;
 using Regions = std::array<std::span<std::byte>, kNumRegions>;
 
 /// Bytes of a put, and of a message.
-inline constexpr uint32_t kMaxPut = 64 << 10;
+inline constexpr uint32_t kMaxPut = 128 << 10;
 inline constexpr uint32_t kMaxMessage = 4096;
 
 struct Put {
   uint32_t region = 0; // of the peer
   uint64_t offset = 0; // in it
   std::span<const std::byte> bytes = {};
-  /// A word of 8 bytes in the same region, stored with release after the bytes.
+  /// A word of 8 bytes in the same region, stored with release after the bytes, unless a larger one
+  /// is there: what other connections, or devices, have stored meanwhile.
   bool hasWord = false;
   uint64_t wordOffset = 0; // a multiple of 8
   uint64_t word = 0;

@@ -63,7 +63,7 @@ std::span<const std::byte> bytesOf(const std::string &text) {
 using Connect = void (*)(Side &a, Side &b);
 
 void overLoop(Side &a, Side &b) {
-  std::tie(a.endpoint, b.endpoint) = makeLoop(a.regions, b.regions, 256 << 10);
+  std::tie(a.endpoint, b.endpoint) = makeLoop(a.regions, b.regions, 4 * kMaxPut);
 }
 
 void overTcp(Side &a, Side &b) {
@@ -126,6 +126,17 @@ TEST_P(Transport, BytesAreThereWhenTheWordIs) {
     storeShared(&b.memory[0][0], i, std::memory_order_release);
   }
   sender.join();
+}
+
+/// Which somebody else has stored meanwhile.
+TEST_P(Transport, ALargerWordStays) {
+  storeShared(&b.memory[2][3], 9, std::memory_order_release);
+  put({.region = 2, .hasWord = true, .wordOffset = 24, .word = 8});
+  put({.region = 2, .hasWord = true, .wordOffset = 32, .word = 1});
+  ASSERT_TRUE(b.await([&] { return b.word(2, 32) == 1; }));
+  EXPECT_EQ(b.word(2, 24), 9u);
+  put({.region = 2, .hasWord = true, .wordOffset = 24, .word = 10});
+  EXPECT_TRUE(b.await([&] { return b.word(2, 24) == 10; }));
 }
 
 TEST_P(Transport, TakesEffectInOrder) {

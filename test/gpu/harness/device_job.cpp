@@ -360,7 +360,7 @@ std::vector<Case> graphCases(uint32_t n) {
 
 bool areBuffersShared() {
   const char *disabled = std::getenv("OCCL_P2P_DISABLE");
-  return !disabled || std::string(disabled) != "1";
+  return (!disabled || std::string(disabled) != "1") && !std::getenv("OCCL_TEST_MACHINES");
 }
 
 std::vector<Case> casesFor(uint32_t n) {

@@ -88,7 +88,7 @@ private:
 std::string runAllReduces(RankOnDevice &onDevice, uint32_t numRanks);
 
 /// Whether plans may access other ranks' buffers: unless the test has data go through host memory
-/// (environment.cpp).
+/// or between machines (environment.cpp).
 bool areBuffersShared();
 
 /// All collectives, protocols and shapes that ranks are tried with, of floats.

@@ -1,5 +1,7 @@
 #include "test/gpu/harness/processes_on_devices.h"
 
+#include "test/machines/islands.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,10 +20,15 @@ uint32_t processRanks() {
 
 bool hasDevice() { return std::filesystem::exists("/dev/nvidia0"); }
 
+bool areOnMachines() { return std::getenv("OCCL_TEST_MACHINES") != nullptr; }
+
 std::function<std::string(uint32_t)>
 joined(uint32_t numRanks, const std::string &name,
        const std::function<std::string(occlComm_t, uint32_t)> &body, const occlConfig_t &given) {
+  const std::string where = areOnMachines() ? communicator::testing::newAddress() : name;
   return [=](uint32_t rank) -> std::string {
+    if (areOnMachines())
+      setenv("OCCL_HOSTID", std::to_string(rank % 2).c_str(), 1);
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
       return "no CUDA device";
@@ -29,7 +36,7 @@ joined(uint32_t numRanks, const std::string &name,
     config.device = rank % static_cast<uint32_t>(devices);
     cudaSetDevice(static_cast<int>(config.device));
     occlComm_t comm = nullptr;
-    if (occlCommInitRank(&comm, numRanks, rank, name.c_str(), &config) != occlSuccess)
+    if (occlCommInitRank(&comm, numRanks, rank, where.c_str(), &config) != occlSuccess)
       return std::string("occlCommInitRank: ") + occlGetLastError();
     std::string wrong = body(comm, rank);
     occlCommDestroy(comm);

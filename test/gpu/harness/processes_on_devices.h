@@ -19,6 +19,10 @@ uint32_t processRanks();
 /// Asks the system, not CUDA: a process must not use CUDA before it has divided.
 bool hasDevice();
 
+/// With OCCL_TEST_MACHINES in the environment the processes of tests are as on two machines, in
+/// turn: one rank here, one there.
+bool areOnMachines();
+
 /// body(comm, rank) in processes that have joined a communicator of so many ranks.
 std::function<std::string(uint32_t)>
 joined(uint32_t numRanks, const std::string &name,

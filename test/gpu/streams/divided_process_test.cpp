@@ -56,8 +56,8 @@ TEST(DividedProcesses, GroupsThatOverlapWorkAndOutliveEachOther) {
 }
 
 TEST(DividedProcesses, AfterAKillTheOthersGoOn) {
-  if (!hasDevice())
-    GTEST_SKIP() << "no CUDA device";
+  if (!hasDevice() || areOnMachines())
+    GTEST_SKIP() << "no CUDA device, or ranks of several machines, which cannot shrink yet";
   auto body = [](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);
     Case what;

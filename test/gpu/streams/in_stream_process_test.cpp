@@ -74,9 +74,10 @@ void killAfter(const char *job, uint32_t calls, std::chrono::milliseconds late) 
 
 /// The last rank has done its part of a broadcast, which the others call later, and is gone without
 /// having destroyed its communicator. That harms nobody, until somebody needs it.
+/// Between machines what it has sent may not have left yet.
 TEST(InStreamProcesses, ARankThatHasDoneItsPartMayEnd) {
-  if (!hasDevice())
-    GTEST_SKIP() << "no CUDA device";
+  if (!hasDevice() || areOnMachines())
+    GTEST_SKIP() << "no CUDA device, or ranks of several machines";
   const uint32_t root = processRanks() - 1;
   auto body = [&](occlComm_t comm, uint32_t rank) -> std::string {
     RankOnDevice onDevice(comm, rank);

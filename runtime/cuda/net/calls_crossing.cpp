@@ -1,0 +1,185 @@
+#include "runtime/cuda/net/calls_crossing.h"
+
+#include "runtime/net/network.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+namespace occl::cuda {
+
+namespace {
+
+/// Of calls in streams.
+constexpr uint32_t kSlot = 0;
+
+constexpr uint64_t kCountBits = (1ull << kWordShift) - 1;
+
+/// How many a word of call `number` counts; 0: it is of another call.
+uint64_t countOf(uint64_t word, uint64_t number) {
+  return word >> kWordShift == number + 1 ? word & kCountBits : 0;
+}
+
+} // namespace
+
+CallsCrossing::CallsCrossing(const HostArenas &arenas, const std::vector<bool> &isRemote,
+                             uint64_t firstCall)
+    : arenas(arenas), peers(arenas.numRanks()) {
+  for (uint32_t r = 0; r < arenas.numRanks(); ++r)
+    peers[r].number = isRemote[r] ? firstCall : ~0ull;
+}
+
+void CallsCrossing::enter(uint32_t place, uint64_t firstCall,
+                          std::shared_ptr<const net::Crossing> crossing) {
+  std::lock_guard lock(mutex);
+  shapes[place].push_back({firstCall, std::move(crossing)});
+}
+
+/// What the kernel has said of it in its own record; null: nothing yet.
+std::shared_ptr<const net::Crossing> CallsCrossing::crossingOf(uint64_t number) {
+  const RankRecord *own = recordIn(arenas.of(arenas.rank()), kSlot, arenas.rank());
+  const uint64_t said = acquireFrom(&own->signatures[DeviceCollective::turnOf(number)]);
+  if (!isSignatureOf(said, number))
+    return nullptr;
+  const auto place = static_cast<uint16_t>(said);
+  if (place >= kMaxShapes)
+    return nullptr;
+  std::lock_guard lock(mutex);
+  std::vector<Shape> &versions = shapes[place];
+  const uint64_t least = std::ranges::min(peers, {}, &OfPeer::number).number;
+  while (versions.size() > 1 && versions[1].firstCall <= least)
+    versions.erase(versions.begin());
+  const auto later = std::ranges::find_if(
+      versions, [number](const Shape &shape) { return shape.firstCall > number; });
+  return later == versions.begin() ? nullptr : std::prev(later)->crossing;
+}
+
+bool CallsCrossing::open(OfPeer &state) {
+  state.crossing = crossingOf(state.number);
+  if (!state.crossing)
+    return false;
+  state.sent.assign(state.crossing->outgoing().size(), {});
+  state.received.assign(state.crossing->incoming().size(), {});
+  state.isAnnounced = false;
+  return state.isOpen = true;
+}
+
+net::Posted CallsCrossing::put(net::Endpoint &endpoint, const net::Put &what) {
+  const net::Posted posted = endpoint.put(what);
+  moved |= posted == net::Posted::Yes;
+  return posted;
+}
+
+/// With where this rank's memory for calls is.
+bool CallsCrossing::putBegun(uint32_t peer, uint64_t begun, net::Endpoint &endpoint) {
+  const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
+  net::Put what;
+  what.region = net::kHeapRegion;
+  what.offset = arenas.offsetOf(peer, &record->where);
+  what.bytes = std::as_bytes(std::span(&record->where, 1));
+  what.hasWord = true;
+  what.wordOffset = arenas.offsetOf(peer, &record->begun);
+  what.word = begun;
+  return put(endpoint, what) != net::Posted::Full;
+}
+
+/// A rank without work waits for that before it goes ahead.
+bool CallsCrossing::tellWhere(uint32_t peer, OfPeer &state, net::Endpoint &endpoint) {
+  const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
+  if (state.whereIsSent || acquireFrom(&record->where) == 0)
+    return true;
+  return state.whereIsSent = putBegun(peer, state.number, endpoint);
+}
+
+bool CallsCrossing::tellBegin(uint32_t peer, OfPeer &state, net::Endpoint &endpoint) {
+  const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
+  const uint64_t *signature = &record->signatures[DeviceCollective::turnOf(state.number)];
+  net::Put what;
+  what.region = net::kHeapRegion;
+  what.hasWord = true;
+  what.wordOffset = arenas.offsetOf(peer, signature);
+  what.word = acquireFrom(signature);
+  // If there is room for the first alone, both are put again.
+  if (!isSignatureOf(what.word, state.number) || put(endpoint, what) == net::Posted::Full ||
+      !putBegun(peer, state.number + 1, endpoint))
+    return false;
+  return state.isAnnounced = state.whereIsSent = true;
+}
+
+/// In the peer's arena; 0: it has not said where, or it would not fit.
+uint64_t CallsCrossing::blockOf(uint32_t peer, const OfPeer &state) const {
+  const uint64_t where = acquireFrom(&recordIn(arenas.of(arenas.rank()), kSlot, peer)->where);
+  const uint64_t bytes = blockOffset + state.crossing->binding().arenaBytes(peer);
+  return where == 0 || bytes > arenas.bytes() || where - 1 > arenas.bytes() - bytes
+             ? 0
+             : where - 1 + blockOffset;
+}
+
+bool CallsCrossing::sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpoint) {
+  const uint64_t block = blockOf(peer, state);
+  if (block == 0)
+    return true;
+  const std::byte *memory = arenas.at(peer, block);
+  const net::Crossing &crossing = *state.crossing;
+  const uint64_t base = (state.number + 1) << kWordShift;
+  const auto countAt = [&](uint64_t offset) {
+    return countOf(acquireFrom(reinterpret_cast<const uint64_t *>(memory + offset)), state.number);
+  };
+  // Data and signals.
+  const auto &outgoing = crossing.outgoing();
+  for (size_t i = 0; i < outgoing.size(); ++i) {
+    if (outgoing[i].peer != peer)
+      continue;
+    const uint64_t before = state.sent[i].done;
+    const bool all =
+        net::putSlices(endpoint, crossing, outgoing[i], {memory, net::kHeapRegion, block, base},
+                       countAt(outgoing[i].tailOffset), state.sent[i]);
+    moved |= state.sent[i].done != before;
+    if (!all)
+      return false;
+  }
+  // Credit.
+  const auto &incoming = crossing.incoming();
+  for (size_t i = 0; i < incoming.size(); ++i) {
+    const uint64_t head = incoming[i].peer == peer ? countAt(incoming[i].headOffset) : 0;
+    if (head <= state.received[i].done)
+      continue;
+    net::Put what;
+    what.region = net::kHeapRegion;
+    what.hasWord = true;
+    what.wordOffset = block + incoming[i].headOffset;
+    what.word = base + head;
+    if (put(endpoint, what) == net::Posted::Full)
+      return false;
+    state.received[i].done = head;
+  }
+  return true;
+}
+
+bool CallsCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
+  OfPeer &state = peers[peer];
+  const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
+  moved = false;
+  if (!tellWhere(peer, state, endpoint))
+    return false;
+  for (;;) {
+    // Before what is looked at: it has been stored behind all of the call before.
+    const uint64_t begun = acquireFrom(&record->begun);
+    if (begun < state.number + 1)
+      return true;
+    // What the kernel says of the call may be seen after that.
+    if (!state.isOpen && !open(state))
+      return false;
+    if (!state.isAnnounced && !tellBegin(peer, state, endpoint))
+      return false;
+    if (!sendFlows(peer, state, endpoint))
+      return false;
+    if (begun < state.number + 2)
+      return true;
+    state.isOpen = false;
+    ++state.number;
+  }
+}
+
+} // namespace occl::cuda
