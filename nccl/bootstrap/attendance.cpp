@@ -1,5 +1,6 @@
 #include "nccl/bootstrap/attendance.h"
 
+#include "nccl/base/environment.h"
 #include "nccl/bootstrap/root.h"
 
 #include <cerrno>
@@ -20,6 +21,20 @@ Outcome rootIsGone() {
   return {ncclRemoteError,
           "the process that made the id has ended, or the ranks of the id have come "
           "together without this one"};
+}
+
+/// What the ranks of the id know, and strangers do not.
+std::string secretOf(const IdLayout &id) {
+  std::string secret;
+  const auto add = [&](const auto &bytes) {
+    for (const unsigned byte : bytes) {
+      secret += "0123456789abcdef"[byte >> 4];
+      secret += "0123456789abcdef"[byte & 15];
+    }
+  };
+  add(id.name);
+  add(id.key);
+  return secret;
 }
 
 Outcome failureOf(const FromRoot &message) {
@@ -161,6 +176,17 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
       decision.id = message.id;
       return {};
     }
+    if (message.kind == FromRootKind::Across) {
+      decision.why = message.why.str();
+      decision.name = message.text.str() + "/" + secretOf(id);
+      return {};
+    }
+    if (message.kind == FromRootKind::Listen) {
+      log(LogLevel::Warn,
+          message.why.str() + ": data goes over TCP, through host memory; " + message.text.str());
+      if (Outcome outcome = listen(decision.held); !outcome.ok())
+        return outcome;
+    }
     if (message.kind != FromRootKind::Prepare)
       continue;
     decision.why = message.why.str();
@@ -172,6 +198,16 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
     if (Outcome outcome = say(prepared); !outcome.ok())
       return outcome;
   }
+}
+
+/// Where the others will find this rank: whoever listens there is OCCL.
+Outcome Attendance::listen(Socket &held) {
+  FromRank listening = messageOf(FromRankKind::Listening);
+  Address address = interfaceAddress();
+  held = holdPort(address);
+  listening.result = held ? ncclSuccess : ncclSystemError;
+  listening.text = held ? textOf(address) : std::string("no port is free: ") + std::strerror(errno);
+  return say(listening);
 }
 
 Outcome Attendance::othersFailure() {

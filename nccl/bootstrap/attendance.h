@@ -24,6 +24,10 @@ public:
     bool isOther = false; // the other library's communicator
     std::string why;
     ncclUniqueId id{}; // of the other library
+    /// Ranks are on several machines, and OCCL joins them: the name for occlCommInitRank. On rank 0
+    /// `held` keeps its port from others meanwhile.
+    std::string name;
+    Socket held;
   };
   /// Returns when ranks have decided. Without deadline as long as all that have come are on one
   /// machine and have no wish.
@@ -36,6 +40,7 @@ public:
   Outcome finish(const Outcome &own);
 
 private:
+  Outcome listen(Socket &held);
   Outcome connect();
   Outcome connectTo(Address address, const std::string &what);
   /// The next message; until `end`, if there is one.

@@ -32,6 +32,8 @@ bool Meeting::receive(const FromRank &received, Clock::time_point now, const Sen
     onPrepared(found->second, received, now, send);
   else if (received.kind == FromRankKind::Done && phase == Phase::Initializing)
     onDone(found->second, received, send);
+  else if (received.kind == FromRankKind::Listening && phase == Phase::Listening)
+    onListening(found->second, received, send);
   return true; // what comes after the end is too late to matter
 }
 
@@ -53,6 +55,7 @@ bool Meeting::arrive(const FromRank &hello, Clock::time_point now, const Send &s
   const FromRank first = members.empty() ? hello : members.begin()->second.hello;
   Member &member = members[hello.rank];
   member.hello = hello;
+  isWished |= !hello.wish.str().empty();
   if (numRanks == 0)
     numRanks = hello.numRanks;
   if (phase == Phase::Failed) {
@@ -91,35 +94,57 @@ void Meeting::prepare(const std::string &because, Clock::time_point now, const S
 
 void Meeting::onPrepared(Member &member, const FromRank &received, Clock::time_point now,
                          const Send &send) {
-  if (received.result != ncclSuccess)
-    return fail(static_cast<ncclResult_t>(received.result),
-                why + ", which OCCL does not do, and " + nameOf(member.hello) +
-                    " has no other NCCL: " + received.text.str(),
-                send);
   member.isPrepared = true;
   member.version = received.version;
   if (received.rank == 0)
     id = received.id;
+  if (received.result != ncclSuccess && cannotBeOther.empty())
+    cannotBeOther = nameOf(member.hello) + " has no other NCCL: " + received.text.str();
   uint32_t numPrepared = 0;
   for (const auto &[rank, other] : members) {
-    if (!other.isPrepared)
-      continue;
-    ++numPrepared;
-    if (other.version != member.version)
-      return fail(ncclInvalidUsage,
-                  why + ", which OCCL does not do, and the other NCCL of " + nameOf(member.hello) +
-                      " is " + versionText(member.version) + ", that of " + nameOf(other.hello) +
-                      " is " + versionText(other.version),
-                  send);
+    numPrepared += other.isPrepared;
+    if (other.isPrepared && other.version != member.version && cannotBeOther.empty())
+      cannotBeOther = "the other NCCL of " + nameOf(member.hello) + " is " +
+                      versionText(member.version) + ", that of " + nameOf(other.hello) + " is " +
+                      versionText(other.version);
   }
+  if (isWished && !cannotBeOther.empty())
+    return fail(received.result != ncclSuccess ? static_cast<ncclResult_t>(received.result)
+                                               : ncclInvalidUsage,
+                why + ", which OCCL does not do, and " + cannotBeOther, send);
   if (numPrepared < numRanks)
     return;
+  if (!cannotBeOther.empty())
+    return goAcross(now, send);
   phase = Phase::Initializing;
   end = now + patience;
   FromRoot request = message(FromRootKind::Init);
   request.id = id;
   for (const auto &[rank, other] : members)
     send(rank, request);
+}
+
+/// Rank 0 is where the others come together.
+void Meeting::goAcross(Clock::time_point now, const Send &send) {
+  phase = Phase::Listening;
+  end = now + patience;
+  FromRoot request = message(FromRootKind::Listen);
+  request.why = why;
+  request.text = cannotBeOther;
+  send(0, request);
+}
+
+void Meeting::onListening(Member &member, const FromRank &received, const Send &send) {
+  if (member.hello.rank != 0)
+    return;
+  if (received.result != ncclSuccess)
+    return fail(static_cast<ncclResult_t>(received.result),
+                nameOf(member.hello) + ": " + received.text.str(), send);
+  phase = Phase::Agreed;
+  FromRoot last = message(FromRootKind::Across);
+  last.why = why;
+  last.text = received.text.str();
+  finish(last, send);
 }
 
 void Meeting::onDone(Member &member, const FromRank &received, const Send &send) {
@@ -167,7 +192,7 @@ void Meeting::leave(uint32_t rank, const Send &send) {
 }
 
 std::optional<Meeting::Clock::time_point> Meeting::deadline() const {
-  if (phase == Phase::Preparing || phase == Phase::Initializing)
+  if (phase == Phase::Preparing || phase == Phase::Initializing || phase == Phase::Listening)
     return end;
   return std::nullopt;
 }
@@ -179,8 +204,9 @@ std::string Meeting::missing() const {
   for (uint32_t rank = 0; rank < numRanks; ++rank) {
     auto found = members.find(rank);
     const bool isMissing =
-        found == members.end() ||
-        (phase == Phase::Preparing ? !found->second.isPrepared : !found->second.isDone);
+        found == members.end() || (phase == Phase::Preparing   ? !found->second.isPrepared
+                                   : phase == Phase::Listening ? rank == 0
+                                                               : !found->second.isDone);
     if (!isMissing)
       continue;
     if (numNamed++ == kMostNamed)

@@ -13,8 +13,9 @@ namespace occl::nccl {
 
 /// At the root. If all ranks are on its machine and none has a wish for the other library, OCCL
 /// joins them, and they may come whenever they like. As soon as one is elsewhere, or has such a
-/// wish, all of them open the other library, all of one version, or get the same error; and if one
-/// fails, or has not come at the deadline, all fail.
+/// wish, all of them open the other library, all of one version. If they cannot, OCCL joins ranks
+/// of several machines, too; of those with a wish all get the same error; and if one fails, or has
+/// not come at the deadline, all fail.
 class Meeting {
 public:
   using Clock = std::chrono::steady_clock;
@@ -37,7 +38,7 @@ public:
   bool isOver() const { return numRanks > 0 && numAnswered >= numRanks; }
 
 private:
-  enum class Phase { Gathering, Preparing, Initializing, Agreed, Failed };
+  enum class Phase { Gathering, Preparing, Initializing, Listening, Agreed, Failed };
   struct Member {
     FromRank hello{};
     bool isPrepared = false, isDone = false, isAnswered = false;
@@ -48,6 +49,8 @@ private:
   void prepare(const std::string &why, Clock::time_point now, const Send &send);
   void onPrepared(Member &member, const FromRank &message, Clock::time_point now, const Send &send);
   void onDone(Member &member, const FromRank &message, const Send &send);
+  void goAcross(Clock::time_point now, const Send &send);
+  void onListening(Member &member, const FromRank &message, const Send &send);
   void finish(const FromRoot &message, const Send &send);
   void fail(ncclResult_t result, const std::string &text, const Send &send);
   std::string missing() const;
@@ -58,7 +61,9 @@ private:
   Phase phase = Phase::Gathering;
   uint32_t numRanks = 0, numAnswered = 0;
   std::map<uint32_t, Member> members;
-  std::string why; // the other library is used
+  std::string why;           // the other library is used
+  bool isWished = false;     // by some rank: OCCL does not do
+  std::string cannotBeOther; // why the other library does not do; empty: it may
   ncclUniqueId id{};
   Clock::time_point end;
   FromRoot failure{};

@@ -110,6 +110,59 @@ TEST(Meeting, OfSeveralMachinesOrWishesGoesElsewhereInAnyOrder) {
   }
 }
 
+/// Whichever rank lacks the other library, or has another version of it.
+TEST(Meeting, OfSeveralMachinesWithoutAnotherNcclIsOcclsInAnyOrder) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    Ranks ranks(4);
+    ranks.machines = {kThere, kHere, kThere, kHere};
+    std::vector<uint32_t> order(4);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    const auto prepared = [&](uint32_t rank) {
+      const bool isOne = rank == order[0] || (rank == order[1] && random() % 2 == 0);
+      ranks.say(FromRankKind::Prepared, rank,
+                isOne && round % 2 == 0 ? ncclSystemError : ncclSuccess,
+                isOne && round % 2 != 0 ? 22703 : 22809);
+    };
+    for (uint32_t rank : order)
+      ranks.say(FromRankKind::Hello, rank);
+    for (uint32_t rank : order)
+      prepared(rank);
+    for (uint32_t rank : order)
+      ASSERT_EQ(ranks.inbox[rank].back().kind,
+                rank == 0 ? FromRootKind::Listen : FromRootKind::Prepare);
+    EXPECT_TRUE(ranks.meeting.deadline());
+    ranks.say(FromRankKind::Listening, 2); // not the one that was asked
+    EXPECT_FALSE(ranks.meeting.isOver());
+    ranks.say(FromRankKind::Listening, 0);
+    ASSERT_TRUE(ranks.allHave(FromRootKind::Across));
+    EXPECT_EQ(ranks.text(3), "its reason"); // what rank 0 has said
+    EXPECT_TRUE(ranks.meeting.isOver());
+  }
+}
+
+TEST(Meeting, FailsIfRankZeroCannotListen) {
+  for (const bool isLate : {false, true}) {
+    Ranks ranks(2);
+    ranks.machines = {kThere, kHere};
+    for (uint32_t rank : {0u, 1u})
+      ranks.say(FromRankKind::Hello, rank);
+    for (uint32_t rank : {0u, 1u})
+      ranks.say(FromRankKind::Prepared, rank, ncclSystemError);
+    if (isLate)
+      ranks.meeting.expire(ranks.now + kPatience, ranks.send());
+    else
+      ranks.say(FromRankKind::Listening, 0, ncclSystemError);
+    ASSERT_TRUE(ranks.allHave(FromRootKind::Failed));
+    EXPECT_NE(ranks.text(1).find(isLate ? "ranks are missing: 0" : "rank 0 on host0"),
+              std::string::npos)
+        << ranks.text(1);
+  }
+}
+
 TEST(Meeting, FailsOnAllWhateverFailsOnOne) {
   // Where rank 1 fails: opening the library, having another version, making the communicator,
   // going.

@@ -20,9 +20,10 @@ template <size_t size> struct Text {
 };
 
 enum class FromRankKind : uint32_t {
-  Hello,    // a rank is there
-  Prepared, // it has opened the other library, or failed to: `outcome`; rank 0 has made `id`
-  Done,     // its communicator of the other library is there, or could not be made
+  Hello,     // a rank is there
+  Prepared,  // it has opened the other library, or failed to: `outcome`; rank 0 has made `id`
+  Done,      // its communicator of the other library is there, or could not be made
+  Listening, // rank 0: `text` is the address, HOST:PORT, where it will listen, or `result`
 };
 
 struct FromRank {
@@ -46,6 +47,8 @@ enum class FromRootKind : uint32_t {
   Prepare, // the communicator goes to the other library: open it
   Init,    // make it, of `id`
   Ready,   // all ranks have done so
+  Listen,  // to rank 0: OCCL joins the ranks, which are on several machines; find a port for that
+  Across,  // OCCL joins them, at the address `text`
   Failed,  // `result` and `text` say why; nothing more comes
 };
 
@@ -58,6 +61,6 @@ struct FromRoot {
   ncclUniqueId id;
 };
 
-inline constexpr uint32_t kMessageMagic = 0x4f434331;
+inline constexpr uint32_t kMessageMagic = 0x4f434332;
 
 } // namespace occl::nccl

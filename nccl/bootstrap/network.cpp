@@ -173,6 +173,19 @@ Socket listenAt(Address &address) {
   return made;
 }
 
+Socket holdPort(Address &address) {
+  if (address.length == 0)
+    return Socket();
+  Socket made(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  if (!made || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+      bind(made.get(), address.get(), address.length) != 0)
+    return Socket();
+  address.length = sizeof(address.storage);
+  getsockname(made.get(), address.get(), &address.length);
+  return made;
+}
+
 bool sendWhole(int file, const void *message, size_t bytes) {
   const char *from = static_cast<const char *>(message);
   while (bytes > 0) {

@@ -32,14 +32,17 @@ occlConfig_t occlConfig(int device, int numRanks) {
 } // namespace
 
 Outcome joinRanks(const NewComm &what, bool isAsked, Executor &made) {
+  std::optional<Across> across; // until they have come together
   if (isAsked)
-    if (Outcome outcome = makeOther(what, made.other); !outcome.ok() || made.other)
+    if (Outcome outcome = makeOther(what, made.other, across); !outcome.ok() || made.other)
       return outcome;
   const int device = what.comm->device;
-  const occlConfig_t with = occlConfig(device, what.numRanks);
+  occlConfig_t with = occlConfig(device, what.numRanks);
+  if (across) // all are there
+    with.timeoutMs = OCCL_NO_TIMEOUT;
   noteUse(what.numRanks, what.rank, device, "");
-  return outcomeOf(
-      occlCommInitRank(&made.own, what.numRanks, what.rank, nameOf(what.id).c_str(), &with));
+  const std::string name = across ? across->name : nameOf(what.id);
+  return outcomeOf(occlCommInitRank(&made.own, what.numRanks, what.rank, name.c_str(), &with));
 }
 
 Outcome initRank(ncclComm_t *handle, int numRanks, const ncclUniqueId &id, int rank,

@@ -78,12 +78,15 @@ std::atomic<bool> inUse = false;
 namespace {
 
 /// `made` is null without an error if it is to be OCCL's.
-Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<OtherComm> &made) {
+Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<OtherComm> &made,
+                      std::optional<Across> &across) {
   auto isAborted = [&] { return what.comm->isAborted(); };
   Attendance attendance(what.id, what.numRanks, what.rank, what.wish, what.mayBeEarly, isAborted);
   Attendance::Decision decision;
   Outcome outcome =
       attendance.decide([&](FromRank &prepared) { return prepare(what, prepared); }, decision);
+  if (outcome.ok() && !decision.name.empty())
+    across = Across{decision.name, std::move(decision.held)};
   if (!outcome.ok() || !decision.isOther)
     return outcome;
   why = decision.why;
@@ -104,9 +107,10 @@ Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<Oth
 
 } // namespace
 
-Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made) {
+Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made,
+                  std::optional<Across> &across) {
   std::string why;
-  const Outcome outcome = decideAndMake(what, why, made);
+  const Outcome outcome = decideAndMake(what, why, made, across);
   const std::string self =
       "rank " + std::to_string(what.rank) + " of " + std::to_string(what.numRanks);
   if (!outcome.ok()) {

@@ -1,8 +1,13 @@
 // Communicators that go to the other library, and an account of them.
 #pragma once
 
+#include "nccl/bootstrap/network.h"
 #include "nccl/bootstrap/unique_id.h"
 #include "nccl/comm/comm.h"
+
+#include <memory>
+#include <optional>
+#include <string>
 
 namespace occl::nccl {
 
@@ -14,10 +19,18 @@ struct NewComm {
   bool mayBeEarly = false; // the process that makes the id may not have made it yet
 };
 
+/// Of ranks on several machines that OCCL joins: where, as occlCommInitRank has it, and what is to
+/// stay until they have come together.
+struct Across {
+  std::string name;
+  Socket held;
+};
+
 /// Decides with the other ranks of the id, and makes the other library's communicator if it is to
 /// be one, with the communicator's device current on this thread. Null without an error: it is
-/// OCCL's. Waits for all ranks.
-Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made);
+/// OCCL's, on one machine, or as `across` says. Waits for all ranks.
+Outcome makeOther(const NewComm &what, std::shared_ptr<OtherComm> &made,
+                  std::optional<Across> &across);
 
 /// For the account that OCCL_NCCL_FALLBACK=list asks for, on standard error at the end of the
 /// process: a communicator of OCCL's, or, with a reason, of the other library's.

@@ -273,13 +273,48 @@ TEST(Fallback, BesideOwnCommunicatorsAlsoInOneGroup) {
 TEST(Fallback, WithoutALibraryIsAnErrorOfAllThatSaysSo) {
   auto prepare = [](int rank) {
     becomeMachine(rank / 2);
+    setenv("OCCL_NCCL_FALLBACK", "all", 1);
     if (rank == 1)
       unsetenv("OCCL_NCCL_FALLBACK_LIBRARY");
   };
   eachProcess(3, prepare, [](ncclComm_t comm, int) {
     return expectFailure(
         comm, ncclInvalidUsage,
-        {"several machines", "rank 1 on", "has no other NCCL", "OCCL_NCCL_FALLBACK_LIBRARY"});
+        {"which OCCL does not do", "rank 1 on", "has no other NCCL", "OCCL_NCCL_FALLBACK_LIBRARY"});
+  });
+}
+
+/// OCCL joins ranks of several machines if one of them lacks another library.
+TEST(Fallback, OfSeveralMachinesWithoutALibraryIsOccls) {
+  auto prepare = [](int rank) {
+    becomeMachine(rank / 2);
+    setenv("OCCL_HOSTID", std::to_string(rank / 2).c_str(), 1);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    if (rank == 1)
+      unsetenv("OCCL_NCCL_FALLBACK_LIBRARY");
+  };
+  eachProcess(4, prepare, [](ncclComm_t comm, int rank) -> std::string {
+    if (std::string wrong = allReduce(comm, rank, 4); !wrong.empty())
+      return wrong;
+    int next = -1, mine = rank;
+    float all[4] = {0, 1, 2, 3}, gathered[4] = {};
+    ncclGroupStart();
+    if (ncclSend(&mine, 1, ncclInt32, (rank + 1) % 4, comm, nullptr) != ncclSuccess ||
+        ncclRecv(&next, 1, ncclInt32, (rank + 3) % 4, comm, nullptr) != ncclSuccess ||
+        ncclAllGather(&all[rank], gathered, 1, ncclFloat32, comm, nullptr) != ncclSuccess ||
+        ncclGroupEnd() != ncclSuccess)
+      return where("the group");
+    if (next != (rank + 3) % 4 || !std::equal(all, all + 4, gathered))
+      return "the group computes something else";
+    // The first and the last of each machine.
+    ncclComm_t half = nullptr;
+    if (ncclCommSplit(comm, rank % 2, rank, &half, nullptr) != ncclSuccess)
+      return where("ncclCommSplit");
+    if (std::string wrong = allReduce(half, rank / 2, 2); !wrong.empty())
+      return wrong;
+    return ncclCommDestroy(half) == ncclSuccess && ncclCommDestroy(comm) == ncclSuccess
+               ? ""
+               : where("ncclCommDestroy");
   });
 }
 
@@ -297,8 +332,7 @@ TEST(Fallback, IsNotForIdsThatNoProcessHasMade) {
 TEST(Fallback, IsForbiddenByZero) {
   auto prepare = [](int rank) {
     becomeMachine(rank);
-    if (rank == 0)
-      setenv("OCCL_NCCL_FALLBACK", "0", 1);
+    setenv("OCCL_NCCL_FALLBACK", rank == 0 ? "0" : "all", 1);
   };
   eachProcess(2, prepare, [](ncclComm_t comm, int) {
     return expectFailure(comm, ncclInvalidUsage, {"rank 0 on", "OCCL_NCCL_FALLBACK=0 forbids it"});
@@ -314,6 +348,7 @@ TEST(Fallback, RefusesALibraryThatIsTooOldOrLacksSomethingOrIsOurs) {
   for (const auto &[library, part] : cases) {
     auto prepare = [&, &library = library](int rank) {
       becomeMachine(rank);
+      setenv("OCCL_NCCL_FALLBACK", "all", 1);
       setLibrary(library == "old" ? kOther : library);
       if (library == "old")
         setenv("OTHER_NCCL_VERSION", "21212", 1);
@@ -327,6 +362,7 @@ TEST(Fallback, RefusesALibraryThatIsTooOldOrLacksSomethingOrIsOurs) {
 TEST(Fallback, RefusesRanksWithDifferentVersions) {
   auto prepare = [](int rank) {
     becomeMachine(rank);
+    setenv("OCCL_NCCL_FALLBACK", "all", 1);
     if (rank == 1)
       setenv("OTHER_NCCL_VERSION", "22809", 1);
   };

@@ -1,5 +1,6 @@
 """Programs whose ranks are processes, with OCCL in the place of NCCL. All use the first GPU, or, with
-OCCL_TEST_GPUS in the environment, take turns at so many.
+OCCL_TEST_GPUS in the environment, take turns at so many. With OCCL_TEST_MACHINES=1 ranks are as on
+two machines, in turn, and OCCL joins them.
 
 A program calls main(body): started by itself it starts SIZE copies of itself, waits for them at
 most LIMIT seconds, and prints OK. body(rank) is executed by each copy.
@@ -49,6 +50,15 @@ def called() -> str:
 
 def device_of(rank: int) -> int:
     return rank % GPUS
+
+
+def machine_of(rank: int) -> dict[str, str]:
+    """Variables of the environment by which a rank is on another machine than the one before."""
+    if os.environ.get("OCCL_TEST_MACHINES") != "1":
+        return {}
+    host = f"machine{rank % 2}"
+    return {"OCCL_HOSTID": host, "NCCL_HOSTID": host, "NCCL_SOCKET_IFNAME": "lo",
+            "OCCL_NCCL_FALLBACK": "0"}
 
 
 def check_library(rank: int, size: int, device: int | None = None) -> None:
@@ -114,7 +124,7 @@ def main(body: Callable[[int], None], size: int = SIZE) -> None:
         for rank in range(size):
             environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(size),
                                LOCAL_RANK=str(device_of(rank)),
-                               OCCL_MEETING=place)
+                               OCCL_MEETING=place, **machine_of(rank))
             ranks.append(subprocess.Popen([sys.executable, *sys.argv], env=environment))
         wrong = finish(ranks, LIMIT - 5)
     if wrong:

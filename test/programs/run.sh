@@ -2,7 +2,8 @@
 # run.sh DIR [PROGRAM]...: runs the programs of this folder with DIR/libnccl.so.2 in the place of
 # NCCL, on a machine with a GPU and what each is for: PyTorch, transformers, accelerate, Lightning,
 # CuPy, JAX; what is not there is skipped. All ranks use the first GPU, or, of processes, so many in
-# turn as OCCL_TEST_GPUS says. OCCL_TEST_RANKS: how many ranks (2). A program has LIMIT seconds (60).
+# turn as OCCL_TEST_GPUS says. OCCL_TEST_RANKS: how many ranks (2). OCCL_TEST_MACHINES=1: as on two
+# machines, in turn. A program has LIMIT seconds (60).
 # PYTHON: which one (python3). Ends with a line "N passed, N failed, N skipped".
 here=$(cd "$(dirname "$0")" && pwd)
 library=$(readlink -f "${1:?usage: run.sh DIR_OF_LIBNCCL [PROGRAM]...}/libnccl.so.2") || exit 2
