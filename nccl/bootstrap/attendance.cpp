@@ -3,7 +3,9 @@
 #include "nccl/base/environment.h"
 #include "nccl/bootstrap/root.h"
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,6 +23,15 @@ Outcome rootIsGone() {
   return {ncclRemoteError,
           "the process that made the id has ended, or the ranks of the id have come "
           "together without this one"};
+}
+
+/// Once a process: nobody should wonder why it is slow.
+void warnOfNetwork(const std::string &why, const std::string &whyNoOther) {
+  const std::string text = why + ": data goes over TCP, through host memory; " + whyNoOther;
+  static std::atomic<bool> isSaid = false;
+  if (whyNoOther.find("OCCL_NCCL_FALLBACK=0") == std::string::npos && !isSaid.exchange(true))
+    std::fprintf(stderr, "OCCL (libnccl): %s\n", text.c_str());
+  log(LogLevel::Info, text);
 }
 
 /// What the ranks of the id know, and strangers do not.
@@ -182,8 +193,7 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
       return {};
     }
     if (message.kind == FromRootKind::Listen) {
-      log(LogLevel::Warn,
-          message.why.str() + ": data goes over TCP, through host memory; " + message.text.str());
+      warnOfNetwork(message.why.str(), message.text.str());
       if (Outcome outcome = listen(decision.held); !outcome.ok())
         return outcome;
     }
@@ -204,9 +214,10 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
 Outcome Attendance::listen(Socket &held) {
   FromRank listening = messageOf(FromRankKind::Listening);
   Address address = interfaceAddress();
-  held = holdPort(address);
+  std::string why;
+  held = holdPort(address, why);
   listening.result = held ? ncclSuccess : ncclSystemError;
-  listening.text = held ? textOf(address) : std::string("no port is free: ") + std::strerror(errno);
+  listening.text = held ? textOf(address) : why;
   return say(listening);
 }
 

@@ -55,7 +55,9 @@ bool Meeting::arrive(const FromRank &hello, Clock::time_point now, const Send &s
   const FromRank first = members.empty() ? hello : members.begin()->second.hello;
   Member &member = members[hello.rank];
   member.hello = hello;
-  isWished |= !hello.wish.str().empty();
+  // A wish counts more than where ranks are, which OCCL could do.
+  if (const std::string wish = hello.wish.str(); !wish.empty() && !std::exchange(isWished, true))
+    why = wish;
   if (numRanks == 0)
     numRanks = hello.numRanks;
   if (phase == Phase::Failed) {
@@ -84,7 +86,8 @@ bool Meeting::arrive(const FromRank &hello, Clock::time_point now, const Send &s
 
 void Meeting::prepare(const std::string &because, Clock::time_point now, const Send &send) {
   phase = Phase::Preparing;
-  why = because;
+  if (!isWished)
+    why = because;
   end = now + patience;
   FromRoot request = message(FromRootKind::Prepare);
   request.why = why;

@@ -173,16 +173,37 @@ Socket listenAt(Address &address) {
   return made;
 }
 
-Socket holdPort(Address &address) {
-  if (address.length == 0)
+/// As OCCL listens: at all addresses of both families, if there are both.
+Socket holdPort(Address &address, std::string &why) {
+  if (address.length == 0) {
+    why = "no interface is up that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY allow";
     return Socket();
-  Socket made(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
+  }
+  Address any;
+  any.storage.ss_family = AF_INET6;
+  any.length = sizeof(sockaddr_in6);
+  Socket made(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1, no = 0;
+  if (made) {
+    setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+  } else {
+    any.storage.ss_family = AF_INET;
+    any.length = sizeof(sockaddr_in);
+    made = Socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  }
   if (!made || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
-      bind(made.get(), address.get(), address.length) != 0)
+      bind(made.get(), any.get(), any.length) != 0) {
+    why = std::string("no port is free: ") + std::strerror(errno);
     return Socket();
-  address.length = sizeof(address.storage);
-  getsockname(made.get(), address.get(), &address.length);
+  }
+  any.length = sizeof(any.storage);
+  getsockname(made.get(), any.get(), &any.length);
+  const auto portOf = [](Address &of) -> in_port_t & {
+    return of.storage.ss_family == AF_INET
+               ? reinterpret_cast<sockaddr_in *>(&of.storage)->sin_port
+               : reinterpret_cast<sockaddr_in6 *>(&of.storage)->sin6_port;
+  };
+  portOf(address) = portOf(any);
   return made;
 }
 

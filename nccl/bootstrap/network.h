@@ -45,10 +45,10 @@ std::string textOf(const Address &address);
 /// Listening there, not blocking; port 0 becomes that of the system. None if that is refused.
 Socket listenAt(Address &address);
 
-/// A port of the system's choice at that address, which becomes that port's: bound, so that it is
-/// given to nobody who does not ask for it, until the result goes. Whoever asks may listen there.
-/// None if that is refused.
-Socket holdPort(Address &address);
+/// A port that is free at all addresses of this machine, and becomes the address's: bound, so that
+/// the system gives it to nobody who does not ask for it, until the result goes. Whoever asks may
+/// listen there. None, with the reason, if there is none.
+Socket holdPort(Address &address, std::string &why);
 
 /// Whole messages, or false: the other side has gone, or has no room.
 bool sendWhole(int file, const void *message, size_t bytes);

@@ -26,6 +26,7 @@ class OtherComm;
 struct Executor {
   occlComm_t own = nullptr;
   std::shared_ptr<OtherComm> other;
+  bool isAcross = false; // OCCL's, of ranks on several machines
 };
 
 /// Held by its handle, by the thread that connects it, and by all that is in flight; the executor's

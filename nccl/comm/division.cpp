@@ -3,6 +3,7 @@
 
 #include "nccl/abi/exports.h"
 #include "nccl/calls/group.h"
+#include "nccl/comm/init.h"
 
 namespace occl::nccl {
 
@@ -16,13 +17,17 @@ Outcome split(Comm &parent, int colour, int key, ncclComm_t *handle, const ncclC
     return invalidArgument("color is " + std::to_string(colour) +
                            ", must be NCCL_SPLIT_NOCOLOR or not negative");
   // A rank without colour takes part, and has no communicator from it.
-  return beginDivision(
-      parent, given, colour == NCCL_SPLIT_NOCOLOR ? nullptr : handle,
-      "colour " + std::to_string(colour) + " of split", parent.numSplit,
-      [=](Comm &, const Executor &of, Comm &to, Executor &made) {
-        return of.other ? of.other->split(colour, key, to.config, endOf(to), made.other)
-                        : outcomeOf(occlCommSplit(of.own, colour, key, nullptr, &made.own));
-      });
+  return beginDivision(parent, given, colour == NCCL_SPLIT_NOCOLOR ? nullptr : handle,
+                       "colour " + std::to_string(colour) + " of split", parent.numSplit,
+                       [=](Comm &old, const Executor &of, Comm &to, Executor &made) -> Outcome {
+                         if (of.other)
+                           return of.other->split(colour, key, to.config, endOf(to), made.other);
+                         uint32_t numRanks = 0;
+                         occlCommSize(of.own, &numRanks);
+                         const occlConfig_t with = occlConfig(old.device, numRanks);
+                         made.isAcross = of.isAcross;
+                         return outcomeOf(occlCommSplit(of.own, colour, key, &with, &made.own));
+                       });
 }
 
 Outcome shrink(Comm &parent, const int *excluded, int numExcluded, ncclComm_t *handle,
@@ -51,6 +56,9 @@ Outcome shrink(Comm &parent, const int *excluded, int numExcluded, ncclComm_t *h
                          if (of.other)
                            return of.other->shrink({without.begin(), without.end()}, flags,
                                                    to.config, endOf(to), made.other);
+                         if (of.isAcross) // before anything of it ends
+                           return invalidUsage("communicators of several machines do not shrink "
+                                               "yet: make one of the ranks that are left");
                          if (flags == NCCL_SHRINK_ABORT)
                            if (Outcome ended = old.endOperations(); !ended.ok())
                              return ended;

@@ -14,10 +14,7 @@
 
 namespace occl::nccl {
 
-namespace {
-
-/// What OCCL is told. Waiting for ranks has no deadline that matters: 49 days.
-occlConfig_t occlConfig(int device, int numRanks) {
+occlConfig_t occlConfig(int device, uint32_t numRanks) {
   occlConfig_t config = OCCL_CONFIG_INITIALIZER;
   config.timeoutMs = OCCL_NO_TIMEOUT - 1;
   config.heapBytes = 1 << 20; // nothing here is of occlMemAlloc
@@ -29,8 +26,6 @@ occlConfig_t occlConfig(int device, int numRanks) {
   return config;
 }
 
-} // namespace
-
 Outcome joinRanks(const NewComm &what, bool isAsked, Executor &made) {
   std::optional<Across> across; // until they have come together
   if (isAsked)
@@ -38,7 +33,8 @@ Outcome joinRanks(const NewComm &what, bool isAsked, Executor &made) {
       return outcome;
   const int device = what.comm->device;
   occlConfig_t with = occlConfig(device, what.numRanks);
-  if (across) // all are there
+  made.isAcross = across.has_value();
+  if (across) // all are there: 30 seconds to join, and no deadline of calls
     with.timeoutMs = OCCL_NO_TIMEOUT;
   noteUse(what.numRanks, what.rank, device, "");
   const std::string name = across ? across->name : nameOf(what.id);

@@ -3,7 +3,7 @@
  * not started, and, on CUDA devices, under the conditions at occlCall and occlStart.
  *
  * A communicator joins ranks 0..n-1, which are threads of one process, or processes of one machine
- * or, on CPUs, of several.
+ * or of several.
  * occlCall executes a collective; occlStart starts one, of an id, and ranks may start ids in any
  * order. Nothing is registered before: any count, type, operation and buffer will do. OCCL chooses
  * one of the plans that come with it, or the caller gives one of its own (made by `occlc compile`).
@@ -87,7 +87,7 @@ OCCL_API occlResult_t occlCommInitAll(occlComm_t *comms, uint32_t numRanks,
  * jobs that use one name at one time can come together: give each job a name of its own. Returns
  * when all ranks are there, or occlTimeout naming the missing ones. occlMismatch also says whose a
  * file is that another user has put in the place where ranks meet.
- * With a name HOST:PORT or HOST:PORT/SECRET ranks on CPUs may be on several machines (see
+ * With a name HOST:PORT or HOST:PORT/SECRET ranks may be on several machines (see
  * docs/machines.md): rank 0 listens there; without a secret the environment has it, OCCL_SECRET.
  * A rank is gone, and its peers get occlPeerFailed, when its process has ended or executes another
  * program: not when only its main thread has ended. The process must not close descriptors that it

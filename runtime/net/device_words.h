@@ -13,7 +13,7 @@ class DeviceWords {
 public:
   virtual ~DeviceWords() = default;
   /// Puts what rank `peer` must have before the next meeting. True: all of it has been put.
-  virtual bool introduce(uint32_t peer, Endpoint &endpoint) = 0;
+  virtual bool sendCard(uint32_t peer, Endpoint &endpoint) = 0;
   /// Puts what kernels have stored for that rank since. True: all of it.
   virtual bool send(uint32_t peer, Endpoint &endpoint) = 0;
   /// How long nobody need look, if nobody rings meanwhile.

@@ -147,7 +147,7 @@ bool Network::send() {
 bool Network::sendTo(size_t index) {
   Peer &peer = peers[index];
   Endpoint &endpoint = *peer.remote.endpoint;
-  if (deviceWords && !deviceWords->introduce(peer.remote.rank, endpoint))
+  if (deviceWords && !deviceWords->sendCard(peer.remote.rank, endpoint))
     return false;
   for (; peer.barriersSent != barriers; ++peer.barriersSent)
     if (!sendMessage(peer, {.kind = Message::Barrier}))

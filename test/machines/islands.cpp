@@ -100,16 +100,18 @@ std::string runKind(occlComm_t comm, const Kind &kind, uint32_t numRanks, uint32
 
 } // namespace
 
+/// Bound until this process and its children have ended, so that the system gives it to nobody.
 uint16_t freePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1, no = 0;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6; // all addresses
   socklen_t size = sizeof address;
   EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr *>(&address), size), 0);
   EXPECT_EQ(getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size), 0);
-  close(socket);
-  return ntohs(address.sin_port);
+  return ntohs(address.sin6_port);
 }
 
 std::string newAddress() {

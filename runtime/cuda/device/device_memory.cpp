@@ -121,6 +121,13 @@ Status DeviceMemory::lookAtEnvironment(PeerPaths &paths) const {
   return {};
 }
 
+bool DeviceMemory::isAcrossMachines() const {
+  for (uint32_t r = 0; r < group.numRanks(); ++r)
+    if (!group.isLocal(r))
+      return true;
+  return false;
+}
+
 /// All ranks come to the same answers from the cards of all.
 Status DeviceMemory::connect() {
   OnDevice on(ordinal);

@@ -65,7 +65,7 @@ public:
   /// Why arenas are host memory, once connected; empty: they are device memory.
   const std::string &throughHost() const { return whyHost; }
   /// Whether some ranks are of other machines; what they have in host memory here is a mirror then.
-  bool isAcrossMachines() const { return group.network() != nullptr; }
+  bool isAcrossMachines() const;
   /// As kernels of this device access it.
   char *arena(uint32_t rank) const { return arenas[rank]; }
   /// This rank's device memory: its arena, unless that is host memory.

@@ -9,8 +9,8 @@
 namespace occl::cuda {
 
 /// The invocation is over on thread block `block`: the next one may follow. Of captured ones that
-/// is known in other kernels only when this one has ended. One thread,
-/// which has met those of its warp since they have stored something.
+/// is known in other kernels only when this one has ended. One thread, which has met those of its
+/// warp since they have stored something.
 __device__ inline void countInvocation(const InStreamArguments &arguments, uint64_t number,
                                        uint32_t block) {
   uint64_t *next = arguments.collective.ordinals + block;

@@ -39,8 +39,7 @@ DeviceCrossing::DeviceCrossing(daemon::Fabric &fabric, const ControlBlock &own,
                                const PairGeometry &pairs, uint64_t firstCall)
     : fabric(fabric), network(*fabric.network()), own(own), remote(remoteRanks(fabric)),
       arenas(fabric.rank(), heapsOf(fabric)), ofCalls(arenas, remote, firstCall),
-      ofTransfers(arenas, pairs), isIntroduced(fabric.numRanks(), false),
-      passes(fabric.numRanks()) {
+      ofTransfers(arenas, pairs), hasCard(fabric.numRanks(), false), passes(fabric.numRanks()) {
   network.setDeviceWords(this);
 }
 
@@ -77,8 +76,8 @@ void DeviceCrossing::expect() {
 }
 
 /// The word that is stored last has the card's state.
-bool DeviceCrossing::introduce(uint32_t peer, net::Endpoint &endpoint) {
-  if (isIntroduced[peer])
+bool DeviceCrossing::sendCard(uint32_t peer, net::Endpoint &endpoint) {
+  if (hasCard[peer])
     return true;
   static_assert(offsetof(DeviceCard, state) == 0 && offsetof(ControlBlock, card) == 0);
   const auto card = std::as_bytes(std::span(&own.card, 1));
@@ -88,7 +87,7 @@ bool DeviceCrossing::introduce(uint32_t peer, net::Endpoint &endpoint) {
   what.bytes = card.subspan(sizeof what.word);
   what.hasWord = true;
   std::memcpy(&what.word, card.data(), sizeof what.word);
-  return isIntroduced[peer] = endpoint.put(what) != net::Posted::Full;
+  return hasCard[peer] = endpoint.put(what) != net::Posted::Full;
 }
 
 bool DeviceCrossing::send(uint32_t peer, net::Endpoint &endpoint) {

@@ -37,7 +37,7 @@ public:
   /// Kernels are about to store something.
   void expect();
 
-  bool introduce(uint32_t peer, net::Endpoint &endpoint) override;
+  bool sendCard(uint32_t peer, net::Endpoint &endpoint) override;
   bool send(uint32_t peer, net::Endpoint &endpoint) override;
   std::chrono::nanoseconds pause() override;
 
@@ -51,7 +51,7 @@ private:
   const HostArenas arenas;
   CallsCrossing ofCalls;
   TransfersCrossing ofTransfers;
-  std::vector<bool> isIntroduced;       // the sending thread's
+  std::vector<bool> hasCard;            // the sending thread's
   std::vector<Atomic<uint64_t>> passes; // by rank: how often all was put for it
   Atomic<int64_t> lastMoved{0};         // nanoseconds of the steady clock
 };

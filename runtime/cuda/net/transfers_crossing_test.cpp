@@ -36,7 +36,7 @@ PairGeometry geometry() {
   pairs.begin = 256;
   pairs.numRanks = kRanks;
   pairs.numSlots = 4;
-  pairs.slotBytes = 100 << 10; // more than a put has
+  pairs.slotBytes = net::kMaxPut + (40 << 10);
   return pairs;
 }
 
@@ -84,7 +84,7 @@ class Transfers : public ::testing::Test {
 protected:
   Transfers() : random(printedSeed()) {
     std::tie(members[0].endpoint, members[1].endpoint) =
-        net::makeLoop(members[0].regions(), members[1].regions(), 150 << 10);
+        net::makeLoop(members[0].regions(), members[1].regions(), net::kMaxPut + (60 << 10));
   }
 
   void add(uint32_t from, const Transfer &transfer) {

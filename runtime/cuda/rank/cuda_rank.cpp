@@ -123,7 +123,7 @@ Status CudaRank::start() {
   if (!made.ok())
     return made.status();
   memory = std::move(*made);
-  if (fabric.network())
+  if (memory->isAcrossMachines())
     crossing =
         std::make_unique<DeviceCrossing>(fabric, *controlBlockOf(fabric, fabric.rank()),
                                          pairsWith(fabric.own().heap().size()), options.firstCall);

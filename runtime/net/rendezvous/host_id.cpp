@@ -9,8 +9,9 @@
 namespace occl::net {
 
 std::string hostId() {
-  if (const char *given = std::getenv("OCCL_HOSTID"); given && *given)
-    return std::string("given ") + given;
+  for (const char *given : {std::getenv("OCCL_HOSTID"), std::getenv("NCCL_HOSTID")})
+    if (given && *given)
+      return std::string("given ") + given;
   return sharedMemoryHost() + " user " + std::to_string(geteuid());
 }
 

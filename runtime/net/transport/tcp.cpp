@@ -71,12 +71,19 @@ private:
   FrameHeader header;        // of the frame that is under way
   std::byte *next = nullptr; // null: none is; where its next byte goes
   uint64_t left = 0;         // its bytes that have not come
+  bool isWord = false;       // these are one
   std::vector<std::byte> message;
   /// Since when something is asked and nothing was answered, as checkPeer() has seen it.
   std::optional<std::chrono::steady_clock::time_point> askedSince;
   std::string why; // before `down`
   Atomic<bool> down{false};
 };
+
+void storeWordAt(std::byte *place, const std::byte *bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  storeShared(reinterpret_cast<uint64_t *>(place), word, std::memory_order_relaxed);
+}
 
 TcpEndpoint::TcpEndpoint(bootstrap::Descriptor connected, const Regions &regions,
                          std::chrono::milliseconds silence)
@@ -189,7 +196,11 @@ bool TcpEndpoint::handle(Sink &sink) {
         return false;
     }
     const uint64_t here = std::min(left, inEnd - inBegin);
-    if (here != 0)
+    if (isWord && here < left)
+      return true; // whole, or not at all
+    if (isWord)
+      storeWordAt(next, in.data() + inBegin);
+    else if (here != 0)
       std::memcpy(next, in.data() + inBegin, here);
     inBegin += here;
     next += here;
@@ -210,6 +221,8 @@ bool TcpEndpoint::beginFrame() {
   }
   next = header.kind == FrameHeader::kMessage ? message.data() : placeOf(header, regions);
   left = header.bytes;
+  isWord = header.kind == FrameHeader::kPut && left == sizeof(uint64_t) &&
+           reinterpret_cast<uintptr_t>(next) % sizeof(uint64_t) == 0;
   return true;
 }
 

@@ -24,6 +24,7 @@ inline constexpr uint32_t kMaxMessage = 4096;
 struct Put {
   uint32_t region = 0; // of the peer
   uint64_t offset = 0; // in it
+  /// 8 bytes at a multiple of 8 are one word, of which nobody sees a part.
   std::span<const std::byte> bytes = {};
   /// A word of 8 bytes in the same region, stored with release after the bytes, unless a larger one
   /// is there: what other connections, or devices, have stored meanwhile.

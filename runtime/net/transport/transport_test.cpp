@@ -253,6 +253,25 @@ TEST_P(Transport, AMessageThatMakesNoSenseEndsTheConnection) {
 INSTANTIATE_TEST_SUITE_P(Loop, Transport, ::testing::Values(overLoop));
 INSTANTIATE_TEST_SUITE_P(Tcp, Transport, ::testing::Values(overTcp));
 
+/// Who polls it sees all of it or nothing.
+TEST(TcpTransport, AWordThatComesInPartsIsStoredAtOnce) {
+  Side side;
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const Descriptor raw(ends[1]);
+  side.endpoint = makeTcpEndpoint(Descriptor(ends[0]), side.regions, 30s);
+  const FrameHeader header = {.kind = FrameHeader::kPut, .bytes = 8, .region = 1, .offset = 16};
+  const uint64_t word = 0x0102030405060708;
+  const auto *bytes = reinterpret_cast<const char *>(&word);
+  ASSERT_EQ(send(raw.get(), &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
+  ASSERT_EQ(send(raw.get(), bytes, 3, 0), 3);
+  for (int i = 0; i < 3; ++i)
+    side.endpoint->receive(side);
+  EXPECT_EQ(side.word(1, 16), 0u);
+  ASSERT_EQ(send(raw.get(), bytes + 3, 5, 0), 5);
+  EXPECT_TRUE(side.await([&] { return side.word(1, 16) == word; }));
+}
+
 /// Bytes that no endpoint has made.
 TEST(TcpTransport, DamagedFramesEndTheConnection) {
   const auto expectDown = [](FrameHeader header) {
