@@ -99,10 +99,13 @@ TEST_F(Machines, MoreShapesThanAreRemembered) {
     std::vector<int32_t> ones(most, 1), got(most);
     DeviceBuffer input(most * sizeof(int32_t)), output(most * sizeof(int32_t));
     cudaMemcpy(input.get(), ones.data(), most * sizeof(int32_t), cudaMemcpyHostToDevice);
-    for (uint64_t count = 1; count <= most; ++count)
-      if (occlAllReduce(input.get(), output.get(), count, occlInt32, occlSum, comm, stream) !=
-          occlSuccess)
+    for (uint64_t count = 1; count <= most; ++count) {
+      occlResult_t result = occlAgain; // while all that are remembered are in flight
+      while (result == occlAgain)
+        result = occlAllReduce(input.get(), output.get(), count, occlInt32, occlSum, comm, stream);
+      if (result != occlSuccess)
         return failed("occlAllReduce");
+    }
     if (cudaStreamSynchronize(stream) != cudaSuccess || *occlCommGetLastError(comm) != 0)
       return std::string("the stream: ") + occlCommGetLastError(comm);
     cudaMemcpy(got.data(), output.get(), most * sizeof(int32_t), cudaMemcpyDeviceToHost);
