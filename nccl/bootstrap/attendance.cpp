@@ -177,6 +177,7 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
   std::optional<Clock::time_point> end;
   if (id.machine != machineId() || !wish.empty())
     end = Clock::now() + 3 * patience();
+  Socket held;
   for (FromRoot message{};;) {
     if (Outcome outcome = receive(message, end); !outcome.ok())
       return outcome;
@@ -189,12 +190,12 @@ Outcome Attendance::decide(const Prepare &prepare, Decision &decision) {
     }
     if (message.kind == FromRootKind::Across) {
       decision.why = message.why.str();
-      decision.name = message.text.str() + "/" + secretOf(id);
+      decision.across = Across{message.text.str() + "/" + secretOf(id), std::move(held)};
       return {};
     }
     if (message.kind == FromRootKind::Listen) {
       warnOfNetwork(message.why.str(), message.text.str());
-      if (Outcome outcome = listen(decision.held); !outcome.ok())
+      if (Outcome outcome = listen(held); !outcome.ok())
         return outcome;
     }
     if (message.kind != FromRootKind::Prepare)

@@ -9,6 +9,13 @@
 
 namespace occl::nccl {
 
+/// Of ranks on several machines that OCCL joins: the name for occlCommInitRank. On rank 0 `held`
+/// keeps its port from others until they have come together.
+struct Across {
+  std::string name;
+  Socket held;
+};
+
 /// Used by one thread.
 class Attendance {
 public:
@@ -24,10 +31,7 @@ public:
     bool isOther = false; // the other library's communicator
     std::string why;
     ncclUniqueId id{}; // of the other library
-    /// Ranks are on several machines, and OCCL joins them: the name for occlCommInitRank. On rank 0
-    /// `held` keeps its port from others meanwhile.
-    std::string name;
-    Socket held;
+    std::optional<Across> across;
   };
   /// Returns when ranks have decided. Without deadline as long as all that have come are on one
   /// machine and have no wish.

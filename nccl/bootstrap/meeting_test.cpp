@@ -57,6 +57,13 @@ struct Ranks {
   bool wasTaken = false;
 };
 
+std::vector<uint32_t> anyOrder(uint32_t numRanks, std::mt19937 &random) {
+  std::vector<uint32_t> order(numRanks);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  return order;
+}
+
 } // namespace
 
 TEST(Meeting, OfOneMachineIsLocalWhenAllAreThere) {
@@ -82,9 +89,7 @@ TEST(Meeting, OfSeveralMachinesOrWishesGoesElsewhereInAnyOrder) {
       ranks.machines = {kHere, kHere, kThere, kHere};
     else
       ranks.wish = "more than there may be";
-    std::vector<uint32_t> order(4);
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), random);
+    const std::vector<uint32_t> order = anyOrder(4, random);
     for (uint32_t rank : order) {
       ranks.say(FromRankKind::Hello, rank);
       // Those that are asked answer sooner or later.
@@ -118,9 +123,7 @@ TEST(Meeting, OfSeveralMachinesWithoutAnotherNcclIsOcclsInAnyOrder) {
   for (int round = 0; round < 200; ++round) {
     Ranks ranks(4);
     ranks.machines = {kThere, kHere, kThere, kHere};
-    std::vector<uint32_t> order(4);
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), random);
+    const std::vector<uint32_t> order = anyOrder(4, random);
     const auto prepared = [&](uint32_t rank) {
       const bool isOne = rank == order[0] || (rank == order[1] && random() % 2 == 0);
       ranks.say(FromRankKind::Prepared, rank,

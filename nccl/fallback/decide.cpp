@@ -2,7 +2,6 @@
 
 #include "nccl/base/environment.h"
 #include "nccl/base/per_process.h"
-#include "nccl/bootstrap/attendance.h"
 #include "nccl/fallback/other_comm.h"
 #include "nccl/fallback/setting.h"
 #include "nccl/streams/streams.h"
@@ -85,8 +84,7 @@ Outcome decideAndMake(const NewComm &what, std::string &why, std::shared_ptr<Oth
   Attendance::Decision decision;
   Outcome outcome =
       attendance.decide([&](FromRank &prepared) { return prepare(what, prepared); }, decision);
-  if (outcome.ok() && !decision.name.empty())
-    across = Across{decision.name, std::move(decision.held)};
+  across = std::move(decision.across);
   if (!outcome.ok() || !decision.isOther)
     return outcome;
   why = decision.why;

@@ -1,7 +1,7 @@
 // Communicators that go to the other library, and an account of them.
 #pragma once
 
-#include "nccl/bootstrap/network.h"
+#include "nccl/bootstrap/attendance.h"
 #include "nccl/bootstrap/unique_id.h"
 #include "nccl/comm/comm.h"
 
@@ -17,13 +17,6 @@ struct NewComm {
   std::string wish;        // for the other library: why OCCL does not do; "" if it does
   Comm *comm;              // an abort of it ends what is below
   bool mayBeEarly = false; // the process that makes the id may not have made it yet
-};
-
-/// Of ranks on several machines that OCCL joins: where, as occlCommInitRank has it, and what is to
-/// stay until they have come together.
-struct Across {
-  std::string name;
-  Socket held;
 };
 
 /// Decides with the other ranks of the id, and makes the other library's communicator if it is to

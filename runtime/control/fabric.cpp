@@ -35,6 +35,13 @@ Status Fabric::format(uint32_t orderPolicy) {
   return {};
 }
 
+std::vector<bool> Fabric::remoteRanks() const {
+  std::vector<bool> isRemote;
+  for (uint32_t r = 0; network() && r < numRanks(); ++r)
+    isRemote.push_back(!isLocal(r));
+  return isRemote;
+}
+
 Status Fabric::connect(const Deadline &deadline) {
   for (uint32_t r = 0; r < numRanks(); ++r) {
     auto segment = transport::Segment::open(group->segment(r), r, numRanks());

@@ -40,6 +40,8 @@ public:
   /// The connections to ranks of other machines; null if there are none.
   net::Network *network() const { return group->network(); }
   bool isLocal(uint32_t r) const { return group->isLocal(r); }
+  /// By rank: whether it is of another machine. Empty without a network.
+  std::vector<bool> remoteRanks() const;
   const transport::Segment &own() const { return segments[rank()]; }
   const transport::Segment &of(uint32_t r) const { return segments[r]; }
   transport::SharedHeap &heap() const { return *sharedHeap; }

@@ -317,13 +317,18 @@ std::chrono::nanoseconds Network::pause() {
   using namespace std::chrono_literals;
   // Executors that finish an invocation ring nobody; the next one or this tells the peers.
   constexpr std::chrono::nanoseconds kWhileOpen = 1ms, kWhileIdle = 50ms;
-  const std::chrono::nanoseconds ofCalls = hasOpen() ? kWhileOpen : kWhileIdle;
   std::lock_guard lock(mutex);
+  const std::chrono::nanoseconds ofCalls = isAnythingOpen() ? kWhileOpen : kWhileIdle;
   return deviceWords ? std::min(ofCalls, deviceWords->pause()) : ofCalls;
 }
 
 bool Network::hasOpen() {
   std::lock_guard lock(mutex);
+  return isAnythingOpen();
+}
+
+/// With the lock.
+bool Network::isAnythingOpen() const {
   return !calls.empty() ||
          std::ranges::any_of(peers, [](const Peer &peer) { return peer.question.has_value(); });
 }

@@ -151,6 +151,7 @@ private:
     std::vector<FlowProgress> sent, received;
   };
 
+  bool isAnythingOpen() const;
   bool sendTo(size_t index);
   bool sendCall(size_t index, OpenCall &open);
   bool sendSlices(Peer &peer, const OpenCall &open, size_t flow, FlowProgress &progress);

@@ -6,12 +6,11 @@
 #include "runtime/net/network.h"
 #include "runtime/net/transport/loop.h"
 #include "runtime/transfer/pair_ring.h"
+#include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -29,13 +28,6 @@ using transport::Segment;
 
 constexpr uint32_t kRanks = 2;
 constexpr uint64_t kArenaBytes = 4096;
-
-uint64_t printedSeed() {
-  const char *given = std::getenv("OCCL_TEST_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "OCCL_TEST_SEED=" << seed << std::endl;
-  return seed;
-}
 
 /// Of what a rank sends, at a position.
 std::byte byteAt(uint32_t rank, uint64_t position) {

@@ -21,14 +21,6 @@ uint64_t ringBytesOf(uint64_t arenaBytes) {
                   arenaBytes / 8 / transport::Arena::kAlignment * transport::Arena::kAlignment);
 }
 
-/// Empty if there are none.
-std::vector<bool> remoteRanks(const Fabric &fabric) {
-  std::vector<bool> isRemote;
-  for (uint32_t r = 0; fabric.network() && r < fabric.numRanks(); ++r)
-    isRemote.push_back(!fabric.isLocal(r));
-  return isRemote;
-}
-
 } // namespace
 
 Admission::Admission(Core &core)
@@ -57,9 +49,9 @@ StatusOr<std::unique_ptr<Collective>> Admission::bindShape(CollectiveSpec spec) 
     return Status(StatusCode::InvalidPlan,
                   "plan '" + spec.plan->name + "' is for " + std::to_string(spec.plan->numRanks) +
                       " ranks, the communicator has " + std::to_string(core.fabric->numRanks()));
-  auto shape =
-      makeCollective(std::move(spec), {core.fabric->rank(), core.fabric->own().arenaBytes(),
-                                       !core.fabric->sharesAddresses(), remoteRanks(*core.fabric)});
+  auto shape = makeCollective(std::move(spec),
+                              {core.fabric->rank(), core.fabric->own().arenaBytes(),
+                               !core.fabric->sharesAddresses(), core.fabric->remoteRanks()});
   if (!shape.ok())
     return shape;
   if ((*shape)->direct.exists && core.fabric->network())

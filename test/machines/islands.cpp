@@ -102,16 +102,23 @@ std::string runKind(occlComm_t comm, const Kind &kind, uint32_t numRanks, uint32
 
 /// Bound until this process and its children have ended, so that the system gives it to nobody.
 uint16_t freePort() {
-  const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1, no = 0;
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6; // all addresses, of IPv4, too
+  sockaddr_in four{};
+  four.sin_family = AF_INET; // where there are no others
+  int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool isSix = socket >= 0;
+  if (isSix)
+    setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  else
+    socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  auto *address = isSix ? reinterpret_cast<sockaddr *>(&six) : reinterpret_cast<sockaddr *>(&four);
+  socklen_t size = isSix ? sizeof six : sizeof four;
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6; // all addresses
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr *>(&address), size), 0);
-  EXPECT_EQ(getsockname(socket, reinterpret_cast<sockaddr *>(&address), &size), 0);
-  return ntohs(address.sin6_port);
+  EXPECT_EQ(bind(socket, address, size), 0);
+  EXPECT_EQ(getsockname(socket, address, &size), 0);
+  return ntohs(isSix ? six.sin6_port : four.sin_port);
 }
 
 std::string newAddress() {

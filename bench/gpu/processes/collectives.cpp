@@ -11,6 +11,7 @@
 // and summed. Every result is checked, on every rank. Sizes are bytes as nccl-tests counts them.
 #include "bench/gpu/processes/measured.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -50,8 +51,6 @@ bool readMode(const std::string &text, Request &request) {
                                         : kLargestOfEach;
   if (mode == "large")
     request.smallest = kSmallestOfLarge;
-  if (text.find("machines") != std::string::npos)
-    request.largest = kLargestOfEach;
   while (std::getline(words, word, '-'))
     if (word == "inplace")
       request.given.inPlace = true;
@@ -63,6 +62,8 @@ bool readMode(const std::string &text, Request &request) {
       request.onMachines = true;
     else
       return false;
+  if (request.onMachines)
+    request.largest = std::min(request.largest, kLargestOfEach);
   return true;
 }
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <map>
 #include <utility>
 
@@ -18,17 +16,6 @@ constexpr std::pair<occlDataType_t, uint64_t> kTypes[] = {
 constexpr uint64_t kMostOffset = 4096;
 
 } // namespace
-
-uint64_t numberFrom(const char *variable, uint64_t otherwise) {
-  const char *text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-uint64_t printedSeed() {
-  const uint64_t seed = numberFrom("OCCL_TEST_SEED", std::random_device{}());
-  std::cout << "OCCL_TEST_SEED=" << seed << std::endl;
-  return seed;
-}
 
 TransferGraph::TransferGraph(uint32_t numRanks, uint64_t number, uint64_t mostBytes, uint64_t seed)
     : seed(seed), numSourceBytes(mostBytes + kMostOffset) {

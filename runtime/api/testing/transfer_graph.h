@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/api/occl_transfer.h"
+#include "support/testing/seed.h"
 
 #include <cstdint>
 #include <random>
@@ -11,10 +12,8 @@
 
 namespace occl::communicator::testing {
 
-/// OCCL_TEST_SEED, or a random one; printed.
-uint64_t printedSeed();
-/// A number from the environment.
-uint64_t numberFrom(const char *variable, uint64_t otherwise);
+using occl::numberFrom;
+using occl::printedSeed;
 
 /// The same on all ranks that say the same.
 class TransferGraph {

@@ -33,6 +33,36 @@ private:
   const std::vector<std::span<std::byte>> arenas;
 };
 
+/// Puts what lies in the mirror of a peer's arena to the same place in the arena. Functions are
+/// false if there is no room now. One thread.
+class ArenaPuts {
+public:
+  explicit ArenaPuts(const HostArenas &arenas) : arenas(arenas) {}
+
+  /// To that rank, by its connection, from now on; nothing has moved.
+  void begin(uint32_t rank, net::Endpoint &connection) {
+    peer = rank;
+    endpoint = &connection;
+    moved = false;
+  }
+  bool hasMoved() const { return moved; }
+  void noteMoved(bool more) { moved |= more; }
+
+  bool bytes(std::span<const std::byte> of);
+  /// A value in the place of a word.
+  bool word(const uint64_t *place, uint64_t value) { return wordBehind({}, place, value); }
+  /// After those bytes.
+  bool wordBehind(std::span<const std::byte> before, const uint64_t *place, uint64_t value);
+
+private:
+  bool put(const net::Put &what);
+
+  const HostArenas &arenas;
+  uint32_t peer = 0;
+  net::Endpoint *endpoint = nullptr;
+  bool moved = false;
+};
+
 /// A word of 8 bytes of an arena, which a kernel may store to.
 inline uint64_t acquireFrom(const uint64_t *word) {
   return loadShared(word, std::memory_order_acquire);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <span>
 #include <utility>
 
 namespace occl::cuda {
@@ -25,7 +26,7 @@ uint64_t countOf(uint64_t word, uint64_t number) {
 
 CallsCrossing::CallsCrossing(const HostArenas &arenas, const std::vector<bool> &isRemote,
                              uint64_t firstCall)
-    : arenas(arenas), peers(arenas.numRanks()) {
+    : arenas(arenas), puts(arenas), peers(arenas.numRanks()) {
   for (uint32_t r = 0; r < arenas.numRanks(); ++r)
     peers[r].number = isRemote[r] ? firstCall : ~0ull;
 }
@@ -65,44 +66,27 @@ bool CallsCrossing::open(OfPeer &state) {
   return state.isOpen = true;
 }
 
-net::Posted CallsCrossing::put(net::Endpoint &endpoint, const net::Put &what) {
-  const net::Posted posted = endpoint.put(what);
-  moved |= posted == net::Posted::Yes;
-  return posted;
-}
-
 /// With where this rank's memory for calls is.
-bool CallsCrossing::putBegun(uint32_t peer, uint64_t begun, net::Endpoint &endpoint) {
+bool CallsCrossing::putBegun(uint32_t peer, uint64_t begun) {
   const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
-  net::Put what;
-  what.region = net::kHeapRegion;
-  what.offset = arenas.offsetOf(peer, &record->where);
-  what.bytes = std::as_bytes(std::span(&record->where, 1));
-  what.hasWord = true;
-  what.wordOffset = arenas.offsetOf(peer, &record->begun);
-  what.word = begun;
-  return put(endpoint, what) != net::Posted::Full;
+  return puts.wordBehind(std::as_bytes(std::span(&record->where, 1)), &record->begun, begun);
 }
 
 /// A rank without work waits for that before it goes ahead.
-bool CallsCrossing::tellWhere(uint32_t peer, OfPeer &state, net::Endpoint &endpoint) {
+bool CallsCrossing::tellWhere(uint32_t peer, OfPeer &state) {
   const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
   if (state.whereIsSent || acquireFrom(&record->where) == 0)
     return true;
-  return state.whereIsSent = putBegun(peer, state.number, endpoint);
+  return state.whereIsSent = putBegun(peer, state.number);
 }
 
-bool CallsCrossing::tellBegin(uint32_t peer, OfPeer &state, net::Endpoint &endpoint) {
+bool CallsCrossing::tellBegin(uint32_t peer, OfPeer &state) {
   const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
   const uint64_t *signature = &record->signatures[DeviceCollective::turnOf(state.number)];
-  net::Put what;
-  what.region = net::kHeapRegion;
-  what.hasWord = true;
-  what.wordOffset = arenas.offsetOf(peer, signature);
-  what.word = acquireFrom(signature);
+  const uint64_t said = acquireFrom(signature);
   // If there is room for the first alone, both are put again.
-  if (!isSignatureOf(what.word, state.number) || put(endpoint, what) == net::Posted::Full ||
-      !putBegun(peer, state.number + 1, endpoint))
+  if (!isSignatureOf(said, state.number) || !puts.word(signature, said) ||
+      !putBegun(peer, state.number + 1))
     return false;
   return state.isAnnounced = state.whereIsSent = true;
 }
@@ -123,8 +107,11 @@ bool CallsCrossing::sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpo
   const std::byte *memory = arenas.at(peer, block);
   const net::Crossing &crossing = *state.crossing;
   const uint64_t base = (state.number + 1) << kWordShift;
+  const auto wordAt = [&](uint64_t offset) {
+    return reinterpret_cast<const uint64_t *>(memory + offset);
+  };
   const auto countAt = [&](uint64_t offset) {
-    return countOf(acquireFrom(reinterpret_cast<const uint64_t *>(memory + offset)), state.number);
+    return countOf(acquireFrom(wordAt(offset)), state.number);
   };
   // Data and signals.
   const auto &outgoing = crossing.outgoing();
@@ -135,7 +122,7 @@ bool CallsCrossing::sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpo
     const bool all =
         net::putSlices(endpoint, crossing, outgoing[i], {memory, net::kHeapRegion, block, base},
                        countAt(outgoing[i].tailOffset), state.sent[i]);
-    moved |= state.sent[i].done != before;
+    puts.noteMoved(state.sent[i].done != before);
     if (!all)
       return false;
   }
@@ -145,12 +132,7 @@ bool CallsCrossing::sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpo
     const uint64_t head = incoming[i].peer == peer ? countAt(incoming[i].headOffset) : 0;
     if (head <= state.received[i].done)
       continue;
-    net::Put what;
-    what.region = net::kHeapRegion;
-    what.hasWord = true;
-    what.wordOffset = block + incoming[i].headOffset;
-    what.word = base + head;
-    if (put(endpoint, what) == net::Posted::Full)
+    if (!puts.word(wordAt(incoming[i].headOffset), base + head))
       return false;
     state.received[i].done = head;
   }
@@ -160,8 +142,8 @@ bool CallsCrossing::sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpo
 bool CallsCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
   OfPeer &state = peers[peer];
   const RankRecord *record = recordIn(arenas.of(peer), kSlot, arenas.rank());
-  moved = false;
-  if (!tellWhere(peer, state, endpoint))
+  puts.begin(peer, endpoint);
+  if (!tellWhere(peer, state))
     return false;
   for (;;) {
     // Before what is looked at: it has been stored behind all of the call before.
@@ -171,7 +153,7 @@ bool CallsCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
     // What the kernel says of the call may be seen after that.
     if (!state.isOpen && !open(state))
       return false;
-    if (!state.isAnnounced && !tellBegin(peer, state, endpoint))
+    if (!state.isAnnounced && !tellBegin(peer, state))
       return false;
     if (!sendFlows(peer, state, endpoint))
       return false;

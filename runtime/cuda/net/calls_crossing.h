@@ -30,7 +30,7 @@ public:
   /// which is not all seen yet.
   bool send(uint32_t peer, net::Endpoint &endpoint);
   /// Whether the last send() put anything.
-  bool hasMoved() const { return moved; }
+  bool hasMoved() const { return puts.hasMoved(); }
 
 private:
   struct Shape {
@@ -47,17 +47,16 @@ private:
 
   std::shared_ptr<const net::Crossing> crossingOf(uint64_t number);
   bool open(OfPeer &state);
-  bool tellBegin(uint32_t peer, OfPeer &state, net::Endpoint &endpoint);
-  bool tellWhere(uint32_t peer, OfPeer &state, net::Endpoint &endpoint);
-  bool putBegun(uint32_t peer, uint64_t begun, net::Endpoint &endpoint);
+  bool tellBegin(uint32_t peer, OfPeer &state);
+  bool tellWhere(uint32_t peer, OfPeer &state);
+  bool putBegun(uint32_t peer, uint64_t begun);
   bool sendFlows(uint32_t peer, OfPeer &state, net::Endpoint &endpoint);
   uint64_t blockOf(uint32_t peer, const OfPeer &state) const;
-  net::Posted put(net::Endpoint &endpoint, const net::Put &what);
 
   const HostArenas &arenas;
+  ArenaPuts puts;
   std::vector<OfPeer> peers; // by rank
   uint64_t blockOffset = 0;
-  bool moved = false;
 
   Mutex mutex;                                       // guards:
   std::array<std::vector<Shape>, kMaxShapes> shapes; // by place; ascending

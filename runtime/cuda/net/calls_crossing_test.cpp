@@ -10,11 +10,11 @@
 #include "runtime/exec/host/target_host.h"
 #include "runtime/net/network.h"
 #include "runtime/net/transport/loop.h"
+#include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -32,13 +32,6 @@ using namespace interpreter::conformance;
 /// Of a rank's memory for calls: something before the block, words with progress, messages.
 constexpr uint64_t kBlockOffset = 512, kWords = 24 << 10, kProgress = 8 << 10, kPart = 96 << 10;
 constexpr uint64_t kArena = kRecordBytes + 64 + kBlockOffset + kWords + kPart;
-uint64_t printedSeed() {
-  const char *given = std::getenv("OCCL_TEST_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "OCCL_TEST_SEED=" << seed << std::endl;
-  return seed;
-}
-
 struct Call {
   std::unique_ptr<CheckedCollective> checked;
   SimulationOptions options;

@@ -19,13 +19,6 @@ int64_t nanosecondsNow() {
       .count();
 }
 
-std::vector<bool> remoteRanks(const daemon::Fabric &fabric) {
-  std::vector<bool> remote;
-  for (uint32_t r = 0; r < fabric.numRanks(); ++r)
-    remote.push_back(!fabric.isLocal(r));
-  return remote;
-}
-
 std::vector<std::span<std::byte>> heapsOf(const daemon::Fabric &fabric) {
   std::vector<std::span<std::byte>> heaps;
   for (uint32_t r = 0; r < fabric.numRanks(); ++r)
@@ -37,7 +30,7 @@ std::vector<std::span<std::byte>> heapsOf(const daemon::Fabric &fabric) {
 
 DeviceCrossing::DeviceCrossing(daemon::Fabric &fabric, const ControlBlock &own,
                                const PairGeometry &pairs, uint64_t firstCall)
-    : fabric(fabric), network(*fabric.network()), own(own), remote(remoteRanks(fabric)),
+    : fabric(fabric), network(*fabric.network()), own(own), remote(fabric.remoteRanks()),
       arenas(fabric.rank(), heapsOf(fabric)), ofCalls(arenas, remote, firstCall),
       ofTransfers(arenas, pairs), hasCard(fabric.numRanks(), false), passes(fabric.numRanks()) {
   network.setDeviceWords(this);

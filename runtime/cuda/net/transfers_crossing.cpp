@@ -1,21 +1,13 @@
 #include "runtime/cuda/net/transfers_crossing.h"
 
 #include "runtime/base/data_type.h"
-#include "runtime/net/network.h"
-
 #include <algorithm>
+#include <span>
 
 namespace occl::cuda {
 
-bool TransfersCrossing::put(net::Endpoint &endpoint, const net::Put &what) {
-  const bool isPut = endpoint.put(what) != net::Posted::Full;
-  moved |= isPut;
-  return isPut;
-}
-
 /// In their order, though thread blocks may have written a later one first.
-bool TransfersCrossing::sendPieces(uint32_t peer, uint32_t way, Progress &progress,
-                                   net::Endpoint &endpoint) {
+bool TransfersCrossing::sendPieces(uint32_t peer, uint32_t way, Progress &progress) {
   for (;;) {
     const auto slot = static_cast<uint32_t>(progress.sent & (pairs.numSlots - 1));
     const uint64_t use = progress.sent / pairs.numSlots;
@@ -27,25 +19,17 @@ bool TransfersCrossing::sendPieces(uint32_t peer, uint32_t way, Progress &progre
     if (progress.left == 0)
       progress.left = countIn(count) * sizeOf(static_cast<DataType>(typeIn(filled)));
     const uint64_t bytes = std::min(progress.left, pairs.slotBytes);
-    const char *data = pairs.slot(arenas.of(peer), way, arenas.rank(), slot);
+    const auto data =
+        std::as_bytes(std::span(pairs.slot(arenas.of(peer), way, arenas.rank(), slot), bytes));
     while (progress.ofPiece < bytes) {
-      net::Put what;
-      what.region = net::kHeapRegion;
-      what.offset = arenas.offsetOf(peer, data) + progress.ofPiece;
-      what.bytes = {reinterpret_cast<const std::byte *>(data) + progress.ofPiece,
-                    std::min<uint64_t>(bytes - progress.ofPiece, net::kMaxPut)};
-      if (!put(endpoint, what))
+      const auto part = data.subspan(progress.ofPiece,
+                                     std::min<uint64_t>(bytes - progress.ofPiece, net::kMaxPut));
+      if (!puts.bytes(part))
         return false;
-      progress.ofPiece += what.bytes.size();
+      progress.ofPiece += part.size();
     }
-    net::Put what;
-    what.region = net::kHeapRegion;
-    what.offset = arenas.offsetOf(peer, &header->count);
-    what.bytes = std::as_bytes(std::span(&count, 1));
-    what.hasWord = true;
-    what.wordOffset = arenas.offsetOf(peer, &header->filled);
-    what.word = filled;
-    if (!put(endpoint, what))
+    // Nobody writes the header before this piece was received.
+    if (!puts.wordBehind(std::as_bytes(std::span(&header->count, 1)), &header->filled, filled))
       return false;
     progress.left -= bytes;
     progress.ofPiece = 0;
@@ -53,32 +37,26 @@ bool TransfersCrossing::sendPieces(uint32_t peer, uint32_t way, Progress &progre
   }
 }
 
-bool TransfersCrossing::sendEmptied(uint32_t peer, uint32_t way, Progress &progress,
-                                    net::Endpoint &endpoint) {
+bool TransfersCrossing::sendEmptied(uint32_t peer, uint32_t way, Progress &progress) {
   for (;;) {
     const auto slot = static_cast<uint32_t>(progress.emptied & (pairs.numSlots - 1));
     const uint64_t *word = pairs.emptied(arenas.of(peer), way, arenas.rank(), slot);
     const uint64_t uses = acquireFrom(word);
     if (uses <= progress.emptied / pairs.numSlots)
       return true;
-    net::Put what;
-    what.region = net::kHeapRegion;
-    what.hasWord = true;
-    what.wordOffset = arenas.offsetOf(peer, word);
-    what.word = uses;
-    if (!put(endpoint, what))
+    if (!puts.word(word, uses))
       return false;
     ++progress.emptied;
   }
 }
 
 bool TransfersCrossing::send(uint32_t peer, net::Endpoint &endpoint) {
-  moved = false;
+  puts.begin(peer, endpoint);
   if (pairs.numSlots == 0)
     return true;
   for (uint32_t way = 0; way < kTransferWays; ++way) {
     Progress &progress = peers[peer].ways[way];
-    if (!sendEmptied(peer, way, progress, endpoint) || !sendPieces(peer, way, progress, endpoint))
+    if (!sendEmptied(peer, way, progress) || !sendPieces(peer, way, progress))
       return false;
   }
   return true;

@@ -15,12 +15,12 @@ class TransfersCrossing {
 public:
   /// The arenas outlive it.
   TransfersCrossing(const HostArenas &arenas, const PairGeometry &pairs)
-      : arenas(arenas), pairs(pairs), peers(arenas.numRanks()) {}
+      : arenas(arenas), puts(arenas), pairs(pairs), peers(arenas.numRanks()) {}
 
   /// Puts what has changed for that rank. False: there is more, and no room for it now.
   bool send(uint32_t peer, net::Endpoint &endpoint);
   /// Whether the last send() put anything.
-  bool hasMoved() const { return moved; }
+  bool hasMoved() const { return puts.hasMoved(); }
 
 private:
   /// Of a pair and way: pieces that the peer has, bytes of the next one, what is left of the
@@ -33,14 +33,13 @@ private:
     Progress ways[kTransferWays];
   };
 
-  bool sendPieces(uint32_t peer, uint32_t way, Progress &progress, net::Endpoint &endpoint);
-  bool sendEmptied(uint32_t peer, uint32_t way, Progress &progress, net::Endpoint &endpoint);
-  bool put(net::Endpoint &endpoint, const net::Put &what);
+  bool sendPieces(uint32_t peer, uint32_t way, Progress &progress);
+  bool sendEmptied(uint32_t peer, uint32_t way, Progress &progress);
 
   const HostArenas &arenas;
+  ArenaPuts puts;
   const PairGeometry pairs;
   std::vector<OfPeer> peers;
-  bool moved = false;
 };
 
 } // namespace occl::cuda

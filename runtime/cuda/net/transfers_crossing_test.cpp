@@ -6,12 +6,11 @@
 #include "runtime/base/data_type.h"
 #include "runtime/net/network.h"
 #include "runtime/net/transport/loop.h"
+#include "support/testing/seed.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
@@ -22,13 +21,6 @@ namespace occl::cuda {
 namespace {
 
 constexpr uint32_t kRanks = 2, kWay = 0;
-
-uint64_t printedSeed() {
-  const char *given = std::getenv("OCCL_TEST_SEED");
-  const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "OCCL_TEST_SEED=" << seed << std::endl;
-  return seed;
-}
 
 /// Small slots, few enough that they are used again and again.
 PairGeometry geometry() {
